@@ -1,0 +1,156 @@
+import { z } from 'zod';
+
+/**
+ * Every error code the service can answer with: its HTTP status, which of the two body shapes it has, and whether the
+ * same request can succeed later. `UPSTREAM_INTERRUPTED` is sent in a stream's error frame only.
+ */
+export const errorCodes = {
+  NO_AUTH: { status: 401, shape: 'flat', retryable: false },
+  INVALID_KEY: { status: 401, shape: 'flat', retryable: false },
+  INVALID_TOKEN: { status: 401, shape: 'flat', retryable: false },
+  VALIDATION_ERROR: { status: 400, shape: 'flat', retryable: false },
+  FORBIDDEN: { status: 403, shape: 'flat', retryable: false },
+  NOT_FOUND: { status: 404, shape: 'flat', retryable: false },
+  METHOD_NOT_ALLOWED: { status: 405, shape: 'flat', retryable: false },
+  REQUEST_TIMEOUT: { status: 408, shape: 'flat', retryable: true },
+  CONFLICT: { status: 409, shape: 'flat', retryable: false },
+  PAYLOAD_TOO_LARGE: { status: 413, shape: 'flat', retryable: false },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, shape: 'flat', retryable: false },
+  HEADERS_TOO_LARGE: { status: 431, shape: 'flat', retryable: false },
+  INTERNAL_ERROR: { status: 500, shape: 'flat', retryable: true },
+  SERVICE_UNAVAILABLE: { status: 503, shape: 'flat', retryable: true },
+  UPSTREAMS_EXHAUSTED: { status: 503, shape: 'flat', retryable: true },
+  UPSTREAM_INTERRUPTED: { status: 503, shape: 'flat', retryable: true },
+  DEADLINE_EXCEEDED: { status: 504, shape: 'flat', retryable: true },
+  rate_limit_exceeded: { status: 429, shape: 'nested', retryable: true },
+  quota_exceeded: { status: 402, shape: 'nested', retryable: false },
+} as const satisfies Record<string, { status: number; shape: 'flat' | 'nested'; retryable: boolean }>;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+type Fields = Readonly<Record<string, unknown>>;
+type Options = { fields?: Fields; retryAfterMs?: number; headers?: Readonly<Record<string, string>>; cause?: unknown };
+
+/** An SDK that is told to wait longer than this would rather hear that waiting is no use. */
+const retryWaitMsMax = 60_000;
+const defaultUnavailableWaitMs = 1_000;
+
+/**
+ * A failure as the client is to see it. `message` and `fields` go out as they stand, so they never name a secret, a host
+ * or another caller; what is for the operator goes into `cause`, which is logged and never sent.
+ */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  readonly code: ErrorCode;
+  readonly fields: Fields;
+  readonly retryAfterMs: number | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ErrorCode, message: string, options: Options = {}) {
+    super(message, { cause: options.cause });
+    this.code = code;
+    this.fields = options.fields ?? {};
+    this.headers = options.headers ?? {};
+    this.retryAfterMs = options.retryAfterMs ?? (errorStatus(code) === 503 ? defaultUnavailableWaitMs : undefined);
+  }
+}
+
+export function errorStatus(code: ErrorCode): number {
+  return errorCodes[code].status;
+}
+
+/** All offending fields by their path, at most ten, as one 400 (specification 7.1, API B5). */
+export function validationError(faults: readonly { path: string; message: string }[], cause?: unknown): ApiError {
+  const named = faults.slice(0, 10).map(({ path, message }) => `${path}: ${message}`);
+  const more = faults.length > named.length ? `; and ${faults.length - named.length} more` : '';
+  return new ApiError('VALIDATION_ERROR', named.join('; ') + more, { cause });
+}
+
+/** `attempted` are backend names in the order tried, each once (specification 7.1, API B4). */
+export function upstreamsExhausted(tier: string, attempted: readonly string[]): ApiError {
+  return new ApiError('UPSTREAMS_EXHAUSTED', 'No model server could answer. Retry with exponential backoff.', {
+    fields: { tier, attempted: [...new Set(attempted)] },
+  });
+}
+
+export type BurstLimit = 'requests_limit' | 'tokens_limit' | 'daily_limit' | 'concurrency_limit' | 'batch_limit';
+
+/** A limit that time lifts; `retryAfterMs` is when the same request would pass (specification 7.2a, API B6–B8). */
+export function rateLimitExceeded(type: BurstLimit, message: string, retryAfterMs: number): ApiError {
+  const noUse = type === 'batch_limit' || retryAfterMs > retryWaitMsMax;
+  return new ApiError('rate_limit_exceeded', message, {
+    fields: { type, retry_after_ms: retryAfterMs },
+    retryAfterMs,
+    headers: { 'retry-after-ms': String(retryAfterMs), ...(noUse && { 'x-should-retry': 'false' }) },
+  });
+}
+
+/** The model is not in the caller's plan; waiting does not help (specification 7.2b). */
+export function planLimit(model: string, plan: string): ApiError {
+  return new ApiError(
+    'rate_limit_exceeded',
+    `The model "${model}" is not available on the plan "${plan}". An upgrade is required, or choose an included model.`,
+    { fields: { type: 'plan_limit', retry_after_ms: 0 }, headers: { 'x-should-retry': 'false' } },
+  );
+}
+
+export type QuotaStanding = { resetDate: string; topupUrl: string; overageEnabled: boolean };
+
+/** The month's allowance is spent; `resetDate` is `YYYY-MM-DD` (specification 7.2). */
+export function quotaExceeded(standing: QuotaStanding): ApiError {
+  return new ApiError(
+    'quota_exceeded',
+    `The monthly quota is used up. It refreshes on ${standing.resetDate}; overage or a top-up lifts it before.`,
+    { fields: { type: 'quota_limit', ...standing }, headers: { 'x-should-retry': 'false' } },
+  );
+}
+
+/** The failure itself if it is one for clients, else `INTERNAL_ERROR` with the original as its cause. */
+export function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  return new ApiError('INTERNAL_ERROR', 'Something went wrong on our side.', { cause: error });
+}
+
+/** The JSON body in the code's shape. `docsUrl` is the page that the link of a rate limit error leads to. */
+export function errorBody(error: ApiError, docsUrl: string): Record<string, unknown> {
+  const { code, message, fields } = error;
+  if (errorCodes[code].shape === 'flat') return { error: message, code, ...fields };
+  const docs = code === 'rate_limit_exceeded' ? { docs: `${docsUrl}#${code}` } : {};
+  return { error: { code, message, param: null, ...fields, ...docs } };
+}
+
+/** What a stream that has begun carries instead of its end, whatever the code (API D4). */
+export function errorFrame({ code, message, fields }: ApiError): Record<string, unknown> {
+  const type = fields.type ?? (errorStatus(code) < 500 ? 'invalid_request_error' : 'server_error');
+  return { error: { code, type, message, param: null } };
+}
+
+/** The headers that tell an official SDK whether and when to try again (API B6); 401 names its scheme (RFC 9110 11.6.1). */
+export function errorHeaders({ code, headers, retryAfterMs }: ApiError): Record<string, string> {
+  return {
+    ...(errorStatus(code) === 401 && { 'www-authenticate': 'Bearer' }),
+    ...(retryAfterMs !== undefined && { 'retry-after': String(Math.max(1, Math.ceil(retryAfterMs / 1000))) }),
+    ...(code === 'CONFLICT' && { 'x-should-retry': 'false' }),
+    ...headers,
+  };
+}
+
+const codes = Object.keys(errorCodes) as [ErrorCode, ...ErrorCode[]]; // the keys of a literal table are its codes
+
+/** How a failure crosses from a worker to the ingress: without its cause, which stays in the worker's log. */
+export const carriedErrorSchema = z.object({
+  code: z.enum(codes),
+  message: z.string(),
+  fields: z.record(z.string(), z.unknown()),
+  retryAfterMs: z.number().optional(),
+});
+
+export type CarriedError = z.infer<typeof carriedErrorSchema>;
+
+export function packError({ code, message, fields, retryAfterMs }: ApiError): CarriedError {
+  return { code, message, fields, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+}
+
+export function unpackError({ code, message, fields, retryAfterMs }: CarriedError): ApiError {
+  return new ApiError(code, message, { fields, ...(retryAfterMs !== undefined && { retryAfterMs }) });
+}
