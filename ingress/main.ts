@@ -1,0 +1,107 @@
+import '../shared/require-node-24.mjs';
+import type { Redis } from 'ioredis';
+import { sendCancellation } from '../shared/cancellation.ts';
+import { type IngressConfig, poolsOf, readIngressConfig } from '../shared/config.ts';
+import { ApiError } from '../shared/errors.ts';
+import { createAdmit } from '../shared/limits/admit.ts';
+import type { Log } from '../shared/log.ts';
+import { createRegistry } from '../shared/metrics.ts';
+import { listenForOperations, type ProcessState } from '../shared/operations.ts';
+import { runProcess } from '../shared/process.ts';
+import { checkDurability, connectForRequests, connectForWork, waitUntilReady } from '../shared/redis.ts';
+import { aborted } from '../shared/shutdown.ts';
+import { openStore } from '../shared/store/open-store.ts';
+import { createApp } from './app.ts';
+import { createCallers } from './callers.ts';
+import { listen } from './listener.ts';
+import { createIngressMetrics } from './metrics.ts';
+import { answerBrokenRequest } from './middleware/answer-errors.ts';
+import { listenForReplies } from './replies/reply-listener.ts';
+import { createWaitingRequests, type Whereabouts } from './replies/waiting-requests.ts';
+import { createRequestQueues, type RequestQueues } from './request-queues.ts';
+import { createSignIn } from './sign-in.ts';
+
+const bodyMs = 30_000;
+
+await runProcess({ name: 'ingress', readConfig: readIngressConfig, run });
+
+async function run({ config, log, shutdown }: { config: IngressConfig; log: Log; shutdown: AbortSignal }) {
+  await using parts = new AsyncDisposableStack();
+  const { planFile, links } = config;
+  const use = (redis: Redis) => parts.adopt(redis, (connection) => connection.disconnect());
+
+  const registry = createRegistry();
+  const metrics = createIngressMetrics(registry);
+  const store = parts.use(await openStore(config.databaseUrl, { log }));
+  const signIn = createSignIn({ ...config.signIn, log });
+  const redis = use(connectForRequests(config.redisUrl, log));
+  const replyRedis = use(connectForRequests(config.replyRedisUrl, log));
+  const replyReader = use(connectForWork(config.replyRedisUrl, log));
+
+  let state: ProcessState = 'starting';
+  const checks = { store: () => store.ping(), identityProvider: () => signIn.check() };
+  const operations = parts.use(
+    await listenForOperations({
+      ...config.operations,
+      registry,
+      state: () => state,
+      checkRedis: () => redis.ping(),
+      checks,
+    }),
+  );
+  log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
+  shutdown.addEventListener('abort', () => {
+    state = 'stopping';
+  });
+
+  await Promise.all([waitUntilReady(redis, shutdown), waitUntilReady(replyRedis, shutdown)]);
+  await checkDurability(redis, log);
+
+  const queues = parts.use(createRequestQueues({ connection: redis, pools: poolsOf(planFile), log }));
+  const waitingRequests = createWaitingRequests({ cancel: canceller({ queues, replyRedis, log }) });
+  const inbox = parts.use(listenForReplies({ reader: replyReader, redis: replyRedis, waitingRequests, log }));
+  metrics.observe({ waiting: waitingRequests.count, depths: queues.depths });
+
+  const giveUp = new AbortController();
+  const app = createApp({
+    log,
+    metrics,
+    planFile,
+    docsUrl: links.docsUrl,
+    store,
+    signIn,
+    findCaller: createCallers({ store, peppers: config.keyPeppers }),
+    pepper: config.keyPeppers[0] ?? '',
+    admit: createAdmit(redis, planFile.timeouts),
+    queues,
+    waitingRequests,
+    replyTo: inbox.address,
+    body: { bodyBytesMax: config.listener.bodyBytesMax, bodyMs, giveUp: giveUp.signal },
+  });
+  const listener = await listen({
+    ...config.listener,
+    onRequest: app.callback(),
+    onBrokenRequest: answerBrokenRequest({ log, docsUrl: links.docsUrl }),
+  });
+  if (state === 'starting') state = 'ready';
+  log.info({ port: listener.port }, 'ready');
+
+  await aborted(shutdown);
+  log.info({ waiting: waitingRequests.count() }, 'shutting down: finishing what has begun');
+  await listener.close({
+    graceMs: config.shutdownGraceMs,
+    giveUp: () => {
+      giveUp.abort();
+      waitingRequests.failAll(new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down. Retry.'));
+    },
+  });
+}
+
+/** A job is taken out of its queue or, once it has started, aborted by its worker. Either is a favour and never awaited. */
+function canceller({ queues, replyRedis, log }: { queues: RequestQueues; replyRedis: Redis; log: Log }) {
+  return function cancel({ requestId, pool, control }: Whereabouts): void {
+    const cancelling =
+      control !== undefined ? sendCancellation(replyRedis, control, requestId) : queues.remove(pool ?? '', requestId);
+    cancelling.catch((error: unknown) => log.debug({ err: error, requestId }, 'a job could not be cancelled'));
+  };
+}

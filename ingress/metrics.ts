@@ -1,0 +1,45 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { durationBuckets } from '../shared/metrics.ts';
+
+export type IngressMetrics = ReturnType<typeof createIngressMetrics>;
+
+type Sources = { waiting: () => number; depths: () => Promise<{ pool: string; jobs: number }[]> };
+
+export function createIngressMetrics(registry: Registry) {
+  return {
+    requests: new Counter({
+      name: 'svc_http_requests_total',
+      help: 'Requests by route and status; "aborted" when the client left before its answer was written',
+      labelNames: ['method', 'route', 'status'],
+      registers: [registry],
+    }),
+    requestDuration: new Histogram({
+      name: 'svc_http_request_duration_seconds',
+      help: 'From the request line to the last byte of the answer',
+      labelNames: ['route'],
+      buckets: durationBuckets,
+      registers: [registry],
+    }),
+    /** Read when they are scraped; a Redis that does not answer leaves the depth out and the rest as it is. */
+    observe({ waiting, depths }: Sources): void {
+      new Gauge({
+        name: 'svc_requests_waiting',
+        help: 'Requests of this ingress that wait for their reply',
+        registers: [registry],
+        collect() {
+          this.set(waiting());
+        },
+      });
+      new Gauge({
+        name: 'svc_queue_depth',
+        help: 'Jobs that wait for a worker',
+        labelNames: ['pool', 'lane'],
+        registers: [registry],
+        async collect() {
+          this.reset();
+          for (const { pool, jobs } of await depths().catch(() => [])) this.set({ pool, lane: 'interactive' }, jobs);
+        },
+      });
+    },
+  };
+}

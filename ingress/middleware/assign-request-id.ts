@@ -1,0 +1,31 @@
+import { monotonicFactory } from 'ulid';
+import { ApiError } from '../../shared/errors.ts';
+import type { Stage } from '../request-state.ts';
+
+const nextUlid = monotonicFactory();
+const clientIdPattern = /^[\x21-\x7e]{1,512}$/;
+
+/** `req_` and a ULID; ids of one process ascend. */
+export function nextRequestId(): string {
+  return `req_${nextUlid()}`;
+}
+
+/** Names the request, and says so in the response (API A3). */
+export const assignRequestId: Stage = async function assignRequestId(ctx, next) {
+  ctx.state.requestId = nextRequestId();
+  ctx.set('x-request-id', ctx.state.requestId);
+  await next();
+};
+
+/** Takes the client's own id along, to be echoed and logged; it never names anything of ours (API A3). */
+export const echoClientRequestId: Stage = async function echoClientRequestId(ctx, next) {
+  const clientId = ctx.get('x-client-request-id');
+  if (clientId !== '') {
+    if (!clientIdPattern.test(clientId)) {
+      throw new ApiError('VALIDATION_ERROR', 'x-client-request-id: expected at most 512 visible ASCII characters');
+    }
+    ctx.state.clientRequestId = clientId;
+    ctx.set('x-client-request-id', clientId);
+  }
+  await next();
+};

@@ -1,0 +1,46 @@
+import type { Log } from '../../shared/log.ts';
+import type { IngressMetrics } from '../metrics.ts';
+import type { AppContext, Stage } from '../request-state.ts';
+
+/** One log line and one observation for each request, when its response is over or its client has gone. */
+export function logRequest({ log, metrics }: { log: Log; metrics: IngressMetrics }): Stage {
+  return async function logRequest(ctx, next) {
+    const startedAt = performance.now();
+    ctx.res.once('close', () => record(ctx, performance.now() - startedAt));
+    await next();
+  };
+
+  function record(ctx: AppContext, durationMs: number): void {
+    const { requestId, clientRequestId, caller, account } = ctx.state;
+    const whole = ctx.res.writableFinished;
+    const labels = {
+      method: labelMethod(ctx.method),
+      route: labelRoute(ctx),
+      status: whole ? String(ctx.res.statusCode) : 'aborted',
+    };
+    metrics.requests.inc(labels);
+    metrics.requestDuration.observe({ route: labels.route }, durationMs / 1000);
+    log.info(
+      {
+        requestId,
+        clientRequestId,
+        account: caller?.account ?? account,
+        ...labels,
+        durationMs: Math.round(durationMs),
+      },
+      whole ? 'answered' : 'the client went away',
+    );
+  }
+}
+
+const methods = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS']);
+
+/** A method is the client's word: as a label it could be anything, and each new one is a new time series for good. */
+function labelMethod(method: string): string {
+  return methods.has(method) ? method : 'other';
+}
+
+function labelRoute(ctx: AppContext): string {
+  const { _matchedRoute: route } = ctx as { _matchedRoute?: unknown }; // what the router leaves on a context that it has routed
+  return typeof route === 'string' ? route : 'none';
+}

@@ -1,0 +1,92 @@
+import type { IncomingMessage } from 'node:http';
+import { parse as parseContentType } from 'content-type';
+import getRawBody from 'raw-body';
+import { ApiError } from '../../shared/errors.ts';
+import type { Stage } from '../request-state.ts';
+
+type Bounds = { bodyBytesMax: number; bodyMs: number; giveUp: AbortSignal };
+
+/**
+ * Reads the body as a JSON object of at most `bodyBytesMax`, in at most `bodyMs`. It is refused by its announced length
+ * before a byte is read, and by count while it is read; it has to be `application/json` in UTF-8, and not compressed,
+ * because a small compressed body can be a large one. A body that still comes when `giveUp` is aborted is refused, too.
+ */
+export function readJsonBody(bounds: Bounds): Stage {
+  return async function readJsonBody(ctx, next) {
+    refuseOtherMedia(ctx.req);
+    const text = decodeUtf8(await readBytes(ctx.req, bounds));
+    ctx.state.body = { text, value: parseObject(text) };
+    await next();
+  };
+}
+
+function refuseOtherMedia({ headersDistinct }: IncomingMessage): void {
+  const [contentType, another] = headersDistinct['content-type'] ?? [];
+  const { type, parameters } = parseContentType(contentType ?? '');
+  if (type !== 'application/json' || another !== undefined) {
+    throw unsupported('content-type: expected exactly one, application/json');
+  }
+  const charset = parameters.charset?.toLowerCase() ?? 'utf-8';
+  if (charset !== 'utf-8' && charset !== 'utf8') throw unsupported('content-type: expected the charset utf-8');
+  const encodings = headersDistinct['content-encoding'] ?? [];
+  if (encodings.some((encoding) => encoding.toLowerCase() !== 'identity')) {
+    throw unsupported('content-encoding: a compressed body is not accepted', { 'accept-encoding': 'identity' });
+  }
+}
+
+function unsupported(message: string, headers: Record<string, string> = {}): ApiError {
+  return new ApiError('UNSUPPORTED_MEDIA_TYPE', message, { headers });
+}
+
+async function readBytes(request: IncomingMessage, { bodyBytesMax, bodyMs, giveUp }: Bounds): Promise<Buffer> {
+  const length = request.headers['content-length'];
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => late.reject(new ApiError('REQUEST_TIMEOUT', 'The body did not arrive in time.')),
+    bodyMs,
+  );
+  const onGiveUp = () => late.reject(new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down. Retry.'));
+  giveUp.addEventListener('abort', onGiveUp);
+  try {
+    const reading = getRawBody(request, { limit: bodyBytesMax, ...(length !== undefined && { length }) });
+    return await Promise.race([reading, late.promise]);
+  } catch (error) {
+    throw classify(error, bodyBytesMax);
+  } finally {
+    clearTimeout(timer);
+    giveUp.removeEventListener('abort', onGiveUp);
+  }
+}
+
+/** The codes are those of raw-body's own errors. */
+function classify(error: unknown, bodyBytesMax: number): unknown {
+  const { type } = error as { type?: unknown }; // read from whatever was thrown; another shape has none
+  if (type === 'entity.too.large') {
+    return new ApiError('PAYLOAD_TOO_LARGE', `The body is larger than ${bodyBytesMax} bytes.`, { cause: error });
+  }
+  if (type === 'request.aborted' || type === 'request.size.invalid') {
+    return new ApiError('VALIDATION_ERROR', 'body: ended before its announced length', { cause: error });
+  }
+  return error;
+}
+
+function decodeUtf8(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (error) {
+    throw new ApiError('VALIDATION_ERROR', 'body: expected UTF-8', { cause: error });
+  }
+}
+
+function parseObject(text: string): object {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new ApiError('VALIDATION_ERROR', 'body: expected valid JSON', { cause: error });
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new ApiError('VALIDATION_ERROR', 'body: expected a JSON object');
+  }
+  return value;
+}

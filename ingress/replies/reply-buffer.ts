@@ -1,0 +1,57 @@
+import type { ApiError } from '../../shared/errors.ts';
+import type { Usage } from '../../shared/replies.ts';
+
+/** `chunk` is text for the client as it stands; `end` comes last, with the body of an answer that is not streamed. */
+export type ReplyEvent = { kind: 'chunk'; text: string } | { kind: 'end'; body: string | undefined; usage: Usage };
+
+/** More than this waiting for one slow client, and its reply is given up. */
+const bufferedBytesMax = 1_048_576;
+
+/** The events of one reply on their way from the stream to whoever writes them out, one at a time. */
+export interface ReplyBuffer {
+  /** The next event; once the reply has failed, what came before that is still given out, then this throws `ApiError`. */
+  next(): Promise<ReplyEvent>;
+  /** False when the reader is so slow that the buffer is full. */
+  push(event: ReplyEvent): boolean;
+  fail(error: ApiError): void;
+}
+
+export function createReplyBuffer(): ReplyBuffer {
+  const events: ReplyEvent[] = [];
+  let bufferedBytes = 0;
+  let failure: ApiError | undefined;
+  let reader: PromiseWithResolvers<ReplyEvent> | undefined;
+
+  return {
+    async next() {
+      const event = events.shift();
+      if (event !== undefined) {
+        bufferedBytes -= sizeOf(event);
+        return event;
+      }
+      if (failure !== undefined) throw failure;
+      reader = Promise.withResolvers();
+      return reader.promise;
+    },
+    push(event) {
+      if (reader !== undefined) {
+        reader.resolve(event);
+        reader = undefined;
+        return true;
+      }
+      events.push(event);
+      bufferedBytes += sizeOf(event);
+      return bufferedBytes <= bufferedBytesMax;
+    },
+    fail(error) {
+      failure = error;
+      reader?.reject(error);
+      reader = undefined;
+    },
+  };
+}
+
+/** A whole answer is one event that its worker has bounded already; only text that piles up counts. */
+function sizeOf(event: ReplyEvent): number {
+  return event.kind === 'chunk' ? Buffer.byteLength(event.text) : 0;
+}

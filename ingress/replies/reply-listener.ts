@@ -1,0 +1,25 @@
+import type { Redis } from 'ioredis';
+import { ApiError } from '../../shared/errors.ts';
+import { type Inbox, openInbox } from '../../shared/inbox.ts';
+import type { Log } from '../../shared/log.ts';
+import { replyStreamKey } from '../../shared/redis-keys.ts';
+import { decodeReply } from '../../shared/replies.ts';
+import type { WaitingRequests } from './waiting-requests.ts';
+
+type Parts = { reader: Redis; redis: Redis; waitingRequests: WaitingRequests; log: Log };
+
+/** Reads this ingress's reply stream into the requests that wait; when the stream is lost, they all fail. */
+export function listenForReplies({ reader, redis, waitingRequests, log }: Parts): Inbox {
+  return openInbox({
+    reader,
+    redis,
+    log,
+    keyOf: replyStreamKey,
+    onEntry: (fields) => {
+      const reply = decodeReply(fields);
+      if (reply !== undefined) waitingRequests.deliver(reply);
+    },
+    onLost: () =>
+      waitingRequests.failAll(new ApiError('SERVICE_UNAVAILABLE', 'The answer was lost on its way. Retry.')),
+  });
+}

@@ -1,0 +1,62 @@
+import { ApiError } from '../../shared/errors.ts';
+import type { PlanFile } from '../../shared/plan-file.ts';
+import type { ExpectedReply, WaitingRequests } from '../replies/waiting-requests.ts';
+import { writeEventStream } from '../replies/write-event-stream.ts';
+import type { RequestQueues } from '../request-queues.ts';
+import { type AppContext, type Stage, stateOf } from '../request-state.ts';
+
+type Parts = {
+  planFile: PlanFile;
+  queues: RequestQueues;
+  waitingRequests: WaitingRequests;
+  /** This ingress's reply stream, undefined while it has none. */
+  replyTo: () => string | undefined;
+};
+
+/** `POST /v1/chat/completions` after admission: queue it, wait for its reply, write it whole or as a stream (API D1). */
+export function chatCompletions({ planFile, queues, waitingRequests, replyTo }: Parts): Stage {
+  return async function chatCompletions(ctx) {
+    const reply = await enqueue(ctx);
+    // Also while the answer is being written: a client that leaves is noticed at its connection's end.
+    ctx.res.once('close', () => reply.abandon());
+    if (ctx.res.closed) reply.abandon();
+    const first = await reply.next();
+    if (stateOf(ctx, 'call').stream) return writeEventStream(ctx, reply, first);
+    if (first.kind !== 'end' || first.body === undefined) throw new Error('a whole answer came without its body');
+    ctx.type = 'application/json; charset=utf-8';
+    ctx.body = first.body;
+  };
+
+  async function enqueue(ctx: AppContext): Promise<ExpectedReply> {
+    const { requestId } = ctx.state;
+    const { account, plan, keyId } = stateOf(ctx, 'caller');
+    const call = stateOf(ctx, 'call');
+    const admission = stateOf(ctx, 'admission');
+    const model = planFile.models[call.model];
+    const address = replyTo();
+    if (model === undefined || keyId === undefined)
+      throw new Error('an earlier stage let an unknown model or caller pass');
+    if (address === undefined)
+      throw new ApiError('SERVICE_UNAVAILABLE', 'The service is not available right now. Retry.');
+
+    const { queueMs, requestMs } = planFile.timeouts;
+    const reply = waitingRequests.expect({ requestId, pool: model.pool, queueMs, requestMs });
+    try {
+      const job = {
+        requestId,
+        account,
+        keyId,
+        plan,
+        ...call,
+        ...admission,
+        endpoint: '/v1/chat/completions',
+        replyTo: address,
+      } as const;
+      await queues.add(job, { pool: model.pool, priority: planFile.plans[plan]?.priority ?? 1000 });
+    } catch (error) {
+      reply.abandon();
+      throw error;
+    }
+    return reply;
+  }
+}

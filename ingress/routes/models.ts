@@ -1,0 +1,30 @@
+import { ApiError } from '../../shared/errors.ts';
+import type { Model, PlanFile } from '../../shared/plan-file.ts';
+import { type AppContext, type Stage, stateOf } from '../request-state.ts';
+
+/** `GET /v1/models`: what the caller's plan includes, in OpenAI's shape plus `tier` (API D2). */
+export function listModels({ planFile }: { planFile: PlanFile }): Stage {
+  return async function listModels(ctx) {
+    ctx.body = { object: 'list', data: included(ctx, planFile).map(present) };
+  };
+}
+
+/** `GET /v1/models/{model}`: one of those; 404 for any other, whether it exists or not. */
+export function retrieveModel({ planFile }: { planFile: PlanFile }): Stage {
+  return async function retrieveModel(ctx) {
+    const { params } = ctx as { params?: { model?: string } }; // the router sets it for the route that names it
+    const found = included(ctx, planFile).find(([name]) => name === params?.model);
+    if (found === undefined) throw new ApiError('NOT_FOUND', 'There is no such model on this plan.');
+    ctx.body = present(found);
+  };
+}
+
+function included(ctx: AppContext, { plans, models }: PlanFile): [string, Model][] {
+  const tiers = plans[stateOf(ctx, 'caller').plan]?.modelTiers ?? [];
+  return Object.entries(models).filter(([, { tier }]) => tiers.includes(tier));
+}
+
+/** `created` and `owned_by` are part of OpenAI's shape and of no use here: a model is as old as the plan file says nothing of. */
+function present([id, { tier }]: [string, Model]) {
+  return { id, object: 'model', created: 0, owned_by: 'service', tier };
+}

@@ -1,0 +1,184 @@
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+import { type Fault, faultsOf } from './faults.ts';
+import { type PlanFile, parsePlanFile } from './plan-file.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const integer = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d{1,15}$/, 'expected a whole number')
+    .transform(Number)
+    .pipe(z.number().min(min).max(max));
+const port = integer(0, 65_535);
+const url = (protocol: RegExp, what: string) => z.url({ protocol, error: `expected ${what}` });
+const webUrl = url(/^https?$/, 'an http or https URL');
+const redisUrl = url(/^rediss?$/, 'a redis or rediss URL');
+const boolean = z.enum(['true', 'false']).transform((text) => text === 'true');
+const list = z.string().transform((text) => text.split(',').map((item) => item.trim()));
+const secrets = list.pipe(z.array(z.string().min(32, 'each secret needs at least 32 characters')).min(1));
+const logLevel = z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info');
+
+const bothSides = {
+  OPS_HOST: z.string().default('127.0.0.1'),
+  REDIS_URL: redisUrl,
+  REPLY_REDIS_URL: redisUrl.optional(),
+  DATABASE_URL: z.string().regex(/^(mongodb(\+srv)?:\/\/|sqlite:).+/, 'expected mongodb://… or sqlite:<file>'),
+  PLAN_FILE: z.string(),
+  LOG_LEVEL: logLevel,
+  SHUTDOWN_GRACE_MS: integer(0, 3_600_000).default(30_000),
+};
+
+const ingressSettings = z.object({
+  ...bothSides,
+  PORT: port.default(8080),
+  HOST: z.string().default('0.0.0.0'),
+  OPS_PORT: port.default(9090),
+  BASE_URL: webUrl,
+  AUTH_URL: webUrl,
+  CONSOLE_URL: webUrl.optional(),
+  TOPUP_URL: webUrl.optional(),
+  DOCS_URL: webUrl.optional(),
+  KEY_PEPPER: secrets,
+  GUEST_KEY_SECRET: secrets,
+  TRUST_PROXY: integer(0, 32).default(0),
+  BODY_BYTES_MAX: integer(1_024, 268_435_456).default(4_194_304),
+  QUEUE_DEPTH_MAX: integer(1, 1_000_000).default(2_000),
+  QUEUE_BYTES_MAX: integer(1_024, 17_179_869_184).default(268_435_456),
+  OUTBOX_LENGTH_MAX: integer(1, 100_000_000).default(100_000),
+  QUEUES_WRITABLE: boolean.default(false),
+  CONSOLE_CLIENT_ID: z.string().default('console'),
+});
+
+const workerSettings = z.object({
+  ...bothSides,
+  OPS_PORT: port.default(9091),
+  POOLS: list.optional(),
+  CONCURRENCY: integer(1, 10_000).default(64),
+  BATCH_CONCURRENCY: integer(0, 10_000).default(16),
+});
+
+/** Why a process cannot start: every fault at once, each with the setting or the path in the plan file. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  readonly faults: readonly Fault[];
+
+  constructor(faults: readonly Fault[]) {
+    super(`The configuration is wrong:\n${faults.map(({ path, message }) => `  ${path}: ${message}`).join('\n')}`);
+    this.faults = faults;
+  }
+}
+
+export type IngressConfig = ReturnType<typeof readIngressConfig>;
+export type WorkerConfig = ReturnType<typeof readWorkerConfig>;
+
+/** The ingress's settings, grouped by the part that takes them, and frozen; throws `ConfigError`. */
+export function readIngressConfig(env: Environment = process.env) {
+  const { settings, planFile } = readSettings(ingressSettings, env, () => []);
+  return freeze({
+    listener: { host: settings.HOST, port: settings.PORT, bodyBytesMax: settings.BODY_BYTES_MAX },
+    trustedProxyHops: settings.TRUST_PROXY,
+    links: {
+      baseUrl: settings.BASE_URL,
+      consoleUrl: settings.CONSOLE_URL ?? `${settings.BASE_URL}/console`,
+      docsUrl: settings.DOCS_URL ?? `${settings.BASE_URL}/docs`,
+      topupUrl: settings.TOPUP_URL ?? `${settings.CONSOLE_URL ?? `${settings.BASE_URL}/console`}#top-up`,
+    },
+    signIn: { issuer: settings.AUTH_URL, audience: settings.BASE_URL, consoleClientId: settings.CONSOLE_CLIENT_ID },
+    keyPeppers: settings.KEY_PEPPER,
+    guestKeySecrets: settings.GUEST_KEY_SECRET,
+    queue: {
+      depthMax: settings.QUEUE_DEPTH_MAX,
+      bytesMax: settings.QUEUE_BYTES_MAX,
+      dashboardWritable: settings.QUEUES_WRITABLE,
+    },
+    outboxLengthMax: settings.OUTBOX_LENGTH_MAX,
+    ...bothConfig(settings),
+    planFile,
+  });
+}
+
+/** A worker's settings, frozen; `apiKeys` holds the key of each backend that has one. Throws `ConfigError`. */
+export function readWorkerConfig(env: Environment = process.env) {
+  const { settings, planFile } = readSettings(workerSettings, env, (plan, { POOLS }) => [
+    ...missingApiKeys(plan, env),
+    ...unknownPools(plan, POOLS ?? []),
+  ]);
+  const apiKeys = Object.entries(planFile.backends).flatMap(([name, { apiKeyEnv }]) => {
+    const apiKey = apiKeyEnv === undefined ? undefined : env[apiKeyEnv];
+    return apiKey === undefined ? [] : [[name, apiKey] as const];
+  });
+  return freeze({
+    pools: settings.POOLS ?? poolsOf(planFile),
+    concurrency: settings.CONCURRENCY,
+    batchConcurrency: settings.BATCH_CONCURRENCY,
+    apiKeys: Object.fromEntries(apiKeys),
+    ...bothConfig(settings),
+    planFile,
+  });
+}
+
+/** Every pool that some model belongs to, each once. */
+export function poolsOf(planFile: PlanFile): string[] {
+  return [...new Set(Object.values(planFile.models).map(({ pool }) => pool))];
+}
+
+function bothConfig(settings: z.infer<typeof ingressSettings> | z.infer<typeof workerSettings>) {
+  return {
+    operations: { host: settings.OPS_HOST, port: settings.OPS_PORT },
+    redisUrl: settings.REDIS_URL,
+    replyRedisUrl: settings.REPLY_REDIS_URL ?? settings.REDIS_URL,
+    databaseUrl: settings.DATABASE_URL,
+    logLevel: settings.LOG_LEVEL,
+    shutdownGraceMs: settings.SHUTDOWN_GRACE_MS,
+  };
+}
+
+function readSettings<Schema extends z.ZodType<{ PLAN_FILE: string }>>(
+  schema: Schema,
+  env: Environment,
+  check: (planFile: PlanFile, settings: z.infer<Schema>) => Fault[],
+): { settings: z.infer<Schema>; planFile: PlanFile } {
+  // An empty variable counts as none: Compose and shells pass what is not set as empty.
+  const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
+  const parsed = schema.safeParse(set, { error: (issue) => (issue.input === undefined ? 'is required' : undefined) });
+  const faults = parsed.success ? [] : faultsOf(parsed.error);
+  const plan = set.PLAN_FILE === undefined ? { faults: [] } : readPlanFile(set.PLAN_FILE);
+  if ('faults' in plan) throw new ConfigError([...faults, ...plan.faults]);
+  if (!parsed.success) throw new ConfigError(faults);
+  const checked = check(plan.planFile, parsed.data);
+  if (checked.length > 0) throw new ConfigError(checked);
+  return { settings: parsed.data, planFile: plan.planFile };
+}
+
+function readPlanFile(file: string): ReturnType<typeof parsePlanFile> {
+  try {
+    const plan = parsePlanFile(readFileSync(file, 'utf8'));
+    if ('planFile' in plan) return plan;
+    return { faults: plan.faults.map(({ path, message }) => ({ path: path ? `${file}: ${path}` : file, message })) };
+  } catch (error) {
+    return {
+      faults: [{ path: 'PLAN_FILE', message: `cannot read ${file} (${(error as NodeJS.ErrnoException).code})` }],
+    }; // readFileSync throws nothing else
+  }
+}
+
+function missingApiKeys(planFile: PlanFile, env: Environment): Fault[] {
+  return Object.entries(planFile.backends).flatMap(([name, { apiKeyEnv }]) => {
+    if (apiKeyEnv === undefined || env[apiKeyEnv]) return [];
+    return [{ path: apiKeyEnv, message: `is required: it holds the API key of the backend "${name}"` }];
+  });
+}
+
+function unknownPools(planFile: PlanFile, pools: readonly string[]): Fault[] {
+  const known = poolsOf(planFile);
+  return pools
+    .filter((pool) => !known.includes(pool))
+    .map((pool) => ({ path: 'POOLS', message: `no model belongs to the pool "${pool}"` }));
+}
+
+function freeze<T extends object>(value: T): Readonly<T> {
+  for (const item of Object.values(value)) if (typeof item === 'object' && item !== null) freeze(item);
+  return Object.freeze(value);
+}

@@ -1,0 +1,26 @@
+import type { z } from 'zod';
+
+/** What is wrong, and where: `path` is `messages[2].content`, empty for the whole. */
+export type Fault = { path: string; message: string };
+
+/** Every issue of a failed validation by its path, in words for whoever wrote the input; values are never repeated. */
+export function faultsOf(error: z.ZodError): Fault[] {
+  return error.issues.flatMap((issue) => {
+    if (issue.code === 'unrecognized_keys') {
+      return issue.keys.map((key) => ({ path: pathOf([...issue.path, key]), message: 'is not known' }));
+    }
+    return [{ path: pathOf(issue.path), message: messageOf(issue) }];
+  });
+}
+
+function pathOf(path: readonly PropertyKey[]): string {
+  return path.reduce<string>((text, part) => {
+    if (typeof part === 'number') return `${text}[${part}]`;
+    return text === '' ? String(part) : `${text}.${String(part)}`;
+  }, '');
+}
+
+function messageOf(issue: z.core.$ZodIssue): string {
+  const message = issue.message.replace(/^Invalid input: /, '');
+  return message.charAt(0).toLowerCase() + message.slice(1);
+}

@@ -1,0 +1,106 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+import { ulid } from 'ulid';
+import { z } from 'zod';
+import type { Log } from './log.ts';
+
+/** A stream that only this process reads. `address` is undefined while there is none that others could write to. */
+export interface Inbox extends AsyncDisposable {
+  address(): string | undefined;
+}
+
+type Parts = {
+  /** A connection of its own: a blocked read holds up everything behind it. */
+  reader: Redis;
+  redis: Redis;
+  keyOf: (id: string) => string;
+  onEntry: (fields: Record<string, string>) => void;
+  /** The stream was lost with all that was in it; a new one, under a new address, is opened next. */
+  onLost: () => void;
+  log: Log;
+  heartbeatMs?: number;
+};
+
+const lifeMs = 60_000;
+const blockMs = 2_000;
+const entriesPerRead = 500;
+
+const readSchema = z.array(z.tuple([z.string(), z.array(z.tuple([z.string(), z.array(z.string())]))])).nullable();
+
+/**
+ * Opens a stream under a fresh name and hands over every entry once, in order, for as long as it lives. Whoever writes
+ * uses NOMKSTREAM and so learns in the same call that the reader is gone: the key exists only while a heartbeat renews it.
+ */
+export function openInbox({ reader, redis, keyOf, onEntry, onLost, log, heartbeatMs = 5_000 }: Parts): Inbox {
+  const closing = new AbortController();
+  let key: string | undefined;
+  let lastId = '0';
+
+  async function open(): Promise<void> {
+    const fresh = keyOf(ulid());
+    await redis.multi().xadd(fresh, '*', 'opened', '1').pexpire(fresh, lifeMs).exec();
+    lastId = '0';
+    key = fresh;
+  }
+
+  async function beat(): Promise<void> {
+    if (key !== undefined && (await redis.pexpire(key, lifeMs)) === 0) {
+      log.warn({ stream: key }, 'the stream was lost; opening another');
+      key = undefined;
+      onLost();
+    }
+    if (key === undefined) await open();
+  }
+
+  async function readOnce(stream: string): Promise<void> {
+    const answer = await reader.xread('COUNT', entriesPerRead, 'BLOCK', blockMs, 'STREAMS', stream, lastId);
+    const entries = readSchema.parse(answer)?.[0]?.[1] ?? [];
+    if (stream !== key) return;
+    for (const [id, fields] of entries) {
+      lastId = id;
+      onEntry(toRecord(fields));
+    }
+    // What was read goes; an error here costs memory until the next read, and nothing else.
+    if (entries.length > 0) redis.xtrim(stream, 'MINID', '~', lastId).catch(() => {});
+  }
+
+  const beating = repeat(closing.signal, log, async () => {
+    await beat();
+    await sleep(heartbeatMs, undefined, { signal: closing.signal });
+  });
+  const reading = repeat(closing.signal, log, async () => {
+    if (key === undefined) await sleep(20, undefined, { signal: closing.signal });
+    else await readOnce(key);
+  });
+
+  return {
+    address: () => key,
+    [Symbol.asyncDispose]: async () => {
+      closing.abort();
+      reader.disconnect();
+      await Promise.all([beating, reading]);
+      if (key !== undefined) await redis.del(key).catch(() => {});
+    },
+  };
+}
+
+async function repeat(signal: AbortSignal, log: Log, step: () => Promise<void>): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await step();
+    } catch (error) {
+      if (signal.aborted) return;
+      log.debug({ err: error }, 'Redis did not answer; trying again');
+      await sleep(100, undefined, { signal }).catch(() => {});
+    }
+  }
+}
+
+function toRecord(fields: readonly string[]): Record<string, string> {
+  const record: Record<string, string> = {};
+  for (let index = 0; index + 1 < fields.length; index += 2) {
+    const [name, value] = [fields[index], fields[index + 1]];
+    if (name !== undefined && value !== undefined) record[name] = value;
+  }
+  return record;
+}

@@ -1,0 +1,86 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import Koa from 'koa';
+import type { Registry } from 'prom-client';
+import { ApiError, errorBody, errorHeaders, errorStatus, toApiError } from './errors.ts';
+import { within } from './shutdown.ts';
+
+/** `starting` and `stopping` processes take no new work; both answer 503 on `/readyz`. */
+export type ProcessState = 'starting' | 'ready' | 'stopping';
+
+/** Asks a part that the process leans on whether it answers; throws when it does not. */
+export type Check = () => Promise<unknown>;
+
+type Parts = {
+  host: string;
+  port: number;
+  registry: Registry;
+  state: () => ProcessState;
+  /** Without Redis there is no work: its check decides readiness along with the state of the process. */
+  checkRedis: Check;
+  /** Shown by name, and never the reason for a 503: their absence must not take every process out at once. */
+  checks: Readonly<Record<string, Check>>;
+};
+
+type Standing = { state: 'ok' | 'degraded'; latencyMs: number };
+
+const checkTimeoutMs = 1_000;
+
+/** The operations listener: `/healthz`, `/readyz` and `/metrics` (API A2). */
+export async function listenForOperations(parts: Parts): Promise<AsyncDisposable & { port: number }> {
+  const app = new Koa();
+  app.use(async function answer(ctx) {
+    try {
+      if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {
+        throw new ApiError('METHOD_NOT_ALLOWED', 'This path takes GET, HEAD.', { headers: { Allow: 'GET, HEAD' } });
+      }
+      await route(ctx, parts);
+    } catch (thrown) {
+      const error = toApiError(thrown);
+      ctx.status = errorStatus(error.code);
+      ctx.set(errorHeaders(error));
+      ctx.body = errorBody(error, '');
+    }
+  });
+  const server = app.listen(parts.port, parts.host);
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port, // a TCP server's address
+    async [Symbol.asyncDispose]() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+async function route(ctx: Koa.Context, parts: Parts): Promise<void> {
+  switch (ctx.path) {
+    case '/healthz':
+      ctx.body = { status: 'ok' };
+      return;
+    case '/readyz':
+      await answerReadiness(ctx, parts);
+      return;
+    case '/metrics':
+      ctx.type = parts.registry.contentType;
+      ctx.body = await parts.registry.metrics();
+      return;
+    default:
+      throw new ApiError('NOT_FOUND', 'There is nothing at this path.');
+  }
+}
+
+async function answerReadiness(ctx: Koa.Context, { state, checkRedis, checks }: Parts): Promise<void> {
+  const named = Object.entries({ redis: checkRedis, ...checks });
+  const standings = await Promise.all(named.map(async ([name, check]) => [name, await measure(check)] as const));
+  const dependencies = Object.fromEntries(standings);
+  const ready = state() === 'ready' && dependencies.redis?.state === 'ok';
+  ctx.status = ready ? 200 : 503;
+  ctx.body = { ready, state: state(), dependencies };
+}
+
+async function measure(check: Check): Promise<Standing> {
+  const startedAt = performance.now();
+  const answered = await within(checkTimeoutMs, check()).catch(() => false);
+  return { state: answered ? 'ok' : 'degraded', latencyMs: Math.round(performance.now() - startedAt) };
+}

@@ -1,0 +1,135 @@
+import { parseDocument } from 'yaml';
+import { z } from 'zod';
+import { type Fault, faultsOf } from './faults.ts';
+
+const name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$/, 'expected a name of letters, digits and ._:/@-');
+// A pool is part of its queues' names, in which BullMQ gives a colon its own meaning.
+const poolName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'expected a name of lower-case letters, digits and -');
+const positive = z.int().positive();
+const milliseconds = z.int().positive().max(86_400_000);
+
+/** A limit left out is no limit. */
+const plan = z.strictObject({
+  requests_per_minute: positive.optional(),
+  tokens_per_minute: positive.optional(),
+  tokens_per_month: positive.optional(),
+  requests_per_day: positive.optional(),
+  requests_at_once: positive.optional(),
+  batch_requests_at_once: positive.optional(),
+  batch_tokens_waiting: positive.optional(),
+  priority: z.int().min(1).max(2_097_151).default(1000),
+  model_tiers: z.array(name).min(1),
+});
+
+const model = z.strictObject({
+  tier: name,
+  pool: poolName,
+  backends: z.array(name).min(1),
+  output_tokens_max: positive,
+});
+
+const backend = z.strictObject({
+  url: z.url({ protocol: /^https?$/ }),
+  location: z.enum(['on-prem', 'cloud']),
+  requests_at_once: positive.optional(),
+  model: z.string().min(1).max(256).optional(),
+  api_key_env: z
+    .string()
+    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'expected the name of an environment variable')
+    .optional(),
+});
+
+const batch = z.strictObject({
+  window_s: positive.default(86_400),
+  requests_max: positive.max(50_000).default(50_000),
+  file_bytes_max: positive.max(104_857_600).default(104_857_600),
+  files_kept_days: positive.default(30),
+});
+
+const timeouts = z.strictObject({
+  connect_ms: milliseconds.default(2_000),
+  first_token_ms: milliseconds.default(30_000),
+  idle_ms: milliseconds.default(30_000),
+  request_ms: milliseconds.default(600_000),
+  queue_ms: milliseconds.default(30_000),
+});
+
+const planFileSchema = z.strictObject({
+  default_plan: name,
+  guest_mints_per_hour: positive.default(20),
+  usage_months_kept: positive.default(24),
+  plans: z.record(name, plan),
+  models: z.record(name, model),
+  backends: z.record(name, backend),
+  batch: batch.prefault({}),
+  timeouts: timeouts.prefault({}),
+});
+
+type RawPlanFile = z.infer<typeof planFileSchema>;
+
+/** The plan file in code: its names in camel case, its units as in the file (milliseconds, tokens, requests). Frozen. */
+export type PlanFile = Camel<RawPlanFile>;
+export type Plan = PlanFile['plans'][string];
+export type Model = PlanFile['models'][string];
+export type Backend = PlanFile['backends'][string];
+export type Timeouts = PlanFile['timeouts'];
+
+export const guestPlan = 'guest-device';
+const guestTier = 'guest';
+
+/** The plan file, or every fault in it by its path (`models.small-chat.backends[1]`). */
+export function parsePlanFile(text: string): { planFile: PlanFile } | { faults: Fault[] } {
+  const document = parseDocument(text, { prettyErrors: true });
+  if (document.errors.length > 0) return { faults: document.errors.map(({ message }) => ({ path: '', message })) };
+  const parsed = planFileSchema.safeParse(document.toJS());
+  if (!parsed.success) return { faults: faultsOf(parsed.error) };
+  const faults = crossCheck(parsed.data);
+  return faults.length > 0 ? { faults } : { planFile: camelCase(parsed.data) };
+}
+
+function crossCheck({ plans, models, backends, default_plan }: RawPlanFile): Fault[] {
+  const faults: Fault[] = [];
+  if (!Object.hasOwn(plans, default_plan)) {
+    faults.push({ path: 'default_plan', message: `there is no plan "${default_plan}"` });
+  }
+  for (const [modelName, { backends: names }] of Object.entries(models)) {
+    names.forEach((backendName, index) => {
+      if (Object.hasOwn(backends, backendName)) return;
+      faults.push({ path: `models.${modelName}.backends[${index}]`, message: `there is no backend "${backendName}"` });
+    });
+  }
+  return [...faults, ...checkGuestPlan(Object.hasOwn(plans, guestPlan) ? plans[guestPlan] : undefined)];
+}
+
+/** Guests reach guest-tier models only, under a daily cap (specification 2.2, 5.5). */
+function checkGuestPlan(guest: RawPlanFile['plans'][string] | undefined): Fault[] {
+  const path = `plans.${guestPlan}`;
+  if (guest === undefined) return [{ path, message: 'this plan is required: guest keys are minted under it' }];
+  const faults: Fault[] = [];
+  if (guest.requests_per_day === undefined) faults.push({ path: `${path}.requests_per_day`, message: 'is required' });
+  if (guest.model_tiers.some((tier) => tier !== guestTier)) {
+    faults.push({ path: `${path}.model_tiers`, message: `"${guestTier}" is the only tier a guest can have` });
+  }
+  return faults;
+}
+
+type CamelName<Name> = Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<CamelName<Tail>>}` : Name;
+type Camel<T> = T extends readonly (infer Item)[]
+  ? readonly Camel<Item>[]
+  : T extends object
+    ? { readonly [Key in keyof T as CamelName<Key>]: Camel<T[Key]> }
+    : T;
+
+const namedSections = new Set(['plans', 'models', 'backends']);
+
+/** Objects come back without a prototype, so that looking up a model named `constructor` finds nothing. */
+function camelCase<T>(value: T, keysAreNames = false): Camel<T> {
+  if (Array.isArray(value)) return Object.freeze(value.map((item) => camelCase(item))) as Camel<T>;
+  if (typeof value !== 'object' || value === null) return value as Camel<T>;
+  const copy = Object.create(null);
+  for (const [key, item] of Object.entries(value)) {
+    const camelKey = keysAreNames ? key : key.replace(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase());
+    copy[camelKey] = camelCase(item, namedSections.has(key) && !keysAreNames);
+  }
+  return Object.freeze(copy);
+}

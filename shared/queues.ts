@@ -1,0 +1,46 @@
+import type { QueueOptions, WorkerOptions } from 'bullmq';
+import type { Redis } from 'ioredis';
+import { queuePrefix } from './redis-keys.ts';
+
+/** Interactive: a client waits. Batch: nobody does, and it takes what interactive leaves free. */
+export type Lane = 'interactive' | 'batch';
+
+export const jobName = 'inference';
+
+export function queueName(pool: string, lane: Lane): string {
+  return `${pool}-${lane}`;
+}
+
+/**
+ * Jobs leave no trace: what came of a request travels by its reply, and a record of failed jobs would hold bodies. The
+ * queue's event stream is kept short, for nobody reads it.
+ */
+export function queueOptions(name: string, connection: Redis): QueueOptions {
+  return {
+    connection,
+    prefix: queuePrefix(name),
+    streams: { events: { maxLen: 1_000 } },
+    defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: true },
+  };
+}
+
+/**
+ * A worker that dies is noticed within `lockDuration` + `stalledInterval` = 20 s. The idle wait (`drainDelay`, seconds)
+ * is shorter than the connection's silence limit, and that shorter than the lock, so that a network gone silent is
+ * noticed before another worker runs the job a second time.
+ */
+export function workerOptions(name: string, connection: Redis, concurrency: number): WorkerOptions {
+  return {
+    connection,
+    concurrency,
+    prefix: queuePrefix(name),
+    autorun: false,
+    lockDuration: 15_000,
+    stalledInterval: 5_000,
+    maxStalledCount: 2,
+    drainDelay: 5,
+    runRetryDelay: 1_000,
+    removeOnComplete: { count: 0 },
+    removeOnFail: { count: 0 },
+  };
+}

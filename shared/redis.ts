@@ -1,0 +1,87 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { ApiError } from './errors.ts';
+import type { Log } from './log.ts';
+
+/** A Redis that stopped answering is given up after this long; BullMQ's idle wait (5 s) and a stream read must fit in. */
+const socketTimeoutMs = 8_000;
+
+const common = {
+  connectTimeout: 2_000,
+  keepAlive: 10_000,
+  // Full jitter below a second: a Redis that returns is used again at once, and not by everybody in the same millisecond.
+  retryStrategy: (attempt: number) => Math.random() * Math.min(1_000, 50 * 2 ** attempt),
+};
+
+/**
+ * For whoever a client waits on: a call fails within a second when Redis is away, frozen or silent, and is never sent
+ * twice. A call that timed out may still be executed later, so whatever it does must be idempotent or carry a deadline.
+ */
+export function connectForRequests(url: string, log: Log): Redis {
+  return observe(
+    new Redis(url, { ...common, maxRetriesPerRequest: 0, enableOfflineQueue: false, commandTimeout: 1_000 }),
+    log,
+  );
+}
+
+/**
+ * For work that outlives an outage: a call waits until Redis is back and may then be applied twice, so whatever it does
+ * is idempotent. BullMQ's workers need this kind, or they record finished jobs as failed after an outage.
+ */
+export function connectForWork(url: string, log: Log): Redis {
+  return observe(new Redis(url, { ...common, maxRetriesPerRequest: null, socketTimeout: socketTimeoutMs }), log);
+}
+
+function observe(redis: Redis, log: Log): Redis {
+  let away = false;
+  redis.on('error', (error) => {
+    if (!away) log.warn({ err: error }, 'Redis cannot be reached; trying again');
+    away = true;
+  });
+  redis.on('ready', () => {
+    if (away) log.info({}, 'Redis is back');
+    away = false;
+  });
+  return redis;
+}
+
+/** Waits, for as long as it takes, until this connection can be used; ends early only by `signal`. */
+export async function waitUntilReady(redis: Redis, signal: AbortSignal): Promise<void> {
+  while (redis.status !== 'ready') await sleep(50, undefined, { signal });
+}
+
+/** A call that a client waits on: its failure is ours and passing, and whether it was executed is unknown. */
+export async function redisUnavailable<T>(call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    throw new ApiError('SERVICE_UNAVAILABLE', 'The service is not available right now. Retry.', { cause: error });
+  }
+}
+
+/**
+ * Refuses a Redis that may throw away what it was given: a queue, a limit or a usage event evicted under memory pressure
+ * would be lost without a trace. Warns of one that keeps nothing on disk.
+ */
+export async function checkDurability(redis: Redis, log: Log): Promise<void> {
+  const info = await redis.info();
+  const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1];
+  if (policy !== undefined && policy !== 'noeviction') {
+    throw new Error(`Redis has maxmemory-policy ${policy}; it must be noeviction, or queued requests can be evicted.`);
+  }
+  if (/^aof_enabled:0/m.test(info)) {
+    log.warn({}, 'Redis has no append-only file: what is queued or not yet stored is lost when it restarts');
+  }
+}
+
+/** One Lua script as a function of its keys and arguments, loaded once per connection and again after a Redis restart. */
+export function loadScript(redis: Redis, script: { name: string; lua: string; numberOfKeys: number }) {
+  const { name, lua, numberOfKeys } = script;
+  redis.defineCommand(name, { lua, numberOfKeys });
+  const scripted = redis as unknown as Record<string, (...values: string[]) => Promise<unknown>>; // defineCommand adds it
+  return (keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> => {
+    const run = scripted[name];
+    if (run === undefined) throw new Error(`the script ${name} was not loaded`);
+    return run.call(redis, ...keys, ...args.map(String));
+  };
+}

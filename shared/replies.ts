@@ -1,0 +1,58 @@
+import { z } from 'zod';
+import { carriedErrorSchema } from './errors.ts';
+
+/** Tokens as the backend reported them, or counted by us where it reported none (`estimated`). */
+export const usageSchema = z.object({
+  promptTokens: z.int().nonnegative(),
+  completionTokens: z.int().nonnegative(),
+  estimated: z.boolean(),
+});
+
+export type Usage = z.infer<typeof usageSchema>;
+
+/** A stream holds about this many entries at most; one that an ingress did not read in time shows as a gap. */
+export const replyStreamLengthMax = 20_000;
+
+/**
+ * What a worker says about a request, in this order, each with the next sequence number of its run:
+ * `started` (control: the stream on which the run can be cancelled), then for a stream `chunk` (server-sent events as they
+ * go to the client), and `end` (whole answers carry their body here) or `error`.
+ */
+const content = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('started'), data: z.object({ control: z.string() }) }),
+  z.object({ kind: z.literal('chunk'), data: z.string() }),
+  z.object({ kind: z.literal('end'), data: z.object({ body: z.string().optional(), usage: usageSchema }) }),
+  z.object({ kind: z.literal('error'), data: carriedErrorSchema }),
+]);
+
+const envelope = z.object({
+  request: z.string(),
+  run: z.coerce.number().pipe(z.int().positive()),
+  sequence: z.coerce.number().pipe(z.int().nonnegative()),
+});
+
+const replySchema = envelope.and(content);
+
+export type ReplyContent = z.infer<typeof content>;
+export type Reply = z.infer<typeof replySchema>;
+
+/** A reply as the fields of a stream entry. */
+export function encodeReply({ request, run, sequence, kind, data }: Reply): string[] {
+  const text = kind === 'chunk' ? data : JSON.stringify(data);
+  return ['request', request, 'run', String(run), 'sequence', String(sequence), 'kind', kind, 'data', text];
+}
+
+/** The reply in a stream entry, or undefined for anything else that stands in the stream. */
+export function decodeReply(fields: Readonly<Record<string, string>>): Reply | undefined {
+  const data = fields.kind === 'chunk' ? fields.data : parseJson(fields.data);
+  const parsed = replySchema.safeParse({ ...fields, data });
+  return parsed.success ? parsed.data : undefined;
+}
+
+function parseJson(text: string | undefined): unknown {
+  try {
+    return text === undefined ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

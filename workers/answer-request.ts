@@ -1,0 +1,69 @@
+import { ApiError } from '../shared/errors.ts';
+import type { InferenceJob } from '../shared/inference-job.ts';
+import type { Usage } from '../shared/replies.ts';
+import { BackendError } from './backends/backend-error.ts';
+import type { BackendCall, CallBackend } from './backends/call-backend.ts';
+import { answerText, parseAnswer, presentAnswer } from './backends/convert-answer.ts';
+import { type ChunkConverter, createChunkConverter } from './backends/convert-chunks.ts';
+import { countPromptTokens, countTokens } from './backends/count-tokens.ts';
+import type { ReplySender } from './replies/send-reply.ts';
+
+export type Answering = {
+  job: InferenceJob;
+  call: BackendCall;
+  callBackend: CallBackend;
+  reply: ReplySender;
+  /** The first token of a stream has come: from here on no other backend can take over. */
+  onFirstToken: () => void;
+};
+
+/** Gets the answer from one backend and passes it on, whole. Fails with `BackendError`, nothing having been sent. */
+export async function answerWhole({ job, call, callBackend, reply }: Answering): Promise<Usage> {
+  const answer = parseAnswer(await callBackend.whole(call));
+  const usage = await settleUsage(job, answer.usage, () => ({ sample: answerText(answer), characters: 0 }));
+  await reply.end({ body: presentAnswer(answer, job.model, usage), usage });
+  return usage;
+}
+
+/**
+ * Passes the answer of one backend on as it comes. Fails with `BackendError`: before `onFirstToken` nothing was sent, after
+ * it the client has a part of the answer, and needs to be told that there is no more.
+ */
+export async function answerStream({ job, call, callBackend, reply, onFirstToken }: Answering): Promise<Usage> {
+  const converter = createChunkConverter({ model: job.model });
+  for await (const data of callBackend.stream(call, converter.begun)) {
+    const before = converter.begun();
+    const ready = converter.take(data);
+    if (!before && converter.begun()) onFirstToken();
+    if (ready !== '') await reply.chunk(ready);
+    if (data === '[DONE]') break;
+  }
+  requireComplete(converter);
+  const usage = await settleUsage(job, converter.usage(), converter.text);
+  if (job.includeUsage) await reply.chunk(converter.usageChunk(usage));
+  await reply.end({ usage });
+  return usage;
+}
+
+function requireComplete(converter: ChunkConverter): void {
+  if (converter.complete()) return;
+  throw new BackendError('interrupted', 'the stream ended without saying that it was complete');
+}
+
+/** What the backend reported, else counted by tokenizer and marked as such (API D5). */
+async function settleUsage(
+  job: InferenceJob,
+  reported: { promptTokens: number; completionTokens: number } | undefined,
+  text: ChunkConverter['text'],
+): Promise<Usage> {
+  if (reported !== undefined) return { ...reported, estimated: false };
+  const { sample, characters } = text();
+  const counted = await countTokens(sample);
+  const completionTokens = Math.ceil(counted * Math.max(1, characters / Math.max(1, sample.length)));
+  return { promptTokens: await countPromptTokens(job.body), completionTokens, estimated: true };
+}
+
+/** What a client whose stream has begun is told when its backend breaks off (API D4). */
+export function interrupted(): ApiError {
+  return new ApiError('UPSTREAM_INTERRUPTED', 'The model server broke off before its answer was complete.');
+}

@@ -1,0 +1,23 @@
+/** How a call to a backend went, as metrics count it. */
+export type AttemptOutcome =
+  | 'completed'
+  | 'stopped'
+  | 'refused_request'
+  | 'status'
+  | 'connection'
+  | 'connect_timeout'
+  | 'first_token_timeout'
+  | 'idle_timeout'
+  | 'unreadable'
+  | 'interrupted';
+
+/** A call to a backend that gave no answer. `message` is for the log; what a client may see of it is decided elsewhere. */
+export class BackendError extends Error {
+  override readonly name = 'BackendError';
+  readonly outcome: AttemptOutcome;
+
+  constructor(outcome: AttemptOutcome, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.outcome = outcome;
+  }
+}

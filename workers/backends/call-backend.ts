@@ -1,0 +1,119 @@
+import { Agent, type Dispatcher } from 'undici';
+import type { Backend, Timeouts } from '../../shared/plan-file.ts';
+import { BackendError } from './backend-error.ts';
+import { classifyFailure, classifyStatus } from './classify-failure.ts';
+import { parseEventStream } from './parse-event-stream.ts';
+import { createWatchdog, type Watchdog } from './watchdog.ts';
+
+export type BackendCall = { backend: Backend; apiKey: string | undefined; body: string; signal: AbortSignal };
+
+/** Both fail with `BackendError`; when `signal` is aborted the call ends at once, and its connection with it. */
+export interface CallBackend {
+  /** The whole answer as text. */
+  whole(call: BackendCall): Promise<string>;
+  /**
+   * The data of each event. The answer proper has to begin within `first_token_ms` (`begun`: whether it has, as whoever
+   * reads the events knows); from then on no event may take longer than `idle_ms`. Reading no further ends the call.
+   */
+  stream(call: BackendCall, begun: () => boolean): AsyncGenerator<string>;
+}
+
+const wholeBytesMax = 33_554_432;
+const errorBytesMax = 65_536;
+
+/** Connections to all backends; each time-out is ours, because no other ends a backend that merely falls silent. */
+export function createBackendAgent({ connectMs }: Pick<Timeouts, 'connectMs'>): Agent {
+  return new Agent({ connect: { timeout: connectMs }, headersTimeout: 0, bodyTimeout: 0 });
+}
+
+export function createCallBackend(parts: { agent: Agent; timeouts: Timeouts }): CallBackend {
+  const { firstTokenMs, idleMs } = parts.timeouts;
+  const lateToken = () => new BackendError('first_token_timeout', `no token within ${firstTokenMs} ms`);
+  const silent = () => new BackendError('idle_timeout', `nothing for ${idleMs} ms`);
+
+  async function post({ backend, apiKey, body }: BackendCall, accept: string, signal: AbortSignal) {
+    const response = await parts.agent.request({
+      ...target(backend),
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept,
+        ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
+      },
+      body,
+      signal,
+    });
+    if (response.statusCode >= 200 && response.statusCode < 300) return response;
+    throw classifyStatus(response.statusCode, await readText(response.body, errorBytesMax));
+  }
+
+  return {
+    async whole(call) {
+      try {
+        const response = await post(call, 'application/json', call.signal);
+        return await readText(response.body, wholeBytesMax);
+      } catch (error) {
+        throw classifyFailure(error);
+      }
+    },
+    async *stream(call, begun) {
+      using watchdog = createWatchdog(call.signal);
+      watchdog.expectWithin(firstTokenMs, lateToken);
+      try {
+        const response = await post(call, 'text/event-stream', watchdog.signal);
+        requireEventStream(response);
+        for await (const data of readEvents(response.body)) {
+          yield data;
+          if (begun()) watchdog.expectWithin(idleMs, silent);
+        }
+      } catch (error) {
+        throw reasonOf(watchdog) ?? classifyFailure(error);
+      }
+    },
+  };
+}
+
+/** A call that the watchdog ended fails by the watchdog's reason, whatever the connection made of it. */
+function reasonOf({ signal }: Watchdog): BackendError | undefined {
+  return signal.aborted && signal.reason instanceof BackendError ? signal.reason : undefined;
+}
+
+function target({ url }: Backend): { origin: string; path: string } {
+  const { origin, pathname } = new URL(url);
+  return { origin, path: `${pathname.replace(/\/$/, '')}/chat/completions` };
+}
+
+/** After `[DONE]` what little may follow is read away, so that the connection can serve the next call. */
+async function* readEvents(body: Dispatcher.ResponseData['body']): AsyncGenerator<string> {
+  let done = false;
+  try {
+    for await (const data of parseEventStream(body.iterator({ destroyOnReturn: false }))) {
+      done = data === '[DONE]';
+      yield data;
+    }
+  } finally {
+    if (done) body.dump({ limit: errorBytesMax, signal: AbortSignal.timeout(1_000) }).catch(() => {});
+    else body.destroy();
+  }
+}
+
+function requireEventStream({ headers }: Dispatcher.ResponseData): void {
+  const type = headers['content-type'];
+  if (typeof type === 'string' && type.toLowerCase().startsWith('text/event-stream')) return;
+  throw new BackendError('unreadable', 'the backend did not answer with an event stream');
+}
+
+async function readText(body: AsyncIterable<Uint8Array>, bytesMax: number): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    bytes += chunk.byteLength;
+    if (bytes > bytesMax) throw new BackendError('unreadable', `the answer is larger than ${bytesMax} bytes`);
+    chunks.push(chunk);
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+  } catch (error) {
+    throw new BackendError('unreadable', 'the answer is not UTF-8', error);
+  }
+}

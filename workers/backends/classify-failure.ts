@@ -1,0 +1,45 @@
+import { errors } from 'undici';
+import { chatErrorSchema } from '../../shared/chat-completion.ts';
+import { BackendError } from './backend-error.ts';
+
+/** The backend says that the request itself is at fault: another would say the same (API D9). */
+const clientMistakes = new Set([400, 413, 422]);
+
+const messageLengthMax = 500;
+
+/** What a status other than 2xx means: the client's mistake with the backend's own words, or the backend's fault. */
+export function classifyStatus(status: number, body: string): BackendError {
+  if (!clientMistakes.has(status)) return new BackendError('status', `the backend answered ${status}`);
+  return new BackendError('refused_request', messageOf(body) ?? 'The model server refused the request.');
+}
+
+/** What a failed call means: a `BackendError` stays what it is, anything else is told apart by undici's codes. */
+export function classifyFailure(error: unknown): BackendError {
+  if (error instanceof BackendError) return error;
+  if (error instanceof errors.ConnectTimeoutError)
+    return new BackendError('connect_timeout', 'no connection in time', error);
+  if (error instanceof errors.HTTPParserError) return new BackendError('unreadable', 'the answer is not HTTP', error);
+  if (error instanceof errors.ResponseContentLengthMismatchError) {
+    return new BackendError('unreadable', 'the answer has another length than it announced', error);
+  }
+  return new BackendError('connection', 'the connection failed', error);
+}
+
+function messageOf(body: string): string | undefined {
+  try {
+    const parsed = chatErrorSchema.safeParse(JSON.parse(body));
+    return parsed.success ? withoutAddresses(parsed.data).slice(0, messageLengthMax) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const url = /\b[a-z][a-z0-9+.-]*:\/\/\S+/gi;
+const ipv4 = /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?\b/g;
+const ipv6 = /\[[0-9a-f:.%]*:[0-9a-f:.%]*\](?::\d{1,5})?|(?<![\w:])(?:[0-9a-f]{0,4}:){3,7}[0-9a-f]{0,4}(?![\w:])/gi;
+const hostAndPort = /\b(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)*):\d{2,5}\b/gi;
+
+/** A backend's message may name where it runs; that is nobody's business outside. */
+export function withoutAddresses(message: string): string {
+  return [url, ipv6, ipv4, hostAndPort].reduce((text, pattern) => text.replace(pattern, '[address]'), message);
+}

@@ -1,0 +1,54 @@
+import type { z } from 'zod';
+import { chatAnswerSchema, chatUsageSchema } from '../../shared/chat-completion.ts';
+import { BackendError } from './backend-error.ts';
+
+/** A whole answer, looked into; `usage` undefined where the backend reported none that can be read. */
+export type BackendAnswer = {
+  text: string;
+  answer: z.infer<typeof chatAnswerSchema>;
+  usage: { promptTokens: number; completionTokens: number } | undefined;
+};
+
+export function parseAnswer(text: string): BackendAnswer {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new BackendError('unreadable', 'the answer is not JSON', error);
+  }
+  const parsed = chatAnswerSchema.safeParse(value);
+  if (!parsed.success) throw new BackendError('unreadable', 'the answer is not a chat completion', parsed.error);
+  return { text, answer: parsed.data, usage: readUsage(parsed.data.usage) };
+}
+
+/** Tokens in a backend's `usage`, or undefined when there is none. */
+export function readUsage(usage: unknown): BackendAnswer['usage'] {
+  const parsed = chatUsageSchema.safeParse(usage);
+  if (!parsed.success) return undefined;
+  return { promptTokens: parsed.data.prompt_tokens, completionTokens: parsed.data.completion_tokens };
+}
+
+/** All that the model has written, for counting. */
+export function answerText({ answer }: BackendAnswer): string {
+  return answer.choices.map(({ message }) => (message === undefined ? '' : JSON.stringify(message))).join('\n');
+}
+
+/**
+ * The answer for the client: as the backend wrote it, unless the backend knows the model by another name or reported no
+ * usage. Those are put in (API D5).
+ */
+export function presentAnswer({ text, answer, usage }: BackendAnswer, model: string, tokens: Tokens): string {
+  if (answer.model === model && usage !== undefined) return text;
+  return JSON.stringify({ ...answer, model, ...(usage === undefined && { usage: presentUsage(tokens) }) });
+}
+
+type Tokens = { promptTokens: number; completionTokens: number };
+
+/** Tokens in OpenAI's shape. */
+export function presentUsage({ promptTokens, completionTokens }: Tokens) {
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+  };
+}

@@ -1,0 +1,109 @@
+import { type ChatChunk, chatChunkSchema, chatErrorSchema } from '../../shared/chat-completion.ts';
+import { BackendError } from './backend-error.ts';
+import { type BackendAnswer, presentUsage, readUsage } from './convert-answer.ts';
+
+/** A streamed answer as it comes in, event by event, and what of it goes to the client. */
+export interface ChunkConverter {
+  /**
+   * Takes the data of one event; what it returns is ready to be written to the client. Nothing is, until the answer proper
+   * has begun (`begun`): a role alone is no token, and until there is one another backend can still take over.
+   */
+  take(data: string): string;
+  begun(): boolean;
+  /** The backend has said that it is done. An end without this is a stream that broke off (API D4). */
+  complete(): boolean;
+  usage(): BackendAnswer['usage'];
+  /** What the model has written so far, cut at a million characters; for counting where no usage was reported. */
+  text(): { sample: string; characters: number };
+  /** The usage chunk, in the shape of the stream's others, with `choices: []` (API D5). */
+  usageChunk(tokens: { promptTokens: number; completionTokens: number }): string;
+}
+
+const sampleCharactersMax = 1_000_000;
+
+/** `model` is the name the client knows; chunks that carry another are rewritten. */
+export function createChunkConverter({ model }: { model: string }): ChunkConverter {
+  let held = '';
+  let begun = false;
+  let done = false;
+  let usage: BackendAnswer['usage'];
+  let latest: ChatChunk | undefined;
+  const written: string[] = [];
+  let sampled = 0;
+  let characters = 0;
+  const open = new Set<number>();
+  const finished = new Set<number>();
+
+  function follow({ choices }: ChatChunk): void {
+    for (const { index, delta, finish_reason } of choices) {
+      open.add(index);
+      if (finish_reason != null) finished.add(index);
+      if (finish_reason != null || isToken(delta)) begun = true;
+      if (isToken(delta)) sample(delta);
+    }
+  }
+
+  function sample(delta: Record<string, unknown>): void {
+    const { role: _role, content, ...rest } = delta;
+    const text =
+      (typeof content === 'string' ? content : '') + (Object.keys(rest).length > 0 ? JSON.stringify(rest) : '');
+    characters += text.length;
+    if (sampled < sampleCharactersMax) written.push(text);
+    sampled += text.length;
+  }
+
+  return {
+    take(data) {
+      if (data === '[DONE]') {
+        done = true;
+        return '';
+      }
+      const { chunk, raw } = parseChunk(data);
+      latest = chunk;
+      usage = readUsage(chunk.usage) ?? usage;
+      follow(chunk);
+      // The usage has a chunk of its own at the end, if the client asked for it, wherever the backend put it.
+      if (chunk.choices.length === 0 && chunk.usage !== undefined) return '';
+      held += event(chunk.model === model && chunk.usage === undefined ? raw : present(chunk, model));
+      if (!begun) return '';
+      const ready = held;
+      held = '';
+      return ready;
+    },
+    begun: () => begun,
+    complete: () => begun && (done || (open.size > 0 && finished.size === open.size)),
+    usage: () => usage,
+    text: () => ({ sample: written.join(''), characters }),
+    usageChunk(tokens) {
+      return event(JSON.stringify({ ...latest, model, choices: [], usage: presentUsage(tokens) }));
+    },
+  };
+}
+
+function parseChunk(data: string): { chunk: ChatChunk; raw: string } {
+  let value: unknown;
+  try {
+    value = JSON.parse(data);
+  } catch (error) {
+    throw new BackendError('unreadable', 'an event is not JSON', error);
+  }
+  const parsed = chatChunkSchema.safeParse(value);
+  if (parsed.success) return { chunk: parsed.data, raw: data };
+  const failure = chatErrorSchema.safeParse(value);
+  throw new BackendError(failure.success ? 'interrupted' : 'unreadable', failure.data ?? 'an event is not a chunk');
+}
+
+function isToken(delta: ChatChunk['choices'][number]['delta']): delta is NonNullable<typeof delta> {
+  if (delta == null) return false;
+  return Object.entries(delta).some(([name, value]) => name !== 'role' && value != null && value !== '');
+}
+
+function present(chunk: ChatChunk, model: string): string {
+  const { usage: _usage, ...rest } = chunk;
+  return JSON.stringify({ ...rest, model });
+}
+
+/** JSON may stand on several lines, and then each would need a `data:` of its own. */
+function event(json: string): string {
+  return `data: ${json.includes('\n') ? JSON.stringify(JSON.parse(json)) : json}\n\n`;
+}

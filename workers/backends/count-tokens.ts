@@ -1,0 +1,31 @@
+import { z } from 'zod';
+
+/** What stands around each message in the prompt of a chat model; as OpenAI's guide to counting tokens gives it. */
+const tokensPerMessage = 4;
+/** Counting stops the event loop: of a longer text this much is counted, and the rest is taken to be alike. */
+const countedCharactersMax = 32_768;
+
+const promptSchema = z.looseObject({
+  messages: z.array(
+    z.looseObject({
+      content: z.union([z.string(), z.array(z.looseObject({ text: z.string().optional() })), z.null()]).optional(),
+    }),
+  ),
+});
+
+/** Tokens of a text by the o200k_base encoding, exact up to 32,768 characters. The tokenizer is loaded at its first use. */
+export async function countTokens(text: string): Promise<number> {
+  const { countTokens: count } = await import('gpt-tokenizer/encoding/o200k_base');
+  // What looks like a special token in a client's text is counted as the text that it is.
+  const counted = count(text.slice(0, countedCharactersMax), { disallowedSpecial: new Set() });
+  return Math.ceil(counted * Math.max(1, text.length / countedCharactersMax));
+}
+
+/** Tokens of a request's messages; `body` is the request as it was queued. */
+export async function countPromptTokens(body: string): Promise<number> {
+  const { messages } = promptSchema.parse(JSON.parse(body));
+  const texts = messages.map(({ content }) =>
+    Array.isArray(content) ? content.map(({ text }) => text ?? '').join('') : (content ?? ''),
+  );
+  return (await countTokens(texts.join('\n'))) + messages.length * tokensPerMessage;
+}

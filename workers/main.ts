@@ -1,0 +1,118 @@
+import '../shared/require-node-24.mjs';
+import type { Redis } from 'ioredis';
+import type { Agent } from 'undici';
+import { decodeCancellation } from '../shared/cancellation.ts';
+import { readWorkerConfig, type WorkerConfig } from '../shared/config.ts';
+import { openInbox } from '../shared/inbox.ts';
+import { createStartRun } from '../shared/limits/start.ts';
+import type { Log } from '../shared/log.ts';
+import { createRegistry } from '../shared/metrics.ts';
+import { listenForOperations, type ProcessState } from '../shared/operations.ts';
+import { runProcess } from '../shared/process.ts';
+import { checkDurability, connectForWork, waitUntilReady } from '../shared/redis.ts';
+import { controlStreamKey } from '../shared/redis-keys.ts';
+import { aborted, within } from '../shared/shutdown.ts';
+import { openStore } from '../shared/store/open-store.ts';
+import { createAnswerLost } from './answer-lost.ts';
+import { createBackendAgent, createCallBackend } from './backends/call-backend.ts';
+import { createBackendCheck } from './check-backend.ts';
+import { createWorkerMetrics } from './metrics.ts';
+import { createProcessRequest } from './process-request.ts';
+import { type RequestWorker, startRequestWorker } from './request-worker.ts';
+
+/** What a job that was told to stop may still need: to abort its call, send its last word and go back to the queue. */
+const handBackMs = 5_000;
+
+await runProcess({ name: 'worker', readConfig: readWorkerConfig, run });
+
+async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; shutdown: AbortSignal }) {
+  await using parts = new AsyncDisposableStack();
+  const { planFile, apiKeys } = config;
+  const use = (redis: Redis) => parts.adopt(redis, (connection) => connection.disconnect());
+
+  const registry = createRegistry();
+  const metrics = createWorkerMetrics(registry);
+  const store = parts.use(await openStore(config.databaseUrl, { log }));
+  const redis = use(connectForWork(config.redisUrl, log));
+  const replyRedis = use(connectForWork(config.replyRedisUrl, log));
+  const controlReader = use(connectForWork(config.replyRedisUrl, log));
+  const agent = parts.adopt(createBackendAgent(planFile.timeouts), (opened) => opened.destroy());
+
+  let state: ProcessState = 'starting';
+  const checks = { store: () => store.ping(), ...backendChecks(config, agent) };
+  const operations = parts.use(
+    await listenForOperations({
+      ...config.operations,
+      registry,
+      state: () => state,
+      checkRedis: () => redis.ping(),
+      checks,
+    }),
+  );
+  log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
+  shutdown.addEventListener('abort', () => {
+    state = 'stopping';
+  });
+
+  await Promise.all([waitUntilReady(redis, shutdown), waitUntilReady(replyRedis, shutdown)]);
+  await checkDurability(redis, log);
+
+  const workers: RequestWorker[] = [];
+  const inbox = parts.use(
+    openInbox({
+      reader: controlReader,
+      redis: replyRedis,
+      log,
+      keyOf: controlStreamKey,
+      onEntry: (fields) => {
+        const request = decodeCancellation(fields);
+        if (request !== undefined) for (const worker of workers) worker.cancel(request, 'cancelled');
+      },
+      // Cancellations that were in it are lost; those runs go on to their own end.
+      onLost: () => {},
+    }),
+  );
+  const startRun = createStartRun(redis);
+  const processRequest = createProcessRequest({
+    planFile,
+    apiKeys,
+    startRun,
+    replyRedis,
+    metrics,
+    log,
+    callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
+    control: inbox.address,
+  });
+  const answerLost = createAnswerLost({ startRun, replyRedis });
+  for (const pool of config.pools) {
+    const { concurrency } = config;
+    workers.push(
+      startRequestWorker({ pool, connection: redis, concurrency, processRequest, answerLost, shutdown, metrics, log }),
+    );
+  }
+  if (state === 'starting') state = 'ready';
+  log.info({ pools: config.pools }, 'ready');
+
+  await aborted(shutdown);
+  await finish(workers, { graceMs: config.shutdownGraceMs, log });
+}
+
+/** Lets the jobs in hand end by themselves; those that have not when the grace is over go back to the queue. */
+async function finish(workers: readonly RequestWorker[], { graceMs, log }: { graceMs: number; log: Log }) {
+  log.info({}, 'shutting down: finishing the jobs in hand');
+  const finished = Promise.all(workers.map((worker) => worker.finish()));
+  if (await within(graceMs, finished)) return;
+  log.warn({}, 'the grace is over: handing back what has sent nothing, ending what has');
+  for (const worker of workers) worker.handBackAll();
+  if (!(await within(handBackMs, finished)))
+    log.error({}, 'some jobs did not end; another worker will find them stalled');
+}
+
+function backendChecks({ planFile, apiKeys }: WorkerConfig, agent: Agent) {
+  return Object.fromEntries(
+    Object.entries(planFile.backends).map(([name, backend]) => [
+      `backend ${name}`,
+      createBackendCheck({ agent, backend, apiKey: apiKeys[name], now: Date.now }),
+    ]),
+  );
+}

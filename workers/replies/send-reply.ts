@@ -1,0 +1,89 @@
+import type { Redis } from 'ioredis';
+import type { ApiError } from '../../shared/errors.ts';
+import { packError } from '../../shared/errors.ts';
+import { encodeReply, type ReplyContent, replyStreamLengthMax, type Usage } from '../../shared/replies.ts';
+
+/** What one run of a job says to the ingress that waits, in order and numbered. */
+export interface ReplySender {
+  started(control: string): void;
+  /** Text for the client. It is gathered for up to 10 ms; wait for the returned promise before sending more. */
+  chunk(text: string): Promise<void>;
+  /** Both resolve when the reply is in the stream, or when nobody reads that stream any more. */
+  end(data: { body?: string; usage: Usage }): Promise<void>;
+  error(error: ApiError): Promise<void>;
+}
+
+type Parts = {
+  redis: Redis;
+  replyTo: string;
+  requestId: string;
+  run: number;
+  /** The ingress is gone, and its client with it. Called at most once. */
+  onGone: () => void;
+};
+
+const gatherMs = 10;
+const gatheredCharactersMax = 65_536;
+const unsentCharactersMax = 1_048_576;
+
+export function createReplySender({ redis, replyTo, requestId, run, onGone }: Parts): ReplySender {
+  let sequence = 0;
+  let gathered = '';
+  let timer: NodeJS.Timeout | undefined;
+  let unsent = 0;
+  let gone = false;
+  let sentText = false;
+  let latest: Promise<void> = Promise.resolve();
+
+  function send(content: ReplyContent): Promise<void> {
+    if (gone) return latest;
+    const fields = encodeReply({ request: requestId, run, sequence: sequence++, ...content });
+    // NOMKSTREAM: the stream exists only while its ingress lives, so this call also tells whether anybody still waits.
+    latest = redis.xadd(replyTo, 'NOMKSTREAM', 'MAXLEN', '~', replyStreamLengthMax, '*', ...fields).then((id) => {
+      if (id !== null || gone) return;
+      gone = true;
+      onGone();
+    });
+    // Failed sends surface where the latest is awaited; an earlier one that nobody awaits must not end the process.
+    latest.catch(() => {});
+    return latest;
+  }
+
+  function flush(): Promise<void> {
+    clearTimeout(timer);
+    timer = undefined;
+    if (gathered === '') return latest;
+    const text = gathered;
+    gathered = '';
+    unsent += text.length;
+    return send({ kind: 'chunk', data: text }).finally(() => {
+      unsent -= text.length;
+    });
+  }
+
+  return {
+    started(control) {
+      void send({ kind: 'started', data: { control } });
+    },
+    async chunk(text) {
+      gathered += text;
+      // The first text goes at once: it is what the client's time to first token is made of.
+      if (!sentText || gathered.length >= gatheredCharactersMax) {
+        sentText = true;
+        const flushed = flush();
+        if (unsent > unsentCharactersMax) await flushed;
+        else flushed.catch(() => {});
+        return;
+      }
+      timer ??= setTimeout(() => void flush().catch(() => {}), gatherMs);
+    },
+    async end(data) {
+      flush().catch(() => {});
+      await send({ kind: 'end', data });
+    },
+    async error(error) {
+      flush().catch(() => {});
+      await send({ kind: 'error', data: packError(error) });
+    },
+  };
+}
