@@ -1,0 +1,153 @@
+import test from 'ava';
+import OpenAI, { APIError, AuthenticationError, BadRequestError, RateLimitError } from 'openai';
+import { answerFor } from '../stack/model-server.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
+
+let stack: Stack;
+let client: OpenAI;
+
+test.before(async () => {
+  stack = await startStack({ modelServers: { splitBytes: true } });
+  client = clientWith(await stack.mintKey('alice'));
+});
+
+test.after.always(async () => {
+  await stack?.[Symbol.asyncDispose]();
+});
+
+function clientWith(apiKey: string): OpenAI {
+  return new OpenAI({ apiKey, baseURL: `${stack.ingresses[0]?.url}/v1`, maxRetries: 0 });
+}
+
+const messages = [
+  { role: 'system' as const, content: 'Antworte höflich.' },
+  { role: 'user' as const, content: 'Was heißt 東京 👩‍👩‍👧‍👦 ?' },
+];
+const expected = answerFor(messages);
+
+test('answers whole, with the text, the usage and the model that were asked for', async (t) => {
+  const answer = await client.chat.completions.create({ model: 'small-chat', messages });
+  t.is(answer.choices[0]?.message.content, expected);
+  t.is(answer.choices[0]?.finish_reason, 'stop');
+  t.is(answer.model, 'small-chat');
+  t.true((answer.usage?.completion_tokens ?? 0) > 0);
+});
+
+test('streams the same text byte for byte, and no usage unless it is asked for', async (t) => {
+  let text = '';
+  let finishReason: string | null = null;
+  for await (const chunk of await client.chat.completions.create({ model: 'small-chat', messages, stream: true })) {
+    t.false('usage' in chunk);
+    t.is(chunk.choices.length, 1);
+    text += chunk.choices[0]?.delta.content ?? '';
+    finishReason = chunk.choices[0]?.finish_reason ?? finishReason;
+  }
+  t.is(text, expected);
+  t.is(finishReason, 'stop');
+});
+
+test('sends the usage as a last chunk without choices when it is asked for', async (t) => {
+  const options = { model: 'small-chat', messages, stream: true, stream_options: { include_usage: true } } as const;
+  const chunks = await Array.fromAsync(await client.chat.completions.create(options));
+  const whole = await client.chat.completions.create({ model: 'small-chat', messages });
+  const last = chunks.at(-1);
+  t.deepEqual(last?.choices, []);
+  t.deepEqual(last?.usage, whole.usage);
+  t.true(chunks.slice(0, -1).every((chunk) => chunk.usage == null && chunk.choices.length === 1));
+});
+
+test('ends a stream by [DONE] as the last thing that is sent', async (t) => {
+  const response = await post({ model: 'small-chat', messages, stream: true });
+  t.is(response.headers.get('content-type'), 'text/event-stream; charset=utf-8');
+  const text = await response.text();
+  t.true(text.endsWith('data: [DONE]\n\n'));
+  t.is(text.split('[DONE]').length, 2);
+});
+
+test('passes tools through, and tool calls back, whole and streamed', async (t) => {
+  const tools = [
+    { type: 'function' as const, function: { name: 'weather', parameters: { type: 'object', properties: {} } } },
+  ];
+  const asking = [{ role: 'user' as const, content: 'Please call weather' }];
+  const whole = await client.chat.completions.create({ model: 'small-chat', messages: asking, tools });
+  const call = whole.choices[0]?.message.tool_calls?.[0];
+  t.is(whole.choices[0]?.finish_reason, 'tool_calls');
+  t.true(call?.type === 'function' && call.function.name === 'weather');
+
+  const stream = client.chat.completions.stream({ model: 'small-chat', messages: asking, tools });
+  const streamed = (await stream.finalChatCompletion()).choices[0]?.message.tool_calls?.[0];
+  t.true(call?.type === 'function' && streamed?.type === 'function');
+  if (call?.type !== 'function' || streamed?.type !== 'function') return;
+  t.is(streamed.function.arguments, call.function.arguments);
+});
+
+test('gives the backend what the client sent, unknown fields included', async (t) => {
+  const [server] = stack.modelServers;
+  const marker = 'exactly as it was';
+  const body = `{"messages":[{"role":"user","content":"${marker}"}],"x_vendor":{"a":[1,null]},"model":"small-chat"}`;
+  const response = await post(body);
+  t.is(response.status, 200);
+  const call = server.calls().findLast((seen) => JSON.stringify(seen.body).includes(marker));
+  t.like(call?.body, { x_vendor: { a: [1, null] }, model: 'small-chat' });
+  t.false('stream_options' in (call?.body as object));
+});
+
+test.serial('a client that leaves a stream ends the call of its backend', async (t) => {
+  const [server] = stack.modelServers;
+  server.fail({ endless: true, chunkMs: 5, times: 1 });
+  const leaving = [{ role: 'user' as const, content: 'a stream that is left' }];
+  const stream = await client.chat.completions.create({ model: 'small-chat', messages: leaving, stream: true });
+  for await (const _chunk of stream) break;
+  const left = await server.waitForCall(
+    ({ body, state }) => JSON.stringify(body).includes('is left') && state !== 'running',
+  );
+  t.is(left.state, 'aborted');
+  t.is((await client.chat.completions.create({ model: 'small-chat', messages })).choices[0]?.message.content, expected);
+});
+
+test('a wrong key is 401 INVALID_KEY for the SDK', async (t) => {
+  const wrong = clientWith('svc_0000000000000000000000000000000000000A');
+  const error = await t.throwsAsync(wrong.chat.completions.create({ model: 'small-chat', messages }), {
+    instanceOf: AuthenticationError,
+  });
+  t.is(error?.status, 401);
+});
+
+test('missing messages are 400 naming the field', async (t) => {
+  const error = await t.throwsAsync(client.chat.completions.create({ model: 'small-chat' } as never), {
+    instanceOf: BadRequestError,
+  });
+  t.regex(String(error?.message), /messages/);
+});
+
+test('an unknown model is 400 naming model, one outside the plan is 429 plan_limit and not retried', async (t) => {
+  await t.throwsAsync(client.chat.completions.create({ model: 'no-such-model', messages }), {
+    instanceOf: BadRequestError,
+    message: /model/,
+  });
+  const error = await t.throwsAsync(client.chat.completions.create({ model: 'large-chat', messages }), {
+    instanceOf: RateLimitError,
+  });
+  t.true(error instanceof APIError);
+  t.is(error?.headers?.get('x-should-retry'), 'false');
+  t.like(error?.error, { code: 'rate_limit_exceeded', type: 'plan_limit', retry_after_ms: 0 });
+});
+
+test('lists the models of the plan, and one of them, for a key and for a sign-in token', async (t) => {
+  const withToken = clientWith(await stack.identity.token('nobody-yet'));
+  for (const sdk of [client, withToken]) {
+    const ids = (await Array.fromAsync(sdk.models.list())).map(({ id }) => id);
+    t.deepEqual(ids, ['small-chat', 'medium-chat']);
+    t.like(await sdk.models.retrieve('small-chat'), { id: 'small-chat', object: 'model', tier: 'guest' });
+    await t.throwsAsync(sdk.models.retrieve('large-chat'), { message: /404/ });
+  }
+});
+
+async function post(body: object | string): Promise<Response> {
+  const authorization = `Bearer ${client.apiKey}`;
+  return fetch(`${stack.ingresses[0]?.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+}

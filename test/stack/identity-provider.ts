@@ -1,0 +1,223 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type Configuration, errors, Provider } from 'oidc-provider';
+import { z } from 'zod';
+import { loadIdentitySecrets } from './identity-secrets.ts';
+
+/** The client that tokens on the command line and in tests come from, and the grant type that only it may use. */
+const localClientId = 'local-tokens';
+const localGrantType = 'urn:local:account';
+
+const adminScope = 'svc:admin';
+const consoleTokenSeconds = 3_600;
+const localTokenSeconds = 43_200;
+const sessionSeconds = 14 * 86_400;
+
+/** The sign-in page asks a font server on the internet for its typeface; this keeps it at home. */
+const contentSecurityPolicy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+
+export interface IdentityProviderOptions {
+  /** Whom the access tokens are for: the API's `BASE_URL`. */
+  audience: string;
+  port?: number;
+  host?: string;
+  /** What clients reach this by, if it is not the address listened on. */
+  issuer?: string;
+  /** Where the signing key and the local client's secret stay, so that tokens outlive a restart. */
+  dataDirectory?: string;
+  /** Left out: `<audience>/console`, with and without a slash at its end. */
+  consoleRedirectUris?: readonly string[];
+}
+
+export type IdentityProvider = Awaited<ReturnType<typeof startIdentityProvider>>;
+
+/**
+ * A real OpenID provider for one machine: JWT access tokens (ES256, `at+jwt`) for one API, a public client `console` that
+ * signs in with PKCE on pages that accept any name and password, and tokens for any account by `requestToken`. It listens
+ * when this resolves. Sessions and refresh tokens are in memory and end with it.
+ */
+export async function startIdentityProvider(options: IdentityProviderOptions) {
+  const { audience, host = '127.0.0.1', port = 0 } = options;
+  const { signingKey, cookieKey, clientSecret } = await loadIdentitySecrets(options.dataDirectory);
+  const server = createServer();
+  server.listen({ host, port });
+  await once(server, 'listening');
+  const address = server.address() as AddressInfo; // a TCP listener has one
+  const issuer = options.issuer ?? `http://${host}:${address.port}`;
+
+  const redirectUris = options.consoleRedirectUris ?? [`${audience}/console`, `${audience}/console/`];
+  const keys = { jwks: { keys: [signingKey] }, cookies: { keys: [cookieKey] } };
+  const provider = withoutWarnings(
+    () => new Provider(issuer, { ...configurationFor({ audience, redirectUris, clientSecret }), ...keys }),
+  );
+  registerLocalGrant(provider, audience);
+  const answer = provider.callback();
+  server.on('request', (req, res) => {
+    res.setHeader('content-security-policy', contentSecurityPolicy);
+    void answer(req, res);
+  });
+
+  return {
+    issuer,
+    port: address.port,
+    /** For `requestToken` in another process. */
+    clientSecret,
+    /** A sign-in token for this account, as the token endpoint issues it. A negative `expiresIn` makes an expired one. */
+    token: (account: string, wishes: TokenWishes = {}) => requestToken({ issuer, clientSecret, account, ...wishes }),
+    async [Symbol.asyncDispose](): Promise<void> {
+      if (!server.listening) return;
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+interface TokenWishes {
+  /** With the scope `svc:admin`. */
+  admin?: boolean;
+  /** In seconds. */
+  expiresIn?: number;
+  /** Another than the API. */
+  audience?: string;
+}
+
+const tokenReply = z.object({ access_token: z.string() });
+
+/** A sign-in token for any account, from a running `startIdentityProvider` whose local client's secret is known. */
+export async function requestToken(
+  request: { issuer: string; clientSecret: string; account: string } & TokenWishes,
+): Promise<string> {
+  const form = new URLSearchParams({
+    grant_type: localGrantType,
+    client_id: localClientId,
+    client_secret: request.clientSecret,
+    account: request.account,
+  });
+  if (request.admin) form.set('scope', adminScope);
+  if (request.expiresIn !== undefined) form.set('expires_in', String(request.expiresIn));
+  if (request.audience !== undefined) form.set('resource', request.audience);
+  const response = await fetch(`${request.issuer}/token`, {
+    method: 'POST',
+    body: form,
+    signal: AbortSignal.timeout(10_000),
+  });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`The identity provider at ${request.issuer} answered ${response.status}: ${text}`);
+  return tokenReply.parse(JSON.parse(text)).access_token;
+}
+
+function registerLocalGrant(provider: Provider, audience: string): void {
+  const parameters = z.object({
+    account: z.string().min(1).max(255),
+    scope: z.literal(adminScope).optional(),
+    resource: z.url().default(audience),
+    expires_in: z.coerce.number().int().default(localTokenSeconds),
+  });
+  provider.registerGrantType(
+    localGrantType,
+    async (ctx) => {
+      const parsed = parameters.safeParse(ctx.oidc.params);
+      if (!parsed.success) throw new errors.InvalidRequest(z.prettifyError(parsed.error));
+      const { account, scope, resource, expires_in: expiresIn } = parsed.data;
+      const token = new provider.AccessToken({
+        client: ctx.oidc.client,
+        accountId: account,
+        resourceServer: new provider.ResourceServer(resource, resourceServerFor(resource)),
+        scope,
+        grantId: localGrantType,
+        gty: localGrantType,
+        // Set outright, because a lifetime has to be positive there and an expired token is one of the wishes.
+        exp: Math.floor(Date.now() / 1_000) + expiresIn,
+      });
+      ctx.body = { access_token: await token.save(), token_type: token.tokenType, expires_in: expiresIn, scope };
+    },
+    Object.keys(parameters.shape),
+  );
+}
+
+function configurationFor(parts: { audience: string; redirectUris: readonly string[]; clientSecret: string }) {
+  const { audience, redirectUris, clientSecret } = parts;
+  const origins = new Set(redirectUris.map((uri) => new URL(uri).origin));
+  return {
+    clients: [consoleClient(redirectUris), localClient(clientSecret)],
+    scopes: ['openid', 'offline_access'],
+    pkce: { required: () => true },
+    findAccount: (_ctx, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
+    clientBasedCORS: (_ctx, origin) => origins.has(origin),
+    // The service reads access tokens only, and the console asks for no more.
+    features: {
+      devInteractions: { enabled: true },
+      revocation: { enabled: true, allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: () => audience,
+        useGrantedResource: () => true,
+        getResourceServerInfo: (_ctx, resource) => {
+          if (resource !== audience) throw new errors.InvalidTarget();
+          return resourceServerFor(resource);
+        },
+      },
+    },
+    ttl: {
+      AccessToken: consoleTokenSeconds,
+      IdToken: consoleTokenSeconds,
+      AuthorizationCode: 60,
+      Interaction: 3_600,
+      Grant: sessionSeconds,
+      RefreshToken: sessionSeconds,
+      Session: sessionSeconds,
+    },
+  } satisfies Configuration;
+}
+
+function resourceServerFor(audience: string) {
+  return {
+    audience,
+    scope: adminScope,
+    accessTokenFormat: 'jwt',
+    accessTokenTTL: consoleTokenSeconds,
+    jwt: { sign: { alg: 'ES256' } },
+  } as const;
+}
+
+function consoleClient(redirectUris: readonly string[]) {
+  return {
+    client_id: 'console',
+    // Native applications may return to a plain http address of this machine; web applications need https.
+    application_type: redirectUris.every((uri) => uri.startsWith('https:')) ? 'web' : 'native',
+    token_endpoint_auth_method: 'none',
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    redirect_uris: [...redirectUris],
+    post_logout_redirect_uris: [...redirectUris],
+    id_token_signed_response_alg: 'ES256',
+  } as const;
+}
+
+function localClient(secret: string) {
+  return {
+    client_id: localClientId,
+    client_secret: secret,
+    token_endpoint_auth_method: 'client_secret_post',
+    grant_types: [localGrantType],
+    response_types: [],
+    redirect_uris: [],
+    id_token_signed_response_alg: 'ES256',
+  } as const;
+}
+
+/** The provider warns, as it is made, of what this one is on purpose: in memory, and with pages for development. */
+function withoutWarnings<T>(make: () => T): T {
+  const { warn } = console;
+  console.warn = (...words: unknown[]) => {
+    if (!String(words[0]).includes('a quick start development-only')) warn(...words);
+  };
+  try {
+    return make();
+  } finally {
+    console.warn = warn;
+  }
+}

@@ -1,0 +1,95 @@
+import { z } from 'zod';
+import { answerFor, digest, lastUserText, type Message, pieces, promptTokensOf } from './model-server-text.ts';
+
+const message = z.looseObject({
+  role: z.string(),
+  content: z
+    .union([z.string(), z.array(z.looseObject({ type: z.string(), text: z.string().optional() })), z.null()])
+    .optional(),
+});
+
+const count = z.int().positive().nullish();
+
+/** What the simulated server insists on in a chat completion; whatever else arrives is recorded and ignored. */
+export const chatSchema = z.looseObject({
+  model: z.string().min(1),
+  messages: z.array(message).min(1),
+  stream: z.boolean().nullish(),
+  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+  max_tokens: count,
+  max_completion_tokens: count,
+  n: count,
+  tools: z
+    .array(z.looseObject({ type: z.string(), function: z.looseObject({ name: z.string() }).optional() }))
+    .nullish(),
+  tool_choice: z.unknown().optional(),
+});
+
+export type Chat = z.infer<typeof chatSchema>;
+
+/** One choice, as the tokens that it consists of. */
+export interface Choice {
+  readonly content: readonly string[] | null;
+  readonly toolCalls: readonly ToolCall[];
+  readonly finishReason: 'stop' | 'length' | 'tool_calls';
+}
+
+interface ToolCall {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: readonly string[];
+}
+
+export interface Answer {
+  readonly choices: readonly Choice[];
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+}
+
+/** What the model answers: text, or calls of the tools that the last user message asks for by `call <name>`. */
+export function answerChat(chat: Chat): Answer {
+  const tokensMax = chat.max_completion_tokens ?? chat.max_tokens ?? Number.POSITIVE_INFINITY;
+  const choices = Array.from({ length: chat.n ?? 1 }, (_, index) => choiceOf(chat, index, tokensMax));
+  return {
+    choices,
+    promptTokens: promptTokensOf(chat.messages),
+    completionTokens: choices.reduce((sum, choice) => sum + tokensOf(choice), 0),
+  };
+}
+
+/** The arguments that the simulated model gives to every tool it calls, as JSON. */
+export function toolArgumentsFor(messages: readonly Message[]): string {
+  return JSON.stringify({ said: lastUserText(messages).slice(0, 200).toWellFormed(), digest: digest(messages) });
+}
+
+function choiceOf(chat: Chat, index: number, tokensMax: number): Choice {
+  const names = toolsCalled(chat);
+  if (names.length === 0) {
+    const content = pieces(answerFor(chat.messages, index));
+    const cut = content.length > tokensMax;
+    return {
+      content: cut ? content.slice(0, tokensMax) : content,
+      toolCalls: [],
+      finishReason: cut ? 'length' : 'stop',
+    };
+  }
+  const tokens = pieces(toolArgumentsFor(chat.messages));
+  const toolCalls = names.map((name, call) => ({
+    id: `call_${digest(chat.messages)}_${index}_${call}`,
+    name,
+    // The limit holds over all calls of the choice together: each gets what those before it left.
+    arguments: tokens.slice(0, Math.max(0, tokensMax - call * tokens.length)),
+  }));
+  const cut = names.length * tokens.length > tokensMax;
+  return { content: null, toolCalls, finishReason: cut ? 'length' : 'tool_calls' };
+}
+
+function toolsCalled({ tools, tool_choice: toolChoice, messages }: Chat): string[] {
+  if (toolChoice === 'none') return [];
+  const asked = new Set(Array.from(lastUserText(messages).matchAll(/\bcall ([\w-]+)/g), ([, name]) => name));
+  return (tools ?? []).flatMap((tool) => (tool.function && asked.has(tool.function.name) ? [tool.function.name] : []));
+}
+
+function tokensOf({ content, toolCalls }: Choice): number {
+  return toolCalls.reduce((sum, call) => sum + call.arguments.length, content?.length ?? 0);
+}

@@ -1,0 +1,79 @@
+/** One call as a model server saw it. `body` is what arrived, parsed; `undefined` if it was not JSON. */
+export interface Call {
+  readonly id: number;
+  readonly model: string;
+  readonly stream: boolean;
+  readonly body: unknown;
+  readonly headers: { readonly contentType: string | undefined; readonly hasAuthorization: boolean };
+  /** `aborted`: the client left first. `failed`: the server answered an error or broke the reply off. */
+  readonly state: 'running' | 'completed' | 'aborted' | 'failed';
+  /** Events that carried a token; of a whole reply 1. */
+  readonly chunksSent: number;
+  readonly promptTokens: number;
+  /** What was produced so far: of a stream what was sent. */
+  readonly completionTokens: number;
+  /** Milliseconds of Unix time. */
+  readonly startedAt: number;
+  readonly endedAt: number | undefined;
+}
+
+export type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
+type Arrival = Pick<Call, 'model' | 'stream' | 'body' | 'headers'>;
+type Change = Partial<Pick<Call, 'state' | 'chunksSent' | 'promptTokens' | 'completionTokens'>>;
+
+export type CallList = ReturnType<typeof createCallList>;
+
+/** The last `kept` calls, oldest first. */
+export function createCallList(kept: number) {
+  const calls = new Map<number, Writable<Call>>();
+  const watchers = new Set<() => void>();
+  let nextId = 1;
+  const tell = () => {
+    for (const look of watchers) look();
+  };
+  return {
+    list: (): Call[] => Array.from(calls.values(), (call) => ({ ...call })),
+    clear: () => calls.clear(),
+    add(arrival: Arrival): Call {
+      const call: Writable<Call> = {
+        id: nextId,
+        ...arrival,
+        ...untouched(),
+        startedAt: Date.now(),
+        endedAt: undefined,
+      };
+      nextId += 1;
+      calls.set(call.id, call);
+      const oldest = calls.size > kept ? calls.keys().next().value : undefined;
+      if (oldest !== undefined) calls.delete(oldest);
+      tell();
+      return call;
+    },
+    change(call: Call, change: Change): void {
+      Object.assign(call, change);
+      if (change.state !== undefined) Object.assign(call, { endedAt: Date.now() });
+      tell();
+    },
+    /** The first kept call that matches, as soon as there is one; rejects after `withinMs`. */
+    wait(matches: (call: Call) => boolean, withinMs: number): Promise<Call> {
+      return new Promise((resolve, reject) => {
+        const look = () => {
+          for (const call of calls.values()) if (matches(call)) return settle(() => resolve({ ...call }));
+        };
+        const settle = (end: () => void) => {
+          clearTimeout(deadline);
+          watchers.delete(look);
+          end();
+        };
+        const late = () => settle(() => reject(new Error(`no such call within ${withinMs} ms`)));
+        const deadline = setTimeout(late, withinMs);
+        watchers.add(look);
+        look();
+      });
+    },
+  };
+}
+
+function untouched() {
+  return { state: 'running', chunksSent: 0, promptTokens: 0, completionTokens: 0 } as const;
+}

@@ -1,0 +1,171 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { oddPieces, withInvalidUtf8 } from './model-server-bytes.ts';
+import type { Call, CallList } from './model-server-calls.ts';
+import type { Fault } from './model-server-faults.ts';
+import type { StreamEvent } from './model-server-format.ts';
+
+/** One reply on its way out. `signal` aborts when the client leaves, which ends every wait in here. */
+export interface Reply {
+  readonly res: ServerResponse;
+  readonly calls: CallList;
+  readonly call: Call;
+  readonly fault: Fault;
+  readonly pace: { readonly firstTokenMs: number; readonly tokenMs: number };
+  readonly splitBytes: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** What waits in memory before it is written, in bytes: enough to make one packet of a whole fast stream. */
+const gatheredBytesMax = 16_384;
+
+/** A reset throws away what was not sent yet: this long is enough, on this machine, for the client to get it first. */
+const beforeResetMs = 20;
+
+export const streamHeaders = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' };
+
+/** Sends a whole JSON reply, with the pace of a stream, as the fault has it. */
+export async function writeWhole(reply: Reply, json: string, completionTokens: number): Promise<void> {
+  const { res, calls, call, fault, pace, signal } = reply;
+  await wait(pace.firstTokenMs + pace.tokenMs * completionTokens, signal);
+  if (fault.endless) return writeWithoutEnd(reply);
+  const bytes = fault.invalidUtf8 ? withInvalidUtf8(json) : Buffer.from(json);
+  res.writeHead(200, { 'content-type': 'application/json', 'content-length': bytes.length });
+  const point = breakingPoint(fault);
+  if (point !== undefined) {
+    res.write(bytes.subarray(0, bytes.length / 2));
+    return breakOff(reply, point.how);
+  }
+  res.end(bytes);
+  calls.change(call, { state: 'completed', chunksSent: 1, completionTokens });
+}
+
+/** Sends events at the pace asked for, as the fault has it. Without a pace they go out in as few packets as possible. */
+export async function writeStream(reply: Reply, events: Iterable<StreamEvent>): Promise<void> {
+  const { res, calls, call, fault, pace, signal } = reply;
+  const output = createOutput(reply);
+  const point = breakingPoint(fault);
+  res.writeHead(200, streamHeaders);
+  if (pace.firstTokenMs > 0) res.flushHeaders();
+  await wait(pace.firstTokenMs, signal);
+  const startedAt = performance.now();
+  let tokens = 0;
+  for (const event of fault.endless ? withoutEnd(events) : events) {
+    if (point !== undefined && isReached(point.after, event, tokens)) {
+      await output.flush();
+      return breakOff(reply, point.how);
+    }
+    if (event.kind === 'chunk' && tokens > 0 && pace.tokenMs > 0) {
+      await output.flush();
+      await wait(startedAt + tokens * pace.tokenMs - performance.now(), signal);
+    }
+    if (event.kind === 'chunk') tokens += 1;
+    await output.add(bytesOf(event, fault), tokens);
+  }
+  await output.flush();
+  res.end();
+  calls.change(call, { state: 'completed' });
+}
+
+/** Gathers events until they are flushed or enough; the call counts the tokens of what was written. */
+function createOutput({ res, calls, call, splitBytes, signal }: Reply) {
+  let gathered: Buffer[] = [];
+  let length = 0;
+  let tokensGathered = 0;
+  const flush = async () => {
+    if (length === 0) return;
+    const bytes = Buffer.concat(gathered, length);
+    gathered = [];
+    length = 0;
+    for (const [index, piece] of (splitBytes ? oddPieces(bytes) : [bytes]).entries()) {
+      // Pieces written in one turn of the event loop would arrive as one.
+      if (index > 0) await nextTurn(undefined, { signal });
+      if (!res.write(piece)) await once(res, 'drain', { signal });
+    }
+    calls.change(call, { chunksSent: tokensGathered, completionTokens: tokensGathered });
+  };
+  return {
+    flush,
+    async add(bytes: Buffer, tokens: number): Promise<void> {
+      gathered.push(bytes);
+      length += bytes.length;
+      tokensGathered = tokens;
+      if (length < gatheredBytesMax) return;
+      await flush();
+      // A client that takes everything at once must not keep the others waiting.
+      await nextTurn(undefined, { signal });
+    },
+  };
+}
+
+function bytesOf({ kind, text }: StreamEvent, fault: Fault): Buffer {
+  if (fault.noDone && kind === 'done') return Buffer.alloc(0);
+  if (fault.badEvents && kind === 'chunk') return Buffer.from(`${text.slice(0, text.length / 2).trimEnd()}\n\n`);
+  return fault.invalidUtf8 ? withInvalidUtf8(text) : Buffer.from(text);
+}
+
+/** A stream that goes on about the same tokens. */
+function* withoutEnd(events: Iterable<StreamEvent>): Generator<StreamEvent> {
+  const chunks: StreamEvent[] = [];
+  for (const event of events) {
+    if (event.kind !== 'role' && event.kind !== 'chunk') break;
+    if (event.kind === 'chunk') chunks.push(event);
+    yield event;
+  }
+  while (true) yield* chunks;
+}
+
+async function writeWithoutEnd({ res, signal }: Reply): Promise<void> {
+  res.writeHead(200, { 'content-type': 'application/json' });
+  res.write('{"choices":[{"index":0,"message":{"role":"assistant","content":"');
+  const more = Buffer.alloc(65_536, 'and so on ');
+  while (!signal.aborted) {
+    if (!res.write(more)) await once(res, 'drain', { signal });
+    await nextTurn();
+  }
+}
+
+interface BreakingPoint {
+  readonly how: 'cut' | 'end' | 'stall';
+  readonly after: number;
+}
+
+function breakingPoint({ cutAfterChunks, endAfterChunks, stallAfterChunks }: Fault): BreakingPoint | undefined {
+  const points = [
+    { how: 'cut', after: cutAfterChunks },
+    { how: 'end', after: endAfterChunks },
+    { how: 'stall', after: stallAfterChunks },
+  ] as const;
+  return points
+    .flatMap(({ how, after }) => (after === undefined ? [] : [{ how, after }]))
+    .reduce<BreakingPoint | undefined>(
+      (first, point) => (first && first.after <= point.after ? first : point),
+      undefined,
+    );
+}
+
+/** A stream with fewer tokens than asked for breaks off before it finishes. */
+function isReached(after: number, { kind }: StreamEvent, tokens: number): boolean {
+  return kind === 'chunk' ? tokens >= after : kind !== 'role';
+}
+
+async function breakOff({ res, calls, call, signal }: Reply, how: BreakingPoint['how']): Promise<void> {
+  if (how === 'stall') return untilClosed(signal);
+  await wait(beforeResetMs, signal);
+  calls.change(call, { state: 'failed' });
+  if (how === 'cut') res.socket?.resetAndDestroy();
+  // A whole reply has announced its length, so only the end of the connection can end it early.
+  else if (!call.stream) res.socket?.end();
+  else res.end();
+}
+
+/** Waits until the client has gone. */
+export async function untilClosed(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort');
+}
+
+/** Waits, unless there is nothing to wait for; rejects when the client leaves. */
+export async function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
+  if (milliseconds > 0) await sleep(milliseconds, undefined, { signal });
+}

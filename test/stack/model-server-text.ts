@@ -1,0 +1,54 @@
+import { hash } from 'node:crypto';
+
+/** One message as a model server reads it: text, or parts of which only those of type `text` are read. */
+export interface Message {
+  role: string;
+  content?: string | readonly { type: string; text?: string | undefined }[] | null | undefined;
+}
+
+/** An answer repeats at most this much of what the user said, in UTF-16 units. */
+const echoedMax = 2_000;
+
+/** Accents, an emoji beyond 16 bits and one joined from several: a character is anything from one byte to 25. */
+const multiByteText = 'Crème brûlée, Żółć, 東京の空, 한글, 🙂 and 👩‍👩‍👧‍👦.';
+
+/**
+ * The text that the simulated model answers, the same for the same messages: the last thing the user said, some
+ * multi-byte characters, and a digest of every message, so that a lost or changed one shows. `repeat 20` in the last
+ * user message makes the answer 20 times as long (9,999 at most). Each choice of several has its own text.
+ */
+export function answerFor(messages: readonly Message[], choice = 0): string {
+  const said = lastUserText(messages);
+  const opening = choice === 0 ? '' : `Choice ${choice + 1}. `;
+  const echoed = said.slice(0, echoedMax).toWellFormed();
+  const text = `${opening}You said: ${echoed}. ${multiByteText} Digest ${digest(messages)}.`;
+  const times = Number(/\brepeat (\d{1,4})\b/.exec(said)?.[1] ?? 1);
+  return Array.from({ length: Math.max(1, times) }, () => text).join('\n');
+}
+
+/** Cuts a text into what the simulated model counts as tokens: up to four characters, with the white space before them. */
+export function pieces(text: string): string[] {
+  return text.match(/\s*\S{1,4}|\s+/gu) ?? [];
+}
+
+/** What the last message with the role `user` says; empty if there is none. */
+export function lastUserText(messages: readonly Message[]): string {
+  const last = messages.findLast(({ role }) => role === 'user');
+  return last === undefined ? '' : textOf(last);
+}
+
+/** The tokens of all messages' texts. */
+export function promptTokensOf(messages: readonly Message[]): number {
+  return messages.reduce((sum, message) => sum + pieces(textOf(message)).length, 0);
+}
+
+/** Twelve hexadecimal digits that change with the role or text of any message. */
+export function digest(messages: readonly Message[]): string {
+  const heard = messages.map((message) => [message.role, textOf(message)]);
+  return hash('sha256', JSON.stringify(heard)).slice(0, 12);
+}
+
+function textOf({ content }: Message): string {
+  if (typeof content === 'string') return content;
+  return (content ?? []).map((part) => (part.type === 'text' ? (part.text ?? '') : '')).join('\n');
+}

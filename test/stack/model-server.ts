@@ -1,0 +1,90 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type Call, createCallList } from './model-server-calls.ts';
+import { createChatRoute } from './model-server-chat.ts';
+import { answerControl } from './model-server-control.ts';
+import { createFaults, type Fault } from './model-server-faults.ts';
+import { isAuthorized, sendError, sendJson } from './model-server-http.ts';
+
+export { toolArgumentsFor } from './model-server-answer.ts';
+export type { Call } from './model-server-calls.ts';
+export type { Fault } from './model-server-faults.ts';
+export { answerFor, pieces, promptTokensOf } from './model-server-text.ts';
+
+export interface ModelServerOptions {
+  /** Shown as `system_fingerprint` in every reply, so that a test can tell who answered. */
+  name: string;
+  port?: number;
+  host?: string;
+  /** What `GET /v1/models` lists; chat completions take any model. Left out: the server's name. */
+  models?: readonly string[];
+  /** From the request to the first token. A whole reply takes as long as its stream would have. */
+  firstTokenMs?: number;
+  /** Left out, a reply is sent at once. */
+  tokensPerSecond?: number;
+  /** If given, `/v1` needs it as its bearer token. */
+  apiKey?: string;
+  /** Streams are written in pieces that split characters and events; true unless told otherwise. */
+  splitBytes?: boolean;
+  /** How many of the last calls are remembered; 100,000 unless told otherwise. */
+  callsKept?: number;
+}
+
+export type ModelServer = Awaited<ReturnType<typeof startModelServer>>;
+
+/**
+ * An OpenAI-compatible model server whose answers, token counts and faults are known in advance; it listens when this
+ * resolves. `PUT /control` with a `Fault` makes chat completions fail from then on, `DELETE /control` heals them;
+ * `GET /control/calls` lists what was asked, `DELETE /control/calls` forgets it.
+ */
+export async function startModelServer(options: ModelServerOptions) {
+  const { name, port: wanted = 0, host = '127.0.0.1', callsKept = 100_000 } = options;
+  const calls = createCallList(callsKept);
+  const faults = createFaults();
+  const answerChat = createChatRoute(options, { calls, takeFault: faults.take });
+  const models = { object: 'list', data: (options.models ?? [name]).map((id) => modelOf(id, name)) };
+
+  async function route(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const path = req.url ?? '/';
+    const request = `${req.method} ${path}`;
+    if (path.startsWith('/control')) return answerControl(req, res, { faults, calls });
+    if (request === 'POST /v1/chat/completions') return answerChat(req, res);
+    if (request === 'GET /health') return sendJson(res, 200, { status: 'ok', name });
+    if (request !== 'GET /v1/models') return sendError(res, 404, { message: `Unknown request URL: ${request}` });
+    if (!isAuthorized(req, options.apiKey)) return sendError(res, 401, { message: 'Incorrect API key provided.' });
+    sendJson(res, 200, models);
+  }
+
+  const server = createServer({ keepAliveTimeout: 75_000 }, (req, res) => {
+    route(req, res).catch((error: Error) => res.destroy(error)); // a client that left in the middle of its request
+  });
+  server.listen({ host, port: wanted, backlog: 4_096 });
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo; // a TCP listener has one
+
+  return {
+    name,
+    port,
+    url: `http://${host}:${port}/v1`,
+    /** The same as `PUT /control`. */
+    fail: (fault: Fault): void => faults.set(fault),
+    /** The same as `DELETE /control`. */
+    heal: (): void => faults.set(undefined),
+    /** The remembered calls as they stand now, oldest first. */
+    calls: (): Call[] => calls.list(),
+    /** The first remembered call that matches, as soon as there is one; rejects after `withinMs`. */
+    waitForCall: (matches: (call: Call) => boolean, withinMs = 10_000) => calls.wait(matches, withinMs),
+    async [Symbol.asyncDispose](): Promise<void> {
+      if (!server.listening) return;
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function modelOf(id: string, owner: string) {
+  return { id, object: 'model', created: 1_700_000_000, owned_by: owner };
+}

@@ -1,0 +1,44 @@
+import { stringify } from 'yaml';
+
+export type StackBackend = { url: string; location: 'on-prem' | 'cloud'; model?: string };
+
+type Settings = { backends: Record<string, StackBackend>; timeouts?: Record<string, number> };
+
+const tokens = { output_tokens_max: 4096 };
+
+/** A plan file for the stack: models of three tiers in two pools, each served by every backend that is given. */
+export function planFileFor({ backends, timeouts = {} }: Settings): string {
+  const names = Object.keys(backends);
+  return stringify({
+    default_plan: 'free',
+    plans: {
+      free: {
+        requests_per_minute: 600,
+        tokens_per_minute: 600_000,
+        tokens_per_month: 10_000_000,
+        requests_at_once: 64,
+        batch_requests_at_once: 8,
+        batch_tokens_waiting: 2_000_000,
+        priority: 10,
+        model_tiers: ['guest', 'standard'],
+      },
+      pro: { priority: 5, model_tiers: ['guest', 'standard', 'premium'] },
+      'guest-device': {
+        requests_per_minute: 5,
+        tokens_per_minute: 20_000,
+        tokens_per_month: 200_000,
+        requests_per_day: 50,
+        requests_at_once: 1,
+        priority: 100,
+        model_tiers: ['guest'],
+      },
+    },
+    models: {
+      'small-chat': { tier: 'guest', pool: 'default', backends: names, ...tokens },
+      'medium-chat': { tier: 'standard', pool: 'default', backends: names, ...tokens },
+      'large-chat': { tier: 'premium', pool: 'large', backends: names, ...tokens },
+    },
+    backends,
+    timeouts,
+  });
+}

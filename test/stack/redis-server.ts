@@ -1,0 +1,163 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { findRedis, redisName } from './find-redis.ts';
+
+export { findRedis } from './find-redis.ts';
+
+/** A large append-only file takes a while to load. */
+const startWithinMs = 30_000;
+
+/** How long Redis may take to write and close its file when it is asked to stop, before it is killed. */
+const stopWithinMs = 10_000;
+
+/** Between the choice of a free port and Redis's own bind another process may take it. */
+const portAttempts = 5;
+
+/** Starts a guard, which holds nothing but a pipe from us: it ends Redis when that breaks, however we died. */
+const guardScript = 'read -r _; kill -CONT "$1" && kill -TERM "$1"';
+
+export interface RedisServer {
+  readonly url: string;
+  readonly port: number;
+  readonly pid: number;
+  /** Asks it to stop and waits until it has; does nothing if it has already. */
+  stop(): Promise<void>;
+  /** Sends a signal; waits for the end if it is one that ends a process. */
+  kill(signal: NodeJS.Signals): Promise<void>;
+  /** Stops it if it runs, and starts it on the same port and data. */
+  restart(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * A private Redis as production needs it: append-only file, nothing evicted, reachable from this machine only; it answers
+ * when this resolves. Its data and its log (`redis.log`) are in `directory`. It ends with this process, even a killed one.
+ */
+export async function startRedis({ directory, port = 0 }: { directory: string; port?: number }): Promise<RedisServer> {
+  const program = await findRedis();
+  await mkdir(directory, { recursive: true });
+  let running = await startOnFreePort({ program, directory, port });
+  const signalAndWait = async (signal: NodeJS.Signals) => {
+    running.child.kill(signal);
+    if (!['SIGSTOP', 'SIGCONT'].includes(signal)) await running.ended;
+  };
+  const stop = async () => {
+    running.child.kill('SIGCONT'); // a frozen process hears nothing else
+    running.child.kill('SIGTERM');
+    const late = setTimeout(() => running.child.kill('SIGKILL'), stopWithinMs);
+    await running.ended;
+    clearTimeout(late);
+  };
+  return {
+    url: `redis://127.0.0.1:${running.port}`,
+    port: running.port,
+    get pid() {
+      return running.pid;
+    },
+    stop,
+    kill: signalAndWait,
+    async restart() {
+      await stop();
+      running = await start({ program, directory, port: running.port });
+    },
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+interface Start {
+  readonly program: string;
+  readonly directory: string;
+  readonly port: number;
+}
+
+type Running = Awaited<ReturnType<typeof start>>;
+
+async function startOnFreePort(wanted: Start): Promise<Running> {
+  if (wanted.port !== 0) return start(wanted);
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await start({ ...wanted, port: await freePort() });
+    } catch (error) {
+      if (attempt === portAttempts) throw error;
+    }
+  }
+}
+
+async function start({ program, directory, port }: Start) {
+  // Its own process group: Ctrl-C is for us, and we stop it after whoever still needs it.
+  const child = spawn(program, argumentsFor(directory, port), { argv0: redisName, detached: true, stdio: 'ignore' });
+  await once(child, 'spawn');
+  const pid = child.pid ?? 0; // a spawned child has one
+  const guard = spawn('/bin/sh', ['-c', guardScript, 'sh', String(pid)], {
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  guard.unref();
+  const ended = once(child, 'exit').then(() => {
+    guard.kill('SIGKILL'); // its process id may soon be another's
+  });
+  try {
+    await untilAnswering(child, port);
+  } catch (error) {
+    child.kill('SIGKILL');
+    await ended;
+    const log = await readFile(join(directory, 'redis.log'), 'utf8').catch(() => '');
+    throw new Error(`Redis did not start on port ${port}: ${log.trimEnd().split('\n').slice(-3).join(' ')}`, {
+      cause: error,
+    });
+  }
+  return { child, pid, port, ended };
+}
+
+function argumentsFor(directory: string, port: number): string[] {
+  const options = {
+    port: String(port),
+    bind: '127.0.0.1',
+    dir: directory,
+    logfile: join(directory, 'redis.log'),
+    appendonly: 'yes',
+    appendfsync: 'everysec',
+    'maxmemory-policy': 'noeviction',
+    save: '',
+  };
+  return Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
+}
+
+/** Waits until this very process answers: on a port that was taken meanwhile, somebody else's Redis would. */
+async function untilAnswering(child: ChildProcess, port: number): Promise<void> {
+  const deadline = Date.now() + startWithinMs;
+  while (Date.now() < deadline) {
+    if (child.exitCode !== null || child.signalCode !== null) throw new Error('it ended at once');
+    if (await answers(port, child.pid)) return;
+    await sleep(20);
+  }
+  throw new Error(`no answer within ${startWithinMs} ms`);
+}
+
+async function answers(port: number, pid: number | undefined): Promise<boolean> {
+  const redis = new Redis({ port, host: '127.0.0.1', lazyConnect: true, retryStrategy: null, commandTimeout: 1_000 });
+  redis.on('error', () => undefined); // the failed command says the same
+  try {
+    const [pong, info] = await Promise.all([redis.ping(), redis.info('server')]);
+    return pong === 'PONG' && info.includes(`process_id:${pid}\r\n`);
+  } catch {
+    return false;
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('a TCP listener has a port');
+  return address.port;
+}

@@ -1,0 +1,106 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+export type LogLine = { level?: string; msg?: string; port?: number; [field: string]: unknown };
+
+/** One running ingress or worker, and what it has said. */
+export interface ServiceProcess {
+  readonly pid: number;
+  readonly logs: readonly LogLine[];
+  /** Everything written to standard error. */
+  readonly errors: () => string;
+  readonly exited: Promise<number | null>;
+  /** The first line that fits, whether it has been written already or is written later. */
+  line(fits: (line: LogLine) => boolean): Promise<LogLine>;
+  kill(signal: NodeJS.Signals): void;
+  /** Asks it to end and waits until it has. */
+  stop(): Promise<void>;
+}
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const linesKept = 50_000;
+const stopWithinMs = 45_000;
+
+type Options = {
+  side: 'ingress' | 'workers';
+  env: Record<string, string>;
+  /** Given each log line as it is written; a stack on a terminal shows some of them. */
+  onLine?: (line: LogLine) => void;
+};
+
+/** Starts `ingress/main.ts` or `workers/main.ts` under this process's own Node, configured by its environment alone. */
+export function startServiceProcess({ side, env, onLine }: Options): ServiceProcess {
+  const child = spawn(process.execPath, [`${side}/main.ts`], {
+    cwd: root,
+    env: { PATH: process.env.PATH ?? '', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const logs: LogLine[] = [];
+  const waiting = new Set<(line: LogLine) => void>();
+  let errors = '';
+  child.stderr.on('data', (bytes: Buffer) => {
+    errors = (errors + bytes.toString()).slice(-100_000);
+  });
+  createInterface({ input: child.stdout }).on('line', (text) => {
+    const line = parseLine(text);
+    logs.push(line);
+    if (logs.length > linesKept) logs.shift();
+    onLine?.(line);
+    for (const take of waiting) take(line);
+  });
+  const exited = once(child, 'exit').then(([code]) => code as number | null);
+  const endWithUs = () => child.kill('SIGKILL');
+  process.once('exit', endWithUs);
+  void exited.then(() => process.off('exit', endWithUs));
+
+  return {
+    pid: child.pid ?? 0,
+    logs,
+    errors: () => errors,
+    exited,
+    kill: (signal) => child.kill(signal),
+    line: (fits) => lineThatFits({ fits, logs, waiting, child, errors: () => errors }),
+    async stop() {
+      child.kill('SIGCONT');
+      child.kill('SIGTERM');
+      const late = setTimeout(() => child.kill('SIGKILL'), stopWithinMs);
+      await exited;
+      clearTimeout(late);
+    },
+  };
+}
+
+type Search = {
+  fits: (line: LogLine) => boolean;
+  logs: readonly LogLine[];
+  waiting: Set<(line: LogLine) => void>;
+  child: ChildProcess;
+  errors: () => string;
+};
+
+function lineThatFits({ fits, logs, waiting, child, errors }: Search): Promise<LogLine> {
+  const found = logs.find(fits);
+  if (found !== undefined) return Promise.resolve(found);
+  return new Promise((resolve, reject) => {
+    const take = (line: LogLine) => {
+      if (!fits(line)) return;
+      waiting.delete(take);
+      resolve(line);
+    };
+    waiting.add(take);
+    child.once('exit', (code) => {
+      const last = logs.slice(-3).map((line) => JSON.stringify(line));
+      reject(new Error([`the process ended with ${code} before it said so`, ...last, errors()].join('\n')));
+    });
+  });
+}
+
+function parseLine(text: string): LogLine {
+  try {
+    return JSON.parse(text) as LogLine; // a line of our own log
+  } catch {
+    return { msg: text };
+  }
+}

@@ -1,0 +1,179 @@
+import { randomBytes } from 'node:crypto';
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type IdentityProvider, startIdentityProvider } from './identity-provider.ts';
+import { type ModelServer, type ModelServerOptions, startModelServer } from './model-server.ts';
+import { planFileFor } from './plan.ts';
+import { type RedisServer, startRedis } from './redis-server.ts';
+import { type LogLine, type ServiceProcess, startServiceProcess } from './service-process.ts';
+
+export type StackOptions = {
+  /** Where everything is kept; left out, a temporary folder that goes with the stack. */
+  directory?: string;
+  ingresses?: number;
+  workers?: number;
+  /** Ports of what others reach; left out, free ones. */
+  ports?: { ingress: number; identity: number; models: [number, number, number]; operations: [number, number] };
+  /** Left out, a private `redis-server`. */
+  redisUrl?: string | undefined;
+  databaseUrl?: string | undefined;
+  timeouts?: Record<string, number>;
+  env?: Record<string, string>;
+  modelServers?: Pick<ModelServerOptions, 'firstTokenMs' | 'tokensPerSecond' | 'splitBytes'>;
+  onLine?: (from: string, line: LogLine) => void;
+};
+
+export type RunningProcess = { process: ServiceProcess; operationsUrl: string };
+export type RunningIngress = RunningProcess & { url: string };
+
+export interface Stack extends AsyncDisposable {
+  directory: string;
+  baseUrl: string;
+  /** In the order they were ready. */
+  ingresses: RunningIngress[];
+  workers: RunningProcess[];
+  identity: IdentityProvider;
+  /** Undefined when the stack runs on a Redis that was given. */
+  redis: RedisServer | undefined;
+  redisUrl: string;
+  /** Two on-prem replicas, then the cloud. */
+  modelServers: [ModelServer, ModelServer, ModelServer];
+  /** Resolves when it is ready. */
+  startIngress(env?: Record<string, string>): Promise<RunningIngress>;
+  startWorker(env?: Record<string, string>): Promise<RunningProcess>;
+  /** A developer key of this account, minted over HTTP with a sign-in token. */
+  mintKey(account: string): Promise<string>;
+}
+
+/** The whole service on this machine, with stand-ins for what its operator brings: identity provider and model servers. */
+export async function startStack(options: StackOptions = {}): Promise<Stack> {
+  await using started = new AsyncDisposableStack();
+  const { ports, modelServers: pace = {}, onLine } = options;
+  const directory = options.directory ?? (await temporaryDirectory(started));
+  await mkdir(directory, { recursive: true });
+
+  const redis =
+    options.redisUrl === undefined ? started.use(await startRedis({ directory: join(directory, 'redis') })) : undefined;
+  const redisUrl = options.redisUrl ?? redis?.url ?? '';
+  const modelServers: Stack['modelServers'] = [
+    started.use(await startModelServer({ name: 'onprem-a', port: ports?.models[0] ?? 0, ...pace })),
+    started.use(await startModelServer({ name: 'onprem-b', port: ports?.models[1] ?? 0, ...pace })),
+    started.use(await startModelServer({ name: 'cloud', port: ports?.models[2] ?? 0, ...pace })),
+  ];
+  const baseUrl = `http://127.0.0.1:${ports?.ingress ?? 8080}`;
+  const identity = started.use(
+    await startIdentityProvider({
+      port: ports?.identity ?? 0,
+      audience: baseUrl,
+      dataDirectory: join(directory, 'identity'),
+      consoleRedirectUris: [`${baseUrl}/console`],
+    }),
+  );
+
+  const [first, second, cloud] = modelServers;
+  const planFile = join(directory, 'plans.yaml');
+  const backends = {
+    'onprem-a': { url: first.url, location: 'on-prem' as const },
+    'onprem-b': { url: second.url, location: 'on-prem' as const },
+    cloud: { url: cloud.url, location: 'cloud' as const, model: 'upstream-model' },
+  };
+  await writeFile(planFile, planFileFor({ backends, timeouts: options.timeouts ?? {} }));
+  const settings = {
+    REDIS_URL: redisUrl,
+    DATABASE_URL: options.databaseUrl ?? `sqlite:${join(directory, 'store.sqlite')}`,
+    PLAN_FILE: planFile,
+    BASE_URL: baseUrl,
+    AUTH_URL: identity.issuer,
+    ...(await readSecrets(directory)),
+    ...options.env,
+  };
+
+  const processes: ServiceProcess[] = [];
+  const ingresses: RunningIngress[] = [];
+  const workers: RunningProcess[] = [];
+
+  function start(name: 'ingress' | 'worker', own: Record<string, string>): ServiceProcess {
+    const side = name === 'ingress' ? 'ingress' : 'workers';
+    const env = { ...settings, ...own };
+    const child = startServiceProcess({ side, env, ...(onLine && { onLine: (line) => onLine(name, line) }) });
+    processes.push(child);
+    return child;
+  }
+
+  async function startIngress(env: Record<string, string> = {}): Promise<RunningIngress> {
+    const own = { PORT: String(ports?.ingress ?? 0), OPS_PORT: String(ports?.operations[0] ?? 0), HOST: '127.0.0.1' };
+    const child = start('ingress', { ...own, ...env });
+    const [url, operationsUrl] = await Promise.all([urlOf(child, 'ready'), urlOf(child, 'operations')]);
+    const running = { process: child, url, operationsUrl };
+    ingresses.push(running);
+    return running;
+  }
+
+  async function startWorker(env: Record<string, string> = {}): Promise<RunningProcess> {
+    const child = start('worker', { OPS_PORT: String(ports?.operations[1] ?? 0), ...env });
+    await child.line(({ msg }) => msg === 'ready');
+    const running = { process: child, operationsUrl: await urlOf(child, 'operations') };
+    workers.push(running);
+    return running;
+  }
+
+  async function mintKey(account: string): Promise<string> {
+    const response = await fetch(`${ingresses[0]?.url}/v1/keys/developer`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${await identity.token(account)}` },
+      body: '{}',
+    });
+    const { key } = (await response.json()) as { key: string }; // the service's own answer
+    return key;
+  }
+
+  // The processes end first, and before what they lean on.
+  started.defer(async () => {
+    await Promise.all(processes.map((child) => child.stop()));
+  });
+  await Promise.all([
+    ...Array.from({ length: options.ingresses ?? 1 }, () => startIngress()),
+    ...Array.from({ length: options.workers ?? 1 }, () => startWorker()),
+  ]);
+  const owned = started.move();
+  return {
+    directory,
+    baseUrl,
+    ingresses,
+    workers,
+    identity,
+    redis,
+    redisUrl,
+    modelServers,
+    startIngress,
+    startWorker,
+    mintKey,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+async function temporaryDirectory(started: AsyncDisposableStack): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'inference-stack-'));
+  started.defer(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+async function urlOf(child: ServiceProcess, listener: 'ready' | 'operations'): Promise<string> {
+  const { port } = await child.line(({ msg, port }) => port !== undefined && msg?.startsWith(listener) === true);
+  return `http://127.0.0.1:${port}`;
+}
+
+/** The secrets of this stack, made at its first start and kept beside its data, readable by its owner only. */
+async function readSecrets(directory: string): Promise<Record<string, string>> {
+  const file = join(directory, 'secrets.json');
+  try {
+    return JSON.parse(await readFile(file, 'utf8')) as Record<string, string>; // our own file
+  } catch {
+    const secret = () => randomBytes(32).toString('base64url');
+    const secrets = { KEY_PEPPER: secret(), GUEST_KEY_SECRET: secret() };
+    await writeFile(file, JSON.stringify(secrets), { mode: 0o600 });
+    await chmod(file, 0o600);
+    return secrets;
+  }
+}

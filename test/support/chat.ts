@@ -1,0 +1,37 @@
+/** A chat completion with one question, as any HTTP client would send it. */
+export function chat({ url, key, question, stream = false, model = 'small-chat', signal, headers = {} }: ChatOptions) {
+  return fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${key}`, ...headers },
+    body: JSON.stringify({ model, stream, messages: [{ role: 'user', content: question }] }),
+    ...(signal !== undefined && { signal }),
+  });
+}
+
+type ChatOptions = {
+  url: string;
+  key: string;
+  question: string;
+  stream?: boolean;
+  model?: string;
+  signal?: AbortSignal;
+  headers?: Record<string, string>;
+};
+
+export type StreamEvent = { choices?: { delta?: { content?: string } }[]; error?: { code: string } };
+
+/** Each event of a stream that was read to its end, `[DONE]` as it stands. */
+export function streamEvents(body: string): (StreamEvent | '[DONE]')[] {
+  return body
+    .split('\n\n')
+    .filter((event) => event.startsWith('data: '))
+    .map((event) => event.slice('data: '.length))
+    .map((data) => (data === '[DONE]' ? data : (JSON.parse(data) as StreamEvent))); // what our own service has written
+}
+
+/** The text of a stream that says it is complete; one that does not is told apart by what it ended with. */
+export function streamedText(body: string): string {
+  const events = streamEvents(body);
+  if (events.at(-1) !== '[DONE]') return `not complete: ${body.slice(-300)}`;
+  return events.map((event) => (event === '[DONE]' ? '' : (event.choices?.[0]?.delta?.content ?? ''))).join('');
+}

@@ -1,0 +1,234 @@
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'ava';
+import { answerFor, type Fault, startModelServer } from '../../stack/model-server.ts';
+
+const messages = [{ role: 'user', content: 'Grüße' }];
+const text = answerFor(messages);
+
+type Server = Awaited<ReturnType<typeof startModelServer>>;
+
+function control(server: Server, method: string, body?: unknown, path = ''): Promise<Response> {
+  const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+  return fetch(new URL(`/control${path}`, server.url), { method, ...sent });
+}
+
+function ask(server: Server, stream: boolean, signal?: AbortSignal): Promise<Response> {
+  const body = JSON.stringify({
+    model: 'm',
+    messages,
+    stream,
+    ...(stream && { stream_options: { include_usage: true } }),
+  });
+  return fetch(`${server.url}/chat/completions`, { method: 'POST', body, ...(signal && { signal }) });
+}
+
+/** What stands on the wire, and how the connection ended. */
+async function askRaw(
+  server: Server,
+  stream: boolean,
+): Promise<{ bytes: Buffer; error: string | undefined; parts: number }> {
+  const body = JSON.stringify({ model: 'm', messages, stream });
+  const socket = connect(server.port, '127.0.0.1');
+  const parts: Buffer[] = [];
+  let error: string | undefined;
+  socket.on('data', (part: Buffer) => parts.push(part));
+  socket.on('error', (cause: NodeJS.ErrnoException) => {
+    error = cause.code;
+  });
+  const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: ${Buffer.byteLength(body)}`;
+  socket.write(`${head}\r\n\r\n${body}`);
+  await new Promise((resolve) => socket.once('close', resolve));
+  return { bytes: Buffer.concat(parts), error, parts: parts.length };
+}
+
+/** The contents of a stream's events, each parsed; throws if one is no JSON. */
+function contentsOf(stream: string): string[] {
+  const events = stream.split('\n\n').filter((event) => event.startsWith('data: {'));
+  const deltas = events.map((event) => JSON.parse(event.slice(6)).choices[0]?.delta.content);
+  return deltas.filter((content) => typeof content === 'string' && content !== '');
+}
+
+async function withFault(fault: Fault): Promise<Server> {
+  const server = await startModelServer({ name: 'onprem-a' });
+  const reply = await control(server, 'PUT', fault);
+  if (reply.status !== 200) throw new Error(await reply.text());
+  return server;
+}
+
+test('refuses a fault that it does not know, and none at all', async (t) => {
+  await using server = await startModelServer({ name: 'onprem-a' });
+  for (const wrong of [{ latencyMS: 5 }, {}, { times: 1 }, { status: 200 }, { hang: 1 }, 'text']) {
+    t.is((await control(server, 'PUT', wrong)).status, 400, JSON.stringify(wrong));
+  }
+  t.is((await fetch(new URL('/control', server.url), { method: 'PUT', body: 'no JSON' })).status, 400);
+  t.is((await control(server, 'POST', { hang: true })).status, 404);
+  t.is((await ask(server, false)).status, 200);
+});
+
+test('status, retryAfterSeconds and errorMessage: an error, as often as it was told to', async (t) => {
+  await using server = await withFault({ status: 429, retryAfterSeconds: 7, errorMessage: 'Slow down.', times: 2 });
+  for (const stream of [false, true]) {
+    const reply = await ask(server, stream);
+    t.is(reply.status, 429);
+    t.is(reply.headers.get('retry-after'), '7');
+    t.like(await reply.json(), { error: { message: 'Slow down.', type: 'invalid_request_error' } });
+  }
+  t.is((await ask(server, false)).status, 200);
+
+  await control(server, 'PUT', { status: 503 });
+  t.like(await (await ask(server, false)).json(), { error: { type: 'server_error' } });
+  await control(server, 'DELETE');
+  t.is((await ask(server, false)).status, 200);
+});
+
+test('shows over HTTP what it was asked, and forgets it', async (t) => {
+  await using server = await startModelServer({ name: 'onprem-a' });
+  await (await ask(server, false)).json();
+  const calls = (await (await control(server, 'GET', undefined, '/calls')).json()) as unknown[];
+  t.is(calls.length, 1);
+  t.like(calls[0], { state: 'completed', body: { messages }, headers: { hasAuthorization: false } });
+  await control(server, 'DELETE', undefined, '/calls');
+  t.deepEqual(server.calls(), []);
+});
+
+test('hang: no byte until the client leaves', async (t) => {
+  await using server = await withFault({ hang: true });
+  const left = new AbortController();
+  const reply = ask(server, true, left.signal);
+  await server.waitForCall(({ state }) => state === 'running');
+  t.is(await Promise.race([reply, sleep(100, 'nothing')]), 'nothing');
+  left.abort();
+  await t.throwsAsync(reply, { name: 'AbortError' });
+  t.is((await server.waitForCall(({ state }) => state === 'aborted')).chunksSent, 0);
+});
+
+test('latencyMs: nothing before it has passed', async (t) => {
+  await using server = await withFault({ latencyMs: 80 });
+  const startedAt = performance.now();
+  t.is((await ask(server, false)).status, 200);
+  t.true(performance.now() - startedAt >= 75);
+});
+
+test('resetBeforeHeaders: a reset and nothing else', async (t) => {
+  await using server = await withFault({ resetBeforeHeaders: true });
+  t.like(await askRaw(server, false), { error: 'ECONNRESET', bytes: Buffer.alloc(0) });
+  t.is(server.calls()[0]?.state, 'failed');
+});
+
+test('garbage: bytes that are no HTTP, or a body that is no JSON', async (t) => {
+  await using server = await withFault({ garbage: 'http' });
+  const { bytes } = await askRaw(server, false);
+  t.true(bytes.length > 0);
+  t.false(bytes.includes('HTTP/1.1'));
+  await control(server, 'PUT', { garbage: 'json' });
+  const reply = await ask(server, false);
+  t.is(reply.status, 200);
+  await t.throwsAsync(reply.json(), { instanceOf: SyntaxError });
+});
+
+test('cutAfterChunks: so many tokens and a reset; of a whole reply a half', async (t) => {
+  await using server = await withFault({ cutAfterChunks: 2 });
+  const stream = await askRaw(server, true);
+  t.is(stream.error, 'ECONNRESET');
+  t.is(stream.bytes.toString().match(/"content":"[^"]/g)?.length, 2);
+  const whole = await askRaw(server, false);
+  t.is(whole.error, 'ECONNRESET');
+  t.regex(whole.bytes.toString(), /^HTTP\/1\.1 200 OK/);
+  t.deepEqual(
+    server.calls().map(({ state, chunksSent }) => [state, chunksSent]),
+    [
+      ['failed', 2],
+      ['failed', 0],
+    ],
+  );
+});
+
+test('endAfterChunks: so many tokens and a proper end that hides it; of a whole reply a half', async (t) => {
+  await using server = await withFault({ endAfterChunks: 2 });
+  const stream = await (await ask(server, true)).text();
+  t.is(contentsOf(stream).length, 2);
+  t.notRegex(stream, /\[DONE\]|"finish_reason":"/);
+  await t.throwsAsync((await ask(server, false)).text(), { message: 'terminated' });
+
+  await control(server, 'PUT', { endAfterChunks: 0 });
+  const empty = await (await ask(server, true)).text();
+  t.deepEqual(contentsOf(empty), []);
+  await control(server, 'PUT', { endAfterChunks: 1_000_000 });
+  const almost = await (await ask(server, true)).text();
+  t.is(contentsOf(almost).join(''), text);
+  t.notRegex(almost, /\[DONE\]|"finish_reason":"/);
+});
+
+test('stallAfterChunks: so many tokens and then silence', async (t) => {
+  await using server = await withFault({ stallAfterChunks: 2 });
+  const left = new AbortController();
+  const reply = (await ask(server, true, left.signal)).text();
+  await server.waitForCall(({ chunksSent }) => chunksSent === 2);
+  t.is(await Promise.race([reply, sleep(100, 'nothing')]), 'nothing');
+  left.abort();
+  await t.throwsAsync(reply);
+  t.is((await server.waitForCall(({ state }) => state === 'aborted')).chunksSent, 2);
+});
+
+test('chunkMs: a pause before each token but the first', async (t) => {
+  await using server = await withFault({ chunkMs: 5 });
+  const startedAt = performance.now();
+  const stream = await (await ask(server, true)).text();
+  const contents = contentsOf(stream);
+  t.is(contents.join(''), text);
+  t.true(performance.now() - startedAt >= 5 * (contents.length - 1) - 5);
+});
+
+test('badEvents: events whose JSON breaks off, in a stream that is otherwise whole', async (t) => {
+  await using server = await withFault({ badEvents: true });
+  const stream = await (await ask(server, true)).text();
+  t.throws(() => contentsOf(stream), { instanceOf: SyntaxError });
+  t.regex(stream, /data: \[DONE\]\n\n$/);
+});
+
+test('invalidUtf8: a byte that is no UTF-8, whole and streamed', async (t) => {
+  await using server = await withFault({ invalidUtf8: true });
+  for (const stream of [false, true]) {
+    const bytes = await (await ask(server, stream)).bytes();
+    t.throws(() => new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    t.notThrows(() => contentsOf(new TextDecoder().decode(bytes)));
+  }
+});
+
+test('noUsage and noDone: everything but these', async (t) => {
+  await using server = await withFault({ noUsage: true });
+  t.notRegex(await (await ask(server, true)).text(), /"usage"/);
+  t.notRegex(await (await ask(server, false)).text(), /"usage"/);
+  await control(server, 'PUT', { noDone: true });
+  const stream = await (await ask(server, true)).text();
+  t.notRegex(stream, /\[DONE\]/);
+  t.regex(stream, /"finish_reason":"stop"/);
+  t.regex(stream, /"usage"/);
+});
+
+test('slowHeadersMs: a header in bits, and a body that ends with its connection', async (t) => {
+  await using server = await withFault({ slowHeadersMs: 100 });
+  const { bytes, parts } = await askRaw(server, true);
+  t.true(parts > 5);
+  t.regex(bytes.toString(), /^HTTP\/1\.1 200 OK\r\ncontent-type: text\/event-stream/);
+  t.is(contentsOf(await (await ask(server, true)).text()).join(''), text);
+  const startedAt = performance.now();
+  t.like(await (await ask(server, false)).json(), { choices: [{ message: { content: text } }] });
+  t.true(performance.now() - startedAt >= 90);
+  t.true(server.calls().every(({ state }) => state === 'completed'));
+});
+
+test('endless: more and more until the client leaves, whole and streamed', async (t) => {
+  await using server = await withFault({ endless: true });
+  for (const stream of [false, true]) {
+    const reply = await ask(server, stream);
+    let received = 0;
+    for await (const part of reply.body ?? []) {
+      received += part.length;
+      if (received > 1_000_000) break;
+    }
+    t.true(received > 1_000_000);
+    await server.waitForCall((call) => call.stream === stream && call.state === 'aborted');
+  }
+});
