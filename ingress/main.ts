@@ -10,7 +10,7 @@ import { listenForOperations, type ProcessState } from '../shared/operations.ts'
 import { runProcess } from '../shared/process.ts';
 import { checkDurability, connectForRequests, connectForWork, waitUntilReady } from '../shared/redis.ts';
 import { aborted } from '../shared/shutdown.ts';
-import { openStore } from '../shared/store/open-store.ts';
+import { greetStore, openStore } from '../shared/store/open-store.ts';
 import { createApp } from './app.ts';
 import { createCallers } from './callers.ts';
 import { listen } from './listener.ts';
@@ -33,6 +33,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const registry = createRegistry();
   const metrics = createIngressMetrics(registry);
   const store = parts.use(await openStore(config.databaseUrl, { log }));
+  void greetStore(store, log);
   const signIn = createSignIn({ ...config.signIn, log });
   const redis = use(connectForRequests(config.redisUrl, log));
   const replyRedis = use(connectForRequests(config.replyRedisUrl, log));

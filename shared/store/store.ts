@@ -3,7 +3,8 @@
  * MongoDB and SQLite, and both pass the same contract suite.
  *
  * Every method fails with `ApiError` `SERVICE_UNAVAILABLE`, within seconds, when the store cannot be reached or stays
- * busy: an outage is never reported as "not found". Each change is one atomic update of one document.
+ * busy, and once it is closed: an outage is never reported as "not found". A change that failed so may have been made
+ * all the same. Each change is one atomic update of one document.
  */
 export interface Store extends AsyncDisposable {
   /** Product, version and topology, for the log and the test report: `sqlite 3.50.4`, `mongodb 8.0.4 (replica set rs0)`. */
@@ -15,13 +16,17 @@ export interface Store extends AsyncDisposable {
   /**
    * Gives the account its developer key. The account comes into being here, on `plan`, if it is not yet known. An
    * account that has an active key keeps it: `minted` is false and `account.key` is the old one. Concurrent mints for
-   * one account: exactly one is `minted`. Increments `version` when it mints, and only then.
+   * one account: exactly one is `minted`. Increments `version` when it mints, and only then. A new key takes the plan
+   * that the account stands on. Fails with `INTERNAL_ERROR` when the hash is that of another account's active key.
    */
   mintDeveloperKey(mint: {
     account: string;
     plan: string;
     key: NewKey;
   }): Promise<{ minted: boolean; account: Account }>;
+
+  /** The account, or undefined when it has never been used. */
+  findAccount(account: string): Promise<{ plan: string; version: number } | undefined>;
 
   /** The account that the active key with this hash belongs to; undefined when no active key has it. */
   findKeyOwner(hash: string): Promise<KeyOwner | undefined>;

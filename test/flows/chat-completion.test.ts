@@ -89,7 +89,7 @@ test('gives the backend what the client sent, unknown fields included', async (t
   t.is(response.status, 200);
   const call = server.calls().findLast((seen) => JSON.stringify(seen.body).includes(marker));
   t.like(call?.body, { x_vendor: { a: [1, null] }, model: 'small-chat' });
-  t.false('stream_options' in (call?.body as object));
+  t.false(JSON.stringify(call?.body).includes('stream_options'));
 });
 
 test.serial('a client that leaves a stream ends the call of its backend', async (t) => {

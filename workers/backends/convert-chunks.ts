@@ -15,7 +15,7 @@ export interface ChunkConverter {
   usage(): BackendAnswer['usage'];
   /** What the model has written so far, cut at a million characters; for counting where no usage was reported. */
   text(): { sample: string; characters: number };
-  /** The usage chunk, in the shape of the stream's others, with `choices: []` (API D5). */
+  /** The usage chunk, in the shape of the stream's others, with `choices: []`: the backend's own words if it had any (API D5). */
   usageChunk(tokens: { promptTokens: number; completionTokens: number }): string;
 }
 
@@ -27,6 +27,7 @@ export function createChunkConverter({ model }: { model: string }): ChunkConvert
   let begun = false;
   let done = false;
   let usage: BackendAnswer['usage'];
+  let reportedUsage: unknown;
   let latest: ChatChunk | undefined;
   const written: string[] = [];
   let sampled = 0;
@@ -60,7 +61,11 @@ export function createChunkConverter({ model }: { model: string }): ChunkConvert
       }
       const { chunk, raw } = parseChunk(data);
       latest = chunk;
-      usage = readUsage(chunk.usage) ?? usage;
+      const reported = readUsage(chunk.usage);
+      if (reported !== undefined) {
+        usage = reported;
+        reportedUsage = chunk.usage;
+      }
       follow(chunk);
       // The usage has a chunk of its own at the end, if the client asked for it, wherever the backend put it.
       if (chunk.choices.length === 0 && chunk.usage !== undefined) return '';
@@ -75,7 +80,7 @@ export function createChunkConverter({ model }: { model: string }): ChunkConvert
     usage: () => usage,
     text: () => ({ sample: written.join(''), characters }),
     usageChunk(tokens) {
-      return event(JSON.stringify({ ...latest, model, choices: [], usage: presentUsage(tokens) }));
+      return event(JSON.stringify({ ...latest, model, choices: [], usage: reportedUsage ?? presentUsage(tokens) }));
     },
   };
 }

@@ -1,0 +1,95 @@
+import { mkdir } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { z } from 'zod';
+import { patiently } from './sqlite-patience.ts';
+
+/**
+ * Entry n brings a database of `user_version` n to n + 1. An entry that has been released is never changed: another one
+ * is added. All times are milliseconds since 1970, UTC.
+ */
+const migrations: readonly string[] = [
+  `CREATE TABLE accounts (
+    id TEXT NOT NULL PRIMARY KEY,
+    plan TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    key_id TEXT,
+    key_hash TEXT,
+    key_display TEXT,
+    key_plan TEXT,
+    key_created_at INTEGER,
+    CHECK (
+      (key_id IS NULL) = (key_hash IS NULL) AND (key_id IS NULL) = (key_display IS NULL)
+      AND (key_id IS NULL) = (key_plan IS NULL) AND (key_id IS NULL) = (key_created_at IS NULL)
+    )
+  ) STRICT;
+  CREATE UNIQUE INDEX accounts_by_key_hash ON accounts (key_hash);`,
+];
+
+/** Covers another process's commit that is just ending; it stops this process, so all longer waiting is `patiently`'s. */
+const busyTimeoutMs = 2;
+
+const journalModeSchema = z.object({ journal_mode: z.string() });
+const userVersionSchema = z.object({ user_version: z.int() });
+
+/**
+ * The database in this file, created with its folder where missing and brought to the present version; processes that
+ * open it at once wait for each other. Throws an error for the operator, which names the file.
+ */
+export async function openSqlite(file: string): Promise<DatabaseSync> {
+  const path = resolve(file);
+  let database: DatabaseSync | undefined;
+  try {
+    await mkdir(dirname(path), { recursive: true });
+    const opened = await patiently(() => new DatabaseSync(path, { timeout: busyTimeoutMs }));
+    database = opened;
+    await patiently(() => knownVersion(opened)); // first of all: a database that is not ours to use is left as it is
+    await patiently(() => setDurability(opened));
+    await patiently(() => migrate(opened));
+    return opened;
+  } catch (error) {
+    database?.close();
+    throw new Error(`The database ${path} cannot be opened: ${error instanceof Error ? error.message : error}`, {
+      cause: error,
+    });
+  }
+}
+
+/** Writes of others wait from the start of `work` to its end; when it throws, nothing of it remains. */
+export function inTransaction<T>(database: DatabaseSync, work: () => T): T {
+  database.exec('BEGIN IMMEDIATE'); // a transaction that reads first and then writes could not be retried: SQLITE_BUSY_SNAPSHOT
+  try {
+    const result = work();
+    database.exec('COMMIT');
+    return result;
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK'); // a full disk, for one, has rolled back already
+    throw error;
+  }
+}
+
+/**
+ * WAL lets the ingress read while a worker writes. FULL because the full key is shown once: a commit that a power cut
+ * takes back would leave its owner with a key that never was. Writes are rare, so their fsync costs nobody much.
+ */
+function setDurability(database: DatabaseSync): void {
+  const mode = journalModeSchema.parse(database.prepare('PRAGMA journal_mode = WAL').get()).journal_mode;
+  if (mode !== 'wal') throw new Error(`its file system does not allow a write-ahead log (journal mode ${mode})`);
+  database.exec('PRAGMA synchronous = FULL');
+}
+
+/** The version is read under the lock: whoever held it before us may have migrated. */
+function migrate(database: DatabaseSync): void {
+  if (knownVersion(database) === migrations.length) return;
+  inTransaction(database, () => {
+    for (const migration of migrations.slice(knownVersion(database))) database.exec(migration);
+    database.exec(`PRAGMA user_version = ${migrations.length}`);
+  });
+}
+
+function knownVersion(database: DatabaseSync): number {
+  const version = userVersionSchema.parse(database.prepare('PRAGMA user_version').get()).user_version;
+  if (version <= migrations.length) return version;
+  throw new Error(`it has version ${version}, and this program knows up to ${migrations.length}; run a newer one`);
+}

@@ -1,0 +1,270 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import { type Db, MongoClient } from 'mongodb';
+import { z } from 'zod';
+import { ApiError } from '../../../shared/errors.ts';
+import { MongoStore } from '../../../shared/store/mongo-store.ts';
+import type { Store } from '../../../shared/store/store.ts';
+import { type Relay, startRelay } from '../../support/mongodb/relay.ts';
+import { databaseUrl, startMongo, urlThrough } from '../../support/mongodb/start-mongo.ts';
+import { callEveryMethod, failsWith, newKey, type StoreHome, testStoreContract } from './store-contract.ts';
+
+/** Twice what a call may take; without limits of ours, the driver notices a silent network after 12 s at the earliest. */
+const boundMs = 10_000;
+
+const mongo = await startMongo();
+const mongoTest = 'url' in mongo ? test : test.skip;
+
+test.after.always(async () => {
+  if ('url' in mongo) await mongo[Symbol.asyncDispose]();
+});
+
+test('the report names the server that the contract was proved on, or says why there is none', async (t) => {
+  if ('reason' in mongo) {
+    t.log(`TESTS AGAINST MONGODB ARE SKIPPED: ${mongo.reason}`);
+    return t.not(process.env.CI, 'true');
+  }
+  await using home = await createHome();
+  await using store = await home.open();
+  const description = await store.describe();
+  t.log(`${mongo.description}: ${description}`);
+  t.regex(description, /^mongodb \d+\.\d+/);
+});
+
+testStoreContract({
+  test: mongoTest,
+  createHome,
+  description: /^mongodb \d+\.\d+\.\d+\S* \((standalone|sharded cluster|replica set \S+)\)$/,
+});
+
+mongoTest('an account is one document, which holds its key', async (t) => {
+  await using home = await createHome();
+  await using store = await home.open();
+  const key = newKey();
+  await store.mintDeveloperKey({ account: 'user:ann', plan: 'free', key });
+  t.deepEqual(await home.database.collection('accounts').find().toArray(), [
+    {
+      _id: 'user:ann' as never, // the driver's type for documents of no known shape has an ObjectId here
+      plan: 'free',
+      version: 1,
+      createdAt: key.createdAt,
+      key: { ...key, plan: 'free' },
+    },
+  ]);
+});
+
+mongoTest(
+  'an account that has no key gets one on the plan it stands on; others without one are no obstacle',
+  async (t) => {
+    await using home = await createHome();
+    await using store = await home.open();
+    await home.insert({ _id: 'user:ann', plan: 'pro', version: 4, createdAt: new Date() });
+    await home.insert({ _id: 'user:bob', plan: 'pro', version: 1, createdAt: new Date() });
+    const mints = Array.from({ length: 20 }, () =>
+      store.mintDeveloperKey({ account: 'user:ann', plan: 'free', key: newKey() }),
+    );
+    const outcomes = await Promise.all(mints);
+    t.is(outcomes.filter(({ minted }) => minted).length, 1);
+    for (const { account } of outcomes) t.like(account, { plan: 'pro', version: 5, key: { plan: 'pro' } });
+    t.deepEqual(await store.findAccount('user:bob'), { plan: 'pro', version: 1 });
+  },
+);
+
+mongoTest('a document of another shape is a fault, neither an unknown key nor an outage', async (t) => {
+  await using home = await createHome();
+  await using store = await home.open();
+  await home.insert({ _id: 'user:ann', plan: 7, version: '1', key: { id: 'key_1', hash: 'odd' } });
+  await t.throwsAsync(store.findKeyOwner('odd'), { instanceOf: z.ZodError });
+  await t.throwsAsync(store.findAccount('user:ann'), { instanceOf: z.ZodError });
+  const mint = store.mintDeveloperKey({ account: 'user:ann', plan: 'free', key: newKey() });
+  await t.throwsAsync(mint, { instanceOf: z.ZodError });
+});
+
+mongoTest('the indexes are there after the first call, whichever it is', async (t) => {
+  await using home = await createHome();
+  await using store = await home.open();
+  await store.findKeyOwner('nobody');
+  t.deepEqual(await home.indexes(), [{ key: { 'key.hash': 1 }, unique: true, sparse: true }]);
+});
+
+mongoTest('a standalone server is warned about, once, however often it is lost and found', async (t) => {
+  await using home = await createHome();
+  await using relay = await home.startRelay('pass');
+  await using store = home.openThrough(relay);
+  const standalone = (await store.describe()).endsWith('(standalone)');
+  relay.become('refuse');
+  await failsWith(t, 'SERVICE_UNAVAILABLE', store.ping());
+  relay.become('pass');
+  await untilItWorks(() => store.ping());
+  const aboutIt = home.warnings.map((message) => /standalone/.test(message));
+  t.deepEqual(aboutIt, standalone ? [true] : []);
+});
+
+test('a server that is not there is SERVICE_UNAVAILABLE within seconds', async (t) => {
+  const url = `mongodb://127.0.0.1:${await closedPort()}/keys`;
+  await using store = new MongoStore(url, { log: { warn() {} } });
+  const error = await failsInTime(t, store);
+  t.notRegex(error.message, /127\.0\.0\.1|keys\b/);
+});
+
+test('a name that does not resolve is SERVICE_UNAVAILABLE within seconds', async (t) => {
+  for (const scheme of ['mongodb', 'mongodb+srv']) {
+    await using store = new MongoStore(`${scheme}://nowhere.invalid/keys`, { log: { warn() {} } });
+    await failsInTime(t, store);
+  }
+});
+
+test('a server that accepts and never answers is SERVICE_UNAVAILABLE within seconds', async (t) => {
+  const mute = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.resume();
+  });
+  mute.listen(0, '127.0.0.1');
+  await once(mute, 'listening');
+  const store = new MongoStore(`mongodb://127.0.0.1:${portOf(mute)}/keys`, { log: { warn() {} } });
+  await failsInTime(t, store);
+  const begun = performance.now();
+  await store[Symbol.asyncDispose]();
+  t.true(performance.now() - begun < boundMs, 'closing does not wait for it either');
+  mute.close();
+});
+
+mongoTest('starts while the server is down, and works when it comes up', async (t) => {
+  await using home = await createHome();
+  await using relay = await home.startRelay('refuse');
+  await using store = home.openThrough(relay);
+  await failsInTime(t, store);
+
+  relay.become('pass');
+  await untilItWorks(() => store.ping());
+  t.deepEqual(await home.indexes(), [{ key: { 'key.hash': 1 }, unique: true, sparse: true }]);
+  t.true((await store.mintDeveloperKey({ account: 'user:ann', plan: 'free', key: newKey() })).minted);
+});
+
+mongoTest(
+  'a network that falls silent is SERVICE_UNAVAILABLE within seconds, and is used again when it is back',
+  async (t) => {
+    await using home = await createHome();
+    await using relay = await home.startRelay('pass');
+    await using store = home.openThrough(relay);
+    const key = newKey();
+    await store.mintDeveloperKey({ account: 'user:ann', plan: 'free', key });
+
+    relay.become('silence');
+    await failsInTime(t, store);
+    relay.become('pass');
+    await untilItWorks(() => store.ping());
+    t.is((await store.findKeyOwner(key.hash))?.keyId, key.id);
+  },
+);
+
+mongoTest('a server that is lost in the midst of calls fails them, and no key is minted twice', async (t) => {
+  await using home = await createHome();
+  await using relay = await home.startRelay('pass');
+  await using store = home.openThrough(relay);
+  await store.ping();
+  const accounts = Array.from({ length: 200 }, (_, index) => `user:${index}`);
+  const mint = (account: string) => store.mintDeveloperKey({ account, plan: 'free', key: newKey() });
+  const first = accounts.map(mint);
+  await Promise.any(first);
+  relay.become('refuse');
+  const failures = (await Promise.allSettled(first)).filter((outcome) => outcome.status === 'rejected');
+  for (const { reason } of failures) t.true(reason instanceof ApiError && reason.code === 'SERVICE_UNAVAILABLE');
+
+  relay.become('pass');
+  await untilItWorks(() => store.ping());
+  await Promise.all(accounts.map(mint));
+  t.deepEqual(await home.database.collection('accounts').distinct('version'), [1]);
+  t.is(await home.database.collection('accounts').countDocuments(), accounts.length);
+});
+
+type MongoHome = StoreHome & {
+  database: Db;
+  warnings: string[];
+  insert(document: { _id: string } & Record<string, unknown>): Promise<unknown>;
+  /** All but the one on `_id`. */
+  indexes(): Promise<unknown[]>;
+  startRelay(mode: Parameters<Relay['become']>[0]): Promise<Relay>;
+  openThrough(relay: Relay): MongoStore;
+};
+
+/** A database of its own. */
+async function createHome(): Promise<MongoHome> {
+  if ('reason' in mongo) throw new Error(mongo.reason);
+  const url = databaseUrl(mongo.url, `test_${randomUUID()}`);
+  const client = new MongoClient(url);
+  const primary = await findPrimary(client);
+  const database = client.db();
+  const warnings: string[] = [];
+  const log = { warn: (_fields: object, message: string) => warnings.push(message) };
+  return {
+    database,
+    warnings,
+    open: async () => new MongoStore(url, { log }),
+    insert: (document) => database.collection<{ _id: string }>('accounts').insertOne(document),
+    indexes: async () => {
+      const all = await database.collection('accounts').indexes();
+      return all.filter(({ name }) => name !== '_id_').map(({ key, unique, sparse }) => ({ key, unique, sparse }));
+    },
+    startRelay: (mode) => startRelay(primary, mode),
+    openThrough: ({ port }) => new MongoStore(urlThrough(port, url), { log }),
+    async [Symbol.asyncDispose]() {
+      await database.dropDatabase();
+      await client.close();
+    },
+  };
+}
+
+/** The address of the member that takes writes, by which a relay can stand for the whole. */
+async function findPrimary(client: MongoClient): Promise<{ host: string; port: number }> {
+  let address = '';
+  client.on('topologyDescriptionChanged', ({ newDescription }) => {
+    address = [...newDescription.servers.values()].find(({ isWritable }) => isWritable)?.address ?? address;
+  });
+  await client.db().command({ ping: 1 });
+  const { hostname, port } = new URL(`tcp://${address}`);
+  return { host: hostname, port: Number(port) };
+}
+
+/** Every method at once; one of the failures, for a closer look. */
+async function failsInTime(t: ExecutionContext, store: Store): Promise<ApiError> {
+  const begun = performance.now();
+  const failures = await Promise.all(callEveryMethod(store).map((call) => failsWith(t, 'SERVICE_UNAVAILABLE', call)));
+  const tookMs = Math.round(performance.now() - begun);
+  t.log(`failed after ${tookMs} ms`);
+  t.true(tookMs < boundMs);
+  const [failure] = failures;
+  if (failure === undefined) throw new Error('a store has methods');
+  return failure;
+}
+
+/** As a client would: again after each 503, with a pause, until ava's own time-out. */
+async function untilItWorks(call: () => Promise<unknown>): Promise<void> {
+  for (;;) {
+    try {
+      await call();
+      return;
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== 'SERVICE_UNAVAILABLE') throw error;
+    }
+    await sleep(20);
+  }
+}
+
+async function closedPort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const port = portOf(server);
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+function portOf(server: Server): number {
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('a TCP server has an address with a port');
+  return address.port;
+}

@@ -1,0 +1,60 @@
+import { execFile } from 'node:child_process';
+import { createHash, randomUUID } from 'node:crypto';
+import { access, mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import { type ServerProcess, spawnServer } from './server-process.ts';
+
+const run = promisify(execFile);
+const pom = fileURLToPath(new URL('pom.xml', import.meta.url));
+const program = fileURLToPath(new URL('MongoJavaServer.java', import.meta.url));
+const cache = fileURLToPath(new URL('../../../node_modules/.cache/mongo-java-server', import.meta.url));
+
+const fetchMsMax = 180_000;
+const startMsMax = 60_000;
+
+/** mongo-java-server on a free port of this machine. Throws where Java 17, Maven or the jars cannot be had. */
+export async function startJavaServer(): Promise<{ process: ServerProcess; url: string }> {
+  const jars = await fetchJars();
+  const server = spawnServer('java', ['-Xmx256m', '-cp', join(jars, '*'), program]);
+  try {
+    const [, port] = await server.said(/^listening (\d+)$/m, startMsMax);
+    return { process: server, url: `mongodb://127.0.0.1:${port}` };
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+}
+
+/** The folder of the jars that `pom.xml` asks for: fetched once, and again when `pom.xml` changes. */
+async function fetchJars(): Promise<string> {
+  const wanted = createHash('sha256')
+    .update(await readFile(pom))
+    .digest('hex');
+  const folder = join(cache, wanted.slice(0, 16));
+  if (await exists(folder)) return folder;
+
+  // Under another name until it is whole: a fetch that was cut short, or a second one beside it, is never mistaken for it.
+  const unfinished = `${folder}.${randomUUID()}`;
+  await mkdir(unfinished, { recursive: true });
+  const goal = ['dependency:copy-dependencies', `-DoutputDirectory=${unfinished}`];
+  try {
+    await run('mvn', ['-q', '-B', '-f', pom, ...goal], { timeout: fetchMsMax });
+    await rename(unfinished, folder);
+  } catch (error) {
+    await rm(unfinished, { recursive: true, force: true });
+    if (await exists(folder)) return folder;
+    const said = z.object({ stdout: z.string() }).safeParse(error).data?.stdout.trim(); // where Maven says why
+    throw new Error(`Maven could not fetch the jars: ${said || error}`, { cause: error });
+  }
+  return folder;
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

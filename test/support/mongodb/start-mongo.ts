@@ -1,0 +1,57 @@
+import { startJavaServer } from './java-server.ts';
+import { hasMongod, startMongod } from './mongod.ts';
+
+/** `url` names no database: each test takes its own by `databaseUrl`. */
+export type MongoServer = AsyncDisposable & { url: string; description: string };
+
+/** Why there is no server here. */
+export type NoMongo = { reason: string };
+
+/**
+ * A server that speaks the protocol of MongoDB: the one at `MONGODB_URL`, else a `mongod` that is on the path, else
+ * mongo-java-server, which needs Java 17 and Maven. Where none can be had, says so on standard error and returns the
+ * reason; with `CI=true` that is a failure.
+ */
+export async function startMongo(): Promise<MongoServer | NoMongo> {
+  const given = process.env.MONGODB_URL;
+  if (given !== undefined && given !== '') {
+    return { url: given, description: 'the server at MONGODB_URL', [Symbol.asyncDispose]: async () => {} };
+  }
+  if (await hasMongod()) {
+    const { url, stop } = await startMongod();
+    return { url, description: 'a mongod started here, a replica set of one', [Symbol.asyncDispose]: stop };
+  }
+  try {
+    const { url, process } = await startJavaServer();
+    return { url, description: 'mongo-java-server 1.47.0, in memory', [Symbol.asyncDispose]: process.stop };
+  } catch (error) {
+    const reason = `no MONGODB_URL, no mongod on the path, and no mongo-java-server: ${error}`;
+    if (process.env.CI === 'true') throw new Error(`MongoDB is required where CI=true: ${reason}`, { cause: error });
+    console.error(`\n*** TESTS AGAINST MONGODB ARE SKIPPED: ${reason}\n`);
+    return { reason };
+  }
+}
+
+/** The same server, and this database of it. */
+export function databaseUrl(url: string, database: string): string {
+  return rewrite(url, ({ scheme, hosts, query }) => `${scheme}${hosts}/${database}${query}`);
+}
+
+/** The same database by way of `port` on this machine, and by no other way, whatever the server says of itself. */
+export function urlThrough(port: number, url: string): string {
+  return rewrite(url, ({ scheme, credentials, database, query }) => {
+    const options = new URLSearchParams(query);
+    options.delete('replicaSet');
+    options.set('directConnection', 'true');
+    return `${scheme}${credentials}127.0.0.1:${port}/${database}?${options}`;
+  });
+}
+
+type Parts = { scheme: string; credentials: string; hosts: string; database: string; query: string };
+
+function rewrite(url: string, write: (parts: Parts) => string): string {
+  const match = /^(mongodb(?:\+srv)?:\/\/)([^/?@]*@)?([^/?]+)(?:\/([^?]*))?(\?.*)?$/.exec(url);
+  if (match === null) throw new Error('MONGODB_URL must be mongodb://<host>');
+  const [, scheme = '', credentials = '', hosts = '', database = '', query = ''] = match;
+  return write({ scheme, credentials, hosts: credentials + hosts, database, query });
+}
