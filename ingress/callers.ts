@@ -18,8 +18,15 @@ export function createCallers({ store, peppers }: { store: Store; peppers: reado
   const owners = new LRUCache<string, KeyOwner>({
     max: callersMax,
     ttl: rereadMs,
-    allowStaleOnFetchRejection: true,
-    fetchMethod: (hash) => store.findKeyOwner(hash),
+    // Not by the cache's own allowStaleOnFetchRejection: where nothing is cached it turns the failure into "not found".
+    fetchMethod: async (hash, known) => {
+      try {
+        return await store.findKeyOwner(hash);
+      } catch (error) {
+        if (known !== undefined) return known;
+        throw error;
+      }
+    },
   });
 
   return async function findCaller(key) {

@@ -12,7 +12,8 @@ const integer = (min: number, max: number) =>
     .transform(Number)
     .pipe(z.number().min(min).max(max));
 const port = integer(0, 65_535);
-const url = (protocol: RegExp, what: string) => z.url({ protocol, error: `expected ${what}` });
+const url = (protocol: RegExp, what: string) =>
+  z.url({ protocol, error: ({ input }) => (input === undefined ? 'is required' : `expected ${what}`) });
 const webUrl = url(/^https?$/, 'an http or https URL');
 const redisUrl = url(/^rediss?$/, 'a redis or rediss URL');
 const boolean = z.enum(['true', 'false']).transform((text) => text === 'true');
@@ -103,7 +104,7 @@ export function readIngressConfig(env: Environment = process.env) {
 export function readWorkerConfig(env: Environment = process.env) {
   const { settings, planFile } = readSettings(workerSettings, env, (plan, { POOLS }) => [
     ...missingApiKeys(plan, env),
-    ...unknownPools(plan, POOLS ?? []),
+    ...unknownPools(plan, POOLS === undefined ? [] : list.parse(POOLS)),
   ]);
   const apiKeys = Object.entries(planFile.backends).flatMap(([name, { apiKeyEnv }]) => {
     const apiKey = apiKeyEnv === undefined ? undefined : env[apiKeyEnv];
@@ -138,17 +139,17 @@ function bothConfig(settings: z.infer<typeof ingressSettings> | z.infer<typeof w
 function readSettings<Schema extends z.ZodType<{ PLAN_FILE: string }>>(
   schema: Schema,
   env: Environment,
-  check: (planFile: PlanFile, settings: z.infer<Schema>) => Fault[],
+  check: (planFile: PlanFile, env: Environment) => Fault[],
 ): { settings: z.infer<Schema>; planFile: PlanFile } {
   // An empty variable counts as none: Compose and shells pass what is not set as empty.
   const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
   const parsed = schema.safeParse(set, { error: (issue) => (issue.input === undefined ? 'is required' : undefined) });
-  const faults = parsed.success ? [] : faultsOf(parsed.error);
   const plan = set.PLAN_FILE === undefined ? { faults: [] } : readPlanFile(set.PLAN_FILE);
-  if ('faults' in plan) throw new ConfigError([...faults, ...plan.faults]);
-  if (!parsed.success) throw new ConfigError(faults);
-  const checked = check(plan.planFile, parsed.data);
-  if (checked.length > 0) throw new ConfigError(checked);
+  const faults = [
+    ...(parsed.success ? [] : faultsOf(parsed.error)),
+    ...('faults' in plan ? plan.faults : check(plan.planFile, set)),
+  ];
+  if (!parsed.success || 'faults' in plan || faults.length > 0) throw new ConfigError(faults);
   return { settings: parsed.data, planFile: plan.planFile };
 }
 

@@ -23,6 +23,12 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const linesKept = 50_000;
 const stopWithinMs = 45_000;
 
+/** No process of a stack outlives the one that started it. */
+const running = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
 type Options = {
   side: 'ingress' | 'workers';
   env: Record<string, string>;
@@ -51,9 +57,8 @@ export function startServiceProcess({ side, env, onLine }: Options): ServiceProc
     for (const take of waiting) take(line);
   });
   const exited = once(child, 'exit').then(([code]) => code as number | null);
-  const endWithUs = () => child.kill('SIGKILL');
-  process.once('exit', endWithUs);
-  void exited.then(() => process.off('exit', endWithUs));
+  running.add(child);
+  void exited.then(() => running.delete(child));
 
   return {
     pid: child.pid ?? 0,

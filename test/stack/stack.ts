@@ -42,6 +42,8 @@ export interface Stack extends AsyncDisposable {
   /** Resolves when it is ready. */
   startIngress(env?: Record<string, string>): Promise<RunningIngress>;
   startWorker(env?: Record<string, string>): Promise<RunningProcess>;
+  /** Every process that was started, ready or not, running or ended. */
+  started(): readonly ServiceProcess[];
   /** A developer key of this account, minted over HTTP with a sign-in token. */
   mintKey(account: string): Promise<string>;
 }
@@ -148,6 +150,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     modelServers,
     startIngress,
     startWorker,
+    started: () => processes,
     mintKey,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

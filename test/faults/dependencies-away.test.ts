@@ -1,0 +1,182 @@
+import test from 'ava';
+import { startIdentityProvider } from '../stack/identity-provider.ts';
+import { answerFor } from '../stack/model-server.ts';
+import { startServiceProcess } from '../stack/service-process.ts';
+import { startStack } from '../stack/stack.ts';
+import { chat, streamEvents, streamedText } from '../support/chat.ts';
+
+/** Far above what is promised (a second), far below what a hang would be: no verdict on a noisy machine's speed. */
+const neverAHangMs = 8_000;
+
+const question = 'Still there?';
+const expected = answerFor([{ role: 'user', content: question }]);
+
+async function wholeText(response: Response): Promise<string> {
+  const { choices } = (await response.json()) as { choices?: { message: { content: string } }[] }; // our own answer
+  return choices?.[0]?.message.content ?? `no answer, but ${response.status}`;
+}
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+async function statusOf(url: string): Promise<number> {
+  return (await fetch(url)).status;
+}
+
+test('processes that start before Redis say so, wait, and work when it comes', async (t) => {
+  await using stack = await startStack({ ingresses: 0, workers: 0 });
+  const { redis } = stack;
+  if (redis === undefined) throw new Error('this stack has a Redis of its own');
+  await redis.stop();
+  const starting = [stack.startIngress(), stack.startWorker()] as const;
+  const operations = await Promise.all(
+    stack.started().map(async (child) => {
+      const { port } = await child.line(({ msg }) => msg?.startsWith('operations') === true);
+      await child.line(({ msg }) => msg?.startsWith('Redis cannot be reached') === true);
+      return `http://127.0.0.1:${port}`;
+    }),
+  );
+  for (const url of operations) {
+    t.is(await statusOf(`${url}/healthz`), 200);
+    t.is(await statusOf(`${url}/readyz`), 503);
+  }
+
+  await redis.restart();
+  const [ingress] = await Promise.all(starting);
+  for (const url of operations) t.is(await statusOf(`${url}/readyz`), 200);
+  t.is(await wholeText(await chat({ url: ingress.url, key: await stack.mintKey('alice'), question })), expected);
+});
+
+test('without the identity provider signing in is 503 and never 401, keys go on working, and it recovers', async (t) => {
+  await using stack = await startStack();
+  const { identity, directory, baseUrl } = stack;
+  const key = await stack.mintKey('alice');
+  const token = await identity.token('bob');
+  await identity[Symbol.asyncDispose]();
+  const ingress = await stack.startIngress(); // one that has never seen the issuer's keys
+  const mint = () =>
+    fetch(`${ingress.url}/v1/keys/developer`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+      body: '{}',
+    });
+
+  const refused = await mint();
+  t.is(refused.status, 503);
+  t.truthy(refused.headers.get('retry-after'));
+  t.like(await refused.json(), { code: 'SERVICE_UNAVAILABLE' });
+  t.is(await statusOf(`${ingress.operationsUrl}/readyz`), 200, 'its absence takes no ingress out');
+  t.is(await wholeText(await chat({ url: ingress.url, key, question })), expected);
+
+  const dataDirectory = `${directory}/identity`;
+  await using _back = await startIdentityProvider({ audience: baseUrl, port: identity.port, dataDirectory });
+  t.is((await mint()).status, 200);
+});
+
+test('a frozen Redis is a 503 with Retry-After and no hang, and is used again when it goes on', async (t) => {
+  await using stack = await startStack();
+  const { redis } = stack;
+  if (redis === undefined) throw new Error('this stack has a Redis of its own');
+  const url = stack.ingresses[0]?.url ?? '';
+  const key = await stack.mintKey('alice');
+  t.is(await wholeText(await chat({ url, key, question })), expected);
+
+  await redis.kill('SIGSTOP');
+  const startedAt = performance.now();
+  const refused = await chat({ url, key, question });
+  t.true(performance.now() - startedAt < neverAHangMs);
+  t.is(refused.status, 503);
+  t.truthy(refused.headers.get('retry-after'));
+  t.like(await refused.json(), { code: 'SERVICE_UNAVAILABLE' });
+  t.is(await statusOf(`${stack.ingresses[0]?.operationsUrl}/readyz`), 503);
+
+  await redis.kill('SIGCONT');
+  await until(async () => (await statusOf(`${stack.ingresses[0]?.operationsUrl}/readyz`)) === 200);
+  t.is(await wholeText(await chat({ url, key, question })), expected);
+});
+
+test('a Redis that is killed and comes back: who waits is answered, once and whole', async (t) => {
+  await using stack = await startStack({ workers: 2 });
+  const { redis } = stack;
+  if (redis === undefined) throw new Error('this stack has a Redis of its own');
+  const url = stack.ingresses[0]?.url ?? '';
+  const key = await stack.mintKey('alice');
+  const [server] = stack.modelServers;
+  server.fail({ latencyMs: 1_500, chunkMs: 20 });
+  const waiting = Array.from({ length: 20 }, (_, index) => chat({ url, key, question, stream: index % 2 === 0 }));
+  await server.waitForCall(({ state }) => state === 'running');
+  while (server.calls().length < waiting.length) await new Promise((resolve) => setTimeout(resolve, 5));
+
+  await redis.kill('SIGKILL');
+  const refused = await chat({ url, key, question });
+  t.is(refused.status, 503);
+  await redis.restart();
+
+  for (const [index, response] of (await Promise.all(waiting)).entries()) {
+    t.is(response.status, 200);
+    const text = index % 2 === 0 ? streamedText(await response.text()) : await wholeText(response);
+    t.is(text, expected);
+  }
+  t.is(server.calls().length, waiting.length, 'no job was run twice');
+  server.heal();
+  t.is(await wholeText(await chat({ url, key, question })), expected);
+});
+
+test('without any worker a request waits no longer than it may in the queue, and costs no backend call', async (t) => {
+  await using stack = await startStack({ workers: 0, timeouts: { queue_ms: 300 } });
+  const url = stack.ingresses[0]?.url ?? '';
+  const key = await stack.mintKey('alice');
+  const [whole, streamed] = await Promise.all([
+    chat({ url, key, question }),
+    chat({ url, key, question, stream: true }),
+  ]);
+  for (const response of [whole, streamed]) {
+    t.is(response.status, 503);
+    t.like(await response.json(), { code: 'SERVICE_UNAVAILABLE' });
+  }
+  await stack.startWorker();
+  t.is(
+    await wholeText(await chat({ url, key, question: 'afterwards' })),
+    answerFor([{ role: 'user', content: 'afterwards' }]),
+  );
+  const calls = stack.modelServers.flatMap((server) => server.calls());
+  t.is(calls.length, 1);
+});
+
+test('a request past its deadline is 504, or ends its stream by an error frame, and its backend call is called off', async (t) => {
+  await using stack = await startStack({ timeouts: { request_ms: 700 } });
+  const url = stack.ingresses[0]?.url ?? '';
+  const key = await stack.mintKey('alice');
+  const [server] = stack.modelServers;
+  server.fail({ endless: true, chunkMs: 20, times: 1 });
+  const streamed = streamEvents(await (await chat({ url, key, question, stream: true })).text());
+  const last = streamed.at(-1);
+  t.true(last !== '[DONE]' && last?.error?.code === 'DEADLINE_EXCEEDED');
+
+  server.fail({ hang: true, times: 1 });
+  const whole = await chat({ url, key, question });
+  t.is(whole.status, 504);
+  t.like(await whole.json(), { code: 'DEADLINE_EXCEEDED' });
+  for (const { id } of server.calls())
+    t.is((await server.waitForCall((call) => call.id === id && call.state !== 'running')).state, 'aborted');
+});
+
+test('a Redis that may evict what it was given is refused at the start, in one sentence', async (t) => {
+  await using stack = await startStack({ ingresses: 0, workers: 0 });
+  const { Redis } = await import('ioredis');
+  const redis = new Redis(stack.redisUrl);
+  await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
+  redis.disconnect();
+  for (const start of [stack.startIngress, stack.startWorker]) {
+    await t.throwsAsync(start(), { message: /maxmemory-policy allkeys-lru; it must be noeviction/ });
+  }
+});
+
+test('a process without its settings names every one that is missing, and ends', async (t) => {
+  const ingress = startServiceProcess({ side: 'ingress', env: {} });
+  t.is(await ingress.exited, 1);
+  for (const name of ['REDIS_URL', 'DATABASE_URL', 'PLAN_FILE', 'BASE_URL', 'AUTH_URL', 'KEY_PEPPER']) {
+    t.regex(ingress.errors(), new RegExp(`${name}: is required`));
+  }
+});
