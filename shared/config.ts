@@ -60,6 +60,12 @@ const workerSettings = z.object({
   BATCH_CONCURRENCY: integer(0, 10_000).default(16),
 });
 
+/** The name of every setting of a process, as its environment has it. */
+export const settingNames = {
+  ingress: Object.keys(ingressSettings.shape),
+  worker: Object.keys(workerSettings.shape),
+};
+
 /** Why a process cannot start: every fault at once, each with the setting or the path in the plan file. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
@@ -111,10 +117,11 @@ export function readWorkerConfig(env: Environment = process.env) {
     return apiKey === undefined ? [] : [[name, apiKey] as const];
   });
   return freeze({
-    pools: settings.POOLS ?? poolsOf(planFile),
+    pools: [...new Set(settings.POOLS ?? poolsOf(planFile))],
     concurrency: settings.CONCURRENCY,
     batchConcurrency: settings.BATCH_CONCURRENCY,
-    apiKeys: Object.fromEntries(apiKeys),
+    // Without a prototype, so that a backend named `constructor` has no key but its own.
+    apiKeys: Object.assign<object, Record<string, string>>(Object.create(null), Object.fromEntries(apiKeys)),
     ...bothConfig(settings),
     planFile,
   });

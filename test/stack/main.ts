@@ -3,14 +3,12 @@ import { join } from 'node:path';
 import { aborted, shutdownSignal } from '../../shared/shutdown.ts';
 import type { LogLine } from './service-process.ts';
 import { type Stack, startStack } from './stack.ts';
+import { dataDirectory as directory, standingFile } from './standing.ts';
 
-/** Where `npm run token` finds the identity provider of the running stack. */
-const standingFile = 'stack.json';
 const usage =
   'Usage: npm start [-- --quiet]\nRuns the whole service on this machine until Ctrl-C; its data is kept in .data/.';
 
 const shutdown = shutdownSignal();
-const directory = join(import.meta.dirname, '../../.data');
 const [argument] = process.argv.slice(2);
 if (argument === '--help') {
   console.log(usage);

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { requestToken } from './identity-provider.ts';
+import { dataDirectory, standingFile } from './standing.ts';
 
 const usage = 'Usage: npm run --silent token -- <account> [--admin]\nPrints a sign-in token of the running stack.';
 const standingSchema = z.object({ issuer: z.string(), clientSecret: z.string() });
@@ -28,9 +29,7 @@ try {
 
 async function standing() {
   try {
-    return standingSchema.parse(
-      JSON.parse(await readFile(join(import.meta.dirname, '../../.data/stack.json'), 'utf8')),
-    );
+    return standingSchema.parse(JSON.parse(await readFile(join(dataDirectory, standingFile), 'utf8')));
   } catch (cause) {
     throw new Error('The stack is not running: start it by npm start, and ask again.', { cause });
   }

@@ -1,0 +1,27 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { aborted, shutdownSignal } from '../../shared/shutdown.ts';
+import { startIdentityProvider } from './identity-provider.ts';
+import { startModelServer } from './model-server.ts';
+import { dataDirectory, standingFile } from './standing.ts';
+
+// What an operator brings, in one process for a stack of containers: the identity provider on port 9100 and three
+// simulated model servers on 9101 to 9103. ISSUER is how the other containers reach it, BASE_URL whom its tokens are for.
+const host = '0.0.0.0';
+const { ISSUER: issuer, BASE_URL: audience } = process.env;
+if (!issuer || !audience) {
+  console.error('ISSUER and BASE_URL are required.');
+  process.exit(1);
+}
+
+const identity = await startIdentityProvider({ host, port: 9100, issuer, audience, dataDirectory });
+const pace = { firstTokenMs: 100, tokensPerSecond: 50 };
+for (const [index, name] of ['onprem-a', 'onprem-b', 'cloud'].entries()) {
+  await startModelServer({ name, host, port: 9101 + index, ...pace });
+}
+await mkdir(dataDirectory, { recursive: true });
+const standing = JSON.stringify({ issuer: identity.issuer, clientSecret: identity.clientSecret });
+await writeFile(join(dataDirectory, standingFile), standing, { mode: 0o600 });
+console.log('ready');
+await aborted(shutdownSignal());
+process.exit();
