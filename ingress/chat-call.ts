@@ -1,7 +1,7 @@
 import { type ChatRequest, chatRequestSchema } from '../shared/chat-completion.ts';
 import { validationError } from '../shared/errors.ts';
 import { faultsOf } from '../shared/faults.ts';
-import type { JsonBody } from './request-state.ts';
+import type { JsonBody } from './json-body.ts';
 
 /** A chat completion as it will be queued; `body` is the client's object as JSON text, without its `model`. */
 export type ChatCall = { model: string; stream: boolean; includeUsage: boolean; body: string };
@@ -43,7 +43,7 @@ const sourceAccess = JSON as unknown as {
 
 /** The object with each number as it was written, so that a 64-bit seed reaches the backend as the client sent it. */
 function exactly({ value, text }: JsonBody): object {
-  if (!inexactNumber.test(text)) return value as object; // the schema has seen that it is one
+  if (!inexactNumber.test(text)) return value;
   return sourceAccess.parse(text, (_key, item, { source }) =>
     typeof item === 'number' && source !== undefined ? sourceAccess.rawJSON(source) : item,
   );

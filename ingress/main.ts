@@ -6,9 +6,9 @@ import { ApiError } from '../shared/errors.ts';
 import { createAdmit } from '../shared/limits/admit.ts';
 import type { Log } from '../shared/log.ts';
 import { createRegistry } from '../shared/metrics.ts';
-import { listenForOperations, type ProcessState } from '../shared/operations.ts';
+import { followProcessState, listenForOperations } from '../shared/operations.ts';
 import { runProcess } from '../shared/process.ts';
-import { checkDurability, connectForRequests, connectForWork, waitUntilReady } from '../shared/redis.ts';
+import { connectForRequests, connectForWork, waitForRedis } from '../shared/redis.ts';
 import { aborted } from '../shared/shutdown.ts';
 import { greetStore, openStore } from '../shared/store/open-store.ts';
 import { createApp } from './app.ts';
@@ -39,24 +39,14 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const replyRedis = use(connectForRequests(config.replyRedisUrl, log));
   const replyReader = use(connectForWork(config.replyRedisUrl, log));
 
-  let state: ProcessState = 'starting';
+  const state = followProcessState(shutdown);
   const checks = { store: () => store.ping(), identityProvider: () => signIn.check() };
+  const checkRedis = () => redis.ping();
   const operations = parts.use(
-    await listenForOperations({
-      ...config.operations,
-      registry,
-      state: () => state,
-      checkRedis: () => redis.ping(),
-      checks,
-    }),
+    await listenForOperations({ ...config.operations, registry, state: state.current, checkRedis, checks }),
   );
   log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
-  shutdown.addEventListener('abort', () => {
-    state = 'stopping';
-  });
-
-  await Promise.all([waitUntilReady(redis, shutdown), waitUntilReady(replyRedis, shutdown)]);
-  await checkDurability(redis, log);
+  await waitForRedis([redis, replyRedis], { signal: shutdown, log });
 
   const queues = parts.use(createRequestQueues({ connection: redis, pools: poolsOf(planFile), log }));
   const waitingRequests = createWaitingRequests({ cancel: canceller({ queues, replyRedis, log }) });
@@ -84,7 +74,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     onRequest: app.callback(),
     onBrokenRequest: answerBrokenRequest({ log, docsUrl: links.docsUrl }),
   });
-  if (state === 'starting') state = 'ready';
+  state.becomeReady();
   log.info({ port: listener.port }, 'ready');
 
   await aborted(shutdown);

@@ -1,12 +1,10 @@
 import type { ParameterizedContext } from 'koa';
 import type { Admission } from '../shared/limits/admit.ts';
 import type { ChatCall } from './chat-call.ts';
+import type { JsonBody } from './json-body.ts';
 
 /** Who calls: the account behind a key or a sign-in token, with its plan as it is now. `keyId` where a key was used. */
 export type Caller = { account: string; plan: string; keyId?: string };
-
-/** A JSON body: its value, and the text it came as. */
-export type JsonBody = { value: unknown; text: string };
 
 /** What the stages of one request leave for those after them; each is written once, by the stage that it is named for. */
 export type RequestState = {

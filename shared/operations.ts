@@ -8,6 +8,17 @@ import { within } from './shutdown.ts';
 /** `starting` and `stopping` processes take no new work; both answer 503 on `/readyz`. */
 export type ProcessState = 'starting' | 'ready' | 'stopping';
 
+/** Where a process stands: `starting` until it says that it is ready, `stopping` from the first signal to end. */
+export function followProcessState(shutdown: AbortSignal): { current: () => ProcessState; becomeReady: () => void } {
+  let ready = false;
+  return {
+    current: () => (shutdown.aborted ? 'stopping' : ready ? 'ready' : 'starting'),
+    becomeReady: () => {
+      ready = true;
+    },
+  };
+}
+
 /** Asks a part that the process leans on whether it answers; throws when it does not. */
 export type Check = () => Promise<unknown>;
 
@@ -81,6 +92,11 @@ async function answerReadiness(ctx: Koa.Context, { state, checkRedis, checks }: 
 
 async function measure(check: Check): Promise<Standing> {
   const startedAt = performance.now();
-  const answered = await within(checkTimeoutMs, check()).catch(() => false);
+  let answered = false;
+  try {
+    answered = await within(checkTimeoutMs, check());
+  } catch {
+    // Why is in the log of whoever leans on this part.
+  }
   return { state: answered ? 'ok' : 'degraded', latencyMs: Math.round(performance.now() - startedAt) };
 }

@@ -45,6 +45,14 @@ function observe(redis: Redis, log: Log): Redis {
   return redis;
 }
 
+/** Waits until all of these can be used, and checks that the first, which holds the queues, keeps what it is given. */
+export async function waitForRedis(connections: readonly [Redis, ...Redis[]], { signal, log }: Waiting): Promise<void> {
+  await Promise.all(connections.map((redis) => waitUntilReady(redis, signal)));
+  await checkDurability(connections[0], log);
+}
+
+type Waiting = { signal: AbortSignal; log: Log };
+
 /** Waits, for as long as it takes, until this connection can be used; ends early only by `signal`. */
 export async function waitUntilReady(redis: Redis, signal: AbortSignal): Promise<void> {
   while (redis.status !== 'ready') await sleep(50, undefined, { signal });

@@ -7,9 +7,9 @@ import { openInbox } from '../shared/inbox.ts';
 import { createStartRun } from '../shared/limits/start.ts';
 import type { Log } from '../shared/log.ts';
 import { createRegistry } from '../shared/metrics.ts';
-import { listenForOperations, type ProcessState } from '../shared/operations.ts';
+import { followProcessState, listenForOperations } from '../shared/operations.ts';
 import { runProcess } from '../shared/process.ts';
-import { checkDurability, connectForWork, waitUntilReady } from '../shared/redis.ts';
+import { connectForWork, waitForRedis } from '../shared/redis.ts';
 import { controlStreamKey } from '../shared/redis-keys.ts';
 import { aborted, within } from '../shared/shutdown.ts';
 import { greetStore, openStore } from '../shared/store/open-store.ts';
@@ -39,24 +39,14 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const controlReader = use(connectForWork(config.replyRedisUrl, log));
   const agent = parts.adopt(createBackendAgent(planFile.timeouts), (opened) => opened.destroy());
 
-  let state: ProcessState = 'starting';
+  const state = followProcessState(shutdown);
   const checks = { store: () => store.ping(), ...backendChecks(config, agent) };
+  const checkRedis = () => redis.ping();
   const operations = parts.use(
-    await listenForOperations({
-      ...config.operations,
-      registry,
-      state: () => state,
-      checkRedis: () => redis.ping(),
-      checks,
-    }),
+    await listenForOperations({ ...config.operations, registry, state: state.current, checkRedis, checks }),
   );
   log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
-  shutdown.addEventListener('abort', () => {
-    state = 'stopping';
-  });
-
-  await Promise.all([waitUntilReady(redis, shutdown), waitUntilReady(replyRedis, shutdown)]);
-  await checkDurability(redis, log);
+  await waitForRedis([redis, replyRedis], { signal: shutdown, log });
 
   const workers: RequestWorker[] = [];
   const inbox = parts.use(
@@ -91,7 +81,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
       startRequestWorker({ pool, connection: redis, concurrency, processRequest, answerLost, shutdown, metrics, log }),
     );
   }
-  if (state === 'starting') state = 'ready';
+  state.becomeReady();
   log.info({ pools: config.pools }, 'ready');
 
   await aborted(shutdown);

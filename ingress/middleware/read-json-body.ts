@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { parse as parseContentType } from 'content-type';
 import getRawBody from 'raw-body';
 import { ApiError } from '../../shared/errors.ts';
+import { parseJsonBody } from '../json-body.ts';
 import type { Stage } from '../request-state.ts';
 
 type Bounds = { bodyBytesMax: number; bodyMs: number; giveUp: AbortSignal };
@@ -14,8 +15,7 @@ type Bounds = { bodyBytesMax: number; bodyMs: number; giveUp: AbortSignal };
 export function readJsonBody(bounds: Bounds): Stage {
   return async function readJsonBody(ctx, next) {
     refuseOtherMedia(ctx.req);
-    const text = decodeUtf8(await readBytes(ctx.req, bounds));
-    ctx.state.body = { text, value: parseObject(text) };
+    ctx.state.body = parseJsonBody(await readBytes(ctx.req, bounds));
     await next();
   };
 }
@@ -68,25 +68,4 @@ function classify(error: unknown, bodyBytesMax: number): unknown {
     return new ApiError('VALIDATION_ERROR', 'body: ended before its announced length', { cause: error });
   }
   return error;
-}
-
-function decodeUtf8(bytes: Buffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch (error) {
-    throw new ApiError('VALIDATION_ERROR', 'body: expected UTF-8', { cause: error });
-  }
-}
-
-function parseObject(text: string): object {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw new ApiError('VALIDATION_ERROR', 'body: expected valid JSON', { cause: error });
-  }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new ApiError('VALIDATION_ERROR', 'body: expected a JSON object');
-  }
-  return value;
 }
