@@ -60,8 +60,8 @@ export function openInbox({ reader, redis, keyOf, onEntry, onLost, log, heartbea
       lastId = id;
       onEntry(toRecord(fields));
     }
-    // What was read goes; an error here costs memory until the next read, and nothing else.
-    if (entries.length > 0) redis.xtrim(stream, 'MINID', '~', lastId).catch(() => {});
+    // What was read goes, to the last entry: it can be somebody's text. An error here only leaves it until the next read.
+    if (entries.length > 0) redis.xtrim(stream, 'MINID', '=', idAfter(lastId)).catch(() => {});
   }
 
   const beating = repeat(closing.signal, log, async () => {
@@ -94,6 +94,12 @@ async function repeat(signal: AbortSignal, log: Log, step: () => Promise<void>):
       await sleep(100, undefined, { signal }).catch(() => {});
     }
   }
+}
+
+/** The smallest id that an entry after this one can have. */
+function idAfter(id: string): string {
+  const [milliseconds, sequence] = id.split('-');
+  return `${milliseconds}-${BigInt(sequence ?? 0) + 1n}`;
 }
 
 function toRecord(fields: readonly string[]): Record<string, string> {

@@ -1,0 +1,67 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { Redis } from 'ioredis';
+import { startStack } from '../stack/stack.ts';
+import { chat } from '../support/chat.ts';
+
+const secretWord = 'xylophone-in-the-body';
+
+test('metrics count requests, waits and attempts, and name no key, account or request; logs and data hold no full key', async (t) => {
+  await using stack = await startStack();
+  const [ingress] = stack.ingresses;
+  const [worker] = stack.workers;
+  if (ingress === undefined || worker === undefined) throw new Error('the stack has one of each');
+  const key = await stack.mintKey('alice');
+  await (await chat({ url: ingress.url, key, question: secretWord, stream: true })).text();
+  const answered = await chat({ url: ingress.url, key, question: secretWord });
+  const requestId = answered.headers.get('x-request-id') ?? '';
+  await answered.text();
+  t.is((await chat({ url: ingress.url, key: `${key}x`, question: secretWord })).status, 401);
+  t.is((await fetch(`${ingress.url}/no/such/${key}?key=${key}`)).status, 404);
+
+  const [atIngress, atWorker] = await Promise.all(
+    [ingress, worker].map(async ({ operationsUrl }) => (await fetch(`${operationsUrl}/metrics`)).text()),
+  );
+  const route = 'method="POST",route="/v1/chat/completions"';
+  t.regex(atIngress ?? '', new RegExp(`svc_http_requests_total\\{${route},status="200"\\} 2`));
+  t.regex(atIngress ?? '', new RegExp(`svc_http_requests_total\\{${route},status="401"\\} 1`));
+  t.regex(atIngress ?? '', /svc_http_requests_total\{method="GET",route="none",status="404"\} 1/);
+  t.regex(atIngress ?? '', /svc_http_request_duration_seconds_count\{route="\/v1\/chat\/completions"\} 3/);
+  t.regex(atIngress ?? '', /svc_queue_depth\{pool="default",lane="interactive"\} 0/);
+  t.regex(atWorker ?? '', /svc_queue_wait_seconds_count\{pool="default",lane="interactive"\} 2/);
+  t.regex(atWorker ?? '', /svc_backend_attempts_total\{backend="onprem-a",model="small-chat",outcome="completed"\} 2/);
+  for (const text of [atIngress, atWorker]) {
+    for (const private_ of [key, key.slice(0, 10), 'alice', requestId]) t.false(text?.includes(private_));
+  }
+
+  const logs = JSON.stringify([ingress.process.logs, worker.process.logs]);
+  t.true(logs.includes(requestId), 'the request is in the log');
+  t.false(logs.includes(key));
+  t.false(logs.includes(secretWord), 'what clients say is not logged');
+  t.false((await redisDump(stack.redisUrl)).includes(key));
+  t.false((await redisDump(stack.redisUrl)).includes(secretWord), 'nothing of an answered request stays in Redis');
+  t.false(filesBelow(stack.directory).some((file) => readFileSync(file).includes(key)));
+});
+
+/** Every key of this Redis and what it holds, as text. */
+async function redisDump(url: string): Promise<string> {
+  const redis = new Redis(url);
+  try {
+    await redis.config('SET', 'rdbcompression', 'no'); // or a dump would hide what it holds
+    const dumped: string[] = [];
+    for (const key of await redis.keys('*')) {
+      const bytes = await redis.dumpBuffer(key);
+      dumped.push(key, bytes?.toString('latin1') ?? '');
+    }
+    return dumped.join('\n');
+  } finally {
+    redis.disconnect();
+  }
+}
+
+function filesBelow(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+}
