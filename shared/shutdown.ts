@@ -1,12 +1,10 @@
-/** Aborted by the first SIGTERM or SIGINT; a second one ends the process at once, for whoever does not want to wait. */
+/**
+ * Aborted by the first SIGTERM, SIGINT or SIGHUP. More of them change nothing: Ctrl-C reaches every process of a terminal,
+ * and some of those pass it on a second time. What follows has its own bound.
+ */
 export function shutdownSignal(): AbortSignal {
   const controller = new AbortController();
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(signal, () => {
-      if (controller.signal.aborted) process.exit(1);
-      controller.abort();
-    });
-  }
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => controller.abort());
   return controller.signal;
 }
 
