@@ -15,7 +15,7 @@ import { authenticateSignIn } from './middleware/authenticate-sign-in.ts';
 import { logRequest } from './middleware/log-request.ts';
 import { readJsonBody } from './middleware/read-json-body.ts';
 import { refuseUnrouted } from './middleware/refuse-unrouted.ts';
-import { requireHost } from './middleware/require-host.ts';
+import { requireWellFormedHead } from './middleware/require-well-formed-head.ts';
 import type { WaitingRequests } from './replies/waiting-requests.ts';
 import type { RequestQueues } from './request-queues.ts';
 import type { RequestState } from './request-state.ts';
@@ -59,7 +59,7 @@ export function createApp(parts: AppParts): Koa<RequestState> {
   app.use(assignRequestId);
   app.use(logRequest(parts));
   app.use(answerErrors(parts));
-  app.use(requireHost);
+  app.use(requireWellFormedHead);
   app.use(echoClientRequestId);
   app.use(router.routes());
   app.use(refuseUnrouted(router));

@@ -1,4 +1,4 @@
-import { type ChatRequest, chatRequestSchema } from '../shared/chat-completion.ts';
+import { chatRequestSchema } from '../shared/chat-completion.ts';
 import { validationError } from '../shared/errors.ts';
 import { faultsOf } from '../shared/faults.ts';
 import type { JsonBody } from './json-body.ts';
@@ -10,21 +10,22 @@ export type ChatCall = { model: string; stream: boolean; includeUsage: boolean; 
  * Checks the body and prepares what the backend will get: everything the client sent, and the usage of a stream always
  * asked for (API D5). Fails with `VALIDATION_ERROR` naming each offending field.
  */
-export function parseChatCall({ value, text }: JsonBody): ChatCall {
-  const parsed = chatRequestSchema.safeParse(value);
+export function parseChatCall(sent: JsonBody): ChatCall {
+  const parsed = chatRequestSchema.safeParse(sent.value);
   if (!parsed.success) throw validationError(faultsOf(parsed.error));
   const { model, stream, stream_options } = parsed.data;
   return {
     model,
     stream: stream === true,
     includeUsage: stream_options?.include_usage === true,
-    body: backendBody(parsed.data, exactly({ value, text })),
+    body: backendBody(sent, { askForUsage: stream === true }),
   };
 }
 
-function backendBody({ stream, stream_options }: ChatRequest, body: object): string {
-  const usage = stream === true ? { stream_options: { ...stream_options, include_usage: true } } : {};
+function backendBody(sent: JsonBody, { askForUsage }: { askForUsage: boolean }): string {
   try {
+    const body = exactly(sent);
+    const usage = askForUsage ? { stream_options: { ...body.stream_options, include_usage: true } } : {};
     return JSON.stringify({ ...body, ...usage, model: undefined });
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
@@ -32,17 +33,20 @@ function backendBody({ stream, stream_options }: ChatRequest, body: object): str
   }
 }
 
-/** Numbers that a JavaScript number cannot hold: more digits than it keeps, or an exponent it may not reach. */
-const inexactNumber = /\d{16}|\d[eE][+-]?\d{3}/;
+/** Numbers that a JavaScript number may not hold: more digits than it keeps, or an exponent beyond its own. */
+const inexactNumber = /\d[\d.]{15}|\d[eE][+-]?\d{3}/;
+
+/** As the schema has seen it. */
+type SentObject = { stream_options?: object | null };
 
 // TypeScript's library does not describe these parts of JSON yet (ECMAScript, "JSON.parse source text access").
 const sourceAccess = JSON as unknown as {
   rawJSON: (text: string) => unknown;
-  parse: (text: string, reviver: (key: string, value: unknown, context: { source?: string }) => unknown) => object;
+  parse: (text: string, reviver: (key: string, value: unknown, context: { source?: string }) => unknown) => SentObject;
 };
 
 /** The object with each number as it was written, so that a 64-bit seed reaches the backend as the client sent it. */
-function exactly({ value, text }: JsonBody): object {
+function exactly({ value, text }: JsonBody): SentObject {
   if (!inexactNumber.test(text)) return value;
   return sourceAccess.parse(text, (_key, item, { source }) =>
     typeof item === 'number' && source !== undefined ? sourceAccess.rawJSON(source) : item,

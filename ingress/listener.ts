@@ -15,7 +15,8 @@ type Parts = {
   host: string;
   port: number;
   onRequest: RequestListener;
-  onBrokenRequest: (fault: ParserFault, socket: Duplex, response: ServerResponse | undefined) => void;
+  /** `owed` are the responses that this connection's earlier requests still wait for. */
+  onBrokenRequest: (fault: ParserFault, socket: Duplex, owed: readonly ServerResponse[]) => void;
 };
 
 export interface Listener {
@@ -29,7 +30,7 @@ export interface Listener {
 
 /** The HTTP server of the public listener. Nothing it refuses by itself goes without an answer of ours. */
 export async function listen({ host, port, onRequest, onBrokenRequest }: Parts): Promise<Listener> {
-  const responses = new Map<Duplex, ServerResponse>();
+  const open = new Set<ServerResponse>();
   let closing = false;
 
   const server = createServer({
@@ -42,24 +43,33 @@ export async function listen({ host, port, onRequest, onBrokenRequest }: Parts):
   });
 
   function serve(request: IncomingMessage, response: ServerResponse): void {
-    const { socket } = request;
-    responses.set(socket, response);
-    response.once('close', () => {
-      if (responses.get(socket) === response) responses.delete(socket);
-    });
+    open.add(response);
+    response.once('close', () => open.delete(response));
     if (closing) response.shouldKeepAlive = false;
     onRequest(request, response);
   }
 
+  function refuse(fault: ParserFault, socket: Duplex): void {
+    onBrokenRequest(
+      fault,
+      socket,
+      [...open].filter((response) => response.req.socket === socket),
+    );
+  }
+
   server.on('request', serve);
+  // Whoever asks before sending a body is told to go on by the stage that reads it, and only if it will be read.
+  server.on('checkContinue', serve);
   // An expectation other than 100-continue is not met, and RFC 9110 10.1.1 lets a server ignore it.
   server.on('checkExpectation', serve);
   // Node closes the connection of a CONNECT that nobody listens for, without a word.
   server.on('connect', (request: IncomingMessage, socket: Duplex) => {
+    // Node has let go of this socket: a reset that nobody listens for would end the process.
+    socket.on('error', () => {});
     const rawPacket = Buffer.from(`CONNECT ${request.url} HTTP/1.1\r\n`);
-    onBrokenRequest(Object.assign(new Error('CONNECT'), { code: 'HPE_INVALID_METHOD', rawPacket }), socket, undefined);
+    refuse(Object.assign(new Error('CONNECT'), { code: 'HPE_INVALID_METHOD', rawPacket }), socket);
   });
-  server.on('clientError', (fault: ParserFault, socket) => onBrokenRequest(fault, socket, responses.get(socket)));
+  server.on('clientError', refuse);
   server.listen(port, host);
   await once(server, 'listening');
 
@@ -67,7 +77,7 @@ export async function listen({ host, port, onRequest, onBrokenRequest }: Parts):
     port: (server.address() as AddressInfo).port, // a TCP server's address
     async close({ graceMs, giveUp }) {
       closing = true;
-      for (const response of responses.values()) if (!response.headersSent) response.shouldKeepAlive = false;
+      for (const response of open) if (!response.headersSent) response.shouldKeepAlive = false;
       const closed = once(server, 'close');
       server.close();
       const grace = setTimeout(giveUp, graceMs);

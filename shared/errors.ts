@@ -142,15 +142,16 @@ export const carriedErrorSchema = z.object({
   code: z.enum(codes),
   message: z.string(),
   fields: z.record(z.string(), z.unknown()),
+  headers: z.record(z.string(), z.string()),
   retryAfterMs: z.number().optional(),
 });
 
 export type CarriedError = z.infer<typeof carriedErrorSchema>;
 
-export function packError({ code, message, fields, retryAfterMs }: ApiError): CarriedError {
-  return { code, message, fields, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+export function packError({ code, message, fields, headers, retryAfterMs }: ApiError): CarriedError {
+  return { code, message, fields, headers, ...(retryAfterMs !== undefined && { retryAfterMs }) };
 }
 
-export function unpackError({ code, message, fields, retryAfterMs }: CarriedError): ApiError {
-  return new ApiError(code, message, { fields, ...(retryAfterMs !== undefined && { retryAfterMs }) });
+export function unpackError({ code, message, fields, headers, retryAfterMs }: CarriedError): ApiError {
+  return new ApiError(code, message, { fields, headers, ...(retryAfterMs !== undefined && { retryAfterMs }) });
 }

@@ -79,12 +79,22 @@ const guestTier = 'guest';
 
 /** The plan file, or every fault in it by its path (`models.small-chat.backends[1]`). */
 export function parsePlanFile(text: string): { planFile: PlanFile } | { faults: Fault[] } {
-  const document = parseDocument(text, { prettyErrors: true });
-  if (document.errors.length > 0) return { faults: document.errors.map(({ message }) => ({ path: '', message })) };
-  const parsed = planFileSchema.safeParse(document.toJS());
+  const yaml = parseYaml(text);
+  if ('faults' in yaml) return yaml;
+  const parsed = planFileSchema.safeParse(yaml.value);
   if (!parsed.success) return { faults: faultsOf(parsed.error) };
   const faults = crossCheck(parsed.data);
   return faults.length > 0 ? { faults } : { planFile: camelCase(parsed.data) };
+}
+
+function parseYaml(text: string): { value: unknown } | { faults: Fault[] } {
+  const document = parseDocument(text, { prettyErrors: true });
+  if (document.errors.length > 0) return { faults: document.errors.map(({ message }) => ({ path: '', message })) };
+  try {
+    return { value: document.toJS() };
+  } catch (error) {
+    return { faults: [{ path: '', message: (error as Error).message }] }; // an alias of nothing, or far too many of them
+  }
 }
 
 function crossCheck({ plans, models, backends, default_plan }: RawPlanFile): Fault[] {

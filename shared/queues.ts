@@ -25,9 +25,10 @@ export function queueOptions(name: string, connection: Redis): QueueOptions {
 }
 
 /**
- * A worker that dies is noticed within `lockDuration` + `stalledInterval` = 20 s. The idle wait (`drainDelay`, seconds)
- * is shorter than the connection's silence limit, and that shorter than the lock, so that a network gone silent is
- * noticed before another worker runs the job a second time.
+ * A worker that dies is noticed within `lockDuration` + 2 × `stalledInterval` = 20 s: all workers of a queue take turns at
+ * looking, and a turn may fall to one that is dead. The idle wait (`drainDelay`, seconds) is shorter than the connection's
+ * silence limit, and that shorter than the lock, so that a network gone silent is noticed before another worker runs the
+ * job a second time.
  */
 export function workerOptions(name: string, connection: Redis, concurrency: number): WorkerOptions {
   return {
@@ -36,7 +37,7 @@ export function workerOptions(name: string, connection: Redis, concurrency: numb
     prefix: queuePrefix(name),
     autorun: false,
     lockDuration: 15_000,
-    stalledInterval: 5_000,
+    stalledInterval: 2_500,
     maxStalledCount: 2,
     drainDelay: 5,
     runRetryDelay: 1_000,

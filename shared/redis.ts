@@ -3,8 +3,12 @@ import { Redis } from 'ioredis';
 import { ApiError } from './errors.ts';
 import type { Log } from './log.ts';
 
-/** A Redis that stopped answering is given up after this long; BullMQ's idle wait (5 s) and a stream read must fit in. */
-const socketTimeoutMs = 8_000;
+/** A call that a client waits on fails after this long. */
+const requestTimeoutMs = 1_000;
+/** A connection gone silent is replaced after this long: else calls fail until TCP gives it up, many minutes later. */
+const requestSocketTimeoutMs = 3_000;
+/** The same for work: BullMQ's idle wait (5 s) and a stream read must fit in. */
+const workSocketTimeoutMs = 8_000;
 
 const common = {
   connectTimeout: 2_000,
@@ -19,7 +23,13 @@ const common = {
  */
 export function connectForRequests(url: string, log: Log): Redis {
   return observe(
-    new Redis(url, { ...common, maxRetriesPerRequest: 0, enableOfflineQueue: false, commandTimeout: 1_000 }),
+    new Redis(url, {
+      ...common,
+      maxRetriesPerRequest: 0,
+      enableOfflineQueue: false,
+      commandTimeout: requestTimeoutMs,
+      socketTimeout: requestSocketTimeoutMs,
+    }),
     log,
   );
 }
@@ -29,7 +39,7 @@ export function connectForRequests(url: string, log: Log): Redis {
  * is idempotent. BullMQ's workers need this kind, or they record finished jobs as failed after an outage.
  */
 export function connectForWork(url: string, log: Log): Redis {
-  return observe(new Redis(url, { ...common, maxRetriesPerRequest: null, socketTimeout: socketTimeoutMs }), log);
+  return observe(new Redis(url, { ...common, maxRetriesPerRequest: null, socketTimeout: workSocketTimeoutMs }), log);
 }
 
 function observe(redis: Redis, log: Log): Redis {

@@ -25,11 +25,13 @@ const content = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('error'), data: carriedErrorSchema }),
 ]);
 
-const envelope = z.object({
-  request: z.string(),
-  run: z.coerce.number().pipe(z.int().positive()),
-  sequence: z.coerce.number().pipe(z.int().nonnegative()),
-});
+// `z.coerce` would take an empty field for 0.
+const wholeNumber = z
+  .string()
+  .regex(/^\d{1,15}$/)
+  .transform(Number);
+
+const envelope = z.object({ request: z.string(), run: wholeNumber.pipe(z.int().positive()), sequence: wholeNumber });
 
 const replySchema = envelope.and(content);
 

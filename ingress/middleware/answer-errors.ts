@@ -1,7 +1,9 @@
-import type { ServerResponse } from 'node:http';
-import type { Duplex } from 'node:stream';
+import { type ServerResponse, STATUS_CODES } from 'node:http';
+import { type Duplex, Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import { ApiError, errorBody, errorHeaders, errorStatus, toApiError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
+import { within } from '../../shared/shutdown.ts';
 import type { AppContext, Stage } from '../request-state.ts';
 import { nextRequestId } from './assign-request-id.ts';
 
@@ -24,7 +26,7 @@ export function answerErrors({ log, docsUrl }: { log: Log; docsUrl: string }): S
       ctx.status = errorStatus(error.code);
       ctx.set(errorHeaders(error));
       ctx.body = errorBody(error, docsUrl);
-      lingerOverUnreadBody(ctx);
+      if (!ctx.req.complete) lingerOverUnreadBody(ctx);
     }
   };
 
@@ -38,27 +40,45 @@ export function answerErrors({ log, docsUrl }: { log: Log; docsUrl: string }): S
 }
 
 /**
- * A refused body may still be on its way. Closing at once would reset the connection, and the client would never read
- * the answer; so what comes is thrown away for a while, and only then is the connection cut.
+ * A refused body may still be on its way. Closing at once would reset the connection, and a client that is still sending
+ * would never read the answer; so the response stays open for a while, all of it written, and what comes is thrown away.
  */
-function lingerOverUnreadBody({ req, res }: AppContext): void {
-  if (req.complete) return;
-  req.resume();
-  res.once('finish', () => {
-    const timer = setTimeout(() => req.complete || req.socket.destroy(), lingerMs);
-    req.once('close', () => clearTimeout(timer));
-  });
+function lingerOverUnreadBody(ctx: AppContext): void {
+  const { req, res } = ctx;
+  const answer = JSON.stringify(ctx.body);
+  async function* answerThenLinger() {
+    yield answer;
+    await within(
+      lingerMs,
+      finished(req.resume()).catch(() => {}),
+    );
+  }
+  ctx.body = Readable.from(answerThenLinger());
+  ctx.type = 'application/json; charset=utf-8';
+  ctx.length = Buffer.byteLength(answer);
+  res.once('finish', () => req.complete || req.socket.destroy());
 }
 
 const allMethods = 'GET, HEAD, POST, PATCH, DELETE, OPTIONS';
 const wellFormedRequestLine = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP\/1\.[01]\r?\n/;
 
-/** Answers what Node's HTTP parser refused and no stage ever sees: bytes that are not HTTP, headers too large or too slow. */
+/**
+ * Answers what Node's HTTP parser refused and no stage ever sees: bytes that are not HTTP, headers too large or too slow.
+ * Requests of that connection that came before are still answered, and end it.
+ */
 export function answerBrokenRequest({ log, docsUrl }: { log: Log; docsUrl: string }) {
-  return function answerBrokenRequest(fault: ParserFault, socket: Duplex, response: ServerResponse | undefined): void {
-    // After an answer has begun, anything written here would become part of it.
-    if (socket.destroyed || !socket.writable || fault.code === 'ECONNRESET' || response?.headersSent) {
+  return function answerBrokenRequest(fault: ParserFault, socket: Duplex, owed: readonly ServerResponse[]): void {
+    // What a client still sends after its refusal is refused over and over again; closing would keep it from reading the first.
+    if (socket.writableEnded) return;
+    if (!socket.writable || fault.code === 'ECONNRESET') {
       socket.destroy();
+      return;
+    }
+    // What is written here must not become a part of an answer that has begun, nor be taken for that to an earlier request.
+    const [current, another] = owed;
+    const mayAnswer = current === undefined || (another === undefined && !current.headersSent && !current.req.complete);
+    if (!mayAnswer) {
+      owed.at(-1)?.once('close', () => socket.destroy());
       return;
     }
     const error = classify(fault);
@@ -72,7 +92,7 @@ export type ParserFault = Error & { code?: string; rawPacket?: Buffer };
 
 function classify({ code, rawPacket }: ParserFault): ApiError {
   if (code === 'HPE_HEADER_OVERFLOW') {
-    return new ApiError('HEADERS_TOO_LARGE', 'The request headers are larger than 16 KiB.');
+    return new ApiError('HEADERS_TOO_LARGE', 'The request headers are larger than 16 KiB, or too many.');
   }
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     return new ApiError('REQUEST_TIMEOUT', 'The request did not arrive in time.');
@@ -80,7 +100,8 @@ function classify({ code, rawPacket }: ParserFault): ApiError {
   if (code === 'HPE_INVALID_METHOD' && wellFormedRequestLine.test(rawPacket?.toString('latin1') ?? '')) {
     return new ApiError('METHOD_NOT_ALLOWED', 'This method is not known.', { headers: { Allow: allMethods } });
   }
-  return new ApiError('VALIDATION_ERROR', 'request: expected HTTP/1.1');
+  const message = code === 'HPE_INVALID_EOF_STATE' ? 'ended before it was complete' : 'expected HTTP/1.1';
+  return new ApiError('VALIDATION_ERROR', `request: ${message}`);
 }
 
 function rawResponse(error: ApiError, docsUrl: string): string {
@@ -93,5 +114,6 @@ function rawResponse(error: ApiError, docsUrl: string): string {
     ...errorHeaders(error),
   };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-  return [`HTTP/1.1 ${errorStatus(error.code)} ${error.code}`, ...lines, '', body].join('\r\n');
+  const status = errorStatus(error.code);
+  return [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines, '', body].join('\r\n');
 }

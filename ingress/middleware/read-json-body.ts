@@ -3,7 +3,7 @@ import { parse as parseContentType } from 'content-type';
 import getRawBody from 'raw-body';
 import { ApiError } from '../../shared/errors.ts';
 import { parseJsonBody } from '../json-body.ts';
-import type { Stage } from '../request-state.ts';
+import type { AppContext, Stage } from '../request-state.ts';
 
 type Bounds = { bodyBytesMax: number; bodyMs: number; giveUp: AbortSignal };
 
@@ -15,7 +15,7 @@ type Bounds = { bodyBytesMax: number; bodyMs: number; giveUp: AbortSignal };
 export function readJsonBody(bounds: Bounds): Stage {
   return async function readJsonBody(ctx, next) {
     refuseOtherMedia(ctx.req);
-    ctx.state.body = parseJsonBody(await readBytes(ctx.req, bounds));
+    ctx.state.body = parseJsonBody(await readBytes(ctx, bounds));
     await next();
   };
 }
@@ -38,8 +38,11 @@ function unsupported(message: string, headers: Record<string, string> = {}): Api
   return new ApiError('UNSUPPORTED_MEDIA_TYPE', message, { headers });
 }
 
-async function readBytes(request: IncomingMessage, { bodyBytesMax, bodyMs, giveUp }: Bounds): Promise<Buffer> {
-  const length = request.headers['content-length'];
+async function readBytes({ req, res }: AppContext, { bodyBytesMax, bodyMs, giveUp }: Bounds): Promise<Buffer> {
+  const length = req.headers['content-length'];
+  if (Number(length) > bodyBytesMax) throw tooLarge(bodyBytesMax);
+  // HTTP/1.0 knows no interim answers, and RFC 9110 10.1.1 forbids to send it one.
+  if (req.headers.expect?.toLowerCase() === '100-continue' && req.httpVersion !== '1.0') res.writeContinue();
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(
     () => late.reject(new ApiError('REQUEST_TIMEOUT', 'The body did not arrive in time.')),
@@ -48,7 +51,7 @@ async function readBytes(request: IncomingMessage, { bodyBytesMax, bodyMs, giveU
   const onGiveUp = () => late.reject(new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down. Retry.'));
   giveUp.addEventListener('abort', onGiveUp);
   try {
-    const reading = getRawBody(request, { limit: bodyBytesMax, ...(length !== undefined && { length }) });
+    const reading = getRawBody(req, { limit: bodyBytesMax, ...(length !== undefined && { length }) });
     return await Promise.race([reading, late.promise]);
   } catch (error) {
     throw classify(error, bodyBytesMax);
@@ -61,11 +64,13 @@ async function readBytes(request: IncomingMessage, { bodyBytesMax, bodyMs, giveU
 /** The codes are those of raw-body's own errors. */
 function classify(error: unknown, bodyBytesMax: number): unknown {
   const { type } = error as { type?: unknown }; // read from whatever was thrown; another shape has none
-  if (type === 'entity.too.large') {
-    return new ApiError('PAYLOAD_TOO_LARGE', `The body is larger than ${bodyBytesMax} bytes.`, { cause: error });
-  }
+  if (type === 'entity.too.large') return tooLarge(bodyBytesMax);
   if (type === 'request.aborted' || type === 'request.size.invalid') {
     return new ApiError('VALIDATION_ERROR', 'body: ended before its announced length', { cause: error });
   }
   return error;
+}
+
+function tooLarge(bodyBytesMax: number): ApiError {
+  return new ApiError('PAYLOAD_TOO_LARGE', `The body is larger than ${bodyBytesMax} bytes.`);
 }

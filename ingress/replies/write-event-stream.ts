@@ -12,6 +12,9 @@ const headers = {
   'x-accel-buffering': 'no',
 };
 
+/** A client that takes nothing of what it was sent for this long is gone, whatever its connection says. */
+const stuckMs = 30_000;
+
 /**
  * Writes a reply whose first event is there as server-sent events. It ends by `[DONE]` if all of it was written, else by an
  * error frame and no `[DONE]` (API D4): a client can always tell a whole answer from one that broke off.
@@ -33,9 +36,11 @@ async function write(response: ServerResponse, text: string): Promise<void> {
   const gone = new AbortController();
   const onClose = () => gone.abort();
   response.once('close', onClose);
+  const stuck = setTimeout(() => response.destroy(), stuckMs);
   try {
     await once(response, 'drain', { signal: gone.signal });
   } finally {
+    clearTimeout(stuck);
     response.off('close', onClose);
   }
 }

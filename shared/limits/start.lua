@@ -14,7 +14,7 @@ local stored = redis.call('HMGET', KEYS[1], 'run', 'execution')
 local runs = tonumber(stored[1] or 0)
 if stored[2] == execution then return {'run', runs, now} end
 if now >= deadline then return {'expired', runs + 1, now} end
-if runs == 0 and now >= startBy then return {'late', 1, now} end
+if runs == 0 and now > startBy then return {'late', 1, now} end
 
 redis.call('HSET', KEYS[1], 'run', runs + 1, 'execution', execution)
 redis.call('PEXPIREAT', KEYS[1], deadline + 60000)

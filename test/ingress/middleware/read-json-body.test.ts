@@ -1,0 +1,217 @@
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+import Koa from 'koa';
+import { listen } from '../../../ingress/listener.ts';
+import { answerBrokenRequest, answerErrors } from '../../../ingress/middleware/answer-errors.ts';
+import { assignRequestId } from '../../../ingress/middleware/assign-request-id.ts';
+import { readJsonBody } from '../../../ingress/middleware/read-json-body.ts';
+import { type RequestState, stateOf } from '../../../ingress/request-state.ts';
+import { exchange } from '../../support/raw-http.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+
+const bodyBytesMax = 10_000;
+
+/** The listener as it is, with a route that reads a body and sends it back. */
+async function start(
+  t: ExecutionContext,
+  { bodyMs = 60_000 } = {},
+): Promise<{ port: number; giveUp: AbortController }> {
+  const giveUp = new AbortController();
+  const { log } = recordedLog();
+  const app = new Koa<RequestState>();
+  app.use(assignRequestId);
+  app.use(answerErrors({ log, docsUrl: '' }));
+  app.use(readJsonBody({ bodyBytesMax, bodyMs, giveUp: giveUp.signal }));
+  app.use(async (ctx) => {
+    ctx.body = stateOf(ctx, 'body').value;
+  });
+  app.on('error', () => {});
+  const listener = await listen({
+    host: '127.0.0.1',
+    port: 0,
+    onRequest: app.callback(),
+    onBrokenRequest: answerBrokenRequest({ log, docsUrl: '' }),
+  });
+  t.teardown(() => listener.close({ graceMs: 0, giveUp: () => giveUp.abort() }));
+  return { port: listener.port, giveUp };
+}
+
+const head = (...headers: string[]) =>
+  ['POST / HTTP/1.1', 'Host: x', 'Content-Type: application/json', ...headers, '', ''].join('\r\n');
+
+function write(socket: Socket, text: string): Promise<void> {
+  return new Promise((resolve, reject) => socket.write(text, (error) => (error ? reject(error) : resolve())));
+}
+
+/** Goes on sending a little at a time until the connection ends. */
+async function trickle(socket: Socket, bytes: string): Promise<void> {
+  while (!socket.destroyed) {
+    socket.write(bytes);
+    await sleep(20);
+  }
+}
+
+test('reads a whole body, however it is cut, and gives its value and its text', async (t) => {
+  const { port } = await start(t);
+  const body = '{"a":["é","👩‍👩‍👧‍👦"]}';
+  const bytes = Buffer.from(body);
+  const { status, body: echoed } = await exchange({
+    port,
+    async send(socket) {
+      socket.setNoDelay(true);
+      socket.write(head(`Content-Length: ${bytes.length}`));
+      for (const byte of bytes) {
+        socket.write(Buffer.of(byte));
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    },
+  });
+  t.is(status, 200);
+  t.is(echoed, body);
+});
+
+test('a body of exactly the limit is read, one byte more is 413, announced or not', async (t) => {
+  const { port } = await start(t);
+  const bodyOf = (length: number) => JSON.stringify({ a: 'x'.repeat(length - 8) });
+  for (const [length, status] of [
+    [bodyBytesMax, 200],
+    [bodyBytesMax + 1, 413],
+  ] as const) {
+    const body = bodyOf(length);
+    t.is(body.length, length);
+    const announced = await exchange({ port, send: head(`Content-Length: ${length}`) + body });
+    t.is(announced.status, status);
+    const chunked = `${length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
+    const counted = await exchange({ port, send: head('Transfer-Encoding: chunked') + chunked });
+    t.is(counted.status, status);
+  }
+});
+
+test('a body that trickles in is 408 when its time is over, and the client can read that while it still sends', async (t) => {
+  const { port } = await start(t, { bodyMs: 300 });
+  for (const headers of [
+    ['Content-Length: 9000'],
+    ['Transfer-Encoding: chunked'],
+    ['Content-Length: 9000', 'Connection: close'],
+  ]) {
+    const answer = await exchange({
+      port,
+      async send(socket) {
+        socket.write(head(...headers));
+        await trickle(socket, headers[0]?.startsWith('T') ? '1\r\n \r\n' : ' ');
+      },
+    });
+    t.is(answer.status, 408, headers.join());
+    t.deepEqual(JSON.parse(answer.body), { error: 'The body did not arrive in time.', code: 'REQUEST_TIMEOUT' });
+  }
+});
+
+test('a client that goes on sending a body that is too large reads its 413 all the same', async (t) => {
+  const { port } = await start(t);
+  const large = ' '.repeat(65_536);
+  const piece = `${large.length.toString(16)}\r\n${large}\r\n`;
+  for (const [headers, bytes] of [
+    [['Content-Length: 900000000'], large],
+    [['Transfer-Encoding: chunked'], piece],
+    [['Content-Length: 900000000', 'Connection: close'], large],
+    [['Transfer-Encoding: chunked', 'Connection: close'], piece],
+  ] as const) {
+    for (let round = 0; round < 10; round++) {
+      const answer = await exchange({
+        port,
+        async send(socket) {
+          socket.write(head(...headers));
+          for (let index = 0; index < 50; index++) socket.write(bytes);
+          await trickle(socket, bytes);
+        },
+      });
+      t.is(answer.status, 413, headers.join());
+      t.like(JSON.parse(answer.body), { code: 'PAYLOAD_TOO_LARGE' });
+    }
+  }
+});
+
+test('a client that reads only when it has sent everything finds its 413', async (t) => {
+  const { port } = await start(t);
+  const length = 3_000_000;
+  for (const connection of ['keep-alive', 'close']) {
+    const answer = await exchange({
+      port,
+      readsLast: true,
+      async send(socket) {
+        socket.write(head(`Content-Length: ${length}`, `Connection: ${connection}`));
+        for (let sent = 0; sent < length; sent += 100_000) {
+          await write(socket, ' '.repeat(100_000));
+          await sleep(5);
+        }
+      },
+    });
+    t.is(answer.status, 413, connection);
+  }
+});
+
+test('whoever goes on sending after its refusal is cut in the end', async (t) => {
+  const { port } = await start(t);
+  t.timeout(30_000);
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => {});
+  socket.write(head('Content-Length: 900000000'));
+  let received = '';
+  socket.setEncoding('latin1').on('data', (text) => {
+    received += text;
+  });
+  await trickle(socket, ' '.repeat(4_096));
+  t.regex(received, /^HTTP\/1\.1 413 .*PAYLOAD_TOO_LARGE"\}$/s);
+});
+
+test('who asks before sending is told to go on, or refused without having sent anything', async (t) => {
+  const { port } = await start(t);
+  const asking = (length: number) => head(`Content-Length: ${length}`, 'Expect: 100-continue');
+  const welcome = await exchange({
+    port,
+    async send(socket) {
+      socket.write(asking(2));
+      await new Promise((resolve) => socket.once('data', resolve));
+      socket.write('{}');
+    },
+  });
+  t.deepEqual(welcome.interim, [100]);
+  t.is(welcome.status, 200);
+
+  const refused = await exchange({ port, send: asking(bodyBytesMax + 1) });
+  t.deepEqual(refused.interim, []);
+  t.is(refused.status, 413);
+  t.true(refused.closes, 'nobody knows whether the body still comes');
+});
+
+test('a body that still comes when a shutdown waits no longer is 503', async (t) => {
+  const { port, giveUp } = await start(t);
+  const answer = await exchange({
+    port,
+    async send(socket) {
+      socket.write(`${head('Content-Length: 9000')}{`);
+      await sleep(100);
+      giveUp.abort();
+    },
+  });
+  t.is(answer.status, 503);
+  t.is(answer.headers['retry-after'], '1');
+});
+
+test('a head that trickles in is 408, too', async (t) => {
+  const { port } = await start(t);
+  t.timeout(40_000);
+  const answer = await exchange({
+    port,
+    withinMs: 30_000,
+    async send(socket) {
+      socket.write('POST / HTTP/1.1\r\nHost: x\r\nX-Slow: ');
+      await trickle(socket, 'x');
+    },
+  });
+  t.is(answer.status, 408);
+  t.deepEqual(JSON.parse(answer.body), { error: 'The request did not arrive in time.', code: 'REQUEST_TIMEOUT' });
+  t.true(answer.closes);
+});

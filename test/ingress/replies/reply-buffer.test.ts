@@ -1,0 +1,67 @@
+import test from 'ava';
+import { createReplyBuffer, type ReplyEvent } from '../../../ingress/replies/reply-buffer.ts';
+import { ApiError } from '../../../shared/errors.ts';
+
+const chunk = (text: string): ReplyEvent => ({ kind: 'chunk', text });
+const end: ReplyEvent = {
+  kind: 'end',
+  body: 'x'.repeat(5_000_000),
+  usage: { promptTokens: 1, completionTokens: 1, estimated: false },
+};
+const failure = new ApiError('UPSTREAM_INTERRUPTED', 'It broke off.');
+const mebibyte = 1_048_576;
+
+test('gives events out in the order they came, also to a reader that was there first', async (t) => {
+  const buffer = createReplyBuffer();
+  const early = buffer.next();
+  t.true(buffer.push(chunk('a')));
+  t.deepEqual(await early, chunk('a'));
+  buffer.push(chunk('b'));
+  buffer.push(chunk('c'));
+  buffer.push(end);
+  t.deepEqual(await buffer.next(), chunk('b'));
+  t.deepEqual(await buffer.next(), chunk('c'));
+  t.is(await buffer.next(), end);
+});
+
+test('says when a reader is more than 1 MiB behind, counted in bytes', (t) => {
+  const buffer = createReplyBuffer();
+  t.true(buffer.push(chunk('é'.repeat(mebibyte / 2 - 1))));
+  t.true(buffer.push(chunk('ab')), 'exactly 1 MiB');
+  t.false(buffer.push(chunk('c')));
+});
+
+test('what a reader took makes room again', async (t) => {
+  const buffer = createReplyBuffer();
+  for (let round = 0; round < 5; round++) {
+    t.true(buffer.push(chunk('x'.repeat(mebibyte))));
+    await buffer.next();
+  }
+});
+
+test('a whole answer fits, however large it is', (t) => {
+  t.true(createReplyBuffer().push(end));
+});
+
+test('a failure comes after what came before it, and again each time it is asked', async (t) => {
+  const buffer = createReplyBuffer();
+  buffer.push(chunk('a'));
+  buffer.fail(failure);
+  t.deepEqual(await buffer.next(), chunk('a'));
+  t.is(await t.throwsAsync(buffer.next()), failure);
+  t.is(await t.throwsAsync(buffer.next()), failure);
+});
+
+test('a failure reaches a reader that waits', async (t) => {
+  const buffer = createReplyBuffer();
+  const waiting = buffer.next();
+  buffer.fail(failure);
+  t.is(await t.throwsAsync(waiting), failure);
+  t.is(await t.throwsAsync(buffer.next()), failure);
+});
+
+test('a failure that nobody reads ends no process', async (t) => {
+  createReplyBuffer().fail(failure);
+  await new Promise((resolve) => setImmediate(resolve));
+  t.pass();
+});

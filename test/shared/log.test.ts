@@ -1,0 +1,56 @@
+import { spawn } from 'node:child_process';
+import { text } from 'node:stream/consumers';
+import test from 'ava';
+import { makeKey, maskKey } from '../../ingress/api-key.ts';
+import { maskKeys } from '../../shared/log.ts';
+
+const module = new URL('../../shared/log.ts', import.meta.url).href;
+
+/** What a process of its own writes: the log goes to standard output and nowhere else. */
+async function written(level: string, statements: string): Promise<string[]> {
+  const script = `
+    const { createLog } = await import(process.argv[1]);
+    const log = createLog({ level: process.argv[2], process: 'ingress' });
+    ${statements}
+  `;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script, module, level], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  return (await text(child.stdout)).split('\n').filter((line) => line !== '');
+}
+
+test('a full key leaves masked, wherever it stands in a line', async (t) => {
+  const key = makeKey();
+  const lines = await written(
+    'info',
+    `
+    const key = '${key}';
+    log.info({}, 'said ' + key);
+    log.info({ key, deep: { keys: [key, key + ',' + key] }, [key]: 1 }, 'fields');
+    log.warn({ err: new Error('key ' + key + ' failed', { cause: new Error('of ' + key) }) }, 'an error');
+    log.error({ url: 'https://x/?key=' + key + '&a=b', header: 'Bearer%20' + key, quoted: JSON.stringify({ key }) }, 'odd');
+    log.error({ joined: 'a_' + key + 'failed', lines: 'first\\n' + key + '\\n\\t' + key }, 'no boundary');
+  `,
+  );
+  t.is(lines.length, 5);
+  for (const line of lines) {
+    t.false(line.includes(key), line);
+    t.true(line.includes(maskKey(key)), line);
+    t.notThrows(() => JSON.parse(line));
+  }
+});
+
+test('lines are JSON with time, level and process, and below the level there are none', async (t) => {
+  const lines = await written('warn', `log.info({}, 'quiet'); log.warn({ a: 1 }, 'loud');`);
+  t.is(lines.length, 1);
+  const line = JSON.parse(lines[0] ?? '');
+  t.like(line, { level: 'warn', process: 'ingress', a: 1, msg: 'loud' });
+  t.false(Number.isNaN(Date.parse(line.time)));
+});
+
+test('what is no full key stays as it is', (t) => {
+  const key = makeKey();
+  const kept = [maskKey(key), key.slice(0, 10), key.slice(0, -1), 'svc_', 'req_01KAAAAAAAAAAAAAAAAAAAAAAA'];
+  for (const text of kept) t.is(maskKeys(text), text);
+  t.is(maskKeys(`${key} ${key}`), `${maskKey(key)} ${maskKey(key)}`);
+});

@@ -1,0 +1,149 @@
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+import { Counter, Registry } from 'prom-client';
+import { type Check, listenForOperations, type ProcessState } from '../../shared/operations.ts';
+
+type Wishes = { state?: () => ProcessState; checkRedis?: Check; checks?: Record<string, Check>; registry?: Registry };
+
+const answers: Check = async () => 'PONG';
+const fails: Check = async () => {
+  throw new Error('connect ECONNREFUSED redis.internal:6379');
+};
+const hangs: Check = () => new Promise(() => {});
+
+async function start(t: ExecutionContext, wishes: Wishes = {}): Promise<string> {
+  const { state = () => 'ready', checkRedis = answers, checks = {}, registry = new Registry() } = wishes;
+  const listener = await listenForOperations({ host: '127.0.0.1', port: 0, state, checkRedis, checks, registry });
+  t.teardown(() => listener[Symbol.asyncDispose]());
+  return `http://127.0.0.1:${listener.port}`;
+}
+
+type Readiness = { ready: boolean; state: string; dependencies: Record<string, { state: string; latencyMs: number }> };
+
+async function readiness(url: string): Promise<{ status: number; text: string; body: Readiness }> {
+  const response = await fetch(`${url}/readyz`);
+  const text = await response.text();
+  return { status: response.status, text, body: JSON.parse(text) as Readiness }; // the listener's own answer
+}
+
+test('/healthz is 200 while the process is alive, whatever its state and its Redis', async (t) => {
+  for (const state of ['starting', 'ready', 'stopping'] as const) {
+    const url = await start(t, { state: () => state, checkRedis: fails });
+    const response = await fetch(`${url}/healthz`);
+    t.is(response.status, 200);
+    t.deepEqual(await response.json(), { status: 'ok' });
+  }
+});
+
+test('/readyz is 200 when the process is ready and Redis answers, 503 in any other state', async (t) => {
+  let state: ProcessState = 'starting';
+  const url = await start(t, { state: () => state });
+  for (const [next, status] of [
+    ['starting', 503],
+    ['ready', 200],
+    ['stopping', 503],
+  ] as const) {
+    state = next;
+    const answer = await readiness(url);
+    t.is(answer.status, status, next);
+    t.like(answer.body, { ready: status === 200, state: next });
+    t.is(answer.body.dependencies.redis?.state, 'ok');
+  }
+});
+
+test('/readyz is 503 while Redis is away, and 200 again when it is back', async (t) => {
+  let checkRedis = fails;
+  const url = await start(t, { checkRedis: () => checkRedis() });
+  const away = await readiness(url);
+  t.is(away.status, 503);
+  t.like(away.body, { ready: false, state: 'ready' });
+  t.is(away.body.dependencies.redis?.state, 'degraded');
+  t.false(away.text.includes('redis.internal'), 'why is for the log');
+  checkRedis = answers;
+  t.is((await readiness(url)).status, 200);
+});
+
+test('/readyz lists a part that is away by name, and stays 200', async (t) => {
+  const throwsAtOnce: Check = () => {
+    throw new Error('not even a promise');
+  };
+  const url = await start(t, { checks: { store: fails, identityProvider: answers, backend: throwsAtOnce } });
+  const { status, body } = await readiness(url);
+  t.is(status, 200);
+  const states = Object.entries(body.dependencies).map(([name, { state }]) => [name, state]);
+  t.deepEqual(Object.fromEntries(states), {
+    redis: 'ok',
+    store: 'degraded',
+    identityProvider: 'ok',
+    backend: 'degraded',
+  });
+  t.true(Object.values(body.dependencies).every(({ latencyMs }) => Number.isInteger(latencyMs)));
+});
+
+test('a part that does not answer at all is degraded after a while, and holds up nothing else', async (t) => {
+  const { status, body } = await readiness(await start(t, { checks: { store: hangs, other: hangs } }));
+  t.is(status, 200);
+  t.is(body.dependencies.store?.state, 'degraded');
+  t.true((body.dependencies.store?.latencyMs ?? 0) >= 990);
+  t.is(body.dependencies.redis?.state, 'ok');
+
+  const hanging = await readiness(await start(t, { checkRedis: hangs }));
+  t.is(hanging.status, 503);
+});
+
+test('/metrics is what was counted, in the text format of Prometheus', async (t) => {
+  const registry = new Registry();
+  new Counter({ name: 'svc_things_total', help: 'Things', registers: [registry] }).inc(3);
+  const response = await fetch(`${await start(t, { registry })}/metrics`);
+  t.is(response.status, 200);
+  t.is(response.headers.get('content-type'), registry.contentType);
+  t.regex(await response.text(), /^svc_things_total 3$/m);
+});
+
+test('metrics that cannot be gathered are an error of ours, as JSON and without its cause', async (t) => {
+  const registry = new Registry();
+  new Counter({
+    name: 'svc_broken_total',
+    help: 'Broken',
+    registers: [registry],
+    collect() {
+      throw new Error('redis.internal');
+    },
+  });
+  const url = await start(t, { registry });
+  const response = await fetch(`${url}/metrics`);
+  t.is(response.status, 500);
+  t.deepEqual(await response.json(), { error: 'Something went wrong on our side.', code: 'INTERNAL_ERROR' });
+  t.is((await fetch(`${url}/healthz`)).status, 200);
+});
+
+test('an unknown path and a wrong method are refused as JSON', async (t) => {
+  const url = await start(t);
+  for (const path of ['/', '/healthz/', '/metrics/x', '/v1/models', '/%zz']) {
+    const response = await fetch(url + path);
+    t.is(response.status, 404, path);
+    t.deepEqual(await response.json(), { error: 'There is nothing at this path.', code: 'NOT_FOUND' });
+  }
+  for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
+    const response = await fetch(`${url}/healthz`, { method });
+    t.is(response.status, 405, method);
+    t.is(response.headers.get('allow'), 'GET, HEAD');
+    t.like(await response.json(), { code: 'METHOD_NOT_ALLOWED' });
+  }
+  const head = await fetch(`${url}/healthz`, { method: 'HEAD' });
+  t.is(head.status, 200);
+  t.is(await head.text(), '');
+});
+
+test('a port that is taken is an error at start, and not a silence', async (t) => {
+  const { port } = new URL(await start(t));
+  const second = listenForOperations({
+    host: '127.0.0.1',
+    port: Number(port),
+    registry: new Registry(),
+    state: () => 'ready',
+    checkRedis: answers,
+    checks: {},
+  });
+  await t.throwsAsync(second, { code: 'EADDRINUSE' });
+});

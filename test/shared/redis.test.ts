@@ -1,0 +1,148 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'ava';
+import { ApiError } from '../../shared/errors.ts';
+import {
+  checkDurability,
+  connectForRequests,
+  connectForWork,
+  loadScript,
+  redisUnavailable,
+  waitUntilReady,
+} from '../../shared/redis.ts';
+import { startRelay } from '../support/mongodb/relay.ts';
+import { startPrivateRedis } from '../support/private-redis.ts';
+import { recordedLog } from '../support/recorded-log.ts';
+
+const never = new AbortController().signal;
+
+async function failureOf(call: Promise<unknown>): Promise<{ failed: boolean; tookMs: number }> {
+  const startedAt = performance.now();
+  const failed = await call.then(
+    () => false,
+    () => true,
+  );
+  return { failed, tookMs: performance.now() - startedAt };
+}
+
+test('for a request: a frozen Redis fails within a second, a call that was begun is not sent twice', async (t) => {
+  await using own = await startPrivateRedis();
+  const connection = connectForRequests(own.server.url, recordedLog().log);
+  t.teardown(() => connection.disconnect());
+  await waitUntilReady(connection, never);
+
+  await own.server.kill('SIGSTOP');
+  const { failed, tookMs } = await failureOf(connection.incr('calls'));
+  t.true(failed);
+  t.true(tookMs < 3_000, `${tookMs} ms`);
+  await own.server.kill('SIGCONT');
+
+  await waitUntilReady(connection, never);
+  t.is(await connection.ping(), 'PONG');
+  t.true(Number(await own.redis.get('calls')) <= 1);
+});
+
+test('for a request: a dead Redis fails at once, and one that returns is used again without a hand', async (t) => {
+  await using own = await startPrivateRedis();
+  const { log, lines } = recordedLog();
+  const connection = connectForRequests(own.server.url, log);
+  t.teardown(() => connection.disconnect());
+  await waitUntilReady(connection, never);
+
+  const refused = new Promise((resolve) => connection.once('error', resolve));
+  await own.server.kill('SIGKILL');
+  t.true((await failureOf(connection.ping())).failed);
+  await refused;
+  const tries = await Promise.all(Array.from({ length: 50 }, () => failureOf(connection.ping())));
+  t.true(tries.every(({ failed, tookMs }) => failed && tookMs < 500));
+
+  await own.server.restart();
+  await waitUntilReady(connection, never);
+  t.is(await connection.ping(), 'PONG');
+  const warnings = lines.filter(({ level }) => level === 'warn');
+  t.is(warnings.length, 1, 'an outage is told once, however often it was tried');
+  t.true(lines.some(({ message }) => message === 'Redis is back'));
+});
+
+test('for a request: a network that swallows everything is given up, and another connection used', async (t) => {
+  await using own = await startPrivateRedis();
+  await using relay = await startRelay({ host: '127.0.0.1', port: own.server.port }, 'pass');
+  const connection = connectForRequests(`redis://127.0.0.1:${relay.port}`, recordedLog().log);
+  t.teardown(() => connection.disconnect());
+  await waitUntilReady(connection, never);
+
+  relay.become('silence');
+  const closed = new Promise((resolve) => connection.once('close', resolve));
+  t.true((await failureOf(connection.ping())).failed);
+  await closed; // without a word from the other side
+  relay.become('pass');
+  await waitUntilReady(connection, never);
+  t.is(await connection.ping(), 'PONG');
+});
+
+test('for work: a call waits out a dead Redis and is done when it is back', async (t) => {
+  await using own = await startPrivateRedis();
+  const connection = connectForWork(own.server.url, recordedLog().log);
+  t.teardown(() => connection.disconnect());
+  await waitUntilReady(connection, never);
+
+  await own.server.kill('SIGKILL');
+  let done = false;
+  const call = connection.set('kept', 'yes').finally(() => {
+    done = true;
+  });
+  await sleep(1_500); // longer than a call for a request would wait
+  t.false(done);
+  await own.server.restart();
+  t.is(await call, 'OK');
+  t.is(await connection.get('kept'), 'yes');
+});
+
+test('waiting until ready ends by its signal, and not before Redis is there', async (t) => {
+  await using own = await startPrivateRedis();
+  await own.server.stop();
+  const connection = connectForRequests(own.server.url, recordedLog().log);
+  t.teardown(() => connection.disconnect());
+  const shutdown = new AbortController();
+  const ended = t.throwsAsync(waitUntilReady(connection, shutdown.signal), { name: 'AbortError' });
+  const ready = waitUntilReady(connection, never);
+  await sleep(200);
+  shutdown.abort();
+  await ended;
+  await own.server.restart();
+  await t.notThrowsAsync(ready);
+});
+
+test('a call that fails is SERVICE_UNAVAILABLE for the client, one that does not passes', async (t) => {
+  const cause = new Error('connect ECONNREFUSED 10.0.0.1:6379');
+  const error = await t.throwsAsync(redisUnavailable(Promise.reject(cause)), { instanceOf: ApiError });
+  t.is(error?.code, 'SERVICE_UNAVAILABLE');
+  t.is(error?.cause, cause);
+  t.false(error?.message.includes('10.0.0.1'));
+  t.is(await redisUnavailable(Promise.resolve(7)), 7);
+});
+
+test('a Redis that may throw away what it was given is refused, one without a file is warned of', async (t) => {
+  await using own = await startPrivateRedis();
+  const { log, lines } = recordedLog();
+  await checkDurability(own.redis, log);
+  t.deepEqual(lines, []);
+
+  await own.redis.config('SET', 'appendonly', 'no');
+  await checkDurability(own.redis, log);
+  t.is(lines.length, 1);
+  t.is(lines[0]?.level, 'warn');
+  t.regex(lines[0]?.message ?? '', /append-only/);
+
+  for (const policy of ['allkeys-lru', 'volatile-ttl', 'allkeys-random']) {
+    await own.redis.config('SET', 'maxmemory-policy', policy);
+    await t.throwsAsync(checkDurability(own.redis, log), { message: new RegExp(`${policy}.*noeviction`) });
+  }
+});
+
+test('a script is loaded again by a Redis that has forgotten it', async (t) => {
+  await using own = await startPrivateRedis();
+  const run = loadScript(own.redis, { name: 'echo1', lua: 'return {KEYS[1], ARGV[1], ARGV[2]}', numberOfKeys: 1 });
+  t.deepEqual(await run(['key'], ['text', 5]), ['key', 'text', '5']);
+  await own.redis.script('FLUSH');
+  t.deepEqual(await run(['key'], ['text', 5]), ['key', 'text', '5']);
+});

@@ -1,0 +1,57 @@
+import type { Backend, Timeouts } from '../../shared/plan-file.ts';
+import { type BackendCall, createBackendAgent, createCallBackend } from '../../workers/backends/call-backend.ts';
+import { createChunkConverter } from '../../workers/backends/convert-chunks.ts';
+
+export const messages = [{ role: 'user', content: 'Grüße, 東京!' }];
+
+/** Long enough never to be met by a backend that answers. */
+const patient: Timeouts = {
+  connectMs: 20_000,
+  firstTokenMs: 20_000,
+  idleMs: 20_000,
+  requestMs: 60_000,
+  queueMs: 20_000,
+};
+
+/** Calls of one backend as a worker makes them; `asked` ends each, whatever the backend does. */
+export function openBackend(
+  url: string,
+  timeouts: Partial<Timeouts> = {},
+  asked: AbortSignal = AbortSignal.timeout(30_000),
+) {
+  const agent = createBackendAgent({ ...patient, ...timeouts });
+  const callBackend = createCallBackend({ agent, timeouts: { ...patient, ...timeouts } });
+  const backend: Backend = { url, location: 'on-prem' };
+
+  function call(stream: boolean, signal: AbortSignal): BackendCall {
+    const options = stream ? { stream, stream_options: { include_usage: true } } : {};
+    return { backend, apiKey: undefined, body: JSON.stringify({ model: 'm', messages, ...options }), signal };
+  }
+
+  return {
+    agent,
+    callBackend,
+    call,
+    whole: (signal = asked) => callBackend.whole(call(false, signal)),
+    /** What of the stream is ready for the client, event by event; ends after `[DONE]`. */
+    async *stream(signal = asked): AsyncGenerator<string> {
+      const converter = createChunkConverter({ model: 'm' });
+      for await (const data of callBackend.stream(call(true, signal), converter.begun)) {
+        yield converter.take(data);
+        if (data === '[DONE]') return;
+      }
+    },
+    [Symbol.asyncDispose]: () => agent.destroy(),
+  };
+}
+
+/** Reads a stream for as long as it goes: what came, and how it ended. */
+export async function readThrough(stream: AsyncGenerator<string>): Promise<{ text: string; error: unknown }> {
+  let text = '';
+  try {
+    for await (const ready of stream) text += ready;
+    return { text, error: undefined };
+  } catch (error) {
+    return { text, error };
+  }
+}

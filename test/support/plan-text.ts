@@ -1,0 +1,24 @@
+import { stringify } from 'yaml';
+
+/** A small plan file that is right; a test changes the one thing it is about. */
+export const smallPlan = {
+  default_plan: 'free',
+  plans: {
+    free: { requests_per_minute: 20, model_tiers: ['guest', 'standard'] },
+    'guest-device': { requests_per_day: 50, model_tiers: ['guest'] },
+  },
+  models: {
+    'small-chat': { tier: 'guest', pool: 'default', backends: ['onprem-a', 'cloud'], output_tokens_max: 4096 },
+  },
+  backends: {
+    'onprem-a': { url: 'http://127.0.0.1:9101/v1', location: 'on-prem' },
+    cloud: { url: 'https://api.example.com/v1', location: 'cloud', api_key_env: 'CLOUD_API_KEY' },
+  },
+};
+
+/** That plan file as text, with a copy of it changed first. */
+export function planText(change: (plan: typeof smallPlan & Record<string, unknown>) => void = () => {}): string {
+  const plan = structuredClone(smallPlan);
+  change(plan);
+  return stringify(plan);
+}

@@ -1,0 +1,76 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+
+export type RawAnswer = {
+  status: number;
+  /** Names in lower case; of a name that came twice the last. */
+  headers: Record<string, string>;
+  body: string;
+  /** Statuses of the interim answers before it: 100. */
+  interim: number[];
+  /** Whether the server closes this connection after it. */
+  closes: boolean;
+};
+
+type Exchange = {
+  port: number;
+  /** What is written: bytes, or whatever a test does with the socket. */
+  send: string | Buffer | ((socket: Socket) => Promise<void>);
+  /** Like a client that looks for an answer only when it has sent everything, and never if that fails. */
+  readsLast?: boolean;
+  /** An answer to `HEAD` has a length and no body. */
+  method?: string;
+  withinMs?: number;
+};
+
+/** Sends bytes that no HTTP client would, and reads the first answer; rejects when the connection ends without a whole one. */
+export async function exchange(wanted: Exchange): Promise<RawAnswer> {
+  const { port, send, readsLast = false, method = 'GET', withinMs = 20_000 } = wanted;
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => {}); // whoever writes or reads learns of it
+  await once(socket, 'connect');
+  const late = setTimeout(() => socket.destroy(new Error(`no answer within ${withinMs} ms`)), withinMs);
+  try {
+    if (typeof send !== 'function') socket.write(send);
+    else if (readsLast) await send(socket);
+    const answer = readAnswer(socket, method);
+    // A client that is refused may find its connection closed while it still writes; what counts is what it can read.
+    if (typeof send === 'function' && !readsLast) send(socket).catch(() => {});
+    return await answer;
+  } finally {
+    clearTimeout(late);
+    socket.destroy();
+  }
+}
+
+async function readAnswer(socket: Socket, method: string): Promise<RawAnswer> {
+  let received = '';
+  const interim: number[] = [];
+  for await (const bytes of socket) {
+    received += (bytes as Buffer).toString('latin1'); // a socket without an encoding gives out buffers
+    for (let answer = parseAnswer(received, method); answer !== undefined; answer = parseAnswer(received, method)) {
+      if (answer.status >= 200) return { ...answer, interim };
+      interim.push(answer.status);
+      received = received.slice(received.indexOf('\r\n\r\n') + 4);
+    }
+  }
+  throw new Error(`the connection ended after ${JSON.stringify(received.slice(0, 200))}`);
+}
+
+/** The answer at the beginning of the text, or undefined while it is not whole. */
+function parseAnswer(text: string, method: string): Omit<RawAnswer, 'interim'> | undefined {
+  const headEnd = text.indexOf('\r\n\r\n');
+  if (headEnd < 0) return undefined;
+  const [statusLine = '', ...lines] = text.slice(0, headEnd).split('\r\n');
+  const headers = Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
+  );
+  const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1]);
+  if (Number.isNaN(status)) throw new Error(`not an answer: ${statusLine}`);
+  const length = status < 200 || status === 204 || method === 'HEAD' ? 0 : Number(headers['content-length']);
+  const bytes = text.slice(headEnd + 4);
+  if (Number.isNaN(length)) throw new Error('an answer without a length');
+  if (bytes.length < length) return undefined;
+  const body = Buffer.from(bytes.slice(0, length), 'latin1').toString('utf8');
+  return { status, headers, body, closes: headers.connection === 'close' };
+}

@@ -1,0 +1,69 @@
+import type { ExecutionContext } from 'ava';
+import type { RunningIngress } from '../stack/stack.ts';
+import { chat } from './chat.ts';
+import { exchange, type RawAnswer } from './raw-http.ts';
+
+export type Refusal = { status: number; code: string };
+
+export const validation: Refusal = { status: 400, code: 'VALIDATION_ERROR' };
+export const noAuth: Refusal = { status: 401, code: 'NO_AUTH' };
+export const invalidKey: Refusal = { status: 401, code: 'INVALID_KEY' };
+export const invalidToken: Refusal = { status: 401, code: 'INVALID_TOKEN' };
+export const notFound: Refusal = { status: 404, code: 'NOT_FOUND' };
+export const wrongMethod: Refusal = { status: 405, code: 'METHOD_NOT_ALLOWED' };
+export const tooLarge: Refusal = { status: 413, code: 'PAYLOAD_TOO_LARGE' };
+export const unsupported: Refusal = { status: 415, code: 'UNSUPPORTED_MEDIA_TYPE' };
+export const headTooLarge: Refusal = { status: 431, code: 'HEADERS_TOO_LARGE' };
+
+/** The head of a request as these lines, with a line for the host unless there is one. */
+export function head(requestLine: string, ...headers: string[]): string {
+  const host = headers.some((line) => /^host *:/i.test(line)) ? [] : ['Host: x'];
+  return [requestLine, ...host, ...headers, '', ''].join('\r\n');
+}
+
+const requestId = /^req_[0-9A-HJKMNP-TV-Z]{26}$/;
+const leaks = /koa|node|\.[jt]s\b|\bat .*:\d+|\/work|\/home|\/tmp|stack|127\.0\.0\.1|redis|sqlite/i;
+
+/** A refusal is flat JSON, {error, code} and nothing else, with an id, and says nothing of what stands behind it. */
+export function assertRefused(t: ExecutionContext, answer: RawAnswer, refusal: Refusal & { title: string }): void {
+  const { status, code, title } = refusal;
+  const { headers, body } = answer;
+  const about = `${title}: ${answer.status} ${body}`;
+  t.is(answer.status, status, about);
+  t.is(headers['content-type'], 'application/json; charset=utf-8', about);
+  t.regex(headers['x-request-id'] ?? '', requestId, about);
+  t.deepEqual(Object.keys(JSON.parse(body)).sort(), ['code', 'error'], about);
+  t.is(JSON.parse(body).code, code, about);
+  assertTellsNothing(t, answer, title);
+}
+
+/** What holds for every answer, refusal or not. */
+export function assertTellsNothing(t: ExecutionContext, { headers, body }: RawAnswer, title: string): void {
+  for (const name of ['server', 'x-powered-by']) t.false(name in headers, `${title}: ${name}`);
+  t.notRegex(`${JSON.stringify(headers)} ${body}`, leaks, title);
+}
+
+export type Case = [title: string, send: string | Buffer, refusal: Refusal];
+
+/** Sends each of these on a connection of its own; every one is refused as it says. */
+export async function refuses(t: ExecutionContext, port: number, cases: readonly Case[]): Promise<RawAnswer[]> {
+  const answers: RawAnswer[] = [];
+  for (const [title, send, refusal] of cases) {
+    const answer = await exchange({ port, send }).catch((error: Error) => t.fail(`${title}: ${error.message}`));
+    if (typeof answer === 'boolean') continue;
+    assertRefused(t, answer, { ...refusal, title });
+    answers.push(answer);
+  }
+  return answers;
+}
+
+/** Whatever it was sent: the same process still answers a request as it should, and nothing of it was a fault of ours. */
+export async function stillServes(t: ExecutionContext, ingress: RunningIngress | undefined, key: string) {
+  if (ingress === undefined) return t.fail('there is no ingress');
+  t.is((await chat({ url: ingress.url, key, question: 'Are you well?' })).status, 200);
+  t.true(process.kill(ingress.process.pid, 0));
+  t.deepEqual(
+    ingress.process.logs.filter(({ level }) => level === 'error' || level === 'fatal'),
+    [],
+  );
+}

@@ -1,0 +1,41 @@
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { replyStreamKey } from '../../shared/redis-keys.ts';
+import { decodeReply, type Reply } from '../../shared/replies.ts';
+
+/** The reply stream of an ingress that a test plays. */
+export interface ReplyStream {
+  key: string;
+  /** All replies so far, in order. */
+  replies(): Promise<Reply[]>;
+  /** The first reply that fits, as soon as it is there; the test's own time-out ends the wait. */
+  reply(fits: (reply: Reply) => boolean): Promise<Reply>;
+}
+
+export async function openReplyStream(redis: Redis): Promise<ReplyStream> {
+  const key = replyStreamKey(randomUUID());
+  await redis.xadd(key, '*', 'opened', '1');
+
+  async function replies(): Promise<Reply[]> {
+    const entries = await redis.xrange(key, '-', '+');
+    return entries.flatMap(([, fields]) => decodeReply(toRecord(fields)) ?? []);
+  }
+
+  return {
+    key,
+    replies,
+    async reply(fits) {
+      while (true) {
+        const found = (await replies()).find(fits);
+        if (found !== undefined) return found;
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    },
+  };
+}
+
+function toRecord(fields: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    Array.from({ length: fields.length / 2 }, (_, index) => [fields[index * 2], fields[index * 2 + 1]]),
+  );
+}

@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { Registry } from 'prom-client';
+import type { InferenceJob } from '../../shared/inference-job.ts';
+import { createStartRun } from '../../shared/limits/start.ts';
+import { type PlanFile, parsePlanFile } from '../../shared/plan-file.ts';
+import type { Reply } from '../../shared/replies.ts';
+import { createBackendAgent, createCallBackend } from '../../workers/backends/call-backend.ts';
+import { createWorkerMetrics } from '../../workers/metrics.ts';
+import { createProcessRequest, type StopReason } from '../../workers/process-request.ts';
+import { type ModelServer, startModelServer } from '../stack/model-server.ts';
+import { planFileFor } from '../stack/plan.ts';
+import { streamedText } from './chat.ts';
+import { recordedLog } from './recorded-log.ts';
+import { openReplyStream, type ReplyStream } from './reply-stream.ts';
+
+export const messages = [{ role: 'user', content: 'Grüße, 東京!' }];
+
+/** What a worker has but for its queue, with three model servers: two on-prem replicas and the cloud. */
+export async function openWorkerSide(
+  redis: Redis,
+  { timeouts = {}, url }: { timeouts?: Record<string, number>; url?: string } = {},
+) {
+  await using parts = new AsyncDisposableStack();
+  const start = async (name: string) => parts.use(await startModelServer({ name }));
+  const servers: [ModelServer, ModelServer, ModelServer] = [
+    await start('onprem-a'),
+    await start('onprem-b'),
+    await start('cloud'),
+  ];
+  const planFile = planFor({ servers, timeouts, url });
+  const agent = parts.adopt(createBackendAgent(planFile.timeouts), (opened) => opened.destroy());
+  const startRun = createStartRun(redis);
+  const registry = new Registry();
+  const { log, lines } = recordedLog();
+  const processRequest = createProcessRequest({
+    planFile,
+    apiKeys: {},
+    startRun,
+    callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
+    replyRedis: redis,
+    control: () => 'svc:control:test',
+    metrics: createWorkerMetrics(registry),
+    log,
+  });
+  const stream = await openReplyStream(redis);
+  const owned = parts.move();
+
+  return {
+    servers,
+    processRequest,
+    startRun,
+    registry,
+    lines,
+    stream,
+    job: (given: Partial<InferenceJob> = {}) => jobFor(stream, given),
+    /** Runs a job to its end; `stop` aborts it by its reason. */
+    run(given: Partial<InferenceJob> = {}, stop = new AbortController()) {
+      return processRequest({ data: jobFor(stream, given), execution: randomUUID(), signal: stop.signal });
+    },
+    stopper: () => {
+      const controller = new AbortController();
+      return { controller, stop: (reason: StopReason) => controller.abort(reason) };
+    },
+    calls: () => servers.map((server) => server.calls().length),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+export type WorkerSide = Awaited<ReturnType<typeof openWorkerSide>>;
+
+type Plan = {
+  servers: [ModelServer, ModelServer, ModelServer];
+  timeouts: Record<string, number>;
+  url: string | undefined;
+};
+
+/** `url` takes the place of the first model server. */
+function planFor({ servers: [first, second, cloud], timeouts, url }: Plan): PlanFile {
+  const backends = {
+    'onprem-a': { url: url ?? first.url, location: 'on-prem' as const },
+    'onprem-b': { url: second.url, location: 'on-prem' as const },
+    cloud: { url: cloud.url, location: 'cloud' as const, model: 'upstream-model' },
+  };
+  const parsed = parsePlanFile(planFileFor({ backends, timeouts }));
+  if ('faults' in parsed) throw new Error(JSON.stringify(parsed.faults));
+  return parsed.planFile;
+}
+
+function jobFor({ key }: ReplyStream, given: Partial<InferenceJob>): InferenceJob {
+  const now = Date.now();
+  const streaming = given.stream === true ? { stream: true, stream_options: { include_usage: true } } : {};
+  return {
+    requestId: `req_${randomUUID()}`,
+    account: 'user:alice',
+    keyId: 'k',
+    plan: 'free',
+    model: 'medium-chat',
+    endpoint: '/v1/chat/completions',
+    stream: false,
+    includeUsage: false,
+    body: JSON.stringify({ messages, ...streaming }),
+    replyTo: key,
+    admittedAt: now,
+    startBy: now + 30_000,
+    deadline: now + 60_000,
+    ...given,
+  };
+}
+
+/** The text that replies add up to, whole or streamed. */
+export function textOf(replies: readonly Reply[]): string {
+  const end = replies.find(({ kind }) => kind === 'end');
+  if (end?.kind === 'end' && end.data.body !== undefined) return JSON.parse(end.data.body).choices[0].message.content;
+  return streamedText(`${chunksOf(replies)}data: [DONE]\n\n`);
+}
+
+export function chunksOf(replies: readonly Reply[]): string {
+  return replies.map((reply) => (reply.kind === 'chunk' ? reply.data : '')).join('');
+}
+
+/** Chunks in a row count once: how text is gathered is not what a test of the whole is about. */
+export function kindsOf(replies: readonly Reply[]): string[] {
+  return replies.map(({ kind }) => kind).filter((kind, index, all) => kind !== 'chunk' || all[index - 1] !== 'chunk');
+}
