@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { ApiError } from '../shared/errors.ts';
 import type { InferenceJob } from '../shared/inference-job.ts';
 import type { Usage } from '../shared/replies.ts';
@@ -31,23 +32,30 @@ export async function answerWhole({ job, call, callBackend, reply }: Answering):
  */
 export async function answerStream({ job, call, callBackend, reply, onFirstToken }: Answering): Promise<Usage> {
   const converter = createChunkConverter({ model: job.model });
-  for await (const data of callBackend.stream(call, converter.begun)) {
-    const before = converter.begun();
-    const ready = converter.take(data);
-    if (!before && converter.begun()) onFirstToken();
-    if (ready !== '') await reply.chunk(ready);
-    if (data === '[DONE]') break;
+  const complete = () => converter.complete(() => choicesAsked(job));
+  try {
+    for await (const data of callBackend.stream(call, converter.begun)) {
+      const before = converter.begun();
+      const ready = converter.take(data);
+      if (!before && converter.begun()) onFirstToken();
+      if (ready !== '') await reply.chunk(ready);
+      if (data === '[DONE]') break;
+    }
+  } catch (error) {
+    // An answer that is complete stays so, however its connection ends.
+    if (!(error instanceof BackendError && complete())) throw error;
   }
-  requireComplete(converter);
+  if (!complete()) throw new BackendError('interrupted', 'the stream ended without saying that it was complete');
   const usage = await settleUsage(job, converter.usage(), converter.text);
   if (job.includeUsage) await reply.chunk(converter.usageChunk(usage));
   await reply.end({ usage });
   return usage;
 }
 
-function requireComplete(converter: ChunkConverter): void {
-  if (converter.complete()) return;
-  throw new BackendError('interrupted', 'the stream ended without saying that it was complete');
+const choicesSchema = z.object({ n: z.int().nullish() });
+
+function choicesAsked({ body }: InferenceJob): number {
+  return choicesSchema.parse(JSON.parse(body)).n ?? 1;
 }
 
 /** What the backend reported, else counted by tokenizer and marked as such (API D5). */

@@ -19,7 +19,9 @@ export interface CallBackend {
 }
 
 const wholeBytesMax = 33_554_432;
-const errorBytesMax = 65_536;
+/** Of what matters little, the body of an error and what follows `[DONE]`, no more is read than comes within this. */
+const restBytesMax = 65_536;
+const restMs = 1_000;
 
 /** Connections to all backends; each time-out is ours, because no other ends a backend that merely falls silent. */
 export function createBackendAgent({ connectMs }: Pick<Timeouts, 'connectMs'>): Agent {
@@ -43,15 +45,17 @@ export function createCallBackend(parts: { agent: Agent; timeouts: Timeouts }): 
       body,
       signal,
     });
+    // Whoever reads the body hears of its failure; one that is left half-read has nobody, and would end the process.
+    response.body.on('error', () => {});
     if (response.statusCode >= 200 && response.statusCode < 300) return response;
-    throw classifyStatus(response.statusCode, await readText(response.body, errorBytesMax));
+    throw classifyStatus(response.statusCode, await readErrorText(response.body));
   }
 
   return {
     async whole(call) {
       try {
         const response = await post(call, 'application/json', call.signal);
-        return await readText(response.body, wholeBytesMax);
+        return await readText(response.body);
       } catch (error) {
         throw classifyFailure(error);
       }
@@ -92,23 +96,44 @@ async function* readEvents(body: Dispatcher.ResponseData['body']): AsyncGenerato
       yield data;
     }
   } finally {
-    if (done) body.dump({ limit: errorBytesMax, signal: AbortSignal.timeout(1_000) }).catch(() => {});
+    if (done) body.dump({ limit: restBytesMax, signal: AbortSignal.timeout(restMs) }).catch(() => {});
     else body.destroy();
   }
 }
 
-function requireEventStream({ headers }: Dispatcher.ResponseData): void {
+function requireEventStream({ headers, body }: Dispatcher.ResponseData): void {
   const type = headers['content-type'];
   if (typeof type === 'string' && type.toLowerCase().startsWith('text/event-stream')) return;
+  // A body that nobody reads would keep its connection for ever.
+  body.destroy();
   throw new BackendError('unreadable', 'the backend did not answer with an event stream');
 }
 
-async function readText(body: AsyncIterable<Uint8Array>, bytesMax: number): Promise<string> {
+/** What comes at once of an error's body. The status says enough without it, so nothing about it is a failure. */
+async function readErrorText(body: Dispatcher.ResponseData['body']): Promise<string> {
+  const late = setTimeout(() => body.destroy(), restMs);
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of body) {
+      chunks.push(chunk);
+      bytes += chunk.byteLength;
+      if (bytes > restBytesMax) break;
+    }
+  } catch {
+    // It broke off, or took too long.
+  } finally {
+    clearTimeout(late);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.byteLength;
-    if (bytes > bytesMax) throw new BackendError('unreadable', `the answer is larger than ${bytesMax} bytes`);
+    if (bytes > wholeBytesMax) throw new BackendError('unreadable', `the answer is larger than ${wholeBytesMax} bytes`);
     chunks.push(chunk);
   }
   try {

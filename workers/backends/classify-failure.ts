@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net';
 import { errors } from 'undici';
 import { chatErrorSchema } from '../../shared/chat-completion.ts';
 import { BackendError } from './backend-error.ts';
@@ -6,11 +7,13 @@ import { BackendError } from './backend-error.ts';
 const clientMistakes = new Set([400, 413, 422]);
 
 const messageLengthMax = 500;
+/** Of a longer message the rest is not even looked at. */
+const messageLengthRead = 4_096;
 
 /** What a status other than 2xx means: the client's mistake with the backend's own words, or the backend's fault. */
 export function classifyStatus(status: number, body: string): BackendError {
   if (!clientMistakes.has(status)) return new BackendError('status', `the backend answered ${status}`);
-  return new BackendError('refused_request', messageOf(body) ?? 'The model server refused the request.');
+  return new BackendError('refused_request', messageOf(body) || 'The model server refused the request.');
 }
 
 /** What a failed call means: a `BackendError` stays what it is, anything else is told apart by undici's codes. */
@@ -28,18 +31,28 @@ export function classifyFailure(error: unknown): BackendError {
 function messageOf(body: string): string | undefined {
   try {
     const parsed = chatErrorSchema.safeParse(JSON.parse(body));
-    return parsed.success ? withoutAddresses(parsed.data).slice(0, messageLengthMax) : undefined;
+    if (!parsed.success) return undefined;
+    return withoutAddresses(parsed.data.slice(0, messageLengthRead)).slice(0, messageLengthMax).trim();
   } catch {
     return undefined;
   }
 }
 
+const address = '[address]';
 const url = /\b[a-z][a-z0-9+.-]*:\/\/\S+/gi;
+const bracketed = /\[([^\]\s]{2,64})\](?::\d{1,5})?/g;
+const colonsAndDigits = /(?<![\w:.])[0-9a-f:.]*:[0-9a-f:.]*[0-9a-f](?:%\w+)?(?!\w)/gi;
 const ipv4 = /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?\b/g;
-const ipv6 = /\[[0-9a-f:.%]*:[0-9a-f:.%]*\](?::\d{1,5})?|(?<![\w:])(?:[0-9a-f]{0,4}:){3,7}[0-9a-f]{0,4}(?![\w:])/gi;
-const hostAndPort = /\b(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)*):\d{2,5}\b/gi;
+const hostAndPort = /(?<![\w.-])(?=[\w.-]*[a-z])[\w-]+(?:\.[\w-]+)*:(?:80|443|\d{4,5})\b/gi;
+const privateHost = /(?<![\w.-])[\w-]+(?:\.[\w-]+)*\.(?:internal|local|lan|localdomain)\b/gi;
 
-/** A backend's message may name where it runs; that is nobody's business outside. */
+/** A backend's message may name where it runs; that is nobody's business outside. Times and field paths stay as they are. */
 export function withoutAddresses(message: string): string {
-  return [url, ipv6, ipv4, hostAndPort].reduce((text, pattern) => text.replace(pattern, '[address]'), message);
+  return message
+    .replace(url, address)
+    .replace(bracketed, (text, inner: string) => (isIPv6(inner) ? address : text))
+    .replace(colonsAndDigits, (text) => (/\d/.test(text) && isIPv6(text) ? address : text))
+    .replace(ipv4, address)
+    .replace(hostAndPort, address)
+    .replace(privateHost, address);
 }

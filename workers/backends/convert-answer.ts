@@ -13,8 +13,9 @@ export function parseAnswer(text: string): BackendAnswer {
   let value: unknown;
   try {
     value = JSON.parse(text);
-  } catch (error) {
-    throw new BackendError('unreadable', 'the answer is not JSON', error);
+  } catch {
+    // The parser's own error quotes the text, which is in no log.
+    throw new BackendError('unreadable', 'the answer is not JSON');
   }
   const parsed = chatAnswerSchema.safeParse(value);
   if (!parsed.success) throw new BackendError('unreadable', 'the answer is not a chat completion', parsed.error);
@@ -30,7 +31,18 @@ export function readUsage(usage: unknown): BackendAnswer['usage'] {
 
 /** All that the model has written, for counting. */
 export function answerText({ answer }: BackendAnswer): string {
-  return answer.choices.map(({ message }) => (message === undefined ? '' : JSON.stringify(message))).join('\n');
+  return answer.choices.map(({ message }) => writtenText(message)).join('\n');
+}
+
+const labels = new Set(['role', 'id', 'type']);
+const depthMax = 8;
+
+/** What the model wrote in a message or a part of one: every text in it, be it content, reasoning or a call of a tool. */
+export function writtenText(value: unknown, depth = 0): string {
+  if (typeof value === 'string') return value;
+  if (typeof value !== 'object' || value === null || depth > depthMax) return '';
+  const written = Object.entries(value).filter(([name]) => !labels.has(name));
+  return written.map(([, item]) => writtenText(item, depth + 1)).join('');
 }
 
 /**

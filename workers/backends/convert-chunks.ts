@@ -1,6 +1,6 @@
 import { type ChatChunk, chatChunkSchema, chatErrorSchema } from '../../shared/chat-completion.ts';
 import { BackendError } from './backend-error.ts';
-import { type BackendAnswer, presentUsage, readUsage } from './convert-answer.ts';
+import { type BackendAnswer, presentUsage, readUsage, writtenText } from './convert-answer.ts';
 
 /** A streamed answer as it comes in, event by event, and what of it goes to the client. */
 export interface ChunkConverter {
@@ -10,8 +10,11 @@ export interface ChunkConverter {
    */
   take(data: string): string;
   begun(): boolean;
-  /** The backend has said that it is done. An end without this is a stream that broke off (API D4). */
-  complete(): boolean;
+  /**
+   * The backend has said that it is done: by `[DONE]`, or by a `finish_reason` for each of the choices that it was asked for.
+   * An end without this is a stream that broke off (API D4).
+   */
+  complete(choicesAsked: () => number): boolean;
   usage(): BackendAnswer['usage'];
   /** What the model has written so far, cut at a million characters; for counting where no usage was reported. */
   text(): { sample: string; characters: number };
@@ -20,6 +23,7 @@ export interface ChunkConverter {
 }
 
 const sampleCharactersMax = 1_000_000;
+const heldCharactersMax = 1_048_576;
 
 /** `model` is the name the client knows; chunks that carry another are rewritten. */
 export function createChunkConverter({ model }: { model: string }): ChunkConverter {
@@ -38,16 +42,14 @@ export function createChunkConverter({ model }: { model: string }): ChunkConvert
   function follow({ choices }: ChatChunk): void {
     for (const { index, delta, finish_reason } of choices) {
       open.add(index);
-      if (finish_reason != null) finished.add(index);
-      if (finish_reason != null || isToken(delta)) begun = true;
-      if (isToken(delta)) sample(delta);
+      if (finish_reason) finished.add(index);
+      const text = writtenText(delta);
+      if (finish_reason || text !== '') begun = true;
+      sample(text);
     }
   }
 
-  function sample(delta: Record<string, unknown>): void {
-    const { role: _role, content, ...rest } = delta;
-    const text =
-      (typeof content === 'string' ? content : '') + (Object.keys(rest).length > 0 ? JSON.stringify(rest) : '');
+  function sample(text: string): void {
     characters += text.length;
     if (sampled < sampleCharactersMax) written.push(text);
     sampled += text.length;
@@ -68,15 +70,18 @@ export function createChunkConverter({ model }: { model: string }): ChunkConvert
       }
       follow(chunk);
       // The usage has a chunk of its own at the end, if the client asked for it, wherever the backend put it.
-      if (chunk.choices.length === 0 && chunk.usage !== undefined) return '';
+      if (chunk.choices.length === 0 && chunk.usage != null) return '';
       held += event(chunk.model === model && chunk.usage === undefined ? raw : present(chunk, model));
+      if (!begun && held.length > heldCharactersMax) {
+        throw new BackendError('unreadable', `no token within ${heldCharactersMax} characters`);
+      }
       if (!begun) return '';
       const ready = held;
       held = '';
       return ready;
     },
     begun: () => begun,
-    complete: () => begun && (done || (open.size > 0 && finished.size === open.size)),
+    complete: (choicesAsked) => begun && (done || (finished.size === open.size && finished.size >= choicesAsked())),
     usage: () => usage,
     text: () => ({ sample: written.join(''), characters }),
     usageChunk(tokens) {
@@ -89,18 +94,14 @@ function parseChunk(data: string): { chunk: ChatChunk; raw: string } {
   let value: unknown;
   try {
     value = JSON.parse(data);
-  } catch (error) {
-    throw new BackendError('unreadable', 'an event is not JSON', error);
+  } catch {
+    // The parser's own error quotes the text, which is in no log.
+    throw new BackendError('unreadable', 'an event is not JSON');
   }
   const parsed = chatChunkSchema.safeParse(value);
   if (parsed.success) return { chunk: parsed.data, raw: data };
   const failure = chatErrorSchema.safeParse(value);
   throw new BackendError(failure.success ? 'interrupted' : 'unreadable', failure.data ?? 'an event is not a chunk');
-}
-
-function isToken(delta: ChatChunk['choices'][number]['delta']): delta is NonNullable<typeof delta> {
-  if (delta == null) return false;
-  return Object.entries(delta).some(([name, value]) => name !== 'role' && value != null && value !== '');
 }
 
 function present(chunk: ChatChunk, model: string): string {

@@ -4,6 +4,11 @@ import { z } from 'zod';
 const tokensPerMessage = 4;
 /** Counting stops the event loop: of a longer text this much is counted, and the rest is taken to be alike. */
 const countedCharactersMax = 32_768;
+/**
+ * The tokenizer's time grows with the square of an unbroken run of characters, so a text is counted in parts of at most 512.
+ * A part ends before a single space, where the encoding has a boundary too; only a run without one is cut at some token.
+ */
+const parts = /.{0,511}\S(?= \S|$)|.{1,512}/gsu;
 
 const promptSchema = z.looseObject({
   messages: z.array(
@@ -13,11 +18,18 @@ const promptSchema = z.looseObject({
   ),
 });
 
-/** Tokens of a text by the o200k_base encoding, exact up to 32,768 characters. The tokenizer is loaded at its first use. */
+/**
+ * Tokens of a text by the o200k_base encoding: exact up to 32,768 characters of words and lines, an estimate beyond that. The
+ * tokenizer is loaded at its first use.
+ */
 export async function countTokens(text: string): Promise<number> {
   const { countTokens: count } = await import('gpt-tokenizer/encoding/o200k_base');
   // What looks like a special token in a client's text is counted as the text that it is.
-  const counted = count(text.slice(0, countedCharactersMax), { disallowedSpecial: new Set() });
+  const options = { disallowedSpecial: new Set<string>() };
+  const counted = (text.slice(0, countedCharactersMax).match(parts) ?? []).reduce(
+    (sum, part) => sum + count(part, options),
+    0,
+  );
   return Math.ceil(counted * Math.max(1, text.length / countedCharactersMax));
 }
 

@@ -1,0 +1,203 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import test from 'ava';
+import { makeKey, maskKey } from '../../ingress/api-key.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { exchange } from '../support/raw-http.ts';
+import {
+  assertRefused,
+  assertTellsNothing,
+  head,
+  invalidKey,
+  invalidToken,
+  noAuth,
+  notFound,
+  refuses,
+  stillServes,
+  tooLarge,
+  unsupported,
+  validation,
+  wrongMethod,
+} from '../support/refusal.ts';
+
+let stack: Stack;
+let port: number;
+let key: string;
+let token: string;
+
+test.before(async () => {
+  stack = await startStack();
+  port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
+  key = await stack.mintKey('alice');
+  token = await stack.identity.token('alice');
+});
+
+test.after.always(async () => {
+  await stack?.[Symbol.asyncDispose]();
+});
+
+const authorized = () => `Authorization: Bearer ${key}`;
+const json = 'Content-Type: application/json';
+const chatLine = 'POST /v1/chat/completions HTTP/1.1';
+const chatHead = (...headers: string[]) => head(chatLine, authorized(), ...headers);
+const good = '{"model":"small-chat","messages":[{"role":"user","content":"Hi"}]}';
+const lengthOf = (body: string | Buffer) => `Content-Length: ${Buffer.byteLength(body)}`;
+
+/** A chat completion with this body, and these headers in place of the usual content type. */
+const chatWith = (body: string | Buffer, ...headers: string[]) =>
+  Buffer.concat([Buffer.from(chatHead(lengthOf(body), ...(headers.length > 0 ? headers : [json]))), Buffer.from(body)]);
+
+test('a body that is not a JSON object in UTF-8 is 400', async (t) => {
+  const deep = `{"model":"m","messages":[{"role":"user","content":"Hi"}],"a":${'['.repeat(99_999)}${']'.repeat(99_999)}}`;
+  await refuses(t, port, [
+    ['cut', chatWith('{"model":'), validation],
+    ['trailing bytes', chatWith(`${good}x`), validation],
+    ['single quotes', chatWith("{'a':1}"), validation],
+    ['a number', chatWith('5'), validation],
+    ['a string', chatWith('"x"'), validation],
+    ['null', chatWith('null'), validation],
+    ['an array', chatWith('[]'), validation],
+    ['nothing', chatWith(''), validation],
+    ['no length at all', chatHead(json), validation],
+    ['spaces', chatWith('   '), validation],
+    ['broken UTF-8', chatWith(Buffer.from([0x7b, 0x22, 0xc3, 0x28, 0x22, 0x3a, 0x31, 0x7d])), validation],
+    ['UTF-16', chatWith(Buffer.from(good, 'utf16le')), validation],
+    ['a lone NUL', chatWith('\0'), validation],
+    ['nested deeply', chatWith(deep), validation],
+    ['no messages', chatWith('{"model":"small-chat"}'), validation],
+    ['a wrong model', chatWith(good.replace('small-chat', '__proto__')), validation],
+  ]);
+  const marked = await exchange({ port, send: chatWith(`\ufeff${good}`) });
+  t.is(marked.status, 200, 'a byte order mark is no fault');
+  assertTellsNothing(t, marked, 'a good answer');
+  await stillServes(t, stack.ingresses[0], key);
+});
+
+test('a body of another type, charset or coding is 415', async (t) => {
+  const bomb = gzipSync(Buffer.alloc(50_000_000, ' '));
+  const answers = await refuses(t, port, [
+    ['no type', chatWith(good, 'Accept: */*'), unsupported],
+    ['two types', chatWith(good, json, json), unsupported],
+    ['an empty type', chatWith(good, 'Content-Type:'), unsupported],
+    ['text', chatWith(good, 'Content-Type: text/plain'), unsupported],
+    ['a form', chatWith('a=b', 'Content-Type: application/x-www-form-urlencoded'), unsupported],
+    ['nearly JSON', chatWith(good, 'Content-Type: application/jsonx'), unsupported],
+    ['garbage', chatWith(good, 'Content-Type: ;;;='), unsupported],
+    ['another charset', chatWith(good, `${json}; charset=latin1`), unsupported],
+    ['an unknown charset', chatWith(good, `${json}; charset=klingon`), unsupported],
+    ['a small body that is a large one', chatWith(bomb, json, 'Content-Encoding: gzip'), unsupported],
+    ['brotli', chatWith('x', json, 'Content-Encoding: br'), unsupported],
+    ['two codings', chatWith(good, json, 'Content-Encoding: identity, gzip'), unsupported],
+  ]);
+  t.is(answers.at(-1)?.headers['accept-encoding'], 'identity');
+  for (const type of ['application/json; charset=UTF-8', 'Application/JSON;charset="utf-8"']) {
+    t.is((await exchange({ port, send: chatWith(good, `Content-Type: ${type}`) })).status, 200, type);
+  }
+  await stillServes(t, stack.ingresses[0], key);
+});
+
+test('a body over 4 MiB is 413, by its announced length before any of it, else by count', async (t) => {
+  const announced = [json, 'Content-Length: 4194305'];
+  const answers = await refuses(t, port, [
+    ['announced', chatHead(...announced), tooLarge],
+    ['announced, asking first', chatHead(...announced, 'Expect: 100-continue'), tooLarge],
+    ['announced beyond any number', chatHead(json, `Content-Length: ${'9'.repeat(18)}`), tooLarge],
+  ]);
+  for (const { interim } of answers) t.deepEqual(interim, []);
+  const piece = `10000\r\n${' '.repeat(65_536)}\r\n`;
+  await refuses(t, port, [['counted', chatHead(json, 'Transfer-Encoding: chunked') + piece.repeat(65), tooLarge]]);
+  const largest = good.replace('Hi', 'x'.repeat(4_194_304 - good.length + 2));
+  t.is(Buffer.byteLength(largest), 4_194_304);
+  t.not((await exchange({ port, send: chatWith(largest) })).status, 413);
+  await stillServes(t, stack.ingresses[0], key);
+});
+
+test('a body that is not as long as it was announced is 400', async (t) => {
+  const early = await exchange({
+    port,
+    async send(socket) {
+      socket.end(chatHead(json, 'Content-Length: 500') + good);
+    },
+  });
+  assertRefused(t, early, { ...validation, title: 'ended early' });
+  const gone = connect(port, '127.0.0.1');
+  await once(gone, 'connect');
+  gone.write(chatHead(json, 'Content-Length: 500') + good);
+  gone.resetAndDestroy();
+  await stillServes(t, stack.ingresses[0], key);
+});
+
+test('a path or method that does not exist is refused, and a known path says what it takes', async (t) => {
+  const get = (target: string) => head(`GET ${target} HTTP/1.1`, authorized());
+  await refuses(t, port, [
+    ['an unknown path', get('/v1/nowhere'), notFound],
+    ['the root', get('/'), notFound],
+    ['two slashes', get('//'), notFound],
+    ['a path that climbs', get('/v1/../../etc/passwd'), notFound],
+    ['a path of a known one', get('/v1/chat/completions/x'), notFound],
+    ['a broken escape', get('/%zz'), notFound],
+    ['a model with a broken escape', get('/v1/models/%zz'), notFound],
+    ['a model with a half of a character', get('/v1/models/%c3'), notFound],
+    ['a model named like a prototype', get('/v1/models/__proto__'), notFound],
+    ['a target that is no path', get('http://[::1'), validation],
+  ]);
+  const answers = await refuses(t, port, [
+    ['GET where POST is', get('/v1/chat/completions'), wrongMethod],
+    ['DELETE', head('DELETE /v1/chat/completions HTTP/1.1', authorized()), wrongMethod],
+    ['TRACE', head('TRACE /v1/chat/completions HTTP/1.1'), wrongMethod],
+    ['a method that HTTP does not know', head('FOO /v1/chat/completions HTTP/1.1'), wrongMethod],
+    ['CONNECT', head('CONNECT example.com:443 HTTP/1.1'), wrongMethod],
+  ]);
+  for (const { headers } of answers) t.regex(headers.allow ?? '', /POST.*OPTIONS/);
+
+  const options = await exchange({ port, send: head('OPTIONS /v1/chat/completions HTTP/1.1') });
+  t.is(options.status, 204);
+  t.is(options.headers.allow, 'POST, OPTIONS');
+  for (const [target, status] of [
+    ['/v1/models', 200],
+    ['/v1/nowhere', 404],
+    ['/v1/chat/completions', 405],
+  ] as const) {
+    const answer = await exchange({ port, method: 'HEAD', send: head(`HEAD ${target} HTTP/1.1`, authorized()) });
+    t.is(answer.status, status, target);
+    t.is(answer.body, '');
+  }
+  await stillServes(t, stack.ingresses[0], key);
+});
+
+test('a request without a proof of who sends it is 401, by what is wrong with it', async (t) => {
+  const body = `${json}\r\n${lengthOf(good)}\r\n\r\n${good}`;
+  const chatAs = (...lines: string[]) => `${[chatLine, 'Host: x', ...lines].join('\r\n')}\r\n${body}`;
+  const typo = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
+  const answers = await refuses(t, port, [
+    ['none', chatAs(), noAuth],
+    ['empty', chatAs('Authorization:'), noAuth],
+    ['another scheme', chatAs('Authorization: Basic YTpi'), invalidToken],
+    ['two', chatAs(authorized(), authorized()), invalidToken],
+    ['a key with a typing error', chatAs(`Authorization: Bearer ${typo}`), invalidKey],
+    ['a key that nobody has', chatAs(`Authorization: Bearer ${makeKey()}`), invalidKey],
+    ['a masked key', chatAs(`Authorization: Bearer ${maskKey(key)}`), invalidToken],
+    ['neither key nor token', chatAs('Authorization: Bearer abc'), invalidToken],
+    ['a token where a key belongs', chatAs(`Authorization: Bearer ${token}`), invalidKey],
+  ]);
+  t.true(answers.every(({ headers }) => headers['www-authenticate'] === 'Bearer'));
+  await stillServes(t, stack.ingresses[0], key);
+});
+
+test('a key for the management of keys is 401, and what a mint is sent has to be an empty object', async (t) => {
+  const mintAs = (authorization: string, body = '{}') =>
+    head('POST /v1/keys/developer HTTP/1.1', `Authorization: ${authorization}`, json, lengthOf(body)) + body;
+  const [fields] = await refuses(t, port, [
+    ['fields', mintAs(`Bearer ${token}`, '{"plan":"pro","x":1}'), validation],
+    ['a key', mintAs(`Bearer ${key}`), invalidToken],
+    ['an expired token', mintAs(`Bearer ${await stack.identity.token('alice', { expiresIn: -60 })}`), invalidToken],
+    ['nothing', `${head('POST /v1/keys/developer HTTP/1.1', json, 'Content-Length: 2')}{}`, noAuth],
+  ]);
+  t.is(JSON.parse(fields?.body ?? '{}').error, 'plan: is not known; x: is not known');
+  const right = await exchange({ port, send: mintAs(`Bearer ${token}`) });
+  t.is(right.status, 200);
+  t.is(right.headers['cache-control'], 'no-store');
+  t.like(JSON.parse(right.body), { key: maskKey(key), plan: 'free' });
+  await stillServes(t, stack.ingresses[0], key);
+});

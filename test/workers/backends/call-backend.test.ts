@@ -1,0 +1,172 @@
+import test from 'ava';
+import { answerFor, type Fault, startModelServer } from '../../stack/model-server.ts';
+import { messages, openBackend, readThrough } from '../../support/backend-calls.ts';
+import { streamEvents } from '../../support/chat.ts';
+
+const expected = answerFor(messages);
+/** Short enough to wait for, where the backend is to be found too slow. */
+const short = { firstTokenMs: 250, idleMs: 250 };
+
+function textOf(stream: string): string {
+  return streamEvents(stream)
+    .map((event) => (event === '[DONE]' ? '' : (event.choices?.[0]?.delta?.content ?? '')))
+    .join('');
+}
+
+test('a whole answer is what the backend wrote, a streamed one its events to [DONE]', async (t) => {
+  await using server = await startModelServer({ name: 'a' });
+  await using backend = openBackend(server.url);
+  t.is(JSON.parse(await backend.whole()).choices[0].message.content, expected);
+  const { text, error } = await readThrough(backend.stream());
+  t.is(error, undefined);
+  t.is(textOf(text), expected);
+});
+
+test('sends the key of the backend as its bearer token', async (t) => {
+  await using server = await startModelServer({ name: 'a', apiKey: 'k' });
+  await using backend = openBackend(server.url);
+  const call = backend.call(false, AbortSignal.timeout(30_000));
+  t.true((await backend.callBackend.whole({ ...call, apiKey: 'k' })).includes('choices'));
+  await t.throwsAsync(backend.callBackend.whole(call), { message: 'the backend answered 401' });
+});
+
+/** What each fault is for a whole answer and before the first token of a stream. */
+const table: { fault: Fault; whole: string; stream?: string; timeouts?: typeof short }[] = [
+  { fault: { resetBeforeHeaders: true }, whole: 'connection' },
+  { fault: { garbage: 'http' }, whole: 'unreadable' },
+  { fault: { status: 500 }, whole: 'status' },
+  { fault: { status: 429, retryAfterSeconds: 60 }, whole: 'status' },
+  { fault: { status: 404 }, whole: 'status' },
+  { fault: { status: 400, errorMessage: 'no' }, whole: 'refused_request' },
+  { fault: { invalidUtf8: true }, whole: 'unreadable' },
+  { fault: { cutAfterChunks: 0 }, whole: 'connection' },
+];
+
+for (const { fault, whole, stream = whole } of table) {
+  test(`${JSON.stringify(fault)} is ${whole}, whole and streamed`, async (t) => {
+    await using server = await startModelServer({ name: 'a' });
+    await using backend = openBackend(server.url);
+    server.fail(fault);
+    t.is(await outcomeOf(backend.whole()), whole);
+    const { text, error } = await readThrough(backend.stream());
+    t.is(text, '');
+    t.is((error as { outcome?: string }).outcome, stream);
+  });
+}
+
+async function outcomeOf(call: Promise<string>): Promise<string> {
+  try {
+    return await call;
+  } catch (error) {
+    return (error as { outcome?: string }).outcome ?? String(error);
+  }
+}
+
+test('a body that is not an event stream is unreadable, and is not left hanging', async (t) => {
+  await using server = await startModelServer({ name: 'a' });
+  await using backend = openBackend(server.url);
+  server.fail({ garbage: 'json' });
+  const { error } = await readThrough(backend.stream());
+  t.like(error, { outcome: 'unreadable', message: 'the backend did not answer with an event stream' });
+});
+
+test('a backend that says nothing is given up: a stream at first_token_ms, a whole answer when its signal says so', async (t) => {
+  await using server = await startModelServer({ name: 'a' });
+  await using backend = openBackend(server.url, short);
+  server.fail({ hang: true });
+  const { error } = await readThrough(backend.stream());
+  t.like(error, { outcome: 'first_token_timeout', message: 'no token within 250 ms' });
+  t.is((await server.waitForCall(({ stream, state }) => stream && state !== 'running')).state, 'aborted');
+
+  const deadline = new AbortController();
+  const whole = outcomeOf(backend.whole(deadline.signal));
+  const { id } = await server.waitForCall(({ stream }) => !stream);
+  t.is(await Promise.race([whole, elapsed(short.firstTokenMs * 3)]), 'still waiting', 'no time-out ends it');
+  deadline.abort('deadline');
+  t.is(await whole, 'connection');
+  t.is((await server.waitForCall((call) => call.id === id && call.state !== 'running')).state, 'aborted');
+});
+
+async function elapsed(ms: number): Promise<string> {
+  await new Promise((resolve) => setTimeout(resolve, ms));
+  return 'still waiting';
+}
+
+test('headers that come slowly are waited for as long as the first token may take', async (t) => {
+  await using server = await startModelServer({ name: 'a' });
+  server.fail({ slowHeadersMs: 400 });
+  await using patient = openBackend(server.url);
+  t.is(JSON.parse(await patient.whole()).choices[0].message.content, expected);
+  t.is(textOf((await readThrough(patient.stream())).text), expected);
+  await using impatient = openBackend(server.url, { firstTokenMs: 100 });
+  t.like((await readThrough(impatient.stream())).error, { outcome: 'first_token_timeout' });
+});
+
+test('a role alone is no first token', async (t) => {
+  await using server = await startModelServer({ name: 'a' });
+  server.fail({ stallAfterChunks: 0 });
+  await using backend = openBackend(server.url, { firstTokenMs: 250 });
+  const { text, error } = await readThrough(backend.stream());
+  t.is(text, '');
+  t.like(error, { outcome: 'first_token_timeout' });
+});
+
+test('a stream that falls silent is given up at idle_ms, with what came before', async (t) => {
+  await using server = await startModelServer({ name: 'a' });
+  server.fail({ stallAfterChunks: 3 });
+  await using backend = openBackend(server.url, { idleMs: 250 });
+  const { text, error } = await readThrough(backend.stream());
+  t.is(textOf(text), expected.slice(0, textOf(text).length));
+  t.is(streamEvents(text).length, 4);
+  t.like(error, { outcome: 'idle_timeout', message: 'nothing for 250 ms' });
+  t.is((await server.waitForCall(({ state }) => state !== 'running')).state, 'aborted');
+});
+
+test('a slow stream is read to its end as long as no pause is too long', async (t) => {
+  await using server = await startModelServer({ name: 'a' });
+  server.fail({ chunkMs: 20 });
+  await using backend = openBackend(server.url, { firstTokenMs: 5_000, idleMs: 5_000 });
+  t.is(textOf((await readThrough(backend.stream())).text), expected);
+});
+
+/** How a stream ends that has begun: by what kind of failure, or by nothing at all. */
+const begun: [Fault, string | undefined][] = [
+  [{ cutAfterChunks: 3 }, 'connection'],
+  [{ endAfterChunks: 3 }, undefined],
+];
+
+for (const [fault, outcome] of begun) {
+  test(`${JSON.stringify(fault)} ends a stream by ${outcome ?? 'its mere end'}, after what came before`, async (t) => {
+    await using server = await startModelServer({ name: 'a' });
+    server.fail(fault);
+    await using backend = openBackend(server.url);
+    const { text, error } = await readThrough(backend.stream());
+    t.is(streamEvents(text).length, 4);
+    t.is((error as { outcome?: string } | undefined)?.outcome, outcome);
+  });
+}
+
+test('events that are not JSON are unreadable', async (t) => {
+  await using server = await startModelServer({ name: 'a' });
+  server.fail({ badEvents: true });
+  await using backend = openBackend(server.url);
+  t.like((await readThrough(backend.stream())).error, { outcome: 'unreadable' });
+});
+
+test('a whole answer without end is given up at 32 MiB', async (t) => {
+  await using server = await startModelServer({ name: 'a' });
+  server.fail({ endless: true });
+  await using backend = openBackend(server.url);
+  const error = await t.throwsAsync(backend.whole());
+  t.like(error, { outcome: 'unreadable', message: 'the answer is larger than 33554432 bytes' });
+  t.is((await server.waitForCall(({ state }) => state !== 'running')).state, 'aborted');
+});
+
+test('reading no further ends the call of a stream', async (t) => {
+  await using server = await startModelServer({ name: 'a' });
+  server.fail({ endless: true, chunkMs: 2 });
+  await using backend = openBackend(server.url);
+  let events = 0;
+  for await (const ready of backend.stream()) if (ready !== '' && ++events === 5) break;
+  t.is((await server.waitForCall(({ state }) => state !== 'running')).state, 'aborted');
+});

@@ -1,0 +1,153 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import test from 'ava';
+import { startModelServer } from '../../stack/model-server.ts';
+import { openBackend, readThrough } from '../../support/backend-calls.ts';
+import { rawAnswer, startRawBackend } from '../../support/raw-backend.ts';
+
+const token = 'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n';
+/** undici takes a client for busy until a turn after its call, so that calls in a row alternate between two connections. */
+const poolOfOne = 2;
+const done = `${token}data: [DONE]\n\n`;
+
+test('a refused connection is one that failed', async (t) => {
+  const server = await startRawBackend();
+  await server[Symbol.asyncDispose]();
+  await using backend = openBackend(server.url);
+  t.like(await t.throwsAsync(backend.whole()), { outcome: 'connection', message: 'the connection failed' });
+  t.like((await readThrough(backend.stream())).error, { outcome: 'connection' });
+});
+
+test('a connection that does not come about within connect_ms is given up', async (t) => {
+  // TLS is part of connecting, and this listener never says a word of it.
+  await using server = await startRawBackend();
+  await using backend = openBackend(`https://127.0.0.1:${server.port}/v1`, { connectMs: 300 });
+  t.like(await t.throwsAsync(backend.whole()), { outcome: 'connect_timeout' });
+  t.like((await readThrough(backend.stream())).error, { outcome: 'connect_timeout' });
+  await server.untilClosed();
+  t.is(server.connections(), 2);
+});
+
+test('the connection of a stream serves the next call after [DONE], and so does that of a whole answer', async (t) => {
+  let answers = 0;
+  await using server = await startRawBackend((socket) => {
+    answers += 1;
+    socket.write(answers % 2 === 1 ? rawAnswer(done) : rawAnswer('{"choices":[]}', { type: 'application/json' }));
+  });
+  await using backend = openBackend(server.url);
+  for (let round = 0; round < 5; round++) {
+    t.is((await readThrough(backend.stream())).error, undefined);
+    await idle(backend);
+    t.is(await backend.whole(), '{"choices":[]}');
+    await idle(backend);
+  }
+  t.is(server.requests(), 10);
+  t.true(server.connections() <= poolOfOne);
+});
+
+/** Waits until no call holds a connection. */
+async function idle({ agent }: ReturnType<typeof openBackend>): Promise<void> {
+  while (Object.values(agent.stats).some(({ running }) => running > 0)) await new Promise(setImmediate);
+}
+
+test('so does the connection of an error, once its body has been read', async (t) => {
+  const body = '{"error":{"message":"no"}}';
+  await using server = await startRawBackend((socket) =>
+    socket.write(rawAnswer(body, { status: '500 X', type: 'application/json' })),
+  );
+  await using backend = openBackend(server.url);
+  for (let round = 0; round < 10; round++)
+    await t.throwsAsync(backend.whole(), { message: 'the backend answered 500' });
+  t.is(server.requests(), 10);
+  t.true(server.connections() <= poolOfOne);
+});
+
+test('a backend that keeps the connection open after [DONE] holds up nobody, and loses it', async (t) => {
+  await using server = await startRawBackend((socket) => socket.write(rawAnswer(done, { ended: false })));
+  await using backend = openBackend(server.url);
+  const { error } = await readThrough(backend.stream());
+  t.is(error, undefined);
+  await server.untilClosed();
+  t.is(server.requests(), 1);
+});
+
+const unread: [string, string][] = [
+  ['a body that is not an event stream', rawAnswer('<html>', { type: 'text/html', ended: false })],
+  ['an event that cannot be read', rawAnswer(`${token}data: {"cho\n\n`, { ended: false })],
+  ['an event that cannot be read, of an answer that is all there', rawAnswer(`data: {"cho\n\n${done}`)],
+  ['an event stream of another character set', rawAnswer('data: \u00ff\n\n', { ended: false })],
+];
+
+for (const [title, answer] of unread) {
+  test(`leaves no connection open with a backend that goes on after ${title}`, async (t) => {
+    await using server = await startRawBackend((socket) => socket.write(answer, 'latin1'));
+    await using backend = openBackend(server.url);
+    t.like((await readThrough(backend.stream())).error, { outcome: 'unreadable' });
+    if (!answer.endsWith('0\r\n\r\n')) await server.untilClosed();
+    t.is(server.connections(), 1);
+  });
+}
+
+const refusals: [string, string, { outcome: string; message: string }][] = [
+  [
+    'never ends',
+    rawAnswer('{"error":', { status: '500 X', ended: false }),
+    { outcome: 'status', message: 'the backend answered 500' },
+  ],
+  [
+    'never ends, of a refusal',
+    rawAnswer('{"error":', { status: '400 X', ended: false }),
+    { outcome: 'refused_request', message: 'The model server refused the request.' },
+  ],
+  [
+    'is longer than anybody reads',
+    rawAnswer(JSON.stringify({ detail: 'x'.repeat(1_000_000) }), { status: '422 X' }),
+    { outcome: 'refused_request', message: 'The model server refused the request.' },
+  ],
+  [
+    'is not UTF-8',
+    rawAnswer('{"detail":"gr\u00fcn"}', { status: '400 X' }),
+    { outcome: 'refused_request', message: 'gr\ufffd' },
+  ],
+];
+
+for (const [title, answer, expected] of refusals) {
+  test(`the status counts where the body of an error ${title}`, async (t) => {
+    await using server = await startRawBackend((socket) => socket.write(answer, 'latin1'));
+    await using backend = openBackend(server.url);
+    for (const error of [await t.throwsAsync(backend.whole()), (await readThrough(backend.stream())).error]) {
+      const { outcome, message } = error as { outcome?: string; message?: string };
+      t.is(outcome, expected.outcome);
+      t.true(message?.startsWith(expected.message), message);
+    }
+  });
+}
+
+for (const stream of [false, true]) {
+  test(`aborting ends a ${stream ? 'streamed' : 'whole'} call at the backend, and leaves no connection open`, async (t) => {
+    await using server = await startModelServer({ name: 'a' });
+    server.fail(stream ? { endless: true, chunkMs: 2 } : { hang: true });
+    await using backend = openBackend(server.url);
+    const stop = new AbortController();
+    const call = stream
+      ? readThrough(backend.stream(stop.signal))
+      : backend.whole(stop.signal).catch((error) => ({ error }));
+    await server.waitForCall(({ chunksSent }) => !stream || chunksSent > 2);
+    stop.abort('cancelled');
+    t.like(await call, { error: { outcome: 'connection' } });
+    t.is((await server.waitForCall(({ state }) => state !== 'running')).state, 'aborted');
+    t.true(Object.values(backend.agent.stats).every(({ connected, running }) => connected === 0 && running === 0));
+  });
+}
+
+test('a call whose signal is aborted already asks nobody', async (t) => {
+  await using server = await startRawBackend();
+  await using backend = openBackend(server.url);
+  t.like(await t.throwsAsync(backend.whole(AbortSignal.abort('cancelled'))), { outcome: 'connection' });
+  t.like((await readThrough(backend.stream(AbortSignal.abort('cancelled')))).error, { outcome: 'connection' });
+  // A connection made now is seen after any that was made before.
+  const probe = connect(server.port, '127.0.0.1');
+  await once(probe, 'connect');
+  probe.destroy();
+  t.is(server.requests(), 0);
+});

@@ -1,0 +1,80 @@
+import test from 'ava';
+import { BackendError } from '../../../workers/backends/backend-error.ts';
+import {
+  answerText,
+  parseAnswer,
+  presentAnswer,
+  readUsage,
+  writtenText,
+} from '../../../workers/backends/convert-answer.ts';
+
+const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8, prompt_tokens_details: { cached_tokens: 1 } };
+const choice = { index: 0, message: { role: 'assistant', content: 'Grüße' }, finish_reason: 'stop' };
+const given = { id: 'x', model: 'm', choices: [choice], usage, vendor: { kept: [1, null] } };
+const counted = { promptTokens: 30, completionTokens: 50 };
+
+test('passes an answer on byte for byte when nothing has to change', (t) => {
+  const text = `  ${JSON.stringify(given, undefined, 1)}\n`;
+  const answer = parseAnswer(text);
+  t.deepEqual(answer.usage, { promptTokens: 3, completionTokens: 5 });
+  t.is(presentAnswer(answer, 'm', counted), text);
+});
+
+for (const model of ['upstream-model', undefined]) {
+  test(`puts in the name that the client knows in place of ${model}, and changes nothing else`, (t) => {
+    const answer = parseAnswer(JSON.stringify({ ...given, model }));
+    t.deepEqual(JSON.parse(presentAnswer(answer, 'm', counted)), given);
+  });
+}
+
+for (const reported of [
+  undefined,
+  null,
+  {},
+  { prompt_tokens: 3 },
+  { prompt_tokens: -1, completion_tokens: 1 },
+  'none',
+]) {
+  test(`puts in the counted usage where the backend reported ${JSON.stringify(reported)}`, (t) => {
+    const answer = parseAnswer(JSON.stringify({ ...given, usage: reported }));
+    t.is(answer.usage, undefined);
+    const presented = JSON.parse(presentAnswer(answer, 'm', counted));
+    t.deepEqual(presented, { ...given, usage: { prompt_tokens: 30, completion_tokens: 50, total_tokens: 80 } });
+  });
+}
+
+for (const text of [
+  '',
+  '<html>',
+  '{"choices":',
+  'null',
+  '[]',
+  '{}',
+  '{"choices":"x"}',
+  '{"error":{"message":"no"}}',
+  '{"choices":[1]}',
+]) {
+  test(`is not an answer: ${text === '' ? 'nothing' : text}`, (t) => {
+    t.is(t.throws(() => parseAnswer(text), { instanceOf: BackendError })?.outcome, 'unreadable');
+  });
+}
+
+test('usage may hold more than the tokens', (t) => {
+  t.deepEqual(readUsage(usage), { promptTokens: 3, completionTokens: 5 });
+});
+
+test('what the model wrote is every text in every choice, without roles, ids and types', (t) => {
+  const called = {
+    role: 'assistant',
+    content: null,
+    reasoning_content: 'Hm. ',
+    tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{"in":"東京"}' } }],
+  };
+  const answer = parseAnswer(JSON.stringify({ choices: [choice, { index: 1, message: called }, { index: 2 }] }));
+  t.is(answerText(answer), 'Grüße\nHm. weather{"in":"東京"}\n');
+});
+
+test('something nested deeper than anything a model writes is no text, and no fault', (t) => {
+  const deep = JSON.parse(`${'['.repeat(100_000)}"x"${']'.repeat(100_000)}`);
+  t.is(writtenText({ content: 'a', deep }), 'a');
+});

@@ -1,0 +1,166 @@
+import { inspect } from 'node:util';
+import test from 'ava';
+import type { StopReason } from '../../workers/process-request.ts';
+import { answerFor } from '../stack/model-server.ts';
+import { type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts';
+import { kindsOf, messages, openWorkerSide, textOf, type WorkerSide } from '../support/worker-side.ts';
+
+let given: PrivateRedis;
+
+test.before(async () => {
+  given = await startPrivateRedis();
+});
+
+test.after.always(() => given?.[Symbol.asyncDispose]());
+
+/** A run whose backend has been called, and has said nothing yet. */
+async function runHanging(side: WorkerSide, { stream = false, deadline = Date.now() + 60_000 } = {}) {
+  side.servers[0].fail({ hang: true });
+  const { controller, stop } = side.stopper();
+  const outcome = side.run({ stream, deadline }, controller);
+  await side.servers[0].waitForCall(() => true);
+  return { outcome, stop };
+}
+
+/** A run that has sent a part of a stream which does not end. */
+async function runStreaming(side: WorkerSide, { deadline = Date.now() + 60_000 } = {}) {
+  side.servers[0].fail({ endless: true, chunkMs: 5 });
+  const { controller, stop } = side.stopper();
+  const outcome = side.run({ stream: true, deadline }, controller);
+  await side.stream.reply(({ kind }) => kind === 'chunk');
+  return { outcome, stop };
+}
+
+async function stateOfCall({ servers: [server] }: WorkerSide): Promise<string> {
+  return (await server.waitForCall(({ state }) => state !== 'running')).state;
+}
+
+for (const stream of [false, true]) {
+  const how = stream ? 'streamed' : 'whole';
+
+  test(`the deadline ends a run that has sent nothing, ${how}`, async (t) => {
+    await using side = await openWorkerSide(given.redis);
+    const { outcome } = await runHanging(side, { stream, deadline: Date.now() + 500 });
+    t.is(await outcome, 'done');
+    const replies = await side.stream.replies();
+    t.deepEqual(kindsOf(replies), ['started', 'error']);
+    t.like(replies.at(-1)?.data, { code: 'DEADLINE_EXCEEDED' });
+    t.is(await stateOfCall(side), 'aborted');
+    t.deepEqual(side.calls(), [1, 0, 0]);
+  });
+
+  test(`a shutdown hands a run back that has sent nothing, ${how}, and another execution answers`, async (t) => {
+    await using side = await openWorkerSide(given.redis);
+    const { outcome, stop } = await runHanging(side, { stream });
+    stop('shutdown');
+    t.is(await outcome, 'hand back');
+    t.deepEqual(kindsOf(await side.stream.replies()), ['started']);
+    t.is(await stateOfCall(side), 'aborted');
+    t.deepEqual(side.calls(), [1, 0, 0]);
+
+    side.servers[0].heal();
+    t.is(await side.run({ stream }), 'done');
+    t.is(textOf((await side.stream.replies()).slice(1)), answerFor(messages));
+  });
+
+  for (const reason of ['cancelled', 'lock lost'] satisfies StopReason[]) {
+    test(`a run that is ${reason} ends without a word, ${how}, and its call with it`, async (t) => {
+      await using side = await openWorkerSide(given.redis);
+      const { outcome, stop } = await runHanging(side, { stream });
+      stop(reason);
+      t.is(await outcome, 'done');
+      t.deepEqual(kindsOf(await side.stream.replies()), ['started']);
+      t.is(await stateOfCall(side), 'aborted');
+      t.deepEqual(side.calls(), [1, 0, 0]);
+    });
+  }
+
+  test(`a run whose ingress is gone from the start calls its backend off, ${how}`, async (t) => {
+    await using side = await openWorkerSide(given.redis);
+    side.servers[0].fail({ hang: true });
+    t.is(await side.run({ stream, replyTo: 'svc:replies:nobody' }), 'done');
+    t.true(side.servers[0].calls().every(({ state }) => state !== 'completed'));
+    t.deepEqual(side.calls().slice(1), [0, 0]);
+    t.is(await given.redis.exists('svc:replies:nobody'), 0);
+  });
+
+  test(`a run that was stopped before it began asks nobody, ${how}`, async (t) => {
+    await using side = await openWorkerSide(given.redis);
+    const { controller, stop } = side.stopper();
+    stop('shutdown');
+    t.is(await side.run({ stream }, controller), 'hand back');
+    t.deepEqual(side.calls(), [0, 0, 0]);
+  });
+}
+
+test('the deadline ends a stream that has begun by its code', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const { outcome } = await runStreaming(side, { deadline: Date.now() + 1_500 });
+  t.is(await outcome, 'done');
+  const replies = await side.stream.replies();
+  t.deepEqual(kindsOf(replies), ['started', 'chunk', 'error']);
+  t.like(replies.at(-1)?.data, { code: 'DEADLINE_EXCEEDED' });
+  t.is(await stateOfCall(side), 'aborted');
+});
+
+test('a shutdown ends a stream that has begun: what has been sent cannot be taken back', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const { outcome, stop } = await runStreaming(side);
+  stop('shutdown');
+  t.is(await outcome, 'done');
+  const replies = await side.stream.replies();
+  t.deepEqual(kindsOf(replies), ['started', 'chunk', 'error']);
+  t.like(replies.at(-1)?.data, { code: 'UPSTREAM_INTERRUPTED' });
+  t.deepEqual(side.calls(), [1, 0, 0]);
+});
+
+test('a stream that is cancelled has no end, and its call is aborted', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const { outcome, stop } = await runStreaming(side);
+  stop('cancelled');
+  t.is(await outcome, 'done');
+  t.deepEqual(kindsOf(await side.stream.replies()), ['started', 'chunk']);
+  t.is(await stateOfCall(side), 'aborted');
+  t.deepEqual(side.calls(), [1, 0, 0]);
+});
+
+test('a stream whose ingress disappears is called off', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const { outcome } = await runStreaming(side);
+  await given.redis.del(side.stream.key);
+  t.is(await outcome, 'done');
+  t.is(await stateOfCall(side), 'aborted');
+  t.is(await given.redis.exists(side.stream.key), 0);
+  t.deepEqual(side.calls(), [1, 0, 0]);
+});
+
+test('a run is measured by how it went, backend by backend', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  side.servers[0].fail({ status: 500 });
+  await side.run();
+  const { outcome, stop } = await runHanging(side);
+  stop('cancelled');
+  await outcome;
+  const { values } = (await side.registry.getSingleMetric('svc_backend_attempts_total')?.get()) ?? { values: [] };
+  t.deepEqual(
+    values.map(({ labels, value }) => [labels.backend, labels.outcome, value]),
+    [
+      ['onprem-a', 'status', 1],
+      ['onprem-b', 'completed', 1],
+      ['onprem-a', 'stopped', 1],
+    ],
+  );
+});
+
+test('no log line holds what the client said or was answered', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  side.servers[0].fail({ status: 500, errorMessage: 'Grüße are not understood' });
+  side.servers[1].fail({ garbage: 'json' });
+  side.servers[2].fail({ badEvents: true });
+  await side.run({ stream: true });
+  await side.run();
+  t.true(side.lines.length > 0);
+  const text = side.lines.map(({ fields, message }) => message + inspect(fields)).join('\n');
+  t.regex(text, /onprem-b/);
+  t.notRegex(text, /Grüße|東京|html|choices/);
+});

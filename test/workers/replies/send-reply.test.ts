@@ -1,0 +1,168 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'ava';
+import { upstreamsExhausted } from '../../../shared/errors.ts';
+import { createReplySender } from '../../../workers/replies/send-reply.ts';
+import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { openReplyStream, type ReplyStream } from '../../support/reply-stream.ts';
+
+let given: PrivateRedis;
+
+test.before(async () => {
+  given = await startPrivateRedis();
+});
+
+test.after.always(() => given?.[Symbol.asyncDispose]());
+
+const usage = { promptTokens: 3, completionTokens: 5, estimated: false };
+
+async function open(redis = given.redis) {
+  const stream = await openReplyStream(given.redis);
+  return { stream, ...sender(stream.key, redis) };
+}
+
+function sender(replyTo: string, redis = given.redis) {
+  const gone: string[] = [];
+  const reply = createReplySender({ redis, replyTo, requestId: 'r', run: 2, onGone: () => gone.push('gone') });
+  return { reply, gone };
+}
+
+async function said(stream: ReplyStream): Promise<string[]> {
+  return (await stream.replies()).map(({ kind, data }) => (kind === 'chunk' ? `chunk ${data}` : kind));
+}
+
+test('says everything in order, numbered without a gap, under its request and run', async (t) => {
+  const { stream, reply, gone } = await open();
+  reply.started('control');
+  for (const text of 'abcdefghij') {
+    await reply.chunk(text);
+    await sleep(3);
+  }
+  await reply.end({ body: 'b', usage });
+  const replies = await stream.replies();
+  t.deepEqual(
+    replies.map(({ sequence }) => sequence),
+    Array.from(replies, (_, index) => index),
+  );
+  t.true(replies.every(({ request, run }) => request === 'r' && run === 2));
+  t.like(replies[0], { kind: 'started', data: { control: 'control' } });
+  t.like(replies[1], { kind: 'chunk', data: 'a' });
+  t.is(replies.map(({ kind, data }) => (kind === 'chunk' ? data : '')).join(''), 'abcdefghij');
+  t.deepEqual(replies.at(-1)?.data, { body: 'b', usage });
+  t.deepEqual(gone, []);
+});
+
+test('sends the first text at once and gathers what follows', async (t) => {
+  const { stream, reply } = await open();
+  await Promise.all(Array.from('abcdef', (text) => reply.chunk(text)));
+  // Neither end nor error asks for the rest: it goes by itself.
+  await stream.reply(({ data }) => data === 'bcdef');
+  t.deepEqual(await said(stream), ['chunk a', 'chunk bcdef']);
+});
+
+test('ends after all text, and says nothing more', async (t) => {
+  const { stream, reply } = await open();
+  await Promise.all(Array.from('abc', (text) => reply.chunk(text)));
+  await reply.end({ usage });
+  t.deepEqual(await said(stream), ['chunk a', 'chunk bc', 'end']);
+  await sleep(50);
+  t.deepEqual(await said(stream), ['chunk a', 'chunk bc', 'end']);
+});
+
+test('an error comes after all text, with its fields', async (t) => {
+  const { stream, reply } = await open();
+  await Promise.all(Array.from('abc', (text) => reply.chunk(text)));
+  await reply.error(upstreamsExhausted('standard', ['a', 'b']));
+  t.deepEqual(await said(stream), ['chunk a', 'chunk bc', 'error']);
+  t.like((await stream.replies()).at(-1)?.data, {
+    code: 'UPSTREAMS_EXHAUSTED',
+    fields: { tier: 'standard', attempted: ['a', 'b'] },
+    retryAfterMs: 1_000,
+  });
+});
+
+test('much text does not wait to be gathered', async (t) => {
+  const { stream, reply } = await open();
+  const much = 'x'.repeat(65_536);
+  await Promise.all([reply.chunk('a'), reply.chunk(much), reply.chunk('b'), reply.chunk('c')]);
+  await reply.end({ usage });
+  t.deepEqual(await said(stream), ['chunk a', `chunk ${much}`, 'chunk bc', 'end']);
+});
+
+test('tells once that nobody reads the stream, and creates none', async (t) => {
+  const { reply, gone } = sender('svc:replies:nobody');
+  reply.started('control');
+  await reply.chunk('a');
+  await reply.chunk('b');
+  await reply.end({ usage });
+  await reply.error(upstreamsExhausted('standard', []));
+  t.deepEqual(gone, ['gone']);
+  t.is(await given.redis.exists('svc:replies:nobody'), 0);
+});
+
+test('notices when the stream disappears later', async (t) => {
+  const { stream, reply, gone } = await open();
+  await reply.chunk('a');
+  await stream.reply(({ kind }) => kind === 'chunk');
+  t.deepEqual(gone, []);
+  await given.redis.del(stream.key);
+  await reply.chunk('b');
+  await reply.end({ usage });
+  t.deepEqual(gone, ['gone']);
+});
+
+test('stops taking text while more than a megabyte has not been sent', async (t) => {
+  await using other = await startPrivateRedis();
+  const stream = await openReplyStream(other.redis);
+  const { reply } = sender(stream.key, other.redis);
+  await reply.chunk('a');
+  await stream.reply(({ kind }) => kind === 'chunk');
+  await other.server.kill('SIGSTOP');
+  const chunk = reply.chunk('x'.repeat(1_100_000)).then(() => 'taken');
+  t.is(await Promise.race([chunk, sleep(200, 'waiting')]), 'waiting');
+  await other.server.kill('SIGCONT');
+  t.is(await chunk, 'taken');
+  await reply.end({ usage });
+  t.deepEqual(
+    (await stream.replies()).map(({ kind }) => kind),
+    ['chunk', 'chunk', 'end'],
+  );
+});
+
+test('a Redis that refuses shows in the end, and nowhere else', async (t) => {
+  await using other = await startPrivateRedis();
+  const stream = await openReplyStream(other.redis);
+  await other.redis.config('SET', 'maxmemory', '1');
+  const whole = sender(stream.key, other.redis);
+  whole.reply.started('control');
+  await t.throwsAsync(whole.reply.end({ usage }), { message: /OOM/ });
+
+  const streamed = sender(stream.key, other.redis);
+  streamed.reply.started('control');
+  await streamed.reply.chunk('a');
+  await streamed.reply.chunk('b');
+  await sleep(50); // the gathered text has been tried, and refused, by now: ava fails on a rejection that nobody handles
+  await t.throwsAsync(streamed.reply.end({ usage }), { message: /OOM/ });
+  await t.throwsAsync(streamed.reply.error(upstreamsExhausted('standard', [])), { message: /OOM/ });
+  t.deepEqual(whole.gone.concat(streamed.gone), []);
+  t.deepEqual(await stream.replies(), []);
+});
+
+test('what was refused leaves a gap in the numbers, so that no one takes the rest for the whole', async (t) => {
+  await using other = await startPrivateRedis();
+  const stream = await openReplyStream(other.redis);
+  const { reply } = sender(stream.key, other.redis);
+  await reply.chunk('a');
+  await stream.reply(({ kind }) => kind === 'chunk');
+  await other.redis.config('SET', 'maxmemory', '1');
+  await reply.chunk('b');
+  await sleep(50);
+  await other.redis.config('SET', 'maxmemory', '0');
+  await reply.end({ usage });
+  t.deepEqual(
+    (await stream.replies()).map(({ kind, sequence }) => [kind, sequence]),
+    [
+      ['chunk', 0],
+      ['end', 2],
+    ],
+  );
+});

@@ -1,0 +1,220 @@
+import { randomUUID } from 'node:crypto';
+import test, { type ExecutionContext } from 'ava';
+import { Queue } from 'bullmq';
+import { Registry } from 'prom-client';
+import { jobName, queueName, queueOptions } from '../../shared/queues.ts';
+import { aborted } from '../../shared/shutdown.ts';
+import { createAnswerLost } from '../../workers/answer-lost.ts';
+import { createWorkerMetrics } from '../../workers/metrics.ts';
+import type { ProcessRequest } from '../../workers/process-request.ts';
+import { startRequestWorker } from '../../workers/request-worker.ts';
+import { answerFor } from '../stack/model-server.ts';
+import { type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts';
+import { recordedLog } from '../support/recorded-log.ts';
+import { contentsOf } from '../support/redis-contents.ts';
+import { kindsOf, messages, openWorkerSide, textOf, type WorkerSide } from '../support/worker-side.ts';
+
+let given: PrivateRedis;
+
+test.before(async () => {
+  given = await startPrivateRedis();
+});
+
+test.after.always(() => given?.[Symbol.asyncDispose]());
+
+/** A pool of the test's own: its queue, and workers of it; all are closed when the test ends. */
+function openPool(t: ExecutionContext, side: WorkerSide) {
+  const pool = `pool-${randomUUID()}`;
+  const name = queueName(pool, 'interactive');
+  const queue = new Queue(name, queueOptions(name, given.redis));
+  t.teardown(() => queue.close());
+  const { log, lines } = recordedLog();
+  const answerLost = createAnswerLost({ startRun: side.startRun, replyRedis: given.redis });
+
+  function startWorker({ processRequest = side.processRequest, shutdown = new AbortController() } = {}) {
+    const metrics = createWorkerMetrics(new Registry());
+    const worker = startRequestWorker({
+      ...{ pool, connection: given.redis, concurrency: 4, processRequest, answerLost, metrics, log },
+      shutdown: shutdown.signal,
+    });
+    t.teardown(() => {
+      shutdown.abort();
+      worker.handBackAll();
+      return worker.finish();
+    });
+    return { ...worker, shutdown };
+  }
+
+  async function add(job: { requestId?: string } = side.job()): Promise<string> {
+    const jobId = job.requestId ?? randomUUID();
+    await queue.add(jobName, job, { jobId, priority: 10 });
+    return jobId;
+  }
+
+  async function untilEmpty(): Promise<void> {
+    while (Object.values(await queue.getJobCounts()).some((jobs) => jobs > 0)) await pause();
+  }
+
+  return { startWorker, add, queue, untilEmpty, lines };
+}
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+const expected = answerFor(messages);
+
+for (const stream of [false, true]) {
+  test.serial(
+    `a job is answered, and leaves nothing of itself in Redis, ${stream ? 'streamed' : 'whole'}`,
+    async (t) => {
+      await using side = await openWorkerSide(given.redis);
+      const { startWorker, add, untilEmpty } = openPool(t, side);
+      await add(side.job({ stream }));
+      t.true((await contentsOf(given.redis)).includes('東京'), 'while it waits its question is there');
+      startWorker();
+      await side.stream.reply(({ kind }) => kind === 'end');
+      await untilEmpty();
+      t.is(textOf(await side.stream.replies()), expected);
+      await given.redis.del(side.stream.key);
+      t.notRegex(await contentsOf(given.redis), /東京|Grüße|choices/);
+    },
+  );
+}
+
+test('cancelling aborts one job by its id, and no other', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const { startWorker, add, untilEmpty } = openPool(t, side);
+  const worker = startWorker();
+  side.servers[0].fail({ hang: true });
+  const [left, kept] = [await add(), await add()];
+  await side.stream.reply(({ request, kind }) => request === left && kind === 'started');
+  await side.stream.reply(({ request, kind }) => request === kept && kind === 'started');
+  while (side.servers[0].calls().length < 2) await pause();
+
+  worker.cancel('req_of_somebody_else', 'cancelled');
+  worker.cancel(left, 'cancelled');
+  await side.servers[0].waitForCall(({ state }) => state === 'aborted');
+  t.is(side.servers[0].calls().filter(({ state }) => state === 'running').length, 1);
+  worker.cancel(kept, 'cancelled');
+  await untilEmpty();
+  t.deepEqual(kindsOf(await side.stream.replies()), ['started', 'started']);
+});
+
+test('a worker that ends hands back what has sent nothing, and another runs it', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const { startWorker, add, untilEmpty } = openPool(t, side);
+  const first = startWorker();
+  side.servers[0].fail({ hang: true, times: 1 });
+  await add();
+  await side.servers[0].waitForCall(() => true);
+  first.shutdown.abort();
+  const finished = first.finish();
+  first.handBackAll();
+  await finished;
+
+  startWorker();
+  await side.stream.reply(({ kind }) => kind === 'end');
+  await untilEmpty();
+  const replies = await side.stream.replies();
+  t.deepEqual(
+    replies.map(({ run, kind }) => [run, kind]),
+    [
+      [1, 'started'],
+      [2, 'started'],
+      [2, 'end'],
+    ],
+  );
+  t.is(textOf(replies), expected);
+});
+
+test('a worker that is asked to end finishes what it has, and takes nothing more', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const { startWorker, add, queue } = openPool(t, side);
+  const worker = startWorker();
+  side.servers[0].fail({ latencyMs: 300, times: 1 });
+  const held = await add();
+  await side.servers[0].waitForCall(() => true);
+  worker.shutdown.abort();
+  const finished = worker.finish();
+  await add();
+  await finished;
+  t.deepEqual(
+    (await side.stream.replies()).map(({ request, kind }) => [request, kind]),
+    [
+      [held, 'started'],
+      [held, 'end'],
+    ],
+  );
+  t.is((await queue.getJobCounts()).prioritized, 1);
+});
+
+test('a job that arrives during a shutdown goes back unseen, for another worker', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const { startWorker, add } = openPool(t, side);
+  const shutdown = new AbortController();
+  shutdown.abort();
+  let seen = 0;
+  const processRequest: ProcessRequest = async () => {
+    seen += 1;
+    return 'done';
+  };
+  const ending = startWorker({ shutdown, processRequest });
+  await add();
+  startWorker();
+  await side.stream.reply(({ kind }) => kind === 'end');
+  await ending.finish();
+  t.is(seen, 0);
+  t.is(textOf(await side.stream.replies()), expected);
+});
+
+test('the client of a job that fails is told so, once, and the worker goes on', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const { startWorker, add, untilEmpty, lines } = openPool(t, side);
+  let failing = true;
+  const processRequest: ProcessRequest = async (execution) => {
+    if (!failing) return side.processRequest(execution);
+    throw new Error('the disk is full');
+  };
+  startWorker({ processRequest });
+  const lost = await add();
+  await add({}); // no job that anybody could answer
+  const reply = await side.stream.reply(({ kind }) => kind === 'error');
+  t.like(reply, { request: lost, run: 1, sequence: 0, data: { code: 'INTERNAL_ERROR' } });
+  t.false(JSON.stringify(reply).includes('disk'));
+  while (!lines.some(({ message }) => message === 'a lost job was not answered')) await pause();
+
+  failing = false;
+  await add();
+  await side.stream.reply(({ kind }) => kind === 'end');
+  await untilEmpty();
+  t.deepEqual(kindsOf(await side.stream.replies()), ['error', 'started', 'end']);
+});
+
+test('a job has a signal of its own, an id of each execution, and its data as it was queued', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const { startWorker, add } = openPool(t, side);
+  const executions: Parameters<ProcessRequest>[0][] = [];
+  const worker = startWorker({
+    processRequest: async (execution) => {
+      executions.push(execution);
+      await aborted(execution.signal);
+      return 'done';
+    },
+  });
+  const jobs = [side.job(), side.job()];
+  for (const job of jobs) await add(job);
+  while (executions.length < 2) await pause();
+  worker.cancel(jobs[0]?.requestId ?? '', 'cancelled');
+  worker.cancel(jobs[1]?.requestId ?? '', 'lock lost');
+  await worker.finish();
+  t.deepEqual(
+    executions.map(({ data }) => data),
+    jobs,
+  );
+  t.deepEqual(
+    executions.map(({ signal }) => signal.reason),
+    ['cancelled', 'lock lost'],
+  );
+  t.is(new Set(executions.map(({ execution }) => execution)).size, 2);
+});
