@@ -119,7 +119,9 @@ export function createProcessRequest(parts: Parts): ProcessRequest {
       // A fault in passing the answer on is ours, and no reason to ask another backend.
       if (!(error instanceof BackendError)) throw error;
       metrics.attempts.inc({ ...labels, outcome: signal.aborted ? 'stopped' : error.outcome });
-      if (!signal.aborted) log.warn({ err: error, requestId: job.requestId, backend: name }, 'a backend failed');
+      // A refused request is the client's affair, and the backend's words may quote it.
+      if (!signal.aborted && error.outcome !== 'refused_request')
+        log.warn({ err: error, requestId: job.requestId, backend: name }, 'a backend failed');
       return { outcome: 'failed', error, begun };
     } finally {
       endTimer();

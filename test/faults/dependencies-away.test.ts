@@ -145,7 +145,7 @@ test('without any worker a request waits no longer than it may in the queue, and
 });
 
 test('a request past its deadline is 504, or ends its stream by an error frame, and its backend call is called off', async (t) => {
-  await using stack = await startStack({ timeouts: { request_ms: 700 } });
+  await using stack = await startStack({ timeouts: { request_ms: 4_000 } });
   const url = stack.ingresses[0]?.url ?? '';
   const key = await stack.mintKey('alice');
   const [server] = stack.modelServers;

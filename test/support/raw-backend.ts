@@ -14,7 +14,7 @@ export interface RawBackend extends AsyncDisposable {
 }
 
 /** `answer` is called for each request once it has been read whole; left out, nothing is ever said. */
-export async function startRawBackend(answer: (socket: Socket) => void = () => {}): Promise<RawBackend> {
+export async function startRawBackend(answer: (socket: Socket) => unknown = () => {}): Promise<RawBackend> {
   const sockets = new Set<Socket>();
   let connections = 0;
   let requests = 0;

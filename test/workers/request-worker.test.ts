@@ -103,7 +103,7 @@ test('cancelling aborts one job by its id, and no other', async (t) => {
 
 test('a worker that ends hands back what has sent nothing, and another runs it', async (t) => {
   await using side = await openWorkerSide(given.redis);
-  const { startWorker, add, untilEmpty } = openPool(t, side);
+  const { startWorker, add, untilEmpty, lines } = openPool(t, side);
   const first = startWorker();
   side.servers[0].fail({ hang: true, times: 1 });
   await add();
@@ -126,6 +126,7 @@ test('a worker that ends hands back what has sent nothing, and another runs it',
     ],
   );
   t.is(textOf(replies), expected);
+  t.deepEqual(lines, [], 'nothing went wrong in the queue');
 });
 
 test('a worker that is asked to end finishes what it has, and takes nothing more', async (t) => {
@@ -151,7 +152,7 @@ test('a worker that is asked to end finishes what it has, and takes nothing more
 
 test('a job that arrives during a shutdown goes back unseen, for another worker', async (t) => {
   await using side = await openWorkerSide(given.redis);
-  const { startWorker, add } = openPool(t, side);
+  const { startWorker, add, lines } = openPool(t, side);
   const shutdown = new AbortController();
   shutdown.abort();
   let seen = 0;
@@ -165,6 +166,7 @@ test('a job that arrives during a shutdown goes back unseen, for another worker'
   await side.stream.reply(({ kind }) => kind === 'end');
   await ending.finish();
   t.is(seen, 0);
+  t.deepEqual(lines, []);
   t.is(textOf(await side.stream.replies()), expected);
 });
 

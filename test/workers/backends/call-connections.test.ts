@@ -32,7 +32,10 @@ test('the connection of a stream serves the next call after [DONE], and so does 
   let answers = 0;
   await using server = await startRawBackend((socket) => {
     answers += 1;
-    socket.write(answers % 2 === 1 ? rawAnswer(done) : rawAnswer('{"choices":[]}', { type: 'application/json' }));
+    if (answers % 2 === 0) return socket.write(rawAnswer('{"choices":[]}', { type: 'application/json' }));
+    socket.write(rawAnswer(done, { ended: false }));
+    // The end of the body comes after the reader has left.
+    setTimeout(() => socket.write('0\r\n\r\n'), 50);
   });
   await using backend = openBackend(server.url);
   for (let round = 0; round < 5; round++) {
