@@ -52,7 +52,7 @@ export function createApp(parts: AppParts): Koa<RequestState> {
   const router = new Router<RequestState>();
   router.post('/v1/chat/completions', withKey, readBody, admitRequest(parts), chatCompletions(parts));
   router.get('/v1/models', withEither, listModels(parts));
-  router.get('/v1/models/:model', withEither, retrieveModel(parts));
+  router.get('/v1/models/*model', withEither, retrieveModel(parts));
   router.post('/v1/keys/developer', withSignIn, readBody, mintDeveloperKey({ ...parts, defaultPlan }));
 
   const app = new Koa<RequestState>();

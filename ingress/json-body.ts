@@ -21,8 +21,9 @@ function parseObject(text: string): object {
   let value: unknown;
   try {
     value = JSON.parse(text);
-  } catch (error) {
-    throw new ApiError('VALIDATION_ERROR', 'body: expected valid JSON', { cause: error });
+  } catch {
+    // Without its cause, which quotes the body.
+    throw new ApiError('VALIDATION_ERROR', 'body: expected valid JSON');
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new ApiError('VALIDATION_ERROR', 'body: expected a JSON object');

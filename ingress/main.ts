@@ -6,7 +6,7 @@ import { ApiError } from '../shared/errors.ts';
 import { createAdmit } from '../shared/limits/admit.ts';
 import type { Log } from '../shared/log.ts';
 import { createRegistry } from '../shared/metrics.ts';
-import { followProcessState, listenForOperations } from '../shared/operations.ts';
+import { atMostEvery, followProcessState, listenForOperations } from '../shared/operations.ts';
 import { runProcess } from '../shared/process.ts';
 import { connectForRequests, connectForWork, waitForRedis } from '../shared/redis.ts';
 import { aborted } from '../shared/shutdown.ts';
@@ -22,6 +22,7 @@ import { createRequestQueues, type RequestQueues } from './request-queues.ts';
 import { createSignIn } from './sign-in.ts';
 
 const bodyMs = 30_000;
+const checkEveryMs = 10_000;
 
 await runProcess({ name: 'ingress', readConfig: readIngressConfig, run });
 
@@ -40,10 +41,10 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const replyReader = use(connectForWork(config.replyRedisUrl, log));
 
   const state = followProcessState(shutdown);
-  const checks = { store: () => store.ping(), identityProvider: () => signIn.check() };
+  const checks = { store: () => store.ping(), identityProvider: atMostEvery(checkEveryMs, signIn.check) };
   const checkRedis = () => redis.ping();
   const operations = parts.use(
-    await listenForOperations({ ...config.operations, registry, state: state.current, checkRedis, checks }),
+    await listenForOperations({ ...config.operations, registry, state: state.current, checkRedis, checks, log }),
   );
   log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
   await waitForRedis([redis, replyRedis], { signal: shutdown, log });
@@ -83,7 +84,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     graceMs: config.shutdownGraceMs,
     giveUp: () => {
       giveUp.abort();
-      waitingRequests.failAll(new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down. Retry.'));
+      waitingRequests.close(new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down. Retry.'));
     },
   });
 }

@@ -7,7 +7,7 @@ import { invalidToken } from './authorization.ts';
 export interface SignIn {
   /** The account of a sign-in token (API C13, C14); `INVALID_TOKEN`, or `SERVICE_UNAVAILABLE` while the issuer is away. */
   accountOf(token: string): Promise<string>;
-  /** Whether the issuer's keys can be had now; throws where they cannot. */
+  /** Whether the issuer answers now, and its keys are known from then on; throws where it does not. */
   check(): Promise<void>;
 }
 
@@ -63,6 +63,7 @@ export function createSignIn({ issuer, audience, log }: { issuer: string; audien
       }
     },
     async check() {
+      await discover(issuer);
       const known = await keys();
       if (known.jwks() === undefined) await known.reload();
     },
@@ -90,11 +91,19 @@ function classify(error: unknown): ApiError {
     (error instanceof errors.JOSEError && !aboutKeySet && error.code !== 'ERR_JOSE_GENERIC') ||
     error instanceof z.ZodError
   ) {
-    return invalidToken(error);
+    return invalidToken(new Error(describe(error)));
   }
   return unavailable(error);
 }
 
 function unavailable(cause: unknown): ApiError {
   return new ApiError('SERVICE_UNAVAILABLE', 'The sign-in token cannot be checked right now.', { cause });
+}
+
+/** Which fault it is, and of which claim: the error itself holds all that the token says of a person. */
+function describe(error: Error): string {
+  if (error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired) {
+    return `${error.code}: ${error.claim} ${error.reason}`;
+  }
+  return error instanceof errors.JOSEError ? error.code : 'sub is not a name';
 }

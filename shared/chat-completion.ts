@@ -7,16 +7,40 @@ import { z } from 'zod';
 
 const roles = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
 
+/** More faults are not looked for: only ten are named, and a body of nothing but faults must not cost seconds and gigabytes. */
+const faultsMax = 11;
+
+/** Puts the faults of a list's items into `ctx`, each under its item's index, until there are enough. */
+function checkItems(items: readonly unknown[], item: z.ZodType, ctx: z.RefinementCtx): void {
+  let faults = 0;
+  for (const [index, value] of items.entries()) {
+    for (const { path, message } of item.safeParse(value).error?.issues ?? []) {
+      ctx.addIssue({ code: 'custom', path: [index, ...path], message });
+      faults++;
+    }
+    if (faults >= faultsMax) return;
+  }
+}
+
+function listOf(item: z.ZodType) {
+  return z
+    .custom<unknown[]>(Array.isArray, 'expected an array')
+    .superRefine((items, ctx) => checkItems(items, item, ctx));
+}
+
 const contentPart = z.looseObject({ type: z.string(), text: z.string().optional() });
+
+const content = z.unknown().superRefine((value, ctx) => {
+  if (Array.isArray(value)) checkItems(value, contentPart, ctx);
+  else if (typeof value !== 'string' && value != null) ctx.addIssue('expected a string or an array');
+});
 
 const message = z
   .looseObject({
     role: z.enum(roles),
-    content: z
-      .union([z.string(), z.array(contentPart), z.null()], { error: 'expected a string or an array' })
-      .optional(),
+    content: content.optional(),
     name: z.string().optional(),
-    tool_calls: z.array(z.looseObject({})).nullish(),
+    tool_calls: listOf(z.looseObject({})).nullish(),
     tool_call_id: z.string().optional(),
   })
   .refine(({ role, content }) => content != null || role === 'assistant' || role === 'function', {
@@ -24,12 +48,25 @@ const message = z
     error: 'expected a string or an array',
   });
 
+const isText = (value: unknown) => typeof value === 'string';
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const stop = z.custom<string | string[]>(
+  (value) => isText(value) || (Array.isArray(value) && value.every(isText)),
+  'expected a string or an array of strings',
+);
+const logitBias = z.custom<Record<string, number>>(
+  (value) => isRecord(value) && Object.values(value).every((bias) => typeof bias === 'number'),
+  'expected an object of numbers',
+);
+
 const count = z.int().positive();
 
 export const chatRequestSchema = z
   .looseObject({
     model: z.string().min(1),
-    messages: z.array(message).min(1),
+    messages: listOf(message).refine((messages) => messages.length > 0, 'expected at least one message'),
     stream: z.boolean().nullish(),
     stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
     max_tokens: count.nullish(),
@@ -39,13 +76,13 @@ export const chatRequestSchema = z
     top_p: z.number().min(0).max(1).nullish(),
     presence_penalty: z.number().min(-2).max(2).nullish(),
     frequency_penalty: z.number().min(-2).max(2).nullish(),
-    stop: z.union([z.string(), z.array(z.string())], { error: 'expected a string or an array of strings' }).nullish(),
+    stop: stop.nullish(),
     logprobs: z.boolean().nullish(),
     top_logprobs: z.int().min(0).max(20).nullish(),
-    logit_bias: z.record(z.string(), z.number()).nullish(),
+    logit_bias: logitBias.nullish(),
     seed: z.number().nullish(),
     user: z.string().nullish(),
-    tools: z.array(z.looseObject({ type: z.string() })).nullish(),
+    tools: listOf(z.looseObject({ type: z.string() })).nullish(),
     tool_choice: z.union([z.string(), z.looseObject({})], { error: 'expected a string or an object' }).nullish(),
     parallel_tool_calls: z.boolean().nullish(),
     response_format: z.looseObject({ type: z.string() }).nullish(),
@@ -54,8 +91,6 @@ export const chatRequestSchema = z
     path: ['stream_options'],
     error: 'is only allowed with stream: true',
   });
-
-export type ChatRequest = z.infer<typeof chatRequestSchema>;
 
 /** Tokens as a backend reports them. */
 export const chatUsageSchema = z.looseObject({

@@ -62,7 +62,7 @@ export function errorStatus(code: ErrorCode): number {
 /** All offending fields by their path, at most ten, as one 400 (specification 7.1, API B5). */
 export function validationError(faults: readonly { path: string; message: string }[], cause?: unknown): ApiError {
   const named = faults.slice(0, 10).map(({ path, message }) => `${path}: ${message}`);
-  const more = faults.length > named.length ? `; and ${faults.length - named.length} more` : '';
+  const more = faults.length > named.length ? '; and more' : '';
   return new ApiError('VALIDATION_ERROR', named.join('; ') + more, { cause });
 }
 

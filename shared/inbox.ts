@@ -1,8 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { ulid } from 'ulid';
 import { z } from 'zod';
 import type { Log } from './log.ts';
+import { within } from './shutdown.ts';
 
 /** A stream that only this process reads. `address` is undefined while there is none that others could write to. */
 export interface Inbox extends AsyncDisposable {
@@ -24,6 +25,10 @@ type Parts = {
 const lifeMs = 60_000;
 const blockMs = 2_000;
 const entriesPerRead = 500;
+/** After so much the process does something else: what was handed over has to be written before more is. */
+const charactersPerTurn = 65_536;
+/** What closing may wait for a Redis that does not answer. */
+const closeMs = 1_000;
 
 const readSchema = z.array(z.tuple([z.string(), z.array(z.tuple([z.string(), z.array(z.string())]))])).nullable();
 
@@ -55,10 +60,15 @@ export function openInbox({ reader, redis, keyOf, onEntry, onLost, log, heartbea
   async function readOnce(stream: string): Promise<void> {
     const answer = await reader.xread('COUNT', entriesPerRead, 'BLOCK', blockMs, 'STREAMS', stream, lastId);
     const entries = readSchema.parse(answer)?.[0]?.[1] ?? [];
-    if (stream !== key) return;
+    let characters = 0;
     for (const [id, fields] of entries) {
+      if (stream !== key) return;
       lastId = id;
       onEntry(toRecord(fields));
+      characters += fields.at(-1)?.length ?? 0;
+      if (characters < charactersPerTurn) continue;
+      characters = 0;
+      await nextTurn();
     }
     // What was read goes, to the last entry: it can be somebody's text. An error here only leaves it until the next read.
     if (entries.length > 0) redis.xtrim(stream, 'MINID', '=', idAfter(lastId)).catch(() => {});
@@ -78,8 +88,9 @@ export function openInbox({ reader, redis, keyOf, onEntry, onLost, log, heartbea
     [Symbol.asyncDispose]: async () => {
       closing.abort();
       reader.disconnect();
-      await Promise.all([beating, reading]);
-      if (key !== undefined) await redis.del(key).catch(() => {});
+      // A call that waits for Redis to come back is left to end with its connection; a key that stays expires.
+      await within(closeMs, Promise.all([beating, reading]));
+      if (key !== undefined && redis.status === 'ready') await within(closeMs, redis.del(key)).catch(() => {});
     },
   };
 }

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import Koa from 'koa';
 import type { Registry } from 'prom-client';
 import { ApiError, errorBody, errorHeaders, errorStatus, toApiError } from './errors.ts';
+import type { Log } from './log.ts';
 import { within } from './shutdown.ts';
 
 /** `starting` and `stopping` processes take no new work; both answer 503 on `/readyz`. */
@@ -22,6 +23,16 @@ export function followProcessState(shutdown: AbortSignal): { current: () => Proc
 /** Asks a part that the process leans on whether it answers; throws when it does not. */
 export type Check = () => Promise<unknown>;
 
+/** The same check, made at most so often, however many look: what it asks is not ours to burden. */
+export function atMostEvery(ms: number, check: Check): Check {
+  let latest: { at: number; result: Promise<unknown> } | undefined;
+  return function checkAgain() {
+    if (latest === undefined || performance.now() - latest.at >= ms)
+      latest = { at: performance.now(), result: check() };
+    return latest.result;
+  };
+}
+
 type Parts = {
   host: string;
   port: number;
@@ -31,6 +42,7 @@ type Parts = {
   checkRedis: Check;
   /** Shown by name, and never the reason for a 503: their absence must not take every process out at once. */
   checks: Readonly<Record<string, Check>>;
+  log: Log;
 };
 
 type Standing = { state: 'ok' | 'degraded'; latencyMs: number };
@@ -48,6 +60,7 @@ export async function listenForOperations(parts: Parts): Promise<AsyncDisposable
       await route(ctx, parts);
     } catch (thrown) {
       const error = toApiError(thrown);
+      if (error.code === 'INTERNAL_ERROR') parts.log.error({ err: error.cause }, 'the operations listener failed');
       ctx.status = errorStatus(error.code);
       ctx.set(errorHeaders(error));
       ctx.body = errorBody(error, '');

@@ -74,7 +74,7 @@ export type Model = PlanFile['models'][string];
 export type Backend = PlanFile['backends'][string];
 export type Timeouts = PlanFile['timeouts'];
 
-export const guestPlan = 'guest-device';
+const guestPlan = 'guest-device';
 const guestTier = 'guest';
 
 /** The plan file, or every fault in it by its path (`models.small-chat.backends[1]`). */

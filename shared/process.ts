@@ -9,11 +9,24 @@ type Life<Config> = {
   run: (parts: { config: Config; log: Log; shutdown: AbortSignal }) => Promise<void>;
 };
 
+/** After the grace: for what is told to give up to do so, and for connections to close. */
+const lastMs = 9_000;
+
 /** The life of one process: its settings or a list of what is wrong with them, its work, its end. */
-export async function runProcess<Config extends { logLevel: string }>({ name, readConfig, run }: Life<Config>) {
+export async function runProcess<Config extends { logLevel: string; shutdownGraceMs: number }>({
+  name,
+  readConfig,
+  run,
+}: Life<Config>) {
   const config = readConfigOrExit(readConfig);
   const log = createLog({ level: config.logLevel, process: name });
   const shutdown = shutdownSignal();
+  shutdown.addEventListener('abort', () => {
+    setTimeout(() => {
+      log.error({}, 'something did not close in time; this process ends all the same');
+      process.exit(1);
+    }, config.shutdownGraceMs + lastMs).unref();
+  });
   process.on('uncaughtException', (error) => {
     log.fatal({ err: error }, 'an error that nobody caught; this process ends');
     process.exit(1);

@@ -20,6 +20,8 @@ export function queueOptions(name: string, connection: Redis): QueueOptions {
     connection,
     prefix: queuePrefix(name),
     streams: { events: { maxLen: 1_000 } },
+    // The check is one call at the start, and where that one fails the queue can never be used.
+    skipVersionCheck: true,
     defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: true },
   };
 }

@@ -57,8 +57,14 @@ function observe(redis: Redis, log: Log): Redis {
 
 /** Waits until all of these can be used, and checks that the first, which holds the queues, keeps what it is given. */
 export async function waitForRedis(connections: readonly [Redis, ...Redis[]], { signal, log }: Waiting): Promise<void> {
-  await Promise.all(connections.map((redis) => waitUntilReady(redis, signal)));
-  await checkDurability(connections[0], log);
+  for (let info: string | undefined; info === undefined; ) {
+    await Promise.all(connections.map((redis) => waitUntilReady(redis, signal)));
+    info = await connections[0].info().catch((error: unknown) => {
+      log.warn({ err: error }, 'Redis was lost again while the process started; waiting for it');
+      return undefined;
+    });
+    if (info !== undefined) checkDurability(info, log);
+  }
 }
 
 type Waiting = { signal: AbortSignal; log: Log };
@@ -81,8 +87,7 @@ export async function redisUnavailable<T>(call: Promise<T>): Promise<T> {
  * Refuses a Redis that may throw away what it was given: a queue, a limit or a usage event evicted under memory pressure
  * would be lost without a trace. Warns of one that keeps nothing on disk.
  */
-export async function checkDurability(redis: Redis, log: Log): Promise<void> {
-  const info = await redis.info();
+function checkDurability(info: string, log: Log): void {
   const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1];
   if (policy !== undefined && policy !== 'noeviction') {
     throw new Error(`Redis has maxmemory-policy ${policy}; it must be noeviction, or queued requests can be evicted.`);

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { carriedErrorSchema } from './errors.ts';
 
 /** Tokens as the backend reported them, or counted by us where it reported none (`estimated`). */
-export const usageSchema = z.object({
+const usageSchema = z.object({
   promptTokens: z.int().nonnegative(),
   completionTokens: z.int().nonnegative(),
   estimated: z.boolean(),

@@ -1,4 +1,5 @@
 import '../shared/require-node-24.mjs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import type { Agent } from 'undici';
 import { decodeCancellation } from '../shared/cancellation.ts';
@@ -7,7 +8,7 @@ import { openInbox } from '../shared/inbox.ts';
 import { createStartRun } from '../shared/limits/start.ts';
 import type { Log } from '../shared/log.ts';
 import { createRegistry } from '../shared/metrics.ts';
-import { followProcessState, listenForOperations } from '../shared/operations.ts';
+import { atMostEvery, followProcessState, listenForOperations } from '../shared/operations.ts';
 import { runProcess } from '../shared/process.ts';
 import { connectForWork, waitForRedis } from '../shared/redis.ts';
 import { controlStreamKey } from '../shared/redis-keys.ts';
@@ -15,13 +16,14 @@ import { aborted, within } from '../shared/shutdown.ts';
 import { greetStore, openStore } from '../shared/store/open-store.ts';
 import { createAnswerLost } from './answer-lost.ts';
 import { createBackendAgent, createCallBackend } from './backends/call-backend.ts';
-import { createBackendCheck } from './check-backend.ts';
+import { checkBackend } from './check-backend.ts';
 import { createWorkerMetrics } from './metrics.ts';
 import { createProcessRequest } from './process-request.ts';
 import { type RequestWorker, startRequestWorker } from './request-worker.ts';
 
 /** What a job that was told to stop may still need: to abort its call, send its last word and go back to the queue. */
 const handBackMs = 5_000;
+const checkEveryMs = 10_000;
 
 await runProcess({ name: 'worker', readConfig: readWorkerConfig, run });
 
@@ -43,7 +45,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const checks = { store: () => store.ping(), ...backendChecks(config, agent) };
   const checkRedis = () => redis.ping();
   const operations = parts.use(
-    await listenForOperations({ ...config.operations, registry, state: state.current, checkRedis, checks }),
+    await listenForOperations({ ...config.operations, registry, state: state.current, checkRedis, checks, log }),
   );
   log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
   await waitForRedis([redis, replyRedis], { signal: shutdown, log });
@@ -63,6 +65,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
       onLost: () => {},
     }),
   );
+  while (inbox.address() === undefined) await sleep(20, undefined, { signal: shutdown }); // without it no run could be cancelled
   const startRun = createStartRun(redis);
   const processRequest = createProcessRequest({
     planFile,
@@ -103,7 +106,7 @@ function backendChecks({ planFile, apiKeys }: WorkerConfig, agent: Agent) {
   return Object.fromEntries(
     Object.entries(planFile.backends).map(([name, backend]) => [
       `backend ${name}`,
-      createBackendCheck({ agent, backend, apiKey: apiKeys[name], now: Date.now }),
+      atMostEvery(checkEveryMs, () => checkBackend(agent, backend, apiKeys[name])),
     ]),
   );
 }

@@ -16,6 +16,8 @@ export function admitRequest({ admit, planFile }: { admit: Admit; planFile: Plan
     if (model === undefined) throw validationError([{ path: 'model', message: 'there is no such model' }]);
     if (!planFile.plans[plan]?.modelTiers.includes(model.tier)) throw planLimit(call.model, plan);
     ctx.state.call = call;
+    // From here on the request is held as it will be queued, and not three times over.
+    delete ctx.state.body;
     ctx.state.admission = await admit({ account, requestId: ctx.state.requestId });
     await next();
   };

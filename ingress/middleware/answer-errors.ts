@@ -82,7 +82,8 @@ export function answerBrokenRequest({ log, docsUrl }: { log: Log; docsUrl: strin
       return;
     }
     const error = classify(fault);
-    log.debug({ code: error.code, err: fault }, 'not a request this server can read');
+    // Not the fault itself: it carries the bytes, and in them perhaps a key.
+    log.debug({ code: error.code, fault: fault.code }, 'not a request this server can read');
     socket.end(rawResponse(error, docsUrl));
     setTimeout(() => socket.destroy(), lingerMs).unref();
   };

@@ -49,7 +49,8 @@ async function readBytes({ req, res }: AppContext, { bodyBytesMax, bodyMs, giveU
     bodyMs,
   );
   const onGiveUp = () => late.reject(new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down. Retry.'));
-  giveUp.addEventListener('abort', onGiveUp);
+  if (giveUp.aborted) onGiveUp();
+  else giveUp.addEventListener('abort', onGiveUp);
   try {
     const reading = getRawBody(req, { limit: bodyBytesMax, ...(length !== undefined && { length }) });
     return await Promise.race([reading, late.promise]);

@@ -9,7 +9,10 @@ const bufferedBytesMax = 1_048_576;
 
 /** The events of one reply on their way from the stream to whoever writes them out, one at a time. */
 export interface ReplyBuffer {
-  /** The next event; once the reply has failed, what came before that is still given out, then this throws `ApiError`. */
+  /**
+   * The next event, with all the text that has come in one; once the reply has failed, what came before that is still given
+   * out, then this throws `ApiError`.
+   */
   next(): Promise<ReplyEvent>;
   /** False when the reader is so slow that the buffer is full. */
   push(event: ReplyEvent): boolean;
@@ -22,13 +25,22 @@ export function createReplyBuffer(): ReplyBuffer {
   let failure: ApiError | undefined;
   let reader: PromiseWithResolvers<ReplyEvent> | undefined;
 
+  function takeNext(): ReplyEvent | undefined {
+    const event = events.shift();
+    if (event?.kind !== 'chunk') return event;
+    let text = event.text;
+    for (let more = events[0]; more?.kind === 'chunk'; more = events[0]) {
+      text += more.text;
+      events.shift();
+    }
+    bufferedBytes = 0;
+    return { kind: 'chunk', text };
+  }
+
   return {
     async next() {
-      const event = events.shift();
-      if (event !== undefined) {
-        bufferedBytes -= sizeOf(event);
-        return event;
-      }
+      const event = takeNext();
+      if (event !== undefined) return event;
       if (failure !== undefined) throw failure;
       reader = Promise.withResolvers();
       return reader.promise;

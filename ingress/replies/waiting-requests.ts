@@ -17,6 +17,8 @@ export interface WaitingRequests {
   deliver(reply: Reply): void;
   /** Every request that waits now fails with this error and its job is cancelled. */
   failAll(error: ApiError): void;
+  /** The same, and so does every one that comes from now on. */
+  close(error: ApiError): void;
   count(): number;
 }
 
@@ -48,6 +50,7 @@ const replyLost = (delivered: boolean) =>
 /** The requests of this ingress that wait for their reply. Its own timers end every wait, whatever else happens. */
 export function createWaitingRequests({ cancel }: { cancel: (job: Whereabouts) => void }): WaitingRequests {
   const waiting = new Map<string, Waiting>();
+  let closed: ApiError | undefined;
 
   function forget(request: Waiting): void {
     waiting.delete(request.requestId);
@@ -81,8 +84,13 @@ export function createWaitingRequests({ cancel }: { cancel: (job: Whereabouts) =
     }
   }
 
+  function failAll(error: ApiError): void {
+    for (const request of [...waiting.values()]) giveUp(request, error);
+  }
+
   return {
     expect({ requestId, pool, queueMs, requestMs }) {
+      if (closed !== undefined) throw closed;
       const buffer = createReplyBuffer();
       const request: Waiting = {
         requestId,
@@ -113,8 +121,10 @@ export function createWaitingRequests({ cancel }: { cancel: (job: Whereabouts) =
         giveUp(request, replyLost(request.progress.delivered));
       }
     },
-    failAll(error) {
-      for (const request of [...waiting.values()]) giveUp(request, error);
+    failAll,
+    close(error) {
+      closed = error;
+      failAll(error);
     },
     count: () => waiting.size,
   };

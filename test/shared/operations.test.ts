@@ -2,6 +2,9 @@ import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import { Counter, Registry } from 'prom-client';
 import { type Check, listenForOperations, type ProcessState } from '../../shared/operations.ts';
+import { recordedLog } from '../support/recorded-log.ts';
+
+const { log } = recordedLog();
 
 type Wishes = { state?: () => ProcessState; checkRedis?: Check; checks?: Record<string, Check>; registry?: Registry };
 
@@ -13,7 +16,7 @@ const hangs: Check = () => new Promise(() => {});
 
 async function start(t: ExecutionContext, wishes: Wishes = {}): Promise<string> {
   const { state = () => 'ready', checkRedis = answers, checks = {}, registry = new Registry() } = wishes;
-  const listener = await listenForOperations({ host: '127.0.0.1', port: 0, state, checkRedis, checks, registry });
+  const listener = await listenForOperations({ host: '127.0.0.1', port: 0, state, checkRedis, checks, registry, log });
   t.teardown(() => listener[Symbol.asyncDispose]());
   return `http://127.0.0.1:${listener.port}`;
 }
@@ -81,6 +84,7 @@ test('/readyz lists a part that is away by name, and stays 200', async (t) => {
 });
 
 test('a part that does not answer at all is degraded after a while, and holds up nothing else', async (t) => {
+  t.timeout(30_000);
   const { status, body } = await readiness(await start(t, { checks: { store: hangs, other: hangs } }));
   t.is(status, 200);
   t.is(body.dependencies.store?.state, 'degraded');
@@ -144,6 +148,7 @@ test('a port that is taken is an error at start, and not a silence', async (t) =
     state: () => 'ready',
     checkRedis: answers,
     checks: {},
+    log,
   });
   await t.throwsAsync(second, { code: 'EADDRINUSE' });
 });

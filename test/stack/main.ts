@@ -24,8 +24,8 @@ async function run(): Promise<void> {
     console.log('Starting Redis, the identity provider, three simulated model servers, an ingress and a worker …');
     await using stack = await startStack({
       directory,
-      redisUrl: process.env.REDIS_URL,
-      databaseUrl: process.env.DATABASE_URL,
+      redisUrl: process.env.REDIS_URL || undefined,
+      databaseUrl: process.env.DATABASE_URL || undefined,
       ports: {
         ingress: Number(process.env.PORT ?? 8080),
         identity: 9100,

@@ -9,7 +9,7 @@ export type BackendCall = { backend: Backend; apiKey: string | undefined; body: 
 
 /** Both fail with `BackendError`; when `signal` is aborted the call ends at once, and its connection with it. */
 export interface CallBackend {
-  /** The whole answer as text. */
+  /** The whole answer as text. Once its headers are there, nothing may come for no longer than `idle_ms`. */
   whole(call: BackendCall): Promise<string>;
   /**
    * The data of each event. The answer proper has to begin within `first_token_ms` (`begun`: whether it has, as whoever
@@ -53,22 +53,26 @@ export function createCallBackend(parts: { agent: Agent; timeouts: Timeouts }): 
 
   return {
     async whole(call) {
+      using watchdog = createWatchdog(call.signal);
       try {
-        const response = await post(call, 'application/json', call.signal);
-        return await readText(response.body);
+        const response = await post(call, 'application/json', watchdog.signal);
+        return await readText(response.body, () => watchdog.expectWithin(idleMs, silent));
       } catch (error) {
-        throw classifyFailure(error);
+        throw reasonOf(watchdog) ?? classifyFailure(error);
       }
     },
     async *stream(call, begun) {
       using watchdog = createWatchdog(call.signal);
+      const firstTokenBy = performance.now() + firstTokenMs;
       watchdog.expectWithin(firstTokenMs, lateToken);
       try {
         const response = await post(call, 'text/event-stream', watchdog.signal);
         requireEventStream(response);
         for await (const data of readEvents(response.body)) {
+          watchdog.relax(); // what whoever reads takes for it is not the backend's silence
           yield data;
           if (begun()) watchdog.expectWithin(idleMs, silent);
+          else watchdog.expectWithin(firstTokenBy - performance.now(), lateToken);
         }
       } catch (error) {
         throw reasonOf(watchdog) ?? classifyFailure(error);
@@ -128,10 +132,12 @@ async function readErrorText(body: Dispatcher.ResponseData['body']): Promise<str
   return Buffer.concat(chunks).toString();
 }
 
-async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
+async function readText(body: AsyncIterable<Uint8Array>, onBytes: () => void): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
+  onBytes();
   for await (const chunk of body) {
+    onBytes();
     bytes += chunk.byteLength;
     if (bytes > wholeBytesMax) throw new BackendError('unreadable', `the answer is larger than ${wholeBytesMax} bytes`);
     chunks.push(chunk);

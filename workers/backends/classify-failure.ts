@@ -44,7 +44,9 @@ const bracketed = /\[([^\]\s]{2,64})\](?::\d{1,5})?/g;
 const colonsAndDigits = /(?<![\w:.])[0-9a-f:.]*:[0-9a-f:.]*[0-9a-f](?:%\w+)?(?!\w)/gi;
 const ipv4 = /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?\b/g;
 const hostAndPort = /(?<![\w.-])(?=[\w.-]*[a-z])[\w-]+(?:\.[\w-]+)*:(?:80|443|\d{4,5})\b/gi;
-const privateHost = /(?<![\w.-])[\w-]+(?:\.[\w-]+)*\.(?:internal|local|lan|localdomain)\b/gi;
+/** Names that end as those of hosts do; any dotted word would be too many, for paths of fields have dots, too. */
+const hostName =
+  /(?<![\w.-])[\w-]+(?:\.[\w-]+)*\.(?:internal|local|lan|localdomain|cluster|svc|corp|home|com|net|org|io|ai|dev|cloud)\b/gi;
 
 /** A backend's message may name where it runs; that is nobody's business outside. Times and field paths stay as they are. */
 export function withoutAddresses(message: string): string {
@@ -54,5 +56,5 @@ export function withoutAddresses(message: string): string {
     .replace(colonsAndDigits, (text) => (/\d/.test(text) && isIPv6(text) ? address : text))
     .replace(ipv4, address)
     .replace(hostAndPort, address)
-    .replace(privateHost, address);
+    .replace(hostName, address);
 }

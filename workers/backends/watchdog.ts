@@ -3,6 +3,8 @@ export interface Watchdog extends Disposable {
   signal: AbortSignal;
   /** Sets the time anew, in milliseconds, and the reason to abort with; what was set before counts no longer. */
   expectWithin(ms: number, late: () => unknown): void;
+  /** Nothing is waited for just now. */
+  relax(): void;
 }
 
 export function createWatchdog(parent: AbortSignal): Watchdog {
@@ -18,6 +20,7 @@ export function createWatchdog(parent: AbortSignal): Watchdog {
       clearTimeout(timer);
       timer = setTimeout(() => controller.abort(late()), ms);
     },
+    relax: () => clearTimeout(timer),
     [Symbol.dispose]() {
       clearTimeout(timer);
       parent.removeEventListener('abort', onParent);

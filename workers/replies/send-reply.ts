@@ -1,7 +1,8 @@
 import type { Redis } from 'ioredis';
 import type { ApiError } from '../../shared/errors.ts';
 import { packError } from '../../shared/errors.ts';
-import { encodeReply, type ReplyContent, replyStreamLengthMax, type Usage } from '../../shared/replies.ts';
+import { encodeReply, type ReplyContent, type Usage } from '../../shared/replies.ts';
+import { appendReply } from './append-reply.ts';
 
 /** What one run of a job says to the ingress that waits, in order and numbered. */
 export interface ReplySender {
@@ -24,7 +25,8 @@ type Parts = {
 
 const gatherMs = 10;
 const gatheredCharactersMax = 65_536;
-const unsentCharactersMax = 1_048_576;
+/** Less than an ingress buffers for one client, whatever the characters: it may all arrive at once. */
+const unsentCharactersMax = 262_144;
 
 export function createReplySender({ redis, replyTo, requestId, run, onGone }: Parts): ReplySender {
   let sequence = 0;
@@ -38,9 +40,8 @@ export function createReplySender({ redis, replyTo, requestId, run, onGone }: Pa
   function send(content: ReplyContent): Promise<void> {
     if (gone) return latest;
     const fields = encodeReply({ request: requestId, run, sequence: sequence++, ...content });
-    // NOMKSTREAM: the stream exists only while its ingress lives, so this call also tells whether anybody still waits.
-    latest = redis.xadd(replyTo, 'NOMKSTREAM', 'MAXLEN', '~', replyStreamLengthMax, '*', ...fields).then((id) => {
-      if (id !== null || gone) return;
+    latest = appendReply(redis, replyTo, fields).then((appended) => {
+      if (appended || gone) return;
       gone = true;
       onGone();
     });

@@ -46,8 +46,7 @@ test.serial('hands a reply to whoever waits, and is done with it at its end', as
   say(text('b'), 2);
   say(end, 3);
   t.is(requests.count(), 0);
-  t.deepEqual(await reply.next(), { kind: 'chunk', text: 'a' });
-  t.deepEqual(await reply.next(), { kind: 'chunk', text: 'b' });
+  t.deepEqual(await reply.next(), { kind: 'chunk', text: 'ab' });
   t.deepEqual(await reply.next(), { kind: 'end', body: '{}', usage });
   mock.timers.tick(600_000);
   reply.abandon();
@@ -173,8 +172,7 @@ test.serial('a client more than 1 MiB behind is cut after what it can still read
   say(text('y'), 2);
   t.is(requests.count(), 0);
   t.deepEqual(cancelled, [running]);
-  await reply.next();
-  t.deepEqual(await reply.next(), { kind: 'chunk', text: 'y' });
+  t.deepEqual(await reply.next(), { kind: 'chunk', text: `${'x'.repeat(1_048_576)}y` });
   t.is((await failureOf(reply.next())).code, 'UPSTREAM_INTERRUPTED');
 });
 
@@ -191,6 +189,20 @@ test.serial('when the stream of replies is lost, all who wait now fail and nobod
   say(started, 0, 1, 'req_4');
   say(end, 1, 1, 'req_4');
   t.like(await later.next(), { kind: 'end' });
+});
+
+test.serial('once closed, who waits fails and so does whoever comes later', async (t) => {
+  const { requests, cancelled, expect } = createSubject();
+  const reply = expect();
+  const closed = new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down.');
+  requests.close(closed);
+  t.is(await failureOf(reply.next()), closed);
+  t.is(cancelled.length, 1);
+  t.is(
+    t.throws(() => expect('req_2')),
+    closed,
+  );
+  t.is(requests.count(), 0);
 });
 
 test.serial('a reply for nobody is dropped', (t) => {
