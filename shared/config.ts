@@ -83,14 +83,16 @@ export type WorkerConfig = ReturnType<typeof readWorkerConfig>;
 /** The ingress's settings, grouped by the part that takes them, and frozen; throws `ConfigError`. */
 export function readIngressConfig(env: Environment = process.env) {
   const { settings, planFile } = readSettings(ingressSettings, env, () => []);
+  const base = settings.BASE_URL.replace(/\/$/, '');
+  const consoleUrl = settings.CONSOLE_URL ?? `${base}/console`;
   return freeze({
     listener: { host: settings.HOST, port: settings.PORT, bodyBytesMax: settings.BODY_BYTES_MAX },
     trustedProxyHops: settings.TRUST_PROXY,
     links: {
       baseUrl: settings.BASE_URL,
-      consoleUrl: settings.CONSOLE_URL ?? `${settings.BASE_URL}/console`,
-      docsUrl: settings.DOCS_URL ?? `${settings.BASE_URL}/docs`,
-      topupUrl: settings.TOPUP_URL ?? `${settings.CONSOLE_URL ?? `${settings.BASE_URL}/console`}#top-up`,
+      consoleUrl,
+      docsUrl: settings.DOCS_URL ?? `${base}/docs`,
+      topupUrl: settings.TOPUP_URL ?? `${consoleUrl}#top-up`,
     },
     signIn: { issuer: settings.AUTH_URL, audience: settings.BASE_URL, consoleClientId: settings.CONSOLE_CLIENT_ID },
     keyPeppers: settings.KEY_PEPPER,

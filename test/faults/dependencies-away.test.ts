@@ -1,4 +1,5 @@
 import test from 'ava';
+import { Redis } from 'ioredis';
 import { startIdentityProvider } from '../stack/identity-provider.ts';
 import { answerFor } from '../stack/model-server.ts';
 import { startServiceProcess } from '../stack/service-process.ts';
@@ -123,6 +124,30 @@ test('a Redis that is killed and comes back: who waits is answered, once and who
   t.is(await wholeText(await chat({ url, key, question })), expected);
 });
 
+test('a Redis out of memory: what is in flight is answered, what is new is 503, and relief is all it takes', async (t) => {
+  await using stack = await startStack();
+  const url = stack.ingresses[0]?.url ?? '';
+  const key = await stack.mintKey('alice');
+  const [server] = stack.modelServers;
+  const redis = new Redis(stack.redisUrl);
+  server.fail({ latencyMs: 1_000 });
+  const inFlight = [false, true].map((stream) => chat({ url, key, question, stream }));
+  while (server.calls().length < inFlight.length) await new Promise((resolve) => setTimeout(resolve, 5));
+
+  await redis.config('SET', 'maxmemory', '1mb');
+  const refused = await chat({ url, key, question });
+  t.is(refused.status, 503);
+  t.truthy(refused.headers.get('retry-after'));
+  const [whole, streamed] = await Promise.all(inFlight);
+  t.is(await wholeText(whole as Response), expected);
+  t.is(streamedText((await streamed?.text()) ?? ''), expected);
+
+  await redis.config('SET', 'maxmemory', '0');
+  redis.disconnect();
+  server.heal();
+  t.is(await wholeText(await chat({ url, key, question })), expected);
+});
+
 test('without any worker a request waits no longer than it may in the queue, and costs no backend call', async (t) => {
   await using stack = await startStack({ workers: 0, timeouts: { queue_ms: 300 } });
   const url = stack.ingresses[0]?.url ?? '';
@@ -164,7 +189,6 @@ test('a request past its deadline is 504, or ends its stream by an error frame, 
 
 test('a Redis that may evict what it was given is refused at the start, in one sentence', async (t) => {
   await using stack = await startStack({ ingresses: 0, workers: 0 });
-  const { Redis } = await import('ioredis');
   const redis = new Redis(stack.redisUrl);
   await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
   redis.disconnect();

@@ -173,3 +173,12 @@ test('a process that is not ready yet ends when it is asked to', async (t) => {
   t.deepEqual(await Promise.all(stack.started().map((child) => child.exited)), [0, 0]);
   t.deepEqual(await Promise.all([ingress, worker]), ['ended', 'ended']);
 });
+
+test('processes that are asked to end while Redis is away or frozen do so', async (t) => {
+  for (const signal of ['SIGKILL', 'SIGSTOP'] as const) {
+    await using stack = await startStack({ env: { SHUTDOWN_GRACE_MS: '500' } });
+    await stack.redis?.kill(signal);
+    for (const child of stack.started()) child.kill('SIGTERM');
+    t.deepEqual(await Promise.all(stack.started().map((child) => child.exited)), [0, 0]);
+  }
+});
