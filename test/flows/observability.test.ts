@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import test from 'ava';
 import { Redis } from 'ioredis';
@@ -42,6 +43,19 @@ test('metrics count requests, waits and attempts, and name no key, account or re
   t.false((await redisDump(stack.redisUrl)).includes(key));
   t.false((await redisDump(stack.redisUrl)).includes(secretWord), 'nothing of an answered request stays in Redis');
   t.false(filesBelow(stack.directory).some((file) => readFileSync(file).includes(key)));
+});
+
+test('at the most talkative level, too, no line holds a key: not that of a broken request, nor as bytes', async (t) => {
+  await using stack = await startStack({ env: { LOG_LEVEL: 'trace' } });
+  const [ingress] = stack.ingresses;
+  const key = await stack.mintKey('alice');
+  const socket = connect(Number(new URL(ingress?.url ?? '').port), '127.0.0.1');
+  socket.write(`GET /v1/models HTTP/1.1\r\nAuthorization: Bearer ${key}\r\nthis is no header\r\n\r\n`);
+  for await (const _bytes of socket);
+  await ingress?.process.line(({ msg }) => msg === 'not a request this server can read');
+  const logs = JSON.stringify(ingress?.process.logs);
+  t.false(logs.includes(key));
+  t.false(logs.includes([...Buffer.from(key)].join(',')));
 });
 
 /** Every key of this Redis and what it holds, as text. */

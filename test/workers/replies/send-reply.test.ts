@@ -128,35 +128,54 @@ test('stops taking text while more than a megabyte has not been sent', async (t)
   );
 });
 
-test('a Redis that refuses shows in the end, and nowhere else', async (t) => {
+test('a Redis out of memory takes a reply all the same, in order and without a gap', async (t) => {
   await using other = await startPrivateRedis();
   const stream = await openReplyStream(other.redis);
+  const { reply, gone } = sender(stream.key, other.redis);
+  reply.started('control');
+  await reply.chunk('a');
+  await stream.reply(({ kind }) => kind === 'chunk');
   await other.redis.config('SET', 'maxmemory', '1');
-  const whole = sender(stream.key, other.redis);
-  whole.reply.started('control');
-  await t.throwsAsync(whole.reply.end({ usage }), { message: /OOM/ });
+  await t.throwsAsync(other.redis.set('anything', 'else'), { message: /OOM/ });
+  await reply.chunk('b');
+  await reply.end({ usage });
+  t.deepEqual(await said(stream), ['started', 'chunk a', 'chunk b', 'end']);
+  t.deepEqual(
+    (await stream.replies()).map(({ sequence }) => sequence),
+    [0, 1, 2, 3],
+  );
 
-  const streamed = sender(stream.key, other.redis);
+  await other.redis.del(stream.key);
+  await reply.error(upstreamsExhausted('standard', []));
+  t.deepEqual(gone, ['gone'], 'that nobody reads is learnt without memory, too');
+});
+
+test('a Redis that refuses shows in the end, and nowhere else', async (t) => {
+  const key = `not-a-stream-${process.pid}`;
+  await given.redis.set(key, 'so every append is refused');
+  const whole = sender(key);
+  whole.reply.started('control');
+  await t.throwsAsync(whole.reply.end({ usage }), { message: /WRONGTYPE/ });
+
+  const streamed = sender(key);
   streamed.reply.started('control');
   await streamed.reply.chunk('a');
   await streamed.reply.chunk('b');
   await sleep(50); // the gathered text has been tried, and refused, by now: ava fails on a rejection that nobody handles
-  await t.throwsAsync(streamed.reply.end({ usage }), { message: /OOM/ });
-  await t.throwsAsync(streamed.reply.error(upstreamsExhausted('standard', [])), { message: /OOM/ });
+  await t.throwsAsync(streamed.reply.end({ usage }), { message: /WRONGTYPE/ });
+  await t.throwsAsync(streamed.reply.error(upstreamsExhausted('standard', [])), { message: /WRONGTYPE/ });
   t.deepEqual(whole.gone.concat(streamed.gone), []);
-  t.deepEqual(await stream.replies(), []);
 });
 
 test('what was refused leaves a gap in the numbers, so that no one takes the rest for the whole', async (t) => {
-  await using other = await startPrivateRedis();
-  const stream = await openReplyStream(other.redis);
-  const { reply } = sender(stream.key, other.redis);
+  const stream = await openReplyStream(given.redis);
+  const { reply } = sender(stream.key);
   await reply.chunk('a');
   await stream.reply(({ kind }) => kind === 'chunk');
-  await other.redis.config('SET', 'maxmemory', '1');
+  await given.redis.multi().rename(stream.key, `${stream.key}-aside`).set(stream.key, 'in its place').exec();
   await reply.chunk('b');
-  await sleep(50);
-  await other.redis.config('SET', 'maxmemory', '0');
+  await sleep(50); // longer than text is gathered for
+  await given.redis.rename(`${stream.key}-aside`, stream.key);
   await reply.end({ usage });
   t.deepEqual(
     (await stream.replies()).map(({ kind, sequence }) => [kind, sequence]),
