@@ -40,7 +40,8 @@ async function run(): Promise<void> {
     console.log('Stopping …');
     await rm(join(directory, standingFile), { force: true });
   } catch (error) {
-    console.error(error instanceof Error ? error.message : error);
+    const inUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
+    console.error(`${error instanceof Error ? error.message : error}${inUse ? ' (does another stack run here?)' : ''}`);
     process.exitCode = 1;
   }
   // Keep-alive connections of those who used the stand-ins would hold the process.

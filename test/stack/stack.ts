@@ -55,9 +55,6 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const directory = options.directory ?? (await temporaryDirectory(started));
   await mkdir(directory, { recursive: true });
 
-  const redis =
-    options.redisUrl === undefined ? started.use(await startRedis({ directory: join(directory, 'redis') })) : undefined;
-  const redisUrl = options.redisUrl ?? redis?.url ?? '';
   const modelServers: Stack['modelServers'] = [
     started.use(await startModelServer({ name: 'onprem-a', port: ports?.models[0] ?? 0, ...pace })),
     started.use(await startModelServer({ name: 'onprem-b', port: ports?.models[1] ?? 0, ...pace })),
@@ -72,6 +69,11 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       consoleRedirectUris: [`${baseUrl}/console`],
     }),
   );
+
+  // After what has fixed ports: a second stack on the same folder ends there, before it opens the first one's data.
+  const redis =
+    options.redisUrl === undefined ? started.use(await startRedis({ directory: join(directory, 'redis') })) : undefined;
+  const redisUrl = options.redisUrl ?? redis?.url ?? '';
 
   const [first, second, cloud] = modelServers;
   const planFile = join(directory, 'plans.yaml');
