@@ -99,7 +99,8 @@ function parseChunk(data: string): { chunk: ChatChunk; raw: string } {
     throw new BackendError('unreadable', 'an event is not JSON');
   }
   const parsed = chatChunkSchema.safeParse(value);
-  if (parsed.success) return { chunk: parsed.data, raw: data };
+  // One that names an error is none, whatever else it holds: passed on, it would be followed by [DONE].
+  if (parsed.success && parsed.data.error == null) return { chunk: parsed.data, raw: data };
   const failure = chatErrorSchema.safeParse(value);
   throw new BackendError(failure.success ? 'interrupted' : 'unreadable', failure.data ?? 'an event is not a chunk');
 }

@@ -188,3 +188,11 @@ test('keeps what was written for counting: text, reasoning and calls, and their 
   t.is(characters, 3_000_000);
   t.true(sample.length >= 1_000_000 && sample.length <= 1_300_000);
 });
+
+test('an event that names an error is none of the answer, also when it has choices like one', (t) => {
+  for (const choices of [[], [{ index: 0, delta: { content: 'a' } }]]) {
+    const converter = createChunkConverter({ model: 'small-chat' });
+    const event = JSON.stringify({ model: 'small-chat', choices, error: { message: 'out of memory' } });
+    t.throws(() => converter.take(event), { instanceOf: BackendError });
+  }
+});
