@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { findRedis, redisName } from './find-redis.ts';
+import { freePort } from './free-port.ts';
 
 export { findRedis } from './find-redis.ts';
 
@@ -150,14 +150,4 @@ async function answers(port: number, pid: number | undefined): Promise<boolean> 
   } finally {
     redis.disconnect();
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('a TCP listener has a port');
-  return address.port;
 }

@@ -1,22 +1,22 @@
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { type Db, MongoClient } from 'mongodb';
 import { z } from 'zod';
 import { ApiError } from '../../../shared/errors.ts';
 import { MongoStore } from '../../../shared/store/mongo-store.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import { type Relay, startRelay } from '../../support/mongodb/relay.ts';
-import { databaseUrl, startMongo, urlThrough } from '../../support/mongodb/start-mongo.ts';
-import { callEveryMethod, failsWith, newKey, type StoreHome, testStoreContract } from './store-contract.ts';
+import { freePort } from '../../stack/free-port.ts';
+import { createMongoHome } from '../../support/mongodb/mongo-home.ts';
+import { startMongo } from '../../support/mongodb/start-mongo.ts';
+import { callEveryMethod, failsWith, newKey, testStoreContract } from './store-contract.ts';
 
 /** Twice what a call may take; without limits of ours, the driver notices a silent network after 12 s at the earliest. */
 const boundMs = 10_000;
 
 const mongo = await startMongo();
 const mongoTest = 'url' in mongo ? test : test.skip;
+const createHome = () => createMongoHome(mongo);
 
 test.after.always(async () => {
   if ('url' in mongo) await mongo[Symbol.asyncDispose]();
@@ -104,7 +104,7 @@ mongoTest('a standalone server is warned about, once, however often it is lost a
 });
 
 test('a server that is not there is SERVICE_UNAVAILABLE within seconds', async (t) => {
-  const url = `mongodb://127.0.0.1:${await closedPort()}/keys`;
+  const url = `mongodb://127.0.0.1:${await freePort()}/keys`;
   await using store = new MongoStore(url, { log: { warn() {} } });
   const error = await failsInTime(t, store);
   t.notRegex(error.message, /127\.0\.0\.1|keys\b/);
@@ -181,54 +181,6 @@ mongoTest('a server that is lost in the midst of calls fails them, and no key is
   t.is(await home.database.collection('accounts').countDocuments(), accounts.length);
 });
 
-type MongoHome = StoreHome & {
-  database: Db;
-  warnings: string[];
-  insert(document: { _id: string } & Record<string, unknown>): Promise<unknown>;
-  /** All but the one on `_id`. */
-  indexes(): Promise<unknown[]>;
-  startRelay(mode: Parameters<Relay['become']>[0]): Promise<Relay>;
-  openThrough(relay: Relay): MongoStore;
-};
-
-/** A database of its own. */
-async function createHome(): Promise<MongoHome> {
-  if ('reason' in mongo) throw new Error(mongo.reason);
-  const url = databaseUrl(mongo.url, `test_${randomUUID()}`);
-  const client = new MongoClient(url);
-  const primary = await findPrimary(client);
-  const database = client.db();
-  const warnings: string[] = [];
-  const log = { warn: (_fields: object, message: string) => warnings.push(message) };
-  return {
-    database,
-    warnings,
-    open: async () => new MongoStore(url, { log }),
-    insert: (document) => database.collection<{ _id: string }>('accounts').insertOne(document),
-    indexes: async () => {
-      const all = await database.collection('accounts').indexes();
-      return all.filter(({ name }) => name !== '_id_').map(({ key, unique, sparse }) => ({ key, unique, sparse }));
-    },
-    startRelay: (mode) => startRelay(primary, mode),
-    openThrough: ({ port }) => new MongoStore(urlThrough(port, url), { log }),
-    async [Symbol.asyncDispose]() {
-      await database.dropDatabase();
-      await client.close();
-    },
-  };
-}
-
-/** The address of the member that takes writes, by which a relay can stand for the whole. */
-async function findPrimary(client: MongoClient): Promise<{ host: string; port: number }> {
-  let address = '';
-  client.on('topologyDescriptionChanged', ({ newDescription }) => {
-    address = [...newDescription.servers.values()].find(({ isWritable }) => isWritable)?.address ?? address;
-  });
-  await client.db().command({ ping: 1 });
-  const { hostname, port } = new URL(`tcp://${address}`);
-  return { host: hostname, port: Number(port) };
-}
-
 /** Every method at once; one of the failures, for a closer look. */
 async function failsInTime(t: ExecutionContext, store: Store): Promise<ApiError> {
   const begun = performance.now();
@@ -252,15 +204,6 @@ async function untilItWorks(call: () => Promise<unknown>): Promise<void> {
     }
     await sleep(20);
   }
-}
-
-async function closedPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const port = portOf(server);
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 function portOf(server: Server): number {

@@ -1,11 +1,10 @@
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { MongoClient } from 'mongodb';
+import { freePort } from '../../stack/free-port.ts';
 import { spawnServer } from './server-process.ts';
 
 const run = promisify(execFile);
@@ -58,14 +57,4 @@ async function initiate(port: number): Promise<void> {
   } finally {
     await replicaSet.close();
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('a TCP server has an address with a port');
-  return address.port;
 }

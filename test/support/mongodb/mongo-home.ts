@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto';
+import { type Db, MongoClient } from 'mongodb';
+import { MongoStore } from '../../../shared/store/mongo-store.ts';
+import type { StoreHome } from '../../shared/store/store-contract.ts';
+import { type Relay, startRelay } from './relay.ts';
+import { databaseUrl, type MongoServer, type NoMongo, urlThrough } from './start-mongo.ts';
+
+type MongoHome = StoreHome & {
+  database: Db;
+  warnings: string[];
+  insert(document: { _id: string } & Record<string, unknown>): Promise<unknown>;
+  /** All but the one on `_id`. */
+  indexes(): Promise<unknown[]>;
+  startRelay(mode: Parameters<Relay['become']>[0]): Promise<Relay>;
+  openThrough(relay: Relay): MongoStore;
+};
+
+/** A database of its own. */
+export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<MongoHome> {
+  if ('reason' in mongo) throw new Error(mongo.reason);
+  const url = databaseUrl(mongo.url, `test_${randomUUID()}`);
+  const client = new MongoClient(url);
+  const primary = await findPrimary(client);
+  const database = client.db();
+  const warnings: string[] = [];
+  const log = { warn: (_fields: object, message: string) => warnings.push(message) };
+  return {
+    database,
+    warnings,
+    open: async () => new MongoStore(url, { log }),
+    insert: (document) => database.collection<{ _id: string }>('accounts').insertOne(document),
+    indexes: async () => {
+      const all = await database.collection('accounts').indexes();
+      return all.filter(({ name }) => name !== '_id_').map(({ key, unique, sparse }) => ({ key, unique, sparse }));
+    },
+    startRelay: (mode) => startRelay(primary, mode),
+    openThrough: ({ port }) => new MongoStore(urlThrough(port, url), { log }),
+    async [Symbol.asyncDispose]() {
+      await database.dropDatabase();
+      await client.close();
+    },
+  };
+}
+
+/** The address of the member that takes writes, by which a relay can stand for the whole. */
+async function findPrimary(client: MongoClient): Promise<{ host: string; port: number }> {
+  let address = '';
+  client.on('topologyDescriptionChanged', ({ newDescription }) => {
+    address = [...newDescription.servers.values()].find(({ isWritable }) => isWritable)?.address ?? address;
+  });
+  await client.db().command({ ping: 1 });
+  const { hostname, port } = new URL(`tcp://${address}`);
+  return { host: hostname, port: Number(port) };
+}
