@@ -37,7 +37,7 @@ export type AppParts = {
   queues: RequestQueues;
   waitingRequests: WaitingRequests;
   replyTo: () => string | undefined;
-  /** `giveUp` is aborted when a shutdown waits no longer. */
+  /** `giveUp` is aborted when a shutdown waits no longer, with the `ApiError` that clients are to see. */
   body: { bodyBytesMax: number; bodyMs: number; giveUp: AbortSignal };
 };
 

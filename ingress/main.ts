@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis';
 import { sendCancellation } from '../shared/cancellation.ts';
 import { type IngressConfig, poolsOf, readIngressConfig } from '../shared/config.ts';
 import { ApiError } from '../shared/errors.ts';
+import { waitUntilOpen } from '../shared/inbox.ts';
 import { createAdmit } from '../shared/limits/admit.ts';
 import type { Log } from '../shared/log.ts';
 import { createRegistry } from '../shared/metrics.ts';
@@ -52,6 +53,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const queues = parts.use(createRequestQueues({ connection: redis, pools: poolsOf(planFile), log }));
   const waitingRequests = createWaitingRequests({ cancel: canceller({ queues, replyRedis, log }) });
   const inbox = parts.use(listenForReplies({ reader: replyReader, redis: replyRedis, waitingRequests, log }));
+  await waitUntilOpen(inbox, shutdown);
   metrics.observe({ waiting: waitingRequests.count, depths: queues.depths });
 
   const giveUp = new AbortController();
@@ -83,8 +85,9 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   await listener.close({
     graceMs: config.shutdownGraceMs,
     giveUp: () => {
-      giveUp.abort();
-      waitingRequests.close(new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down. Retry.'));
+      const shuttingDown = new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down. Retry.');
+      giveUp.abort(shuttingDown);
+      waitingRequests.close(shuttingDown);
     },
   });
 }

@@ -73,6 +73,21 @@ export function upstreamsExhausted(tier: string, attempted: readonly string[]): 
   });
 }
 
+/** The one answer while a part of ours is away or it is unknown whether a call was carried out. */
+export function temporarilyUnavailable(cause?: unknown): ApiError {
+  return new ApiError('SERVICE_UNAVAILABLE', 'The service is not available right now. Retry.', { cause });
+}
+
+/** The job did not start within `queue_ms` (API D8). */
+export function waitedTooLong(): ApiError {
+  return new ApiError('SERVICE_UNAVAILABLE', 'The request waited too long in the queue.', { retryAfterMs: 5_000 });
+}
+
+/** The request was not over within `request_ms` (API D8). */
+export function deadlineExceeded(): ApiError {
+  return new ApiError('DEADLINE_EXCEEDED', 'The request was not finished before its deadline.');
+}
+
 export type BurstLimit = 'requests_limit' | 'tokens_limit' | 'daily_limit' | 'concurrency_limit' | 'batch_limit';
 
 /** A limit that time lifts; `retryAfterMs` is when the same request would pass (specification 7.2a, API B6–B8). */

@@ -95,6 +95,11 @@ export function openInbox({ reader, redis, keyOf, onEntry, onLost, log, heartbea
   };
 }
 
+/** Waits until the stream is there: before, nobody can be told where to write. */
+export async function waitUntilOpen(inbox: Inbox, signal: AbortSignal): Promise<void> {
+  while (inbox.address() === undefined) await sleep(20, undefined, { signal });
+}
+
 async function repeat(signal: AbortSignal, log: Log, step: () => Promise<void>): Promise<void> {
   while (!signal.aborted) {
     try {

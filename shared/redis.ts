@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { ApiError } from './errors.ts';
+import { temporarilyUnavailable } from './errors.ts';
 import type { Log } from './log.ts';
 
 /** A call that a client waits on fails after this long. */
@@ -79,7 +79,7 @@ export async function redisUnavailable<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;
   } catch (error) {
-    throw new ApiError('SERVICE_UNAVAILABLE', 'The service is not available right now. Retry.', { cause: error });
+    throw temporarilyUnavailable(error);
   }
 }
 

@@ -21,7 +21,10 @@ export type Answering = {
 /** Gets the answer from one backend and passes it on, whole. Fails with `BackendError`, nothing having been sent. */
 export async function answerWhole({ job, call, callBackend, reply }: Answering): Promise<Usage> {
   const answer = parseAnswer(await callBackend.whole(call));
-  const usage = await settleUsage(job, answer.usage, () => ({ sample: answerText(answer), characters: 0 }));
+  const usage = await settleUsage(job, answer.usage, () => {
+    const sample = answerText(answer);
+    return { sample, characters: sample.length };
+  });
   await reply.end({ body: presentAnswer(answer, job.model, usage), usage });
   return usage;
 }

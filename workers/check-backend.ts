@@ -1,14 +1,13 @@
 import type { Agent } from 'undici';
 import type { Backend } from '../shared/plan-file.ts';
+import { endpointOf } from './backends/call-backend.ts';
 
 const checkTimeoutMs = 1_000;
 
 /** Whether a backend answers `GET /models` with anything below 500. */
-export async function checkBackend(agent: Agent, { url }: Backend, apiKey: string | undefined): Promise<void> {
-  const { origin, pathname } = new URL(url);
+export async function checkBackend(agent: Agent, backend: Backend, apiKey: string | undefined): Promise<void> {
   const { statusCode, body } = await agent.request({
-    origin,
-    path: `${pathname.replace(/\/$/, '')}/models`,
+    ...endpointOf(backend, '/models'),
     method: 'GET',
     headers: apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` },
     signal: AbortSignal.timeout(checkTimeoutMs),

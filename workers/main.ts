@@ -1,10 +1,9 @@
 import '../shared/require-node-24.mjs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import type { Agent } from 'undici';
 import { decodeCancellation } from '../shared/cancellation.ts';
 import { readWorkerConfig, type WorkerConfig } from '../shared/config.ts';
-import { openInbox } from '../shared/inbox.ts';
+import { openInbox, waitUntilOpen } from '../shared/inbox.ts';
 import { createStartRun } from '../shared/limits/start.ts';
 import type { Log } from '../shared/log.ts';
 import { createRegistry } from '../shared/metrics.ts';
@@ -65,7 +64,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
       onLost: () => {},
     }),
   );
-  while (inbox.address() === undefined) await sleep(20, undefined, { signal: shutdown }); // without it no run could be cancelled
+  await waitUntilOpen(inbox, shutdown);
   const startRun = createStartRun(redis);
   const processRequest = createProcessRequest({
     planFile,

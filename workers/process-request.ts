@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { ApiError, toApiError, upstreamsExhausted, validationError } from '../shared/errors.ts';
+import { deadlineExceeded, toApiError, upstreamsExhausted, validationError, waitedTooLong } from '../shared/errors.ts';
 import { type InferenceJob, inferenceJobSchema } from '../shared/inference-job.ts';
 import type { Start, StartRun } from '../shared/limits/start.ts';
 import type { Log } from '../shared/log.ts';
@@ -12,7 +12,7 @@ import { createWatchdog } from './backends/watchdog.ts';
 import type { WorkerMetrics } from './metrics.ts';
 import { createReplySender, type ReplySender } from './replies/send-reply.ts';
 
-export type Parts = {
+type Parts = {
   planFile: PlanFile;
   apiKeys: Readonly<Record<string, string>>;
   startRun: StartRun;
@@ -150,12 +150,4 @@ export function createProcessRequest(parts: Parts): ProcessRequest {
 /** The queued object with the backend's own name for the model put in front. */
 function bodyFor({ body, model }: InferenceJob, backend: Backend): string {
   return `{"model":${JSON.stringify(backend.model ?? model)},${body.slice(1)}`;
-}
-
-function waitedTooLong(): ApiError {
-  return new ApiError('SERVICE_UNAVAILABLE', 'The request waited too long in the queue.', { retryAfterMs: 5_000 });
-}
-
-function deadlineExceeded(): ApiError {
-  return new ApiError('DEADLINE_EXCEEDED', 'The request was not finished before its deadline.');
 }

@@ -10,7 +10,8 @@ type Bounds = { bodyBytesMax: number; bodyMs: number; giveUp: AbortSignal };
 /**
  * Reads the body as a JSON object of at most `bodyBytesMax`, in at most `bodyMs`. It is refused by its announced length
  * before a byte is read, and by count while it is read; it has to be `application/json` in UTF-8, and not compressed,
- * because a small compressed body can be a large one. A body that still comes when `giveUp` is aborted is refused, too.
+ * because a small compressed body can be a large one. A body that still comes when `giveUp` is aborted is
+ * refused with its reason.
  */
 export function readJsonBody(bounds: Bounds): Stage {
   return async function readJsonBody(ctx, next) {
@@ -48,7 +49,7 @@ async function readBytes({ req, res }: AppContext, { bodyBytesMax, bodyMs, giveU
     () => late.reject(new ApiError('REQUEST_TIMEOUT', 'The body did not arrive in time.')),
     bodyMs,
   );
-  const onGiveUp = () => late.reject(new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down. Retry.'));
+  const onGiveUp = () => late.reject(giveUp.reason);
   if (giveUp.aborted) onGiveUp();
   else giveUp.addEventListener('abort', onGiveUp);
   try {

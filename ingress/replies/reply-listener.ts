@@ -1,10 +1,9 @@
 import type { Redis } from 'ioredis';
-import { ApiError } from '../../shared/errors.ts';
 import { type Inbox, openInbox } from '../../shared/inbox.ts';
 import type { Log } from '../../shared/log.ts';
 import { replyStreamKey } from '../../shared/redis-keys.ts';
 import { decodeReply } from '../../shared/replies.ts';
-import type { WaitingRequests } from './waiting-requests.ts';
+import { replyLost, type WaitingRequests } from './waiting-requests.ts';
 
 type Parts = { reader: Redis; redis: Redis; waitingRequests: WaitingRequests; log: Log };
 
@@ -19,7 +18,6 @@ export function listenForReplies({ reader, redis, waitingRequests, log }: Parts)
       const reply = decodeReply(fields);
       if (reply !== undefined) waitingRequests.deliver(reply);
     },
-    onLost: () =>
-      waitingRequests.failAll(new ApiError('SERVICE_UNAVAILABLE', 'The answer was lost on its way. Retry.')),
+    onLost: () => waitingRequests.failAll(replyLost(false)),
   });
 }

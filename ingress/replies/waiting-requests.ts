@@ -1,4 +1,4 @@
-import { ApiError, unpackError } from '../../shared/errors.ts';
+import { ApiError, deadlineExceeded, unpackError, waitedTooLong } from '../../shared/errors.ts';
 import type { Reply } from '../../shared/replies.ts';
 import { followReply, notStarted, type Progress } from './follow-reply.ts';
 import { createReplyBuffer, type ReplyBuffer, type ReplyEvent } from './reply-buffer.ts';
@@ -38,11 +38,9 @@ type Waiting = {
 /** A worker may start a job up to its last moment; its first word is given this long to arrive. */
 const queueSlackMs = 1_000;
 
-const waitedTooLong = () =>
-  new ApiError('SERVICE_UNAVAILABLE', 'The request waited too long in the queue.', { retryAfterMs: 5_000 });
-const deadlineExceeded = () => new ApiError('DEADLINE_EXCEEDED', 'The request was not finished before its deadline.');
 const clientGone = () => new ApiError('REQUEST_TIMEOUT', 'The client went away.');
-const replyLost = (delivered: boolean) =>
+/** What is left to say when a part of the answer is missing: text that went out cannot be taken back. */
+export const replyLost = (delivered: boolean) =>
   delivered
     ? new ApiError('UPSTREAM_INTERRUPTED', 'The answer was interrupted.')
     : new ApiError('SERVICE_UNAVAILABLE', 'The answer was lost on its way. Retry.');

@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/errors.ts';
+import { temporarilyUnavailable } from '../../shared/errors.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
 import type { ExpectedReply, WaitingRequests } from '../replies/waiting-requests.ts';
 import { writeEventStream } from '../replies/write-event-stream.ts';
@@ -36,8 +36,7 @@ export function chatCompletions({ planFile, queues, waitingRequests, replyTo }: 
     const address = replyTo();
     if (model === undefined || keyId === undefined)
       throw new Error('an earlier stage let an unknown model or caller pass');
-    if (address === undefined)
-      throw new ApiError('SERVICE_UNAVAILABLE', 'The service is not available right now. Retry.');
+    if (address === undefined) throw temporarilyUnavailable();
 
     const { queueMs, requestMs } = planFile.timeouts;
     const reply = waitingRequests.expect({ requestId, pool: model.pool, queueMs, requestMs });

@@ -35,7 +35,7 @@ export function createCallBackend(parts: { agent: Agent; timeouts: Timeouts }): 
 
   async function post({ backend, apiKey, body }: BackendCall, accept: string, signal: AbortSignal) {
     const response = await parts.agent.request({
-      ...target(backend),
+      ...endpointOf(backend, '/chat/completions'),
       method: 'POST',
       headers: {
         'content-type': 'application/json',
@@ -86,9 +86,10 @@ function reasonOf({ signal }: Watchdog): BackendError | undefined {
   return signal.aborted && signal.reason instanceof BackendError ? signal.reason : undefined;
 }
 
-function target({ url }: Backend): { origin: string; path: string } {
+/** Where a path of the OpenAI API is at this backend. */
+export function endpointOf({ url }: Backend, path: string): { origin: string; path: string } {
   const { origin, pathname } = new URL(url);
-  return { origin, path: `${pathname.replace(/\/$/, '')}/chat/completions` };
+  return { origin, path: pathname.replace(/\/$/, '') + path };
 }
 
 /** After `[DONE]` what little may follow is read away, so that the connection can serve the next call. */

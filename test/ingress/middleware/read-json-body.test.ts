@@ -8,6 +8,7 @@ import { answerBrokenRequest, answerErrors } from '../../../ingress/middleware/a
 import { assignRequestId } from '../../../ingress/middleware/assign-request-id.ts';
 import { readJsonBody } from '../../../ingress/middleware/read-json-body.ts';
 import { type RequestState, stateOf } from '../../../ingress/request-state.ts';
+import { ApiError } from '../../../shared/errors.ts';
 import { exchange } from '../../support/raw-http.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
@@ -34,7 +35,12 @@ async function start(
     onRequest: app.callback(),
     onBrokenRequest: answerBrokenRequest({ log, docsUrl: '' }),
   });
-  t.teardown(() => listener.close({ graceMs: 0, giveUp: () => giveUp.abort() }));
+  t.teardown(() =>
+    listener.close({
+      graceMs: 0,
+      giveUp: () => giveUp.abort(new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down. Retry.')),
+    }),
+  );
   return { port: listener.port, giveUp };
 }
 
@@ -193,7 +199,7 @@ test('a body that still comes when a shutdown waits no longer is 503', async (t)
     async send(socket) {
       socket.write(`${head('Content-Length: 9000')}{`);
       await sleep(100);
-      giveUp.abort();
+      giveUp.abort(new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down. Retry.'));
     },
   });
   t.is(answer.status, 503);
