@@ -4,9 +4,12 @@ import { ApiError } from '../shared/errors.ts';
 import type { Log } from '../shared/log.ts';
 import { invalidToken } from './authorization.ts';
 
+/** Who signed in: the account (API C13), and what the issuer lets them do beyond that (RFC 9068 2.2.3). */
+export type Identity = { account: string; scopes: readonly string[] };
+
 export interface SignIn {
-  /** The account of a sign-in token (API C13, C14); `INVALID_TOKEN`, or `SERVICE_UNAVAILABLE` while the issuer is away. */
-  accountOf(token: string): Promise<string>;
+  /** Who a sign-in token stands for (API C14); `INVALID_TOKEN`, or `SERVICE_UNAVAILABLE` while the issuer is away. */
+  identify(token: string): Promise<Identity>;
   /** Whether the issuer answers now, and its keys are known from then on; throws where it does not. */
   check(): Promise<void>;
 }
@@ -28,7 +31,7 @@ const algorithms = [
 
 const issuerTimeoutMs = 2_000;
 const clockToleranceSeconds = 30;
-const subjectSchema = z.string().min(1).max(255);
+const claimsSchema = z.object({ sub: z.string().min(1).max(255), scope: z.string().default('') });
 const discoverySchema = z.object({ issuer: z.string(), jwks_uri: z.url({ protocol: /^https?$/ }) });
 
 /** Verifies tokens of one issuer, found by OpenID Connect discovery, for the audience that is this service. */
@@ -48,7 +51,7 @@ export function createSignIn({ issuer, audience, log }: { issuer: string; audien
   const getKey: JWTVerifyGetKey = async (header, token) => (await keys())(header, token);
 
   return {
-    async accountOf(token) {
+    async identify(token) {
       try {
         const { payload } = await jwtVerify(token, getKey, {
           issuer,
@@ -57,7 +60,8 @@ export function createSignIn({ issuer, audience, log }: { issuer: string; audien
           clockTolerance: clockToleranceSeconds,
           requiredClaims: ['sub', 'exp'],
         });
-        return `user:${subjectSchema.parse(payload.sub)}`;
+        const { sub, scope } = claimsSchema.parse(payload);
+        return { account: `user:${sub}`, scopes: scope.split(' ').filter((name) => name !== '') };
       } catch (error) {
         throw classify(error);
       }
@@ -105,5 +109,5 @@ function describe(error: Error): string {
   if (error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired) {
     return `${error.code}: ${error.claim} ${error.reason}`;
   }
-  return error instanceof errors.JOSEError ? error.code : 'sub is not a name';
+  return error instanceof errors.JOSEError ? error.code : 'sub is not a name, or scope not a list of names';
 }

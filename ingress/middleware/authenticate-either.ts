@@ -17,7 +17,7 @@ export function authenticateEither({ findCaller, signIn, store, defaultPlan }: P
     if (token.startsWith(keyPrefix)) {
       ctx.state.caller = await findCaller(token);
     } else {
-      const account = await signIn.accountOf(token);
+      const { account } = await signIn.identify(token);
       const known = await store.findAccount(account);
       ctx.state.caller = { account, plan: known?.plan ?? defaultPlan };
     }

@@ -12,7 +12,7 @@ export function authenticateKey({ findCaller, signIn }: { findCaller: FindCaller
   return async function authenticateKey(ctx, next) {
     const token = bearerToken(ctx.req);
     if (!token.startsWith(keyPrefix)) {
-      await signIn.accountOf(token);
+      await signIn.identify(token);
       throw invalidKey();
     }
     ctx.state.caller = await findCaller(token);

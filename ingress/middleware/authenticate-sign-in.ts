@@ -8,7 +8,8 @@ export function authenticateSignIn({ signIn }: { signIn: SignIn }): Stage {
   return async function authenticateSignIn(ctx, next) {
     const token = bearerToken(ctx.req);
     if (token.startsWith(keyPrefix)) throw invalidToken();
-    ctx.state.account = await signIn.accountOf(token);
+    const { account } = await signIn.identify(token);
+    ctx.state.account = account;
     await next();
   };
 }

@@ -17,7 +17,10 @@ const audience = 'https://api.example.com';
 const { log } = recordedLog();
 
 async function outcomeOf(signIn: SignIn, token: string): Promise<string> {
-  return signIn.accountOf(token).catch((error: unknown) => (error instanceof ApiError ? error.code : String(error)));
+  return signIn.identify(token).then(
+    ({ account }) => account,
+    (error: unknown) => (error instanceof ApiError ? error.code : String(error)),
+  );
 }
 
 /** An issuer that answers as a test says, for what the real one would never do. */

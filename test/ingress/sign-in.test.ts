@@ -38,7 +38,10 @@ const claims = (wishes: JWTPayload = {}): JWTPayload => ({
 });
 
 async function outcomeOf(token: string): Promise<string> {
-  return signIn.accountOf(token).catch((error: unknown) => (error instanceof ApiError ? error.code : String(error)));
+  return signIn.identify(token).then(
+    ({ account }) => account,
+    (error: unknown) => (error instanceof ApiError ? error.code : String(error)),
+  );
 }
 
 test('a token of the issuer for this service gives its account', async (t) => {
@@ -47,6 +50,13 @@ test('a token of the issuer for this service gives its account', async (t) => {
   t.is(await outcomeOf(await sign(claims({ aud: ['https://other.example', audience] }))), 'user:alice');
   const accounts = await Promise.all(['bob', '名前', 'a b/c', 'auth0|123'].map((name) => provider.token(name)));
   t.deepEqual(await Promise.all(accounts.map(outcomeOf)), ['user:bob', 'user:名前', 'user:a b/c', 'user:auth0|123']);
+});
+
+test('what the issuer lets somebody do is in the scopes', async (t) => {
+  t.deepEqual((await signIn.identify(await provider.token('alice'))).scopes, []);
+  t.deepEqual((await signIn.identify(await provider.token('alice', { admin: true }))).scopes, ['svc:admin']);
+  t.deepEqual((await signIn.identify(await sign(claims({ scope: 'a  svc:admin' })))).scopes, ['a', 'svc:admin']);
+  t.is(await outcomeOf(await sign(claims({ scope: ['svc:admin'] }))), 'INVALID_TOKEN');
 });
 
 test('a token for another service, or from another issuer, is INVALID_TOKEN', async (t) => {
@@ -128,7 +138,7 @@ test('garbage is INVALID_TOKEN', async (t) => {
 
 test('what was wrong is kept for the log and not told', async (t) => {
   const token = await sign(claims({ aud: 'elsewhere' }));
-  const error = await t.throwsAsync(signIn.accountOf(token), { instanceOf: ApiError });
+  const error = await t.throwsAsync(signIn.identify(token), { instanceOf: ApiError });
   t.regex(String(error?.cause), /aud/);
   t.false(error?.message.includes('aud'));
 });
