@@ -47,13 +47,21 @@ export async function startIdentityProvider(options: IdentityProviderOptions) {
   const issuer = options.issuer ?? `http://${host}:${address.port}`;
 
   const redirectUris = options.consoleRedirectUris ?? [`${audience}/console`, `${audience}/console/`];
-  const keys = { jwks: { keys: [signingKey] }, cookies: { keys: [cookieKey] } };
-  const provider = withoutWarnings(
-    () => new Provider(issuer, { ...configurationFor({ audience, redirectUris, clientSecret }), ...keys }),
-  );
-  registerLocalGrant(provider, audience);
-  const answer = provider.callback();
+  const configuration = configurationFor({ audience, redirectUris, clientSecret });
+  let published = [signingKey];
+  let answer = answerWith(published);
+  let hangs = false;
+
+  /** It signs with the first of these keys, and publishes all of them. */
+  function answerWith(keys: typeof published) {
+    const secrets = { jwks: { keys }, cookies: { keys: [cookieKey] } };
+    const provider = withoutWarnings(() => new Provider(issuer, { ...configuration, ...secrets }));
+    registerLocalGrant(provider, audience);
+    return provider.callback();
+  }
+
   server.on('request', (req, res) => {
+    if (hangs) return;
     res.setHeader('content-security-policy', contentSecurityPolicy);
     void answer(req, res);
   });
@@ -65,6 +73,19 @@ export async function startIdentityProvider(options: IdentityProviderOptions) {
     clientSecret,
     /** A sign-in token for this account, as the token endpoint issues it. A negative `expiresIn` makes an expired one. */
     token: (account: string, wishes: TokenWishes = {}) => requestToken({ issuer, clientSecret, account, ...wishes }),
+    /** From now on it signs with a new key, until it ends. What it signed with before stays published unless withdrawn. */
+    async rotateKey({ withdraw = false } = {}): Promise<void> {
+      const { signingKey: fresh } = await loadIdentitySecrets();
+      published = withdraw ? [fresh] : [fresh, ...published];
+      answer = answerWith(published);
+    },
+    /** It takes connections and requests, and answers none until it heals; those it was sent meanwhile never. */
+    hang(): void {
+      hangs = true;
+    },
+    heal(): void {
+      hangs = false;
+    },
     async [Symbol.asyncDispose](): Promise<void> {
       if (!server.listening) return;
       const closed = once(server, 'close');

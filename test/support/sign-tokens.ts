@@ -1,7 +1,8 @@
 import { generateKeyPair, importJWK, type JWTPayload, SignJWT } from 'jose';
 import { loadIdentitySecrets } from '../stack/identity-secrets.ts';
 
-export type SignToken = (claims: JWTPayload, header?: { alg?: string; typ?: string; kid?: string }) => Promise<string>;
+/** A header parameter that is given as `undefined` is left out. */
+export type SignToken = (claims: JWTPayload, header?: Readonly<Record<string, unknown>>) => Promise<string>;
 
 /** Signs whatever claims a test asks for with the key of the identity provider that keeps its data in this directory. */
 export async function signerOf(dataDirectory: string): Promise<SignToken> {
