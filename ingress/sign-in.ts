@@ -1,8 +1,9 @@
-import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { type CryptoKey, errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from 'jose';
 import { z } from 'zod';
 import { ApiError } from '../shared/errors.ts';
-import type { Log } from '../shared/log.ts';
 import { invalidToken } from './authorization.ts';
+import type { KeySet } from './fetch-issuer-keys.ts';
+import type { IssuerKeys } from './issuer-keys.ts';
 
 /** Who signed in: the account (API C13), and what the issuer lets them do beyond that (RFC 9068 2.2.3). */
 export type Identity = { account: string; scopes: readonly string[] };
@@ -10,7 +11,7 @@ export type Identity = { account: string; scopes: readonly string[] };
 export interface SignIn {
   /** Who a sign-in token stands for (API C14); `INVALID_TOKEN`, or `SERVICE_UNAVAILABLE` while the issuer is away. */
   identify(token: string): Promise<Identity>;
-  /** Whether the issuer answers now, and its keys are known from then on; throws where it does not. */
+  /** Whether the issuer answers now; throws where it does not. */
   check(): Promise<void>;
 }
 
@@ -29,85 +30,99 @@ const algorithms = [
   'Ed25519',
 ];
 
-const issuerTimeoutMs = 2_000;
 const clockToleranceSeconds = 30;
-const claimsSchema = z.object({ sub: z.string().min(1).max(255), scope: z.string().default('') });
-const discoverySchema = z.object({ issuer: z.string(), jwks_uri: z.url({ protocol: /^https?$/ }) });
 
-/** Verifies tokens of one issuer, found by OpenID Connect discovery, for the audience that is this service. */
-export function createSignIn({ issuer, audience, log }: { issuer: string; audience: string; log: Log }): SignIn {
-  let keySet: Promise<ReturnType<typeof createRemoteJWKSet>> | undefined;
+/** What a header may name besides its algorithm. Addresses and keys in it are not looked at: its signer could be anyone. */
+const headerSchema = z.object({
+  // Not every issuer marks its access tokens (RFC 9068 2.1); one that is marked as something else is something else.
+  typ: z
+    .string()
+    .regex(/^(JWT|at\+jwt|application\/at\+jwt)$/i)
+    .optional(),
+  kid: z.string().optional(),
+});
 
-  /** Discovery happens once; one that failed is done again by the next token. */
-  function keys() {
-    keySet ??= discover(issuer).catch((error: unknown) => {
-      keySet = undefined;
-      log.warn({ err: error }, 'the identity provider cannot be reached');
-      throw unavailable(error);
-    });
-    return keySet;
-  }
+/** The last three make it an ID token (OpenID Connect Core 1.0, 2 and 3.3.2.11), which is for a client and no pass to an API. */
+const claimsSchema = z.object({
+  sub: z.string().min(1).max(255),
+  scope: z.string().default(''),
+  nonce: z.never().optional(),
+  at_hash: z.never().optional(),
+  c_hash: z.never().optional(),
+});
 
-  const getKey: JWTVerifyGetKey = async (header, token) => (await keys())(header, token);
-
+/** Verifies tokens of one issuer for the audience that is this service. */
+export function createSignIn(parts: { issuer: string; audience: string; issuerKeys: IssuerKeys }): SignIn {
+  const { issuer, audience, issuerKeys } = parts;
+  const options = {
+    issuer,
+    audience,
+    algorithms,
+    clockTolerance: clockToleranceSeconds,
+    requiredClaims: ['sub', 'exp'],
+  };
   return {
     async identify(token) {
       try {
-        const { payload } = await jwtVerify(token, getKey, {
-          issuer,
-          audience,
-          algorithms,
-          clockTolerance: clockToleranceSeconds,
-          requiredClaims: ['sub', 'exp'],
-        });
-        const { sub, scope } = claimsSchema.parse(payload);
+        const claims = await issuerKeys.consult((keys) => verify(token, keys, options));
+        if (claims === undefined) throw invalidToken(new Error('no key of the issuer signed it'));
+        const { sub, scope } = claimsSchema.parse(claims);
         return { account: `user:${sub}`, scopes: scope.split(' ').filter((name) => name !== '') };
       } catch (error) {
         throw classify(error);
       }
     },
-    async check() {
-      await discover(issuer);
-      const known = await keys();
-      if (known.jwks() === undefined) await known.reload();
-    },
+    check: issuerKeys.check,
   };
 }
 
-/** OpenID Connect Discovery 1.0, section 4. The key set is kept for good and read again for a key id that it lacks. */
-async function discover(issuer: string) {
-  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
-  const response = await fetch(url, { signal: AbortSignal.timeout(issuerTimeoutMs), redirect: 'error' });
-  if (!response.ok) throw new Error(`discovery answered ${response.status}`);
-  const document = discoverySchema.parse(await response.json());
-  if (document.issuer !== issuer) throw new Error('discovery names another issuer than AUTH_URL');
-  return createRemoteJWKSet(new URL(document.jwks_uri), {
-    timeoutDuration: issuerTimeoutMs,
-    cacheMaxAge: Number.POSITIVE_INFINITY,
-  });
+/**
+ * The claims that one of these keys signed; `undefined` where none did, which a key that we do not know yet may have
+ * done. A signature that is wrong under the key it names is not such a case. Throws for whatever no key would mend.
+ */
+async function verify(token: string, keys: KeySet, options: JWTVerifyOptions): Promise<JWTPayload | undefined> {
+  let namesKey = false;
+  const find: JWTVerifyGetKey = (header, jws) => {
+    namesKey = headerSchema.parse(header).kid !== undefined;
+    return keys(header, jws);
+  };
+  try {
+    return (await jwtVerify(token, find, options)).payload;
+  } catch (error) {
+    if (error instanceof errors.JWKSNoMatchingKey) return undefined;
+    if (error instanceof errors.JWKSMultipleMatchingKeys) return verifyWithAny(token, error, options);
+    if (error instanceof errors.JWSSignatureVerificationFailed && !namesKey) return undefined;
+    throw error;
+  }
+}
+
+/** For a token without a key id, where several keys of the set could be its own. */
+async function verifyWithAny(token: string, candidates: AsyncIterable<CryptoKey>, options: JWTVerifyOptions) {
+  for await (const key of candidates) {
+    try {
+      return (await jwtVerify(token, key, options)).payload;
+    } catch (error) {
+      if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error;
+    }
+  }
+  return undefined;
 }
 
 /** A fault of the token is the caller's; a fault in getting the issuer's keys is not, and never a 401 (API B3). */
 function classify(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
-  const aboutKeySet = error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid;
-  if (
-    (error instanceof errors.JOSEError && !aboutKeySet && error.code !== 'ERR_JOSE_GENERIC') ||
-    error instanceof z.ZodError
-  ) {
+  const aboutKeySet = error instanceof errors.JWKSInvalid;
+  if ((error instanceof errors.JOSEError && !aboutKeySet) || error instanceof z.ZodError) {
     return invalidToken(new Error(describe(error)));
   }
-  return unavailable(error);
+  return new ApiError('SERVICE_UNAVAILABLE', 'The sign-in token cannot be checked right now.', { cause: error });
 }
 
-function unavailable(cause: unknown): ApiError {
-  return new ApiError('SERVICE_UNAVAILABLE', 'The sign-in token cannot be checked right now.', { cause });
-}
-
-/** Which fault it is, and of which claim: the error itself holds all that the token says of a person. */
-function describe(error: Error): string {
+/** Which fault it is, and of what: the error itself holds all that the token says of a person. */
+function describe(error: errors.JOSEError | z.ZodError): string {
   if (error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired) {
     return `${error.code}: ${error.claim} ${error.reason}`;
   }
-  return error instanceof errors.JOSEError ? error.code : 'sub is not a name, or scope not a list of names';
+  if (error instanceof errors.JOSEError) return error.code;
+  return `no access token by its ${error.issues.map(({ path }) => path.join('.')).join(', ')}`;
 }
