@@ -57,7 +57,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const waitingRequests = createWaitingRequests({ cancel: canceller({ queues, replyRedis, log }) });
   const inbox = parts.use(listenForReplies({ reader: replyReader, redis: replyRedis, waitingRequests, log }));
   await waitUntilOpen(inbox, shutdown);
-  metrics.observe({ waiting: waitingRequests.count, depths: queues.depths });
+  metrics.observe({ waiting: waitingRequests.count, depths: queues.depths, issuerKeysAgeMs: issuerKeys.ageMs });
 
   const giveUp = new AbortController();
   const app = createApp({

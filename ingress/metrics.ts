@@ -3,7 +3,11 @@ import { durationBuckets } from '../shared/metrics.ts';
 
 export type IngressMetrics = ReturnType<typeof createIngressMetrics>;
 
-type Sources = { waiting: () => number; depths: () => Promise<{ pool: string; jobs: number }[]> };
+type Sources = {
+  waiting: () => number;
+  depths: () => Promise<{ pool: string; jobs: number }[]>;
+  issuerKeysAgeMs: () => number | undefined;
+};
 
 export function createIngressMetrics(registry: Registry) {
   return {
@@ -21,7 +25,7 @@ export function createIngressMetrics(registry: Registry) {
       registers: [registry],
     }),
     /** Read when they are scraped; a Redis that does not answer leaves the depth out and the rest as it is. */
-    observe({ waiting, depths }: Sources): void {
+    observe({ waiting, depths, issuerKeysAgeMs }: Sources): void {
       new Gauge({
         name: 'svc_requests_waiting',
         help: 'Requests of this ingress that wait for their reply',
@@ -38,6 +42,16 @@ export function createIngressMetrics(registry: Registry) {
         async collect() {
           this.reset();
           for (const { pool, jobs } of await depths().catch(() => [])) this.set({ pool, lane: 'interactive' }, jobs);
+        },
+      });
+      new Gauge({
+        name: 'svc_issuer_keys_age_seconds',
+        help: 'Since the identity provider last gave its keys, which are trusted for a day; left out until it has',
+        registers: [registry],
+        collect() {
+          const ageMs = issuerKeysAgeMs();
+          this.remove(); // a gauge without a value says 0, which is the age of fresh ones
+          if (ageMs !== undefined) this.set(ageMs / 1_000);
         },
       });
     },
