@@ -3,14 +3,27 @@ import { crc32 } from 'node:zlib';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const randomLength = 32;
+/** 256 bits in base62. */
+const digestLength = 43;
 const checksumLength = 6;
 const pattern = /^svc_[0-9A-Za-z]{38}$/;
+const maskedPattern = /^svc_[0-9A-Za-z]{6}\*{4}$/;
 
 export const keyPrefix = 'svc_';
 
 /** A fresh key: `svc_`, 32 random base62 characters (190 bits), and the checksum over all of that (API C1). */
 export function makeKey(): string {
   const body = keyPrefix + randomBase62(randomLength);
+  return body + checksum(body);
+}
+
+/**
+ * The key that follows from a text and a secret: the same for both, each time, and of no use to guess another by. Of the
+ * HMAC-SHA-256 of the text, in base62, the first 32 characters (API C11).
+ */
+export function deriveKey(text: string, secret: string): string {
+  const digest = createHmac('sha256', secret).update(text).digest('hex');
+  const body = keyPrefix + toBase62(BigInt(`0x${digest}`), digestLength).slice(0, randomLength);
   return body + checksum(body);
 }
 
@@ -24,6 +37,11 @@ export function hashKey(key: string, pepper: string): string {
   return createHmac('sha256', pepper).update(key).digest('hex');
 }
 
+/** Names a secret without telling anything of it, or of a key that is derived from it: no device id holds a NUL. */
+export function fingerprint(secret: string): string {
+  return createHmac('sha256', secret).update('\0fingerprint').digest('hex').slice(0, 16);
+}
+
 /** The first ten characters, all of a key that is kept in the clear. */
 export function displayPart(key: string): string {
   return key.slice(0, keyPrefix.length + 6);
@@ -34,13 +52,23 @@ export function maskKey(key: string): string {
   return `${displayPart(key)}****`;
 }
 
-/** CRC-32 in base62, most significant digit first, padded to six. */
+/** Whether this is what `maskKey` makes of a key. */
+export function isMaskedKey(text: string): boolean {
+  return maskedPattern.test(text);
+}
+
+/** CRC-32 in base62, padded to six. */
 function checksum(text: string): string {
-  let rest = crc32(text);
+  return toBase62(BigInt(crc32(text)), checksumLength);
+}
+
+/** Most significant digit first. */
+function toBase62(value: bigint, length: number): string {
+  let rest = value;
   let digits = '';
-  for (let index = 0; index < checksumLength; index++) {
-    digits = alphabet.charAt(rest % 62) + digits;
-    rest = Math.floor(rest / 62);
+  for (let index = 0; index < length; index++) {
+    digits = alphabet.charAt(Number(rest % 62n)) + digits;
+    rest /= 62n;
   }
   return digits;
 }

@@ -1,27 +1,45 @@
 import Router from '@koa/router';
 import Koa from 'koa';
-import type { Admit } from '../shared/limits/admit.ts';
 import type { Log } from '../shared/log.ts';
 import type { PlanFile } from '../shared/plan-file.ts';
 import type { Store } from '../shared/store/store.ts';
-import type { FindCaller } from './callers.ts';
+import type { Callers } from './callers.ts';
+import type { CheckCaller } from './check-caller.ts';
+import type { GuestKeys } from './guests/guest-keys.ts';
+import type { LimitMints } from './guests/limit-mints.ts';
+import type { KeyUse } from './key-use.ts';
 import type { IngressMetrics } from './metrics.ts';
 import { admitRequest } from './middleware/admit-request.ts';
+import { allowOrigins } from './middleware/allow-origins.ts';
 import { answerErrors } from './middleware/answer-errors.ts';
 import { assignRequestId, echoClientRequestId } from './middleware/assign-request-id.ts';
 import { authenticateEither } from './middleware/authenticate-either.ts';
 import { authenticateKey } from './middleware/authenticate-key.ts';
 import { authenticateSignIn } from './middleware/authenticate-sign-in.ts';
+import { checkPresentCaller } from './middleware/check-present-caller.ts';
+import { checkRefusedCaller } from './middleware/check-refused-caller.ts';
+import { forbidStoring } from './middleware/forbid-storing.ts';
 import { logRequest } from './middleware/log-request.ts';
 import { readJsonBody } from './middleware/read-json-body.ts';
 import { refuseUnrouted } from './middleware/refuse-unrouted.ts';
+import { requireScope } from './middleware/require-scope.ts';
 import { requireWellFormedHead } from './middleware/require-well-formed-head.ts';
 import type { WaitingRequests } from './replies/waiting-requests.ts';
 import type { RequestQueues } from './request-queues.ts';
 import type { RequestState } from './request-state.ts';
+import type { ChangeAccount } from './revocation/change-account.ts';
+import { retrieveAccount, updateAccount } from './routes/accounts.ts';
 import { chatCompletions } from './routes/chat-completions.ts';
-import { mintDeveloperKey } from './routes/developer-keys.ts';
+import {
+  listDeveloperKeys,
+  mintDeveloperKey,
+  revokeDeveloperKey,
+  rotateDeveloperKey,
+} from './routes/developer-keys.ts';
+import { mintGuestKey } from './routes/guest-keys.ts';
 import { listModels, retrieveModel } from './routes/models.ts';
+import { retrieveQuota } from './routes/quota.ts';
+import type { SharedCallers } from './shared-callers.ts';
 import type { SignIn } from './sign-in.ts';
 
 export type AppParts = {
@@ -29,11 +47,18 @@ export type AppParts = {
   metrics: IngressMetrics;
   planFile: PlanFile;
   docsUrl: string;
+  consoleUrl: string;
+  trustedProxyHops: number;
+  peppers: readonly string[];
   store: Store;
   signIn: SignIn;
-  findCaller: FindCaller;
-  pepper: string;
-  admit: Admit;
+  callers: Callers;
+  checkCaller: CheckCaller;
+  changeAccount: ChangeAccount;
+  guestKeys: GuestKeys;
+  limitMints: LimitMints;
+  sharedCallers: SharedCallers;
+  keyUse: KeyUse;
   queues: RequestQueues;
   waitingRequests: WaitingRequests;
   replyTo: () => string | undefined;
@@ -43,26 +68,45 @@ export type AppParts = {
 
 /** The public listener: what every request passes, then each route with its own stages. */
 export function createApp(parts: AppParts): Koa<RequestState> {
-  const readBody = readJsonBody(parts.body);
-  const defaultPlan = parts.planFile.defaultPlan;
-  const withKey = authenticateKey(parts);
-  const withSignIn = authenticateSignIn(parts);
-  const withEither = authenticateEither({ ...parts, defaultPlan });
-
-  const router = new Router<RequestState>();
-  router.post('/v1/chat/completions', withKey, readBody, admitRequest(parts), chatCompletions(parts));
-  router.get('/v1/models', withEither, listModels(parts));
-  router.get('/v1/models/*model', withEither, retrieveModel(parts));
-  router.post('/v1/keys/developer', withSignIn, readBody, mintDeveloperKey({ ...parts, defaultPlan }));
-
   const app = new Koa<RequestState>();
+  const router = createRouter(parts);
   app.use(assignRequestId);
   app.use(logRequest(parts));
   app.use(answerErrors(parts));
   app.use(requireWellFormedHead);
+  app.use(allowOrigins(parts));
   app.use(echoClientRequestId);
   app.use(router.routes());
   app.use(refuseUnrouted(router));
   app.on('error', (error) => parts.log.debug({ err: error }, 'a connection ended early'));
   return app;
+}
+
+function createRouter(parts: AppParts): Router<RequestState> {
+  const { defaultPlan } = parts.planFile;
+  const readBody = readJsonBody(parts.body);
+  const withKey = authenticateKey(parts);
+  const withSignIn = authenticateSignIn(parts);
+  const withEither = authenticateEither({ withKey, withSignIn });
+  const check = checkPresentCaller(parts);
+  const checkRefused = checkRefusedCaller(parts);
+  const asOperator = requireScope('svc:admin');
+
+  const router = new Router<RequestState>({ strict: true, sensitive: true });
+  router.post('/v1/chat/completions', withKey, checkRefused, readBody, admitRequest(parts), chatCompletions(parts));
+  router.get('/v1/models', withEither, check, listModels(parts));
+  router.get('/v1/models/*model', withEither, check, retrieveModel(parts));
+
+  router.get('/v1/keys/developer', forbidStoring, withSignIn, check, listDeveloperKeys(parts));
+  const mint = mintDeveloperKey({ ...parts, defaultPlan });
+  router.post('/v1/keys/developer', forbidStoring, withSignIn, check, readBody, mint);
+  router.post('/v1/keys/developer/rotate', forbidStoring, withSignIn, check, readBody, rotateDeveloperKey(parts));
+  router.post('/v1/keys/developer/revoke', forbidStoring, withSignIn, check, readBody, revokeDeveloperKey(parts));
+  router.post('/v1/keys/guest', forbidStoring, readBody, mintGuestKey(parts));
+
+  router.get('/billing/quota', withEither, check, retrieveQuota);
+
+  router.get('/admin/accounts/:account', withSignIn, check, asOperator, retrieveAccount(parts));
+  router.patch('/admin/accounts/:account', withSignIn, check, asOperator, readBody, updateAccount(parts));
+  return router;
 }

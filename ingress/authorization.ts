@@ -1,5 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../shared/errors.ts';
+import { hashKey, isWellFormedKey } from './api-key.ts';
+
+/** What a request proves itself by: a key, as its hash under each pepper in use, or the account that signed in. */
+export type Credential = KeyCredential | { account: string };
+export type KeyCredential = { hashes: readonly string[] };
 
 /** RFC 6750 2.1; the scheme's name is case-insensitive (RFC 9110 11.1). */
 const bearer = /^Bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
@@ -17,6 +22,12 @@ export function bearerToken(request: IncomingMessage): string {
   const token = another === undefined && value !== undefined ? bearer.exec(value)?.[1] : undefined;
   if (token === undefined) throw invalidToken();
   return token;
+}
+
+/** A key by its hashes; one with a typing error, or that is none, is `INVALID_KEY` with no I/O (API C1). */
+export function keyCredential(key: string, peppers: readonly string[]): KeyCredential {
+  if (!isWellFormedKey(key)) throw invalidKey();
+  return { hashes: peppers.map((pepper) => hashKey(key, pepper)) };
 }
 
 export function invalidToken(cause?: unknown): ApiError {

@@ -1,4 +1,6 @@
-import { ApiError } from '../shared/errors.ts';
+import type { z } from 'zod';
+import { ApiError, validationError } from '../shared/errors.ts';
+import { faultsOf } from '../shared/faults.ts';
 
 /** A JSON object that a client sent: its value, and the text it came as. */
 export type JsonBody = { value: object; text: string };
@@ -7,6 +9,22 @@ export type JsonBody = { value: object; text: string };
 export function parseJsonBody(bytes: Uint8Array): JsonBody {
   const text = decodeUtf8(bytes);
   return { text, value: parseObject(text) };
+}
+
+/** Longer than any name of a field that we know; one that we do not is the client's word, and could be the whole body. */
+const pathLengthMax = 32;
+
+/** The body as this schema has it; `VALIDATION_ERROR` naming each field that does not fit, a long name by its beginning. */
+export function parseBody<Schema extends z.ZodType>(schema: Schema, { value }: JsonBody): z.infer<Schema> {
+  const parsed = schema.safeParse(value);
+  if (!parsed.success) {
+    throw validationError(faultsOf(parsed.error).map(({ path, message }) => ({ path: shortened(path), message })));
+  }
+  return parsed.data;
+}
+
+function shortened(path: string): string {
+  return path.length > pathLengthMax ? `${path.slice(0, pathLengthMax)}…` : path;
 }
 
 function decodeUtf8(bytes: Uint8Array): string {

@@ -14,13 +14,19 @@ import { aborted } from '../shared/shutdown.ts';
 import { greetStore, openStore } from '../shared/store/open-store.ts';
 import { createApp } from './app.ts';
 import { createCallers } from './callers.ts';
-import { createIssuerKeys } from './issuer-keys.ts';
+import { createCheckCaller } from './check-caller.ts';
+import { createGuestKeys } from './guests/guest-keys.ts';
+import { createLimitMints } from './guests/limit-mints.ts';
+import { createIssuerKeys } from './issuer/issuer-keys.ts';
+import { createKeyUse } from './key-use.ts';
 import { listen } from './listener.ts';
 import { createIngressMetrics } from './metrics.ts';
 import { answerBrokenRequest } from './middleware/answer-errors.ts';
 import { listenForReplies } from './replies/reply-listener.ts';
 import { createWaitingRequests, type Whereabouts } from './replies/waiting-requests.ts';
 import { createRequestQueues, type RequestQueues } from './request-queues.ts';
+import { createChangeAccount } from './revocation/change-account.ts';
+import { createSharedCallers } from './shared-callers.ts';
 import { createSignIn } from './sign-in.ts';
 
 const bodyMs = 30_000;
@@ -59,17 +65,34 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   await waitUntilOpen(inbox, shutdown);
   metrics.observe({ waiting: waitingRequests.count, depths: queues.depths, issuerKeysAgeMs: issuerKeys.ageMs });
 
+  const keyUse = parts.use(createKeyUse({ store, log }));
+  const guestKeys = createGuestKeys({ secrets: config.guestKeySecrets, peppers: config.keyPeppers });
+  const sharedCallers = createSharedCallers({ redis, secretsInUse: guestKeys.secretsInUse, log });
+  const callers = createCallers({
+    store,
+    sharedCallers,
+    guestSecretsInUse: guestKeys.inUse,
+    defaultPlan: planFile.defaultPlan,
+  });
+
   const giveUp = new AbortController();
   const app = createApp({
     log,
     metrics,
     planFile,
     docsUrl: links.docsUrl,
+    consoleUrl: links.consoleUrl,
+    trustedProxyHops: config.trustedProxyHops,
+    peppers: config.keyPeppers,
     store,
     signIn,
-    findCaller: createCallers({ store, peppers: config.keyPeppers }),
-    pepper: config.keyPeppers[0] ?? '',
-    admit: createAdmit(redis, planFile.timeouts),
+    callers,
+    checkCaller: createCheckCaller({ admit: createAdmit(redis, planFile.timeouts), callers, keyUse }),
+    changeAccount: createChangeAccount({ redis, store, log }),
+    guestKeys,
+    sharedCallers,
+    limitMints: createLimitMints(redis, { mintsPerHour: planFile.guestMintsPerHour }),
+    keyUse,
     queues,
     waitingRequests,
     replyTo: inbox.address,

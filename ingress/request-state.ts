@@ -1,17 +1,21 @@
 import type { ParameterizedContext } from 'koa';
 import type { Admission } from '../shared/limits/admit.ts';
+import type { Credential } from './authorization.ts';
 import type { ChatCall } from './chat-call.ts';
 import type { JsonBody } from './json-body.ts';
+import type { Caller } from './shared-callers.ts';
 
-/** Who calls: the account behind a key or a sign-in token, with its plan as it is now. `keyId` where a key was used. */
-export type Caller = { account: string; plan: string; keyId?: string };
-
-/** What the stages of one request leave for those after them; each is written once, by the stage that it is named for. */
+/** What the stages of one request leave for those after them. */
 export type RequestState = {
   requestId: string;
   clientRequestId?: string;
+  credential?: Credential;
+  /** What a sign-in token allows beyond its account's own affairs. */
+  scopes?: readonly string[];
+  /** Perhaps overtaken until the request is `checked`, from then on who the credential stands for. */
   caller?: Caller;
-  account?: string;
+  /** The caller was checked, or the check has failed: what fails from then on needs none of its own (API C8). */
+  checked?: true;
   body?: JsonBody;
   call?: ChatCall;
   admission?: Admission;

@@ -1,9 +1,17 @@
-import { type CryptoKey, errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from 'jose';
+import {
+  type CryptoKey,
+  decodeProtectedHeader,
+  errors,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+  type JWTVerifyOptions,
+  jwtVerify,
+} from 'jose';
 import { z } from 'zod';
 import { ApiError } from '../shared/errors.ts';
 import { invalidToken } from './authorization.ts';
-import type { KeySet } from './fetch-issuer-keys.ts';
-import type { IssuerKeys } from './issuer-keys.ts';
+import type { KeySet } from './issuer/fetch-issuer-keys.ts';
+import type { IssuerKeys } from './issuer/issuer-keys.ts';
 
 /** Who signed in: the account (API C13), and what the issuer lets them do beyond that (RFC 9068 2.2.3). */
 export type Identity = { account: string; scopes: readonly string[] };
@@ -28,12 +36,13 @@ const algorithms = [
   'ES512',
   'EdDSA',
   'Ed25519',
-];
+] as const;
 
 const clockToleranceSeconds = 30;
 
 /** What a header may name besides its algorithm. Addresses and keys in it are not looked at: its signer could be anyone. */
 const headerSchema = z.object({
+  alg: z.enum(algorithms),
   // Not every issuer marks its access tokens (RFC 9068 2.1); one that is marked as something else is something else.
   typ: z
     .string()
@@ -44,7 +53,12 @@ const headerSchema = z.object({
 
 /** The last three make it an ID token (OpenID Connect Core 1.0, 2 and 3.3.2.11), which is for a client and no pass to an API. */
 const claimsSchema = z.object({
-  sub: z.string().min(1).max(255),
+  // Half a character would become another one in a database, and two accounts one.
+  sub: z
+    .string()
+    .min(1)
+    .max(255)
+    .refine((sub) => sub.isWellFormed()),
   scope: z.string().default(''),
   nonce: z.never().optional(),
   at_hash: z.never().optional(),
@@ -57,13 +71,14 @@ export function createSignIn(parts: { issuer: string; audience: string; issuerKe
   const options = {
     issuer,
     audience,
-    algorithms,
+    algorithms: [...algorithms],
     clockTolerance: clockToleranceSeconds,
     requiredClaims: ['sub', 'exp'],
   };
   return {
     async identify(token) {
       try {
+        requireSignedForm(token);
         const claims = await issuerKeys.consult((keys) => verify(token, keys, options));
         if (claims === undefined) throw invalidToken(new Error('no key of the issuer signed it'));
         const { sub, scope } = claimsSchema.parse(claims);
@@ -76,15 +91,35 @@ export function createSignIn(parts: { issuer: string; audience: string; issuerKe
   };
 }
 
+/** What no key of anybody's could make valid is refused without asking the issuer for any. */
+function requireSignedForm(token: string): void {
+  if (token.split('.').length !== 3) throw new errors.JWTInvalid('not a signed token');
+  headerSchema.parse(decodeHeader(token));
+}
+
+function decodeHeader(token: string): object {
+  try {
+    return decodeProtectedHeader(token);
+  } catch {
+    throw new errors.JWTInvalid('its header cannot be read');
+  }
+}
+
 /**
  * The claims that one of these keys signed; `undefined` where none did, which a key that we do not know yet may have
  * done. A signature that is wrong under the key it names is not such a case. Throws for whatever no key would mend.
  */
 async function verify(token: string, keys: KeySet, options: JWTVerifyOptions): Promise<JWTPayload | undefined> {
   let namesKey = false;
-  const find: JWTVerifyGetKey = (header, jws) => {
-    namesKey = headerSchema.parse(header).kid !== undefined;
-    return keys(header, jws);
+  const find: JWTVerifyGetKey = async (header, jws) => {
+    namesKey = header.kid !== undefined;
+    try {
+      return await keys(header, jws);
+    } catch (error) {
+      if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys) throw error;
+      // What the issuer published under this name is no key for us, which says nothing of who signed.
+      throw new Error('a key of the identity provider cannot be used', { cause: error });
+    }
   };
   try {
     return (await jwtVerify(token, find, options)).payload;

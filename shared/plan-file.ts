@@ -74,7 +74,8 @@ export type Model = PlanFile['models'][string];
 export type Backend = PlanFile['backends'][string];
 export type Timeouts = PlanFile['timeouts'];
 
-const guestPlan = 'guest-device';
+/** The one plan of every device (specification 2.2). */
+export const guestPlan = 'guest-device';
 const guestTier = 'guest';
 
 /** The plan file, or every fault in it by its path (`models.small-chat.backends[1]`). */

@@ -21,6 +21,34 @@ export function requestRunsKey(account: string, requestId: string): string {
   return `svc:${partitionTag(account)}:runs:${requestId}`;
 }
 
+/** String: the account's version, a copy of the store's that may be missing. Expires an hour after its last use. */
+export function versionKey(account: string): string {
+  return `svc:${partitionTag(account)}:version:${account}`;
+}
+
+/** String: who reads the account from the store to fill its missing version. Expires with what a reading may take. */
+export function fillKey(account: string): string {
+  return `svc:${partitionTag(account)}:fill:${account}`;
+}
+
+/** Sorted set: the ids of changes to the account under way, by when each mark ends (milliseconds). Expires with the last. */
+export function changesKey(account: string): string {
+  return `svc:${partitionTag(account)}:changes:${account}`;
+}
+
+/**
+ * String: the caller behind a key's hash, as JSON, as it was read from the store by ingresses with these secrets. Expires an
+ * hour after that.
+ */
+export function callerKey(secretsInUse: string, hash: string): string {
+  return `svc:caller:${secretsInUse}:${hash}`;
+}
+
+/** Sorted set: the devices that came into being from one client address, by when (milliseconds). Expires in an hour. */
+export function guestMintsKey(address: string): string {
+  return `svc:guest-mints:${address}`;
+}
+
 /** Stream: the replies on their way to one ingress. Expires a minute after its ingress last renewed it. */
 export function replyStreamKey(ingressId: string): string {
   return `svc:replies:${ingressId}`;

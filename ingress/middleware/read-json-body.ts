@@ -40,6 +40,8 @@ function unsupported(message: string, headers: Record<string, string> = {}): Api
 }
 
 async function readBytes({ req, res }: AppContext, { bodyBytesMax, bodyMs, giveUp }: Bounds): Promise<Buffer> {
+  // Its client left while somebody was asked who it is: what it has not sent will not come, and nobody hears the answer.
+  if (req.destroyed) throw endedEarly();
   const length = req.headers['content-length'];
   if (Number(length) > bodyBytesMax) throw tooLarge(bodyBytesMax);
   // HTTP/1.0 knows no interim answers, and RFC 9110 10.1.1 forbids to send it one.
@@ -68,9 +70,13 @@ function classify(error: unknown, bodyBytesMax: number): unknown {
   const { type } = error as { type?: unknown }; // read from whatever was thrown; another shape has none
   if (type === 'entity.too.large') return tooLarge(bodyBytesMax);
   if (type === 'request.aborted' || type === 'request.size.invalid') {
-    return new ApiError('VALIDATION_ERROR', 'body: ended before its announced length', { cause: error });
+    return endedEarly(error);
   }
   return error;
+}
+
+function endedEarly(cause?: unknown): ApiError {
+  return new ApiError('VALIDATION_ERROR', 'body: ended before its announced length', { cause });
 }
 
 function tooLarge(bodyBytesMax: number): ApiError {

@@ -1,30 +1,93 @@
 import { ulid } from 'ulid';
 import { z } from 'zod';
-import { validationError } from '../../shared/errors.ts';
-import { faultsOf } from '../../shared/faults.ts';
+import type { Account } from '../../shared/store/account.ts';
+import { mintKey, type NamedKey, revokeKey, rotateKey } from '../../shared/store/account-changes.ts';
 import type { Store } from '../../shared/store/store.ts';
-import { displayPart, hashKey, makeKey, maskKey } from '../api-key.ts';
+import { displayPart, hashKey, isMaskedKey, makeKey, maskKey } from '../api-key.ts';
+import { invalidKey, keyCredential } from '../authorization.ts';
+import { parseBody } from '../json-body.ts';
 import { type Stage, stateOf } from '../request-state.ts';
+import type { ChangeAccount } from '../revocation/change-account.ts';
+
+type Parts = { changeAccount: ChangeAccount; peppers: readonly string[] };
 
 const emptyObject = z.strictObject({});
-
-type Parts = { store: Store; pepper: string; defaultPlan: string };
+const namedKeyBody = z.strictObject({ key: z.string() });
 
 /**
  * `POST /v1/keys/developer`: mints the account's key, shown in full this once; an account that has one gets it masked
  * (specification 3 and 4, API C4). 200 in both cases.
  */
-export function mintDeveloperKey({ store, pepper, defaultPlan }: Parts): Stage {
+export function mintDeveloperKey({ changeAccount, peppers, defaultPlan }: Parts & { defaultPlan: string }): Stage {
   return async function mintDeveloperKey(ctx) {
-    const body = emptyObject.safeParse(stateOf(ctx, 'body').value);
-    if (!body.success) throw validationError(faultsOf(body.error));
-    const key = makeKey();
-    const { minted, account } = await store.mintDeveloperKey({
-      account: stateOf(ctx, 'account'),
-      plan: defaultPlan,
-      key: { id: `key_${ulid()}`, hash: hashKey(key, pepper), display: displayPart(key), createdAt: new Date() },
-    });
-    ctx.set('cache-control', 'no-store');
-    ctx.body = { key: minted ? key : maskKey(account.key.display), plan: account.plan };
+    parseBody(emptyObject, stateOf(ctx, 'body'));
+    const id = stateOf(ctx, 'caller').account;
+    const { key, stored } = newKey(peppers);
+    const { minted, account } = await changeAccount(id, mintKey({ account: id, plan: defaultPlan, key: stored }));
+    ctx.body = { key: minted ? key : maskKey(account.key?.display ?? ''), plan: account.plan };
   };
+}
+
+/**
+ * `POST /v1/keys/developer/rotate`: the named key stops working everywhere, and the one that takes its place is shown in
+ * full this once. `INVALID_KEY` for any key but the account's active one (API C5, C6).
+ */
+export function rotateDeveloperKey({ changeAccount, peppers }: Parts): Stage {
+  return async function rotateDeveloperKey(ctx) {
+    const named = nameKey(parseBody(namedKeyBody, stateOf(ctx, 'body')).key, peppers);
+    const { key, stored } = newKey(peppers);
+    const account = await changeAccount(stateOf(ctx, 'caller').account, rotateKey({ named, key: stored }));
+    if (account === undefined) throw invalidKey();
+    ctx.body = { key, plan: account.plan, rotated: true };
+  };
+}
+
+/** `POST /v1/keys/developer/revoke`: the named key stops working everywhere; `INVALID_KEY` as for rotation (API C10). */
+export function revokeDeveloperKey({ changeAccount, peppers }: Parts): Stage {
+  return async function revokeDeveloperKey(ctx) {
+    const named = nameKey(parseBody(namedKeyBody, stateOf(ctx, 'body')).key, peppers);
+    const ended = await changeAccount(stateOf(ctx, 'caller').account, revokeKey({ named, at: new Date() }));
+    if (ended === undefined) throw invalidKey();
+    ctx.body = { key: maskKey(ended.display), plan: ended.plan, revoked: true };
+  };
+}
+
+/** `GET /v1/keys/developer`: the account's keys, masked, newest first, the last 100 (API C10). */
+export function listDeveloperKeys({ store }: { store: Pick<Store, 'findAccount'> }): Stage {
+  return async function listDeveloperKeys(ctx) {
+    const account = await store.findAccount(stateOf(ctx, 'caller').account);
+    ctx.body = { object: 'list', data: account === undefined ? [] : keysOf(account) };
+  };
+}
+
+const listedKeysMax = 100;
+
+/** Every key that is kept of an account, as a client may see it. */
+export function keysOf({ key, plan, endedKeys, lastUse }: Account): object[] {
+  const active = key && {
+    ...key,
+    plan,
+    state: 'active',
+    lastUsedAt: lastUse?.keyId === key.id ? lastUse.at : undefined,
+  };
+  return [...(active ? [active] : []), ...endedKeys].slice(0, listedKeysMax).map((known) => ({
+    id: known.id,
+    key: maskKey(known.display),
+    plan: known.plan,
+    state: known.state,
+    createdAt: known.createdAt,
+    ...('endedAt' in known && { endedAt: known.endedAt }),
+    ...(known.lastUsedAt !== undefined && { lastUsedAt: known.lastUsedAt }),
+  }));
+}
+
+function newKey([pepper = '']: readonly string[]) {
+  const key = makeKey();
+  const stored = { id: `key_${ulid()}`, hash: hashKey(key, pepper), display: displayPart(key), createdAt: new Date() };
+  return { key, stored };
+}
+
+/** Whatever is no key at all is no key of the account's, either. */
+function nameKey(text: string, peppers: readonly string[]): NamedKey {
+  return isMaskedKey(text) ? { display: displayPart(text) } : keyCredential(text, peppers);
 }

@@ -2,20 +2,60 @@ import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { loadScript, redisUnavailable } from '../redis.ts';
-import { requestRunsKey } from '../redis-keys.ts';
+import { changesKey, fillKey, versionKey } from '../redis-keys.ts';
 
 const lua = readFileSync(new URL('./admit.lua', import.meta.url), 'utf8');
+const answerSchema = z.union([
+  z.tuple([z.literal('current'), z.number()]),
+  z.tuple([z.literal('reread'), z.number(), z.string()]),
+]);
+
+const versionLifeMs = 3_600_000;
+/** Longer than a call of the store may take, which gives up after 5 s. */
+const readLifeMs = 15_000;
+const noVersion = -1;
 
 /** Milliseconds of Redis's clock: a job is first started by `startBy` or not at all, and over by `deadline`. */
 export type Admission = { admittedAt: number; startBy: number; deadline: number };
 
-export type Admit = (request: { account: string; requestId: string }) => Promise<Admission>;
+/** `version` is that of the caller at hand, left out where there is none. */
+type AdmitRequest = { account: string; requestId: string; version?: number | undefined; reading?: Reading | undefined };
 
-/** The one round trip between a request and its queue, or `SERVICE_UNAVAILABLE`; it writes nothing, so it can be repeated. */
+/** What a caller was read under, after it was told to be read again. */
+export type Reading = { token: string };
+
+/** `reread`: the caller at hand is not known to be the present one; read it from the store, then ask again with this. */
+export type Admitted = { outcome: 'current'; admission?: Admission } | { outcome: 'reread'; reading: Reading };
+
+export interface Admit {
+  /** The one round trip between a request and its queue; fails with `SERVICE_UNAVAILABLE`. */
+  admit(request: AdmitRequest): Promise<Admitted>;
+  /** Checks the caller as `admit` does, and admits nothing. */
+  look(request: AdmitRequest): Promise<Admitted>;
+}
+
+/** Admission by one script; a call that is repeated changes nothing that the first has not. */
 export function createAdmit(redis: Redis, timeouts: { queueMs: number; requestMs: number }): Admit {
-  const run = loadScript(redis, { name: 'svcAdmit', lua, numberOfKeys: 1 });
-  return async ({ account, requestId }) => {
-    const admittedAt = z.number().parse(await redisUnavailable(run([requestRunsKey(account, requestId)], [])));
-    return { admittedAt, startBy: admittedAt + timeouts.queueMs, deadline: admittedAt + timeouts.requestMs };
+  const run = loadScript(redis, { name: 'svcAdmit', lua, numberOfKeys: 3 });
+
+  async function call({ account, requestId, version = noVersion, reading }: AdmitRequest) {
+    const keys = [versionKey(account), fillKey(account), changesKey(account)];
+    const how = reading === undefined ? ['known', requestId] : ['read', reading.token];
+    return answerSchema.parse(await redisUnavailable(run(keys, [version, ...how, versionLifeMs, readLifeMs])));
+  }
+
+  async function look(request: AdmitRequest): Promise<Admitted> {
+    const [outcome, , token] = await call(request);
+    return outcome === 'reread' ? { outcome, reading: { token } } : { outcome };
+  }
+
+  return {
+    look,
+    async admit(request) {
+      const [outcome, now, token] = await call(request);
+      if (outcome === 'reread') return { outcome, reading: { token } };
+      const { queueMs, requestMs } = timeouts;
+      return { outcome, admission: { admittedAt: now, startBy: now + queueMs, deadline: now + requestMs } };
+    },
   };
 }

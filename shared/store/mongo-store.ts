@@ -1,214 +1,139 @@
-import { type Collection, MongoClient, MongoServerError, type TopologyDescription } from 'mongodb';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Collection, type Db, MongoServerError } from 'mongodb';
 import { z } from 'zod';
-import { ApiError } from '../errors.ts';
-import { within } from '../shutdown.ts';
-import type { Account, KeyOwner, Store } from './store.ts';
-import { keyHashTaken, storeUnavailable } from './store-errors.ts';
-
-type Mint = Parameters<Store['mintDeveloperKey']>[0];
-type Log = { warn(fields: object, message: string): void };
-
-/**
- * What one call may take in all, whatever the driver still waits for. Each of the driver's own limits is below it, and
- * every one is set: left out, it means 30 s or for ever, and a silent network is noticed by none of the others.
- */
-const callMsMax = 5_000;
-const clientOptions = {
-  serverSelectionTimeoutMS: 2_000,
-  connectTimeoutMS: 2_000,
-  socketTimeoutMS: 4_000,
-  waitQueueTimeoutMS: 2_000,
-  maxPoolSize: 20,
-  writeConcern: { w: 'majority', wtimeoutMS: 3_000 },
-  readPreference: 'primary',
-  // Not 'majority', which may not yet show the very key that a mint has just lost to.
-  readConcern: { level: 'local' },
-} as const;
+import { type Account, accountSchema } from './account.ts';
+import type { Decide } from './account-changes.ts';
+import { deferFailure } from './defer-failure.ts';
+import { keyOwnerSchema } from './key-owner.ts';
+import { createMongoCalls, type MongoCalls } from './mongo-calls.ts';
+import type { KeyOwner, KeyUse, Store } from './store.ts';
+import { keyHashTaken } from './store-errors.ts';
 
 const duplicateKey = 11_000;
-const mintAttemptsMax = 3;
 
-const accountSchema = z.object({
-  _id: z.string(),
-  plan: z.string(),
-  version: z.int(),
-  createdAt: z.date(),
-  key: z
-    .object({ id: z.string(), hash: z.string(), display: z.string(), plan: z.string(), createdAt: z.date() })
-    .optional(),
-});
+/** Between two attempts at a change, so that those who change one account at once do not keep meeting each other. */
+const pauseMsMax = 50;
 
-const standingSchema = accountSchema.pick({ plan: true, version: true });
-const ownerSchema = z.object({
-  _id: z.string(),
-  plan: z.string(),
-  version: z.int(),
-  key: z.object({ id: z.string() }),
-});
+const documentSchema = accountSchema.omit({ id: true }).extend({ _id: z.string() });
+
+/** A last use that was noted since the account was read must not be undone by what is written now. */
+const writtenSchema = accountSchema.omit({ lastUse: true });
 
 const buildInfoSchema = z.object({ version: z.string() });
 
-type AccountStanding = z.infer<typeof standingSchema>;
-type AccountDocument = z.infer<typeof accountSchema>;
+type AccountDocument = z.infer<typeof documentSchema>;
+type Parts = { log: Parameters<typeof createMongoCalls>[1]['log'] };
 
-/**
- * The store in a MongoDB database. Connects at the first call, so the process starts without the server and finds it
- * when it comes. A call that failed with `SERVICE_UNAVAILABLE` may have been carried out.
- */
+/** The store in a MongoDB database. A call that failed with `SERVICE_UNAVAILABLE` may have been carried out. */
 export class MongoStore implements Store {
-  readonly #client: MongoClient;
+  readonly #calls: MongoCalls;
   readonly #accounts: Collection<AccountDocument>;
-  #prepared: Promise<void> | undefined;
-  #topology = 'unknown topology';
-  #closed = false;
 
   /** Throws where the address cannot be understood or names no database. */
-  constructor(url: string, { log }: { log: Log }) {
-    // The driver would take one named "test".
-    if (!/^[^/]+\/\/[^/?]+\/[^?]/.test(url))
-      throw new Error('DATABASE_URL must name a database: mongodb://<host>/<database>.');
-    this.#client = new MongoClient(url, clientOptions);
-    this.#accounts = this.#client.db().collection('accounts');
-    let warned = false;
-    this.#client.on('topologyDescriptionChanged', ({ newDescription }) => {
-      this.#topology = topologyName(newDescription) ?? this.#topology;
-      if (warned || this.#topology !== 'standalone') return;
-      warned = true;
-      log.warn(
-        {},
-        'MongoDB is a standalone server: one disk, and no write is retried. Run a replica set in production',
-      );
-    });
+  constructor(url: string, { log }: Parts) {
+    this.#calls = createMongoCalls(url, { log, prepare: createIndexes });
+    this.#accounts = accountsOf(this.#calls.database);
   }
 
   async describe(): Promise<string> {
-    const answer: unknown = await this.#call(() => this.#client.db('admin').command({ buildInfo: 1 }));
-    return `mongodb ${buildInfoSchema.parse(answer).version} (${this.#topology})`;
+    const { call, database, topology } = this.#calls;
+    const answer: unknown = await call(() => database.command({ buildInfo: 1 }));
+    return `mongodb ${buildInfoSchema.parse(answer).version} (${topology()})`;
   }
 
   async ping(): Promise<void> {
-    await this.#call(() => this.#client.db().command({ ping: 1 }));
+    await this.#calls.call(() => this.#calls.database.command({ ping: 1 }));
   }
 
-  async mintDeveloperKey(mint: Mint): Promise<{ minted: boolean; account: Account }> {
-    return this.#call((signal) => this.#mint(mint, signal));
+  async findAccount(id: string): Promise<Account | undefined> {
+    return this.#calls.call(() => this.#read(id));
   }
 
-  async findAccount(account: string): Promise<AccountStanding | undefined> {
-    const projection = { plan: 1, version: 1 };
-    const found: unknown = await this.#call(() => this.#accounts.findOne({ _id: account }, { projection }));
-    if (found === null) return undefined;
-    const { plan, version } = standingSchema.parse(found);
-    return { plan, version };
+  async findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined> {
+    const filter = { 'key.hash': { $in: [...hashes] } };
+    const projection = { plan: 1, suspended: 1, version: 1, guest: 1, 'key.id': 1 };
+    const found = await this.#calls.call(() =>
+      this.#accounts.findOne(filter, { projection, ...this.#calls.lasting() }),
+    );
+    return found === null ? undefined : keyOwnerSchema.parse(withId(found));
   }
 
-  async findKeyOwner(hash: string): Promise<KeyOwner | undefined> {
-    const projection = { plan: 1, version: 1, 'key.id': 1 };
-    const found: unknown = await this.#call(() => this.#accounts.findOne({ 'key.hash': hash }, { projection }));
-    if (found === null) return undefined;
-    const { _id: account, plan, version, key } = ownerSchema.parse(found);
-    return { account, keyId: key.id, plan, version };
+  async changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result> {
+    const result = await this.#calls.call((signal) => this.#change(id, deferFailure(decide), signal));
+    return result();
   }
 
-  /** Gives up waiting for calls that are still under way after as long as a call may take. */
+  async recordKeyUse(uses: readonly KeyUse[]): Promise<void> {
+    if (uses.length === 0) return;
+    const notes = uses.map(noteUse);
+    await this.#calls.call(() => this.#accounts.bulkWrite(notes, { ordered: false }));
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closed = true;
-    await within(callMsMax, this.#close());
+    await this.#calls[Symbol.asyncDispose]();
   }
 
   /**
-   * One guarded update decides. Where it met a document that does not fit the guard, the document says why: the account
-   * has a key, or stands on another plan, which the key then takes (API C13). Where neither is so, the key's hash is taken.
+   * Each time round somebody else's change has stood, so all who change an account at once come to their end. One that is
+   * not yet safe from a failover is no ground for a decision: that waits until it is, or until the call is over.
    */
-  async #mint(mint: Mint, signal: AbortSignal): Promise<{ minted: boolean; account: Account }> {
-    let plan = mint.plan;
-    let duplicate: unknown;
-    for (let attempt = 1; attempt <= mintAttemptsMax; attempt += 1) {
-      signal.throwIfAborted(); // the caller was told that it failed: no key may come into being any more
-      const outcome = await this.#putKey({ ...mint, plan });
-      if ('account' in outcome) return { minted: true, account: outcome.account };
-      duplicate = outcome.duplicate;
-      const found: unknown = await this.#accounts.findOne({ _id: mint.account });
-      const known = found === null ? undefined : accountSchema.parse(found);
-      if (known?.key !== undefined) return { minted: false, account: toAccount(known) };
-      plan = known?.plan ?? mint.plan;
+  async #change<Result>(id: string, decide: Decide<Result>, signal: AbortSignal): Promise<Result> {
+    for (let attempt = 1; ; attempt += 1) {
+      const account = await this.#read(id);
+      const { result, next } = decide(account);
+      if (next === undefined) return result;
+      signal.throwIfAborted(); // the caller was told that it failed: nothing may change any more
+      if (await this.#write(next, account)) return result;
+      await sleep(Math.random() * Math.min(pauseMsMax, 2 ** attempt), undefined, { signal });
     }
-    throw keyHashTaken(duplicate);
   }
 
-  /** Puts the key into the account if that stands on this plan without one, or is not known yet. */
-  async #putKey({ account, plan, key }: Mint): Promise<{ account: Account } | { duplicate: unknown }> {
-    const { id, hash, display, createdAt } = key;
+  async #read(id: string): Promise<Account | undefined> {
+    const found = await this.#accounts.findOne({ _id: id }, this.#calls.lasting());
+    return found === null ? undefined : accountSchema.parse(withId(found));
+  }
+
+  /** False where the account is not what it was when `next` was decided. */
+  async #write(next: Account, decidedOn: Account | undefined): Promise<boolean> {
+    const { id: _id, ...fields } = writtenSchema.parse(next);
     try {
-      const document: unknown = await this.#accounts.findOneAndUpdate(
-        { _id: account, plan, key: { $exists: false } },
-        { $set: { key: { id, hash, display, plan, createdAt } }, $inc: { version: 1 }, $setOnInsert: { createdAt } },
-        { upsert: true, returnDocument: 'after' },
-      );
-      return { account: toAccount(accountSchema.parse(document)) };
+      if (decidedOn === undefined) return (await this.#accounts.insertOne({ _id, ...fields })).acknowledged;
+      const guard = { _id, version: decidedOn.version };
+      return (await this.#accounts.updateOne(guard, toUpdate(fields))).matchedCount === 1;
     } catch (error) {
-      if (error instanceof MongoServerError && error.code === duplicateKey) return { duplicate: error };
-      throw error;
+      if (!(error instanceof MongoServerError) || error.code !== duplicateKey) throw error;
+      // An insert fails so too when the account has come into being meanwhile, lasting or not; the messages of servers differ.
+      const local = { readConcern: { level: 'local' as const } };
+      if (decidedOn === undefined && (await this.#accounts.findOne({ _id }, local)) !== null) return false;
+      throw keyHashTaken(error);
     }
-  }
-
-  /** `work` once the indexes stand, and one failure for whatever the driver, the network or the name service throws. */
-  async #call<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const late = new AbortController();
-    const deadline = Promise.withResolvers<never>();
-    const timer = setTimeout(() => {
-      late.abort();
-      deadline.reject(new Error(`MongoDB did not answer within ${callMsMax} ms`));
-    }, callMsMax);
-    const answer = async () => {
-      if (this.#closed) throw new Error('the store is closed');
-      await this.#prepare();
-      late.signal.throwIfAborted();
-      return work(late.signal);
-    };
-    try {
-      return await Promise.race([answer(), deadline.promise]);
-    } catch (error) {
-      throw error instanceof ApiError || error instanceof z.ZodError ? error : storeUnavailable(error);
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
-  /** At the first call and until it has worked once; callers meanwhile share one attempt. */
-  #prepare(): Promise<void> {
-    this.#prepared ??= this.#connect().catch((error) => {
-      this.#prepared = undefined;
-      throw error;
-    });
-    return this.#prepared;
-  }
-
-  async #connect(): Promise<void> {
-    // The driver connects by itself too, but a client whose first attempt failed would then stay closed for ever.
-    await this.#client.connect();
-    // Sparse: accounts without a key do not count as having the same one.
-    await this.#accounts.createIndex({ 'key.hash': 1 }, { unique: true, sparse: true });
-  }
-
-  /** The second time closes what an attempt to connect may have opened after the first. */
-  async #close(): Promise<void> {
-    await this.#client.close();
-    await this.#prepared?.catch(() => {});
-    await this.#client.close();
   }
 }
 
-function toAccount({ _id: id, plan, version, key }: AccountDocument): Account {
-  if (key === undefined) throw new Error('an account has a key once it was minted');
-  return { id, plan, version, key: { id: key.id, display: key.display, plan: key.plan, createdAt: key.createdAt } };
+function accountsOf(database: Db): Collection<AccountDocument> {
+  // The driver would write a field that is undefined as null, which is no account any more.
+  return database.collection('accounts', { ignoreUndefined: true });
 }
 
-function topologyName({ servers }: TopologyDescription): string | undefined {
-  for (const { type, setName } of servers.values()) {
-    if (type === 'Standalone') return 'standalone';
-    if (type === 'Mongos') return 'sharded cluster';
-    if (setName) return `replica set ${setName}`;
-  }
-  return undefined;
+/** Sparse: accounts without a key do not count as having the same one. */
+async function createIndexes(database: Db): Promise<void> {
+  await accountsOf(database).createIndex({ 'key.hash': 1 }, { unique: true, sparse: true });
+}
+
+function withId({ _id: id, ...fields }: { _id: unknown }): unknown {
+  return { ...fields, id };
+}
+
+/** An empty `$unset` is an error to servers before 5.0, and a field left out of `$set` would stay. */
+function toUpdate(fields: Omit<AccountDocument, '_id'>): object {
+  const absent = (['key', 'guest'] as const).filter((name) => fields[name] === undefined);
+  if (absent.length === 0) return { $set: fields };
+  return { $set: fields, $unset: Object.fromEntries(absent.map((name) => [name, ''])) };
+}
+
+/** The filter is the whole condition, so that notes of one account may come in any order. */
+function noteUse({ account, keyId, at }: KeyUse) {
+  const isNews = [{ 'lastUse.keyId': { $ne: keyId } }, { 'lastUse.at': { $lt: at } }];
+  const filter = { _id: account, 'key.id': keyId, $or: isNews };
+  return { updateOne: { filter, update: { $set: { lastUse: { keyId, at } } } } };
 }

@@ -6,7 +6,7 @@ import { patiently } from './sqlite-patience.ts';
 
 /**
  * Entry n brings a database of `user_version` n to n + 1. An entry that has been released is never changed: another one
- * is added. All times are milliseconds since 1970, UTC.
+ * is added. Times in columns are milliseconds since 1970, UTC; in documents they are ISO 8601 text.
  */
 const migrations: readonly string[] = [
   `CREATE TABLE accounts (
@@ -25,6 +25,40 @@ const migrations: readonly string[] = [
     )
   ) STRICT;
   CREATE UNIQUE INDEX accounts_by_key_hash ON accounts (key_hash);`,
+
+  // An account is one document. What is searched for is generated from it, so that the two can not differ; a key's last
+  // use stands beside it, so that noting one does not write the account's whole history again.
+  `ALTER TABLE accounts RENAME TO accounts_of_version_1;
+  CREATE TABLE accounts (
+    id TEXT NOT NULL PRIMARY KEY,
+    key_id TEXT AS (document ->> '$.key.id') STORED,
+    key_hash TEXT AS (document ->> '$.key.hash') STORED,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
+  INSERT INTO accounts (id, document)
+    SELECT id, iif(
+      key_id IS NULL,
+      account,
+      json_set(account, '$.key', json_object(
+        'id', key_id, 'hash', key_hash, 'display', key_display, 'plan', key_plan,
+        'createdAt', strftime('%Y-%m-%dT%H:%M:%fZ', key_created_at / 1000.0, 'unixepoch')
+      ))
+    )
+    FROM (
+      SELECT *, json_object(
+        'id', id, 'plan', plan, 'suspended', json('false'), 'version', version,
+        'createdAt', strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch'),
+        'endedKeys', json_array(), 'changes', json_array()
+      ) AS account
+      FROM accounts_of_version_1
+    );
+  DROP TABLE accounts_of_version_1;
+  CREATE UNIQUE INDEX accounts_by_key_hash ON accounts (key_hash);
+  CREATE TABLE key_uses (
+    account TEXT NOT NULL PRIMARY KEY,
+    key_id TEXT NOT NULL,
+    used_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;`,
 ];
 
 /** Covers another process's commit that is just ending; it stops this process, so all longer waiting is `patiently`'s. */

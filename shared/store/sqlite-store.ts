@@ -1,43 +1,48 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { z } from 'zod';
+import { type Account, accountSchema } from './account.ts';
+import type { Decide } from './account-changes.ts';
+import { deferFailure } from './defer-failure.ts';
+import { keyOwnerSchema } from './key-owner.ts';
 import { inTransaction, openSqlite } from './open-sqlite.ts';
 import { patiently, sqliteErrorCode } from './sqlite-patience.ts';
-import type { Account, KeyOwner, Store } from './store.ts';
+import type { KeyOwner, KeyUse, Store } from './store.ts';
 import { keyHashTaken, storeUnavailable } from './store-errors.ts';
-
-type Mint = Parameters<Store['mintDeveloperKey']>[0];
 
 const SQLITE_CONSTRAINT_UNIQUE = 2067; // sqlite.org/rescode.html
 
-const accountRow = z.object({
-  id: z.string(),
-  plan: z.string(),
-  version: z.int(),
-  keyId: z.string().nullable(),
-  keyDisplay: z.string().nullable(),
-  keyPlan: z.string().nullable(),
-  keyCreatedAt: z.int().nullable(),
-});
+/** The last use is kept in a table of its own: what a change writes can not undo it. */
+const writtenSchema = accountSchema.omit({ lastUse: true });
 
-const ownerRow = z.object({ account: z.string(), keyId: z.string(), plan: z.string(), version: z.int() });
+const json = z.string().transform((text): unknown => JSON.parse(text)); // the table takes nothing that is not JSON
+const ownerRow = z.object({ document: json.pipe(keyOwnerSchema) });
+const accountRow = z.object({
+  document: json.pipe(writtenSchema),
+  usedKeyId: z.string().nullable(),
+  usedAt: z.int().nullable(),
+});
 const versionRow = z.object({ version: z.string() });
 
-const selectAccount = `SELECT id, plan, version, key_id AS keyId, key_display AS keyDisplay, key_plan AS keyPlan,
-  key_created_at AS keyCreatedAt FROM accounts WHERE id = ?`;
+const selectAccount = `SELECT document, key_uses.key_id AS usedKeyId, used_at AS usedAt
+  FROM accounts LEFT JOIN key_uses ON account = id WHERE id = ?`;
 
-const selectOwner = 'SELECT id AS account, key_id AS keyId, plan, version FROM accounts WHERE key_hash = ?';
+const selectOwner = 'SELECT document FROM accounts WHERE key_hash IN (SELECT value FROM json_each(?)) LIMIT 1';
 
-const putKey = `INSERT INTO accounts (id, plan, version, created_at, key_id, key_hash, key_display, key_plan, key_created_at)
-  VALUES (:account, :plan, 1, :createdAt, :keyId, :hash, :display, :plan, :createdAt)
-  ON CONFLICT (id) DO UPDATE SET version = version + 1, key_id = excluded.key_id, key_hash = excluded.key_hash,
-    key_display = excluded.key_display, key_plan = plan, key_created_at = excluded.key_created_at`;
+const writeAccount = `INSERT INTO accounts (id, document) VALUES (?, ?)
+  ON CONFLICT (id) DO UPDATE SET document = excluded.document`;
+
+const noteUse = `INSERT INTO key_uses (account, key_id, used_at)
+  SELECT id, key_id, :usedAt FROM accounts WHERE id = :account AND key_id = :keyId
+  ON CONFLICT (account) DO UPDATE SET key_id = excluded.key_id, used_at = excluded.used_at
+    WHERE key_uses.key_id <> excluded.key_id OR used_at < excluded.used_at`;
 
 /** The store in one SQLite file, for one machine; any number of its processes can have it open. */
 export class SqliteStore implements Store {
   readonly #database: DatabaseSync;
   readonly #selectAccount: StatementSync;
   readonly #selectOwner: StatementSync;
-  readonly #putKey: StatementSync;
+  readonly #writeAccount: StatementSync;
+  readonly #noteUse: StatementSync;
   readonly #readFile: StatementSync;
 
   /** Creates the file and its folder where missing; throws an error for the operator when it cannot be used. */
@@ -49,7 +54,8 @@ export class SqliteStore implements Store {
     this.#database = database;
     this.#selectAccount = database.prepare(selectAccount);
     this.#selectOwner = database.prepare(selectOwner);
-    this.#putKey = database.prepare(putKey);
+    this.#writeAccount = database.prepare(writeAccount);
+    this.#noteUse = database.prepare(noteUse);
     this.#readFile = database.prepare('PRAGMA user_version'); // unlike SELECT 1, it looks at the file
   }
 
@@ -62,43 +68,51 @@ export class SqliteStore implements Store {
     await this.#call(() => this.#readFile.get());
   }
 
-  async mintDeveloperKey(mint: Mint): Promise<{ minted: boolean; account: Account }> {
-    return this.#call(() => inTransaction(this.#database, () => this.#mint(mint)));
+  async findAccount(id: string): Promise<Account | undefined> {
+    return this.#call(() => this.#read(id));
   }
 
-  async findAccount(account: string): Promise<{ plan: string; version: number } | undefined> {
-    const row = await this.#call(() => this.#selectAccount.get(account));
-    if (row === undefined) return undefined;
-    const { plan, version } = accountRow.parse(row);
-    return { plan, version };
+  async findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined> {
+    const row = await this.#call(() => this.#selectOwner.get(JSON.stringify(hashes)));
+    return row === undefined ? undefined : ownerRow.parse(row).document;
   }
 
-  async findKeyOwner(hash: string): Promise<KeyOwner | undefined> {
-    const row = await this.#call(() => this.#selectOwner.get(hash));
-    return row === undefined ? undefined : ownerRow.parse(row);
+  /** Decides on a plain read first: the lock that all writers share is taken only where there is something to write. */
+  async changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result> {
+    const decideSafely = deferFailure(decide);
+    const result = await this.#call(() => {
+      const decision = decideSafely(this.#read(id));
+      if (decision.next === undefined) return decision.result;
+      return inTransaction(this.#database, () => this.#change(id, decideSafely));
+    });
+    return result();
+  }
+
+  async recordKeyUse(uses: readonly KeyUse[]): Promise<void> {
+    if (uses.length === 0) return;
+    await this.#call(() =>
+      inTransaction(this.#database, () => {
+        for (const { account, keyId, at } of uses) this.#noteUse.run({ account, keyId, usedAt: at.getTime() });
+      }),
+    );
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#database.isOpen) this.#database.close();
   }
 
-  #mint({ account, plan, key }: Mint): { minted: boolean; account: Account } {
-    const known = this.#readAccount(account);
-    if (known !== undefined) return { minted: false, account: known };
-    const { id: keyId, hash, display } = key;
-    this.#putKey.run({ account, plan, keyId, hash, display, createdAt: key.createdAt.getTime() });
-    const minted = this.#readAccount(account);
-    if (minted === undefined) throw new Error('an account has a key once it was minted');
-    return { minted: true, account: minted };
+  #change<Result>(id: string, decide: Decide<Result>): Result {
+    const { result, next } = decide(this.#read(id));
+    if (next !== undefined) this.#writeAccount.run(id, JSON.stringify(writtenSchema.parse(next)));
+    return result;
   }
 
-  /** Undefined for an account that is not known or has no active key. */
-  #readAccount(id: string): Account | undefined {
+  #read(id: string): Account | undefined {
     const row = this.#selectAccount.get(id);
     if (row === undefined) return undefined;
-    const { keyId, keyDisplay, keyPlan, keyCreatedAt, ...account } = accountRow.parse(row);
-    if (keyId === null || keyDisplay === null || keyPlan === null || keyCreatedAt === null) return undefined;
-    return { ...account, key: { id: keyId, display: keyDisplay, plan: keyPlan, createdAt: new Date(keyCreatedAt) } };
+    const { document, usedKeyId, usedAt } = accountRow.parse(row);
+    if (usedKeyId === null || usedAt === null) return document;
+    return { ...document, lastUse: { keyId: usedKeyId, at: new Date(usedAt) } };
   }
 
   /** Closed meanwhile, also while it waits for a lock: the same failure as any other loss of the store. */

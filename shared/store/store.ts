@@ -1,5 +1,8 @@
+import type { Account, GuestSecrets } from './account.ts';
+import type { Decide } from './account-changes.ts';
+
 /**
- * What the service keeps for good: accounts with their developer key. Two homes stand behind this one interface,
+ * What the service keeps for good: accounts and devices with their keys. Two homes stand behind this one interface,
  * MongoDB and SQLite, and both pass the same contract suite.
  *
  * Every method fails with `ApiError` `SERVICE_UNAVAILABLE`, within seconds, when the store cannot be reached or stays
@@ -13,32 +16,37 @@ export interface Store extends AsyncDisposable {
   /** One round trip, to measure whether the store answers. */
   ping(): Promise<void>;
 
+  /** The account or device, or undefined when it has never been used. */
+  findAccount(id: string): Promise<Account | undefined>;
+
   /**
-   * Gives the account its developer key. The account comes into being here, on `plan`, if it is not yet known. An
-   * account that has an active key keeps it: `minted` is false and `account.key` is the old one. Concurrent mints for
-   * one account: exactly one is `minted`. Increments `version` when it mints, and only then. A new key takes the plan
-   * that the account stands on. Fails with `INTERNAL_ERROR` when the hash is that of another account's active key.
+   * Whose active key has one of these hashes; undefined when nobody's has. Reads what every change that was answered has
+   * written (in a replica set, from the primary).
    */
-  mintDeveloperKey(mint: {
-    account: string;
-    plan: string;
-    key: NewKey;
-  }): Promise<{ minted: boolean; account: Account }>;
+  findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined>;
 
-  /** The account, or undefined when it has never been used. */
-  findAccount(account: string): Promise<{ plan: string; version: number } | undefined>;
+  /**
+   * Changes one account as `decide` says, atomically: what it decided is written only if the account is still what it was
+   * decided on, else it is asked again, until one of its answers stands. An account of its own id comes into being where
+   * there was none. Fails with `INTERNAL_ERROR` when the new key's hash is that of another account's active key.
+   */
+  changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result>;
 
-  /** The account that the active key with this hash belongs to; undefined when no active key has it. */
-  findKeyOwner(hash: string): Promise<KeyOwner | undefined>;
+  /**
+   * Notes when keys were last used. Moves no version, and never backwards; a key that is not its account's active one any
+   * more is left out.
+   */
+  recordKeyUse(uses: readonly KeyUse[]): Promise<void>;
 }
 
-/** `hash` is what is compared, `display` the first ten characters; the full key is never given to the store. */
-export type NewKey = { id: string; hash: string; display: string; createdAt: Date };
-
-export type DeveloperKey = { id: string; display: string; plan: string; createdAt: Date };
-
-/** `id` is `user:<sub>`; `plan` is a name in the plan file; `version` counts the changes that callers must feel. */
-export type Account = { id: string; plan: string; version: number; key: DeveloperKey };
-
 /** `plan` is the account's now, not the one the key was minted under (specification 5.4, API C13). */
-export type KeyOwner = { account: string; keyId: string; plan: string; version: number };
+export type KeyOwner = {
+  account: string;
+  keyId: string;
+  plan: string;
+  suspended: boolean;
+  version: number;
+  guest?: GuestSecrets;
+};
+
+export type KeyUse = { account: string; keyId: string; at: Date };

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
-import { createIssuerKeys } from '../../ingress/issuer-keys.ts';
+import { createIssuerKeys } from '../../ingress/issuer/issuer-keys.ts';
 import { createSignIn, type SignIn } from '../../ingress/sign-in.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { startIdentityProvider } from '../stack/identity-provider.ts';

@@ -14,8 +14,8 @@ import {
   type JWTPayload,
   SignJWT,
 } from 'jose';
-import type { KeySet } from '../../ingress/fetch-issuer-keys.ts';
-import { createIssuerKeys, type IssuerKeys } from '../../ingress/issuer-keys.ts';
+import type { KeySet } from '../../ingress/issuer/fetch-issuer-keys.ts';
+import { createIssuerKeys, type IssuerKeys } from '../../ingress/issuer/issuer-keys.ts';
 import { createSignIn, type SignIn } from '../../ingress/sign-in.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { type IdentityProvider, startIdentityProvider } from '../stack/identity-provider.ts';
@@ -127,6 +127,7 @@ test('an account has a name of 1 to 255 characters', async (t) => {
   t.is(await outcomeOf(await sign(claims({ sub: 's'.repeat(255) }))), `user:${'s'.repeat(255)}`);
   t.is(await outcomeOf(await sign(claims({ sub: 's'.repeat(256) }))), 'INVALID_TOKEN');
   t.is(await outcomeOf(await sign(claims({ sub: '' }))), 'INVALID_TOKEN');
+  t.is(await outcomeOf(await sign(claims({ sub: 'half a character: \ud800' }))), 'INVALID_TOKEN');
   t.is(await outcomeOf(await sign(claims({ sub: 5 as never }))), 'INVALID_TOKEN');
   const { sub: _sub, ...nameless } = claims();
   t.is(await outcomeOf(await sign(nameless)), 'INVALID_TOKEN');

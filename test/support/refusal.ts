@@ -21,7 +21,7 @@ export function head(requestLine: string, ...headers: string[]): string {
   return [requestLine, ...host, ...headers, '', ''].join('\r\n');
 }
 
-const requestId = /^req_[0-9A-HJKMNP-TV-Z]{26}$/;
+export const requestId = /^req_[0-9A-HJKMNP-TV-Z]{26}$/;
 const leaks = /koa|node|\.[jt]s\b|\bat .*:\d+|\/work|\/home|\/tmp|stack|127\.0\.0\.1|redis|sqlite/i;
 
 /** A refusal is flat JSON, {error, code} and nothing else, with an id, and says nothing of what stands behind it. */

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
@@ -7,7 +8,7 @@ import { listen } from '../../../ingress/listener.ts';
 import { answerBrokenRequest, answerErrors } from '../../../ingress/middleware/answer-errors.ts';
 import { assignRequestId } from '../../../ingress/middleware/assign-request-id.ts';
 import { readJsonBody } from '../../../ingress/middleware/read-json-body.ts';
-import { type RequestState, stateOf } from '../../../ingress/request-state.ts';
+import { type RequestState, type Stage, stateOf } from '../../../ingress/request-state.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { exchange } from '../../support/raw-http.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
@@ -17,13 +18,14 @@ const bodyBytesMax = 10_000;
 /** The listener as it is, with a route that reads a body and sends it back. */
 async function start(
   t: ExecutionContext,
-  { bodyMs = 60_000 } = {},
+  { bodyMs = 60_000, before }: { bodyMs?: number; before?: Stage } = {},
 ): Promise<{ port: number; giveUp: AbortController }> {
   const giveUp = new AbortController();
   const { log } = recordedLog();
   const app = new Koa<RequestState>();
   app.use(assignRequestId);
   app.use(answerErrors({ log, docsUrl: '' }));
+  if (before !== undefined) app.use(before);
   app.use(readJsonBody({ bodyBytesMax, bodyMs, giveUp: giveUp.signal }));
   app.use(async (ctx) => {
     ctx.body = stateOf(ctx, 'body').value;
@@ -155,6 +157,21 @@ test('a client that reads only when it has sent everything finds its 413', async
       },
     });
     t.is(answer.status, 413, connection);
+  }
+});
+
+test('a client that went away before its body was read is no fault of ours, whatever it had sent', async (t) => {
+  for (const sent of ['{"a":', '{"a":1}']) {
+    const failure = Promise.withResolvers<unknown>();
+    const before: Stage = async (ctx, next) => {
+      await once(ctx.res, 'close');
+      await next().then(() => failure.resolve(undefined), failure.resolve);
+    };
+    const { port } = await start(t, { before });
+    const socket = connect(port, '127.0.0.1');
+    await write(socket, head('Content-Length: 7') + sent);
+    socket.resetAndDestroy();
+    t.like(await failure.promise, { code: 'VALIDATION_ERROR' }, sent);
   }
 });
 

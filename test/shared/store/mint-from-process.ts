@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { openStore } from '../../../shared/store/open-store.ts';
-import { newKey } from './store-contract.ts';
+import { mint } from './store-contract.ts';
 
 /** Waits for a line, then opens the store and mints a key for each account; prints the ids of those it minted. */
 const [url = '', ...accounts] = process.argv.slice(2);
@@ -8,7 +8,6 @@ process.stdout.write('ready\n');
 await once(process.stdin, 'data');
 
 await using store = await openStore(url, { log: { warn() {} } });
-const mints = accounts.map((account) => store.mintDeveloperKey({ account, plan: 'free', key: newKey() }));
-const outcomes = await Promise.all(mints);
+const outcomes = await Promise.all(accounts.map((account) => mint(store, account)));
 process.stdout.write(`${JSON.stringify(outcomes.filter(({ minted }) => minted).map(({ account }) => account.id))}\n`);
 process.stdin.destroy();

@@ -1,39 +1,49 @@
 import { randomBytes } from 'node:crypto';
 import type { ExecutionContext } from 'ava';
 import { ulid } from 'ulid';
+import { z } from 'zod';
 import { ApiError, type ErrorCode } from '../../../shared/errors.ts';
-import type { NewKey, Store } from '../../../shared/store/store.ts';
+import type { Account, NewKey } from '../../../shared/store/account.ts';
+import { mintGuestKey, mintKey, rotateKey } from '../../../shared/store/account-changes.ts';
+import type { Store } from '../../../shared/store/store.ts';
 
 /** Where one test keeps its accounts: empty at first, reached by as many stores as it opens, thrown away at the end. */
-export type StoreHome = AsyncDisposable & { open(): Promise<Store> };
-
-type Contract = {
-  test: (title: string, prove: (t: ExecutionContext) => Promise<void>) => void;
-  createHome: () => Promise<StoreHome>;
-  /** What the store says of itself. */
-  description: RegExp;
+export type StoreHome = AsyncDisposable & {
+  open(): Promise<Store>;
+  /** By which another process opens the same. */
+  url: string;
 };
 
-/** What every store guarantees, whatever stands behind it. */
-export function testStoreContract({ test, createHome, description }: Contract): void {
-  const withStore = (title: string, prove: (t: ExecutionContext, store: Store, home: StoreHome) => Promise<void>) => {
+export type Contract = {
+  test: (title: string, prove: (t: ExecutionContext) => Promise<void>) => void;
+  createHome: () => Promise<StoreHome>;
+};
+
+type Proof = (t: ExecutionContext, store: Store, home: StoreHome) => Promise<void>;
+
+/** What every store guarantees of what it keeps, whatever stands behind it. */
+export function testStoreContract(contract: Contract & { description: RegExp }): void {
+  const prove = provesOnStore(contract);
+  prove('says which product and version it is, and answers a ping', provesItsIdentity(contract.description));
+  prove('an account comes into being with its first change, and is found as it was made', createsAccount);
+  prove('finds the account of a key by its hash, whichever of those asked for, and nobody by another', findsKeyOwner);
+  prove('finds the device of a guest key, with the secrets that the key was made with', findsGuest);
+  prove('keeps accounts apart', keepsAccountsApart);
+  prove('refuses a hash that is another account’s, and leaves both accounts as they were', refusesTakenHash);
+  prove('takes names as they are, whatever characters they hold', takesOddNames);
+  prove('keeps nothing but what an account is made of, least of all the key itself', keepsNothingElse);
+  prove('what was changed is found by whoever opens the store later', keepsForLater);
+  prove('every method says SERVICE_UNAVAILABLE once the store is closed', failsOnceClosed);
+}
+
+/** A proof on a store of its own, to which it can open more. */
+export function provesOnStore({ test, createHome }: Contract): (title: string, prove: Proof) => void {
+  return (title, prove) =>
     test(title, async (t) => {
       await using home = await createHome();
       await using store = await home.open();
       await prove(t, store, home);
     });
-  };
-
-  withStore('says which product and version it is, and answers a ping', provesItsIdentity(description));
-  withStore('the first mint brings the account into being on its plan, with the key', createsAccount);
-  withStore('a repeat mint keeps key, plan and version', keepsKey);
-  withStore('of 100 mints at once for one account one is minted, and all return its key', mintsOnce);
-  withStore('finds the account of a key by its hash, and nobody by another', findsKeyOwner);
-  withStore('keeps accounts apart', keepsAccountsApart);
-  withStore('refuses a hash that is another account’s, and leaves both accounts as they were', refusesTakenHash);
-  withStore('takes names as they are, whatever characters they hold', takesOddNames);
-  withStore('what was minted is found by whoever opens the store later', keepsForLater);
-  withStore('every method says SERVICE_UNAVAILABLE once the store is closed', failsOnceClosed);
 }
 
 export function newKey(): NewKey {
@@ -41,14 +51,19 @@ export function newKey(): NewKey {
   return { id: `key_${ulid()}`, hash, display: `svc_${hash.slice(0, 6)}`, createdAt: new Date() };
 }
 
+export function mint(store: Store, account: string, { plan = 'free', key = newKey() } = {}) {
+  return store.changeAccount(account, mintKey({ account, plan, key }));
+}
+
 /** One call of every method, each of which must fail alike when the store cannot be used. */
 export function callEveryMethod(store: Store): Promise<unknown>[] {
   return [
     store.describe(),
     store.ping(),
-    store.mintDeveloperKey({ account: 'user:anyone', plan: 'free', key: newKey() }),
     store.findAccount('user:anyone'),
-    store.findKeyOwner('any hash'),
+    store.findKeyOwner(['any hash']),
+    mint(store, 'user:anyone'),
+    store.recordKeyUse([{ account: 'user:anyone', keyId: 'key_1', at: new Date() }]),
   ];
 }
 
@@ -60,8 +75,8 @@ export async function failsWith(t: ExecutionContext, code: ErrorCode, call: Prom
   return error;
 }
 
-function provesItsIdentity(description: RegExp) {
-  return async (t: ExecutionContext, store: Store) => {
+function provesItsIdentity(description: RegExp): Proof {
+  return async (t, store) => {
     t.log(await store.describe());
     t.regex(await store.describe(), description);
     await t.notThrowsAsync(store.ping());
@@ -71,86 +86,79 @@ function provesItsIdentity(description: RegExp) {
 async function createsAccount(t: ExecutionContext, store: Store): Promise<void> {
   const key = newKey();
   t.is(await store.findAccount('user:ann'), undefined);
-  const { id, display, createdAt } = key;
-  t.deepEqual(await store.mintDeveloperKey({ account: 'user:ann', plan: 'free', key }), {
-    minted: true,
-    account: { id: 'user:ann', plan: 'free', version: 1, key: { id, display, plan: 'free', createdAt } },
+  const { minted, account } = await mint(store, 'user:ann', { key });
+  t.true(minted);
+  t.deepEqual(await store.findAccount('user:ann'), account);
+  t.deepEqual(account, {
+    id: 'user:ann',
+    plan: 'free',
+    suspended: false,
+    version: 1,
+    createdAt: key.createdAt,
+    key: { ...key, plan: 'free' },
+    endedKeys: [],
+    changes: [{ at: key.createdAt, by: 'user:ann', keyMinted: key.id }],
   });
-  t.deepEqual(await store.findAccount('user:ann'), { plan: 'free', version: 1 });
-}
-
-async function keepsKey(t: ExecutionContext, store: Store): Promise<void> {
-  const first = await store.mintDeveloperKey({ account: 'user:ann', plan: 'free', key: newKey() });
-  const later = newKey();
-  const second = await store.mintDeveloperKey({ account: 'user:ann', plan: 'pro', key: later });
-  t.deepEqual(second, { minted: false, account: first.account });
-  t.deepEqual(await store.findAccount('user:ann'), { plan: 'free', version: 1 });
-  t.is(await store.findKeyOwner(later.hash), undefined);
-}
-
-async function mintsOnce(t: ExecutionContext, one: Store, home: StoreHome): Promise<void> {
-  await using other = await home.open();
-  const keys = Array.from({ length: 100 }, newKey);
-  const outcomes = await Promise.all(
-    keys.map((key, index) =>
-      (index % 2 === 0 ? one : other).mintDeveloperKey({ account: 'user:ann', plan: 'free', key }),
-    ),
-  );
-
-  t.is(outcomes.filter(({ minted }) => minted).length, 1);
-  const winner = keys[outcomes.findIndex(({ minted }) => minted)];
-  t.deepEqual(
-    outcomes.map(({ account }) => [account.key.id, account.version]),
-    keys.map(() => [winner?.id, 1]),
-  );
-  const owners = await Promise.all(keys.map(({ hash }) => one.findKeyOwner(hash)));
-  t.deepEqual(
-    owners.filter((owner) => owner !== undefined),
-    [{ account: 'user:ann', keyId: winner?.id, plan: 'free', version: 1 }],
-  );
 }
 
 async function findsKeyOwner(t: ExecutionContext, store: Store): Promise<void> {
   const key = newKey();
-  await store.mintDeveloperKey({ account: 'user:ann', plan: 'free', key });
-  t.deepEqual(await store.findKeyOwner(key.hash), { account: 'user:ann', keyId: key.id, plan: 'free', version: 1 });
-  for (const other of [newKey().hash, key.hash.slice(0, -1), key.hash.toUpperCase(), key.id, '', '*', '$ne']) {
-    t.is(await store.findKeyOwner(other), undefined, other);
-  }
+  await mint(store, 'user:ann', { key });
+  await mint(store, 'user:bob');
+  const owner = { account: 'user:ann', keyId: key.id, plan: 'free', suspended: false, version: 1 };
+  t.deepEqual(await store.findKeyOwner([key.hash]), owner);
+  t.deepEqual(await store.findKeyOwner([newKey().hash, key.hash]), owner);
+  t.deepEqual(await store.findKeyOwner([key.hash, newKey().hash, newKey().hash]), owner);
+
+  const others = [newKey().hash, key.hash.slice(0, -1), key.hash.toUpperCase(), key.id, '', '*', '$ne', '"', 'null'];
+  for (const other of others) t.is(await store.findKeyOwner([other]), undefined, other);
+  t.is(await store.findKeyOwner(others), undefined);
+  t.is(await store.findKeyOwner([]), undefined);
+}
+
+async function findsGuest(t: ExecutionContext, store: Store): Promise<void> {
+  const [key, guest] = [newKey(), { secret: 'the first', pepper: 'the second' }];
+  const device = { account: 'device:1', plan: 'guest-device', key, guest };
+  const made = await store.changeAccount(
+    'device:1',
+    mintGuestKey(device, () => true),
+  );
+  t.deepEqual(await store.findAccount('device:1'), made);
+  const standing = { plan: 'guest-device', suspended: false, version: 1 };
+  t.deepEqual(await store.findKeyOwner([key.hash]), { account: 'device:1', keyId: key.id, ...standing, guest });
 }
 
 async function keepsAccountsApart(t: ExecutionContext, store: Store): Promise<void> {
   // The last two look alike: é as one character, and as e with an accent.
-  const accounts = ['user:ann', 'user:Ann', 'user:ann ', 'user:an', 'device:ann', 'user:é', 'user:e\u0301'];
-  const keys = accounts.map(newKey);
-  for (const [index, account] of accounts.entries()) {
-    const { minted } = await store.mintDeveloperKey({ account, plan: `plan ${index}`, key: keys[index] ?? newKey() });
-    t.true(minted, account);
+  const names = ['user:ann', 'user:Ann', 'user:ann ', 'user:an', 'device:ann', 'user:é', 'user:e\u0301'];
+  const made = new Map<string, Account>();
+  for (const [index, name] of names.entries()) {
+    const { minted, account } = await mint(store, name, { plan: `plan ${index}` });
+    t.true(minted, name);
+    made.set(name, account);
   }
-  for (const [index, account] of accounts.entries()) {
-    const owner = await store.findKeyOwner(keys[index]?.hash ?? '');
-    t.deepEqual(owner, { account, keyId: keys[index]?.id ?? '', plan: `plan ${index}`, version: 1 });
-    t.deepEqual(await store.findAccount(account), { plan: `plan ${index}`, version: 1 });
+  for (const [name, account] of made) {
+    t.deepEqual(await store.findAccount(name), account);
+    t.is((await store.findKeyOwner([account.key?.hash ?? '']))?.account, name);
   }
 }
 
 async function refusesTakenHash(t: ExecutionContext, store: Store): Promise<void> {
   const key = newKey();
-  await store.mintDeveloperKey({ account: 'user:ann', plan: 'free', key });
+  const { account: ann } = await mint(store, 'user:ann', { key });
   const again = { ...newKey(), hash: key.hash };
-  const error = await failsWith(
-    t,
-    'INTERNAL_ERROR',
-    store.mintDeveloperKey({ account: 'user:bob', plan: 'free', key: again }),
-  );
+  const error = await failsWith(t, 'INTERNAL_ERROR', mint(store, 'user:bob', { key: again }));
   t.false(error.message.includes(key.hash) || error.message.includes('user:'));
-
   t.is(await store.findAccount('user:bob'), undefined);
-  t.is((await store.findKeyOwner(key.hash))?.account, 'user:ann');
-  const { minted } = await store.mintDeveloperKey({ account: 'user:bob', plan: 'free', key: newKey() });
-  t.true(minted);
 
-  const repeat = await store.mintDeveloperKey({ account: 'user:bob', plan: 'free', key: again });
+  const { account: bob } = await mint(store, 'user:bob');
+  const named = { hashes: [bob.key?.hash ?? ''] };
+  await failsWith(t, 'INTERNAL_ERROR', store.changeAccount('user:bob', rotateKey({ named, key: again })));
+  t.deepEqual(await store.findAccount('user:bob'), bob);
+  t.deepEqual(await store.findAccount('user:ann'), ann);
+  t.is((await store.findKeyOwner([key.hash]))?.account, 'user:ann');
+
+  const repeat = await mint(store, 'user:bob', { key: again });
   t.false(repeat.minted, 'an account with a key keeps it, whichever other key it is offered');
 }
 
@@ -167,34 +175,47 @@ async function takesOddNames(t: ExecutionContext, store: Store): Promise<void> {
     'x'.repeat(255), // the longest `sub` (OpenID Connect Core 2)
   ];
   for (const name of names) {
-    const key = newKey();
-    const minted = await store.mintDeveloperKey({ account: `user:${name}`, plan: name, key });
-    t.is(minted.account.id, `user:${name}`);
-    t.is(minted.account.key.plan, name);
-    t.deepEqual(await store.findKeyOwner(key.hash), { account: `user:${name}`, keyId: key.id, plan: name, version: 1 });
-    t.deepEqual(await store.findAccount(`user:${name}`), { plan: name, version: 1 });
+    const { account } = await mint(store, `user:${name}`, { plan: name });
+    t.like(account, { id: `user:${name}`, key: { plan: name } });
+    t.deepEqual(await store.findAccount(`user:${name}`), account);
+    t.like(await store.findKeyOwner([account.key?.hash ?? '']), { account: `user:${name}`, plan: name });
+    await store.recordKeyUse([{ account: `user:${name}`, keyId: account.key?.id ?? '', at: new Date(1) }]);
+    t.deepEqual((await store.findAccount(`user:${name}`))?.lastUse?.at, new Date(1));
   }
 }
 
+async function keepsNothingElse(t: ExecutionContext, store: Store): Promise<void> {
+  const key = { ...newKey(), full: 'svc_the key itself' };
+  await mint(store, 'user:ann', { key });
+  t.deepEqual(Object.keys((await store.findAccount('user:ann'))?.key ?? {}).sort(), [
+    'createdAt',
+    'display',
+    'hash',
+    'id',
+    'plan',
+  ]);
+  const unreadable = { ...newKey(), createdAt: new Date(Number.NaN) };
+  await t.throwsAsync(mint(store, 'user:bob', { key: unreadable }), { instanceOf: z.ZodError });
+  t.is(await store.findAccount('user:bob'), undefined);
+}
+
 async function keepsForLater(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
-  const key = newKey();
-  const { account } = await store.mintDeveloperKey({ account: 'user:ann', plan: 'free', key });
+  const { account } = await mint(store, 'user:ann');
   await using beside = await home.open();
-  t.is((await beside.findKeyOwner(key.hash))?.keyId, key.id);
+  t.deepEqual(await beside.findAccount('user:ann'), account);
 
   await store[Symbol.asyncDispose]();
   await beside[Symbol.asyncDispose]();
   await using later = await home.open();
-  t.is((await later.findKeyOwner(key.hash))?.keyId, key.id);
-  const repeat = await later.mintDeveloperKey({ account: 'user:ann', plan: 'free', key: newKey() });
-  t.deepEqual(repeat, { minted: false, account });
+  t.is((await later.findKeyOwner([account.key?.hash ?? '']))?.keyId, account.key?.id);
+  t.deepEqual(await mint(later, 'user:ann'), { minted: false, account });
 }
 
 async function failsOnceClosed(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
   await using other = await home.open();
   await store.ping();
   await store[Symbol.asyncDispose]();
-  for (const call of callEveryMethod(store)) await failsWith(t, 'SERVICE_UNAVAILABLE', call);
+  await Promise.all(callEveryMethod(store).map((call) => failsWith(t, 'SERVICE_UNAVAILABLE', call)));
   await t.notThrowsAsync(async () => store[Symbol.asyncDispose](), 'closing twice is closing once');
   await t.notThrowsAsync(other.ping(), 'another store of the same home goes on');
 }

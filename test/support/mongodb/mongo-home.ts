@@ -25,6 +25,7 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
   const warnings: string[] = [];
   const log = { warn: (_fields: object, message: string) => warnings.push(message) };
   return {
+    url,
     database,
     warnings,
     open: async () => new MongoStore(url, { log }),

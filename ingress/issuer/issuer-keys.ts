@@ -1,4 +1,4 @@
-import type { Log } from '../shared/log.ts';
+import type { Log } from '../../shared/log.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { fetchIssuerKeys, type KeySet } from './fetch-issuer-keys.ts';
 import { createPacedFetches, type Fetched } from './paced-fetches.ts';

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
-import { fetchIssuerKeys } from '../../ingress/fetch-issuer-keys.ts';
+import { fetchIssuerKeys } from '../../../ingress/issuer/fetch-issuer-keys.ts';
 
 type Answer = (response: ServerResponse, issuer: string) => void;
 

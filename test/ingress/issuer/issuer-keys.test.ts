@@ -2,10 +2,10 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import test from 'ava';
 import { createLocalJWKSet } from 'jose';
-import type { KeySet } from '../../ingress/fetch-issuer-keys.ts';
-import { createIssuerKeys } from '../../ingress/issuer-keys.ts';
-import { fakeClock } from '../support/fake-clock.ts';
-import { recordedLog } from '../support/recorded-log.ts';
+import type { KeySet } from '../../../ingress/issuer/fetch-issuer-keys.ts';
+import { createIssuerKeys } from '../../../ingress/issuer/issuer-keys.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
 
 const minuteMs = 60_000;
 const dayMs = 86_400_000;
@@ -378,7 +378,7 @@ test('once disposed of it fetches nothing, gives up what is under way, and lets 
 
 test('its timers keep no process alive', async (t) => {
   const program = `
-    const { createIssuerKeys } = await import(${JSON.stringify(new URL('../../ingress/issuer-keys.ts', import.meta.url))});
+    const { createIssuerKeys } = await import(${JSON.stringify(new URL('../../../ingress/issuer/issuer-keys.ts', import.meta.url))});
     const log = { warn: () => console.log('failed'), info() {}, error() {} };
     createIssuerKeys({ issuer: 'http://127.0.0.1:1', log });
   `;

@@ -1,0 +1,80 @@
+import { ulid } from 'ulid';
+import { z } from 'zod';
+import { guestPlan, type PlanFile } from '../../shared/plan-file.ts';
+import type { Account } from '../../shared/store/account.ts';
+import { type Decide, mintGuestKey as mintKey } from '../../shared/store/account-changes.ts';
+import type { Store } from '../../shared/store/store.ts';
+import { displayPart } from '../api-key.ts';
+import { accountSuspended } from '../check-caller.ts';
+import { clientAddress, networkOf } from '../guests/client-address.ts';
+import type { GuestKeys } from '../guests/guest-keys.ts';
+import type { LimitMints } from '../guests/limit-mints.ts';
+import { parseBody } from '../json-body.ts';
+import type { KeyUse } from '../key-use.ts';
+import { type Stage, stateOf } from '../request-state.ts';
+import type { ChangeAccount } from '../revocation/change-account.ts';
+import type { SharedCallers } from '../shared-callers.ts';
+
+type Parts = {
+  store: Pick<Store, 'findAccount'>;
+  changeAccount: ChangeAccount;
+  guestKeys: GuestKeys;
+  limitMints: LimitMints;
+  sharedCallers: Pick<SharedCallers, 'put'>;
+  keyUse: Pick<KeyUse, 'note'>;
+  planFile: PlanFile;
+  trustedProxyHops: number;
+};
+
+/** No controls, no white space, nothing that Unicode has not assigned. */
+const visible = /^[^\p{C}\p{Z}]{8,256}$/u;
+const guestBody = z.strictObject({
+  device_id: z.string().regex(visible, 'expected 8 to 256 visible characters'),
+});
+
+/**
+ * `POST /v1/keys/guest`: the key of a device, the same at each call (specification 4, API C11). Needs no credential, so
+ * devices that are new are counted by the address they come from (API C12).
+ */
+export function mintGuestKey(parts: Parts): Stage {
+  const { store, changeAccount, guestKeys, limitMints, sharedCallers, keyUse, planFile, trustedProxyHops } = parts;
+  const requestsPerDay = planFile.plans[guestPlan]?.requestsPerDay;
+
+  return async function mintGuestKey(ctx) {
+    const { device_id: deviceId } = parseBody(guestBody, stateOf(ctx, 'body'));
+    const device = guestKeys.accountOf(deviceId);
+    const known = await store.findAccount(device);
+    if (known?.suspended) throw accountSuspended();
+    const decide = decideMint(device, deviceId);
+    const repeat = decide(known);
+    if (known === undefined) {
+      await limitMints({ address: networkOf(clientAddress(ctx.req, trustedProxyHops)), device });
+    }
+    const account = repeat.next === undefined ? repeat.result : await change(device, decide);
+    keyUse.note({ account: device, keyId: account.key?.id });
+    ctx.body = { key: remake(deviceId, account), plan: guestPlan, rate_limit_per_day: requestsPerDay };
+  };
+
+  function decideMint(device: string, deviceId: string): Decide<Account> {
+    const [id, createdAt] = [`key_${ulid()}`, new Date()];
+    return (known) => {
+      const { key, hash, guest } = guestKeys.mint(deviceId, known?.guest);
+      const stored = { id, hash, display: displayPart(key), createdAt };
+      return mintKey({ account: device, plan: guestPlan, key: stored, guest }, guestKeys.inUse)(known);
+    };
+  }
+
+  /** Its key may have been refused a moment ago, and ingresses remember that; what they share comes before (callers.ts). */
+  async function change(device: string, decide: Decide<Account>): Promise<Account> {
+    const account = await changeAccount(device, decide);
+    const { plan, suspended, version, key } = account;
+    if (key !== undefined)
+      await sharedCallers.put(key.hash, { account: device, keyId: key.id, plan, suspended, version });
+    return account;
+  }
+
+  function remake(deviceId: string, { guest }: Account): string {
+    if (guest === undefined) throw new Error('a device has a key that was made with no secrets');
+    return guestKeys.remake(deviceId, guest);
+  }
+}

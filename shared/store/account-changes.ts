@@ -1,0 +1,121 @@
+import type { Account, ActiveKey, Change, EndedKey, GuestSecrets, NewKey } from './account.ts';
+
+/**
+ * What becomes of an account: `next` is written if the account is still as it was given, else the decision is made anew on
+ * what it has become. Without `next` nothing changes. Pure, so it can be asked as often as it takes.
+ */
+export type Decision<Result> = { result: Result; next?: Account };
+export type Decide<Result> = (account: Account | undefined) => Decision<Result>;
+
+const endedKeysMax = 100;
+const changesMax = 200;
+
+/** The key that somebody names: all of it, by its hash under each pepper in use, or its first ten characters (API C5). */
+export type NamedKey = { hashes: readonly string[] } | { display: string };
+
+/*
+ * The states of a developer key (specification 3): none, active, rotated, revoked. An account has at most one active key,
+ * `account.key`; the others have ended. These three are all there is: whatever is not named here leaves the account as it is.
+ *
+ *   none    mint    active
+ *   active  mint    the same key, active
+ *   active  rotate  rotated, and a new key is active
+ *   active  revoke  revoked
+ */
+
+/** An account that is not known yet comes into being, on `plan`; one that is has the plan it stands on (API C13). */
+export function mintKey({ account: id, plan, key }: { account: string; plan: string; key: NewKey }) {
+  return (account: Account | undefined): Decision<{ minted: boolean; account: Account }> => {
+    if (account?.key !== undefined) return { result: { minted: false, account } };
+    const before = account ?? newAccount(id, plan, key.createdAt);
+    const change = { at: key.createdAt, by: id, keyMinted: key.id };
+    const next = changed({ ...before, key: { ...key, plan: before.plan } }, change);
+    return { result: { minted: true, account: next }, next };
+  };
+}
+
+/** Undefined where the named key is not the account's active one, whatever else it may be (API C6). */
+export function rotateKey({ named, key }: { named: NamedKey; key: NewKey }) {
+  return (account: Account | undefined): Decision<Account | undefined> => {
+    if (!hasKey(account) || !isNamed(account.key, named)) return { result: undefined };
+    const ended = endKey(account, 'rotated', key.createdAt);
+    const change = { at: key.createdAt, by: account.id, keyRotated: { from: account.key.id, to: key.id } };
+    const next = changed({ ...ended, key: { ...key, plan: account.plan } }, change);
+    return { result: next, next };
+  };
+}
+
+/** The ended key; undefined as for `rotateKey`. */
+export function revokeKey({ named, at }: { named: NamedKey; at: Date }) {
+  return (account: Account | undefined): Decision<EndedKey | undefined> => {
+    if (!hasKey(account) || !isNamed(account.key, named)) return { result: undefined };
+    const next = changed(endKey(account, 'revoked', at), { at, by: account.id, keyRevoked: account.key.id });
+    return { result: next.endedKeys[0], next };
+  };
+}
+
+type GuestMint = { account: string; plan: string; key: NewKey; guest: GuestSecrets };
+
+/**
+ * The device's key. A device that has one made with secrets for which `inUse` keeps it, so that a repeat is without effect
+ * (specification 4, rule 3). Where its pepper alone was withdrawn the key is the same, under a new hash; where the secret was
+ * that it is derived from, it has ended.
+ */
+export function mintGuestKey(mint: GuestMint, inUse: (guest: GuestSecrets) => boolean) {
+  return (account: Account | undefined): Decision<Account> => {
+    if (hasKey(account) && account.guest !== undefined && inUse(account.guest)) return { result: account };
+    const { guest } = mint;
+    const at = mint.key.createdAt;
+    const before = account ?? newAccount(mint.account, mint.plan, at);
+    const isSame = hasKey(before) && before.guest?.secret === guest.secret;
+    const ended = isSame || !hasKey(before) ? before : endKey(before, 'rotated', at);
+    const key = isSame ? { ...before.key, hash: mint.key.hash } : { ...mint.key, plan: before.plan };
+    const next = changed({ ...ended, key, guest }, { at, by: before.id, keyMinted: key.id });
+    return { result: next, next };
+  };
+}
+
+export type Settings = { plan?: string | undefined; suspended?: boolean | undefined };
+
+type SettingsChange = { settings: Settings; at: Date; by: string; unknown?: { id: string; plan: string } };
+
+/**
+ * What an operator sets (API E8). What is so already is no change. An account that is not known is `unknown`'s from then on,
+ * so that one who signs in and has no key yet can be suspended, too; undefined where that is left out.
+ */
+export function changeSettings({ settings, at, by, unknown }: SettingsChange) {
+  return (known: Account | undefined): Decision<Account | undefined> => {
+    const account = known ?? (unknown && newAccount(unknown.id, unknown.plan, at));
+    if (account === undefined) return { result: undefined };
+    const { plan = account.plan, suspended = account.suspended } = settings;
+    const planChange = plan === account.plan ? {} : { plan: { from: account.plan, to: plan } };
+    const suspendedChange = suspended === account.suspended ? {} : { suspended };
+    const what = { ...planChange, ...suspendedChange };
+    if (Object.keys(what).length === 0) return { result: known };
+    const next = changed({ ...account, plan, suspended }, { at, by, ...what });
+    return { result: next, next };
+  };
+}
+
+function newAccount(id: string, plan: string, createdAt: Date): Account {
+  return { id, plan, suspended: false, version: 0, createdAt, endedKeys: [], changes: [] };
+}
+
+function changed(account: Account, change: Change): Account {
+  return { ...account, version: account.version + 1, changes: [change, ...account.changes].slice(0, changesMax) };
+}
+
+function hasKey(account: Account | undefined): account is Account & { key: ActiveKey } {
+  return account?.key !== undefined;
+}
+
+function isNamed(key: ActiveKey, named: NamedKey): boolean {
+  return 'hashes' in named ? named.hashes.includes(key.hash) : named.display === key.display;
+}
+
+function endKey({ key, ...account }: Account & { key: ActiveKey }, state: EndedKey['state'], endedAt: Date): Account {
+  const { id, display, createdAt } = key;
+  const lastUsedAt = account.lastUse?.keyId === id ? { lastUsedAt: account.lastUse.at } : {};
+  const ended = { id, display, plan: account.plan, createdAt, state, endedAt, ...lastUsedAt };
+  return { ...account, endedKeys: [ended, ...account.endedKeys].slice(0, endedKeysMax) };
+}

@@ -1,0 +1,67 @@
+import { z } from 'zod';
+
+/** MongoDB keeps dates as such; SQLite keeps an account as JSON, where they are text. */
+const date = z.date().or(z.iso.datetime().transform((text) => new Date(text)));
+
+export const activeKeySchema = z.object({
+  id: z.string(),
+  hash: z.string(),
+  display: z.string(),
+  plan: z.string(),
+  createdAt: date,
+});
+
+const endedKeySchema = activeKeySchema.omit({ hash: true }).extend({
+  state: z.enum(['rotated', 'revoked']),
+  endedAt: date,
+  lastUsedAt: date.optional(),
+});
+
+const step = z.object({ from: z.string(), to: z.string() });
+
+/** What was done, and `by` whom: an account, or a device of its own accord. */
+const changeSchema = z.object({
+  at: date,
+  by: z.string(),
+  keyMinted: z.string().optional(),
+  keyRotated: step.optional(),
+  keyRevoked: z.string().optional(),
+  plan: step.optional(),
+  suspended: z.boolean().optional(),
+});
+
+export const accountSchema = z.object({
+  id: z.string(),
+  plan: z.string(),
+  suspended: z.boolean().default(false),
+  version: z.int(),
+  createdAt: date,
+  key: activeKeySchema.optional(),
+  endedKeys: z.array(endedKeySchema).default([]),
+  changes: z.array(changeSchema).default([]),
+  guest: z.object({ secret: z.string(), pepper: z.string() }).optional(),
+  lastUse: z.object({ keyId: z.string(), at: date }).optional(),
+});
+
+/**
+ * Everything that is kept of one account or device; one document, so that each change of it is one atomic update. `id` is
+ * `user:<sub>` or `device:<hash>`. `version` counts the changes that callers must feel. `endedKeys` (the last 100) and
+ * `changes` (the audit trail, the last 200) have the newest first. `guest` names, by fingerprint, the secrets that a
+ * device's key was made with. `lastUse` is coarse, and no change: it touches no version.
+ */
+export type Account = z.infer<typeof accountSchema>;
+
+/** `display` is the first ten characters of the key, `hash` what is compared; `plan` the one it was minted under. */
+export type ActiveKey = z.infer<typeof activeKeySchema>;
+
+/** `plan` is the one at its end (API C10). */
+export type EndedKey = z.infer<typeof endedKeySchema>;
+
+/** `keyMinted`, `keyRevoked` and the ends of `keyRotated` are key ids; `plan` names both plans. */
+export type Change = z.infer<typeof changeSchema>;
+
+/** The fingerprints of the secrets that a guest key is made with: the one it is derived from, and its pepper. */
+export type GuestSecrets = NonNullable<Account['guest']>;
+
+/** A key that is about to be minted; the full key is never given to the store. */
+export type NewKey = Omit<ActiveKey, 'plan'>;

@@ -1,0 +1,135 @@
+import type { ExecutionContext } from 'ava';
+import type { Account } from '../../../shared/store/account.ts';
+import { changeSettings, type NamedKey, revokeKey, rotateKey } from '../../../shared/store/account-changes.ts';
+import type { Store } from '../../../shared/store/store.ts';
+import { type Contract, mint, newKey, provesOnStore } from './store-contract.ts';
+
+/** What every store guarantees of changes: those of specification section 3, one by one, and how they are decided. */
+export function testChangesContract(contract: Contract): void {
+  const prove = provesOnStore(contract);
+  prove('none, mint: the key is active', mints);
+  prove('active, mint: key, plan and version stay', keepsKey);
+  prove('active, rotate: the old key stops working, a new one works', rotates);
+  prove('active, revoke: the key stops working, and none takes its place until a mint', revokes);
+  prove('a key that is not the active one is neither rotated nor revoked, and nothing changes', refusesOtherKeys);
+  prove('a decision that fails fails the change with its own error, and leaves nothing', passesFailureOn);
+  prove('a decision without change writes nothing', writesNothing);
+}
+
+async function mints(t: ExecutionContext, store: Store): Promise<void> {
+  const key = newKey();
+  const { minted, account } = await mint(store, 'user:ann', { key });
+  t.true(minted);
+  t.is((await keyOwner(store, account))?.keyId, key.id);
+}
+
+async function keepsKey(t: ExecutionContext, store: Store): Promise<void> {
+  const first = await mint(store, 'user:ann');
+  const later = newKey();
+  t.deepEqual(await mint(store, 'user:ann', { plan: 'pro', key: later }), { minted: false, account: first.account });
+  t.deepEqual(await store.findAccount('user:ann'), first.account);
+  t.is(await store.findKeyOwner([later.hash]), undefined);
+}
+
+async function rotates(t: ExecutionContext, store: Store): Promise<void> {
+  const { account } = await mint(store, 'user:ann');
+  await setPlan(store, 'pro');
+  const key = newKey();
+  const rotated = await store.changeAccount('user:ann', rotateKey({ named: namedBy(account), key }));
+  t.deepEqual(await store.findAccount('user:ann'), rotated);
+  t.like(rotated, { version: 3, plan: 'pro', key: { id: key.id, plan: 'pro' } });
+  t.like(rotated?.endedKeys, { length: 1, 0: { id: account.key?.id, state: 'rotated', plan: 'pro' } });
+  t.is(await keyOwner(store, account), undefined);
+  t.like(await store.findKeyOwner([key.hash]), { account: 'user:ann', keyId: key.id, version: 3, plan: 'pro' });
+}
+
+async function revokes(t: ExecutionContext, store: Store): Promise<void> {
+  const { account } = await mint(store, 'user:ann');
+  const ended = await store.changeAccount('user:ann', revokeKey({ named: namedBy(account), at: new Date(7) }));
+  t.like(ended, { id: account.key?.id, state: 'revoked', endedAt: new Date(7) });
+  t.is(await keyOwner(store, account), undefined);
+  const revoked = await store.findAccount('user:ann');
+  t.like(revoked, { version: 2, key: undefined, endedKeys: { length: 1, 0: ended } });
+  t.false('key' in (revoked ?? {}));
+  await mint(store, 'user:bob');
+  await store.changeAccount(
+    'user:bob',
+    revokeKey({ named: namedBy(await findAccount(store, 'user:bob')), at: new Date() }),
+  );
+
+  const again = await mint(store, 'user:ann', { plan: 'pro' });
+  t.true(again.minted);
+  t.not(again.account.key?.id, account.key?.id);
+  t.like(await keyOwner(store, again.account), { account: 'user:ann', version: 3, plan: 'free' });
+}
+
+async function refusesOtherKeys(t: ExecutionContext, store: Store): Promise<void> {
+  const { account: other } = await mint(store, 'user:bob');
+  const { account: first } = await mint(store, 'user:ann');
+  const revoking = revokeKey({ named: namedBy(first), at: new Date() });
+  await store.changeAccount('user:ann', revoking);
+  const { account: second } = await mint(store, 'user:ann');
+  await store.changeAccount('user:ann', rotateKey({ named: namedBy(second), key: newKey() }));
+
+  const before = await findAccount(store, 'user:ann');
+  const unknown: NamedKey[] = [{ hashes: [newKey().hash] }, { display: 'svc_unknow' }, { hashes: [] }];
+  const ended = [first, second, other].flatMap((account) => [
+    namedBy(account),
+    { display: account.key?.display ?? '' },
+  ]);
+  for (const named of [...unknown, ...ended]) {
+    t.is(await store.changeAccount('user:ann', rotateKey({ named, key: newKey() })), undefined);
+    t.is(await store.changeAccount('user:ann', revokeKey({ named, at: new Date() })), undefined);
+    t.is(await store.changeAccount('user:nobody', rotateKey({ named, key: newKey() })), undefined);
+  }
+  t.deepEqual(await store.findAccount('user:ann'), before);
+  t.deepEqual(await store.findAccount('user:bob'), other);
+  t.is(await store.findAccount('user:nobody'), undefined);
+}
+
+async function passesFailureOn(t: ExecutionContext, store: Store): Promise<void> {
+  const { account } = await mint(store, 'user:ann');
+  // The last one is as SQLite itself reports a lock, after which the store would try again.
+  const busy = Object.assign(new Error('mine'), { code: 'ERR_SQLITE_ERROR', errcode: 5 });
+  for (const failure of [new Error('mine'), new TypeError('mine'), busy]) {
+    let asked = 0;
+    const change = (id: string) =>
+      store.changeAccount(id, () => {
+        asked += 1;
+        throw failure;
+      });
+    t.is(await t.throwsAsync(change('user:ann')), failure);
+    t.is(await t.throwsAsync(change('user:bob')), failure);
+    t.is(asked, 2);
+  }
+  t.deepEqual(await store.findAccount('user:ann'), account);
+  t.is(await store.findAccount('user:bob'), undefined);
+}
+
+async function writesNothing(t: ExecutionContext, store: Store): Promise<void> {
+  const { account } = await mint(store, 'user:ann');
+  t.deepEqual(await store.changeAccount('user:ann', (found) => ({ result: found })), account);
+  t.is(await store.changeAccount('user:bob', (found) => ({ result: found })), undefined);
+  t.deepEqual(await setPlan(store, 'free'), account);
+  t.deepEqual(await store.findAccount('user:ann'), account);
+  t.is(await store.findAccount('user:bob'), undefined);
+}
+
+export function setPlan(store: Store, plan: string) {
+  return store.changeAccount('user:ann', changeSettings({ settings: { plan }, at: new Date(), by: 'user:operator' }));
+}
+
+export function namedBy({ key }: Account): NamedKey {
+  return { hashes: [key?.hash ?? ''] };
+}
+
+/** Whose the account's key of then is now. */
+export function keyOwner(store: Store, { key }: Account) {
+  return store.findKeyOwner([key?.hash ?? '']);
+}
+
+export async function findAccount(store: Store, id: string): Promise<Account> {
+  const account = await store.findAccount(id);
+  if (account === undefined) throw new Error(`${id} is not known`);
+  return account;
+}

@@ -1,0 +1,109 @@
+import type { ExecutionContext } from 'ava';
+import type { Account } from '../../../shared/store/account.ts';
+import { changeSettings, revokeKey, rotateKey } from '../../../shared/store/account-changes.ts';
+import type { Store } from '../../../shared/store/store.ts';
+import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
+
+/** What every store guarantees of the notes of a key's last use. */
+export function testKeyUseContract(contract: Contract): void {
+  const prove = provesOnStore(contract);
+  prove('the last use of a key is noted, and moves no version', notesUse);
+  prove('a last use never goes backwards, in whatever order it is told', neverGoesBack);
+  prove('the use of a key that is not the active one is left out', leavesOutOtherKeys);
+  prove('the use of a new key takes the place of the old one’s, which the ended key keeps', passesToNewKey);
+  prove('a note that is taken while an account is changed stays, and so does the change', survivesChange);
+  prove('no notes at all are no fault', takesNone);
+  prove('a thousand notes are taken at once', takesThousand);
+}
+
+async function notesUse(t: ExecutionContext, store: Store): Promise<void> {
+  const { account } = await mint(store, 'user:ann');
+  await store.recordKeyUse([use(account, 5)]);
+  const lastUse = { keyId: account.key?.id ?? '', at: new Date(5) };
+  t.deepEqual(await store.findAccount('user:ann'), { ...account, lastUse });
+  t.is((await store.findKeyOwner([account.key?.hash ?? '']))?.version, 1);
+}
+
+async function neverGoesBack(t: ExecutionContext, store: Store): Promise<void> {
+  const { account } = await mint(store, 'user:ann');
+  const lastUsedAt = async () => (await store.findAccount('user:ann'))?.lastUse?.at.getTime();
+  await store.recordKeyUse([use(account, 5)]);
+  await store.recordKeyUse([use(account, 4)]);
+  t.is(await lastUsedAt(), 5);
+  await store.recordKeyUse([use(account, 6)]);
+  t.is(await lastUsedAt(), 6);
+  await store.recordKeyUse([use(account, 7), use(account, 9), use(account, 8)]);
+  t.is(await lastUsedAt(), 9);
+  await Promise.all([13, 11, 17, 12].map((at) => store.recordKeyUse([use(account, at)])));
+  t.is(await lastUsedAt(), 17);
+}
+
+async function leavesOutOtherKeys(t: ExecutionContext, store: Store): Promise<void> {
+  const { account: first } = await mint(store, 'user:ann');
+  await rotate(store, first);
+  const { account: revoked } = await mint(store, 'user:bob');
+  await store.changeAccount('user:bob', revokeKey({ named: named(revoked), at: new Date() }));
+  const before = await Promise.all(['user:ann', 'user:bob'].map((id) => store.findAccount(id)));
+
+  const elsewhere = { ...use(first, 5), account: 'user:bob' };
+  await store.recordKeyUse([use(first, 5), use(revoked, 5), elsewhere, { ...use(first, 5), account: 'user:nobody' }]);
+  t.deepEqual(await Promise.all(['user:ann', 'user:bob'].map((id) => store.findAccount(id))), before);
+  t.is(await store.findAccount('user:nobody'), undefined);
+}
+
+async function passesToNewKey(t: ExecutionContext, store: Store): Promise<void> {
+  const { account: first } = await mint(store, 'user:ann');
+  await store.recordKeyUse([use(first, 50)]);
+  const second = await rotate(store, first);
+  t.deepEqual(second.endedKeys[0]?.lastUsedAt, new Date(50));
+
+  // Earlier by the clock of another machine, but of the key that counts now.
+  await store.recordKeyUse([use(second, 40)]);
+  const after = await store.findAccount('user:ann');
+  t.deepEqual(after, { ...second, lastUse: { keyId: second.key?.id ?? '', at: new Date(40) } });
+  await store.recordKeyUse([use(first, 60)]);
+  t.deepEqual(await store.findAccount('user:ann'), after);
+}
+
+async function survivesChange(t: ExecutionContext, one: Store, home: StoreHome): Promise<void> {
+  await using other = await home.open();
+  const { account } = await mint(one, 'user:ann');
+  await other.recordKeyUse([use(account, 5)]);
+  // Decided on an account as it was before the note.
+  const change = (plan: string) => changeSettings({ settings: { plan }, at: new Date(), by: 'user:operator' });
+  await one.changeAccount('user:ann', () => change('pro')(account));
+  t.like(await one.findAccount('user:ann'), { plan: 'pro', version: 2, lastUse: { at: new Date(5) } });
+
+  for (let round = 1; round <= 30; round += 1) {
+    const plan = `plan ${round}`;
+    await Promise.all([one.changeAccount('user:ann', change(plan)), other.recordKeyUse([use(account, 5 + round)])]);
+    t.like(await one.findAccount('user:ann'), { plan, version: 2 + round, lastUse: { at: new Date(5 + round) } });
+  }
+}
+
+async function takesNone(t: ExecutionContext, store: Store): Promise<void> {
+  await t.notThrowsAsync(store.recordKeyUse([]));
+}
+
+async function takesThousand(t: ExecutionContext, store: Store): Promise<void> {
+  const names = Array.from({ length: 50 }, (_, index) => `user:${index}`);
+  const made = await Promise.all(names.map((name) => mint(store, name)));
+  const uses = Array.from({ length: 20 }, (_, at) => made.map(({ account }) => use(account, at)));
+  await store.recordKeyUse(uses.flat());
+  const after = await Promise.all(names.map((name) => store.findAccount(name)));
+  for (const account of after) t.deepEqual(account?.lastUse, { keyId: account?.key?.id ?? '', at: new Date(19) });
+}
+
+async function rotate(store: Store, account: Account): Promise<Account> {
+  const rotated = await store.changeAccount(account.id, rotateKey({ named: named(account), key: newKey() }));
+  if (rotated === undefined) throw new Error('the key was active');
+  return rotated;
+}
+
+function named({ key }: Account) {
+  return { hashes: [key?.hash ?? ''] };
+}
+
+function use({ id, key }: Account, atMs: number) {
+  return { account: id, keyId: key?.id ?? '', at: new Date(atMs) };
+}

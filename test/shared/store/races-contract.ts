@@ -1,0 +1,159 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import type { ExecutionContext } from 'ava';
+import type { Account } from '../../../shared/store/account.ts';
+import { revokeKey, rotateKey } from '../../../shared/store/account-changes.ts';
+import type { Store } from '../../../shared/store/store.ts';
+import { findAccount, keyOwner, namedBy, setPlan } from './changes-contract.ts';
+import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
+
+const rotator = fileURLToPath(new URL('rotate-from-process.ts', import.meta.url));
+
+/** What every store guarantees of changes of one account that are made at once, or cut short. */
+export function testRacesContract(contract: Contract): void {
+  const prove = provesOnStore(contract);
+  prove('of 100 mints at once for a new account one is minted, and all return its key', mintsOnce);
+  prove('of 50 rotations at once of one key one succeeds, and one key is active', rotatesOnce);
+  prove('of a rotation and a revocation at once one has its way', racesToOneOutcome);
+  prove('of 50 changes at once each is made, and told exactly once', makesEachChange);
+  prove('a process that is killed in the midst of rotations leaves one active key, the last', survivesKill);
+}
+
+async function mintsOnce(t: ExecutionContext, one: Store, home: StoreHome): Promise<void> {
+  await using other = await home.open();
+  const keys = Array.from({ length: 100 }, newKey);
+  const outcomes = await Promise.all(
+    keys.map((key, index) => mint(index % 2 === 0 ? one : other, 'user:ann', { key })),
+  );
+
+  t.is(outcomes.filter(({ minted }) => minted).length, 1);
+  const account = await findAccount(one, 'user:ann');
+  t.is(account.version, 1);
+  for (const outcome of outcomes) t.deepEqual(outcome.account, account);
+  const owners = await Promise.all(keys.map(({ hash }) => one.findKeyOwner([hash])));
+  t.deepEqual(
+    owners.map((found) => found?.keyId),
+    outcomes.map(({ minted }) => (minted ? account.key?.id : undefined)),
+  );
+}
+
+async function rotatesOnce(t: ExecutionContext, one: Store, home: StoreHome): Promise<void> {
+  await using other = await home.open();
+  const { account } = await mint(one, 'user:ann');
+  const keys = Array.from({ length: 50 }, newKey);
+  const outcomes = await Promise.all(
+    keys.map((key, index) => {
+      const named = index % 3 === 0 ? { display: account.key?.display ?? '' } : namedBy(account);
+      return (index % 2 === 0 ? one : other).changeAccount('user:ann', rotateKey({ named, key }));
+    }),
+  );
+
+  const after = await findAccount(one, 'user:ann');
+  t.deepEqual(
+    outcomes.filter((outcome) => outcome !== undefined),
+    [after],
+  );
+  t.like(after, { version: 2, endedKeys: { length: 1, 0: { id: account.key?.id, state: 'rotated' } } });
+  const owners = await Promise.all(keys.map(({ hash }) => other.findKeyOwner([hash])));
+  t.deepEqual(
+    owners.filter((found) => found !== undefined).map(({ keyId }) => keyId),
+    [after.key?.id],
+  );
+  t.is(await keyOwner(other, account), undefined);
+}
+
+async function racesToOneOutcome(t: ExecutionContext, one: Store, home: StoreHome): Promise<void> {
+  await using other = await home.open();
+  for (let round = 0; round < 30; round += 1) {
+    const id = `user:${round}`;
+    const { account } = await mint(one, id);
+    const [named, key] = [namedBy(account), newKey()];
+    const rotating = () => one.changeAccount(id, rotateKey({ named, key }));
+    const revoking = () => other.changeAccount(id, revokeKey({ named, at: new Date() }));
+    // Either is begun first as often, for a store that takes calls in their order.
+    const [rotated, revoked] =
+      round % 2 === 0
+        ? await Promise.all([rotating(), revoking()])
+        : await Promise.all([revoking(), rotating()]).then(([second, first]) => [first, second] as const);
+
+    t.true((rotated === undefined) !== (revoked === undefined));
+    const after = await findAccount(other, id);
+    t.is(after.version, 2);
+    t.is(after.key?.id, rotated?.key?.id);
+    const state = rotated === undefined ? 'revoked' : 'rotated';
+    t.like(after.endedKeys, { length: 1, 0: { id: account.key?.id, state } });
+    t.is(await keyOwner(one, account), undefined);
+    t.is((await one.findKeyOwner([key.hash]))?.keyId, rotated?.key?.id);
+  }
+}
+
+async function makesEachChange(t: ExecutionContext, one: Store, home: StoreHome): Promise<void> {
+  await using other = await home.open();
+  await mint(one, 'user:ann');
+  const plans = Array.from({ length: 50 }, (_, index) => `plan ${index}`);
+  const outcomes = await Promise.all(plans.map((plan, index) => setPlan(index % 2 === 0 ? one : other, plan)));
+
+  const after = await findAccount(one, 'user:ann');
+  t.is(after.version, 51);
+  const made = after.changes.toReversed().flatMap(({ plan }) => (plan === undefined ? [] : [plan]));
+  t.deepEqual(made.map(({ to }) => to).sort(), plans.toSorted());
+  t.deepEqual(
+    made.map(({ from }) => from),
+    ['free', ...made.slice(0, -1).map(({ to }) => to)],
+    'each was decided on what the one before it had left',
+  );
+  const versions = outcomes.map((outcome) => outcome?.version ?? 0);
+  t.deepEqual(
+    versions.sort((a, b) => a - b),
+    Array.from({ length: 50 }, (_, index) => index + 2),
+  );
+}
+
+async function survivesKill(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
+  await mint(store, 'user:ann');
+  let unanswered = 0;
+  for (let round = 0; round < 20; round += 1) {
+    const before = await findAccount(store, 'user:ann');
+    const answered = await rotateUntilKilled(home.url, 1 + Math.floor(Math.random() * 10));
+    const { key, endedKeys, changes, version } = await rotateAgain(store);
+
+    const made = version - before.version;
+    t.true(made === answered.length + 1 || made === answered.length + 2, `${made} made, ${answered.length} answered`);
+    unanswered += made - answered.length - 1;
+    const kept = endedKeys.map(({ id }) => id);
+    const known = kept.slice(made - answered.length - 1, made); // newest first, up to the key before this round
+    t.deepEqual(known, [...answered.toReversed(), before.key?.id ?? ''].slice(0, known.length));
+    t.deepEqual(changes[0]?.keyRotated, { from: kept[0] ?? '', to: key?.id ?? '' });
+    t.is((await store.findKeyOwner([key?.hash ?? '']))?.keyId, key?.id);
+  }
+  t.log(`of 20 processes that were killed, ${unanswered} had made a rotation that they could not answer`);
+}
+
+/**
+ * As an owner whose answer was lost would, by what the list shows. What a killed process may have left under way comes to
+ * nothing by this: it was decided on a version that is no more.
+ */
+async function rotateAgain(store: Store): Promise<Account> {
+  for (;;) {
+    const { key } = await findAccount(store, 'user:ann');
+    const named = { display: key?.display ?? '' };
+    const rotated = await store.changeAccount('user:ann', rotateKey({ named, key: newKey() }));
+    if (rotated !== undefined) return rotated;
+  }
+}
+
+/** The ids of the keys that a process said it has minted; it is killed while it goes on after so many of them. */
+async function rotateUntilKilled(url: string, count: number): Promise<string[]> {
+  const child = spawn(process.execPath, [rotator, url, 'user:ann'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const exited = once(child, 'exit');
+  const answered: string[] = [];
+  for await (const line of createInterface({ input: child.stdout })) {
+    answered.push(line);
+    if (answered.length === count) setTimeout(() => child.kill('SIGKILL'), Math.random() * 5);
+  }
+  const [, signal] = await exited;
+  if (signal !== 'SIGKILL') throw new Error('the process ended by itself');
+  return answered;
+}

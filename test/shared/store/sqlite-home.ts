@@ -1,0 +1,44 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { SqliteStore } from '../../../shared/store/sqlite-store.ts';
+import type { StoreHome } from './store-contract.ts';
+
+export type SqliteHome = StoreHome & { folder: string; file: string };
+
+/** A file that is not there yet, in a folder of its own. */
+export async function createSqliteHome(): Promise<SqliteHome> {
+  const folder = await mkdtemp(join(tmpdir(), 'sqlite-store-'));
+  const file = join(folder, 'store.db');
+  return {
+    folder,
+    file,
+    url: `sqlite:${file}`,
+    open: () => SqliteStore.open(file),
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
+  };
+}
+
+/** The lock that every writer needs, held until this connection lets go of it. */
+export function holdLock(file: string): DatabaseSync {
+  const database = new DatabaseSync(file);
+  database.exec('BEGIN IMMEDIATE');
+  return database;
+}
+
+/** Lets go after so many turns of this process's event loop; the result says whether it has. */
+export function releaseAfterTurns(
+  lock: DatabaseSync,
+  turns: number,
+  how: 'COMMIT' | 'ROLLBACK' = 'ROLLBACK',
+): () => boolean {
+  let left = turns;
+  const timer = setInterval(() => {
+    left -= 1;
+    if (left > 0) return;
+    clearInterval(timer);
+    lock.exec(how);
+  }, 1);
+  return () => left === 0;
+}

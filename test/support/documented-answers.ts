@@ -1,0 +1,87 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { RawAnswer } from './raw-http.ts';
+import { requestId } from './refusal.ts';
+
+const head = '400 VALIDATION_ERROR';
+const noAuth = '401 NO_AUTH';
+const invalidKey = '401 INVALID_KEY';
+const invalidToken = '401 INVALID_TOKEN';
+const forbidden = '403 FORBIDDEN';
+const notFound = '404 NOT_FOUND';
+const limited = '429 rate_limit_exceeded';
+const body = ['413 PAYLOAD_TOO_LARGE', '415 UNSUPPORTED_MEDIA_TYPE'];
+
+const signedIn = [head, noAuth, invalidToken, forbidden];
+const withEither = [...signedIn, invalidKey];
+
+/**
+ * All that each route can answer, by its method and its path as the router has it: `200`, or the status and code of a
+ * refusal. Left out is what every route has alike, by its own tests: 408, 431, and the faults of our own parts (503, 504).
+ */
+export const documentedAnswers = {
+  'POST /v1/chat/completions': ['200', ...withEither, ...body, limited],
+  'GET /v1/models': ['200', ...withEither],
+  'GET /v1/models/*model': ['200', ...withEither, notFound],
+  'GET /v1/keys/developer': ['200', ...signedIn],
+  'POST /v1/keys/developer': ['200', ...signedIn, ...body],
+  'POST /v1/keys/developer/rotate': ['200', ...signedIn, invalidKey, ...body],
+  'POST /v1/keys/developer/revoke': ['200', ...signedIn, invalidKey, ...body],
+  'POST /v1/keys/guest': ['200', head, forbidden, ...body, limited],
+  'GET /billing/quota': [...withEither, notFound],
+  'GET /admin/accounts/:account': ['200', ...signedIn, notFound],
+  'PATCH /admin/accounts/:account': ['200', ...signedIn, notFound, ...body],
+} satisfies Record<string, readonly string[]>;
+
+export type Route = keyof typeof documentedAnswers;
+export const routes = Object.keys(documentedAnswers) as Route[]; // the keys of a literal table are its routes
+
+/** What is at the top of an answer that is no refusal. */
+const goodKeys: Record<Route, readonly string[]> = {
+  'POST /v1/chat/completions': ['choices', 'created', 'id', 'model', 'object', 'system_fingerprint', 'usage'],
+  'GET /v1/models': ['data', 'object'],
+  'GET /v1/models/*model': ['created', 'id', 'object', 'owned_by', 'tier'],
+  'GET /v1/keys/developer': ['data', 'object'],
+  'POST /v1/keys/developer': ['key', 'plan'],
+  'POST /v1/keys/developer/rotate': ['key', 'plan', 'rotated'],
+  'POST /v1/keys/developer/revoke': ['key', 'plan', 'revoked'],
+  'POST /v1/keys/guest': ['key', 'plan', 'rate_limit_per_day'],
+  'GET /billing/quota': [],
+  'GET /admin/accounts/:account': ['account', 'changes', 'createdAt', 'keys', 'plan', 'suspended'],
+  'PATCH /admin/accounts/:account': ['account', 'changes', 'createdAt', 'keys', 'plan', 'suspended'],
+};
+
+const nestedKeys = ['code', 'docs', 'message', 'param', 'retry_after_ms', 'type'];
+
+/** `200`, or the status and code of a refusal. */
+export function answerName({ status, body }: Pick<RawAnswer, 'status' | 'body'>): string {
+  if (status === 200) return '200';
+  const { code, error } = JSON.parse(body) as { code?: string; error?: { code?: string } }; // our own answer
+  return `${status} ${code ?? error?.code}`;
+}
+
+/** Refusals of a head that is wrong: there is no route yet, and nothing of anybody's in them. */
+const beforeAnyRoute = /^(x-client-request-id|request|Host): /;
+/** Far above any message of ours: what a client sent is not sent back to it at any length. */
+const refusalBytesMax = 2_000;
+
+/** What is wrong with the shape that its status and code ask for (specification 7), and with the headers of its route. */
+export function shapeFaults(route: Route, answer: RawAnswer): string[] {
+  const { status, headers } = answer;
+  const body = JSON.parse(answer.body);
+  const nested = status === 429;
+  const keys = status === 200 ? goodKeys[route] : nested ? ['error'] : ['code', 'error'];
+  const stored = beforeAnyRoute.test(body.error) || !route.includes('/v1/keys/');
+  const claims: Record<string, boolean> = {
+    'is JSON by its type': headers['content-type'] === 'application/json; charset=utf-8',
+    'has a request id': requestId.test(headers['x-request-id'] ?? ''),
+    'names the scheme of a 401, and of nothing else':
+      headers['www-authenticate'] === (status === 401 ? 'Bearer' : undefined),
+    'forbids storing where keys are': headers['cache-control'] === (stored ? undefined : 'no-store'),
+    'has the keys of its shape': isDeepStrictEqual(Object.keys(body).sort(), keys),
+    'says what is wrong': status === 200 || nested || typeof body.error === 'string',
+    'has the nested keys': !nested || isDeepStrictEqual(Object.keys(body.error).sort(), nestedKeys),
+    'says that a retry is no use': headers['x-should-retry'] === (nested ? 'false' : undefined),
+    'is short where it refuses': status === 200 || Buffer.byteLength(answer.body) <= refusalBytesMax,
+  };
+  return Object.keys(claims).filter((claim) => claims[claim] === false);
+}
