@@ -1,0 +1,266 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { Redis } from 'ioredis';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { type Answer, createKeyClient, fullKey, type KeyClient } from '../support/key-client.ts';
+import { contentsOf } from '../support/redis-contents.ts';
+
+/** Every device id of this file begins with this, so that it can be looked for wherever something is kept. */
+const mark = 'pseudonym-';
+const mintsPerHour = 20;
+const addressOf = (host: number) => `198.51.100.${host}`;
+const from = (address: string) => ({ 'x-forwarded-for': address });
+
+let stack: Stack;
+/** The first ingress trusts no proxy. */
+let direct: KeyClient;
+/** This one is called by a proxy of its operator's. */
+let proxied: KeyClient;
+let secrets: { KEY_PEPPER: string; GUEST_KEY_SECRET: string };
+
+test.before(async () => {
+  stack = await startStack({ env: { LOG_LEVEL: 'trace' } });
+  direct = createKeyClient(stack);
+  proxied = await startIngress({ TRUST_PROXY: '1' });
+  secrets = JSON.parse(await readFile(join(stack.directory, 'secrets.json'), 'utf8'));
+});
+
+test.after.always(() => stack?.[Symbol.asyncDispose]());
+
+async function startIngress(env: Record<string, string>): Promise<KeyClient> {
+  const { url } = await stack.startIngress(env);
+  return createKeyClient(stack, { url: () => url });
+}
+
+/** Devices that were never seen before, one after the other, and the status that each got. */
+async function mintMany(keys: KeyClient, count: number, name: string, headers = {}): Promise<number[]> {
+  const statuses: number[] = [];
+  for (let index = 0; index < count; index++) {
+    statuses.push((await keys.guest(`${mark}${name}-${index}`, headers)).status);
+  }
+  return statuses;
+}
+
+const allIn = Array(mintsPerHour).fill(200);
+
+function isLimited(t: ExecutionContext, { status, headers, body }: Answer): void {
+  t.is(status, 429);
+  t.is(headers.get('x-should-retry'), 'false');
+  t.is(headers.get('cache-control'), 'no-store');
+  const { error } = body as { error: { retry_after_ms: number } }; // the service's own answer
+  t.like(error, { code: 'rate_limit_exceeded', type: 'requests_limit', param: null });
+  t.true(error.retry_after_ms > 3_000_000 && error.retry_after_ms <= 3_600_000);
+  t.is(headers.get('retry-after-ms'), String(error.retry_after_ms));
+  t.is(headers.get('retry-after'), String(Math.ceil(error.retry_after_ms / 1000)));
+}
+
+test.serial(
+  'an address gets so many new devices an hour; known devices come for nothing, before and after',
+  async (t) => {
+    const first = await direct.guest(`${mark}limit-0`);
+    t.is(first.status, 200);
+    for (let index = 0; index < 5; index++) t.deepEqual((await direct.guest(`${mark}limit-0`)).body, first.body);
+    t.deepEqual(await mintMany(direct, mintsPerHour, 'limit'), allIn);
+    isLimited(t, await direct.guest(`${mark}limit-${mintsPerHour}`));
+    t.deepEqual((await direct.guest(`${mark}limit-0`)).body, first.body);
+    t.is((await direct.models(String(first.body.key))).status, 200);
+  },
+);
+
+test.serial(
+  'where no proxy is trusted, nobody gets a fresh count by what they write into X-Forwarded-For',
+  async (t) => {
+    const claims = ['203.0.113.1', '203.0.113.2, 203.0.113.3', '2001:db8::1', 'unknown', '', '127.0.0.2'];
+    for (const claim of claims)
+      isLimited(t, await direct.guest(`${mark}claims ${claim}`.replace(/[ ,]/g, '.'), from(claim)));
+  },
+);
+
+test.serial('behind a proxy each address it names has its own count, whatever was claimed before that', async (t) => {
+  t.deepEqual(await mintMany(proxied, mintsPerHour, 'one', from(addressOf(1))), allIn);
+  isLimited(t, await proxied.guest(`${mark}one-more`, from(addressOf(1))));
+  t.is((await proxied.guest(`${mark}two`, from(addressOf(2)))).status, 200);
+  for (const claim of [addressOf(2), 'unknown', '2001:db8::1', addressOf(3)]) {
+    isLimited(t, await proxied.guest(`${mark}one-more`, from(`${claim}, ${addressOf(1)}`)));
+    isLimited(t, await proxied.guest(`${mark}one-more`, from(`${claim}, ${addressOf(1)}:4711`)));
+    isLimited(t, await proxied.guest(`${mark}one-more`, from(`${claim}, ::ffff:${addressOf(1)}`)));
+  }
+});
+
+test.serial('an IPv6 client is counted by its /64, and has another address of it to no avail', async (t) => {
+  const hosts = Array.from({ length: mintsPerHour }, (_, index) => from(`2001:db8:0:1:${index}::${index}`));
+  for (const [index, headers] of hosts.entries()) {
+    t.is((await proxied.guest(`${mark}six-${index}`, headers)).status, 200);
+  }
+  isLimited(t, await proxied.guest(`${mark}six`, from('[2001:db8:0:1:ffff::1]:443')));
+  t.is((await proxied.guest(`${mark}six`, from('2001:db8:0:2::1'))).status, 200);
+});
+
+test.serial('of 60 new devices at once as many come in as the limit says, and each can come again', async (t) => {
+  const mint = (index: number) => proxied.guest(`${mark}crowd-${index}`, from(addressOf(4)));
+  const answers = await Promise.all(Array.from({ length: 60 }, (_, index) => mint(index)));
+  const statuses = answers.map(({ status }) => status);
+  t.is(statuses.filter((status) => status === 200).length, mintsPerHour);
+  t.is(statuses.filter((status) => status === 429).length, 60 - mintsPerHour);
+  for (const [index, { status, body }] of answers.entries()) {
+    if (status === 200) t.deepEqual((await mint(index)).body, body);
+  }
+});
+
+const visible = '8 to 256 visible characters';
+const wrong: [title: string, deviceId: unknown, about: string][] = [
+  ['none', undefined, 'device_id'],
+  ['null', null, 'device_id'],
+  ['a number', 1_234_567_890, 'device_id'],
+  ['an object', { $ne: mark }, 'device_id'],
+  ['a list', [mark], 'device_id'],
+  ['empty', '', visible],
+  ['seven characters', 'a'.repeat(7), visible],
+  ['257 characters', mark.padEnd(257, 'a'), visible],
+  ['257 emoji', '😀'.repeat(257), visible],
+  ['seven emoji, which are 14 in UTF-16', '😀'.repeat(7), visible],
+  ['a space', `${mark}a b`, visible],
+  ['a space at its end', `${mark} `, visible],
+  ['spaces only', ' '.repeat(20), visible],
+  ['a no-break space', `${mark}\u00a0`, visible],
+  ['a line break', `${mark}\n`, visible],
+  ['NUL', `${mark}\0`, visible],
+  ['DEL', `${mark}\x7f`, visible],
+  ['a control of C1', `${mark}\x85`, visible],
+  ['a zero-width joiner', `${mark}\u200d`, visible],
+  ['a turn of direction', `${mark}\u202e`, visible],
+  ['half an emoji', `${mark}\ud83d`, visible],
+  ['a character of nobody', `${mark}\ue000`, visible],
+];
+
+for (const [title, deviceId, about] of wrong) {
+  test.serial(`a device id that is wrong is 400 and says where: ${title}`, async (t) => {
+    const { status, headers, body } = await proxied.guest(deviceId, from(addressOf(5)));
+    t.is(status, 400);
+    t.is(headers.get('cache-control'), 'no-store');
+    t.deepEqual(Object.keys(body).sort(), ['code', 'error']);
+    t.is(body.code, 'VALIDATION_ERROR');
+    t.regex(String(body.error), /^device_id: /);
+    t.true(String(body.error).includes(about));
+    t.false(String(body.error).includes(mark), 'and does not repeat it');
+  });
+}
+
+test.serial('a body with anything else in it is 400 and names that; what was refused has cost no mint', async (t) => {
+  const body = { device_id: `${mark}extra`, plan: 'pro' };
+  const refused = await proxied.send('POST', '/v1/keys/guest', { body, headers: from(addressOf(5)) });
+  t.deepEqual([refused.status, refused.body], [400, { error: 'plan: is not known', code: 'VALIDATION_ERROR' }]);
+  t.deepEqual(await mintMany(proxied, mintsPerHour, 'after-faults', from(addressOf(5))), allIn);
+});
+
+test.serial(
+  'any visible characters make a device id, from 8 to 256 of them, however many bytes they are',
+  async (t) => {
+    const ids = [
+      'a'.repeat(8),
+      'a'.repeat(256),
+      '😀'.repeat(8),
+      '😀'.repeat(256),
+      'ключ-устройства',
+      '端末の識別子です！',
+      '"\\/<>{}%00',
+    ];
+    const keys = new Set<string>();
+    for (const id of ids) {
+      const { status, body } = await proxied.guest(id, from(addressOf(6)));
+      t.is(status, 200, id);
+      t.regex(String(body.key), fullKey);
+      t.is((await proxied.guest(id, from(addressOf(6)))).body.key, body.key);
+      keys.add(String(body.key));
+    }
+    t.is(keys.size, ids.length);
+  },
+);
+
+test.serial('a credential is neither needed nor looked at, and another method is 405', async (t) => {
+  const body = { device_id: `${mark}credential` };
+  for (const bearer of ['svc_nonsense', 'x.y.z']) {
+    const { status } = await proxied.send('POST', '/v1/keys/guest', { body, bearer, headers: from(addressOf(7)) });
+    t.is(status, 200);
+  }
+  const { status, headers } = await proxied.send('GET', '/v1/keys/guest');
+  t.is(status, 405);
+  t.is(headers.get('allow'), 'POST, OPTIONS');
+});
+
+const fresh = 'the secret that an operator made to take the place of the first';
+
+/** Three releases one after the other: the secret that is, a new one before it, and the new one alone. */
+async function rotateSecret(t: ExecutionContext, name: 'KEY_PEPPER' | 'GUEST_KEY_SECRET', host: number) {
+  const headers = from(addressOf(host));
+  const old = `${mark}old-${name}`;
+  const key = String((await proxied.guest(old, headers)).body.key);
+  const during = await startIngress({ TRUST_PROXY: '1', [name]: `${fresh},${secrets[name]}` });
+  t.is((await during.models(key)).status, 200, 'a key from before works on');
+  t.is((await during.guest(old, headers)).body.key, key, 'and is what its device gets');
+  const between = String((await during.guest(`${mark}between-${name}`, headers)).body.key);
+  t.is((await during.models(between)).status, 200);
+
+  const after = await startIngress({ TRUST_PROXY: '1', [name]: fresh });
+  t.is((await after.models(between)).status, 200);
+  t.is((await after.guest(`${mark}between-${name}`, headers)).body.key, between, 'a new device has what is new');
+  t.is((await during.models(key)).status, 200);
+  const refused = await after.models(key);
+  t.deepEqual([refused.status, refused.body.code], [401, 'INVALID_KEY'], 'what was withdrawn is honoured no more');
+  const next = String((await after.guest(old, headers)).body.key);
+  t.is((await after.models(next)).status, 200, 'at once, though a moment ago it was refused');
+  t.is((await during.models(next)).status, 200);
+  return { key, next };
+}
+
+test.serial(
+  'a guest secret is replaced without a break: old devices keep their key until it is withdrawn',
+  async (t) => {
+    const { key, next } = await rotateSecret(t, 'GUEST_KEY_SECRET', 8);
+    t.not(next, key, 'a key that may be known to others is not given out again');
+  },
+);
+
+test.serial(
+  'a pepper is replaced without a break: once it is withdrawn, the next mint makes the same key work again',
+  async (t) => {
+    const { key, next } = await rotateSecret(t, 'KEY_PEPPER', 9);
+    t.is(next, key);
+  },
+);
+
+test.serial('while Redis is away a device that is known gets its key, a new one 503 until it is back', async (t) => {
+  const known = await proxied.guest(`${mark}away`, from(addressOf(10)));
+  await stack.redis?.kill('SIGKILL');
+  t.deepEqual((await proxied.guest(`${mark}away`, from(addressOf(10)))).body, known.body);
+  const { status, headers, body } = await proxied.guest(`${mark}away-too`, from(addressOf(10)));
+  t.deepEqual([status, body.code], [503, 'SERVICE_UNAVAILABLE']);
+  t.truthy(headers.get('retry-after'));
+  await stack.redis?.restart();
+  let back = 503;
+  while (back === 503) back = (await proxied.guest(`${mark}away-too`, from(addressOf(10)))).status;
+  t.is(back, 200);
+});
+
+test.serial('no id of a device is in Redis, in the store or in a log', async (t) => {
+  const redis = new Redis(stack.redisUrl);
+  t.teardown(() => redis.disconnect());
+  const kept: [name: string, text: string][] = [['Redis', await contentsOf(redis)]];
+  for (const file of await readdir(stack.directory, { recursive: true, withFileTypes: true })) {
+    if (!file.isFile()) continue;
+    kept.push([file.name, await readFile(join(file.parentPath, file.name), 'latin1')]);
+  }
+  for (const process of stack.started()) kept.push(['a log', JSON.stringify(process.logs) + process.errors()]);
+  t.true(kept.some(([name]) => name === 'store.sqlite') && kept.some(([name]) => name.endsWith('.aof')));
+  t.true(
+    kept.some(([, text]) => text.includes('device:')),
+    'they are kept by their hash',
+  );
+  const bytes = Buffer.from(mark.slice(0, 9)); // three times three, so that base64 is the same whatever follows
+  for (const [name, text] of kept) {
+    for (const form of [mark, bytes.toString('base64'), bytes.toString('hex'), encodeURIComponent('😀😀'), '😀😀']) {
+      t.false(text.includes(form), `${form} in ${name}`);
+    }
+  }
+});

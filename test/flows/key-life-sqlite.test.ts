@@ -1,0 +1,4 @@
+import test from 'ava';
+import { testKeyLife } from './key-life.ts';
+
+testKeyLife({ test });

@@ -1,0 +1,126 @@
+import test from 'ava';
+import { Redis } from 'ioredis';
+import { changesKey, partitionOf, versionKey } from '../../shared/redis-keys.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { createKeyClient, type KeyClient, masked } from '../support/key-client.ts';
+import { type RedisWatch, watchRedis } from '../support/watch-redis.ts';
+
+let stack: Stack;
+let onA: KeyClient;
+let onB: KeyClient;
+let watch: RedisWatch;
+const parts = new AsyncDisposableStack();
+
+test.before(async () => {
+  stack = parts.use(await startStack({ ingresses: 2 }));
+  watch = parts.use(await watchRedis(stack.redisUrl));
+  onA = createKeyClient(stack, { url: () => stack.ingresses[0]?.url ?? '' });
+  onB = createKeyClient(stack, { url: () => stack.ingresses[1]?.url ?? '' });
+});
+
+test.after.always(() => parts.disposeAsync());
+
+/** Of these commands those that are about who calls: the account's own keys, and callers that ingresses share. */
+function aboutCallers(commands: string[][], account: string): string[] {
+  const own = `svc:{p${String(partitionOf(account)).padStart(2, '0')}}:`;
+  const isAbout = (argument: string) => argument.startsWith('svc:caller:') || argument.startsWith(own);
+  return commands.filter((command) => command.some(isAbout)).map(([name = '']) => name);
+}
+
+async function statuses(client: KeyClient, key: string): Promise<number[]> {
+  return Promise.all([client.models(key), client.infer(key)].map(async (answer) => (await answer).status));
+}
+
+test.serial(
+  '200 times: a key that was rotated at one ingress is dead at the other at once, and the new one works',
+  async (t) => {
+    let key = await onA.newKey('alice');
+    t.deepEqual(await statuses(onB, key), [200, 200]);
+    for (let round = 0; round < 200; round++) {
+      const known = await watch.during(() => onB.models(key));
+      t.deepEqual(
+        aboutCallers(known, 'user:alice'),
+        ['evalsha'],
+        `round ${round}: one call for a caller that is known`,
+      );
+      const { status, body } = await onA.rotate('alice', key);
+      t.is(status, 200);
+      t.deepEqual(await statuses(onB, key), [401, 401], `round ${round}: the old key`);
+      key = String(body.key);
+      t.deepEqual(await statuses(onB, key), [200, 200], `round ${round}: the new key`);
+    }
+  },
+);
+
+test.serial(
+  'a caller costs four calls at first sight at most, and one from then on, whichever route it is',
+  async (t) => {
+    const key = await onA.newKey('bob');
+    const first = await watch.during(() => onB.models(key));
+    t.true(aboutCallers(first, 'user:bob').length <= 5, `${aboutCallers(first, 'user:bob')}`);
+    const bearer = await onB.token('bob');
+    const calls = [
+      () => onB.models(key),
+      () => onB.infer(key),
+      () => onB.infer(key, 'large-chat'),
+      () => onB.send('POST', '/v1/chat/completions', { bearer: key, body: '{}' }),
+      () => onB.send('GET', '/billing/quota', { bearer: key }),
+      () => onB.send('GET', '/v1/models', { bearer }),
+      () => onB.list('bob'),
+      () => onB.mint('bob'),
+      () => onB.rotate('bob', 'no key'),
+    ];
+    await onB.list('bob');
+    for (const call of calls) {
+      const commands = aboutCallers(await watch.during(call), 'user:bob');
+      const ofAdmission = commands.filter((name) => name === 'evalsha');
+      t.deepEqual(commands, ofAdmission, String(call));
+      // A job that was admitted asks once more before it is run (start.lua).
+      t.true(
+        ofAdmission.length === 1 || (String(call).endsWith('infer(key)') && ofAdmission.length === 2),
+        String(call),
+      );
+    }
+  },
+);
+
+test.serial('a revoked key is refused on every route, whatever else is wrong with its request', async (t) => {
+  const key = await onA.newKey('carol');
+  t.deepEqual(await statuses(onB, key), [200, 200]);
+  t.is((await onA.revoke('carol', masked(key))).status, 200);
+  const requests = [
+    onB.models(key),
+    onB.send('GET', '/v1/models/small-chat', { bearer: key }),
+    onB.send('GET', '/v1/models/nothing', { bearer: key }),
+    onB.send('GET', '/billing/quota', { bearer: key }),
+    onB.send('POST', '/v1/chat/completions', { bearer: key, body: '{"messages":' }),
+    onB.send('POST', '/v1/chat/completions', { bearer: key, body: {} }),
+    onB.send('POST', '/v1/chat/completions', { bearer: key, body: 'x', headers: { 'content-type': 'text/plain' } }),
+    onB.send('POST', '/v1/chat/completions', { bearer: key, body: { model: 'nothing', messages: [] } }),
+  ];
+  for (const request of requests) t.like(await request, { status: 401, body: { code: 'INVALID_KEY' } });
+});
+
+test.serial('of a burst with a key that is new to an ingress all are answered', async (t) => {
+  const key = await onA.newKey('dave');
+  const answers = await Promise.all(Array.from({ length: 60 }, () => onB.models(key)));
+  t.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
+});
+
+test.serial('what Redis has forgotten is read again, and a mark that nobody takes away keeps nobody out', async (t) => {
+  const redis = new Redis(stack.redisUrl);
+  t.teardown(() => redis.disconnect());
+  const key = await onA.newKey('erin');
+  t.deepEqual(await statuses(onB, key), [200, 200]);
+  await redis.del(versionKey('user:erin'));
+  t.deepEqual(await statuses(onB, key), [200, 200]);
+  t.is(await redis.get(versionKey('user:erin')), '1');
+
+  await redis.del(versionKey('user:erin'));
+  await redis.zadd(changesKey('user:erin'), Date.now() + 30_000, 'somebody who died');
+  t.deepEqual(await statuses(onB, key), [200, 200]);
+  t.is(await redis.get(versionKey('user:erin')), null);
+  const { body } = await onA.rotate('erin', key);
+  t.deepEqual(await statuses(onB, key), [401, 401]);
+  t.deepEqual(await statuses(onB, String(body.key)), [200, 200]);
+});

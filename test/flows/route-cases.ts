@@ -1,0 +1,398 @@
+import { createHash } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
+import type { ExecutionContext } from 'ava';
+import { makeKey, maskKey } from '../../ingress/api-key.ts';
+import type { Stack } from '../stack/stack.ts';
+import type { Route } from '../support/documented-answers.ts';
+import { fullKey, type KeyClient } from '../support/key-client.ts';
+import { head } from '../support/refusal.ts';
+
+export const bodyBytesMax = 65_536;
+
+/** One request, and the name of the answer that it must get; `says` is in its body, `check` gets it parsed. */
+export type Case = {
+  answer: string;
+  title: string;
+  send: Buffer;
+  says?: string | RegExp;
+  check?: (t: ExecutionContext, body: Record<string, unknown>) => void;
+};
+
+/** Who there is to ask for something: made once, before any case. */
+export type Cast = Awaited<ReturnType<typeof createCast>>;
+
+const json = 'Content-Type: application/json';
+const chatBody = { model: 'small-chat', messages: [{ role: 'user', content: 'Hi' }] };
+const deviceOf = (id: string) => `device:${createHash('sha256').update(id).digest('hex')}`;
+
+/** Accounts and devices in each state that a route tells apart. */
+export async function createCast(stack: Stack, keys: KeyClient) {
+  const oldKey = await keys.newKey('rotated');
+  await keys.rotate('rotated', oldKey);
+  const revokedKey = await keys.newKey('revoked');
+  await keys.revoke('revoked', revokedKey);
+  const suspendedKey = await keys.newKey('suspended');
+  await keys.change('user:suspended', { suspended: true });
+  const guestKey = String((await keys.guest('device-of-gus')).body.key);
+  const suspendedGuestKey = String((await keys.guest('device-of-sue')).body.key);
+  await keys.change(deviceOf('device-of-sue'), { suspended: true });
+  await keys.newKey('a/b');
+  await keys.newKey('ü 100%');
+  return {
+    key: await keys.newKey('alice'),
+    token: await keys.token('alice'),
+    expired: await stack.identity.token('alice', { expiresIn: -600 }),
+    operator: await keys.token('operator', true),
+    suspendedToken: await keys.token('suspended'),
+    guestKey,
+    suspendedGuestKey,
+    suspendedKey,
+    rotatedKey: oldKey,
+    revokedKey,
+    anothersKey: await keys.newKey('bob'),
+    toRotate: { key: await keys.newKey('to-rotate'), token: await keys.token('to-rotate') },
+    toRotateMasked: { key: await keys.newKey('to-rotate-masked'), token: await keys.token('to-rotate-masked') },
+    toRevoke: { key: await keys.newKey('to-revoke'), token: await keys.token('to-revoke') },
+    toRevokeMasked: { key: await keys.newKey('to-revoke-masked'), token: await keys.token('to-revoke-masked') },
+    newcomer: await keys.token('newcomer'),
+    minter: await keys.token('minter'),
+  };
+}
+
+type Request = { bearer?: string; lines?: readonly string[]; type?: string | undefined; body?: unknown };
+/** The bytes of a request to one route. */
+type Call = (request: Request) => Buffer;
+
+/** A body that is an object goes as JSON, and with it the headers that a body needs unless they are given. */
+function callTo(method: string, path: string): Call {
+  return function send({ bearer, lines = [], type = json, body }) {
+    const bytes =
+      Buffer.isBuffer(body) || typeof body === 'string' ? Buffer.from(body) : Buffer.from(JSON.stringify(body) ?? '');
+    const ofBody = body === undefined ? [] : [type, `Content-Length: ${bytes.length}`].filter((line) => line !== '');
+    const authorization = bearer === undefined ? [] : [`Authorization: Bearer ${bearer}`];
+    return Buffer.concat([
+      Buffer.from(head(`${method} ${path} HTTP/1.1`, ...authorization, ...lines, ...ofBody)),
+      bytes,
+    ]);
+  };
+}
+
+const at =
+  (answer: string) =>
+  (title: string, send: Buffer, rest: Pick<Case, 'says' | 'check'> = {}): Case => ({ answer, title, send, ...rest });
+const ok = at('200');
+const invalid = at('400 VALIDATION_ERROR');
+const noAuth = at('401 NO_AUTH');
+const invalidKey = at('401 INVALID_KEY');
+const invalidToken = at('401 INVALID_TOKEN');
+const forbidden = at('403 FORBIDDEN');
+const notFound = at('404 NOT_FOUND');
+const tooLarge = at('413 PAYLOAD_TOO_LARGE');
+const unsupported = at('415 UNSUPPORTED_MEDIA_TYPE');
+const limited = at('429 rate_limit_exceeded');
+
+/** What is wrong with the head of any request, whoever sends it. */
+function headCases(call: Call, bearer: string | undefined, body?: unknown): Case[] {
+  const request = { ...(bearer !== undefined && { bearer }), body };
+  const says = 'x-client-request-id: ';
+  return [
+    invalid('a client id too long', call({ ...request, lines: [`X-Client-Request-Id: ${'x'.repeat(513)}`] }), { says }),
+    invalid('a client id with a space', call({ ...request, lines: ['X-Client-Request-Id: a b'] }), { says }),
+  ];
+}
+
+/** `Authorization` headers that are nobody's, the same on every route that needs one. */
+function nobodyCases(call: Call, cast: Cast, body?: unknown): Case[] {
+  const as = (...lines: string[]) => call({ lines, body });
+  return [
+    noAuth('no header', as()),
+    noAuth('an empty header', as('Authorization:')),
+    noAuth('a header of blanks', as('Authorization:    ')),
+    invalidToken('garbage', as('Authorization: Bearer abc')),
+    invalidToken('another scheme', as('Authorization: Basic YTpi')),
+    invalidToken('no scheme', as(`Authorization: ${cast.key}`)),
+    invalidToken('nothing after the scheme', as('Authorization: Bearer')),
+    invalidToken('two tokens', as(`Authorization: Bearer ${cast.token} ${cast.token}`)),
+    invalidToken('two headers', as(`Authorization: Bearer ${cast.token}`, `Authorization: Bearer ${cast.token}`)),
+    invalidToken('two headers, one of them empty', as('Authorization:', `Authorization: Bearer ${cast.key}`)),
+    invalidToken('a masked key', as(`Authorization: Bearer ${maskKey(cast.key)}`)),
+    invalidToken('an expired token', as(`Authorization: Bearer ${cast.expired}`)),
+  ];
+}
+
+function signedInCases(call: Call, cast: Cast, body?: unknown): Case[] {
+  return [
+    ...nobodyCases(call, cast, body),
+    ...headCases(call, cast.token, body),
+    invalidToken('a key', call({ bearer: cast.key, body })),
+    invalidToken('a key that nobody has', call({ bearer: makeKey(), body })),
+    invalidToken('a key with a typing error', call({ bearer: 'svc_0', body })),
+    forbidden('a suspended account', call({ bearer: cast.suspendedToken, body }), {
+      says: 'This account is suspended.',
+    }),
+  ];
+}
+
+function keyCases(call: Call, cast: Cast, body?: unknown): Case[] {
+  return [
+    ...nobodyCases(call, cast, body),
+    ...headCases(call, cast.key, body),
+    invalidKey('a key that nobody has', call({ bearer: makeKey(), body })),
+    invalidKey(
+      'a key with a typing error',
+      call({ bearer: `${cast.key.slice(0, -1)}${cast.key.endsWith('0') ? 1 : 0}`, body }),
+    ),
+    invalidKey('the prefix alone', call({ bearer: 'svc_', body })),
+    invalidKey('a key that was rotated away', call({ bearer: cast.rotatedKey, body })),
+    invalidKey('a key that was revoked', call({ bearer: cast.revokedKey, body })),
+    forbidden('a suspended account', call({ bearer: cast.suspendedKey, body }), { says: 'This account is suspended.' }),
+    forbidden('a suspended device', call({ bearer: cast.suspendedGuestKey, body }), {
+      says: 'This account is suspended.',
+    }),
+  ];
+}
+
+/** What is wrong with a body, whichever its route; `good` is right there. */
+function bodyCases(call: Call, good: object, bearer?: string): Case[] {
+  const as = (request: Request) => call({ ...(bearer !== undefined && { bearer }), ...request });
+  const text = JSON.stringify(good);
+  const chunks = `${(bodyBytesMax + 1).toString(16)}\r\n${' '.repeat(bodyBytesMax + 1)}\r\n0\r\n\r\n`;
+  const chunked = Buffer.concat([as({ lines: [json, 'Transfer-Encoding: chunked'] }), Buffer.from(chunks)]);
+  return [
+    invalid('not JSON', as({ body: '{"a":' }), { says: 'body: expected valid JSON' }),
+    invalid('nothing', as({ body: '' }), { says: 'body: expected valid JSON' }),
+    invalid('more after it', as({ body: `${text}x` }), { says: 'body: expected valid JSON' }),
+    invalid('an array', as({ body: '[]' }), { says: 'body: expected a JSON object' }),
+    invalid('a string', as({ body: '"x"' }), { says: 'body: expected a JSON object' }),
+    invalid('null', as({ body: 'null' }), { says: 'body: expected a JSON object' }),
+    invalid('not UTF-8', as({ body: Buffer.from('{"a":"\xff"}', 'latin1') }), { says: 'body: expected UTF-8' }),
+    tooLarge('by its length', as({ lines: [json, `Content-Length: ${bodyBytesMax + 1}`] })),
+    tooLarge('by count', chunked),
+    unsupported('no type', as({ type: '', body: text })),
+    unsupported('text', as({ type: 'Content-Type: text/plain', body: text })),
+    unsupported('a form', as({ type: 'Content-Type: application/x-www-form-urlencoded', body: 'a=b' })),
+    unsupported('another charset', as({ type: `${json}; charset=latin1`, body: text })),
+    unsupported('compressed', as({ lines: ['Content-Encoding: gzip'], body: gzipSync(text) })),
+  ];
+}
+
+function namedKeyCases(call: Call, cast: Cast): Case[] {
+  const as = (body: unknown) => call({ bearer: cast.token, body });
+  const wrong: Record<string, string> = {
+    'a key that nobody has': makeKey(),
+    'a masked key that nobody has': maskKey(makeKey()),
+    'no key': 'x',
+    'no text': '',
+    "another's": cast.anothersKey,
+    "another's, masked": maskKey(cast.anothersKey),
+    'a guest key': cast.guestKey,
+    'rotated away': cast.rotatedKey,
+    revoked: cast.revokedKey,
+  };
+  return [
+    ...signedInCases(call, cast, { key: cast.key }),
+    ...bodyCases(call, { key: cast.key }, cast.token),
+    invalid('no key', as({}), { says: 'key: expected string' }),
+    invalid('a key that is a number', as({ key: 5 }), { says: 'key: expected string' }),
+    invalid('a key that is null', as({ key: null }), { says: 'key: expected string' }),
+    invalid('a list of keys', as({ key: [cast.key] }), { says: 'key: expected string' }),
+    invalid('a query', as({ key: { $ne: '' } }), { says: 'key: expected string' }),
+    invalid('an unknown field', as({ key: cast.key, plan: 'pro' }), { says: '"plan: is not known"' }),
+    invalid('a prototype', as(`{"key":"${cast.key}","__proto__":{}}`), { says: '__proto__: is not known' }),
+    ...Object.entries(wrong).map(([title, key]) => invalidKey(title, as({ key }))),
+    invalidKey('of an account that has none', call({ bearer: cast.newcomer, body: { key: cast.key } })),
+  ];
+}
+
+/** Names of accounts as they can stand in a path, and whose they are. */
+const accountPaths: Record<string, string> = {
+  'user:alice': 'user:alice',
+  'user%3Aalice': 'user:alice',
+  'user%3a%61lice': 'user:alice',
+  'user:alice?x=1': 'user:alice',
+  'user:a%2Fb': 'user:a/b',
+  'user%3A%C3%BC%20100%25': 'user:ü 100%',
+  [encodeURIComponent(deviceOf('device-of-gus'))]: deviceOf('device-of-gus'),
+};
+const noAccounts = [
+  'user:nobody',
+  'alice',
+  'user:',
+  'user:alice%00',
+  'user:a%252Fb',
+  'user:Alice',
+  `device:${'0'.repeat(64)}`,
+  '%24ne',
+  '__proto__',
+  'constructor',
+  '%zz',
+  '%',
+  '%c3',
+  'user:%ED%A0%80',
+  'x'.repeat(10_000),
+];
+
+function accountCases(method: string, cast: Cast, body?: object): Case[] {
+  const call = callTo(method, '/admin/accounts/user:alice');
+  const at = (path: string) => callTo(method, `/admin/accounts/${path}`)({ bearer: cast.operator, body });
+  return [
+    ...signedInCases(call, cast, body),
+    forbidden('no scope', call({ bearer: cast.token, body }), { says: 'svc:admin' }),
+    ...Object.entries(accountPaths).map(([path, account]) =>
+      ok(path, at(path), { check: (t, body) => void t.is(body.account, account) }),
+    ),
+    ...noAccounts.map((path) => notFound(path.slice(0, 40), at(path))),
+  ];
+}
+
+function settingsCases(cast: Cast): Case[] {
+  const of = (account: string) => callTo('PATCH', `/admin/accounts/${account}`);
+  const device = deviceOf('device-of-gus');
+  const as = (body: unknown, account = 'user:alice') => of(account)({ bearer: cast.operator, body });
+  return [
+    ...bodyCases(of('user:alice'), { suspended: false }, cast.operator),
+    ok('what is so already', as({ suspended: false, plan: 'free' })),
+    ok('a device on its plan', as({ plan: 'guest-device' }, device)),
+    invalid('nothing', as({}), { says: 'body: expected plan, suspended or both' }),
+    invalid('a plan that there is not', as({ plan: 'gold' }), { says: 'plan: there is no such plan' }),
+    invalid('a plan named like a prototype', as({ plan: 'constructor' }), { says: 'plan: there is no such plan' }),
+    invalid('a plan that is a number', as({ plan: 1 }), { says: 'plan: expected string' }),
+    invalid('no plan', as({ plan: null }), { says: 'plan: expected string' }),
+    invalid('the plan of devices for an account', as({ plan: 'guest-device' }), { says: /"plan: .*for devices"/ }),
+    invalid('another plan for a device', as({ plan: 'pro' }, device), { says: /"plan: a device is always/ }),
+    invalid('suspended in words', as({ suspended: 'yes' }), { says: 'suspended: expected boolean' }),
+    invalid('overage', as({ overageEnabled: true }), { says: 'overageEnabled: is not known' }),
+    invalid('a top-up', as({ topUp: { id: 'a', tokens: 1 } }), { says: 'topUp: is not known' }),
+    invalid('three faults', as({ plan: 1, suspended: 1, x: 1 }), { says: /plan: .*suspended: .*x: is not known/ }),
+    notFound('the plan of devices for a device that there is not', as({ plan: 'guest-device' }, 'device:x')),
+  ];
+}
+
+function guestCases(): Case[] {
+  const call = callTo('POST', '/v1/keys/guest');
+  const as = (body: unknown, ...lines: string[]) => call({ lines, body });
+  const gus = { device_id: 'device-of-gus' };
+  const says = 'device_id: expected 8 to 256 visible characters';
+  return [
+    ...headCases(call, undefined, gus),
+    ...bodyCases(call, gus),
+    ok('a device', as(gus), {
+      check: (t, body) => void t.like(body, { plan: 'guest-device', rate_limit_per_day: 50 }),
+    }),
+    ok('whatever credential comes with it', as(gus, 'Authorization: Bearer abc')),
+    ok('8 characters', as({ device_id: '12345678' }, 'X-Forwarded-For: 10.1.0.1')),
+    ok('256 characters', as({ device_id: 'é'.repeat(256) }, 'X-Forwarded-For: 10.1.0.1')),
+    invalid('no id', as({}), { says: 'device_id: expected string' }),
+    invalid('an id that is a number', as({ device_id: 12345678 }), { says: 'device_id: expected string' }),
+    invalid('an unknown field', as({ ...gus, plan: 'pro' }), { says: 'plan: is not known' }),
+    invalid('7 characters', as({ device_id: '1234567' }), { says }),
+    invalid('257 characters', as({ device_id: 'x'.repeat(257) }), { says }),
+    invalid('a space', as({ device_id: '1234 5678' }), { says }),
+    invalid('a line feed at its end', as({ device_id: '12345678\n' }), { says }),
+    invalid('half a character', as('{"device_id":"12345678\\ud800"}'), { says }),
+    forbidden('a suspended device', as({ device_id: 'device-of-sue' }), { says: 'This account is suspended.' }),
+    limited('an address that has brought too many', as({ device_id: 'one-too-many' }, 'X-Forwarded-For: 10.9.9.9'), {
+      says: /"type":"requests_limit"/,
+    }),
+  ];
+}
+
+function chatCases(cast: Cast): Case[] {
+  const call = callTo('POST', '/v1/chat/completions');
+  const as = (body: unknown, bearer = cast.key) => call({ bearer, body });
+  return [
+    ...keyCases(call, cast, chatBody),
+    ...bodyCases(call, chatBody, cast.key),
+    ok('a developer key', as(chatBody)),
+    ok('a guest key', as(chatBody, cast.guestKey)),
+    invalid('no messages', as({ model: 'small-chat' }), { says: 'messages: ' }),
+    invalid('no model', as({ messages: chatBody.messages }), { says: 'model: ' }),
+    invalid('a model that there is not', as({ ...chatBody, model: 'constructor' }), {
+      says: 'model: there is no such',
+    }),
+    invalidKey('a sign-in token', as(chatBody, cast.token)),
+    ...[cast.guestKey, cast.key].map((key) =>
+      limited('a model outside the plan', as({ ...chatBody, model: 'large-chat' }, key), {
+        check: (t, { error }) => void t.like(error, { type: 'plan_limit', retry_after_ms: 0 }),
+      }),
+    ),
+  ];
+}
+
+function eitherCases(path: string, cast: Cast): Case[] {
+  const call = callTo('GET', path);
+  const suspended = call({ bearer: cast.suspendedToken });
+  return [...keyCases(call, cast), forbidden('a suspended account, signed in', suspended)];
+}
+
+/** Every case of every route. They can go in any order, and each but the first mint, the rotations and the revocations any number of times. */
+export function casesOf(cast: Cast): Record<Route, Case[]> {
+  const models = callTo('GET', '/v1/models');
+  const model = (name: string, bearer: string) => callTo('GET', `/v1/models/${name}`)({ bearer });
+  const quota = callTo('GET', '/billing/quota');
+  const list = callTo('GET', '/v1/keys/developer');
+  const mint = callTo('POST', '/v1/keys/developer');
+  const rotate = callTo('POST', '/v1/keys/developer/rotate');
+  const revoke = callTo('POST', '/v1/keys/developer/revoke');
+  const nameOf = ({ key, token }: { key: string; token: string }) => ({ bearer: token, body: { key } });
+  const maskOf = ({ key, token }: { key: string; token: string }) => ({ bearer: token, body: { key: maskKey(key) } });
+  return {
+    'POST /v1/chat/completions': chatCases(cast),
+    'GET /v1/models': [
+      ...eitherCases('/v1/models', cast),
+      ok('a key', models({ bearer: cast.key })),
+      ok('a guest key', models({ bearer: cast.guestKey })),
+      ok('a sign-in token', models({ bearer: cast.token })),
+    ],
+    'GET /v1/models/*model': [
+      ...eitherCases('/v1/models/small-chat', cast),
+      ok('a key', model('small-chat', cast.key)),
+      ok('a sign-in token', model('small-chat', cast.token)),
+      notFound('a model that there is not', model('constructor', cast.key)),
+      notFound('a broken escape', model('%zz', cast.key)),
+      notFound('a model outside the plan', model('large-chat', cast.key)),
+    ],
+    'GET /v1/keys/developer': [
+      ...signedInCases(list, cast),
+      ok('an account', list({ bearer: cast.token })),
+      ok('an account that has none', list({ bearer: cast.newcomer }), {
+        check: (t, body) => void t.deepEqual(body, { object: 'list', data: [] }),
+      }),
+    ],
+    'POST /v1/keys/developer': [
+      ...signedInCases(mint, cast, {}),
+      ...bodyCases(mint, {}, cast.token),
+      ok('an account that has none', mint({ bearer: cast.minter, body: {} }), {
+        check: (t, body) => void t.regex(String(body.key), fullKey),
+      }),
+      ok('a repeat', mint({ bearer: cast.token, body: {} }), {
+        check: (t, body) => void t.deepEqual(body, { key: maskKey(cast.key), plan: 'free' }),
+      }),
+      invalid('a field', mint({ bearer: cast.token, body: { plan: 'pro' } }), { says: 'plan: is not known' }),
+      invalid('a key for a name', mint({ bearer: cast.token, body: { [cast.key]: 1, [cast.anothersKey]: 1 } }), {
+        says: /^\{"error":"svc_.{28}…: is not known; svc_.{28}…: is not known"/,
+      }),
+      invalid('a prototype', mint({ bearer: cast.token, body: '{"__proto__":{}}' }), {
+        says: '__proto__: is not known',
+      }),
+    ],
+    'POST /v1/keys/developer/rotate': [
+      ...namedKeyCases(rotate, cast),
+      ok('the key', rotate(nameOf(cast.toRotate))),
+      ok('the key, masked', rotate(maskOf(cast.toRotateMasked))),
+    ],
+    'POST /v1/keys/developer/revoke': [
+      ...namedKeyCases(revoke, cast),
+      ok('the key', revoke(nameOf(cast.toRevoke))),
+      ok('the key, masked', revoke(maskOf(cast.toRevokeMasked))),
+    ],
+    'POST /v1/keys/guest': guestCases(),
+    'GET /billing/quota': [
+      ...eitherCases('/billing/quota', cast),
+      notFound('a key', quota({ bearer: cast.key })),
+      notFound('a sign-in token', quota({ bearer: cast.token })),
+    ],
+    'GET /admin/accounts/:account': accountCases('GET', cast),
+    'PATCH /admin/accounts/:account': [...accountCases('PATCH', cast, { suspended: false }), ...settingsCases(cast)],
+  };
+}

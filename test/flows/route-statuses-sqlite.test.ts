@@ -1,0 +1,4 @@
+import test from 'ava';
+import { testRouteStatuses } from './route-statuses.ts';
+
+testRouteStatuses({ test });

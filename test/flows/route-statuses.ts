@@ -1,0 +1,129 @@
+import { readFileSync } from 'node:fs';
+import type { ExecutionContext } from 'ava';
+import { startStack } from '../stack/stack.ts';
+import { answerName, documentedAnswers, type Route, routes, shapeFaults } from '../support/documented-answers.ts';
+import { createKeyClient } from '../support/key-client.ts';
+import { databaseUrl, type MongoServer } from '../support/mongodb/start-mongo.ts';
+import { exchange } from '../support/raw-http.ts';
+import { assertRefused, assertTellsNothing, head, stillServes, wrongMethod } from '../support/refusal.ts';
+import { bodyBytesMax, type Case, type Cast, casesOf, createCast } from './route-cases.ts';
+
+type Registrar = {
+  test: {
+    serial(title: string, prove: (t: ExecutionContext) => Promise<void>): void;
+    before(prepare: () => Promise<void>): void;
+    after: { always(end: () => Promise<void>): void };
+  };
+  /** The server that the store is on, ended after the service; left out, the embedded store. */
+  mongo?: MongoServer;
+};
+
+const env = {
+  BODY_BYTES_MAX: String(bodyBytesMax),
+  TRUST_PROXY: '1',
+  DOCS_URL: 'https://docs.example.com/errors',
+};
+const appText = readFileSync(new URL('../../ingress/app.ts', import.meta.url), 'utf8');
+const pathOf = (route: Route) => route.slice(route.indexOf(' ') + 1);
+const paths = [...new Set(routes.map(pathOf))];
+
+/** Each route by every status and code that it can answer, faults of our parts aside, whichever store stands behind it. */
+export function testRouteStatuses({ test, mongo }: Registrar): void {
+  let stack: Awaited<ReturnType<typeof startStack>>;
+  let port: number;
+  let cast: Cast;
+  let cases: Record<Route, Case[]>;
+  const seen = new Set<string>();
+  const parts = new AsyncDisposableStack();
+
+  test.before(async () => {
+    if (mongo !== undefined) parts.use(mongo);
+    const storeUrl = mongo && databaseUrl(mongo.url, `route_statuses_${process.pid}`);
+    stack = parts.use(await startStack({ databaseUrl: storeUrl, env }));
+    port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
+    const keys = createKeyClient(stack);
+    cast = await createCast(stack, keys);
+    cases = casesOf(cast);
+    const fromOneAddress = { 'x-forwarded-for': '10.9.9.9' };
+    for (let device = 1; device <= 20; device++) await keys.guest(`device-${device}`, fromOneAddress);
+  });
+  test.after.always(() => parts.disposeAsync());
+
+  for (const route of routes) {
+    for (const answer of documentedAnswers[route]) {
+      test.serial(`${route} answers ${answer} wherever it should`, async (t) => {
+        const wanted = cases[route].filter((one) => one.answer === answer);
+        t.true(wanted.length > 0, 'there is a case for it');
+        for (const one of wanted) seen.add(`${route} ${await provesCase(t, route, one)}`);
+      });
+    }
+  }
+
+  async function provesCase(t: ExecutionContext, route: Route, wanted: Case): Promise<string> {
+    const { answer, title, send, says, check } = wanted;
+    const about = `${route}: ${title}`;
+    const got = await exchange({ port, send });
+    const name = answerName(got);
+    if (got.status >= 500) t.log(stack.started().flatMap(({ logs }) => logs.filter(({ level }) => level !== 'info')));
+    t.is(name, answer, `${about}: ${got.body}`);
+    t.deepEqual(shapeFaults(route, got), [], `${about}: ${JSON.stringify(got)}`);
+    assertTellsNothing(t, got, about);
+    if (name !== '200') assertKeepsSecrets(t, `${JSON.stringify(got.headers)} ${got.body}`, about);
+    if (typeof says === 'string') t.true(got.body.includes(says), `${about}: ${got.body}`);
+    else if (says !== undefined) t.regex(got.body, says, about);
+    check?.(t, JSON.parse(got.body));
+    return name;
+  }
+
+  /** No refusal says a key or a token, not even to whoever sent it: it may be logged where it was not meant to be. */
+  function assertKeepsSecrets(t: ExecutionContext, text: string, about: string): void {
+    const secrets = Object.values(cast).flatMap((secret) =>
+      typeof secret === 'string' ? [secret] : Object.values(secret),
+    );
+    for (const secret of secrets) t.false(text.includes(secret), `${about}: ${text}`);
+  }
+
+  test.serial('a known path takes its own methods and no other, which is 405 and says so', async (t) => {
+    for (const path of paths) {
+      const own = routes.filter((route) => pathOf(route) === path).map((route) => route.split(' ')[0] ?? '');
+      const taken = new Set(own.flatMap((method) => (method === 'GET' ? ['HEAD', 'GET'] : [method])));
+      const target = path.replace('*model', 'small-chat').replace(':account', 'user:alice');
+      for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE'].filter(
+        (name) => !taken.has(name),
+      )) {
+        const title = `${method} ${target}`;
+        const answer = await exchange({ port, method, send: head(`${method} ${target} HTTP/1.1`) });
+        if (method === 'HEAD') t.deepEqual([answer.status, answer.body], [405, ''], title);
+        else assertRefused(t, answer, { ...wrongMethod, title });
+        t.deepEqual((answer.headers.allow ?? '').split(', ').sort(), [...taken, 'OPTIONS'].sort(), title);
+      }
+      const options = await exchange({ port, send: head(`OPTIONS ${target} HTTP/1.1`) });
+      t.deepEqual([options.status, options.body], [204, ''], target);
+      t.deepEqual((options.headers.allow ?? '').split(', ').sort(), [...taken, 'OPTIONS'].sort(), target);
+    }
+  });
+
+  test.serial(
+    'the table is whole: every route has its rows, every row was seen, and nothing of it was our fault',
+    async (t) => {
+      const routed = [...appText.matchAll(/\brouter\.(\w+)\(\s*'([^']+)'/g)];
+      t.is(
+        routed.length,
+        [...appText.matchAll(/\brouter\.(?!routes\(\))\w+/g)].length,
+        'each use of the router is understood',
+      );
+      t.deepEqual(routed.map(([, method = '', path]) => `${method.toUpperCase()} ${path}`).sort(), [...routes].sort());
+      const documented = routes.flatMap((route) => documentedAnswers[route].map((answer) => `${route} ${answer}`));
+      t.deepEqual(
+        documented.filter((row) => !seen.has(row)),
+        [],
+        'documented, and never seen',
+      );
+      const undocumented = routes.flatMap((route) =>
+        cases[route].filter(({ answer }) => !(documentedAnswers[route] as readonly string[]).includes(answer)),
+      );
+      t.deepEqual(undocumented, []);
+      await stillServes(t, stack.ingresses[0], cast.key);
+    },
+  );
+}
