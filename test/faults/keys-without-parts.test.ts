@@ -1,0 +1,286 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import test, { type ExecutionContext } from 'ava';
+import { Redis } from 'ioredis';
+import { type Stack, startStack } from '../stack/stack.ts';
+import {
+  areAnswered,
+  areUnavailable,
+  callsOfStore,
+  callsOfTheSeen,
+  createCast,
+  isWellAgain,
+} from '../support/calls-without-parts.ts';
+import { type HoldingRelay, startHoldingRelay } from '../support/holding-relay.ts';
+import { createKeyClient, type KeyClient } from '../support/key-client.ts';
+import { startRelay } from '../support/mongodb/relay.ts';
+import { databaseUrl, type MongoServer, startMongo, urlThrough } from '../support/mongodb/start-mongo.ts';
+
+const errorsOf = (stack: Stack) =>
+  stack.ingresses.flatMap(({ process }) => process.logs.filter(({ level }) => level === 'error' || level === 'fatal'));
+
+async function startMongoOrSay(t: ExecutionContext): Promise<MongoServer | undefined> {
+  const mongo = await startMongo();
+  if ('url' in mongo) return mongo;
+  t.log(`TESTS AGAINST MONGODB ARE SKIPPED: ${mongo.reason}`);
+  t.not(process.env.CI, 'true');
+  return undefined;
+}
+
+function addressOf({ url }: MongoServer): { host: string; port: number } {
+  const { hostname, port } = new URL(url.replace(/^mongodb:/, 'http:'));
+  return { host: hostname, port: Number(port) };
+}
+
+for (const [how, said] of [['refuse', 'away'] as const, ['silence', 'silent'] as const]) {
+  test.serial(`while MongoDB is ${said} known callers go on, all else is 503, and nothing is lost`, async (t) => {
+    await using mongo = await startMongoOrSay(t);
+    if (mongo === undefined) return;
+    await using relay = await startRelay(addressOf(mongo), 'pass');
+    const url = urlThrough(relay.port, databaseUrl(mongo.url, `without-${how}-${process.pid}`));
+    await using stack = await startStack({ databaseUrl: url });
+    const keys = createKeyClient(stack);
+    const cast = await createCast(keys);
+
+    relay.become(how);
+    await areAnswered(t, callsOfTheSeen(keys, cast));
+    t.log(`503 after ${await areUnavailable(t, callsOfStore(keys, cast))} ms at most`);
+    await areAnswered(t, callsOfTheSeen(keys, cast));
+    t.is((await fetch(`${stack.ingresses[0]?.operationsUrl}/readyz`)).status, 200);
+
+    relay.become('pass');
+    await isWellAgain(t, keys, cast);
+    t.deepEqual(errorsOf(stack), []);
+  });
+}
+
+test.serial('a rotation that MongoDB made and could not say so is 503, and can be done again', async (t) => {
+  await using mongo = await startMongoOrSay(t);
+  if (mongo === undefined) return;
+  await using relay = await startHoldingRelay(addressOf(mongo));
+  const url = urlThrough(relay.port, databaseUrl(mongo.url, `without-answer-${process.pid}`));
+  await using stack = await startStack({ databaseUrl: url });
+  const keys = createKeyClient(stack);
+  const key = await keys.newKey('alice');
+  t.is((await keys.models(key)).status, 200);
+
+  const made = relay.holdAfter('keyRotated');
+  const lost = keys.rotate('alice', key);
+  await made;
+  void relay.holdAfter('nothing that is ever sent');
+  t.is((await keys.models(key)).status, 401, 'it is felt before anybody was told');
+  t.like(await lost, { status: 503, body: { code: 'SERVICE_UNAVAILABLE' } });
+  t.like(await keys.rotate('alice', key), { status: 401, body: { code: 'INVALID_KEY' } });
+
+  const listed = await keys.list('alice');
+  t.deepEqual(
+    listed.map(({ state }) => state),
+    ['active', 'rotated'],
+  );
+  const again = await keys.rotate('alice', listed[0]?.key ?? '');
+  t.is((await keys.models(String(again.body.key))).status, 200);
+  t.is((await keys.models(key)).status, 401);
+  t.deepEqual(errorsOf(stack), []);
+});
+
+test.serial('while another holds the lock of the SQLite file reading goes on and every change is 503', async (t) => {
+  await using stack = await startStack();
+  const keys = createKeyClient(stack);
+  const cast = await createCast(keys);
+  const calls = Object.entries(callsOfStore(keys, cast));
+  const isChange = ([title]: [string, unknown]) =>
+    /the first$|^(rotate|revoke|operator (suspends|changes))/.test(title);
+  using lock = new DatabaseSync(join(stack.directory, 'store.sqlite'));
+
+  lock.exec('BEGIN IMMEDIATE');
+  const unavailable = areUnavailable(t, Object.fromEntries(calls.filter(isChange)));
+  await areAnswered(t, callsOfTheSeen(keys, cast));
+  for (const [title, call] of calls.filter((one) => !isChange(one))) {
+    t.is((await call()).status, title.endsWith('nobody') ? 404 : 200, title);
+  }
+  t.log(`503 after ${await unavailable} ms at most`);
+  // The marks of those changes stand for half a minute yet, and each request is a reading.
+  await areAnswered(t, callsOfTheSeen(keys, cast));
+  lock.exec('ROLLBACK');
+  await isWellAgain(t, keys, cast);
+  t.deepEqual(errorsOf(stack), []);
+});
+
+test.serial(
+  'with a damaged SQLite file known callers go on, all else is 503, and it is mended without a restart',
+  async (t) => {
+    await using stack = await startStack();
+    const keys = createKeyClient(stack);
+    const cast = await createCast(keys);
+    using surgeon = new DatabaseSync(join(stack.directory, 'store.sqlite'), { timeout: 5_000 });
+    surgeon.exec('ALTER TABLE accounts RENAME TO lost');
+    await areAnswered(t, callsOfTheSeen(keys, cast));
+    await areUnavailable(t, callsOfStore(keys, cast));
+    await areAnswered(t, callsOfTheSeen(keys, cast));
+    surgeon.exec('ALTER TABLE lost RENAME TO accounts');
+    await isWellAgain(t, keys, cast);
+    t.deepEqual(errorsOf(stack), []);
+  },
+);
+
+for (const [how, signal] of [['killed', 'SIGKILL'] as const, ['frozen', 'SIGSTOP'] as const]) {
+  test.serial(`with Redis ${how} whoever has a credential gets a 503 in time, and nothing is changed`, async (t) => {
+    await using stack = await startStack();
+    const { redis } = stack;
+    if (redis === undefined) throw new Error('this stack has a Redis of its own');
+    const keys = createKeyClient(stack);
+    const cast = await createCast(keys);
+    const before = await keys.account('user:seen');
+    // A mint that is no news and takes no credential is the one thing that needs no Redis.
+    const { 'guest mint, a repeat': repeat, ...others } = callsOfStore(keys, cast);
+    const quota = () => keys.send('GET', '/billing/quota', { bearer: cast.seen });
+    const calls = { ...others, ...callsOfTheSeen(keys, cast), quota };
+
+    await redis.kill(signal);
+    // Twice: a connection that has fallen silent is replaced meanwhile.
+    for (const time of ['first', 'second']) {
+      t.log(`${time}: 503 after ${await areUnavailable(t, calls)} ms at most`);
+      t.deepEqual((await repeat?.())?.body.key, cast.guest);
+    }
+
+    if (how === 'killed') await redis.restart();
+    else await redis.kill('SIGCONT');
+    await untilReady(stack);
+    t.deepEqual((await keys.account('user:seen')).body, before.body);
+    t.is((await keys.account('user:newcomer')).status, 404);
+    await isWellAgain(t, keys, cast);
+    t.deepEqual(errorsOf(stack), []);
+  });
+}
+
+/** A new ingress sends a script as it stands at first, from then on its hash. */
+const mark = readFileSync(new URL('../../ingress/revocation/mark-change.lua', import.meta.url), 'utf8');
+
+for (const [when, hold] of [
+  ['before it is marked', (relay: HoldingRelay) => relay.holdBefore(mark)] as const,
+  ['when it is marked and not answered', (relay: HoldingRelay) => relay.holdAfter(mark)] as const,
+]) {
+  test.serial(`a change that loses Redis ${when} is 503, changes no key and can be done again`, async (t) => {
+    await using stack = await startStack();
+    const keys = createKeyClient(stack);
+    const changes: Record<string, (at: KeyClient, key: string) => ReturnType<KeyClient['mint']>> = {
+      rotate: (at, key) => at.rotate('rotate', key),
+      revoke: (at, key) => at.revoke('revoke', key),
+      mint: (at) => at.mint('first-mint'),
+    };
+    const { hostname: host, port } = new URL(stack.redisUrl);
+    for (const [name, change] of Object.entries(changes)) {
+      await using relay = await startHoldingRelay({ host, port: Number(port) });
+      const ingress = await stack.startIngress({ REDIS_URL: `redis://127.0.0.1:${relay.port}` });
+      const key = name === 'mint' ? '' : await keys.newKey(name);
+      const account = name === 'mint' ? 'first-mint' : name;
+      const states = (await keys.list(account)).map(({ state }) => state);
+      const held = hold(relay);
+      const lost = change(createKeyClient(stack, { url: () => ingress.url }), key);
+      await held;
+      t.like(await lost, { status: 503, body: { code: 'SERVICE_UNAVAILABLE' } }, name);
+      t.deepEqual(
+        (await keys.list(account)).map(({ state }) => state),
+        states,
+        name,
+      );
+      if (key !== '') t.is((await keys.models(key)).status, 200, name);
+      t.is((await change(keys, key)).status, 200, name);
+      if (key !== '') t.is((await keys.models(key)).status, 401, name);
+      await ingress.process.stop();
+    }
+    t.deepEqual(errorsOf(stack), []);
+  });
+}
+
+/** Awaited by asking: a connection comes back when it does, within a second of Redis. */
+async function untilReady({ ingresses }: Stack): Promise<void> {
+  for (const { operationsUrl } of ingresses) {
+    const isReady = async () => (await fetch(`${operationsUrl}/readyz`)).status === 200;
+    while (!(await isReady())) await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+test.serial('a Redis that forgot everything changes nothing for any key, at either of two ingresses', async (t) => {
+  await using stack = await startStack({ ingresses: 2 });
+  const onA = createKeyClient(stack, { url: () => stack.ingresses[0]?.url ?? '' });
+  const onB = createKeyClient(stack, { url: () => stack.ingresses[1]?.url ?? '' });
+  const rotated = await onA.newKey('rotated');
+  const rotatedTo = String((await onA.rotate('rotated', rotated)).body.key);
+  const revoked = await onA.newKey('revoked');
+  await onA.revoke('revoked', revoked);
+  const suspended = await onA.newKey('suspended');
+  await onA.change('user:suspended', { suspended: true });
+  const guest = String((await onA.guest('device-of-ann')).body.key);
+  const live = await onA.newKey('live');
+  const expected = new Map([
+    [live, 200],
+    [rotated, 401],
+    [rotatedTo, 200],
+    [revoked, 401],
+    [suspended, 403],
+    [guest, 200],
+  ]);
+  async function proves(when: string): Promise<void> {
+    for (const [name, keys] of Object.entries({ onA, onB })) {
+      for (const [index, [key, status]] of [...expected].entries()) {
+        const about = `key ${index}, ${name}, ${when}`;
+        t.is((await keys.models(key)).status, status, about);
+        t.is(await inferredStatus(keys, key), status, about);
+      }
+    }
+  }
+
+  await proves('before');
+  const redis = new Redis(stack.redisUrl);
+  t.teardown(() => redis.disconnect());
+  for (const time of ['once', 'twice']) {
+    await redis.flushall();
+    await redis.script('FLUSH');
+    await proves(`emptied ${time}`);
+  }
+  await redis.flushall();
+  const again = await onB.rotate('rotated', rotatedTo);
+  await onB.change('user:suspended', { suspended: false });
+  expected.set(rotatedTo, 401).set(String(again.body.key), 200).set(suspended, 200);
+  await proves('after changes at the other ingress');
+  t.deepEqual((await onB.guest('device-of-ann')).body.key, guest);
+  t.deepEqual(errorsOf(stack), []);
+});
+
+/** The stream that answers come by is forgotten, too, and opened anew within seconds; until then it is a 503. */
+async function inferredStatus(keys: KeyClient, key: string): Promise<number> {
+  for (;;) {
+    const { status } = await keys.infer(key);
+    if (status !== 503) return status;
+  }
+}
+
+test.serial('an ingress that is asked to end has written when keys were last used, to the minute', async (t) => {
+  await using stack = await startStack();
+  const keys = createKeyClient(stack, { url: () => stack.ingresses.at(-1)?.url ?? '' });
+  const device = `device:${createHash('sha256').update('device-of-ann').digest('hex')}`;
+  const startedAt = Date.now();
+  const key = await keys.newKey('alice');
+  const guest = String((await keys.guest('device-of-ann')).body.key);
+  t.like(await keys.infer(key), { status: 200 });
+  t.like(await keys.infer(guest), { status: 200 });
+  const endedAt = Date.now();
+
+  await stack.ingresses[0]?.process.stop();
+  t.is(await stack.ingresses[0]?.process.exited, 0);
+  await stack.startIngress();
+  const { body } = await keys.account(device);
+  const [listed] = await keys.list('alice');
+  const [ofDevice] = body.keys as { lastUsedAt?: string }[]; // the service's own answer
+  for (const lastUsedAt of [listed?.lastUsedAt, ofDevice?.lastUsedAt]) {
+    const at = Date.parse(lastUsedAt ?? '');
+    t.is(at % 60_000, 0);
+    t.true(at > startedAt - 60_000 && at <= endedAt, lastUsedAt);
+  }
+  t.is(body.account, device);
+  const firstSeenAt = Date.parse(String(body.createdAt));
+  t.true(firstSeenAt >= startedAt && firstSeenAt <= endedAt);
+});
