@@ -6,10 +6,11 @@ import { type IdentityProvider, startIdentityProvider } from './identity-provide
 import { type ModelServer, type ModelServerOptions, startModelServer } from './model-server.ts';
 import { planFileFor } from './plan.ts';
 import { type RedisServer, startRedis } from './redis-server.ts';
+import { type Remains, requireNoFullKeys } from './search-keys.ts';
 import { type LogLine, type ServiceProcess, startServiceProcess } from './service-process.ts';
 
 export type StackOptions = {
-  /** Where everything is kept; left out, a temporary folder that goes with the stack. */
+  /** Where everything is kept; left out, a temporary folder that goes with the stack and is searched for keys then. */
   directory?: string;
   ingresses?: number;
   workers?: number;
@@ -52,7 +53,9 @@ export interface Stack extends AsyncDisposable {
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   await using started = new AsyncDisposableStack();
   const { ports, modelServers: pace = {}, onLine } = options;
-  const directory = options.directory ?? (await temporaryDirectory(started));
+  const processes: ServiceProcess[] = [];
+  const directory =
+    options.directory ?? (await temporaryDirectory(started, { processes, databaseUrl: options.databaseUrl }));
   await mkdir(directory, { recursive: true });
 
   const modelServers: Stack['modelServers'] = [
@@ -93,7 +96,6 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     ...options.env,
   };
 
-  const processes: ServiceProcess[] = [];
   const ingresses: RunningIngress[] = [];
   const workers: RunningProcess[] = [];
 
@@ -158,9 +160,11 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   };
 }
 
-async function temporaryDirectory(started: AsyncDisposableStack): Promise<string> {
+/** It goes with the stack, and not before it is known that no key was kept in it, nor told by a process. */
+async function temporaryDirectory(started: AsyncDisposableStack, others: Omit<Remains, 'directory'>): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'inference-stack-'));
   started.defer(() => rm(directory, { recursive: true, force: true }));
+  started.defer(() => requireNoFullKeys({ directory, ...others }));
   return directory;
 }
 

@@ -1,0 +1,43 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { MongoClient } from 'mongodb';
+import { isWellFormedKey } from '../../ingress/api-key.ts';
+import type { ServiceProcess } from './service-process.ts';
+
+/**
+ * Every full API key in this text, by its form and its checksum: chance makes one in 57 billion. Bytes of files are looked
+ * through as Latin-1, in which a key is what it is in UTF-8.
+ */
+export function fullKeysIn(text: string): string[] {
+  return [...text.matchAll(/svc_[0-9A-Za-z]{38}/g)].map(([key]) => key).filter(isWellFormedKey);
+}
+
+export type Remains = { directory: string; processes: readonly ServiceProcess[]; databaseUrl?: string | undefined };
+
+/**
+ * Throws when what a stack leaves behind holds a full key anywhere: the data of its Redis, down to the log of every write
+ * that it was ever given, its store, and what its processes said.
+ */
+export async function requireNoFullKeys({ directory, processes, databaseUrl }: Remains): Promise<void> {
+  const found: string[] = [];
+  for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const file = join(entry.parentPath, entry.name);
+    if (fullKeysIn(await readFile(file, 'latin1')).length > 0) found.push(file);
+  }
+  for (const { pid, logs, errors } of processes) {
+    if (fullKeysIn(`${JSON.stringify(logs)}${errors()}`).length > 0) found.push(`the log of process ${pid}`);
+  }
+  if (databaseUrl?.startsWith('mongodb')) found.push(...(await collectionsWithKeys(databaseUrl)));
+  if (found.length > 0) throw new Error(`A full API key was left in: ${found.join(', ')}`);
+}
+
+async function collectionsWithKeys(databaseUrl: string): Promise<string[]> {
+  await using client = new MongoClient(databaseUrl);
+  const found: string[] = [];
+  for (const { name } of await client.db().listCollections({}, { nameOnly: true }).toArray()) {
+    const documents = await client.db().collection(name).find().toArray();
+    if (fullKeysIn(JSON.stringify(documents)).length > 0) found.push(`the collection ${name}`);
+  }
+  return found;
+}

@@ -1,0 +1,61 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { MongoClient } from 'mongodb';
+import { makeKey, maskKey } from '../../../ingress/api-key.ts';
+import { fullKeysIn, requireNoFullKeys } from '../../stack/search-keys.ts';
+import { startStack } from '../../stack/stack.ts';
+import { databaseUrl, startMongo } from '../mongodb/start-mongo.ts';
+
+test('a full key is found whatever stands around it, and nothing that only looks like one', (t) => {
+  const key = makeKey();
+  for (const text of [key, `"${key}"`, `\\n${key}x`, `Bearer%20${key}`]) t.deepEqual(fullKeysIn(text), [key]);
+  for (const text of [maskKey(key), key.slice(0, -1), `svc_${'a'.repeat(38)}`]) t.deepEqual(fullKeysIn(text), []);
+});
+
+test('a key that is left in a file, however deep, or in a log is found', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'search-keys-'));
+  t.teardown(() => rm(directory, { recursive: true, force: true }));
+  const said = (errors: string, logs: object[] = []) => [{ pid: 7, logs, errors: () => errors }] as never;
+  await t.notThrowsAsync(requireNoFullKeys({ directory, processes: said('nothing') }));
+  await t.throwsAsync(requireNoFullKeys({ directory, processes: said(makeKey()) }), {
+    message: /the log of process 7/,
+  });
+  await t.throwsAsync(requireNoFullKeys({ directory, processes: said('', [{ msg: makeKey() }]) }), {
+    message: /the log of process 7/,
+  });
+  await writeFile(join(directory, 'data.bin'), Buffer.concat([Buffer.from([0xff, 0]), Buffer.from(makeKey())]));
+  await t.throwsAsync(requireNoFullKeys({ directory, processes: [] }), { message: /data\.bin/ });
+});
+
+test('a stack that was given a key to keep does not end without saying so', async (t) => {
+  const stack = await startStack({ workers: 0 });
+  await writeFile(join(stack.directory, 'left-behind'), await stack.mintKey('alice'));
+  const error = await t.throwsAsync(async () => stack[Symbol.asyncDispose]());
+  t.regex(String(error?.message), /left-behind/);
+});
+
+test('a key that is left in a MongoDB is found, and none where there is none', async (t) => {
+  await using mongo = await startMongoOrSay(t);
+  if (mongo === undefined) return;
+  const url = databaseUrl(mongo.url, `search_${process.pid}`);
+  const directory = await mkdtemp(join(tmpdir(), 'search-keys-'));
+  t.teardown(() => rm(directory, { recursive: true, force: true }));
+  const search = () => requireNoFullKeys({ directory, processes: [], databaseUrl: url });
+  await using client = new MongoClient(url);
+  const accounts = client.db().collection('accounts');
+  await accounts.insertOne({ plan: 'free', key: { display: maskKey(makeKey()) } });
+  await t.notThrowsAsync(search());
+  await accounts.insertOne({ deep: [{ inside: `a ${makeKey()}` }] });
+  await t.throwsAsync(search(), { message: /the collection accounts/ });
+  await client.db().dropDatabase();
+});
+
+async function startMongoOrSay(t: ExecutionContext) {
+  const mongo = await startMongo();
+  if (!('reason' in mongo)) return mongo;
+  t.log(`TESTS AGAINST MONGODB ARE SKIPPED: ${mongo.reason}`);
+  t.not(process.env.CI, 'true');
+  return undefined;
+}
