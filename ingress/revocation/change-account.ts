@@ -19,9 +19,14 @@ const decideWithinMs = markLifeMs / 2;
 
 /**
  * Changes an account so that every request, on every ingress, that starts after the answer feels it. A change that could
- * not be finished is `SERVICE_UNAVAILABLE`; it may have been made, and can be asked for again.
+ * not be finished is `SERVICE_UNAVAILABLE`; it may have been made, and can be asked for again. `checkedVersion` is that of a
+ * caller who is this account and was just checked, left out where somebody else makes the change.
  */
-export type ChangeAccount = <Result>(account: string, decide: Decide<Result>) => Promise<Result>;
+export type ChangeAccount = <Result>(
+  account: string,
+  decide: Decide<Result>,
+  checkedVersion?: number,
+) => Promise<Result>;
 
 /**
  * Three steps: mark, change, unmark. A caller in a cache is used only while Redis has its version and no mark stands, so a
@@ -34,18 +39,23 @@ export type ChangeAccount = <Result>(account: string, decide: Decide<Result>) =>
  *   reading that fills it began after the mark had stopped it from doing so before: it reads the change.
  * - a reading that began before the mark, and would fill what it read then: the mark has deleted its token.
  * - a second change, while this one's mark stands: has an id and an end of its own. Its unmark leaves this mark standing.
- * - a write that reaches the store after its mark has ended, from a network that held it back (it was answered 503): it was
- *   decided on a version, and is refused once any other change was made. If none was, it is felt when callers are read
- *   again, within a minute.
+ * - a write that reaches the store, or comes to stand there, after its mark has ended (it was answered 503): it was decided on
+ *   a version, and is refused once any other change was made. If none was, it is felt when callers are read again, within a
+ *   minute, and at once when somebody asks for it again.
  */
 export function createChangeAccount({ redis, store, log, now = () => performance.now() }: Parts): ChangeAccount {
   const markChange = createMarkChange(redis);
   const unmarkChange = createUnmarkChange(redis);
 
-  return async function changeAccount(account, decide) {
+  return async function changeAccount(account, decide, checkedVersion) {
     // A repeat that changes nothing, or a key that is not the account's, costs nobody a mark.
-    const { result, next } = decide(await store.findAccount(account));
-    if (next === undefined) return result;
+    const known = await store.findAccount(account);
+    const { result, next } = decide(known);
+    if (next === undefined) {
+      // Perhaps it repeats a change whose answer was 503 and that came to stand when its mark had ended.
+      if (known !== undefined && known.version !== checkedVersion) await unmarkChange(account, 'no change');
+      return result;
+    }
 
     const change = ulid();
     const markedAt = now();

@@ -6,8 +6,9 @@ import { changesKey, fillKey, versionKey } from '../../shared/redis-keys.ts';
 const lua = readFileSync(new URL('./mark-change.lua', import.meta.url), 'utf8');
 
 /**
- * A call of the store gives up after 5 s, and what its driver has under way by then ends, or is refused by the version
- * that it was decided on, within as long again. Three times that: a mark that nobody takes away costs only readings.
+ * Half of it is for deciding (change-account.ts), the rest for the write that was decided last: the driver may take 4 s to
+ * give up a silent socket, 2 s to find a server, 2 s for a connection and 4 s for the same write once more (mongo-calls.ts).
+ * A mark that nobody takes away costs only readings.
  */
 export const markLifeMs = 30_000;
 

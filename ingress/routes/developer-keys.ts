@@ -21,9 +21,10 @@ const namedKeyBody = z.strictObject({ key: z.string() });
 export function mintDeveloperKey({ changeAccount, peppers, defaultPlan }: Parts & { defaultPlan: string }): Stage {
   return async function mintDeveloperKey(ctx) {
     parseBody(emptyObject, stateOf(ctx, 'body'));
-    const id = stateOf(ctx, 'caller').account;
+    const { account: id, version } = stateOf(ctx, 'caller');
     const { key, stored } = newKey(peppers);
-    const { minted, account } = await changeAccount(id, mintKey({ account: id, plan: defaultPlan, key: stored }));
+    const decide = mintKey({ account: id, plan: defaultPlan, key: stored });
+    const { minted, account } = await changeAccount(id, decide, version);
     ctx.body = { key: minted ? key : maskKey(account.key?.display ?? ''), plan: account.plan };
   };
 }
@@ -36,7 +37,8 @@ export function rotateDeveloperKey({ changeAccount, peppers }: Parts): Stage {
   return async function rotateDeveloperKey(ctx) {
     const named = nameKey(parseBody(namedKeyBody, stateOf(ctx, 'body')).key, peppers);
     const { key, stored } = newKey(peppers);
-    const account = await changeAccount(stateOf(ctx, 'caller').account, rotateKey({ named, key: stored }));
+    const { account: id, version } = stateOf(ctx, 'caller');
+    const account = await changeAccount(id, rotateKey({ named, key: stored }), version);
     if (account === undefined) throw invalidKey();
     ctx.body = { key, plan: account.plan, rotated: true };
   };
@@ -46,7 +48,8 @@ export function rotateDeveloperKey({ changeAccount, peppers }: Parts): Stage {
 export function revokeDeveloperKey({ changeAccount, peppers }: Parts): Stage {
   return async function revokeDeveloperKey(ctx) {
     const named = nameKey(parseBody(namedKeyBody, stateOf(ctx, 'body')).key, peppers);
-    const ended = await changeAccount(stateOf(ctx, 'caller').account, revokeKey({ named, at: new Date() }));
+    const { account: id, version } = stateOf(ctx, 'caller');
+    const ended = await changeAccount(id, revokeKey({ named, at: new Date() }), version);
     if (ended === undefined) throw invalidKey();
     ctx.body = { key: maskKey(ended.display), plan: ended.plan, revoked: true };
   };

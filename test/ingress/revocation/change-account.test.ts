@@ -3,7 +3,7 @@ import { createChangeAccount } from '../../../ingress/revocation/change-account.
 import { markLifeMs } from '../../../ingress/revocation/mark-change.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { connectForRequests, waitUntilReady } from '../../../shared/redis.ts';
-import { changesKey, versionKey } from '../../../shared/redis-keys.ts';
+import { changesKey, fillKey, versionKey } from '../../../shared/redis-keys.ts';
 import type { Account } from '../../../shared/store/account.ts';
 import { changeSettings, type Decide } from '../../../shared/store/account-changes.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
@@ -90,17 +90,32 @@ test.serial('where nothing would change nothing is marked, and no caller is read
   const { store, asked, become } = recordedStore();
   const changeAccount = createChangeAccount({ redis: own.redis, store, log: recordedLog().log });
   become({ ...alice, suspended: true });
-  t.like(await changeAccount(id, suspend), { suspended: true, version: 3 });
+  t.like(await changeAccount(id, suspend, 3), { suspended: true, version: 3 });
   become(undefined);
+  t.is(await changeAccount(id, suspend, 3), undefined);
   t.is(await changeAccount(id, suspend), undefined);
   t.deepEqual(
     asked.map(({ call, marks }) => [call, marks]),
     [
       ['find', 0],
       ['find', 0],
+      ['find', 0],
     ],
   );
   t.is(await own.redis.get(versionKey(id)), '3');
+});
+
+test.serial('what is found done already is felt too: it may have come to stand when its mark had ended', async (t) => {
+  for (const checkedVersion of [3, undefined]) {
+    const { store, asked, become } = recordedStore();
+    const changeAccount = createChangeAccount({ redis: own.redis, store, log: recordedLog().log });
+    become({ ...alice, suspended: true, version: 4 });
+    await own.redis.set(versionKey(id), 3);
+    await own.redis.set(fillKey(id), 'of a reading that began before');
+    t.like(await changeAccount(id, suspend, checkedVersion), { suspended: true, version: 4 });
+    t.deepEqual([await own.redis.get(versionKey(id)), await own.redis.get(fillKey(id))], [null, null]);
+    t.is(asked.length, 1, 'and is not written again');
+  }
 });
 
 test.serial(
