@@ -14,6 +14,8 @@ const versionLifeMs = 3_600_000;
 /** Longer than a call of the store may take, which gives up after 5 s. */
 const readLifeMs = 15_000;
 const noVersion = -1;
+/** A Redis that is out of memory takes no more requests, but keys can still be revoked: their owner has to be looked at. */
+const lookFlags = '#!lua flags=allow-oom';
 
 /** Milliseconds of Redis's clock: a job is first started by `startBy` or not at all, and over by `deadline`. */
 export type Admission = { admittedAt: number; startBy: number; deadline: number };
@@ -36,23 +38,24 @@ export interface Admit {
 
 /** Admission by one script; a call that is repeated changes nothing that the first has not. */
 export function createAdmit(redis: Redis, timeouts: { queueMs: number; requestMs: number }): Admit {
-  const run = loadScript(redis, { name: 'svcAdmit', lua, numberOfKeys: 3 });
+  const runAdmit = loadScript(redis, { name: 'svcAdmit', lua, numberOfKeys: 3 });
+  const runLook = loadScript(redis, { name: 'svcLook', lua: lua.replace('#!lua', lookFlags), numberOfKeys: 3 });
 
-  async function call({ account, requestId, version = noVersion, reading }: AdmitRequest) {
+  async function call(run: typeof runAdmit, { account, requestId, version = noVersion, reading }: AdmitRequest) {
     const keys = [versionKey(account), fillKey(account), changesKey(account)];
     const how = reading === undefined ? ['known', requestId] : ['read', reading.token];
     return answerSchema.parse(await redisUnavailable(run(keys, [version, ...how, versionLifeMs, readLifeMs])));
   }
 
   async function look(request: AdmitRequest): Promise<Admitted> {
-    const [outcome, , token] = await call(request);
+    const [outcome, , token] = await call(runLook, request);
     return outcome === 'reread' ? { outcome, reading: { token } } : { outcome };
   }
 
   return {
     look,
     async admit(request) {
-      const [outcome, now, token] = await call(request);
+      const [outcome, now, token] = await call(runAdmit, request);
       if (outcome === 'reread') return { outcome, reading: { token } };
       const { queueMs, requestMs } = timeouts;
       return { outcome, admission: { admittedAt: now, startBy: now + queueMs, deadline: now + requestMs } };

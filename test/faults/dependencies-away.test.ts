@@ -5,6 +5,7 @@ import { answerFor } from '../stack/model-server.ts';
 import { startServiceProcess } from '../stack/service-process.ts';
 import { startStack } from '../stack/stack.ts';
 import { chat, streamEvents, streamedText } from '../support/chat.ts';
+import { createKeyClient } from '../support/key-client.ts';
 
 /** Far above what is promised (a second), far below what a hang would be: no verdict on a noisy machine's speed. */
 const neverAHangMs = 8_000;
@@ -124,7 +125,7 @@ test('a Redis that is killed and comes back: who waits is answered, once and who
   t.is(await wholeText(await chat({ url, key, question })), expected);
 });
 
-test('a Redis out of memory: what is in flight is answered, what is new is 503, and relief is all it takes', async (t) => {
+test('a Redis out of memory: what is in flight is answered, what is new is 503, keys are revoked, and relief is all it takes', async (t) => {
   await using stack = await startStack();
   const url = stack.ingresses[0]?.url ?? '';
   const key = await stack.mintKey('alice');
@@ -138,6 +139,11 @@ test('a Redis out of memory: what is in flight is answered, what is new is 503, 
   const refused = await chat({ url, key, question });
   t.is(refused.status, 503);
   t.truthy(refused.headers.get('retry-after'));
+  const keys = createKeyClient(stack);
+  const leaked = await keys.newKey('bob');
+  t.is((await keys.models(leaked)).status, 200);
+  t.is((await keys.revoke('bob', leaked)).status, 200);
+  t.is((await keys.models(leaked)).status, 401);
   const [whole, streamed] = await Promise.all(inFlight);
   t.is(await wholeText(whole as Response), expected);
   t.is(streamedText((await streamed?.text()) ?? ''), expected);

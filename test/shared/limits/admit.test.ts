@@ -167,10 +167,17 @@ test.serial('without a replaced clock the time is that of Redis', async (t) => {
   t.true(passed >= 0 && passed < 60_000);
 });
 
-test.serial('a Redis that takes nothing more is SERVICE_UNAVAILABLE, with the reason kept for the log', async (t) => {
-  await own.redis.config('SET', 'maxmemory', '1');
-  t.teardown(() => own.redis.config('SET', 'maxmemory', '0'));
-  const error = await t.throwsAsync(known('a', 1), { instanceOf: ApiError });
-  t.is(error?.code, 'SERVICE_UNAVAILABLE');
-  t.regex(String(error?.cause), /OOM|memory/);
-});
+test.serial(
+  'a Redis that is out of memory admits nothing, with the reason kept for the log, and still looks',
+  async (t) => {
+    await own.redis.config('SET', 'maxmemory', '1');
+    t.teardown(() => own.redis.config('SET', 'maxmemory', '0'));
+    const error = await t.throwsAsync(admission.admit({ account, requestId: 'a', version: 1 }), {
+      instanceOf: ApiError,
+    });
+    t.is(error?.code, 'SERVICE_UNAVAILABLE');
+    t.regex(String(error?.cause), /OOM|memory/);
+    t.deepEqual(await outcomes(known('b', 1)), ['reread']);
+    t.deepEqual(await outcomes(read('b', 1), known('c', 1)), ['current', 'current']);
+  },
+);
