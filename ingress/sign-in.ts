@@ -59,7 +59,7 @@ const claimsSchema = z.object({
     .min(1)
     .max(255)
     .refine((sub) => sub.isWellFormed()),
-  scope: z.string().default(''),
+  scope: z.string().catch(''), // of another form, it names none of ours
   nonce: z.never().optional(),
   at_hash: z.never().optional(),
   c_hash: z.never().optional(),

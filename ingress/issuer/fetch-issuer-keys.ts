@@ -10,7 +10,7 @@ const keysMax = 100;
 
 const discoverySchema = z.object({ issuer: z.string(), jwks_uri: z.url({ protocol: /^https?$/ }) });
 /** What a key has to be is looked at when a token names it: one that is strange leaves the others as they are (RFC 7517 5). */
-const keySetSchema = z.object({ keys: z.array(z.looseObject({})).max(keysMax) });
+const keySetSchema = z.object({ keys: z.array(z.looseObject({})).min(1).max(keysMax) });
 
 /**
  * The keys of this issuer as it publishes them now, found by its discovery document (OpenID Connect Discovery 1.0,

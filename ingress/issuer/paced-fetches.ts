@@ -3,7 +3,7 @@ import type { Clock } from './clock.ts';
 /** `asOf` is when the fetch began: what has changed at its source since then may be missing in what it brought. */
 export type Fetched<Value> = { asOf: number } & ({ ok: true; value: Value } | { ok: false; failure: unknown });
 
-export interface PacedFetches<Value> extends Disposable {
+interface PacedFetches<Value> extends Disposable {
   /** The fetch under way, or else the next one, which begins as soon as the cooldown is over. Never rejects. */
   next(): Promise<Fetched<Value>>;
   /** The last one where it began within the cooldown, else `next`. */

@@ -48,7 +48,7 @@ const status =
 
 /** A JSON document of this many bytes. */
 const longKeys = (bytes: number) =>
-  JSON.stringify({ keys: [], padding: '' }).replace('""', `"${'x'.repeat(bytes - 24)}"`);
+  JSON.stringify({ keys: [{}], padding: '' }).replace('""', `"${'x'.repeat(bytes - 26)}"`);
 const documentBytesMax = 524_288;
 
 const patience = () => AbortSignal.timeout(30_000);
@@ -76,18 +76,16 @@ test('an issuer may have a path, and a slash at its end', async (t) => {
   }
 });
 
-test('a key that is strange leaves the others as they are, and no keys at all is what the issuer may say', async (t) => {
+test('a key that is strange leaves the others as they are', async (t) => {
   const strange = [key('a', { kty: 'quantum' }), { kid: 5 }, {}, JSON.parse('{"__proto__":1,"kid":"__proto__"}')];
   const { issuer } = await startIssuer(t, { '/jwks': keySet(key('one'), ...strange) });
   t.deepEqual((await keyIds(issuer)).slice(0, 2), ['one', 'a']);
-  const { issuer: without } = await startIssuer(t, { '/jwks': text('{"keys":[]}') });
-  t.deepEqual(await keyIds(without), []);
 });
 
 test('a document is read up to half a mebibyte', async (t) => {
   t.is(longKeys(documentBytesMax).length, documentBytesMax);
   const { issuer } = await startIssuer(t, { '/jwks': text(longKeys(documentBytesMax)) });
-  t.deepEqual(await keyIds(issuer), []);
+  t.deepEqual(await keyIds(issuer), [undefined]);
 });
 
 const endless: Answer = (response) => {
@@ -99,6 +97,7 @@ const endless: Answer = (response) => {
 };
 
 const faults: [title: string, path: string, answer: Answer, message: RegExp][] = [
+  ['no keys at all, as from an issuer that has half started', '/jwks', text('{"keys":[]}'), /keys/],
   ['a document that is too long', '/jwks', text(longKeys(documentBytesMax + 1)), /more than 524288 bytes/],
   ['a document without an end', '/jwks', endless, /more than 524288 bytes/],
   ['a discovery without an end', wellKnown, endless, /more than 524288 bytes/],
