@@ -42,7 +42,7 @@ import { retrieveQuota } from './routes/quota.ts';
 import type { SharedCallers } from './shared-callers.ts';
 import type { SignIn } from './sign-in.ts';
 
-export type AppParts = {
+type AppParts = {
   log: Log;
   metrics: IngressMetrics;
   planFile: PlanFile;

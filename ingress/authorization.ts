@@ -4,7 +4,7 @@ import { hashKey, isWellFormedKey } from './api-key.ts';
 
 /** What a request proves itself by: a key, as its hash under each pepper in use, or the account that signed in. */
 export type Credential = KeyCredential | { account: string };
-export type KeyCredential = { hashes: readonly string[] };
+type KeyCredential = { hashes: readonly string[] };
 
 /** RFC 6750 2.1; the scheme's name is case-insensitive (RFC 9110 11.1). */
 const bearer = /^Bearer +([A-Za-z0-9._~+/-]+=*) *$/i;

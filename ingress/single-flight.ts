@@ -1,5 +1,5 @@
 /** Many who want the same thing, and few who fetch it. */
-export type SingleFlight<Wanted, Value> = {
+type SingleFlight<Wanted, Value> = {
   /** Shares a fetch that is under way; what it brings may be from a moment before this call. */
   join(wanted: Wanted): Promise<Value>;
   /** Shares the next fetch that begins: what it brings is no older than this call. */

@@ -2,7 +2,9 @@ import test, { type ExecutionContext } from 'ava';
 import { type RunningIngress, startStack } from '../stack/stack.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 
-const kills = 25;
+/** Each loses one rotation of each account: 100 of them, and more where luck never took an answer of one that was made. */
+const killsMin = 25;
+const killsMax = 75;
 const accounts = ['ann', 'bob', 'carl', 'dora'];
 /** Several times as long as a rotation takes. */
 const killWithinMs = 60;
@@ -14,9 +16,10 @@ test('100 rotations whose ingress is killed at any moment: one active key each t
   const lost = { made: 0, notMade: 0 };
 
   let next = stack.startIngress();
-  for (let kill = 0; kill < kills; kill++) {
+  const isEnough = (kills: number) => kills >= killsMax || (kills >= killsMin && lost.made > 0);
+  for (let kills = 0; !isEnough(kills); kills++) {
     const victim = await next;
-    if (kill + 1 < kills) next = stack.startIngress();
+    next = stack.startIngress();
     await rotateUntilKilled(createKeyClient(stack, { url: () => victim.url }), victim, keys);
     for (const [account, lastHeard] of keys) {
       const lives = await provesOneActive(t, bystander, account, lastHeard);
@@ -28,7 +31,9 @@ test('100 rotations whose ingress is killed at any moment: one active key each t
     }
   }
   t.log('rotations that nobody heard of:', lost);
-  t.is(lost.made + lost.notMade, kills * accounts.length);
+  t.true(lost.made > 0, 'an answer was lost of a rotation that was made');
+  t.true(lost.made + lost.notMade >= 100);
+  await next;
 });
 
 /** Each account's key is rotated over and over; it is killed somewhere in that, and `keys` are those last heard of. */

@@ -23,8 +23,10 @@ export function testKeyLife({ test, mongo }: Registrar): void {
   const storeUrl = mongo && databaseUrl(mongo.url, `key_life_${process.pid}`);
   test.before(async () => {
     if (mongo !== undefined) parts.use(mongo);
-    const stack = parts.use(await startStack({ databaseUrl: storeUrl }));
-    keys = createKeyClient(stack);
+    const stack = parts.use(await startStack({ databaseUrl: storeUrl, ingresses: 2 }));
+    // Each call goes to the other ingress than the one before: what one has done, the other has to know.
+    let calls = 0;
+    keys = createKeyClient(stack, { url: () => stack.ingresses[calls++ % 2]?.url ?? '' });
   });
   test.after.always(() => parts.disposeAsync());
 

@@ -20,8 +20,8 @@ export type Remains = { directory: string; processes: readonly ServiceProcess[];
  */
 export async function requireNoFullKeys({ directory, processes, databaseUrl }: Remains): Promise<void> {
   const found: string[] = [];
-  for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile()) continue;
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  for (const entry of entries.filter((each) => each.isFile())) {
     const file = join(entry.parentPath, entry.name);
     if (fullKeysIn(await readFile(file, 'latin1')).length > 0) found.push(file);
   }

@@ -4,7 +4,7 @@ import { chat } from './chat.ts';
 export type Answer = { status: number; headers: Headers; body: Record<string, unknown> };
 
 /** A key as the list shows it. */
-export type ListedKey = {
+type ListedKey = {
   id: string;
   key: string;
   plan: string;

@@ -1,0 +1,198 @@
+import { readFileSync } from 'node:fs';
+import type { ExecutionContext, TestFn } from 'ava';
+import { Redis } from 'ioredis';
+import { changesKey, versionKey } from '../../shared/redis-keys.ts';
+import { type RunningIngress, type Stack, startStack } from '../stack/stack.ts';
+import { type HoldingRelay, startHoldingRelay } from '../support/holding-relay.ts';
+import { createKeyClient, type KeyClient, masked } from '../support/key-client.ts';
+import { databaseUrl, type MongoServer } from '../support/mongodb/start-mongo.ts';
+
+/*
+ * An ingress that changes a key is stopped at an exact point by what stands between it and Redis, and killed there. Its
+ * store is in its own process, so where it waits for Redis tells what it has done: marked, changed, unmarked.
+ */
+const scriptOf = (name: string) =>
+  readFileSync(new URL(`../../ingress/revocation/${name}.lua`, import.meta.url), 'utf8');
+/** A new ingress sends a script as it stands at first, from then on its hash. */
+const mark = scriptOf('mark-change');
+const unmark = scriptOf('unmark-change');
+
+type Registrar = {
+  test: TestFn;
+  /** The server that the store is on, ended after the service; left out, the embedded store. */
+  mongo?: MongoServer;
+  /** At each point between two steps, and at each of the two beside them. */
+  kills: { between: number; beside: number };
+};
+
+let stack: Stack;
+let redis: Redis;
+/** Two ingresses that go on, the first of which makes the other changes. */
+let bystander: KeyClient;
+let another: KeyClient;
+
+type Victim = AsyncDisposable & { ingress: RunningIngress; relay: HoldingRelay; keys: KeyClient };
+
+async function startVictim(): Promise<Victim> {
+  const { hostname, port } = new URL(stack.redisUrl);
+  const relay = await startHoldingRelay({ host: hostname, port: Number(port) });
+  const ingress = await stack.startIngress({ REDIS_URL: `redis://127.0.0.1:${relay.port}` });
+  return {
+    ingress,
+    relay,
+    keys: createKeyClient(stack, { url: () => ingress.url }),
+    [Symbol.asyncDispose]: async () => {
+      ingress.process.kill('SIGKILL');
+      await ingress.process.exited;
+      await relay[Symbol.asyncDispose]();
+    },
+  };
+}
+
+type Point = {
+  title: string;
+  hold: (relay: HoldingRelay) => Promise<void>;
+  /** What must be in Redis once the ingress stands at this point. */
+  marks: number;
+  changed: boolean;
+  where: 'between' | 'beside';
+};
+
+const points: readonly Point[] = [
+  { title: 'before the mark', hold: (relay) => relay.holdBefore(mark), marks: 0, changed: false, where: 'beside' },
+  {
+    title: 'between mark and store',
+    hold: (relay) => relay.holdAfter(mark),
+    marks: 1,
+    changed: false,
+    where: 'between',
+  },
+  {
+    title: 'between store and unmark',
+    hold: (relay) => relay.holdBefore(unmark),
+    marks: 1,
+    changed: true,
+    where: 'between',
+  },
+  {
+    title: 'between unmark and answer',
+    hold: (relay) => relay.holdAfter(unmark),
+    marks: 0,
+    changed: true,
+    where: 'beside',
+  },
+];
+
+const seconds = ['nothing', 'a suspension and its end', 'another plan', 'another rotation'] as const;
+type Second = (typeof seconds)[number];
+
+/** Whatever is killed wherever, no dead key is accepted and no live one refused; with other changes in between or without. */
+export function testKilledInAChange({ test, mongo, kills }: Registrar): void {
+  const parts = new AsyncDisposableStack();
+  test.before(async () => {
+    if (mongo !== undefined) parts.use(mongo);
+    const storeUrl = mongo && databaseUrl(mongo.url, `killed_${process.pid}`);
+    stack = parts.use(await startStack({ ingresses: 2, databaseUrl: storeUrl }));
+    redis = parts.adopt(new Redis(stack.redisUrl), (connection) => connection.disconnect());
+    bystander = createKeyClient(stack);
+    another = createKeyClient(stack, { url: () => stack.ingresses[1]?.url ?? '' });
+  });
+  test.after.always(() => parts.disposeAsync());
+
+  for (const point of points) {
+    const count = kills[point.where];
+    for (const inBetween of [false, true]) {
+      const beside = inBetween ? ', with another change to the same account in between' : '';
+      const title = `${count} ingresses killed ${point.title}${beside}: no dead key works, no live key is refused`;
+      test.serial(title, async (t) => {
+        let next = startVictim();
+        for (let kill = 0; kill < count; kill++) {
+          const victim = await next;
+          if (kill + 1 < count) next = startVictim();
+          const second = inBetween ? (seconds[1 + (kill % 3)] ?? 'nothing') : 'nothing';
+          await killAt(t, victim, {
+            ...point,
+            account: `${point.title} ${inBetween} ${kill}`.replaceAll(' ', '-'),
+            second,
+          });
+        }
+      });
+    }
+  }
+}
+
+type Trial = Point & { account: string; second: Second };
+
+async function killAt(t: ExecutionContext, victim: Victim, { account, second, ...point }: Trial): Promise<void> {
+  const key = await bystander.newKey(account);
+  t.deepEqual(await statusesOf(key), works, 'all who go on know it');
+  let standing = { account, key, rotations: point.changed ? 1 : 0 };
+  {
+    await using dying = victim;
+    const reached = point.hold(dying.relay);
+    const lost = dying.keys.rotate(account, key).catch(() => 'lost');
+    await reached;
+    dying.ingress.process.kill('SIGSTOP'); // or it would give up waiting for Redis, and go on
+    while ((await redis.zcard(changesKey(`user:${account}`))) !== point.marks) await nextTurn();
+    await provesWhoLives(t, standing);
+    standing = await changeBeside(t, standing, second);
+    await provesWhoLives(t, standing);
+    dying.ingress.process.kill('SIGKILL');
+    t.is(await lost, 'lost', 'nobody heard of this rotation');
+  }
+  await provesWhoLives(t, standing);
+  await provesItEnds(t, standing);
+}
+
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+
+async function statusesOf(key: string): Promise<number[]> {
+  const answers = await Promise.all([bystander.models(key), another.models(key), bystander.infer(key)]);
+  return answers.map(({ status }) => status);
+}
+
+const works = [200, 200, 200];
+const isDead = [401, 401, 401];
+
+/** `rotations` is how often the account's first key, `key`, or what came after it was rotated. */
+type Standing = { account: string; key: string; rotations: number };
+
+async function changeBeside(t: ExecutionContext, standing: Standing, second: Second): Promise<Standing> {
+  const { account } = standing;
+  const id = `user:${account}`;
+  if (second === 'a suspension and its end') {
+    t.is((await bystander.change(id, { suspended: true })).status, 200);
+    t.is((await bystander.change(id, { suspended: false })).status, 200);
+  }
+  if (second === 'another plan') t.is((await bystander.change(id, { plan: 'pro' })).status, 200);
+  if (second !== 'another rotation') return standing;
+  const [active] = await bystander.list(account);
+  const { status, body } = await bystander.rotate(account, active?.key ?? '');
+  t.is(status, 200);
+  t.deepEqual(await statusesOf(String(body.key)), works);
+  return { ...standing, rotations: standing.rotations + 1 };
+}
+
+async function provesWhoLives(t: ExecutionContext, { account, key, rotations }: Standing): Promise<void> {
+  t.deepEqual(await statusesOf(key), rotations > 0 ? isDead : works);
+  const states = (await bystander.list(account)).map(({ state }) => state);
+  t.deepEqual(states, ['active', ...Array.from({ length: rotations }, () => 'rotated')]);
+}
+
+/** The mark's time comes; the rotation that nobody heard of is done again, and all is as it should be. */
+async function provesItEnds(t: ExecutionContext, standing: Standing): Promise<void> {
+  const { account, key } = standing;
+  const marks = changesKey(`user:${account}`);
+  for (const change of await redis.zrange(marks, '0', '-1')) await redis.zadd(marks, Date.now() - 1_000, change);
+  await provesWhoLives(t, standing);
+  await provesWhoLives(t, standing);
+  t.truthy(await redis.get(versionKey(`user:${account}`)), 'the caller can be known again');
+  const [active] = await bystander.list(account);
+  const again = await bystander.rotate(account, active?.key ?? '');
+  t.is(again.status, 200);
+  t.deepEqual(await statusesOf(key), isDead);
+  const fresh = String(again.body.key);
+  t.deepEqual(await statusesOf(fresh), works);
+  t.is((await bystander.revoke(account, masked(fresh))).status, 200);
+  t.deepEqual(await statusesOf(fresh), isDead);
+}
