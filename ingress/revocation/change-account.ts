@@ -35,8 +35,8 @@ export type ChangeAccount = <Result>(
  * - before the mark: nothing has been changed.
  * - marked, not changed: the version is gone. A caller is read from the store by each request until the mark ends, and
  *   finds what was before, which is the truth. Live keys go on living.
- * - changed, not unmarked: each of those readings finds the change. When the mark ends there is still no version, and the
- *   reading that fills it began after the mark had stopped it from doing so before: it reads the change.
+ * - changed, not unmarked: each of those readings finds the change. No token is set while the mark stands, so whoever fills
+ *   the version after it began to read after it, and has read the change.
  * - a reading that began before the mark, and would fill what it read then: the mark has deleted its token.
  * - a second change, while this one's mark stands: has an id and an end of its own. Its unmark leaves this mark standing.
  * - a write that reaches the store, or comes to stand there, after its mark has ended (it was answered 503): it was decided on
