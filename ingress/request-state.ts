@@ -13,7 +13,7 @@ export type RequestState = {
   /** What a sign-in token allows beyond its account's own affairs. */
   scopes?: readonly string[];
   /** Perhaps overtaken until the request is `checked`, from then on who the credential stands for. */
-  caller?: Caller;
+  caller?: Caller | undefined;
   /** The caller was checked, or the check has failed: what fails from then on needs none of its own (API C8). */
   checked?: true;
   body?: JsonBody;

@@ -27,7 +27,9 @@ export function admitRequest({ checkCaller, planFile }: { checkCaller: CheckCall
       caller: ctx.state.caller,
     };
     ctx.state.checked = true;
-    Object.assign(ctx.state, await checkCaller.admit(request, refuse));
+    const { caller, admission } = await checkCaller.admit(request, refuse);
+    ctx.state.caller = caller;
+    ctx.state.admission = admission;
     await next();
   };
 }

@@ -17,9 +17,8 @@ export function authenticateKey({ callers, peppers, signIn }: Parts): Stage {
       await signIn.identify(token);
       throw invalidKey();
     }
-    const credential = keyCredential(token, peppers);
-    const caller = await callers.find(credential);
-    Object.assign(ctx.state, { credential, caller });
+    ctx.state.credential = keyCredential(token, peppers);
+    ctx.state.caller = await callers.find(ctx.state.credential);
     await next();
   };
 }

@@ -10,8 +10,9 @@ export function authenticateSignIn({ callers, signIn }: { callers: Callers; sign
     const token = bearerToken(ctx.req);
     if (token.startsWith(keyPrefix)) throw invalidToken();
     const { account, scopes } = await signIn.identify(token);
-    const caller = await callers.find({ account });
-    Object.assign(ctx.state, { credential: { account }, scopes, caller });
+    ctx.state.credential = { account };
+    ctx.state.scopes = scopes;
+    ctx.state.caller = await callers.find(ctx.state.credential);
     await next();
   };
 }
