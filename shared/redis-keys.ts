@@ -26,7 +26,7 @@ export function versionKey(account: string): string {
   return `svc:${partitionTag(account)}:version:${account}`;
 }
 
-/** String: who reads the account from the store to fill its missing version. Expires with what a reading may take. */
+/** String: names the readings of the account that may fill its missing version. Expires with what a reading may take. */
 export function fillKey(account: string): string {
   return `svc:${partitionTag(account)}:fill:${account}`;
 }

@@ -4,7 +4,7 @@ local clock = redis.call('TIME')
 -- account's version stands for. That version is a copy of the store's. It may be missing; it is never one that was
 -- overtaken, because whoever changes the account deletes it first (ingress/revocation).
 -- KEYS[1]  string: the account's version
--- KEYS[2]  string: fill token, who reads the store in order to fill a missing version
+-- KEYS[2]  string: fill token, under which the store is read in order to fill a missing version
 -- KEYS[3]  sorted set: changes to the account under way, by when their marks end, milliseconds of this clock
 -- ARGV[1]  version of the caller at hand; -1 where there is none
 -- ARGV[2]  'known': it was read at some time; 'read': it was read from the store after this request was told to
