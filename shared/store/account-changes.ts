@@ -1,4 +1,14 @@
-import type { Account, ActiveKey, Change, EndedKey, GuestSecrets, NewKey } from './account.ts';
+import { ApiError, validationError } from '../errors.ts';
+import {
+  type Account,
+  type ActiveKey,
+  type Change,
+  type EndedKey,
+  type GuestSecrets,
+  type MonthTopUp,
+  monthOf,
+  type NewKey,
+} from './account.ts';
 
 /**
  * What becomes of an account: `next` is written if the account is still as it was given, else the decision is made anew on
@@ -9,6 +19,9 @@ export type Decide<Result> = (account: Account | undefined) => Decision<Result>;
 
 const endedKeysMax = 100;
 const changesMax = 200;
+const topUpsMadeMax = 500;
+/** Sums of it and of a month's use stay numbers that JavaScript and Lua hold exactly. */
+const monthTopUpMax = 1e15;
 
 /** The key that somebody names: all of it, by its hash under each pepper in use, or its first ten characters (API C5). */
 export type NamedKey = { hashes: readonly string[] } | { display: string };
@@ -75,30 +88,80 @@ export function mintGuestKey(mint: GuestMint, inUse: (guest: GuestSecrets) => bo
   };
 }
 
-export type Settings = { plan?: string | undefined; suspended?: boolean | undefined };
+/** A top-up adds `tokens` to the allowance of the month in which it is made, once by its `id`. */
+export type TopUp = NonNullable<Change['topUp']>;
+
+export type Settings = {
+  plan?: string | undefined;
+  overageEnabled?: boolean | undefined;
+  topUp?: TopUp | undefined;
+  suspended?: boolean | undefined;
+};
 
 type SettingsChange = { settings: Settings; at: Date; by: string; unknown?: { id: string; plan: string } };
 
 /**
- * What an operator sets (API E8). What is so already is no change. An account that is not known is `unknown`'s from then on,
- * so that one who signs in and has no key yet can be suspended, too; undefined where that is left out.
+ * What an operator sets `at` a time (API E8). What is so already is no change, and so is a top-up that was made before. An
+ * account that is not known is `unknown`'s from then on, so that one who signs in and has no key yet can be suspended, too;
+ * undefined where that is left out. Fails with `CONFLICT` where a top-up of the same id had another number of tokens,
+ * and with `VALIDATION_ERROR` where a month's would be more than can be counted.
  */
 export function changeSettings({ settings, at, by, unknown }: SettingsChange) {
   return (known: Account | undefined): Decision<Account | undefined> => {
     const account = known ?? (unknown && newAccount(unknown.id, unknown.plan, at));
     if (account === undefined) return { result: undefined };
-    const { plan = account.plan, suspended = account.suspended } = settings;
-    const planChange = plan === account.plan ? {} : { plan: { from: account.plan, to: plan } };
-    const suspendedChange = suspended === account.suspended ? {} : { suspended };
-    const what = { ...planChange, ...suspendedChange };
-    if (Object.keys(what).length === 0) return { result: known };
-    const next = changed({ ...account, plan, suspended }, { at, by, ...what });
+    const { topUp } = settings;
+    const isMade = topUp !== undefined && wasMade(account, topUp);
+    const said = { ...differences(account, settings), ...(topUp === undefined || isMade ? {} : { topUp }) };
+    if (Object.keys(said).length === 0) return { result: known };
+    const next = changed(applied(account, said, at), { at, by, ...said });
     return { result: next, next };
   };
 }
 
+type Said = Pick<Change, 'plan' | 'overageEnabled' | 'topUp' | 'suspended'>;
+
+function differences(account: Account, settings: Settings): Said {
+  const { plan = account.plan, overageEnabled = account.overageEnabled, suspended = account.suspended } = settings;
+  return {
+    ...(plan === account.plan ? {} : { plan: { from: account.plan, to: plan } }),
+    ...(overageEnabled === account.overageEnabled ? {} : { overageEnabled }),
+    ...(suspended === account.suspended ? {} : { suspended }),
+  };
+}
+
+function applied(account: Account, { plan, overageEnabled, topUp, suspended }: Said, at: Date): Account {
+  return {
+    ...account,
+    plan: plan?.to ?? account.plan,
+    overageEnabled: overageEnabled ?? account.overageEnabled,
+    suspended: suspended ?? account.suspended,
+    ...(topUp && {
+      topUp: addTopUp(account.topUp, topUp, monthOf(at)),
+      topUpsMade: [topUp, ...account.topUpsMade].slice(0, topUpsMadeMax),
+    }),
+  };
+}
+
+function wasMade({ topUpsMade }: Account, { id, tokens }: TopUp): boolean {
+  const made = topUpsMade.find((each) => each.id === id);
+  if (made !== undefined && made.tokens !== tokens)
+    throw new ApiError('CONFLICT', `The top-up "${id}" was made with another number of tokens.`);
+  return made !== undefined;
+}
+
+/** One that was decided on before a month turned, and written after, counts in the month that another has begun. */
+function addTopUp(before: MonthTopUp | undefined, { tokens }: TopUp, now: string): MonthTopUp {
+  if (before === undefined || before.month < now) return { month: now, tokens };
+  const sum = before.tokens + tokens;
+  if (sum > monthTopUpMax)
+    throw validationError([{ path: 'topUp.tokens', message: `a month's top-ups are at most ${monthTopUpMax}` }]);
+  return { month: before.month, tokens: sum };
+}
+
 function newAccount(id: string, plan: string, createdAt: Date): Account {
-  return { id, plan, suspended: false, version: 0, createdAt, endedKeys: [], changes: [] };
+  const standing = { plan, suspended: false, overageEnabled: false, version: 0 };
+  return { id, ...standing, createdAt, topUpsMade: [], endedKeys: [], changes: [] };
 }
 
 function changed(account: Account, change: Change): Account {

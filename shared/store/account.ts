@@ -1,7 +1,5 @@
 import { z } from 'zod';
-
-/** MongoDB keeps dates as such; SQLite keeps an account as JSON, where they are text. */
-const date = z.date().or(z.iso.datetime().transform((text) => new Date(text)));
+import { storedDate as date } from './stored-date.ts';
 
 export const activeKeySchema = z.object({
   id: z.string(),
@@ -17,6 +15,8 @@ const endedKeySchema = activeKeySchema.omit({ hash: true }).extend({
   lastUsedAt: date.optional(),
 });
 
+const topUp = z.object({ id: z.string(), tokens: z.int().positive() });
+
 const step = z.object({ from: z.string(), to: z.string() });
 
 /** What was done, and `by` whom: an account, or a device of its own accord. */
@@ -28,12 +28,19 @@ const changeSchema = z.object({
   keyRevoked: z.string().optional(),
   plan: step.optional(),
   suspended: z.boolean().optional(),
+  overageEnabled: z.boolean().optional(),
+  topUp: topUp.optional(),
 });
+
+export const monthTopUpSchema = z.object({ month: z.string(), tokens: z.int().positive() });
 
 export const accountSchema = z.object({
   id: z.string(),
   plan: z.string(),
   suspended: z.boolean().default(false),
+  overageEnabled: z.boolean().default(false),
+  topUp: monthTopUpSchema.optional(),
+  topUpsMade: z.array(topUp).default([]),
   version: z.int(),
   createdAt: date,
   key: activeKeySchema.optional(),
@@ -46,8 +53,9 @@ export const accountSchema = z.object({
 /**
  * Everything that is kept of one account or device; one document, so that each change of it is one atomic update. `id` is
  * `user:<sub>` or `device:<hash>`. `version` counts the changes that callers must feel. `endedKeys` (the last 100) and
- * `changes` (the audit trail, the last 200) have the newest first. `guest` names, by fingerprint, the secrets that a
- * device's key was made with. `lastUse` is coarse, and no change: it touches no version.
+ * `changes` (the audit trail, the last 200) have the newest first. `topUp` is what was added to one month's allowance, the
+ * last one that was topped up; `topUpsMade` are the last 500 in whichever month, so that each counts once. `guest` names, by
+ * fingerprint, the secrets that a device's key was made with. `lastUse` is coarse, and no change: it touches no version.
  */
 export type Account = z.infer<typeof accountSchema>;
 
@@ -57,11 +65,19 @@ export type ActiveKey = z.infer<typeof activeKeySchema>;
 /** `plan` is the one at its end (API C10). */
 export type EndedKey = z.infer<typeof endedKeySchema>;
 
-/** `keyMinted`, `keyRevoked` and the ends of `keyRotated` are key ids; `plan` names both plans. */
+/** `keyMinted`, `keyRevoked` and the ends of `keyRotated` are key ids; `plan` names both plans, `topUp` has the operator's id. */
 export type Change = z.infer<typeof changeSchema>;
+
+/** What was added to the allowance of `month` (`YYYY-MM`, UTC), all its top-ups together. */
+export type MonthTopUp = z.infer<typeof monthTopUpSchema>;
 
 /** The fingerprints of the secrets that a guest key is made with: the one it is derived from, and its pepper. */
 export type GuestSecrets = NonNullable<Account['guest']>;
 
 /** A key that is about to be minted; the full key is never given to the store. */
 export type NewKey = Omit<ActiveKey, 'plan'>;
+
+/** The calendar month of a time, in UTC: `YYYY-MM`. */
+export function monthOf(at: Date): string {
+  return at.toISOString().slice(0, 7);
+}

@@ -3,8 +3,8 @@ import type { KeyOwner } from './store.ts';
 
 /** The owner of an active key, from as much of the account as that takes. */
 export const keyOwnerSchema = accountSchema
-  .pick({ id: true, plan: true, suspended: true, version: true, guest: true })
+  .pick({ id: true, plan: true, suspended: true, version: true, overageEnabled: true, topUp: true, guest: true })
   .extend({ key: activeKeySchema.pick({ id: true }) })
-  .transform(({ id: account, key, guest, ...standing }): KeyOwner => {
-    return { account, keyId: key.id, ...standing, ...(guest === undefined ? {} : { guest }) };
+  .transform(({ id: account, key, guest, topUp, ...standing }): KeyOwner => {
+    return { account, keyId: key.id, ...standing, ...(topUp && { topUp }), ...(guest && { guest }) };
   });

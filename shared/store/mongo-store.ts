@@ -6,8 +6,13 @@ import type { Decide } from './account-changes.ts';
 import { deferFailure } from './defer-failure.ts';
 import { keyOwnerSchema } from './key-owner.ts';
 import { createMongoCalls, type MongoCalls } from './mongo-calls.ts';
+import { createMongoUsage } from './mongo-usage.ts';
+import { createUsageIndexes } from './mongo-usage-documents.ts';
 import type { KeyOwner, KeyUse, Store } from './store.ts';
 import { keyHashTaken } from './store-errors.ts';
+import type { UsageRecord } from './usage-record.ts';
+import { createUsageStore, type RecomputedUsage, type UsageStore } from './usage-store.ts';
+import type { UsageMonth, UsageSum } from './usage-sums.ts';
 
 const duplicateKey = 11_000;
 
@@ -28,11 +33,13 @@ type Parts = { log: Parameters<typeof createMongoCalls>[1]['log'] };
 export class MongoStore implements Store {
   readonly #calls: MongoCalls;
   readonly #accounts: Collection<AccountDocument>;
+  readonly #usage: UsageStore;
 
   /** Throws where the address cannot be understood or names no database. */
   constructor(url: string, { log }: Parts) {
     this.#calls = createMongoCalls(url, { log, prepare: createIndexes });
     this.#accounts = accountsOf(this.#calls.database);
+    this.#usage = createUsageStore(createMongoUsage(this.#calls));
   }
 
   async describe(): Promise<string> {
@@ -51,7 +58,7 @@ export class MongoStore implements Store {
 
   async findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined> {
     const filter = { 'key.hash': { $in: [...hashes] } };
-    const projection = { plan: 1, suspended: 1, version: 1, guest: 1, 'key.id': 1 };
+    const projection = { plan: 1, suspended: 1, version: 1, overageEnabled: 1, topUp: 1, guest: 1, 'key.id': 1 };
     const found = await this.#calls.call(() =>
       this.#accounts.findOne(filter, { projection, ...this.#calls.lasting() }),
     );
@@ -67,6 +74,34 @@ export class MongoStore implements Store {
     if (uses.length === 0) return;
     const notes = uses.map(noteUse);
     await this.#calls.call(() => this.#accounts.bulkWrite(notes, { ordered: false }));
+  }
+
+  recordUsage(records: readonly UsageRecord[]): Promise<void> {
+    return this.#usage.recordUsage(records);
+  }
+
+  findUsageSum(account: string, month: string): Promise<UsageSum | undefined> {
+    return this.#usage.findUsageSum(account, month);
+  }
+
+  findUsageRecord(requestId: string): Promise<UsageRecord | undefined> {
+    return this.#usage.findUsageRecord(requestId);
+  }
+
+  recomputeUsage(account: string, month: string, upTo: string): Promise<RecomputedUsage> {
+    return this.#usage.recomputeUsage(account, month, upTo);
+  }
+
+  repairUsage(account: string, month: string, upTo: string): Promise<boolean> {
+    return this.#usage.repairUsage(account, month, upTo);
+  }
+
+  listUsageMonths(page: Parameters<UsageStore['listUsageMonths']>[0]): Promise<UsageMonth[]> {
+    return this.#usage.listUsageMonths(page);
+  }
+
+  removeUsageBefore(month: string, limit: number): Promise<number> {
+    return this.#usage.removeUsageBefore(month, limit);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -117,6 +152,7 @@ function accountsOf(database: Db): Collection<AccountDocument> {
 
 /** Sparse: accounts without a key do not count as having the same one. */
 async function createIndexes(database: Db): Promise<void> {
+  await createUsageIndexes(database);
   await accountsOf(database).createIndex({ 'key.hash': 1 }, { unique: true, sparse: true });
 }
 

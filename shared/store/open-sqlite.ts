@@ -59,6 +59,39 @@ const migrations: readonly string[] = [
     key_id TEXT NOT NULL,
     used_at INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;`,
+
+  // Usage records are documents, too, and never changed. What they come to is rows, of which a record more changes one.
+  `CREATE TABLE usage_records (
+    request_id TEXT NOT NULL PRIMARY KEY,
+    account TEXT NOT NULL AS (document ->> '$.account') STORED,
+    month TEXT NOT NULL AS (document ->> '$.month') STORED,
+    entry TEXT NOT NULL AS (document ->> '$.entry') STORED,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
+  CREATE INDEX usage_records_by_account ON usage_records (account, month, entry);
+  CREATE INDEX usage_records_by_month ON usage_records (month);
+  CREATE TABLE usage_sums (
+    account TEXT NOT NULL,
+    month TEXT NOT NULL,
+    last_entry TEXT NOT NULL,
+    repairs INTEGER NOT NULL,
+    PRIMARY KEY (account, month)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX usage_sums_by_month ON usage_sums (month);
+  CREATE TABLE usage_days (
+    account TEXT NOT NULL,
+    month TEXT NOT NULL,
+    day TEXT NOT NULL,
+    model TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    charged_tokens INTEGER NOT NULL,
+    overage_tokens INTEGER NOT NULL,
+    PRIMARY KEY (account, month, day, model)
+  ) STRICT, WITHOUT ROWID;`,
 ];
 
 /** Covers another process's commit that is just ending; it stops this process, so all longer waiting is `patiently`'s. */

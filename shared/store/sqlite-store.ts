@@ -6,8 +6,12 @@ import { deferFailure } from './defer-failure.ts';
 import { keyOwnerSchema } from './key-owner.ts';
 import { inTransaction, openSqlite } from './open-sqlite.ts';
 import { patiently, sqliteErrorCode } from './sqlite-patience.ts';
+import { createSqliteUsage } from './sqlite-usage.ts';
 import type { KeyOwner, KeyUse, Store } from './store.ts';
 import { keyHashTaken, storeUnavailable } from './store-errors.ts';
+import type { UsageRecord } from './usage-record.ts';
+import { createUsageStore, type RecomputedUsage, type UsageStore } from './usage-store.ts';
+import type { UsageMonth, UsageSum } from './usage-sums.ts';
 
 const SQLITE_CONSTRAINT_UNIQUE = 2067; // sqlite.org/rescode.html
 
@@ -44,6 +48,7 @@ export class SqliteStore implements Store {
   readonly #writeAccount: StatementSync;
   readonly #noteUse: StatementSync;
   readonly #readFile: StatementSync;
+  readonly #usage: UsageStore;
 
   /** Creates the file and its folder where missing; throws an error for the operator when it cannot be used. */
   static async open(file: string): Promise<SqliteStore> {
@@ -57,6 +62,7 @@ export class SqliteStore implements Store {
     this.#writeAccount = database.prepare(writeAccount);
     this.#noteUse = database.prepare(noteUse);
     this.#readFile = database.prepare('PRAGMA user_version'); // unlike SELECT 1, it looks at the file
+    this.#usage = createUsageStore(createSqliteUsage(database, (work) => this.#call(work)));
   }
 
   async describe(): Promise<string> {
@@ -95,6 +101,34 @@ export class SqliteStore implements Store {
         for (const { account, keyId, at } of uses) this.#noteUse.run({ account, keyId, usedAt: at.getTime() });
       }),
     );
+  }
+
+  recordUsage(records: readonly UsageRecord[]): Promise<void> {
+    return this.#usage.recordUsage(records);
+  }
+
+  findUsageSum(account: string, month: string): Promise<UsageSum | undefined> {
+    return this.#usage.findUsageSum(account, month);
+  }
+
+  findUsageRecord(requestId: string): Promise<UsageRecord | undefined> {
+    return this.#usage.findUsageRecord(requestId);
+  }
+
+  recomputeUsage(account: string, month: string, upTo: string): Promise<RecomputedUsage> {
+    return this.#usage.recomputeUsage(account, month, upTo);
+  }
+
+  repairUsage(account: string, month: string, upTo: string): Promise<boolean> {
+    return this.#usage.repairUsage(account, month, upTo);
+  }
+
+  listUsageMonths(page: Parameters<UsageStore['listUsageMonths']>[0]): Promise<UsageMonth[]> {
+    return this.#usage.listUsageMonths(page);
+  }
+
+  removeUsageBefore(month: string, limit: number): Promise<number> {
+    return this.#usage.removeUsageBefore(month, limit);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

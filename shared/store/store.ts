@@ -1,15 +1,16 @@
-import type { Account, GuestSecrets } from './account.ts';
+import type { Account, GuestSecrets, MonthTopUp } from './account.ts';
 import type { Decide } from './account-changes.ts';
+import type { UsageStore } from './usage-store.ts';
 
 /**
- * What the service keeps for good: accounts and devices with their keys. Two homes stand behind this one interface,
+ * What the service keeps for good: accounts and devices with their keys, and what they used. Two homes stand behind this one interface,
  * MongoDB and SQLite, and both pass the same contract suite.
  *
  * Every method fails with `ApiError` `SERVICE_UNAVAILABLE`, within seconds, when the store cannot be reached or stays
  * busy, and once it is closed: an outage is never reported as "not found". A change that failed so may have been made
- * all the same. Each change is one atomic update of one document.
+ * all the same. Each change of an account is one atomic update of one document.
  */
-export interface Store extends AsyncDisposable {
+export interface Store extends UsageStore, AsyncDisposable {
   /** Product, version and topology, for the log and the test report: `sqlite 3.50.4`, `mongodb 8.0.4 (replica set rs0)`. */
   describe(): Promise<string>;
 
@@ -46,6 +47,8 @@ export type KeyOwner = {
   plan: string;
   suspended: boolean;
   version: number;
+  overageEnabled: boolean;
+  topUp?: MonthTopUp;
   guest?: GuestSecrets;
 };
 

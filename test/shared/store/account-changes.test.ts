@@ -25,6 +25,8 @@ test('none, mint: a key is active under the plan that is asked for, and the acco
     id: 'user:ann',
     plan: 'free',
     suspended: false,
+    overageEnabled: false,
+    topUpsMade: [],
     version: 1,
     createdAt: t1,
     key: { ...key, plan: 'free' },
@@ -128,6 +130,8 @@ test('a device that is new gets its key, and the secrets that it was made with a
     id: 'device:1',
     plan: 'guest-device',
     suspended: false,
+    overageEnabled: false,
+    topUpsMade: [],
     version: 1,
     createdAt: t1,
     key: { ...key, plan: 'guest-device' },
@@ -189,6 +193,11 @@ test('settings are changed together, and the trail says from what, when and by w
       { plan: { from: 'free', to: 'pro' }, suspended: true },
     ],
     [{ plan: 'free', suspended: true }, { suspended: true }],
+    [{ overageEnabled: true }, { overageEnabled: true }],
+    [
+      { overageEnabled: true, plan: 'pro' },
+      { plan: { from: 'free', to: 'pro' }, overageEnabled: true },
+    ],
   ] as const;
   for (const [settings, said] of cases) {
     const { result, next } = changeSettings({ settings, at: t2, by: 'user:operator' })(account);
@@ -205,9 +214,64 @@ test('a suspension can be lifted, and that is said too', (t) => {
   t.deepEqual(next.changes[0], { at: t2, by: 'user:operator', suspended: false });
 });
 
+const topUp = (id: string, tokens: number, at = t1) =>
+  changeSettings({ settings: { topUp: { id, tokens } }, at, by: 'user:operator' });
+
+test('top-ups add up within the month they are made in, and the next month begins with none', (t) => {
+  const [march, lateMarch, april] = ['2026-03-01', '2026-03-31T23:59:59.999Z', '2026-04-01'].map((at) => new Date(at));
+  const first = nextOf(topUp('a', 500, march)(mintedWith(keyNamed('one'))));
+  t.like(first, { version: 2, topUp: { month: '2026-03', tokens: 500 } });
+  t.deepEqual(first.changes[0], { at: march ?? t1, by: 'user:operator', topUp: { id: 'a', tokens: 500 } });
+  const second = nextOf(topUp('b', 20, lateMarch)(first));
+  t.deepEqual(second.topUp, { month: '2026-03', tokens: 520 });
+  const third = nextOf(topUp('c', 1, april)(second));
+  t.deepEqual(third.topUp, { month: '2026-04', tokens: 1 });
+  t.deepEqual(
+    third.topUpsMade.map(({ id }) => id),
+    ['c', 'b', 'a'],
+  );
+  t.deepEqual(nextOf(topUp('d', 2, lateMarch)(third)).topUp, { month: '2026-04', tokens: 3 });
+});
+
+test('a top-up counts once by its id, in whichever month it comes again, and with other tokens it is a conflict', (t) => {
+  const account = nextOf(topUp('a', 500)(mintedWith(keyNamed('one'))));
+  for (const at of [t1, new Date('2027-01-01')]) {
+    t.deepEqual(topUp('a', 500, at)(account), { result: account });
+    t.like(
+      t.throws(() => topUp('a', 501, at)(account)),
+      { name: 'ApiError', code: 'CONFLICT' },
+    );
+  }
+  const both = { settings: { plan: 'pro', topUp: { id: 'a', tokens: 500 } }, at: t2, by: 'user:operator' };
+  const next = nextOf(changeSettings(both)(account));
+  t.like(next, { plan: 'pro', topUp: { tokens: 500 } });
+  t.deepEqual(next.changes[0], { at: t2, by: 'user:operator', plan: { from: 'free', to: 'pro' } });
+  const clash = { ...both, settings: { plan: 'pro', topUp: { id: 'a', tokens: 1 } } };
+  t.throws(() => changeSettings(clash)(account));
+});
+
+test('the last 500 top-ups are remembered, across months', (t) => {
+  let account = mintedWith(keyNamed('one'));
+  for (let index = 0; index < 501; index += 1) {
+    account = nextOf(topUp(String(index), 1, new Date(Date.UTC(2026, index % 12)))(account));
+  }
+  t.is(account.topUpsMade.length, 500);
+  t.is(topUp('1', 1)(account).next, undefined);
+  t.not(topUp('0', 1)(account).next, undefined);
+});
+
+test('the top-ups of a month stay a number that can be counted with', (t) => {
+  const full = { ...mintedWith(keyNamed('one')), topUp: { month: '2026-01', tokens: 1e15 - 1 } };
+  t.is(nextOf(topUp('a', 1)(full)).topUp?.tokens, 1e15);
+  t.like(
+    t.throws(() => topUp('a', 2)(full)),
+    { code: 'VALIDATION_ERROR' },
+  );
+});
+
 test('settings that are so already change nothing, and an account that is not known has none', (t) => {
   const account = mintedWith(keyNamed('one'));
-  const same = [{}, { plan: 'free' }, { suspended: false }, { plan: 'free', suspended: false }, { plan: undefined }];
+  const same = [{}, { plan: 'free' }, { suspended: false }, { overageEnabled: false }, { plan: undefined }];
   for (const settings of same) {
     t.deepEqual(changeSettings({ settings, at: t2, by: 'user:operator' })(account), { result: account });
   }
@@ -223,6 +287,7 @@ test('no decision alters the account that it is given', (t) => {
   nextOf(rotateKey({ named: named(one), key: two })(account));
   nextOf(revokeKey({ named: named(one), at: t2 })(account));
   nextOf(changeSettings({ settings: { plan: 'pro' }, at: t2, by: 'user:operator' })(account));
+  nextOf(topUp('a', 1)(account));
   nextOf(mintGuest(two, 'second', () => false)(account));
   t.is(mint(two)(account).next, undefined);
   t.deepEqual(account, before);

@@ -12,6 +12,7 @@ export function testChangesContract(contract: Contract): void {
   prove('active, rotate: the old key stops working, a new one works', rotates);
   prove('active, revoke: the key stops working, and none takes its place until a mint', revokes);
   prove('a key that is not the active one is neither rotated nor revoked, and nothing changes', refusesOtherKeys);
+  prove('overage and top-ups are kept, and are known of whoever has the key', keepsAllowance);
   prove('a decision that fails fails the change with its own error, and leaves nothing', passesFailureOn);
   prove('a decision without change writes nothing', writesNothing);
 }
@@ -85,6 +86,23 @@ async function refusesOtherKeys(t: ExecutionContext, store: Store): Promise<void
   t.deepEqual(await store.findAccount('user:ann'), before);
   t.deepEqual(await store.findAccount('user:bob'), other);
   t.is(await store.findAccount('user:nobody'), undefined);
+}
+
+async function keepsAllowance(t: ExecutionContext, store: Store): Promise<void> {
+  const { account } = await mint(store, 'user:ann');
+  const before = await keyOwner(store, account);
+  t.like(before, { overageEnabled: false });
+  t.false('topUp' in (before ?? {}));
+  const settings = { overageEnabled: true, topUp: { id: 'a', tokens: 1e12 } };
+  const change = changeSettings({ settings, at: new Date('2026-03-31'), by: 'user:operator' });
+  const changed = await store.changeAccount('user:ann', change);
+  t.deepEqual(await store.findAccount('user:ann'), changed);
+  t.like(changed, { topUpsMade: [{ id: 'a', tokens: 1e12 }], changes: { 0: settings } });
+  t.deepEqual(await store.changeAccount('user:ann', change), changed);
+  const kept = { overageEnabled: true, topUp: { month: '2026-03', tokens: 1e12 } };
+  t.like(await keyOwner(store, account), kept);
+  await store.changeAccount('user:ann', rotateKey({ named: namedBy(account), key: newKey() }));
+  t.like(await keyOwner(store, await findAccount(store, 'user:ann')), kept);
 }
 
 async function passesFailureOn(t: ExecutionContext, store: Store): Promise<void> {

@@ -9,6 +9,7 @@ import {
   type NamedKey,
   revokeKey,
   rotateKey,
+  type Settings,
 } from '../../../shared/store/account-changes.ts';
 import type { KeyUse, Store } from '../../../shared/store/store.ts';
 import { type Contract, provesOnStore } from './store-contract.ts';
@@ -17,7 +18,7 @@ import { type Contract, provesOnStore } from './store-contract.ts';
 type Command =
   | { does: 'mint' | 'mint guest'; account: string; plan: string; inUse: boolean }
   | { does: 'rotate' | 'revoke'; account: string; key: number; by: 'hash' | 'display' }
-  | { does: 'set'; account: string; plan: string | undefined; suspended: boolean | undefined }
+  | ({ does: 'set'; account: string } & Settings)
   | { does: 'use'; account: string; key: number; at: number };
 
 const account = fc.constantFrom('ann', 'bob', 'device');
@@ -27,7 +28,7 @@ const key = fc.nat(20);
 const command: fc.Arbitrary<Command> = fc.oneof(
   fc.record({ does: fc.constantFrom('mint', 'mint guest'), account, plan, inUse: fc.boolean() }),
   fc.record({ does: fc.constantFrom('rotate', 'revoke'), account, key, by: fc.constantFrom('hash', 'display') }),
-  fc.record({ does: fc.constant('set'), account, plan: fc.option(plan, { nil: undefined }), suspended: maybe() }),
+  fc.record({ does: fc.constant('set'), account, ...settings() }),
   fc.record({ does: fc.constant('use'), account, key, at: fc.nat(1_000) }),
 );
 
@@ -114,6 +115,17 @@ function numberedKey(prefix: string, number: number): NewKey {
   return { id: `key_${name}`, hash: `hash of ${name}`, display: `svc_${number}`, createdAt: new Date(number) };
 }
 
-function maybe(): fc.Arbitrary<boolean | undefined> {
-  return fc.option(fc.boolean(), { nil: undefined });
+/** Each id has its own number of tokens, so that a repeat is one, and no conflict. */
+function settings() {
+  const topUp = fc.constantFrom(1, 2, 3).map((tokens) => ({ id: `top-up ${tokens}`, tokens }));
+  return {
+    plan: maybe(plan),
+    overageEnabled: maybe(fc.boolean()),
+    topUp: maybe(topUp),
+    suspended: maybe(fc.boolean()),
+  };
+}
+
+function maybe<Value>(value: fc.Arbitrary<Value>): fc.Arbitrary<Value | undefined> {
+  return fc.option(value, { nil: undefined });
 }

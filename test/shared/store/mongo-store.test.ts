@@ -63,6 +63,8 @@ mongoTest('an account is one document, which holds its key, its history and its 
       _id: 'user:ann' as never, // the driver's type for documents of no known shape has an ObjectId here
       plan: 'free',
       suspended: false,
+      overageEnabled: false,
+      topUpsMade: [],
       version: 1,
       createdAt: key.createdAt,
       key: { ...key, plan: 'free' },
@@ -77,7 +79,7 @@ mongoTest('documents of the earlier version are read, and changed', async (t) =>
   await using home = await createHome();
   await using store = await home.open();
   const [createdAt, key] = [new Date(), { ...newKey(), plan: 'free' }];
-  const added = { suspended: false, endedKeys: [], changes: [] };
+  const added = { suspended: false, overageEnabled: false, topUpsMade: [], endedKeys: [], changes: [] };
   await home.insert({ _id: 'user:ann', plan: 'pro', version: 4, createdAt, key });
   await home.insert({ _id: 'user:bob', plan: 'pro', version: 1, createdAt });
   await home.insert({ _id: 'user:carl', plan: 'pro', version: 1, createdAt });
@@ -90,7 +92,14 @@ mongoTest('documents of the earlier version are read, and changed', async (t) =>
     ...added,
   });
   t.deepEqual(await store.findAccount('user:bob'), { id: 'user:bob', plan: 'pro', version: 1, createdAt, ...added });
-  const owner = { account: 'user:ann', keyId: key.id, plan: 'pro', suspended: false, version: 4 };
+  const owner = {
+    account: 'user:ann',
+    keyId: key.id,
+    plan: 'pro',
+    suspended: false,
+    overageEnabled: false,
+    version: 4,
+  };
   t.deepEqual(await store.findKeyOwner([key.hash]), owner);
 
   await store.recordKeyUse([{ account: 'user:ann', keyId: key.id, at: new Date(5) }]);

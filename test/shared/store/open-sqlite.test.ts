@@ -53,13 +53,13 @@ test('a file of the earlier version is brought to the present one, with its acco
   insert.run("user:'b\"o\\b'", 'free', 2, at.getTime(), null, null, null, null, null);
 
   await using store = await home.open();
-  const nothingEnded = { suspended: false, endedKeys: [], changes: [] };
+  const nothingEnded = { suspended: false, overageEnabled: false, topUpsMade: [], endedKeys: [], changes: [] };
   const key = { id: 'key_1', hash: 'the hash', display: 'svc_abcdef', plan: 'free', createdAt: new Date(+at + 1) };
   const ann = { id: 'user:ann', plan: 'pro', version: 4, createdAt: at, key, ...nothingEnded };
   const bob = { id: "user:'b\"o\\b'", plan: 'free', version: 2, createdAt: at, ...nothingEnded };
   t.deepEqual(await store.findAccount(ann.id), ann);
   t.deepEqual(await store.findAccount(bob.id), bob);
-  const standing = { plan: 'pro', suspended: false, version: 4 };
+  const standing = { plan: 'pro', suspended: false, overageEnabled: false, version: 4 };
   t.deepEqual(await store.findKeyOwner(['the hash']), { account: ann.id, keyId: 'key_1', ...standing });
 
   t.false((await mint(store, ann.id)).minted);

@@ -16,8 +16,15 @@ export async function createSqliteHome(): Promise<SqliteHome> {
     file,
     url: `sqlite:${file}`,
     open: () => SqliteStore.open(file),
+    removeSums: async () => change(file, 'DELETE FROM usage_sums; DELETE FROM usage_days'),
+    spoilSums: async () => change(file, 'UPDATE usage_days SET charged_tokens = charged_tokens + 1'),
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
   };
+}
+
+function change(file: string, sql: string): void {
+  using database = new DatabaseSync(file);
+  database.exec(sql);
 }
 
 /** The lock that every writer needs, held until this connection lets go of it. */

@@ -6,12 +6,17 @@ import { ApiError, type ErrorCode } from '../../../shared/errors.ts';
 import type { Account, NewKey } from '../../../shared/store/account.ts';
 import { mintGuestKey, mintKey, rotateKey } from '../../../shared/store/account-changes.ts';
 import type { Store } from '../../../shared/store/store.ts';
+import { usageRecord } from './usage-records.ts';
 
 /** Where one test keeps its accounts: empty at first, reached by as many stores as it opens, thrown away at the end. */
 export type StoreHome = AsyncDisposable & {
   open(): Promise<Store>;
   /** By which another process opens the same. */
   url: string;
+  /** Takes away all sums of usage, as if those who inserted the records had died before they summed them. */
+  removeSums(): Promise<unknown>;
+  /** Makes every sum of usage wrong. */
+  spoilSums(): Promise<unknown>;
 };
 
 export type Contract = {
@@ -64,6 +69,13 @@ export function callEveryMethod(store: Store): Promise<unknown>[] {
     store.findKeyOwner(['any hash']),
     mint(store, 'user:anyone'),
     store.recordKeyUse([{ account: 'user:anyone', keyId: 'key_1', at: new Date() }]),
+    store.recordUsage([usageRecord()]),
+    store.findUsageSum('user:anyone', '2026-12'),
+    store.findUsageRecord('req_1'),
+    store.recomputeUsage('user:anyone', '2026-12', ''),
+    store.repairUsage('user:anyone', '2026-12', ''),
+    store.listUsageMonths({ limit: 1 }),
+    store.removeUsageBefore('2026-12', 1),
   ];
 }
 
@@ -93,6 +105,8 @@ async function createsAccount(t: ExecutionContext, store: Store): Promise<void> 
     id: 'user:ann',
     plan: 'free',
     suspended: false,
+    overageEnabled: false,
+    topUpsMade: [],
     version: 1,
     createdAt: key.createdAt,
     key: { ...key, plan: 'free' },
@@ -105,7 +119,14 @@ async function findsKeyOwner(t: ExecutionContext, store: Store): Promise<void> {
   const key = newKey();
   await mint(store, 'user:ann', { key });
   await mint(store, 'user:bob');
-  const owner = { account: 'user:ann', keyId: key.id, plan: 'free', suspended: false, version: 1 };
+  const owner = {
+    account: 'user:ann',
+    keyId: key.id,
+    plan: 'free',
+    suspended: false,
+    overageEnabled: false,
+    version: 1,
+  };
   t.deepEqual(await store.findKeyOwner([key.hash]), owner);
   t.deepEqual(await store.findKeyOwner([newKey().hash, key.hash]), owner);
   t.deepEqual(await store.findKeyOwner([key.hash, newKey().hash, newKey().hash]), owner);
@@ -124,7 +145,7 @@ async function findsGuest(t: ExecutionContext, store: Store): Promise<void> {
     mintGuestKey(device, () => true),
   );
   t.deepEqual(await store.findAccount('device:1'), made);
-  const standing = { plan: 'guest-device', suspended: false, version: 1 };
+  const standing = { plan: 'guest-device', suspended: false, overageEnabled: false, version: 1 };
   t.deepEqual(await store.findKeyOwner([key.hash]), { account: 'device:1', keyId: key.id, ...standing, guest });
 }
 

@@ -1,0 +1,330 @@
+import type { ExecutionContext } from 'ava';
+import { z } from 'zod';
+import type { Store } from '../../../shared/store/store.ts';
+import type { UsageRecord } from '../../../shared/store/usage-record.ts';
+import type { UsageMonth } from '../../../shared/store/usage-sums.ts';
+import { type Contract, provesOnStore, type StoreHome } from './store-contract.ts';
+import { entryAt, sumOf, usageRecord, usageRecords } from './usage-records.ts';
+
+/** What every store guarantees of usage records and of their sums. */
+export function testUsageContract(contract: Contract): void {
+  const prove = provesOnStore(contract);
+  prove('a record is found by its request as it was given, and nobody has used anything before', keepsRecord);
+  prove('a sum holds each record once: by day, by model and in all', sumsUp);
+  prove('accounts and months have sums of their own, also out of one batch', keepsMonthsApart);
+  prove('names are taken as they are, whatever characters they hold', takesOddNames);
+  prove('numbers beyond 32 bits are added exactly', addsLargeNumbers);
+  prove('a batch may be repeated, whole, in part and in other pieces', ignoresRepeats);
+  prove('a request is counted once where it comes again under another entry', countsOnceUnderAnotherEntry);
+  prove('a request that comes again before its own entry was summed is counted all the same', countsTheUnsummed);
+  prove('an entry before what the sum holds is counted, too', countsMisplaced);
+  prove('a thousand records of many accounts are taken at once', takesThousand);
+  prove('no records at all are no fault, and what is no record is refused', takesNone);
+  prove('a sum that is wrong is found, and put right', repairs);
+  prove('a month with records and no sum gets one', repairsMissing);
+  prove('a repair that has nothing to do leaves the sum as it is', repairsNothing);
+  prove('records that stand and are not summed yet are no difference, unless they are asked for', leavesOutTheUnsummed);
+  prove('a month of more records than are read at once is recomputed exactly', recomputesPages);
+  prove('all months that have a sum or a record are listed, page by page', listsMonths);
+  prove('old months are removed in bounded pieces, records before sums, and no other month', removesOld);
+}
+
+async function keepsRecord(t: ExecutionContext, store: Store): Promise<void> {
+  const attempts = [{ run: 1, outcome: 'lost' }];
+  const plain = usageRecord({ attempts, queueWaitMs: null, firstTokenMs: null, durationMs: null, outcome: 'lost' });
+  const record = usageRecord({ batch: 'batch_1', overage: true, entry: entryAt(1), cachedTokens: 3 });
+  t.is(await store.findUsageRecord(record.requestId), undefined);
+  t.is(await store.findUsageSum('user:ann', '2026-12'), undefined);
+  await store.recordUsage([plain, { ...record, secret: 'what no record has' } as UsageRecord]);
+  t.deepEqual(await store.findUsageRecord(record.requestId), record);
+  t.deepEqual(await store.findUsageRecord(plain.requestId), plain);
+}
+
+async function sumsUp(t: ExecutionContext, store: Store): Promise<void> {
+  const [first, second] = [new Date('2026-12-05T23:59:59.999Z'), new Date('2026-12-06T00:00:00.000Z')];
+  const of = (given: Partial<UsageRecord>) => ({ promptTokens: 10, completionTokens: 5, ...given });
+  const shapes = [
+    of({ admittedAt: first }),
+    of({ admittedAt: first, outcome: 'failed', completionTokens: 0, chargedTokens: 0 }),
+    of({ admittedAt: first, outcome: 'lost', promptTokens: 0, completionTokens: 0 }),
+    of({ admittedAt: first, outcome: 'cancelled', chargedTokens: 12, model: 'large-chat' }),
+    of({ admittedAt: second, overage: true }),
+    of({ admittedAt: second, overage: true, chargedTokens: 7 }),
+  ];
+  await store.recordUsage(usageRecords(shapes.length, (index) => shapes[index] ?? {}));
+  const none = { failed: 0, cancelled: 0, overageTokens: 0 };
+  const small = { ...none, requests: 3, failed: 2, promptTokens: 20, completionTokens: 5, chargedTokens: 15 };
+  const large = { ...none, requests: 1, cancelled: 1, promptTokens: 10, completionTokens: 5, chargedTokens: 12 };
+  const next = { ...none, requests: 2, promptTokens: 20, completionTokens: 10, chargedTokens: 22, overageTokens: 22 };
+  t.deepEqual(await store.findUsageSum('user:ann', '2026-12'), {
+    account: 'user:ann',
+    month: '2026-12',
+    lastEntry: entryAt(6),
+    total: {
+      requests: 6,
+      failed: 2,
+      cancelled: 1,
+      promptTokens: 50,
+      completionTokens: 20,
+      chargedTokens: 49,
+      overageTokens: 22,
+    },
+    days: [
+      { day: '2026-12-05', model: 'large-chat', ...large },
+      { day: '2026-12-05', model: 'small-chat', ...small },
+      { day: '2026-12-06', model: 'small-chat', ...next },
+    ],
+  });
+}
+
+async function keepsMonthsApart(t: ExecutionContext, store: Store): Promise<void> {
+  const accounts = ['user:ann', 'user:bob', 'user:ann 2026-11'];
+  const days = [new Date('2026-11-30T23:59:59Z'), new Date('2026-12-01T00:00:00Z')];
+  const records = usageRecords(60, (index) => ({
+    account: accounts[index % 3] ?? '',
+    admittedAt: days[index % 2] ?? new Date(0),
+    promptTokens: index,
+  }));
+  await store.recordUsage(records);
+  await isExact(t, store, records);
+  t.is(await store.findUsageSum('user:carl', '2026-12'), undefined);
+  t.is(await store.findUsageSum('user:ann', '2026-10'), undefined);
+}
+
+async function takesOddNames(t: ExecutionContext, store: Store): Promise<void> {
+  const models = ['a.b', 'a%2Eb', 'a', '$set', 'meta/llama-3.3:70b@x', '%', 'constructor', '名前 🗝️', "'; --", '"\\'];
+  const accounts = ['user:ann', 'user:a.b$c%', 'user:名前 🗝️', 'user:x y'];
+  const records = usageRecords(40, (index) => ({
+    model: models[index % models.length] ?? '',
+    account: accounts[index % accounts.length] ?? '',
+  }));
+  await store.recordUsage(records);
+  await isExact(t, store, records);
+  const more = usageRecords(40, (index) => ({
+    model: models[index % models.length] ?? '',
+    account: accounts[index % accounts.length] ?? '',
+    entry: entryAt(100 + index),
+  }));
+  await store.recordUsage(more);
+  await isExact(t, store, [...records, ...more]);
+}
+
+async function addsLargeNumbers(t: ExecutionContext, store: Store): Promise<void> {
+  const records = usageRecords(5, (index) => ({ promptTokens: 2_000_000_000, completionTokens: 2 ** 50 + index }));
+  for (const record of records) await store.recordUsage([record]);
+  await isExact(t, store, records);
+  t.is((await store.findUsageSum('user:ann', '2026-12'))?.total.promptTokens, 10_000_000_000);
+}
+
+const pieces = [
+  [0, 20],
+  [0, 20],
+  [0, 7],
+  [7, 20],
+  [19, 20],
+  [15, 25],
+  [0, 30],
+  [3, 30],
+] as const;
+
+async function ignoresRepeats(t: ExecutionContext, store: Store): Promise<void> {
+  const records = usageRecords(30, (index) => ({ account: `user:${index % 2}`, promptTokens: index }));
+  let reached = 0;
+  for (const [from, to] of pieces) {
+    reached = Math.max(reached, to);
+    await store.recordUsage(records.slice(from, to));
+    await isExact(t, store, records.slice(0, reached));
+  }
+  await store.recordUsage([...records.slice(4, 6), ...records.slice(4, 6)]);
+  await isExact(t, store, records);
+}
+
+async function countsOnceUnderAnotherEntry(t: ExecutionContext, store: Store): Promise<void> {
+  const records = usageRecords(10, (index) => ({ promptTokens: index }));
+  await store.recordUsage(records);
+  const again = records.map((record, index) => ({ ...record, entry: entryAt(100 + index), promptTokens: 1_000 }));
+  await store.recordUsage(again.slice(0, 3));
+  await store.recordUsage([...again, usageRecord({ entry: entryAt(200), requestId: 'req_new' })]);
+  for (const record of records) t.deepEqual(await store.findUsageRecord(record.requestId), record);
+  const fresh = await store.findUsageRecord('req_new');
+  if (fresh === undefined) return t.fail('the new one beside them is taken');
+  await isExact(t, store, [...records, fresh]);
+
+  // Twice within one batch, the first place counts.
+  const twice = usageRecord({ entry: entryAt(300), account: 'user:bob' });
+  await store.recordUsage([twice, { ...twice, entry: entryAt(301) }]);
+  t.like(await store.findUsageSum('user:bob', '2026-12'), { total: { requests: 1 } });
+}
+
+/** As where a drainer died between records and sums, and Redis then lost its last writes: the old entry never comes back. */
+async function countsTheUnsummed(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
+  const [record] = usageRecords(1);
+  if (record === undefined) return t.fail();
+  await store.recordUsage([record]);
+  await home.removeSums();
+  t.is(await store.findUsageSum('user:ann', '2026-12'), undefined);
+  await store.recordUsage([{ ...record, entry: entryAt(50) }]);
+  t.like(await store.findUsageSum('user:ann', '2026-12'), { total: { requests: 1 }, lastEntry: entryAt(50) });
+  t.deepEqual(await store.findUsageRecord(record.requestId), record);
+}
+
+async function countsMisplaced(t: ExecutionContext, store: Store): Promise<void> {
+  const late = usageRecords(3, (index) => ({ entry: entryAt(500 + index), promptTokens: 100 }));
+  await store.recordUsage(late);
+  const early = usageRecords(20, (index) => ({ promptTokens: index, entry: entryAt(480 + index) }));
+  // Before it, at the end of it (an emptied Redis can give an id again), and past it in one.
+  await store.recordUsage(early.slice(0, 5));
+  await isExact(t, store, [...early.slice(0, 5), ...late]);
+  const same = usageRecord({ entry: entryAt(502) });
+  const after = usageRecord({ entry: entryAt(503) });
+  await store.recordUsage([...early.slice(5), same, after]);
+  await isExact(t, store, [...early, ...late, same, after]);
+}
+
+async function takesThousand(t: ExecutionContext, store: Store): Promise<void> {
+  const records = usageRecords(1_000, (index) => ({ account: `user:${index % 37}`, model: `model-${index % 5}` }));
+  await store.recordUsage(records);
+  await isExact(t, store, records);
+}
+
+async function takesNone(t: ExecutionContext, store: Store): Promise<void> {
+  await t.notThrowsAsync(store.recordUsage([]));
+  const wrong = { ...usageRecord(), chargedTokens: -1 };
+  await t.throwsAsync(store.recordUsage([wrong]), { instanceOf: z.ZodError });
+  t.is(await store.findUsageRecord(wrong.requestId), undefined);
+  t.is(await store.findUsageSum('user:ann', '2026-12'), undefined);
+}
+
+async function repairs(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
+  const records = usageRecords(10, (index) => ({ model: `m.${index % 2}` }));
+  await store.recordUsage(records);
+  await home.spoilSums();
+  const { kept, recomputed } = await store.recomputeUsage('user:ann', '2026-12', '');
+  t.notDeepEqual(kept, recomputed);
+  t.deepEqual(recomputed, sumOf(records));
+  t.true(await store.repairUsage('user:ann', '2026-12', ''));
+  await isExact(t, store, records);
+}
+
+async function repairsMissing(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
+  const records = usageRecords(10);
+  await store.recordUsage(records);
+  await home.removeSums();
+  t.deepEqual(await store.recomputeUsage('user:ann', '2026-12', ''), { kept: undefined, recomputed: undefined });
+  const upTo = entryAt(7);
+  const recomputed = { ...sumOf(records.slice(0, 7)), lastEntry: upTo };
+  t.deepEqual(await store.recomputeUsage('user:ann', '2026-12', upTo), { kept: undefined, recomputed });
+  t.true(await store.repairUsage('user:ann', '2026-12', upTo));
+  t.deepEqual(await store.findUsageSum('user:ann', '2026-12'), recomputed);
+  await store.recordUsage(records);
+  await isExact(t, store, records);
+}
+
+async function repairsNothing(t: ExecutionContext, store: Store): Promise<void> {
+  const records = usageRecords(3);
+  t.true(await store.repairUsage('user:ann', '2026-12', entryAt(9)));
+  t.is(await store.findUsageSum('user:ann', '2026-12'), undefined);
+  await store.recordUsage(records);
+  t.true(await store.repairUsage('user:ann', '2026-12', entryAt(2)));
+  await isExact(t, store, records);
+}
+
+async function leavesOutTheUnsummed(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
+  const records = usageRecords(10);
+  await store.recordUsage(records);
+  await home.removeSums();
+  await store.repairUsage('user:ann', '2026-12', entryAt(6));
+  const { kept, recomputed } = await store.recomputeUsage('user:ann', '2026-12', entryAt(3));
+  t.deepEqual(kept, { ...sumOf(records.slice(0, 6)) });
+  t.deepEqual(recomputed, kept);
+  const all = await store.recomputeUsage('user:ann', '2026-12', entryAt(20));
+  t.deepEqual(all, { kept, recomputed: { ...sumOf(records), lastEntry: entryAt(20) } });
+}
+
+async function recomputesPages(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
+  // Where one page ends, several records have one entry.
+  const records = usageRecords(600, (index) => ({
+    entry: entryAt(index < 245 ? index : index < 255 ? 245 : index),
+    promptTokens: index,
+  }));
+  await store.recordUsage(records);
+  await home.removeSums();
+  t.true(await store.repairUsage('user:ann', '2026-12', entryAt(599)));
+  await isExact(t, store, records);
+}
+
+async function listsMonths(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
+  const months = ['user:a', 'user:a b', 'user:b', 'user:é', 'device:1'].flatMap((account) =>
+    ['2026-10-01', '2026-12-31'].map((day) => ({ account, admittedAt: new Date(day) })),
+  );
+  await store.recordUsage(usageRecords(20, (index) => months[index % months.length] ?? {}));
+  const expected = months.map(({ account, admittedAt }) => ({ account, month: admittedAt.toISOString().slice(0, 7) }));
+  const byName = (all: readonly UsageMonth[]) => all.map(({ account, month }) => `${account} ${month}`).sort();
+  const whole = await store.listUsageMonths({ limit: 100 });
+  t.deepEqual(byName(whole), byName(expected));
+
+  for (const limit of [1, 3]) {
+    const paged: UsageMonth[] = [];
+    for (;;) {
+      const page = await store.listUsageMonths({ after: paged.at(-1), limit });
+      t.true(page.length <= limit);
+      if (page.length === 0) break;
+      paged.push(...page);
+    }
+    t.deepEqual(paged, whole);
+  }
+  await home.removeSums();
+  t.deepEqual(await store.listUsageMonths({ limit: 100 }), whole);
+}
+
+async function removesOld(t: ExecutionContext, store: Store): Promise<void> {
+  const days = ['2026-09-30', '2026-10-01', '2026-10-31', '2026-11-01'];
+  const shape = (index: number) => ({
+    admittedAt: new Date(days[index % 4] ?? ''),
+    account: index % 8 < 4 ? 'user:ann' : 'user:bob',
+  });
+  const records = usageRecords(40, shape);
+  await store.recordUsage(records);
+  t.is(await store.removeUsageBefore('2026-09', 100), 0);
+
+  t.is(await store.removeUsageBefore('2026-11', 7), 7);
+  t.is((await found(store, records)).length, 33);
+  t.not(await store.findUsageSum('user:ann', '2026-09'), undefined, 'as long as there are records, there are sums');
+  const removed: number[] = [];
+  while (removed.at(-1) !== 0) removed.push(await store.removeUsageBefore('2026-11', 7));
+  t.deepEqual(removed, [7, 7, 7, 2, 4, 0], 'the rest of them, then two sums of each account');
+  const left = records.filter(({ month }) => month === '2026-11');
+  t.deepEqual(await found(store, records), left);
+  await isExact(t, store, left);
+  t.deepEqual(
+    (await store.listUsageMonths({ limit: 10 })).map(({ month }) => month),
+    ['2026-11', '2026-11'],
+  );
+}
+
+/** Those of these records that stand. */
+async function found(store: Store, records: readonly UsageRecord[]): Promise<UsageRecord[]> {
+  const all: (UsageRecord | undefined)[] = [];
+  // A few at a time: how long a store lets its callers queue is not what is to be shown.
+  for (let from = 0; from < records.length; from += 50) {
+    const some = records.slice(from, from + 50);
+    all.push(...(await Promise.all(some.map(({ requestId }) => store.findUsageRecord(requestId)))));
+  }
+  return all.filter((record) => record !== undefined);
+}
+
+/** These records and no others stand, and the sums are what they come to. */
+export async function isExact(t: ExecutionContext, store: Store, records: readonly UsageRecord[]): Promise<void> {
+  t.deepEqual(await found(store, records), [...records]);
+  const months = new Map<string, UsageRecord[]>();
+  for (const record of records) {
+    const key = `${record.account} ${record.month}`;
+    months.set(key, [...(months.get(key) ?? []), record]);
+  }
+  for (const ofMonth of months.values()) {
+    const expected = sumOf(ofMonth);
+    t.deepEqual(await store.findUsageSum(expected.account, expected.month), expected);
+    const { kept, recomputed } = await store.recomputeUsage(expected.account, expected.month, '');
+    t.deepEqual(recomputed, kept, 'and the store finds the same');
+  }
+}

@@ -1,0 +1,176 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { ExecutionContext } from 'ava';
+import { ApiError } from '../../../shared/errors.ts';
+import type { Store } from '../../../shared/store/store.ts';
+import type { UsageRecord } from '../../../shared/store/usage-record.ts';
+import { type Contract, provesOnStore, type StoreHome } from './store-contract.ts';
+import { isExact } from './usage-contract.ts';
+import { entryAt, sumOf, usageRecord, usageRecords } from './usage-records.ts';
+
+const recorder = fileURLToPath(new URL('record-usage-from-process.ts', import.meta.url));
+
+/** What every store guarantees of usage that several record at once, or that is cut short. */
+export function testUsageRacesContract(contract: Contract): void {
+  const prove = provesOnStore(contract);
+  prove('of many who record the same at once each record is counted once', countsOnce);
+  prove('what comes before its time is counted while others go on', countsMisplacedMeanwhile);
+  prove('a repair never takes back what was counted meanwhile', repairsUnderTraffic);
+  prove('several drainers, cut off anywhere, with ids that came back and entries out of place: exact', survivesCuts);
+  prove('processes that are killed while they record leave nothing out and count nothing twice', survivesKills);
+}
+
+async function countsOnce(t: ExecutionContext, one: Store, home: StoreHome): Promise<void> {
+  await using other = await home.open();
+  const records = usageRecords(200, (index) => ({ account: `user:${index % 3}`, model: `m.${index % 2}` }));
+  const calls = [10, 25, 40, 70, 200, 200].map(async (size, index) => {
+    for (const piece of inPieces(records, () => size)) await (index % 2 === 0 ? one : other).recordUsage(piece);
+  });
+  await Promise.all(calls);
+  await isExact(t, one, records);
+}
+
+async function countsMisplacedMeanwhile(t: ExecutionContext, one: Store, home: StoreHome): Promise<void> {
+  await using other = await home.open();
+  const late = usageRecords(100, (index) => ({ entry: entryAt(1_000 + index) }));
+  const early = usageRecords(100);
+  await Promise.all([recordAll(one, late, 9), recordAll(other, early, 7), recordAll(one, early, 30)]);
+  await isExact(t, one, [...early, ...late]);
+}
+
+async function repairsUnderTraffic(t: ExecutionContext, one: Store, home: StoreHome): Promise<void> {
+  await using other = await home.open();
+  const late = usageRecords(100, (index) => ({ entry: entryAt(1_000 + index) }));
+  const early = usageRecords(100);
+  let recording = true;
+  const repairing = (async () => {
+    while (recording) await other.repairUsage('user:ann', '2026-12', '');
+  })();
+  try {
+    await Promise.all([recordAll(one, late, 10), recordAll(one, early, 10)]);
+  } finally {
+    recording = false;
+    await repairing;
+  }
+  await isExact(t, one, [...early, ...late]);
+}
+
+/** A place in an outbox that only goes forward, as the mark in Redis does. */
+type Outbox = { records: readonly UsageRecord[]; drained: number };
+
+async function survivesCuts(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
+  let cuts = 0;
+  for (let round = 0; round < 8; round += 1) {
+    const outboxes = oddOutboxes(`user:${round}`);
+    const drainers = [...outboxes, ...outboxes].map(async (outbox) => {
+      while (outbox.drained < outbox.records.length) cuts += await drainUntilCut(home, outbox);
+    });
+    await Promise.all(drainers);
+    await isSummed(t, store, outboxes);
+  }
+  t.log(`${cuts} calls were cut off`);
+  t.true(cuts > 0);
+}
+
+/**
+ * One account's entries: a first outbox, and a second that was begun by a clock that is behind, with requests of the first
+ * that came again.
+ */
+function oddOutboxes(account: string): Outbox[] {
+  const admitted = [new Date('2026-11-30T12:00:00Z'), new Date('2026-12-01T12:00:00Z')];
+  const shape = (index: number) => ({ account, admittedAt: admitted[index % 2] ?? new Date(0), promptTokens: index });
+  const first = usageRecords(250, shape);
+  const second = usageRecords(150, (index) => ({ ...shape(index), entry: entryAt(130 + index) }));
+  const again = first.filter((_, index) => index % 10 === 0);
+  const repeated = again.map((record, index) => ({ ...record, entry: entryAt(280 + index) }));
+  return [first, [...second, ...repeated]].map((records) => ({ records, drained: 0 }));
+}
+
+/** Drains with a store of its own, which is closed at some moment; 1 if that cut a call off. */
+async function drainUntilCut(home: StoreHome, outbox: Outbox): Promise<number> {
+  await using store = await home.open();
+  await store.ping();
+  const cut = sleep(Math.random() * 60).then(() => store[Symbol.asyncDispose]());
+  try {
+    while (outbox.drained < outbox.records.length) {
+      const from = outbox.drained;
+      const to = from + 1 + Math.floor(Math.random() * 150);
+      const batch = outbox.records.slice(from, to);
+      await store.recordUsage(batch);
+      outbox.drained = Math.max(outbox.drained, from + batch.length);
+    }
+    return 0;
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== 'SERVICE_UNAVAILABLE') throw error;
+    return 1;
+  } finally {
+    await cut;
+  }
+}
+
+/** Which of two places of a request counts is a matter of who came first; that it counts once is not. */
+async function isSummed(t: ExecutionContext, store: Store, outboxes: readonly Outbox[]): Promise<void> {
+  const delivered = outboxes.flatMap(({ records }) => records);
+  const standing = new Map<string, UsageRecord>();
+  for (const { requestId } of delivered) {
+    const record = await store.findUsageRecord(requestId);
+    if (record === undefined) return t.fail(`${requestId} was lost`);
+    standing.set(requestId, record);
+  }
+  for (const month of ['2026-11', '2026-12']) {
+    const expected = sumOf([...standing.values()].filter((record) => record.month === month));
+    const sum = await store.findUsageSum(expected.account, month);
+    t.deepEqual({ total: sum?.total, days: sum?.days }, { total: expected.total, days: expected.days });
+    const { kept, recomputed } = await store.recomputeUsage(expected.account, month, '');
+    t.deepEqual(kept, recomputed);
+  }
+}
+
+async function survivesKills(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
+  t.timeout(120_000);
+  const records = Array.from({ length: 600 }, (_, index) => plainRecord(index));
+  let drained = 0;
+  for (let round = 0; drained < records.length; round += 1) {
+    const places = await Promise.all([1, 2].map(() => recordUntilKilled(home.url, drained)));
+    drained = Math.max(drained, ...places);
+    if (round > 100) return t.fail('it does not go on');
+  }
+  await isExact(t, store, records);
+}
+
+/** How far a process says it has come that is killed at some moment. */
+async function recordUntilKilled(url: string, drained: number): Promise<number> {
+  const child = spawn(process.execPath, [recorder, url, String(drained)], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const exited = once(child, 'exit');
+  let place = drained;
+  const batches = 1 + Math.floor(Math.random() * 6);
+  for await (const line of createInterface({ input: child.stdout })) {
+    place = Number(line);
+    if (place >= drained + batches * 20) setTimeout(() => child.kill('SIGKILL'), Math.random() * 8);
+  }
+  await exited;
+  return place;
+}
+
+/** The same in every process. */
+export function plainRecord(index: number): UsageRecord {
+  const place = { account: `user:${index % 4}`, model: `m.${index % 3}` };
+  return usageRecord({ ...place, requestId: `req_${index}`, entry: entryAt(index), promptTokens: index });
+}
+
+async function recordAll(store: Store, records: readonly UsageRecord[], size: number): Promise<void> {
+  for (const piece of inPieces(records, () => size)) await store.recordUsage(piece);
+}
+
+function inPieces(records: readonly UsageRecord[], size: () => number): UsageRecord[][] {
+  const pieces: UsageRecord[][] = [];
+  for (let from = 0; from < records.length; ) {
+    const piece = records.slice(from, from + size());
+    pieces.push(piece);
+    from += piece.length;
+  }
+  return pieces;
+}

@@ -1,0 +1,57 @@
+import { ulid } from 'ulid';
+import type { UsageRecord } from '../../../shared/store/usage-record.ts';
+import { createTally, totalOf, type UsageSum } from '../../../shared/store/usage-sums.ts';
+import { entryOf } from '../../../shared/usage-outbox.ts';
+
+/** The entry of the stream's nth id, if one came in each millisecond. */
+export const entryAt = (number: number) => entryOf(`${1_700_000_000_000 + number}-0`);
+
+/** A whole record of a request of its own; of the month that it was admitted in. */
+export function usageRecord(given: Partial<UsageRecord> = {}): UsageRecord {
+  const admittedAt = given.admittedAt ?? new Date('2026-12-05T10:11:12.345Z');
+  const [promptTokens, completionTokens] = [given.promptTokens ?? 10, given.completionTokens ?? 5];
+  return {
+    requestId: `req_${ulid()}`,
+    account: 'user:ann',
+    keyId: 'key_1',
+    plan: 'free',
+    model: 'small-chat',
+    tier: 'guest',
+    endpoint: '/v1/chat/completions',
+    batch: null,
+    month: admittedAt.toISOString().slice(0, 7),
+    admittedAt,
+    settledAt: new Date(admittedAt.getTime() + 2_000),
+    runs: 1,
+    attempts: [{ run: 1, backend: 'onprem-a', outcome: 'completed', durationMs: 1_500 }],
+    promptTokens,
+    completionTokens,
+    cachedTokens: 0,
+    chargedTokens: promptTokens + completionTokens,
+    counted: 'reported',
+    outcome: 'completed',
+    queueWaitMs: 3,
+    firstTokenMs: 200,
+    durationMs: 2_000,
+    overage: false,
+    entry: entryAt(0),
+    ...given,
+  };
+}
+
+/** So many records in the outbox's order, as `shape` makes them. */
+export function usageRecords(
+  count: number,
+  shape: (index: number) => Partial<UsageRecord> = () => ({}),
+): UsageRecord[] {
+  return Array.from({ length: count }, (_, index) => usageRecord({ entry: entryAt(index + 1), ...shape(index) }));
+}
+
+/** What the sum of these has to be, reckoned from the records alone; all are of one account and month. */
+export function sumOf(records: readonly UsageRecord[]): UsageSum {
+  const [first, last] = [records[0] ?? usageRecord(), records.at(-1) ?? usageRecord()];
+  const tally = createTally();
+  tally.add(records);
+  const { account, month } = first;
+  return { account, month, lastEntry: last.entry, total: totalOf(tally.days()), days: tally.days() };
+}
