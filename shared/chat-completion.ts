@@ -92,10 +92,17 @@ export const chatRequestSchema = z
     error: 'is only allowed with stream: true',
   });
 
+export type ChatRequest = z.infer<typeof chatRequestSchema>;
+
+/** No request has as many; a count beyond it is no count. */
+const tokensMax = 1_000_000_000;
+const reportedTokens = z.int().nonnegative().max(tokensMax);
+
 /** Tokens as a backend reports them. */
 export const chatUsageSchema = z.looseObject({
-  prompt_tokens: z.int().nonnegative(),
-  completion_tokens: z.int().nonnegative(),
+  prompt_tokens: reportedTokens,
+  completion_tokens: reportedTokens,
+  prompt_tokens_details: z.looseObject({ cached_tokens: reportedTokens.nullish() }).nullish().catch(undefined),
 });
 
 /** A whole answer. `usage` is checked apart: one that cannot be read is as good as none. */

@@ -21,13 +21,17 @@ const list = z.string().transform((text) => text.split(',').map((item) => item.t
 const secrets = list.pipe(z.array(z.string().min(32, 'each secret needs at least 32 characters')).min(1));
 const logLevel = z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info');
 
-const bothSides = {
-  OPS_HOST: z.string().default('127.0.0.1'),
+const everyProcess = {
   REDIS_URL: redisUrl,
-  REPLY_REDIS_URL: redisUrl.optional(),
   DATABASE_URL: z.string().regex(/^(mongodb(\+srv)?:\/\/|sqlite:).+/, 'expected mongodb://… or sqlite:<file>'),
   PLAN_FILE: z.string(),
   LOG_LEVEL: logLevel,
+};
+
+const bothSides = {
+  ...everyProcess,
+  OPS_HOST: z.string().default('127.0.0.1'),
+  REPLY_REDIS_URL: redisUrl.optional(),
   SHUTDOWN_GRACE_MS: integer(0, 3_600_000).default(30_000),
 };
 
@@ -60,10 +64,13 @@ const workerSettings = z.object({
   BATCH_CONCURRENCY: integer(0, 10_000).default(16),
 });
 
+const reconcileSettings = z.object(everyProcess);
+
 /** The name of every setting of a process, as its environment has it. */
 export const settingNames = {
   ingress: Object.keys(ingressSettings.shape),
   worker: Object.keys(workerSettings.shape),
+  reconcile: Object.keys(reconcileSettings.shape),
 };
 
 /** Why a process cannot start: every fault at once, each with the setting or the path in the plan file. */
@@ -79,6 +86,7 @@ export class ConfigError extends Error {
 
 export type IngressConfig = ReturnType<typeof readIngressConfig>;
 export type WorkerConfig = ReturnType<typeof readWorkerConfig>;
+export type ReconcileConfig = ReturnType<typeof readReconcileConfig>;
 
 /** The ingress's settings, grouped by the part that takes them, and frozen; throws `ConfigError`. */
 export function readIngressConfig(env: Environment = process.env) {
@@ -126,6 +134,17 @@ export function readWorkerConfig(env: Environment = process.env) {
     apiKeys: Object.assign<object, Record<string, string>>(Object.create(null), Object.fromEntries(apiKeys)),
     ...bothConfig(settings),
     planFile,
+  });
+}
+
+/** What `npm run reconcile` reads, frozen; throws `ConfigError`. */
+export function readReconcileConfig(env: Environment = process.env) {
+  const { settings, planFile } = readSettings(reconcileSettings, env, () => []);
+  return freeze({
+    redisUrl: settings.REDIS_URL,
+    databaseUrl: settings.DATABASE_URL,
+    logLevel: settings.LOG_LEVEL,
+    usageMonthsKept: planFile.usageMonthsKept,
   });
 }
 

@@ -83,6 +83,17 @@ export function waitedTooLong(): ApiError {
   return new ApiError('SERVICE_UNAVAILABLE', 'The request waited too long in the queue.', { retryAfterMs: 5_000 });
 }
 
+/** What is left to say when a part of the answer is missing: text that went out (`delivered`) cannot be taken back. */
+export function replyLost(delivered: boolean): ApiError {
+  if (delivered) return new ApiError('UPSTREAM_INTERRUPTED', 'The answer was interrupted.');
+  return new ApiError('SERVICE_UNAVAILABLE', 'The answer was lost on its way. Retry.');
+}
+
+/** Said of a request whose client has left, to whoever still looks after it. */
+export function clientGone(): ApiError {
+  return new ApiError('REQUEST_TIMEOUT', 'The client went away.');
+}
+
 /** The request was not over within `request_ms` (API D8). */
 export function deadlineExceeded(): ApiError {
   return new ApiError('DEADLINE_EXCEEDED', 'The request was not finished before its deadline.');

@@ -1,8 +1,10 @@
 import { z } from 'zod';
+import { usageAttemptSchema } from './store/usage-record.ts';
 
 /**
- * One request as it waits in the queue. `body` is the client's JSON object as text, with `model` left out, so that a
- * worker can put its backend's own name in front without parsing it. Times are milliseconds of Redis's clock.
+ * One request as it waits in the queue. `body` is the client's JSON object as text, without `model` and the names of the
+ * output limit, so that a worker can put its backend's own in front without parsing it; `outputTokensMax` is that limit, for
+ * each choice. Times are milliseconds of Redis's clock. `earlierRuns` are those that a worker has handed back.
  */
 export const inferenceJobSchema = z.object({
   requestId: z.string(),
@@ -10,14 +12,18 @@ export const inferenceJobSchema = z.object({
   keyId: z.string(),
   plan: z.string(),
   model: z.string(),
+  tier: z.string(),
   endpoint: z.literal('/v1/chat/completions'),
   stream: z.boolean(),
   includeUsage: z.boolean(),
+  outputTokensMax: z.int().positive(),
   body: z.string(),
   replyTo: z.string(),
   admittedAt: z.number(),
   startBy: z.number(),
   deadline: z.number(),
+  overage: z.boolean(),
+  earlierRuns: z.array(z.object({ run: z.int().positive(), attempts: z.array(usageAttemptSchema) })),
 });
 
 export type InferenceJob = z.infer<typeof inferenceJobSchema>;

@@ -14,13 +14,28 @@ export function maskKeys(line: string): string {
   return line.replace(fullKey, 'svc_$1****');
 }
 
-/** `process` is which kind of process speaks: `ingress` or `worker`. */
-export function createLog({ level, process }: { level: string; process: string }): Log {
-  return pino({
-    level,
-    base: { process },
-    timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label) => ({ level: label }) },
-    hooks: { streamWrite: maskKeys },
-  });
+type Options = { level: string; process: string; forTerminal?: boolean };
+
+/**
+ * `process` is which kind of process speaks: `ingress`, `worker` or `reconcile`. One that somebody runs on a terminal has its
+ * own words on standard output, so its log goes to standard error, and tells of an error what it says, not where it was thrown.
+ */
+export function createLog({ level, process, forTerminal = false }: Options): Log {
+  return pino(
+    {
+      level,
+      base: { process },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      hooks: { streamWrite: maskKeys },
+      ...(forTerminal && { serializers: { err: messageOf } }),
+    },
+    pino.destination({ dest: forTerminal ? 2 : 1, sync: true }),
+  );
+}
+
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const message = error.message || error.name; // of several addresses that fail there is none
+  return error.cause === undefined ? message : `${message} (${messageOf(error.cause)})`;
 }

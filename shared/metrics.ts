@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Registry } from 'prom-client';
 
 /** Metrics of one process, Node's own among them. A label never holds a key, an account or a request id. */
 export function createRegistry(): Registry {
@@ -11,3 +11,27 @@ export function createRegistry(): Registry {
 export const durationBuckets = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
 ];
+
+/** What either side can come to do: the worker ends a request, as a rule, and whoever comes first what nobody has ended. */
+export function createLimitMetrics(registry: Registry) {
+  const registers = [registry];
+  return {
+    settled: new Counter({
+      name: 'svc_requests_settled_total',
+      help: 'Requests that were ended and charged, by outcome, and whether the backend reported their tokens',
+      labelNames: ['outcome', 'counted'],
+      registers,
+    }),
+    settleFailures: new Counter({
+      name: 'svc_settle_failures_total',
+      help: 'Requests that were not settled: refused, because another run had begun or they had ended, or by an error',
+      labelNames: ['reason'],
+      registers,
+    }),
+    leasesExpired: new Counter({
+      name: 'svc_leases_expired_total',
+      help: 'Leases that nobody had ended by their time',
+      registers,
+    }),
+  };
+}

@@ -25,7 +25,7 @@ const model = z.strictObject({
   tier: name,
   pool: poolName,
   backends: z.array(name).min(1),
-  output_tokens_max: positive,
+  output_tokens_max: positive.max(1_000_000_000),
 });
 
 const backend = z.strictObject({
@@ -37,6 +37,7 @@ const backend = z.strictObject({
     .string()
     .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'expected the name of an environment variable')
     .optional(),
+  output_limit_field: z.enum(['max_tokens', 'max_completion_tokens']).optional(),
 });
 
 const batch = z.strictObject({

@@ -1,24 +1,93 @@
 import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 
 /** Every Redis key of the service but BullMQ's own is built here. */
 
-const partitions = 64;
+/** How many partitions there are: hash tags that accounts share, and usage outboxes. */
+export const partitionCount = 64;
+
+/** Each request builds a dozen keys of one account, and hashing its id takes as long as all the rest of that. */
+const partitions = new LRUCache<string, number>({ max: 10_000 });
 
 /**
  * The hash tag that all keys of one account share, so that a script over several of them is legal in a cluster:
  * one of 64 by a hash of the account's id.
  */
 export function partitionOf(account: string): number {
-  return createHash('sha256').update(account).digest().readUInt32BE(0) % partitions;
+  const known = partitions.get(account);
+  if (known !== undefined) return known;
+  const partition = createHash('sha256').update(account).digest().readUInt32BE(0) % partitionCount;
+  partitions.set(account, partition);
+  return partition;
+}
+
+function tagOf(partition: number): string {
+  return `{p${String(partition).padStart(2, '0')}}`;
 }
 
 function partitionTag(account: string): string {
-  return `{p${String(partitionOf(account)).padStart(2, '0')}}`;
+  return tagOf(partitionOf(account));
 }
 
-/** Hash: how often one request has been started, and by whom last. Expires a minute past the request's deadline. */
-export function requestRunsKey(account: string, requestId: string): string {
-  return `svc:${partitionTag(account)}:runs:${requestId}`;
+/**
+ * Hash: what counts against one account's limits: the window of the last minute, the day, and this and last month's tokens.
+ * Expires 62 days after its last use, which is past the end of the following month.
+ */
+export function standingKey(account: string): string {
+  return `svc:${partitionTag(account)}:standing:${account}`;
+}
+
+/** Matches the standing key of every account, as `SCAN` takes it. */
+export const standingKeys = 'svc:{p[0-9][0-9]}:standing:*';
+
+/** The account whose standing key this is. */
+export function accountOfStandingKey(key: string): string {
+  return key.replace(/^svc:\{p\d\d\}:standing:/, '');
+}
+
+/** Hash: the leases that one account holds, by request id. Expires with its standing. */
+export function leasesKey(account: string): string {
+  return `svc:${partitionTag(account)}:leases:${account}`;
+}
+
+/** Sorted set: the ids of those leases by when each ends by itself (milliseconds). Expires with them. */
+export function leaseEndsKey(account: string): string {
+  return `svc:${partitionTag(account)}:lease-ends:${account}`;
+}
+
+/** Sorted set: requests of an account whose lease ended by itself, by until when that is remembered. Expires with the last. */
+export function lostRequestsKey(account: string): string {
+  return `svc:${partitionTag(account)}:lost:${account}`;
+}
+
+/** String: how one request's lease was ended by somebody. Expires an hour past the request's deadline, or past its release. */
+export function endedRequestKey(account: string, requestId: string): string {
+  return `svc:${partitionTag(account)}:ended:${requestId}`;
+}
+
+/** Sorted set: a partition's accounts with leases, by when to look after them next (milliseconds). Expires with the leases. */
+export function leaseHoldersKey(partition: number): string {
+  return `svc:${tagOf(partition)}:lease-holders`;
+}
+
+/** Stream: the usage events of a partition on their way to the store. Never expires. */
+export function outboxKey(partition: number): string {
+  return `svc:${tagOf(partition)}:outbox`;
+}
+
+/** Hash: the ids up to which an outbox is `drained` into the store, and `trimmed`. Never expires. */
+export function outboxMarksKey(partition: number): string {
+  return `svc:${tagOf(partition)}:outbox-marks`;
+}
+
+/** Stream: usage events that could not be read, as they stood in the outbox, under their ids there. Never expires. */
+export function outboxUnreadableKey(partition: number): string {
+  return `svc:${tagOf(partition)}:outbox-unreadable`;
+}
+
+/** String: the worker that looks after a partition. Expires within seconds unless it is renewed. */
+export function partitionKeeperKey(partition: number): string {
+  return `svc:${tagOf(partition)}:keeper`;
 }
 
 /** String: the account's version, a copy of the store's that may be missing. Expires an hour after its last use. */

@@ -5,6 +5,8 @@ import { carriedErrorSchema } from './errors.ts';
 const usageSchema = z.object({
   promptTokens: z.int().nonnegative(),
   completionTokens: z.int().nonnegative(),
+  /** Of the prompt's, those that the backend had in a cache. */
+  cachedTokens: z.int().nonnegative(),
   estimated: z.boolean(),
 });
 
@@ -13,23 +15,26 @@ export type Usage = z.infer<typeof usageSchema>;
 /** A stream holds about this many entries at most; one that an ingress did not read in time shows as a gap. */
 export const replyStreamLengthMax = 20_000;
 
-/**
- * What a worker says about a request, in this order, each with the next sequence number of its run:
- * `started` (control: the stream on which the run can be cancelled), then for a stream `chunk` (server-sent events as they
- * go to the client), and `end` (whole answers carry their body here) or `error`.
- */
-const content = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('started'), data: z.object({ control: z.string() }) }),
-  z.object({ kind: z.literal('chunk'), data: z.string() }),
-  z.object({ kind: z.literal('end'), data: z.object({ body: z.string().optional(), usage: usageSchema }) }),
-  z.object({ kind: z.literal('error'), data: carriedErrorSchema }),
-]);
-
 // `z.coerce` would take an empty field for 0.
 const wholeNumber = z
   .string()
   .regex(/^\d{1,15}$/)
   .transform(Number);
+
+/**
+ * What a worker says about a request, in this order, each with the next sequence number of its run:
+ * `started` (control: the stream on which the run can be cancelled), then for a stream `chunk` (server-sent events as they
+ * go to the client; `tokens`: how many the model has written up to here, at least), and `end` (whole answers carry their body
+ * here) or `error`. A run that may not begin, because text of an earlier one was sent, says `interrupted` and nothing else
+ * (`promptTokens`: counted by tokenizer).
+ */
+const content = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('started'), data: z.object({ control: z.string() }) }),
+  z.object({ kind: z.literal('chunk'), data: z.string(), tokens: wholeNumber.or(z.int()) }),
+  z.object({ kind: z.literal('end'), data: z.object({ body: z.string().optional(), usage: usageSchema }) }),
+  z.object({ kind: z.literal('error'), data: carriedErrorSchema }),
+  z.object({ kind: z.literal('interrupted'), data: z.object({ promptTokens: z.int().nonnegative() }) }),
+]);
 
 const envelope = z.object({ request: z.string(), run: wholeNumber.pipe(z.int().positive()), sequence: wholeNumber });
 
@@ -39,9 +44,10 @@ export type ReplyContent = z.infer<typeof content>;
 export type Reply = z.infer<typeof replySchema>;
 
 /** A reply as the fields of a stream entry. */
-export function encodeReply({ request, run, sequence, kind, data }: Reply): string[] {
-  const text = kind === 'chunk' ? data : JSON.stringify(data);
-  return ['request', request, 'run', String(run), 'sequence', String(sequence), 'kind', kind, 'data', text];
+export function encodeReply({ request, run, sequence, ...content }: Reply): string[] {
+  const about = ['request', request, 'run', String(run), 'sequence', String(sequence), 'kind', content.kind];
+  if (content.kind === 'chunk') return [...about, 'tokens', String(content.tokens), 'data', content.data];
+  return [...about, 'data', JSON.stringify(content.data)];
 }
 
 /** The reply in a stream entry, or undefined for anything else that stands in the stream. */

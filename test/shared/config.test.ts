@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
-import { ConfigError, poolsOf, readIngressConfig, readWorkerConfig } from '../../shared/config.ts';
+import { ConfigError, poolsOf, readIngressConfig, readReconcileConfig, readWorkerConfig } from '../../shared/config.ts';
 import { planText, smallPlan } from '../support/plan-text.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'config-'));
@@ -87,6 +87,16 @@ test('a worker starts on what it must be given, everything else at its default',
     },
   );
   t.deepEqual(poolsOf(plan), ['default']);
+});
+
+test('reconcile needs no more than the store, Redis and the plan file, and no API key', (t) => {
+  t.deepEqual(readReconcileConfig({ ...both, REPLY_REDIS_URL: 'nonsense', PORT: 'x' }), {
+    redisUrl: 'redis://redis:6379',
+    databaseUrl: 'sqlite:store.sqlite',
+    logLevel: 'info',
+    usageMonthsKept: 24,
+  });
+  t.deepEqual(named(() => readReconcileConfig({})).sort(), Object.keys(both).sort());
 });
 
 test('each side requires its own settings only, and all that are missing are named at once', (t) => {

@@ -28,7 +28,7 @@ models:
   small-chat: { tier: guest, pool: default, backends: [onprem-a, cloud], output_tokens_max: 4096 }
 backends:
   onprem-a: { url: http://127.0.0.1:9101/v1, location: on-prem, requests_at_once: 64 }
-  cloud:    { url: https://api.example.com/v1, location: cloud, model: upstream-model-name, api_key_env: CLOUD_API_KEY }
+  cloud:    { url: https://api.example.com/v1, location: cloud, model: upstream-model-name, api_key_env: CLOUD_API_KEY, output_limit_field: max_completion_tokens }
 batch:        { window_s: 86400, requests_max: 50000, file_bytes_max: 104857600, files_kept_days: 30 }
 timeouts:     { connect_ms: 2000, first_token_ms: 30000, idle_ms: 30000, request_ms: 600000, queue_ms: 30000 }
 `;
@@ -70,6 +70,7 @@ test('the documented plan file is read, each name as it stands and each setting 
         location: 'cloud',
         model: 'upstream-model-name',
         apiKeyEnv: 'CLOUD_API_KEY',
+        outputLimitField: 'max_completion_tokens',
       },
     },
     batch: { windowS: 86_400, requestsMax: 50_000, fileBytesMax: 104_857_600, filesKeptDays: 30 },
@@ -145,6 +146,10 @@ test('a value of the wrong kind is named by its path', (t) => {
     ['backends.cloud.url', ({ backends }) => Object.assign(backends.cloud, { url: 'ftp://example.com' })],
     ['backends.cloud.location', ({ backends }) => Object.assign(backends.cloud, { location: 'moon' })],
     ['backends.cloud.api_key_env', ({ backends }) => Object.assign(backends.cloud, { api_key_env: 'sk-live 1' })],
+    [
+      'backends.cloud.output_limit_field',
+      ({ backends }) => Object.assign(backends.cloud, { output_limit_field: 'n_predict' }),
+    ],
     ['batch.requests_max', (plan) => Object.assign(plan, { batch: { requests_max: 50_001 } })],
     ['timeouts.queue_ms', (plan) => Object.assign(plan, { timeouts: { queue_ms: 86_400_001 } })],
   ];

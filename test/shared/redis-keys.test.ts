@@ -1,5 +1,13 @@
 import test from 'ava';
-import { controlStreamKey, partitionOf, queuePrefix, replyStreamKey, requestRunsKey } from '../../shared/redis-keys.ts';
+import {
+  accountOfStandingKey,
+  controlStreamKey,
+  endedRequestKey,
+  partitionOf,
+  queuePrefix,
+  replyStreamKey,
+  standingKey,
+} from '../../shared/redis-keys.ts';
 
 const tagOf = (key: string) => /\{(.*?)\}/.exec(key)?.[1];
 
@@ -23,15 +31,20 @@ test('an account stays in its partition for good, whatever release computes it',
 
 test('all keys of one account carry its partition as their hash tag', (t) => {
   for (const account of ['user:alice', 'user:{p99}', 'device:0', 'user:}{']) {
-    const keys = [requestRunsKey(account, 'req_1'), requestRunsKey(account, 'req_2')];
+    const keys = [endedRequestKey(account, 'req_1'), endedRequestKey(account, 'req_2')];
     t.is(new Set(keys).size, 2);
     for (const key of keys) t.is(tagOf(key), `p${String(partitionOf(account)).padStart(2, '0')}`);
   }
+});
+
+test('a standing key tells whose it is, whatever the name holds', (t) => {
+  const accounts = ['user:alice', 'user:svc:{p00}:standing:bob', 'user:a:standing:b', 'device:0', 'user:\n*'];
+  for (const account of accounts) t.is(accountOfStandingKey(standingKey(account)), account);
 });
 
 test('each queue has a tag of its own, and each process its own stream', (t) => {
   t.is(tagOf(queuePrefix('default-interactive')), 'default-interactive');
   const keys = [replyStreamKey('a'), replyStreamKey('b'), controlStreamKey('a'), controlStreamKey('b')];
   t.is(new Set(keys).size, 4);
-  for (const key of [...keys, queuePrefix('a'), requestRunsKey('user:a', 'r')]) t.true(key.startsWith('svc:'));
+  for (const key of [...keys, queuePrefix('a'), endedRequestKey('user:a', 'r')]) t.true(key.startsWith('svc:'));
 });

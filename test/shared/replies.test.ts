@@ -3,19 +3,24 @@ import fc from 'fast-check';
 import { errorCodes } from '../../shared/errors.ts';
 import { decodeReply, encodeReply, type Reply } from '../../shared/replies.ts';
 
-const usage = { promptTokens: 3, completionTokens: 4, estimated: false };
+const usage = { promptTokens: 3, completionTokens: 4, cachedTokens: 0, estimated: false };
 const envelope = { request: 'req_1', run: 2, sequence: 5 };
 const texts = fc.string({ unit: 'binary' });
 
 const contents = fc.oneof(
   fc.record({ kind: fc.constant('started' as const), data: fc.record({ control: texts }) }),
-  fc.record({ kind: fc.constant('chunk' as const), data: texts }),
+  fc.record({ kind: fc.constant('chunk' as const), data: texts, tokens: fc.nat() }),
   fc.record({
     kind: fc.constant('end' as const),
     data: fc.record(
       {
         body: texts,
-        usage: fc.record({ promptTokens: fc.nat(), completionTokens: fc.nat(), estimated: fc.boolean() }),
+        usage: fc.record({
+          promptTokens: fc.nat(),
+          completionTokens: fc.nat(),
+          cachedTokens: fc.nat(),
+          estimated: fc.boolean(),
+        }),
       },
       { requiredKeys: ['usage'] },
     ),
@@ -57,15 +62,15 @@ test('whatever a worker says is read as it was said', (t) => {
 
 test('text goes as it is, and is not taken for JSON', (t) => {
   for (const data of ['', '{"a":1}', 'data: {"choices":[]}\n\n', 'null', '東京 👩‍👩‍👧‍👦 \u0000']) {
-    const fields = fieldsOf({ ...envelope, kind: 'chunk', data });
+    const fields = fieldsOf({ ...envelope, kind: 'chunk', data, tokens: 3 });
     t.is(fields.data, data);
-    t.deepEqual(decodeReply(fields), { ...envelope, kind: 'chunk', data });
+    t.deepEqual(decodeReply(fields), { ...envelope, kind: 'chunk', data, tokens: 3 });
   }
 });
 
 test('anything else that stands in the stream is undefined', (t) => {
   const end = fieldsOf({ ...envelope, kind: 'end', data: { usage } });
-  const chunk = fieldsOf({ ...envelope, kind: 'chunk', data: 'text' });
+  const chunk = fieldsOf({ ...envelope, kind: 'chunk', data: 'text', tokens: 1 });
   t.not(decodeReply(end), undefined);
   t.not(decodeReply(chunk), undefined);
   const garbage: Record<string, string>[] = [

@@ -1,183 +1,394 @@
 import test from 'ava';
 import { Redis } from 'ioredis';
-import { ApiError } from '../../../shared/errors.ts';
-import { type Admit, createAdmit } from '../../../shared/limits/admit.ts';
-import { changesKey, fillKey, versionKey } from '../../../shared/redis-keys.ts';
+import { type Allowance, createAdmit } from '../../../shared/limits/admit.ts';
+import {
+  leaseEndsKey,
+  leaseHoldersKey,
+  leasesKey,
+  partitionOf,
+  standingKey,
+  versionKey,
+} from '../../../shared/redis-keys.ts';
+import { openLimits, timeouts } from '../../support/limits-side.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 
-const account = 'user:alice';
-const now = 1_900_000_000_000;
-const hourMs = 3_600_000;
+/** Noon of a day in the middle of a month, at the start of a bucket of 5 s. */
+const noon = Date.UTC(2030, 4, 15, 12);
+const dayMs = 86_400_000;
 
 let own: PrivateRedis;
-let admission: Admit;
 let setTime: (nowMs: number) => Promise<void>;
+let accounts = 0;
 
 test.before(async () => {
   own = await startPrivateRedis();
   setTime = replaceClock(own.redis);
-  admission = createAdmit(own.redis, { queueMs: 30_000, requestMs: 600_000 });
 });
 
 test.after.always(() => own?.[Symbol.asyncDispose]());
 
-test.beforeEach(async () => {
-  await own.redis.del(versionKey(account), fillKey(account), changesKey(account));
-  await setTime(now);
-});
-
-const known = (requestId: string, version?: number) => admission.look({ account, requestId, version });
-const read = (token: string, version: number) =>
-  admission.look({ account, requestId: `of ${token}`, version, reading: { token } });
-const mark = (id: string, endsAt: number) => own.redis.zadd(changesKey(account), endsAt, id);
-const storedVersion = () => own.redis.get(versionKey(account));
-
-async function outcomes(...answers: Promise<{ outcome: string }>[]): Promise<string[]> {
-  return (await Promise.all(answers)).map(({ outcome }) => outcome);
+/** An account of its own for each test, known and counted from noon on. */
+async function freshAccount(options: Parameters<typeof openLimits>[1] = {}) {
+  await setTime(noon);
+  const side = openLimits(own.redis, { account: `user:${accounts++}`, ...options });
+  await side.prepare('2030-05');
+  return side;
 }
 
-test.serial('a request gets its times from the clock of Redis, in whole milliseconds', async (t) => {
-  for (const at of [now, now + 1, now + 999]) {
+type Side = Awaited<ReturnType<typeof freshAccount>>;
+
+async function admitMany(side: Side, count: number, allowance: Partial<Allowance>, name = 'many'): Promise<void> {
+  for (let index = 0; index < count; index++) await side.admit({ requestId: `${name}${index}`, allowance });
+}
+
+test.serial('a request gets its times from the clock of Redis, and a lease', async (t) => {
+  const side = await freshAccount();
+  for (const at of [noon, noon + 1, noon + 999]) {
     await setTime(at);
-    const answer = await admission.admit({ account, requestId: 'req_1', version: 1, reading: { token: 'any' } });
-    t.deepEqual(answer, {
-      outcome: 'current',
-      admission: { admittedAt: at, startBy: at + 30_000, deadline: at + 600_000 },
+    const answer = await side.admit({ requestId: `at ${at}` });
+    t.like(answer, {
+      outcome: 'admitted',
+      admission: { admittedAt: at, startBy: at + 30_000, deadline: at + 600_000, overage: false },
     });
   }
-});
-
-test.serial('a caller of the version that stands is taken, one of any other is to be read again', async (t) => {
-  await own.redis.set(versionKey(account), 7);
-  t.deepEqual(await outcomes(known('a', 7)), ['current']);
-  t.deepEqual(await outcomes(known('b', 6), known('c', 8), known('d')), ['reread', 'reread', 'reread']);
-  t.like(await admission.admit({ account, requestId: 'e', version: 6 }), { outcome: 'reread' });
-});
-
-test.serial('being used keeps a version, and one that is not used is gone after an hour', async (t) => {
-  await own.redis.set(versionKey(account), 7, 'PX', 1_000);
-  await known('a', 7);
-  const leftMs = await own.redis.pttl(versionKey(account));
-  t.true(leftMs > hourMs - 60_000 && leftMs <= hourMs);
-});
-
-test.serial(
-  'a missing version is filled by whoever read the caller, and callers of it are taken from then on',
-  async (t) => {
-    t.deepEqual(await outcomes(known('a', 3)), ['reread']);
-    t.deepEqual(await outcomes(read('a', 4)), ['current']);
-    t.is(await storedVersion(), '4');
-    t.deepEqual(await outcomes(known('b', 4), known('c', 3)), ['current', 'reread']);
-  },
-);
-
-test.serial('a version that is not what the store says is put right by reading', async (t) => {
-  await own.redis.set(versionKey(account), 9);
-  t.deepEqual(await outcomes(known('a', 5)), ['reread']);
-  t.deepEqual(await outcomes(read('a', 5)), ['current']);
-  t.is(await storedVersion(), '5');
-});
-
-test.serial('all who read at once share one token, and whoever is first fills', async (t) => {
-  t.deepEqual(await known('a', 1), { outcome: 'reread', reading: { token: 'a' } });
-  t.deepEqual(await known('b', 1), { outcome: 'reread', reading: { token: 'a' } });
-  t.deepEqual(await outcomes(read('a', 1), read('a', 1)), ['current', 'current']);
-  t.is(await storedVersion(), '1');
-  t.deepEqual(await known('c', 2), { outcome: 'reread', reading: { token: 'c' } }, 'the next is announced anew');
-  t.deepEqual(await outcomes(read('b', 2), read('c', 2)), ['current', 'current']);
-  t.is(await storedVersion(), '2');
-});
-
-test.serial('an account that is asked for all the time gets its version all the same', async (t) => {
-  const first = await known('0', 1);
-  for (let count = 1; count < 100; count++) await known(String(count), 1);
-  if (first.outcome !== 'reread') return t.fail();
-  await read(first.reading.token, 1);
-  t.deepEqual(await outcomes(known('later', 1)), ['current']);
-});
-
-test.serial('a token of which nobody comes to fill stands no longer than a reading may take', async (t) => {
-  await known('a', 1);
-  const leftMs = await own.redis.pttl(fillKey(account));
-  t.true(leftMs > 5_000 && leftMs <= 15_000);
-});
-
-test.serial('while a change is marked nobody is taken as known, and nobody fills a version', async (t) => {
-  await own.redis.set(versionKey(account), 7);
-  await mark('change', now + 1);
-  t.deepEqual(await outcomes(known('a', 7)), ['reread']);
-  t.is(await own.redis.get(fillKey(account)), null);
-  await own.redis.del(versionKey(account));
-  t.deepEqual(await outcomes(read('a', 8)), ['current']);
-  t.is(await storedVersion(), null);
-});
-
-test.serial('a mark stands to its end and no longer, whichever other marks there are', async (t) => {
-  await own.redis.set(versionKey(account), 7);
-  await mark('one', now + 10);
-  await mark('another', now + 20);
-  await setTime(now + 19);
-  t.deepEqual(await outcomes(known('a', 7)), ['reread']);
-  await setTime(now + 20);
-  t.deepEqual(await outcomes(known('a', 7)), ['current']);
-});
-
-test.serial('a mark from a clock that was put back by more than a minute does not stand', async (t) => {
-  await own.redis.set(versionKey(account), 7);
-  await mark('change', now + 60_001);
-  t.deepEqual(await outcomes(known('a', 7)), ['current']);
-  await mark('change', now + 60_000);
-  t.deepEqual(await outcomes(known('a', 7)), ['reread']);
-});
-
-test.serial('a reading that was announced before a change does not fill what it read then', async (t) => {
-  t.deepEqual(await outcomes(known('a', 1)), ['reread']);
-  await own.redis.del(versionKey(account), fillKey(account)); // what marking and unmarking do
-  t.deepEqual(await outcomes(read('a', 1)), ['current']);
-  t.is(await storedVersion(), null);
-});
-
-test.serial('accounts are kept apart', async (t) => {
-  await own.redis.set(versionKey(account), 7);
-  const other = await admission.look({ account: 'user:bob', requestId: 'a', version: 7 });
-  t.is(other.outcome, 'reread');
-});
-
-test.serial('a caller that is current costs one command of Redis from outside, and writes nothing new', async (t) => {
-  await own.redis.set(versionKey(account), 7);
-  const before = await own.redis.dbsize();
-  await known('a', 7);
-  await known('a', 7);
-  t.is(await own.redis.dbsize(), before);
+  t.is(await own.redis.hlen(`svc:{p${String(partitionOf(side.account)).padStart(2, '0')}}:leases:${side.account}`), 3);
 });
 
 test.serial('without a replaced clock the time is that of Redis', async (t) => {
   const plain = new Redis(own.server.url);
   t.teardown(() => plain.disconnect());
   const [seconds] = (await plain.time()).map(Number);
-  const answer = await createAdmit(plain, { queueMs: 1, requestMs: 2 }).admit({
-    account,
-    requestId: 'a',
-    version: 1,
-    reading: { token: 'any' },
-  });
-  if (answer.outcome !== 'current' || answer.admission === undefined) return t.fail();
-  const passed = answer.admission.admittedAt - (seconds ?? 0) * 1_000;
+  await plain.set(versionKey('user:plain'), 1);
+  const admit = createAdmit(plain, { timeouts, outboxLengthMax: 1 });
+  const answer = await admit.look({ account: 'user:plain', requestId: 'a', version: 1 });
+  if (answer.outcome !== 'current') return t.fail();
+  const passed = answer.now - (seconds ?? 0) * 1_000;
   t.true(passed >= 0 && passed < 60_000);
 });
 
+for (const limit of [1, 2, 7]) {
+  test.serial(`of requests per minute ${limit} pass, and the next is told when`, async (t) => {
+    const side = await freshAccount();
+    const allowance = { requestsPerMinute: limit };
+    for (let index = 0; index < limit; index++) {
+      await setTime(noon + index * 10);
+      t.like(await side.admit({ requestId: `a${index}`, allowance }), { outcome: 'admitted' }, String(index));
+    }
+    // All of them were charged to one bucket, which leaves 60 s after its last.
+    const leavesAt = noon + (limit - 1) * 10 + 60_000;
+    await setTime(noon + 30_000);
+    const refused = await side.admit({ requestId: 'b', allowance });
+    t.like(refused, { outcome: 'refused', limit: 'requests', waitMs: leavesAt - noon - 30_000 });
+    await setTime(leavesAt - 1);
+    t.like(await side.admit({ requestId: 'b', allowance }), { outcome: 'refused', waitMs: 1 });
+    await setTime(leavesAt);
+    t.like(await side.admit({ requestId: 'b', allowance }), { outcome: 'admitted' });
+  });
+}
+
+test.serial('of tokens per minute as many are reserved as fit, to the last one', async (t) => {
+  const side = await freshAccount();
+  const allowance = { tokensPerMinute: 1_000 };
+  t.like(await side.admit({ requestId: 'a', tokens: 999, allowance }), { outcome: 'admitted' });
+  t.like(await side.admit({ requestId: 'b', tokens: 2, allowance }), { outcome: 'refused', limit: 'tokens' });
+  t.like(await side.admit({ requestId: 'c', tokens: 1, allowance }), { outcome: 'admitted' });
+  t.like(await side.admit({ requestId: 'd', tokens: 1, allowance }), { outcome: 'refused', waitMs: 60_000 });
+});
+
+test.serial('a request waits only for as many buckets as it needs', async (t) => {
+  const side = await freshAccount();
+  const allowance = { tokensPerMinute: 1_000 };
+  for (const [index, tokens] of [300, 300, 400].entries()) {
+    await setTime(noon + index * 5_000);
+    await side.admit({ requestId: `a${index}`, tokens, allowance });
+  }
+  for (const [tokens, waitMs] of [
+    [1, 50_000],
+    [300, 50_000],
+    [301, 55_000],
+    [600, 55_000],
+    [601, 60_000],
+    [1_000, 60_000],
+  ] as const) {
+    t.like(await side.admit({ requestId: 'b', tokens, allowance }), { limit: 'tokens', waitMs }, String(tokens));
+  }
+});
+
+test.serial('settling gives back to the bucket that was charged, and to no other', async (t) => {
+  const side = await freshAccount();
+  const allowance = { tokensPerMinute: 1_000 };
+  await side.admit({ requestId: 'a', tokens: 600, allowance });
+  await side.start('a');
+  await setTime(noon + 5_000);
+  await side.admit({ requestId: 'b', tokens: 400, allowance });
+  await side.settle('a', { tokens: 100 });
+  t.like((await side.standing()).lastMinute, { tokens: 500, requests: 2 });
+  t.like(await side.admit({ requestId: 'c', tokens: 501, allowance }), { limit: 'tokens', waitMs: 55_000 });
+  t.like(await side.admit({ requestId: 'd', tokens: 500, allowance }), { outcome: 'admitted' });
+  await setTime(noon + 60_000);
+  t.is((await side.standing()).lastMinute.tokens, 900);
+});
+
+test.serial('more than was reserved counts, too, and what left the window is not brought back', async (t) => {
+  const side = await freshAccount();
+  await side.admit({ requestId: 'a', tokens: 100 });
+  await side.admit({ requestId: 'b', tokens: 100 });
+  await side.start('a');
+  await side.start('b');
+  await side.settle('a', { tokens: 150 });
+  t.is((await side.standing()).lastMinute.tokens, 250);
+  await setTime(noon + 60_000);
+  await side.settle('b', { tokens: 10 });
+  t.like(await side.standing(), { lastMinute: { tokens: 0, requests: 0, resetMs: 0 }, used: 160, reserved: 0 });
+});
+
+test.serial('the day turns at 00:00 UTC, and the wait is until then', async (t) => {
+  const side = await freshAccount();
+  const allowance = { requestsPerDay: 2 };
+  const midnight = Date.UTC(2030, 4, 16);
+  await admitMany(side, 2, allowance);
+  t.like(await side.admit({ requestId: 'b', allowance }), { limit: 'day', waitMs: midnight - noon });
+  await setTime(midnight - 1);
+  t.like(await side.admit({ requestId: 'b', allowance }), { limit: 'day', waitMs: 1 });
+  await setTime(midnight);
+  t.like(await side.admit({ requestId: 'b', allowance }), { outcome: 'admitted', standing: { dayRequests: 1 } });
+});
+
+test.serial('as many requests as may be are in flight at once, and one that ends makes room for one', async (t) => {
+  const side = await freshAccount();
+  const allowance = { requestsAtOnce: 2 };
+  await admitMany(side, 2, allowance, 'a');
+  t.like(await side.admit({ requestId: 'b', allowance }), { limit: 'concurrency', waitMs: 1_000 });
+  await side.start('a0');
+  await side.settle('a0');
+  t.like(await side.admit({ requestId: 'b', allowance }), { outcome: 'admitted' });
+  t.like(await side.admit({ requestId: 'c', allowance }), { limit: 'concurrency' });
+  await side.release('b');
+  t.like(await side.admit({ requestId: 'c', allowance }), { outcome: 'admitted' });
+});
+
+test.serial('a month is spent once used and reserved tokens reach its allowance, and not one before', async (t) => {
+  const side = await freshAccount();
+  const allowance = { tokensPerMonth: 1_000 };
+  t.like(await side.admit({ requestId: 'a', tokens: 999, allowance }), { outcome: 'admitted' });
+  const last = await side.admit({ requestId: 'b', tokens: 5_000, allowance });
+  t.like(last, { outcome: 'admitted', admission: { overage: false }, standing: { reserved: 5_999 } });
+  t.like(await side.admit({ requestId: 'c', tokens: 1, allowance }), { outcome: 'refused', limit: 'quota', waitMs: 0 });
+  await side.start('b');
+  await side.settle('b', { tokens: 0 });
+  t.like(await side.admit({ requestId: 'c', tokens: 1, allowance }), { outcome: 'admitted' });
+  t.like(await side.admit({ requestId: 'd', tokens: 1, allowance }), { limit: 'quota' });
+});
+
+test.serial('a top-up counts in its own month', async (t) => {
+  const side = await freshAccount();
+  const allowance = { tokensPerMonth: 100, topUp: { month: '2030-05', tokens: 50 } };
+  await side.admit({ requestId: 'a', tokens: 149, allowance });
+  t.like(await side.admit({ requestId: 'b', tokens: 1, allowance }), { outcome: 'admitted' });
+  t.like(await side.admit({ requestId: 'c', tokens: 1, allowance }), { limit: 'quota' });
+  const past = { tokensPerMonth: 100, topUp: { month: '2030-04', tokens: 5_000 } };
+  t.like(await side.admit({ requestId: 'c', tokens: 1, allowance: past }), { limit: 'quota' });
+});
+
+test.serial('with overage on a spent month goes on, and what is used past it is counted as overage', async (t) => {
+  const side = await freshAccount();
+  const allowance = { tokensPerMonth: 100, overageEnabled: true };
+  t.like(await side.admit({ requestId: 'a', tokens: 100, allowance }), { admission: { overage: false } });
+  t.like(await side.admit({ requestId: 'b', tokens: 100, allowance }), { admission: { overage: true } });
+  for (const requestId of ['a', 'b']) {
+    await side.start(requestId);
+    await side.settle(requestId, { tokens: 70 });
+  }
+  t.like(await side.standing(), { used: 140, overageUsed: 70, reserved: 0 });
+  t.deepEqual(
+    (await side.outbox()).filter(({ account }) => account === side.account).map(({ overage }) => overage),
+    [false, true],
+  );
+});
+
+test.serial('of several limits the longest wait is told, and a spent month before all', async (t) => {
+  const side = await freshAccount();
+  const perMinute = { requestsPerMinute: 1, tokensPerMinute: 150 };
+  await side.admit({ requestId: 'a', tokens: 100 });
+  await setTime(noon + 5_000);
+  await side.admit({ requestId: 'b', tokens: 50 });
+  const ask = (allowance: Partial<Allowance>) => side.admit({ requestId: 'c', tokens: 100, allowance });
+  t.like(await ask({ tokensPerMinute: 150 }), { limit: 'tokens', waitMs: 55_000 });
+  t.like(await ask(perMinute), { limit: 'requests', waitMs: 60_000 });
+  t.like(await ask({ ...perMinute, requestsAtOnce: 1 }), { limit: 'requests' });
+  t.like(await ask({ ...perMinute, requestsPerDay: 2 }), { limit: 'day' });
+  t.like(await ask({ ...perMinute, requestsPerDay: 2, tokensPerMonth: 150 }), { limit: 'quota' });
+});
+
+test.serial('what is refused is not charged, whichever limit it was', async (t) => {
+  const side = await freshAccount();
+  await side.admit({ requestId: 'a' });
+  const before = await side.standing();
+  for (const allowance of [
+    { requestsPerMinute: 1 },
+    { tokensPerMinute: 100 },
+    { requestsPerDay: 1 },
+    { requestsAtOnce: 1 },
+    { tokensPerMonth: 100 },
+  ]) {
+    t.like(await side.admit({ requestId: 'b', allowance }), { outcome: 'refused', standing: before });
+  }
+  t.deepEqual(await side.standing(), before);
+});
+
+test.serial('the same request asking again is charged once and keeps its times', async (t) => {
+  const side = await freshAccount();
+  const allowance = { requestsPerMinute: 1, tokensPerMinute: 100, requestsPerDay: 1, requestsAtOnce: 1 };
+  const first = await side.admit({ requestId: 'a', allowance });
+  await setTime(noon + 4_000);
+  const again = await side.admit({ requestId: 'a', allowance });
+  if (first.outcome !== 'admitted' || again.outcome !== 'admitted') return t.fail();
+  t.deepEqual(again.admission, first.admission);
+  t.like(await side.standing(), { lastMinute: { requests: 1, tokens: 100 }, reserved: 100, dayRequests: 1 });
+});
+
+test.serial('a request that has ended is not admitted again, however it ended', async (t) => {
+  const side = await freshAccount();
+  for (const requestId of ['settled', 'lost']) await side.admit({ requestId });
+  await side.start('settled');
+  await side.settle('settled');
+  await side.release('released');
+  await setTime(noon + 60_001);
+  t.is(await side.endLeases(), 1);
+  for (const requestId of ['settled', 'released', 'lost']) {
+    t.deepEqual(await side.admit({ requestId }), { outcome: 'ended' }, requestId);
+  }
+  t.like(await side.standing(), { used: 10, reserved: 0 });
+});
+
+test.serial('a request that finds its own lease past its time is over, and not admitted anew', async (t) => {
+  const side = await freshAccount();
+  await side.admit({ requestId: 'a' });
+  await setTime(noon + 60_000);
+  t.deepEqual(await side.admit({ requestId: 'a' }), { outcome: 'ended' });
+  t.like(await side.standing(), { reserved: 0, dayRequests: 1 });
+  t.is((await side.outbox()).filter(({ account }) => account === side.account).length, 1);
+});
+
+test.serial('a month that is not counted is asked to be seeded, and nothing is charged', async (t) => {
+  await setTime(noon);
+  const side = openLimits(own.redis, { account: 'user:cold' });
+  await own.redis.set(versionKey('user:cold'), 1);
+  t.deepEqual(await side.admit({ requestId: 'a' }), { outcome: 'cold', month: '2030-05' });
+  t.is(await own.redis.zscore(leaseHoldersKey(partitionOf('user:cold')), 'user:cold'), null);
+  await side.seed('2030-05');
+  t.like(await side.admit({ requestId: 'a' }), { outcome: 'admitted', standing: { used: 0, reserved: 100 } });
+});
+
+test.serial('a month begins at 0 where the last one was counted, and each request counts in its own', async (t) => {
+  const side = await freshAccount();
+  const allowance = { tokensPerMonth: 100 };
+  const june = Date.UTC(2030, 5, 1);
+  await setTime(june - 1);
+  t.like(await side.admit({ requestId: 'may', allowance }), { outcome: 'admitted', standing: { month: '2030-05' } });
+  t.like(await side.admit({ requestId: 'more', allowance }), { limit: 'quota' });
+  await setTime(june);
+  const first = await side.admit({ requestId: 'june', tokens: 30, allowance });
+  t.like(first, { outcome: 'admitted', standing: { month: '2030-06', used: 0, reserved: 30 } });
+  for (const requestId of ['may', 'june']) {
+    await side.start(requestId);
+    await side.settle(requestId, { tokens: 20 });
+  }
+  t.like(await side.standing(), { month: '2030-06', used: 20, reserved: 0 });
+  t.like(await side.seed('2030-05', 'compare'), { before: { used: 20, reserved: 0 } });
+});
+
+test.serial('a month that was left out makes an account cold, and months gone by are forgotten', async (t) => {
+  const side = await freshAccount();
+  await setTime(Date.UTC(2030, 6, 1));
+  t.deepEqual(await side.admit({ requestId: 'a' }), { outcome: 'cold', month: '2030-07' });
+  await side.seed('2030-07');
+  await setTime(Date.UTC(2030, 7, 1));
+  await side.admit({ requestId: 'b' });
+  t.is((await side.seed('2030-05', 'compare')).before, undefined);
+  t.is((await side.seed('2030-07', 'compare')).before?.used, 0, 'the last one is kept');
+  await setTime(Date.UTC(2030, 8, 1));
+  await side.admit({ requestId: 'c' });
+  t.is((await side.seed('2030-07', 'compare')).before, undefined);
+});
+
+test.serial('months are those of the calendar, leap years and ends of centuries included', async (t) => {
+  const side = openLimits(own.redis, { account: 'user:calendar' });
+  await own.redis.set(versionKey('user:calendar'), 1);
+  for (const year of [2024, 2025, 2026, 2099, 2100, 2400]) {
+    for (let month = 0; month < 12; month++) {
+      for (const at of [Date.UTC(year, month), Date.UTC(year, month + 1) - 1]) {
+        await setTime(at);
+        const answer = await side.admit({ requestId: 'a' });
+        t.is(answer.outcome === 'cold' && answer.month, new Date(at).toISOString().slice(0, 7));
+      }
+    }
+  }
+});
+
 test.serial(
-  'a Redis that is out of memory admits nothing, with the reason kept for the log, and still looks',
+  'leases past their time make room at the next admission, and their requests are recorded as lost',
   async (t) => {
-    await own.redis.config('SET', 'maxmemory', '1');
-    t.teardown(() => own.redis.config('SET', 'maxmemory', '0'));
-    const error = await t.throwsAsync(admission.admit({ account, requestId: 'a', version: 1 }), {
-      instanceOf: ApiError,
-    });
-    t.is(error?.code, 'SERVICE_UNAVAILABLE');
-    t.regex(String(error?.cause), /OOM|memory/);
-    t.deepEqual(await outcomes(known('b', 1)), ['reread']);
-    t.deepEqual(await outcomes(read('b', 1), known('c', 1)), ['current', 'current']);
+    const side = await freshAccount();
+    const allowance = { requestsAtOnce: 25, tokensPerMonth: 2_500 };
+    await admitMany(side, 25, allowance);
+    await setTime(noon + 60_000 - 1);
+    t.like(await side.admit({ requestId: 'b', allowance }), { limit: 'quota' });
+    await setTime(noon + 60_000);
+    const after = await side.admit({ requestId: 'b', allowance });
+    t.like(after, { outcome: 'admitted', standing: { reserved: 600, lost: 20 } }, '20 of 25 were ended in one call');
+    t.like(await side.admit({ requestId: 'c', allowance }), { standing: { reserved: 200, lost: 5 } });
+    const lost = (await side.outbox()).filter(({ account }) => account === side.account);
+    t.is(lost.length, 25);
+    t.like(lost[0], { outcome: 'lost', chargedTokens: 0, month: '2030-05', runs: 0, admittedAt: new Date(noon) });
   },
 );
+
+test.serial('an outbox that is full lets nobody in', async (t) => {
+  const side = await freshAccount({ outboxLengthMax: 2, account: 'user:full' });
+  await own.redis.del(`svc:{p${String(partitionOf('user:full')).padStart(2, '0')}}:outbox`);
+  for (const requestId of ['a', 'b']) {
+    await side.admit({ requestId });
+    await side.start(requestId);
+    await side.settle(requestId);
+  }
+  t.like(await side.admit({ requestId: 'c' }), { outcome: 'full', standing: { used: 20, reserved: 0 } });
+  t.like(await side.standing(), { used: 20 });
+});
+
+test.serial('a clock that steps back by less than a minute is waited out, and one by more is believed', async (t) => {
+  const side = await freshAccount();
+  const allowance = { requestsPerMinute: 1 };
+  await side.admit({ requestId: 'a', allowance });
+  await setTime(noon - 59_999);
+  t.like(await side.admit({ requestId: 'b', allowance }), { limit: 'requests', waitMs: 60_000 + 59_999 });
+  await setTime(noon - 60_000);
+  t.like(await side.admit({ requestId: 'b', allowance }), { outcome: 'admitted' });
+});
+
+test.serial('a lease stays as long as what it has reserved, so that it can be ended however late', async (t) => {
+  const side = await freshAccount();
+  await side.admit({ requestId: 'a' });
+  for (const key of [
+    ...[standingKey(side.account), leasesKey(side.account), leaseEndsKey(side.account)],
+    leaseHoldersKey(partitionOf(side.account)),
+  ]) {
+    t.true((await own.redis.pttl(key)) > 61 * dayMs, key);
+  }
+});
+
+test.serial('every key of an account expires by itself', async (t) => {
+  const side = await freshAccount();
+  await side.admit({ requestId: 'a' });
+  await side.admit({ requestId: 'b' });
+  await side.start('a');
+  await side.settle('a');
+  await side.release('c');
+  const keys = (await own.redis.keys(`*${side.account}`)).filter((key) => !key.includes(':version:'));
+  t.is(keys.length, 3);
+  for (const key of [...keys, leaseHoldersKey(partitionOf(side.account))]) {
+    const lifeMs = await own.redis.pttl(key);
+    t.true(lifeMs > 600_000 && lifeMs <= 62 * dayMs, `${key}: ${lifeMs}`);
+  }
+});

@@ -1,0 +1,158 @@
+import test from 'ava';
+import { ApiError } from '../../../shared/errors.ts';
+import { type Admit, createAdmit } from '../../../shared/limits/admit.ts';
+import { changesKey, fillKey, versionKey } from '../../../shared/redis-keys.ts';
+import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { replaceClock } from '../../support/redis-clock.ts';
+
+const account = 'user:alice';
+const now = 1_900_000_000_000;
+const hourMs = 3_600_000;
+const nothing = { allowance: { overageEnabled: false }, tokens: 1, report: '{}' };
+
+let own: PrivateRedis;
+let admission: Admit;
+let setTime: (nowMs: number) => Promise<void>;
+
+test.before(async () => {
+  own = await startPrivateRedis();
+  setTime = replaceClock(own.redis);
+  admission = createAdmit(own.redis, { timeouts: { queueMs: 30_000, requestMs: 600_000 }, outboxLengthMax: 1_000 });
+});
+
+test.after.always(() => own?.[Symbol.asyncDispose]());
+
+test.beforeEach(async () => {
+  await own.redis.del(versionKey(account), fillKey(account), changesKey(account));
+  await setTime(now);
+});
+
+const known = (requestId: string, version?: number) => admission.look({ account, requestId, version });
+const read = (token: string, version: number) =>
+  admission.look({ account, requestId: `of ${token}`, version, reading: { token } });
+const mark = (id: string, endsAt: number) => own.redis.zadd(changesKey(account), endsAt, id);
+const storedVersion = () => own.redis.get(versionKey(account));
+
+async function outcomes(...answers: Promise<{ outcome: string }>[]): Promise<string[]> {
+  return (await Promise.all(answers)).map(({ outcome }) => outcome);
+}
+
+test.serial('a caller of the version that stands is taken, one of any other is to be read again', async (t) => {
+  await own.redis.set(versionKey(account), 7);
+  t.deepEqual(await outcomes(known('a', 7)), ['current']);
+  t.deepEqual(await outcomes(known('b', 6), known('c', 8), known('d')), ['stale', 'stale', 'stale']);
+  t.like(await admission.stand({ account, requestId: 'e', version: 6 }), { outcome: 'stale' });
+  t.like(await admission.admit({ account, requestId: 'f', version: 6 }, nothing), { outcome: 'stale' });
+});
+
+test.serial('being used keeps a version, and one that is not used is gone after an hour', async (t) => {
+  await own.redis.set(versionKey(account), 7, 'PX', 1_000);
+  await known('a', 7);
+  const leftMs = await own.redis.pttl(versionKey(account));
+  t.true(leftMs > hourMs - 60_000 && leftMs <= hourMs);
+});
+
+test.serial(
+  'a missing version is filled by whoever read the caller, and callers of it are taken from then on',
+  async (t) => {
+    t.deepEqual(await outcomes(known('a', 3)), ['stale']);
+    t.deepEqual(await outcomes(read('a', 4)), ['current']);
+    t.is(await storedVersion(), '4');
+    t.deepEqual(await outcomes(known('b', 4), known('c', 3)), ['current', 'stale']);
+  },
+);
+
+test.serial('a version that is not what the store says is put right by reading', async (t) => {
+  await own.redis.set(versionKey(account), 9);
+  t.deepEqual(await outcomes(known('a', 5)), ['stale']);
+  t.deepEqual(await outcomes(read('a', 5)), ['current']);
+  t.is(await storedVersion(), '5');
+});
+
+test.serial('all who read at once share one token, and whoever is first fills', async (t) => {
+  t.deepEqual(await known('a', 1), { outcome: 'stale', reading: { token: 'a' } });
+  t.deepEqual(await known('b', 1), { outcome: 'stale', reading: { token: 'a' } });
+  t.deepEqual(await outcomes(read('a', 1), read('a', 1)), ['current', 'current']);
+  t.is(await storedVersion(), '1');
+  t.deepEqual(await known('c', 2), { outcome: 'stale', reading: { token: 'c' } }, 'the next is announced anew');
+  t.deepEqual(await outcomes(read('b', 2), read('c', 2)), ['current', 'current']);
+  t.is(await storedVersion(), '2');
+});
+
+test.serial('an account that is asked for all the time gets its version all the same', async (t) => {
+  const first = await known('0', 1);
+  for (let count = 1; count < 100; count++) await known(String(count), 1);
+  if (first.outcome !== 'stale') return t.fail();
+  await read(first.reading.token, 1);
+  t.deepEqual(await outcomes(known('later', 1)), ['current']);
+});
+
+test.serial('a token of which nobody comes to fill stands no longer than a reading may take', async (t) => {
+  await known('a', 1);
+  const leftMs = await own.redis.pttl(fillKey(account));
+  t.true(leftMs > 5_000 && leftMs <= 15_000);
+});
+
+test.serial('while a change is marked nobody is taken as known, and nobody fills a version', async (t) => {
+  await own.redis.set(versionKey(account), 7);
+  await mark('change', now + 1);
+  t.deepEqual(await outcomes(known('a', 7)), ['stale']);
+  t.is(await own.redis.get(fillKey(account)), null);
+  await own.redis.del(versionKey(account));
+  t.deepEqual(await outcomes(read('a', 8)), ['current']);
+  t.is(await storedVersion(), null);
+});
+
+test.serial('a mark stands to its end and no longer, whichever other marks there are', async (t) => {
+  await own.redis.set(versionKey(account), 7);
+  await mark('one', now + 10);
+  await mark('another', now + 20);
+  await setTime(now + 19);
+  t.deepEqual(await outcomes(known('a', 7)), ['stale']);
+  await setTime(now + 20);
+  t.deepEqual(await outcomes(known('a', 7)), ['current']);
+});
+
+test.serial('a mark from a clock that was put back by more than a minute does not stand', async (t) => {
+  await own.redis.set(versionKey(account), 7);
+  await mark('change', now + 60_001);
+  t.deepEqual(await outcomes(known('a', 7)), ['current']);
+  await mark('change', now + 60_000);
+  t.deepEqual(await outcomes(known('a', 7)), ['stale']);
+});
+
+test.serial('a reading that was announced before a change does not fill what it read then', async (t) => {
+  t.deepEqual(await outcomes(known('a', 1)), ['stale']);
+  await own.redis.del(versionKey(account), fillKey(account)); // what marking and unmarking do
+  t.deepEqual(await outcomes(read('a', 1)), ['current']);
+  t.is(await storedVersion(), null);
+});
+
+test.serial('accounts are kept apart', async (t) => {
+  await own.redis.set(versionKey(account), 7);
+  const other = await admission.look({ account: 'user:bob', requestId: 'a', version: 7 });
+  t.is(other.outcome, 'stale');
+});
+
+test.serial('a caller that is current costs one command of Redis from outside, and writes nothing new', async (t) => {
+  await own.redis.set(versionKey(account), 7);
+  const before = await own.redis.dbsize();
+  await known('a', 7);
+  await known('a', 7);
+  t.is(await own.redis.dbsize(), before);
+});
+
+test.serial(
+  'a Redis that is out of memory admits nothing, with the reason kept for the log, and still looks',
+  async (t) => {
+    await own.redis.config('SET', 'maxmemory', '1');
+    t.teardown(() => own.redis.config('SET', 'maxmemory', '0'));
+    const error = await t.throwsAsync(admission.admit({ account, requestId: 'a', version: 1 }, nothing), {
+      instanceOf: ApiError,
+    });
+    t.is(error?.code, 'SERVICE_UNAVAILABLE');
+    t.regex(String(error?.cause), /OOM|memory/);
+    t.deepEqual(await outcomes(known('b', 1)), ['stale']);
+    t.deepEqual(await outcomes(read('b', 1), known('c', 1)), ['current', 'current']);
+  },
+);

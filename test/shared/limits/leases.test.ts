@@ -1,0 +1,375 @@
+import test from 'ava';
+import type { Redis } from 'ioredis';
+import { createSettle } from '../../../shared/limits/settle.ts';
+import {
+  endedRequestKey,
+  leaseHoldersKey,
+  lostRequestsKey,
+  partitionOf,
+  versionKey,
+} from '../../../shared/redis-keys.ts';
+import { lostReport, openLimits } from '../../support/limits-side.ts';
+import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { replaceClock } from '../../support/redis-clock.ts';
+
+const now = Date.UTC(2030, 4, 15, 12);
+const startBy = now + 30_000;
+const deadline = now + 600_000;
+
+let own: PrivateRedis;
+let setTime: (nowMs: number) => Promise<void>;
+let accounts = 0;
+
+test.before(async () => {
+  own = await startPrivateRedis();
+  setTime = replaceClock(own.redis);
+});
+
+test.after.always(() => own?.[Symbol.asyncDispose]());
+
+/** An account of its own, with one request that was admitted at `now`. */
+async function admitted() {
+  await setTime(now);
+  const side = openLimits(own.redis, { account: `user:${accounts++}` });
+  await side.prepare('2030-05');
+  await side.admit({ requestId: 'a' });
+  const outbox = async () => (await side.outbox()).filter(({ account }) => account === side.account);
+  return { ...side, outbox, mark: () => own.redis.get(endedRequestKey(side.account, side.idOf('a'))) };
+}
+
+test.serial('the first start is run 1 and says what time is left, also when it asks twice', async (t) => {
+  const side = await admitted();
+  await setTime(now + 250);
+  const first = { outcome: 'run', run: 1, now: now + 250, remainingMs: 599_750 } as const;
+  t.deepEqual(await side.start('a', 1), first);
+  await setTime(now + 300);
+  t.deepEqual(await side.start('a', 1), { ...first, now: now + 300, remainingMs: 599_700 });
+});
+
+test.serial('a first start is in time up to startBy itself, and late from the millisecond after', async (t) => {
+  for (const [time, outcome] of [
+    [startBy - 1, 'run'],
+    [startBy, 'run'],
+    [startBy + 1, 'late'],
+  ] as const) {
+    const side = await admitted();
+    await setTime(time);
+    t.like(await side.start('a'), { outcome, run: 1 }, String(time - startBy));
+    t.like(await side.start('a'), { outcome, run: 1 }, 'the same answer when it asks again');
+  }
+});
+
+test.serial('once a first start was late no other worker runs it either', async (t) => {
+  const side = await admitted();
+  await setTime(startBy + 1);
+  t.like(await side.start('a', 1), { outcome: 'late', run: 1 });
+  t.like(await side.start('a', 2), { outcome: 'late', run: 2 });
+});
+
+test.serial('a job that is taken again is run 2, however late, and then run 3', async (t) => {
+  const side = await admitted();
+  t.like(await side.start('a', 1), { outcome: 'run', run: 1 });
+  await setTime(startBy + 60_000);
+  t.like(await side.start('a', 2), { outcome: 'run', run: 2 });
+  t.like(await side.start('a', 3), { outcome: 'run', run: 3 });
+});
+
+test.serial('a worker that was away while another took the job has no say any more', async (t) => {
+  const side = await admitted();
+  t.like(await side.start('a', 2), { outcome: 'run', run: 1 });
+  t.deepEqual(await side.start('a', 1), { outcome: 'superseded', run: 1 });
+  t.true(await side.settle('a', { run: 1 }), 'and takes nothing from whoever has it');
+});
+
+test.serial('a run that was started settles although its lease was lost and somebody released it since', async (t) => {
+  const side = await admitted();
+  await side.start('a');
+  await own.redis.flushall();
+  await setTime(now + 1_000);
+  t.is(await side.release('a'), 'released');
+  t.true(await side.settle('a', { admittedAt: now, tokens: 40 }));
+  t.is((await side.outbox()).length, 1);
+});
+
+test.serial('a request is over from its deadline on, and its lease is still there to be settled', async (t) => {
+  for (const [time, outcome] of [
+    [deadline - 1, 'run'],
+    [deadline, 'expired'],
+    [deadline + 1, 'expired'],
+  ] as const) {
+    const side = await admitted();
+    await side.start('a', 1);
+    await setTime(time);
+    t.like(await side.start('a', 2), { outcome, run: 2 }, String(time - deadline));
+    t.true(await side.settle('a', { run: 2, tokens: 0 }));
+    t.like(await side.standing(), { used: 0, reserved: 0 });
+  }
+});
+
+test.serial('once text of a run went out no other run begins, and that run may settle no more', async (t) => {
+  const side = await admitted();
+  await side.start('a', 1);
+  await side.markStreaming('a', 1);
+  t.like(await side.start('a', 1), { outcome: 'run', run: 1 });
+  t.like(await side.start('a', 2), { outcome: 'interrupted', run: 2 });
+  t.like(await side.start('a', 2), { outcome: 'interrupted', run: 2 });
+  t.false(await side.settle('a', { run: 1 }));
+  t.true(await side.settle('a', { run: 2, settler: 'ingress', tokens: 7 }));
+  t.like(await side.standing(), { used: 7, reserved: 0 });
+});
+
+test.serial('what was delivered is charged by whoever delivered it, also when the deadline is over', async (t) => {
+  const side = await admitted();
+  await side.start('a', 1);
+  await side.markStreaming('a', 1);
+  await setTime(deadline + 1);
+  t.like(await side.start('a', 2), { outcome: 'interrupted', run: 2 });
+});
+
+test.serial('text of a run that is overtaken marks nothing', async (t) => {
+  const side = await admitted();
+  await side.start('a', 1);
+  await side.start('a', 2);
+  await side.markStreaming('a', 1);
+  t.like(await side.start('a', 3), { outcome: 'run', run: 3 });
+});
+
+test.serial('without a lease nothing is started', async (t) => {
+  const side = await admitted();
+  t.like(await side.start('never admitted'), { outcome: 'gone' });
+  await side.release('a');
+  t.like(await side.start('a'), { outcome: 'gone' });
+  await side.admit({ requestId: 'b' });
+  await setTime(now + 60_000);
+  await side.endLeases();
+  t.like(await side.start('b'), { outcome: 'gone' });
+});
+
+test.serial('a run that finds its request settled is told so, with a number after that of the run', async (t) => {
+  const side = await admitted();
+  await side.start('a', 1);
+  await side.start('a', 2);
+  await side.settle('a', { run: 2 });
+  t.deepEqual(await side.start('a', 3), { outcome: 'settled', run: 3 });
+});
+
+test.serial('a request is settled once, by its latest run, and the same settler may ask again', async (t) => {
+  const side = await admitted();
+  await side.start('a', 1);
+  await side.start('a', 2);
+  t.false(await side.settle('a', { run: 1, tokens: 50 }));
+  t.like(await side.standing(), { used: 0, reserved: 100 });
+  t.true(await side.settle('a', { run: 2, tokens: 60, settler: 'two' }));
+  t.true(await side.settle('a', { run: 2, tokens: 60, settler: 'two' }));
+  t.false(await side.settle('a', { run: 2, tokens: 60, settler: 'another' }));
+  t.false(await side.settle('a', { run: 1, tokens: 50 }));
+  t.like(await side.standing(), { used: 60, reserved: 0, lastMinute: { tokens: 60, requests: 1 } });
+  const [record, ...more] = await side.outbox();
+  t.deepEqual(more, []);
+  t.like(record, { requestId: side.idOf('a'), chargedTokens: 60, runs: 2, month: '2030-05', overage: false });
+  t.deepEqual(record?.attempts, [{ run: 1, outcome: 'lost' }]);
+  t.deepEqual(record?.settledAt, new Date(now));
+});
+
+test.serial('a release gives everything back, twice is once, and leaves no record', async (t) => {
+  const side = await admitted();
+  for (const _ of [1, 2]) t.is(await side.release('a'), 'released');
+  t.like(await side.standing(), { used: 0, reserved: 0, dayRequests: 0, lastMinute: { tokens: 0, requests: 0 } });
+  t.deepEqual(await side.outbox(), []);
+});
+
+test.serial('a release of what has started or ended changes nothing', async (t) => {
+  const side = await admitted();
+  await side.start('a');
+  t.is(await side.release('a'), 'started');
+  t.like(await side.standing(), { reserved: 100, dayRequests: 1 });
+  await side.settle('a');
+  t.is(await side.release('a'), 'ended');
+  await side.admit({ requestId: 'b' });
+  await setTime(now + 60_000);
+  await side.endLeases();
+  t.is(await side.release('b'), 'ended');
+});
+
+test.serial('a release that comes before its admission makes it void', async (t) => {
+  const side = await admitted();
+  t.is(await side.release('b'), 'released');
+  t.deepEqual(await side.admit({ requestId: 'b' }), { outcome: 'ended' });
+  t.like(await side.start('b'), { outcome: 'gone' });
+  t.like(await side.standing(), { reserved: 100, dayRequests: 1 });
+});
+
+test.serial('a release on another day gives that day nothing', async (t) => {
+  const side = await admitted();
+  await setTime(now + 86_400_000);
+  await side.admit({ requestId: 'b' });
+  await side.release('a');
+  t.like(await side.standing(), { dayRequests: 1, reserved: 100 });
+});
+
+test.serial('an admitted lease ends 30 s past startBy, a started one 60 s past the deadline', async (t) => {
+  const side = await admitted();
+  await side.admit({ requestId: 'b' });
+  await side.start('b');
+  for (const [time, ended] of [
+    [startBy + 29_999, 0],
+    [startBy + 30_000, 1],
+    [deadline + 59_999, 0],
+    [deadline + 60_000, 1],
+  ] as const) {
+    await setTime(time);
+    t.is(await side.endLeases(), ended, String(time - now));
+  }
+  t.like(await side.standing(), { used: 0, reserved: 0 });
+  t.deepEqual(
+    (await side.outbox()).map(({ outcome, runs, attempts }) => ({ outcome, runs, attempts })),
+    [
+      { outcome: 'lost', runs: 0, attempts: [] },
+      { outcome: 'lost', runs: 1, attempts: [{ run: 1, outcome: 'lost' }] },
+    ],
+  );
+});
+
+test.serial('a lease that was lost cannot be settled any more, for an hour after that', async (t) => {
+  const side = await admitted();
+  await side.start('a');
+  await setTime(deadline + 60_000);
+  await side.endLeases();
+  t.false(await side.settle('a'));
+  t.is((await side.outbox()).length, 1);
+  const until = await own.redis.zscore(lostRequestsKey(side.account), side.idOf('a'));
+  t.is(Number(until), deadline + 60_000 + 3_600_000);
+});
+
+test.serial('a lease that nobody ended for hours is lost once, and cannot be settled any more', async (t) => {
+  const side = await admitted();
+  await side.start('a');
+  await setTime(deadline + 10_000_000);
+  t.is(await side.endLeases(), 1);
+  t.false(await side.settle('a', { admittedAt: now }));
+  t.deepEqual(await side.admit({ requestId: 'a' }), { outcome: 'ended' });
+  t.is((await side.outbox()).length, 1);
+});
+
+test.serial(
+  'all leases past their time are ended, however many, and the account is looked after again later',
+  async (t) => {
+    const side = await admitted();
+    for (let index = 0; index < 120; index++) await side.admit({ requestId: `many ${index}` });
+    await setTime(now + 1);
+    await side.admit({ requestId: 'later' });
+    await setTime(now + 60_000);
+    const holders = leaseHoldersKey(partitionOf(side.account));
+    t.is(Number(await own.redis.zscore(holders, side.account)), now + 60_000);
+    t.is(await side.endLeases(), 121);
+    t.is(Number(await own.redis.zscore(holders, side.account)), now + 60_001);
+    await side.release('later');
+    t.is(await side.endLeases(), 0);
+    t.is(await own.redis.zscore(holders, side.account), null);
+  },
+);
+
+test.serial('a lease from a clock that was put back far lives no longer than any other', async (t) => {
+  const side = await admitted();
+  await setTime(now - 86_400_000);
+  await side.endLeases();
+  await setTime(now - 86_400_000 + 660_000 - 1);
+  t.is(await side.endLeases(), 0);
+  await setTime(now - 86_400_000 + 660_000);
+  t.is(await side.endLeases(), 1);
+});
+
+test.serial('a request whose lease Redis has lost is recorded and counted, once', async (t) => {
+  const side = await admitted();
+  await own.redis.flushall();
+  await setTime(now + 1_000);
+  const given = { admittedAt: now, tokens: 40, overage: true };
+  t.true(await side.settle('a', given));
+  t.true(await side.settle('a', given));
+  t.deepEqual(
+    (await side.outbox()).map(({ chargedTokens, month, overage }) => ({ chargedTokens, month, overage })),
+    [{ chargedTokens: 40, month: '2030-05', overage: true }],
+  );
+  await side.prepare('2030-05');
+  t.like(await side.standing(), { used: 40, overageUsed: 40, reserved: 0 }, 'seeded from the outbox');
+  t.true(await side.settle('b', { ...given, overage: false }));
+  t.like(await side.standing(), { used: 80, overageUsed: 40, reserved: 0 }, 'added to what is counted');
+});
+
+test.serial('a settling that fails is repeated, and told as it was in the end', async (t) => {
+  let calls = 0;
+  const redis = {
+    defineCommand: () => {},
+    async svcSettle() {
+      if (++calls < 3) throw new Error('READONLY');
+      return 'settled';
+    },
+  } as unknown as Redis;
+  const admission = { admittedAt: now, deadline, overage: false };
+  const settlement = {
+    account: 'user:a',
+    requestId: 'r',
+    run: 1,
+    settler: 's',
+    tokens: 1,
+    report: lostReport,
+    admission,
+  };
+  t.true(await createSettle(redis, { pauseMs: 1 })(settlement));
+  t.is(calls, 3);
+});
+
+test.serial('settling does not begin to count a month', async (t) => {
+  const side = await admitted();
+  await side.start('a');
+  await own.redis.hdel(
+    `svc:{p${String(partitionOf(side.account)).padStart(2, '0')}}:standing:${side.account}`,
+    '2030-05:used',
+  );
+  t.true(await side.settle('a', { tokens: 40 }));
+  t.like(await side.seed('2030-05', 'compare'), { before: undefined, after: { used: 40, reserved: 0 } });
+});
+
+test.serial('a month of which something was settled before it was counted does not begin at 0', async (t) => {
+  const side = await admitted();
+  const june = Date.UTC(2030, 5, 1);
+  await setTime(june);
+  t.true(await side.settle('of a lease that Redis has lost', { admittedAt: june, tokens: 40 }));
+  t.deepEqual(await side.admit({ requestId: 'b' }), { outcome: 'cold', month: '2030-06' });
+  await side.seed('2030-06');
+  t.like(await side.admit({ requestId: 'b' }), { outcome: 'admitted', standing: { used: 40, reserved: 100 } });
+});
+
+test.serial('putting a month right that is not counted does not begin to count it', async (t) => {
+  await setTime(now);
+  const side = openLimits(own.redis, { account: `user:${accounts++}` });
+  await own.redis.set(versionKey(side.account), 1);
+  t.like(await side.seed('2030-04', 'replace'), { before: undefined });
+  t.deepEqual(await side.admit({ requestId: 'b' }), { outcome: 'cold', month: '2030-05' });
+});
+
+test.serial('what has ended is remembered for an hour past the deadline', async (t) => {
+  const side = await admitted();
+  await side.start('a');
+  await side.settle('a');
+  t.is(await side.mark(), 'settled 1 worker');
+  const lifeMs = await own.redis.pttl(endedRequestKey(side.account, side.idOf('a')));
+  t.true(lifeMs > 4_190_000 && lifeMs <= 4_200_000);
+});
+
+test.serial(
+  'a request ends also when Redis is out of memory, and its lease is started, marked and released',
+  async (t) => {
+    const side = await admitted();
+    await side.admit({ requestId: 'b' });
+    await own.redis.config('SET', 'maxmemory', '1');
+    t.teardown(() => own.redis.config('SET', 'maxmemory', '0'));
+    await t.throwsAsync(own.redis.set('anything', 'else'), { message: /OOM/ });
+    t.like(await side.start('a'), { outcome: 'run' });
+    await side.markStreaming('a');
+    t.true(await side.settle('a'));
+    t.is(await side.release('b'), 'released');
+    t.is(await side.endLeases(), 0);
+    t.is((await side.outbox()).length, 1);
+  },
+);

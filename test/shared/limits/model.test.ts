@@ -1,0 +1,61 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { createLimitsPair } from '../../support/limits-pair.ts';
+import { allowances, steps } from '../../support/limits-steps.ts';
+import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { replaceClock } from '../../support/redis-clock.ts';
+
+/** Days on which something turns: none, a month, a year, a leap day. */
+const beginnings = [
+  Date.UTC(2030, 4, 15, 12),
+  Date.UTC(2030, 5, 30, 23, 59, 30),
+  Date.UTC(2030, 11, 31, 23, 59, 58),
+  Date.UTC(2032, 1, 28, 23, 59, 59, 999),
+];
+const sequences = 250;
+
+let own: PrivateRedis;
+let setTime: (nowMs: number) => Promise<void>;
+
+test.before(async () => {
+  own = await startPrivateRedis();
+  setTime = replaceClock(own.redis);
+});
+
+test.after.always(() => own?.[Symbol.asyncDispose]());
+
+test.serial('whatever happens in whatever order, every answer and every record is what the promises say', async (t) => {
+  t.timeout(180_000);
+  const seen = new Map<string, number>();
+  let taken = 0;
+  let accounts = 0;
+  const property = fc.asyncProperty(
+    fc.constantFrom(...beginnings),
+    allowances,
+    fc.array(steps, { minLength: 1, maxLength: 120, size: 'max' }),
+    async (beginning, allowance, sequence) => {
+      const account = `user:model ${accounts++}`;
+      const pair = createLimitsPair({ redis: own.redis, setTime, account, beginning, allowance });
+      await pair.prepare();
+      for (const step of sequence) {
+        const answered = await pair.take(step);
+        for (const answer of answered) seen.set(answer, (seen.get(answer) ?? 0) + 1);
+        taken += 1;
+      }
+      await pair.finish();
+    },
+  );
+  await fc.assert(property, { numRuns: sequences, includeErrorInReport: true });
+  t.log(`${taken} steps; ${[...seen].map(([answer, count]) => `${answer}: ${count}`).join(', ')}`);
+  t.true(taken > 4_000, `${taken} steps`);
+  for (const answer of everyAnswer) t.true((seen.get(answer) ?? 0) > 0, `"${answer}" was never answered`);
+});
+
+/** A comparison in which one of these never came up has shown nothing of it. */
+const everyAnswer = [
+  ...['admit admitted', 'admit admitted as overage', 'admit ended', 'admit cold', 'admit stale'],
+  ...['quota', 'requests', 'tokens', 'day', 'concurrency'].map((limit) => `admit refused by ${limit}`),
+  ...['run', 'late', 'expired', 'interrupted', 'settled', 'gone', 'superseded'].map((outcome) => `start ${outcome}`),
+  ...['settle true', 'settle false', 'release released', 'release started', 'release ended'],
+  ...['end leases some', 'compare counted', 'compare not counted'],
+];

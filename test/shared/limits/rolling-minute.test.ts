@@ -1,0 +1,129 @@
+import test, { type ExecutionContext } from 'ava';
+import type { Allowance } from '../../../shared/limits/admit.ts';
+import { standingKey } from '../../../shared/redis-keys.ts';
+import { type Arrival, type ArrivalPattern, type Attempt, arrivalPatterns } from '../../support/arrival-patterns.ts';
+import { type LimitsSide, openLimits } from '../../support/limits-side.ts';
+import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { replaceClock } from '../../support/redis-clock.ts';
+import { seededRandom } from '../../support/seeded-random.ts';
+
+const begin = Date.UTC(2030, 4, 15, 12);
+const minuteMs = 60_000;
+const hours = 2;
+/** A pattern that asks very often is cut here: it has had its hours' worth of refusals. */
+const attemptsMax = 2_500;
+/** Of the refusals every so many are checked for their wait, each by three calls. */
+const checkedEvery = 7;
+
+let own: PrivateRedis;
+let setTime: (nowMs: number) => Promise<void>;
+let accounts = 0;
+
+test.before(async () => {
+  own = await startPrivateRedis();
+  setTime = replaceClock(own.redis);
+});
+
+test.after.always(() => own?.[Symbol.asyncDispose]());
+
+const limited: { name: 'requests' | 'tokens'; limit: number; allowance: Partial<Allowance> }[] = [
+  { name: 'requests', limit: 12, allowance: { requestsPerMinute: 12 } },
+  { name: 'tokens', limit: 60, allowance: { tokensPerMinute: 60 } },
+];
+
+for (const pattern of arrivalPatterns) {
+  for (const { name, limit, allowance } of limited) {
+    for (const isSettled of [false, true]) {
+      const title = `no minute has more than its limit of ${name}, arriving ${pattern.name}${isSettled ? ', settled' : ''}`;
+      test.serial(title, async (t) => {
+        const { charges, peak } = await simulate(t, { pattern, allowance, name, isSettled });
+        t.true(peak <= limit, `${peak} at once`);
+        t.true(mostInAnyMinute(charges, name) <= limit);
+        if (!pattern.isGreedy) return;
+        t.is(peak, limit);
+        if (!isSettled || name === 'requests') t.is(mostInAnyMinute(charges, name), limit);
+      });
+    }
+  }
+}
+
+type Given = {
+  pattern: ArrivalPattern;
+  allowance: Partial<Allowance>;
+  name: 'requests' | 'tokens';
+  isSettled: boolean;
+};
+/** `tokens` are those reserved, and once it is settled those used. */
+type Charge = { requestId: string; at: number; tokens: number; settleAt: number; used: number };
+
+/** Plays a pattern for hours; `peak` is the most that the minute before any admission has held, with that one. */
+async function simulate(t: ExecutionContext, { pattern, allowance, name, isSettled }: Given) {
+  const random = seededRandom(accounts + 1);
+  const side = openLimits(own.redis, { account: `user:${accounts++}` });
+  const shadow = openLimits(own.redis, { account: `${side.account} shadow` });
+  await setTime(begin);
+  for (const each of [side, shadow]) await each.prepare('2030-05');
+  const charges: Charge[] = [];
+  let [peak, refusals] = [0, 0];
+  let last: Attempt = { at: begin - 1, admitted: true, waitMs: 0, tokens: 1, index: 0 };
+  while (last.at < begin + hours * 60 * minuteMs && last.index < attemptsMax) {
+    const { at, tokens } = pattern.next(last, random);
+    if (isSettled) await settleUntil(side, charges, at);
+    const requestId = `${last.index}`;
+    setTime(at).catch(() => undefined); // in order with the call behind it, which fails as well
+    const answer = await side.admit({ requestId, tokens, allowance });
+    if (answer.outcome !== 'admitted' && answer.outcome !== 'refused') throw new Error(`it was ${answer.outcome}`);
+    const waitMs = answer.outcome === 'refused' ? answer.waitMs : 0;
+    if (answer.outcome === 'admitted') {
+      await side.start(requestId); // or it would be lost, and give back what it holds, before its bucket has left
+      charges.push({ requestId, at, tokens, settleAt: at + random() * 90_000, used: Math.floor(random() * tokens) });
+      peak = Math.max(peak, amountOf(inMinuteUpTo(charges, at), name));
+    } else if (refusals++ % checkedEvery === 0) {
+      await own.redis.copy(standingKey(side.account), standingKey(shadow.account), 'REPLACE');
+      await checkWait(t, shadow, { at, tokens, allowance, waitMs, requestId });
+    }
+    last = { at, tokens, waitMs, admitted: answer.outcome === 'admitted', index: last.index + 1 };
+  }
+  t.true(pattern.isGreedy ? refusals > 50 : refusals === 0, `${refusals} refusals`);
+  return { charges, peak };
+}
+
+/** On a copy of the account, so that the pattern goes on as if nobody had asked. */
+async function checkWait(
+  t: ExecutionContext,
+  shadow: LimitsSide,
+  { at, waitMs, ...asked }: Arrival & { waitMs: number; requestId: string; allowance: Partial<Allowance> },
+): Promise<void> {
+  t.true(waitMs > 0 && waitMs <= minuteMs, `a wait of ${waitMs}`);
+  for (const early of [Math.floor(waitMs * 0.9), waitMs - 1]) {
+    await setTime(at + early);
+    t.like(await shadow.admit(asked), { outcome: 'refused', waitMs: waitMs - early }, `${early} of ${waitMs}`);
+  }
+  await setTime(at + waitMs);
+  t.like(await shadow.admit(asked), { outcome: 'admitted' }, `${waitMs}`);
+  await shadow.release(asked.requestId);
+}
+
+/** Settles in order of time whatever is due, at less than was reserved. */
+async function settleUntil(side: LimitsSide, charges: readonly Charge[], until: number): Promise<void> {
+  const due = charges.filter(({ settleAt }) => settleAt <= until).sort((one, other) => one.settleAt - other.settleAt);
+  for (const charge of due) {
+    charge.settleAt = Number.POSITIVE_INFINITY;
+    const { requestId, used } = charge;
+    if (await side.settle(requestId, { tokens: used })) charge.tokens = used;
+  }
+}
+
+const amountOf = (charges: readonly Charge[], name: 'requests' | 'tokens') =>
+  name === 'requests' ? charges.length : charges.reduce((total, { tokens }) => total + tokens, 0);
+
+function inMinuteUpTo(charges: readonly Charge[], at: number): Charge[] {
+  const first = charges.findLastIndex((charge) => charge.at <= at - minuteMs) + 1;
+  return charges.slice(first);
+}
+
+/** Over all half-open minutes: the fullest ends with an admission. */
+function mostInAnyMinute(charges: readonly Charge[], name: 'requests' | 'tokens'): number {
+  const minutes = charges.map(({ at }, index) => inMinuteUpTo(charges.slice(0, index + 1), at));
+  return Math.max(...minutes.map((minute) => amountOf(minute, name)));
+}

@@ -1,0 +1,250 @@
+import type { Admission, Admitted, Allowance, Limit, Standing, Stood } from '../../shared/limits/admit.ts';
+import type { Released } from '../../shared/limits/release.ts';
+import type { MonthTokens } from '../../shared/limits/seed.ts';
+import type { Start } from '../../shared/limits/start.ts';
+import { timeouts } from './limits-side.ts';
+import { createMinuteModel } from './minute-model.ts';
+import { monthOf, shiftMonth } from './month-names.ts';
+import { createVersionModel } from './version-model.ts';
+
+const lostPerCall = 20;
+const rememberedMs = 3_600_000;
+
+export type ModelLease = Admission & {
+  request: string;
+  tokens: number;
+  month: string;
+  endsAt: number;
+  run: number;
+  /** Not told to run yet, told so, or with text on its way. */
+  state: 'waits' | 'runs' | 'streams';
+  taken?: number;
+  answer?: 'run' | 'late' | 'expired' | 'interrupted';
+};
+
+export type ModelRecord = Omit<Admission, 'startBy' | 'deadline'> & {
+  request: string;
+  tokens: number;
+  month: string;
+  runs: number;
+  settledAt: number;
+};
+
+export type ModelAdmission = {
+  request: string;
+  tokens: number;
+  allowance: Allowance;
+  version: number;
+  token?: string | undefined;
+};
+
+export type ModelSettlement = {
+  request: string;
+  run: number;
+  settler: string;
+  tokens: number;
+  admission: Pick<Admission, 'admittedAt' | 'overage'>;
+};
+
+/**
+ * What the scripts promise for one account, in plain lists: everything that was ever charged and recorded is kept, and every
+ * answer is computed from all of it. Holds as long as the clock is never a minute behind the latest time it has shown.
+ */
+export function createLimitsModel(startsAt: number) {
+  let now = startsAt;
+  const version = createVersionModel();
+  const minute = createMinuteModel();
+  const leases = new Map<string, ModelLease>();
+  const ended = new Map<string, { run: number; settler: string } | 'released'>();
+  const lost = new Map<string, number>();
+  const records: ModelRecord[] = [];
+  const counted = new Set<string>();
+  /** Months of which something was recorded while they were not counted. */
+  const missed = new Set<string>();
+
+  function tokensOf(month: string): MonthTokens {
+    const recorded = records.filter((record) => record.month === month);
+    return {
+      used: sum(recorded.map(({ tokens }) => tokens)),
+      reserved: sum([...leases.values()].map((lease) => (lease.month === month ? lease.tokens : 0))),
+      overage: sum(recorded.map(({ tokens, overage }) => (overage ? tokens : 0))),
+    };
+  }
+
+  const isCounted = (month: string) => counted.has(month) || (counted.has(shiftMonth(month, -1)) && !missed.has(month));
+
+  function standing(lostNow: number): Standing {
+    const at = minute.time(now);
+    const { used, reserved, overage: overageUsed } = tokensOf(monthOf(at));
+    const lastMinute = { ...minute.counted(at), resetMs: minute.emptyIn(now) };
+    const dayRequests = minute.requestsOfDay(at);
+    return { now, month: monthOf(at), used, reserved, overageUsed, lastMinute, dayRequests, lost: lostNow };
+  }
+
+  function record(
+    lease: Pick<ModelLease, 'request' | 'month' | 'admittedAt' | 'overage'>,
+    tokens: number,
+    runs: number,
+  ) {
+    const { request, month, admittedAt, overage } = lease;
+    records.push({ request, month, admittedAt, overage, tokens, runs, settledAt: now });
+  }
+
+  function endLost(atMost: number): number {
+    const over = [...leases.values()].filter(({ endsAt }) => endsAt <= now).sort(byEnd);
+    for (const lease of over.slice(0, atMost)) {
+      leases.delete(lease.request);
+      minute.correct(lease.request, { tokens: 0 });
+      record(lease, 0, lease.run);
+      lost.set(lease.request, Math.max(lease.deadline, now) + rememberedMs);
+    }
+    if (over.length > 0) for (const [request, until] of lost) if (until <= now) lost.delete(request);
+    return Math.min(over.length, atMost);
+  }
+
+  function refusal(
+    { tokens, allowance }: ModelAdmission,
+    isSpent: boolean,
+  ): { limit: Limit; waitMs: number } | undefined {
+    if (isSpent && !allowance.overageEnabled) return { limit: 'quota', waitMs: 0 };
+    const at = minute.time(now);
+    const midnight = new Date(at).setUTCHours(24, 0, 0, 0);
+    const inFlight = [...leases.values()].filter(({ endsAt }) => endsAt > now).length;
+    const { requestsPerMinute, tokensPerMinute, requestsPerDay, requestsAtOnce } = allowance;
+    const waits: [Limit, number][] = [
+      ['requests', minute.waitFor({ requests: 1, tokens: 0 }, { requests: requestsPerMinute }, now)],
+      ['tokens', minute.waitFor({ requests: 0, tokens }, { tokens: tokensPerMinute }, now)],
+      ['day', minute.requestsOfDay(at) >= (requestsPerDay ?? Number.POSITIVE_INFINITY) ? midnight - now : 0],
+      ['concurrency', inFlight >= (requestsAtOnce ?? Number.POSITIVE_INFINITY) ? 1_000 : 0],
+    ];
+    const waitMs = Math.max(...waits.map(([, ms]) => ms));
+    const longest = waits.find(([, ms]) => ms === waitMs);
+    return longest === undefined || waitMs === 0 ? undefined : { limit: longest[0], waitMs };
+  }
+
+  function charge({ request, tokens }: ModelAdmission, isSpent: boolean): ModelLease {
+    const at = minute.time(now);
+    const month = monthOf(at);
+    if (!counted.has(month)) {
+      counted.add(month);
+      for (const months of [counted, missed])
+        for (const other of [...months]) if (other < shiftMonth(month, -1)) months.delete(other);
+    }
+    minute.charge(request, { at, requests: 1, tokens });
+    const [startBy, deadline] = [at + timeouts.queueMs, at + timeouts.requestMs];
+    const times = { admittedAt: at, startBy, deadline, endsAt: startBy + 30_000 };
+    const lease: ModelLease = { request, tokens, month, overage: isSpent, ...times, run: 0, state: 'waits' };
+    leases.set(request, lease);
+    return lease;
+  }
+
+  function admitted({ admittedAt, startBy, deadline, overage }: ModelLease, lostNow: number): Admitted {
+    return { outcome: 'admitted', admission: { admittedAt, startBy, deadline, overage }, standing: standing(lostNow) };
+  }
+
+  return {
+    setTime(nowMs: number): void {
+      now = nowMs;
+    },
+    minute,
+    leases: leases as ReadonlyMap<string, ModelLease>,
+    records: records as readonly ModelRecord[],
+    tokensOf,
+    isBegun: (month: string) => counted.has(month),
+    forgetVersion: version.forget,
+    count(month: string): void {
+      counted.add(month);
+      missed.delete(month);
+    },
+    forgetMonths(): void {
+      counted.clear();
+      missed.clear();
+    },
+    endLeases: () => endLost(Number.POSITIVE_INFINITY),
+
+    stand(look: Pick<ModelAdmission, 'request' | 'version' | 'token'>): Stood {
+      const overtaken = version.stale(look);
+      if (overtaken !== undefined) return overtaken;
+      const lostNow = endLost(lostPerCall);
+      const month = monthOf(minute.time(now));
+      return isCounted(month) ? { outcome: 'stands', standing: standing(lostNow) } : { outcome: 'cold', month };
+    },
+
+    admit(asked: ModelAdmission): Admitted {
+      const overtaken = version.stale(asked);
+      if (overtaken !== undefined) return overtaken;
+      const lostNow = endLost(lostPerCall);
+      if (ended.has(asked.request) || lost.has(asked.request)) return { outcome: 'ended' };
+      const month = monthOf(minute.time(now));
+      if (!isCounted(month)) return { outcome: 'cold', month };
+      const held = leases.get(asked.request);
+      if (held !== undefined) return admitted(held, lostNow);
+      const { tokensPerMonth = Number.POSITIVE_INFINITY, topUp } = asked.allowance;
+      const { used, reserved } = tokensOf(month);
+      const isSpent = used + reserved >= tokensPerMonth + (topUp?.month === month ? topUp.tokens : 0);
+      const refused = refusal(asked, isSpent);
+      if (refused !== undefined) return { outcome: 'refused', ...refused, standing: standing(lostNow) };
+      return admitted(charge(asked, isSpent), lostNow);
+    },
+
+    start(request: string, taken: number): Start {
+      const lease = leases.get(request);
+      if (lease === undefined) {
+        const end = ended.get(request);
+        const isSettled = end !== undefined && end !== 'released';
+        return isSettled ? { outcome: 'settled', run: end.run + 1 } : { outcome: 'gone', run: 1 };
+      }
+      if (lease.taken !== undefined && taken < lease.taken) return { outcome: 'superseded', run: lease.run };
+      if (lease.taken !== taken) {
+        Object.assign(lease, { taken, run: lease.run + 1, endsAt: lease.deadline + 60_000 });
+        if (lease.state === 'streams') lease.answer = 'interrupted';
+        else if (now >= lease.deadline) lease.answer = 'expired';
+        else if (lease.state === 'waits' && now > lease.startBy) lease.answer = 'late';
+        else Object.assign(lease, { state: 'runs', answer: 'run' });
+      }
+      const { run, answer = 'run' } = lease;
+      return answer === 'run'
+        ? { outcome: 'run', run, now, remainingMs: lease.deadline - now }
+        : { outcome: answer, run, now };
+    },
+
+    markStreaming(request: string, run: number): void {
+      const lease = leases.get(request);
+      if (lease?.run === run) lease.state = 'streams';
+    },
+
+    settle({ request, run, settler, tokens, admission }: ModelSettlement): boolean {
+      const end = ended.get(request);
+      if (end !== undefined && end !== 'released') return end.run === run && end.settler === settler;
+      if (lost.has(request)) return false;
+      const lease = leases.get(request);
+      if (lease !== undefined && lease.run !== run) return false;
+      if (lease !== undefined) minute.correct(request, { tokens });
+      leases.delete(request);
+      const kept = lease ?? { request, month: monthOf(admission.admittedAt), ...admission };
+      record(kept, tokens, run);
+      if (!counted.has(kept.month) && tokens > 0) missed.add(kept.month);
+      ended.set(request, { run, settler });
+      return true;
+    },
+
+    release(request: string): Released {
+      const end = ended.get(request);
+      if (end !== undefined) return end === 'released' ? 'released' : 'ended';
+      if (lost.has(request)) return 'ended';
+      if ((leases.get(request)?.run ?? 0) > 0) return 'started';
+      if (leases.delete(request)) minute.correct(request, { requests: 0, tokens: 0 });
+      ended.set(request, 'released');
+      return 'released';
+    },
+  };
+}
+
+export type LimitsModel = ReturnType<typeof createLimitsModel>;
+
+const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
+
+/** Redis breaks a tie by the bytes of the member. */
+function byEnd(one: ModelLease, other: ModelLease): number {
+  return one.endsAt - other.endsAt || (one.request < other.request ? -1 : 1);
+}

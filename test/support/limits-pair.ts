@@ -1,0 +1,249 @@
+import assert from 'node:assert/strict';
+import type { Redis } from 'ioredis';
+import { type Admission, type Allowance, createAdmit } from '../../shared/limits/admit.ts';
+import { fillKey, standingKey, versionKey } from '../../shared/redis-keys.ts';
+import { createChargeLog } from './charge-log.ts';
+import { createLimitsModel } from './limits-model.ts';
+import { lostReport, openLimits, timeouts } from './limits-side.ts';
+import type { Chosen, Edge, Step } from './limits-steps.ts';
+import { monthOf, shiftMonth } from './month-names.ts';
+
+type Parts = {
+  redis: Redis;
+  setTime: (nowMs: number) => Promise<void>;
+  account: string;
+  beginning: number;
+  allowance: Allowance;
+};
+type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
+
+/** An account in Redis and its model, to which the same happens; whatever they answer differently is thrown. */
+export function createLimitsPair({ redis, setTime, account, beginning, ...given }: Parts) {
+  const side = openLimits(redis, { account });
+  const scripts = createAdmit(redis, { timeouts, outboxLengthMax: 1_000_000 });
+  const model = createLimitsModel(beginning);
+  const log = createChargeLog();
+  const { idOf } = side;
+  const admissions = new Map<string, Admission & { tokens: number }>();
+  const known: string[] = [];
+  let { allowance } = given;
+  let [now, latest, version, looks] = [beginning, beginning, 1, 0];
+  /**
+   * The start of the month in which Redis last lost its counters. From a clock behind that it would count the month before
+   * alone, and take this one for one of which nothing can have been missed.
+   */
+  let forgottenIn = 0;
+
+  function nameOf({ from, index }: Chosen): string {
+    const live = [...model.leases.keys()].map((requestId) => requestId.slice(idOf('').length));
+    const choice = { live, known, new: [] }[from];
+    const name = choice[index % choice.length] ?? `r${known.length}`;
+    if (!known.includes(name)) known.push(name);
+    return name;
+  }
+
+  async function moveTo(nowMs: number): Promise<void> {
+    now = Math.max(nowMs, latest - 59_999, forgottenIn);
+    latest = Math.max(now, latest);
+    model.setTime(now);
+    await setTime(now);
+  }
+
+  async function seed(month: string): Promise<void> {
+    const seeded = await side.seed(month);
+    const after = model.tokensOf(month);
+    assert.deepEqual(seeded, { before: model.isBegun(month) ? after : undefined, after });
+    model.count(month);
+  }
+
+  /** Asks as an ingress does: what is overtaken is read again, and what is not counted is seeded. */
+  async function admit(name: string, tokens: number, versionGiven = version): Promise<string[]> {
+    const answered: string[] = [];
+    const requestId = idOf(name);
+    const charge = { allowance, tokens, report: JSON.stringify(lostReport) };
+    let [asked, token]: [number, string | undefined] = [versionGiven, undefined];
+    for (;;) {
+      const reading = token === undefined ? undefined : { token };
+      const expected = model.admit({ request: requestId, tokens, allowance, version: asked, token });
+      const answer = await scripts.admit({ account, requestId, version: asked, reading }, charge);
+      assert.deepEqual(answer, expected);
+      answered.push(`admit ${answer.outcome}${answer.outcome === 'refused' ? ` by ${answer.limit}` : ''}`);
+      if (answer.outcome === 'admitted') {
+        if (answer.admission.overage) answered.push('admit admitted as overage');
+        admissions.set(name, { ...answer.admission, tokens: model.leases.get(requestId)?.tokens ?? 0 });
+        log.admitted(requestId, { at: answer.admission.admittedAt, tokens, allowance });
+        assert.deepEqual(log.excess(model.records), undefined);
+      }
+      if (answer.outcome === 'stale') [asked, token] = [version, answer.reading.token];
+      else if (answer.outcome === 'cold') await seed(answer.month);
+      else return answered;
+    }
+  }
+
+  async function look(): Promise<void> {
+    const requestId = idOf(`look ${looks++}`);
+    let [asked, token]: [number, string | undefined] = [version, undefined];
+    for (;;) {
+      const reading = token === undefined ? undefined : { token };
+      const answer = await scripts.stand({ account, requestId, version: asked, reading });
+      assert.deepEqual(answer, model.stand({ request: requestId, version: asked, token }));
+      if (answer.outcome === 'stale') [asked, token] = [version, answer.reading.token];
+      else if (answer.outcome === 'cold') await seed(answer.month);
+      else return;
+    }
+  }
+
+  async function settle(request: string, { run: runBy, settler, share }: StepOf<'settle'>): Promise<string[]> {
+    const requestId = idOf(request);
+    const {
+      tokens: reserved,
+      admittedAt,
+      overage,
+    } = admissions.get(request) ?? {
+      ...{ tokens: 100, admittedAt: now, overage: false },
+    };
+    const run = Math.max(1, (model.leases.get(requestId)?.run ?? 1) + runBy);
+    const tokens = Math.round(reserved * share);
+    const expected = model.settle({ request: requestId, run, settler, tokens, admission: { admittedAt, overage } });
+    const answer = await side.settle(request, { tokens, run, settler, admittedAt, overage });
+    assert.equal(answer, expected);
+    if (answer) log.settled(requestId, tokens);
+    return [`settle ${answer}`];
+  }
+
+  async function release(request: string): Promise<string[]> {
+    const answer = await side.release(request);
+    assert.equal(answer, model.release(idOf(request)));
+    if (answer === 'released') log.released(idOf(request));
+    return [`release ${answer}`];
+  }
+
+  async function start(request: string, { taken }: StepOf<'start'>): Promise<string[]> {
+    const answer = await side.start(request, taken);
+    assert.deepEqual(answer, model.start(idOf(request), taken));
+    return [`start ${answer.outcome}`];
+  }
+
+  async function markStreaming(request: string, { run: runBy }: StepOf<'mark streaming'>): Promise<string[]> {
+    const run = Math.max(1, (model.leases.get(idOf(request))?.run ?? 1) + runBy);
+    model.markStreaming(idOf(request), run);
+    await side.markStreaming(request, run);
+    return [];
+  }
+
+  async function endLeases(): Promise<string[]> {
+    const answer = await side.endLeases();
+    assert.equal(answer, model.endLeases());
+    return [`end leases ${answer === 0 ? 'none' : 'some'}`];
+  }
+
+  async function compare(month: string): Promise<string[]> {
+    const compared = await side.seed(month, 'compare');
+    const after = model.tokensOf(month);
+    assert.deepEqual(compared, { before: model.isBegun(month) ? after : undefined, after });
+    return [compared.before === undefined ? 'compare not counted' : 'compare counted'];
+  }
+
+  async function burst({ count, tokens }: StepOf<'burst'>): Promise<string[]> {
+    const answered: string[] = [];
+    for (let index = 0; index < count; index++) answered.push(...(await admit(nameOf({ from: 'new', index }), tokens)));
+    return answered;
+  }
+
+  async function change(): Promise<string[]> {
+    version += 1;
+    model.forgetVersion();
+    await redis.del(versionKey(account), fillKey(account));
+    return [];
+  }
+
+  async function forgetMonths(): Promise<string[]> {
+    forgottenIn = Date.parse(monthOf(latest));
+    await moveTo(now);
+    const fields = await redis.hkeys(standingKey(account));
+    await redis.hdel(standingKey(account), 'none', ...fields.filter((field) => /^\d{4}-\d{2}:/.test(field)));
+    model.forgetMonths();
+    return [];
+  }
+
+  function edgeAt(edge: Edge): number {
+    const leases = [...model.leases.values()];
+    const month = monthOf(now);
+    const moments: Record<Edge, number[]> = {
+      bucket: [Math.ceil((now + 1) / 5_000) * 5_000],
+      minute: model.minute.leaves(now),
+      day: [new Date(now).setUTCHours(24, 0, 0, 0)],
+      month: [Date.parse(shiftMonth(month, 1))],
+      'lease end': leases.map(({ endsAt }) => endsAt),
+      startBy: leases.map(({ startBy }) => startBy),
+      deadline: leases.map(({ deadline }) => deadline),
+      forgotten: [now + 4_200_000],
+    };
+    return Math.min(...moments[edge].filter((moment) => moment > now), now + 31 * 86_400_000);
+  }
+
+  async function happen(step: Step, name: string): Promise<string[]> {
+    switch (step.kind) {
+      case 'admit':
+        return admit(name, step.tokens, version + step.version);
+      case 'burst':
+        return burst(step);
+      case 'start':
+        return start(name, step);
+      case 'mark streaming':
+        return markStreaming(name, step);
+      case 'settle':
+        return settle(name, step);
+      case 'release':
+        return release(name);
+      case 'end leases':
+        return endLeases();
+      case 'compare':
+        return compare(shiftMonth(monthOf(now), step.months));
+      case 'forget months':
+        return forgetMonths();
+      case 'change':
+        allowance = step.allowance;
+        return step.isRead ? [] : change();
+      case 'top up':
+        allowance = { ...allowance, topUp: { month: shiftMonth(monthOf(now), step.months), tokens: step.tokens } };
+        return change();
+      case 'wait':
+        return moveTo(now + step.ms).then(() => []);
+      case 'edge':
+        return moveTo(Math.max(now, edgeAt(step.edge) + step.by)).then(() => []);
+      case 'step back':
+        return moveTo(now - step.ms).then(() => []);
+    }
+  }
+
+  return {
+    async prepare(): Promise<void> {
+      await moveTo(beginning);
+      await look();
+    },
+    async take(step: Step): Promise<string[]> {
+      const answered: string[] = [];
+      const times = 'times' in step ? step.times : 1;
+      const name = 'request' in step ? nameOf(step.request) : '';
+      for (let time = 1; time <= times; time++) answered.push(...(await happen(step, name)));
+      // A look ends what is past its time, so after the clock alone has moved others must be left to find it.
+      if (!['wait', 'edge', 'step back', 'forget months'].includes(step.kind)) await look();
+      return answered;
+    },
+    /** Compares what waits for the store with everything that was settled and lost. */
+    async finish(): Promise<void> {
+      const outbox = (await side.outbox()).filter((record) => record.account === account);
+      const records = outbox.map(({ requestId, month, admittedAt, settledAt, chargedTokens, overage, runs }) => ({
+        ...{ request: requestId, month, admittedAt: admittedAt.getTime(), settledAt: settledAt.getTime() },
+        ...{ tokens: chargedTokens, overage, runs },
+      }));
+      assert.deepEqual(records, model.records);
+      for (const [index, { request, settledAt }] of records.entries()) {
+        const again = records.slice(index + 1).find((other) => other.request === request);
+        // It is forgotten an hour after it was lost.
+        if (again !== undefined) assert.ok(again.settledAt >= settledAt + 3_600_000, `${request} has two records`);
+      }
+    },
+  };
+}

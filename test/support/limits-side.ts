@@ -1,0 +1,100 @@
+import type { Redis } from 'ioredis';
+import { type Admit, type Admitted, type Allowance, createAdmit, type Standing } from '../../shared/limits/admit.ts';
+import { createEndLeases } from '../../shared/limits/end-leases.ts';
+import { createMarkStreaming } from '../../shared/limits/mark-streaming.ts';
+import { createRelease } from '../../shared/limits/release.ts';
+import { createSeed } from '../../shared/limits/seed.ts';
+import { createSettle } from '../../shared/limits/settle.ts';
+import { createStartRun } from '../../shared/limits/start.ts';
+import { leasesKey, outboxKey, partitionOf, versionKey } from '../../shared/redis-keys.ts';
+import type { UsageRecord } from '../../shared/store/usage-record.ts';
+import type { UsageSum } from '../../shared/store/usage-sums.ts';
+import { parseOutboxEntry, type UsageReport } from '../../shared/usage-outbox.ts';
+
+export const timeouts = { queueMs: 30_000, requestMs: 600_000 };
+const version = 1;
+
+/** What a usage record says of a request that nobody has ended. */
+export const lostReport: UsageReport = {
+  keyId: 'key_01',
+  plan: 'free',
+  model: 'small-chat',
+  tier: 'guest',
+  endpoint: '/v1/chat/completions',
+  batch: null,
+  promptTokens: 0,
+  completionTokens: 0,
+  cachedTokens: 0,
+  counted: 'estimated',
+  outcome: 'lost',
+  queueWaitMs: null,
+  firstTokenMs: null,
+  durationMs: null,
+  attempts: [],
+  endedRuns: [],
+};
+
+type Options = { account?: string; outboxLengthMax?: number; sum?: () => UsageSum | undefined };
+type Asked = { requestId: string; tokens?: number; allowance?: Partial<Allowance> };
+
+/** Every script of one account, as ingresses and workers use them together; the store has what `sum` says, or nothing. */
+export function openLimits(redis: Redis, options: Options = {}) {
+  const { account = 'user:alice', outboxLengthMax = 1_000_000, sum = () => undefined } = options;
+  const scripts: Admit = createAdmit(redis, { timeouts, outboxLengthMax });
+  const startRun = createStartRun(redis);
+  const markStreaming = createMarkStreaming(redis);
+  const settle = createSettle(redis, { pauseMs: 1 });
+  const release = createRelease(redis);
+  const endLeases = createEndLeases(redis, timeouts);
+  const seed = createSeed({ redis, store: { findUsageSum: async () => sum() } });
+
+  /** Request ids are unique among all accounts, and ids of jobs as well, which hold no colon. */
+  const idOf = (name: string) => `${account}/${name}`.replaceAll(':', '-');
+
+  return {
+    account,
+    idOf,
+    /** Gives a lease other times than those of its admission. */
+    async setTimes(name: string, { startBy, deadline }: { startBy: number; deadline: number }): Promise<void> {
+      const lease = JSON.parse((await redis.hget(leasesKey(account), idOf(name))) ?? '');
+      await redis.hset(leasesKey(account), idOf(name), JSON.stringify({ ...lease, startBy, deadline }));
+    },
+    admit: ({ requestId: name, tokens = 100, allowance = {} }: Asked): Promise<Admitted> =>
+      scripts.admit(
+        { account, requestId: idOf(name), version },
+        { allowance: { overageEnabled: false, ...allowance }, tokens, report: JSON.stringify(lostReport) },
+      ),
+    async standing(): Promise<Standing> {
+      const answer = await scripts.stand({ account, requestId: 'look', version });
+      if (answer.outcome !== 'stands') throw new Error(`the account does not stand, it is ${answer.outcome}`);
+      return answer.standing;
+    },
+    start: (name: string, taken = 1) => startRun({ account, requestId: idOf(name), taken }),
+    markStreaming: (name: string, run = 1) => markStreaming({ account, requestId: idOf(name), run }),
+    settle(name: string, { tokens = 10, run = 1, settler = 'worker', admittedAt = 0, overage = false } = {}) {
+      const report: UsageReport = { ...lostReport, outcome: 'completed', counted: 'reported', endedRuns: [run] };
+      const admission = { admittedAt, deadline: admittedAt + timeouts.requestMs, overage };
+      return settle({ account, requestId: idOf(name), run, settler, tokens, report, admission });
+    },
+    release: (name: string) => release({ account, requestId: idOf(name) }),
+    endLeases: () => endLeases(account),
+    seed: (month: string, mode?: Parameters<typeof seed>[2]) => seed(account, month, mode),
+    /** Makes the caller the present one, and counts the month from here on. */
+    async prepare(month: string): Promise<void> {
+      await redis.set(versionKey(account), version);
+      await seed(account, month);
+    },
+    /** What waits for the store, oldest first. */
+    async outbox(): Promise<UsageRecord[]> {
+      const entries = await redis.xrange(outboxKey(partitionOf(account)), '-', '+');
+      return entries.map(([id, fields]) => parseOutboxEntry(id, pairsOf(fields)));
+    },
+  };
+}
+
+export type LimitsSide = ReturnType<typeof openLimits>;
+
+function pairsOf(fields: readonly string[]): Record<string, string> {
+  const pairs = fields.flatMap((name, index) => (index % 2 === 0 ? [[name, fields[index + 1] ?? '']] : []));
+  return Object.fromEntries(pairs);
+}

@@ -1,0 +1,83 @@
+import fc from 'fast-check';
+import type { Allowance } from '../../shared/limits/admit.ts';
+
+/** Where the clock may be moved to: the next of these, to the millisecond or one either side. */
+const edges = ['bucket', 'minute', 'day', 'month', 'lease end', 'startBy', 'deadline', 'forgotten'] as const;
+
+/** One of those that hold a lease, or one of all there ever were, or one that was never heard of. */
+export type Chosen = { from: 'live' | 'known' | 'new'; index: number };
+
+const index = fc.integer({ min: 0, max: 30 });
+const request = fc.record<Chosen>({ from: fc.constantFrom('live', 'live', 'live', 'live', 'known', 'new'), index });
+const asked = fc.record<Chosen>({ from: fc.constantFrom('new', 'new', 'new', 'new', 'known', 'live'), index });
+const some = <T>(values: fc.Arbitrary<T>) => fc.option(values, { nil: undefined, freq: 2 });
+
+/** Small limits, so that each of them is met often, and one that is never met leaves the others to be met. */
+export const allowances: fc.Arbitrary<Allowance> = fc.record({
+  requestsPerMinute: some(fc.integer({ min: 1, max: 40 })),
+  tokensPerMinute: some(fc.integer({ min: 300, max: 3_000 })),
+  requestsPerDay: some(fc.integer({ min: 5, max: 60 })),
+  requestsAtOnce: some(fc.integer({ min: 1, max: 30 })),
+  tokensPerMonth: some(fc.integer({ min: 500, max: 6_000 })),
+  overageEnabled: fc.boolean(),
+});
+
+const tokens = fc.integer({ min: 1, max: 300 });
+const times = fc.constantFrom(1, 1, 1, 2);
+type Steps = {
+  admit: { request: Chosen; tokens: number; version: number; times: number };
+  burst: { count: number; tokens: number };
+  start: { request: Chosen; taken: number; times: number };
+  'mark streaming': { request: Chosen; run: number; times: number };
+  settle: { request: Chosen; run: number; settler: string; share: number; times: number };
+  release: { request: Chosen; times: number };
+  'end leases': { times: number };
+  wait: { ms: number };
+  edge: { edge: Edge; by: number };
+  'step back': { ms: number };
+  change: { allowance: Allowance; isRead: boolean };
+  'top up': { tokens: number; months: number };
+  'forget months': object;
+  compare: { months: number };
+};
+
+/**
+ * One thing that happens to an account. `run` and `version` are relative to those at hand; `share` of what was reserved is
+ * used; `months` beside the present one; `times`: delivered once or twice.
+ */
+export type Step = { [Kind in keyof Steps]: { kind: Kind } & Steps[Kind] }[keyof Steps];
+export type Edge = (typeof edges)[number];
+
+function of<Kind extends keyof Steps>(
+  kind: Kind,
+  values: { [Name in keyof Steps[Kind]]: fc.Arbitrary<Steps[Kind][Name]> },
+) {
+  return fc.record(values).map((drawn) => ({ kind, ...drawn }) as unknown as Step); // the values are those of this kind
+}
+
+export const steps: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 10, arbitrary: of('admit', { request: asked, tokens, times, version: fc.constantFrom(0, 0, 0, -1) }) },
+  { weight: 1, arbitrary: of('burst', { count: fc.integer({ min: 2, max: 30 }), tokens }) },
+  { weight: 8, arbitrary: of('start', { request, taken: fc.integer({ min: 1, max: 4 }), times }) },
+  { weight: 3, arbitrary: of('mark streaming', { request, run: fc.constantFrom(0, 0, -1), times }) },
+  {
+    weight: 8,
+    arbitrary: of('settle', {
+      ...{ request, times, settler: fc.constantFrom('worker', 'worker', 'ingress') },
+      run: fc.constantFrom(0, 0, 0, 0, -1, 1),
+      share: fc.constantFrom(0, 0.1, 0.5, 1, 1.5, 3),
+    }),
+  },
+  { weight: 3, arbitrary: of('release', { request, times }) },
+  { weight: 2, arbitrary: of('end leases', { times }) },
+  { weight: 4, arbitrary: of('wait', { ms: fc.integer({ min: 0, max: 4_000 }) }) },
+  { weight: 7, arbitrary: of('edge', { edge: fc.constantFrom(...edges), by: fc.constantFrom(-1, 0, 1) }) },
+  { weight: 2, arbitrary: of('step back', { ms: fc.integer({ min: 1, max: 59_999 }) }) },
+  { weight: 2, arbitrary: of('change', { allowance: allowances, isRead: fc.boolean() }) },
+  {
+    weight: 2,
+    arbitrary: of('top up', { tokens: fc.integer({ min: 0, max: 3_000 }), months: fc.constantFrom(0, 0, -1) }),
+  },
+  { weight: 1, arbitrary: of('forget months', {}) },
+  { weight: 1, arbitrary: of('compare', { months: fc.constantFrom(0, -1, -2) }) },
+);
