@@ -16,7 +16,7 @@ import { assignRequestId, echoClientRequestId } from './middleware/assign-reques
 import { authenticateEither } from './middleware/authenticate-either.ts';
 import { authenticateKey } from './middleware/authenticate-key.ts';
 import { authenticateSignIn } from './middleware/authenticate-sign-in.ts';
-import { checkPresentCaller } from './middleware/check-present-caller.ts';
+import { checkPresentCaller, checkStanding } from './middleware/check-present-caller.ts';
 import { checkRefusedCaller } from './middleware/check-refused-caller.ts';
 import { forbidStoring } from './middleware/forbid-storing.ts';
 import { logRequest } from './middleware/log-request.ts';
@@ -47,6 +47,7 @@ type AppParts = {
   metrics: IngressMetrics;
   planFile: PlanFile;
   docsUrl: string;
+  topupUrl: string;
   consoleUrl: string;
   trustedProxyHops: number;
   peppers: readonly string[];
@@ -104,7 +105,7 @@ function createRouter(parts: AppParts): Router<RequestState> {
   router.post('/v1/keys/developer/revoke', forbidStoring, withSignIn, check, readBody, revokeDeveloperKey(parts));
   router.post('/v1/keys/guest', forbidStoring, readBody, mintGuestKey(parts));
 
-  router.get('/billing/quota', withEither, check, retrieveQuota);
+  router.get('/billing/quota', withEither, checkStanding(parts), retrieveQuota(parts));
 
   router.get('/admin/accounts/:account', withSignIn, check, asOperator, retrieveAccount(parts));
   router.patch('/admin/accounts/:account', withSignIn, check, asOperator, readBody, updateAccount(parts));

@@ -4,7 +4,7 @@ import { within } from '../shared/shutdown.ts';
 import type { GuestSecrets } from '../shared/store/account.ts';
 import type { Store } from '../shared/store/store.ts';
 import { type Credential, invalidKey } from './authorization.ts';
-import type { Caller, SharedCallers } from './shared-callers.ts';
+import { type Caller, type SharedCallers, standingOf } from './shared-callers.ts';
 import { createSingleFlight } from './single-flight.ts';
 
 /**
@@ -76,19 +76,14 @@ export function createCallers(parts: Parts): Callers {
 
   async function readAccount(account: string): Promise<Caller> {
     const known = await store.findAccount(account);
-    return {
-      account,
-      plan: known?.plan ?? defaultPlan,
-      suspended: known?.suspended ?? false,
-      version: known?.version ?? 0,
-    };
+    const neverUsed = { plan: defaultPlan, suspended: false, version: 0, overageEnabled: false };
+    return { account, ...standingOf(known ?? neverUsed) };
   }
 
   async function readKeyOwner(hashes: readonly string[]): Promise<Caller | undefined> {
     const owner = await store.findKeyOwner(hashes);
     if (owner === undefined || (owner.guest !== undefined && !guestSecretsInUse(owner.guest))) return undefined;
-    const { account, keyId, plan, suspended, version } = owner;
-    return { account, keyId, plan, suspended, version };
+    return { account: owner.account, keyId: owner.keyId, ...standingOf(owner) };
   }
 
   /** A caller that was known is kept while the store is away, and the store is then left alone for a minute. */

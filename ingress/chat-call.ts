@@ -1,36 +1,70 @@
 import { chatRequestSchema } from '../shared/chat-completion.ts';
 import { validationError } from '../shared/errors.ts';
 import { faultsOf } from '../shared/faults.ts';
+import type { PlanFile } from '../shared/plan-file.ts';
 import type { JsonBody } from './json-body.ts';
-
-/** A chat completion as it will be queued; `body` is the client's object as JSON text, without its `model`. */
-export type ChatCall = { model: string; stream: boolean; includeUsage: boolean; body: string };
+import { type RequestCost, requestCost } from './request-cost.ts';
 
 /**
- * Checks the body and prepares what the backend will get: everything the client sent, and the usage of a stream always
- * asked for (API D5). Fails with `VALIDATION_ERROR` naming each offending field.
+ * A chat completion as it will be queued; `body` is the client's object as JSON text, without its `model`, `max_tokens` and
+ * `max_completion_tokens`, and `outputTokensMax` the limit that the backend is sent instead.
  */
-export function parseChatCall(sent: JsonBody): ChatCall {
+export type ChatCall = {
+  endpoint: '/v1/chat/completions';
+  model: string;
+  tier: string;
+  stream: boolean;
+  includeUsage: boolean;
+  body: string;
+  outputTokensMax: number;
+  cost: RequestCost;
+};
+
+/**
+ * Checks the body and prepares what the backend will get: everything the client sent, the usage of a stream always asked for
+ * (API D5), and how much may be produced. Fails with `VALIDATION_ERROR` naming each offending field; a model that is
+ * none of `models` is one (API D3).
+ */
+export function parseChatCall(sent: JsonBody, models: PlanFile['models']): ChatCall {
   const parsed = chatRequestSchema.safeParse(sent.value);
   if (!parsed.success) throw validationError(faultsOf(parsed.error));
-  const { model, stream, stream_options } = parsed.data;
+  const request = parsed.data;
+  const model = models[request.model];
+  if (model === undefined) throw validationError([{ path: 'model', message: 'there is no such model' }]);
+  const stream = request.stream === true;
+  const { text, cost } = refusingDepth(() => {
+    const text = backendBody(sent, { askForUsage: stream });
+    return { text, cost: requestCost({ request, text, model }) };
+  });
   return {
-    model,
-    stream: stream === true,
-    includeUsage: stream_options?.include_usage === true,
-    body: backendBody(sent, { askForUsage: stream === true }),
+    endpoint: '/v1/chat/completions',
+    model: request.model,
+    tier: model.tier,
+    stream,
+    includeUsage: request.stream_options?.include_usage === true,
+    body: text,
+    outputTokensMax: cost.outputTokensMax,
+    cost,
   };
 }
 
-function backendBody(sent: JsonBody, { askForUsage }: { askForUsage: boolean }): string {
+/** JSON goes as deep as the stack does. */
+function refusingDepth<Result>(prepare: () => Result): Result {
   try {
-    const body = exactly(sent);
-    const usage = askForUsage ? { stream_options: { ...body.stream_options, include_usage: true } } : {};
-    return JSON.stringify({ ...body, ...usage, model: undefined });
+    return prepare();
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw validationError([{ path: 'body', message: 'is nested too deeply' }], error);
   }
+}
+
+/** What the worker puts in front: some servers heed the last of two fields of one name. */
+const putInFront = { model: undefined, max_tokens: undefined, max_completion_tokens: undefined };
+
+function backendBody(sent: JsonBody, { askForUsage }: { askForUsage: boolean }): string {
+  const body = exactly(sent);
+  const usage = askForUsage ? { stream_options: { ...body.stream_options, include_usage: true } } : {};
+  return JSON.stringify({ ...body, ...usage, ...putInFront });
 }
 
 /** Numbers that a JavaScript number may not hold: more digits than it keeps, or an exponent beyond its own. */

@@ -1,63 +1,160 @@
-import { ApiError } from '../shared/errors.ts';
-import type { Admission, Admit, Reading } from '../shared/limits/admit.ts';
+import { ApiError, temporarilyUnavailable } from '../shared/errors.ts';
+import type {
+  Admission,
+  Admit,
+  Admitted,
+  Charge,
+  Limit,
+  Look,
+  Looked,
+  Standing,
+  Stood,
+} from '../shared/limits/admit.ts';
+import type { Release } from '../shared/limits/release.ts';
+import type { Seed } from '../shared/limits/seed.ts';
 import type { Credential } from './authorization.ts';
 import type { Callers } from './callers.ts';
 import type { KeyUse } from './key-use.ts';
 import type { Caller } from './shared-callers.ts';
+import { createSingleFlight } from './single-flight.ts';
 
 /** `caller` is what was found at first, undefined for an account that is not known here. */
 type Request = { requestId: string; credential: Credential; caller: Caller | undefined };
 
-/** Why this caller gets nothing, or undefined. */
-type Refuse = (caller: Caller) => ApiError | undefined;
+/** What a request asks of the limits, which depends on its caller's plan; `refuse`: why this caller gets nothing. */
+export type Ask = { refuse: (caller: Caller) => ApiError | undefined; charge: (caller: Caller) => Charge };
+
+/** `refused`: by something other than a limit; `limited`: by one, and for how long. */
+export type Checked = { caller: Caller; standing: Standing } & (
+  | { outcome: 'admitted'; admission: Admission }
+  | { outcome: 'refused'; error: ApiError }
+  | { outcome: 'limited'; limit: Limit; waitMs: number }
+);
 
 /**
  * Makes sure that the caller is the present one: one call to Redis where it is, one reading of the store more where it is
- * not. Fails with `INVALID_KEY` for a key that has ended, `FORBIDDEN` for an account that is suspended, and
- * `SERVICE_UNAVAILABLE` where neither can be known.
+ * not, or where its month is not counted yet. Fails with `INVALID_KEY` for a key that has ended, and `SERVICE_UNAVAILABLE`
+ * where it cannot be known; `look` with `FORBIDDEN` for an account that is suspended, too.
  */
 export interface CheckCaller {
-  /** Admits a request unless `refuse` has something against its caller. */
-  admit(request: Request, refuse: Refuse): Promise<{ caller: Caller; admission: Admission }>;
-  /** Only looks. */
-  look(request: Request): Promise<Caller>;
+  admit(request: Request, ask: Ask): Promise<Checked>;
+  /** Only looks; `now` is Redis's time, in milliseconds. */
+  look(request: Request): Promise<{ caller: Caller; now: number }>;
+  /** Looks at the account's standing as well, also where it is suspended. */
+  stand(request: Request): Promise<{ caller: Caller; standing: Standing }>;
 }
 
-type Parts = { admit: Admit; callers: Pick<Callers, 'reread'>; keyUse: Pick<KeyUse, 'note'> };
+type Parts = {
+  admit: Admit;
+  release: Release;
+  seed: Seed;
+  callers: Pick<Callers, 'reread'>;
+  keyUse: Pick<KeyUse, 'note'>;
+};
+type Answer = Admitted | Stood | Looked;
 
-export function createCheckCaller({ admit: { admit, look }, callers, keyUse }: Parts): CheckCaller {
-  /**
-   * What speaks against a caller that was overtaken may hold no longer: such a request is looked at and not let in, and its
-   * refusal stands only once its caller does.
-   */
-  async function check({ requestId, credential, ...request }: Request, refuse: Refuse, enter: Admit['admit']) {
-    const ask = (caller: Caller | undefined, reading?: Reading) => {
-      const account = 'account' in credential ? credential.account : (caller?.account ?? '');
-      const refused = caller !== undefined && refuse(caller) !== undefined;
-      return (refused ? look : enter)({ account, requestId, version: caller?.version, reading });
-    };
-    let { caller } = request;
-    let answer = await ask(caller);
-    if (answer.outcome === 'reread') {
-      caller = await callers.reread(credential);
-      answer = await ask(caller, answer.reading);
+/** After an outage of Redis every account is cold, and each seeding reads the outbox: the others come back in a second. */
+const seedingsMax = 64;
+/** A caller that is overtaken, a month that is cold and a change that comes in between are six calls. */
+const callsMax = 8;
+
+export function createCheckCaller({ admit, release, seed, callers, keyUse }: Parts): CheckCaller {
+  let seedings = 0;
+  const seeding = createSingleFlight({
+    nameOf: ({ account, month }: { account: string; month: string }) => `${month} ${account}`,
+    fetch: ({ account, month }) => seedOneOfFew(account, month),
+  });
+
+  async function seedOneOfFew(account: string, month: string): Promise<unknown> {
+    if (seedings >= seedingsMax) throw temporarilyUnavailable(new Error('too many months are counted at once'));
+    seedings++;
+    try {
+      return await seed(account, month);
+    } finally {
+      seedings--;
     }
-    if (caller === undefined || answer.outcome === 'reread') throw new Error('a caller that was read was not taken');
-    const refusal = refuse(caller);
-    if (refusal !== undefined) throw refusal;
-    keyUse.note(caller);
-    return { caller, admission: answer.admission };
+  }
+
+  /** An admission whose answer is lost may have been carried out, or will be: nobody would end its lease. */
+  async function admitOrRelease(look: Look, charge: Charge): Promise<Admitted> {
+    try {
+      return await admit.admit(look, charge);
+    } catch (error) {
+      release(look).catch(() => {});
+      throw error;
+    }
+  }
+
+  /** Asks until the caller is the present one and its month is counted. */
+  async function settleOn<Given extends Answer>(
+    { requestId, credential, ...request }: Request,
+    ask: (look: Look, caller: Caller | undefined) => Promise<Given>,
+  ): Promise<{ caller: Caller; answer: Exclude<Given, { outcome: 'stale' | 'cold' }> }> {
+    let { caller } = request;
+    let reading: Look['reading'];
+    for (let calls = 1; calls <= callsMax; calls++) {
+      const account = 'account' in credential ? credential.account : (caller?.account ?? '');
+      const answer = await ask({ account, requestId, version: caller?.version, reading }, caller);
+      reading = undefined;
+      if (answer.outcome === 'stale') {
+        caller = await callers.reread(credential);
+        reading = answer.reading;
+      } else if (answer.outcome === 'cold') {
+        await seeding.join({ account, month: answer.month });
+      } else if (caller === undefined) {
+        throw new Error('a caller was taken that nobody knows');
+      } else {
+        return { caller, answer: answer as Exclude<Given, { outcome: 'stale' | 'cold' }> }; // the two are told apart above
+      }
+    }
+    throw temporarilyUnavailable(new Error('an account changed faster than its caller could be read'));
   }
 
   return {
-    async admit(request, refuse) {
-      const refuseAny = (caller: Caller) => refuseSuspended(caller) ?? refuse(caller);
-      const { caller, admission } = await check(request, refuseAny, admit);
-      if (admission === undefined) throw new Error('a caller was neither admitted nor refused');
-      return { caller, admission };
+    /**
+     * What speaks against a caller that was overtaken may hold no longer: such a request is looked at and not let in, and its
+     * refusal stands only once its caller does.
+     */
+    async admit(request, { refuse, charge }) {
+      const refusalOf = (caller: Caller) => refuseSuspended(caller) ?? refuse(caller);
+      const { caller, answer } = await settleOn<Admitted | Stood>(request, (look, found) =>
+        found === undefined || refusalOf(found) !== undefined ? admit.stand(look) : admitOrRelease(look, charge(found)),
+      );
+      if (answer.outcome === 'ended')
+        throw temporarilyUnavailable(new Error('a request was ended before its admission'));
+      const { standing } = answer;
+      if (answer.outcome === 'full') return { outcome: 'refused', caller, standing, error: outboxFull() };
+      if (answer.outcome === 'admitted') {
+        keyUse.note(caller);
+        return { ...answer, caller };
+      }
+      if (answer.outcome === 'refused') return { ...answer, outcome: 'limited', caller };
+      const error = refusalOf(caller);
+      if (error === undefined) throw new Error('a caller was neither admitted nor refused');
+      return { outcome: 'refused', caller, standing, error };
     },
-    look: async (request) => (await check(request, refuseSuspended, look)).caller,
+    async look(request) {
+      const { caller, answer } = await settleOn(request, admit.look);
+      requireActive(caller);
+      keyUse.note(caller);
+      return { caller, now: answer.now };
+    },
+    async stand(request) {
+      const { caller, answer } = await settleOn(request, admit.stand);
+      if (!caller.suspended) keyUse.note(caller);
+      return { caller, standing: answer.standing };
+    },
   };
+}
+
+function outboxFull(): ApiError {
+  return temporarilyUnavailable(new Error('too much usage waits for the store (OUTBOX_LENGTH_MAX)'));
+}
+
+/** Throws `FORBIDDEN` for an account that is suspended. */
+export function requireActive(caller: Caller): void {
+  const refusal = refuseSuspended(caller);
+  if (refusal !== undefined) throw refusal;
 }
 
 function refuseSuspended({ suspended }: Caller): ApiError | undefined {

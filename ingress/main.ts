@@ -5,12 +5,15 @@ import { type IngressConfig, poolsOf, readIngressConfig } from '../shared/config
 import { ApiError } from '../shared/errors.ts';
 import { waitUntilOpen } from '../shared/inbox.ts';
 import { createAdmit } from '../shared/limits/admit.ts';
+import { createRelease } from '../shared/limits/release.ts';
+import { createSeed } from '../shared/limits/seed.ts';
+import { createSettle } from '../shared/limits/settle.ts';
 import type { Log } from '../shared/log.ts';
 import { createRegistry } from '../shared/metrics.ts';
 import { atMostEvery, followProcessState, listenForOperations } from '../shared/operations.ts';
 import { runProcess } from '../shared/process.ts';
 import { connectForRequests, connectForWork, waitForRedis } from '../shared/redis.ts';
-import { aborted } from '../shared/shutdown.ts';
+import { aborted, within } from '../shared/shutdown.ts';
 import { greetStore, openStore } from '../shared/store/open-store.ts';
 import { createApp } from './app.ts';
 import { createCallers } from './callers.ts';
@@ -22,15 +25,19 @@ import { createKeyUse } from './key-use.ts';
 import { listen } from './listener.ts';
 import { createIngressMetrics } from './metrics.ts';
 import { answerBrokenRequest } from './middleware/answer-errors.ts';
+import { createReleaseLater } from './release-later.ts';
 import { listenForReplies } from './replies/reply-listener.ts';
 import { createWaitingRequests, type Whereabouts } from './replies/waiting-requests.ts';
 import { createRequestQueues, type RequestQueues } from './request-queues.ts';
 import { createChangeAccount } from './revocation/change-account.ts';
+import { createSettleInterrupted } from './settle-interrupted.ts';
 import { createSharedCallers } from './shared-callers.ts';
 import { createSignIn } from './sign-in.ts';
 
 const bodyMs = 30_000;
 const checkEveryMs = 10_000;
+/** What settling a request that broke off may still take once nobody waits any more. */
+const settleMs = 3_000;
 
 await runProcess({ name: 'ingress', readConfig: readIngressConfig, run });
 
@@ -60,7 +67,17 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   await waitForRedis([redis, replyRedis], { signal: shutdown, log });
 
   const queues = parts.use(createRequestQueues({ connection: redis, pools: poolsOf(planFile), log }));
-  const waitingRequests = createWaitingRequests({ cancel: canceller({ queues, replyRedis, log }) });
+  const release = createReleaseLater({ release: createRelease(redis), log });
+  const settleInterrupted = createSettleInterrupted({ settle: createSettle(redis), metrics, log });
+  const settlings = new Set<Promise<void>>();
+  const waitingRequests = createWaitingRequests({
+    cancel: canceller({ queues, replyRedis, log }),
+    release,
+    settleInterrupted(lease, delivered) {
+      const settling = settleInterrupted(lease, delivered).finally(() => settlings.delete(settling));
+      settlings.add(settling);
+    },
+  });
   const inbox = parts.use(listenForReplies({ reader: replyReader, redis: replyRedis, waitingRequests, log }));
   await waitUntilOpen(inbox, shutdown);
   metrics.observe({ waiting: waitingRequests.count, depths: queues.depths, issuerKeysAgeMs: issuerKeys.ageMs });
@@ -75,19 +92,22 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     defaultPlan: planFile.defaultPlan,
   });
 
+  const { outboxLengthMax } = config;
+  const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax });
   const giveUp = new AbortController();
   const app = createApp({
     log,
     metrics,
     planFile,
     docsUrl: links.docsUrl,
+    topupUrl: links.topupUrl,
     consoleUrl: links.consoleUrl,
     trustedProxyHops: config.trustedProxyHops,
     peppers: config.keyPeppers,
     store,
     signIn,
     callers,
-    checkCaller: createCheckCaller({ admit: createAdmit(redis, planFile.timeouts), callers, keyUse }),
+    checkCaller: createCheckCaller({ admit, release, seed: createSeed({ redis, store }), callers, keyUse }),
     changeAccount: createChangeAccount({ redis, store, log }),
     guestKeys,
     sharedCallers,
@@ -116,6 +136,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
       waitingRequests.close(shuttingDown);
     },
   });
+  await within(settleMs, Promise.all(settlings));
 }
 
 /** A job is taken out of its queue or, once it has started, aborted by its worker. Either is a favour and never awaited. */

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { durationBuckets } from '../shared/metrics.ts';
+import { createLimitMetrics, durationBuckets } from '../shared/metrics.ts';
 
 export type IngressMetrics = ReturnType<typeof createIngressMetrics>;
 
@@ -24,6 +24,13 @@ export function createIngressMetrics(registry: Registry) {
       buckets: durationBuckets,
       registers: [registry],
     }),
+    admissions: new Counter({
+      name: 'svc_admissions_total',
+      help: 'Inference requests by what became of them at admission, and by the limit that held some up',
+      labelNames: ['outcome', 'limit'],
+      registers: [registry],
+    }),
+    ...createLimitMetrics(registry),
     /** Read when they are scraped; a Redis that does not answer leaves the depth out and the rest as it is. */
     observe({ waiting, depths, issuerKeysAgeMs }: Sources): void {
       new Gauge({

@@ -1,5 +1,6 @@
 import type { ParameterizedContext } from 'koa';
-import type { Admission } from '../shared/limits/admit.ts';
+import type { Admission, Standing } from '../shared/limits/admit.ts';
+import type { Usage } from '../shared/replies.ts';
 import type { Credential } from './authorization.ts';
 import type { ChatCall } from './chat-call.ts';
 import type { JsonBody } from './json-body.ts';
@@ -14,11 +15,17 @@ export type RequestState = {
   scopes?: readonly string[];
   /** Perhaps overtaken until the request is `checked`, from then on who the credential stands for. */
   caller?: Caller | undefined;
+  /** Redis's time when the caller was checked, in milliseconds; where the route needs it. */
+  now?: number;
+  /** What counts against the caller's limits; where the route needs it. */
+  standing?: Standing;
   /** The caller was checked, or the check has failed: what fails from then on needs none of its own (API C8). */
   checked?: true;
   body?: JsonBody;
   call?: ChatCall;
   admission?: Admission;
+  /** What a request that was answered has used. */
+  usage?: Usage | undefined;
 };
 
 export type AppContext = ParameterizedContext<RequestState>;

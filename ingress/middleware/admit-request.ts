@@ -1,35 +1,60 @@
-import { type ApiError, planLimit, validationError } from '../../shared/errors.ts';
+import { planLimit } from '../../shared/errors.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
-import { parseChatCall } from '../chat-call.ts';
-import type { CheckCaller } from '../check-caller.ts';
-import { type Stage, stateOf } from '../request-state.ts';
-import type { Caller } from '../shared-callers.ts';
+import { type ChatCall, parseChatCall } from '../chat-call.ts';
+import type { Ask, CheckCaller, Checked } from '../check-caller.ts';
+import { allowanceOf } from '../limits/allowance.ts';
+import { limitError } from '../limits/limit-error.ts';
+import { limitHeaders } from '../limits/limit-headers.ts';
+import { lostReport } from '../limits/lost-report.ts';
+import type { IngressMetrics } from '../metrics.ts';
+import { refuseLargerThanLimit } from '../request-cost.ts';
+import { type AppContext, type Stage, stateOf } from '../request-state.ts';
+
+type Parts = { checkCaller: CheckCaller; planFile: PlanFile; topupUrl: string; metrics: IngressMetrics };
 
 /**
  * The one stage between a caller and the queue: the request is one that can be run, its caller is the present one and has
- * its model in the plan, and it gets its times by Redis's clock. An unknown model is a 400 (API D3), one outside the plan
- * 429 `plan_limit`.
+ * its model in the plan, it passes no limit, and it gets its lease and its times by Redis's clock. An unknown model is a 400
+ * (API D3), one outside the plan 429 `plan_limit`, a request that no waiting would let pass a 400 (API B9).
  */
-export function admitRequest({ checkCaller, planFile }: { checkCaller: CheckCaller; planFile: PlanFile }): Stage {
+export function admitRequest({ checkCaller, planFile, topupUrl, metrics }: Parts): Stage {
   return async function admitRequest(ctx, next) {
-    const call = parseChatCall(stateOf(ctx, 'body'));
-    const model = planFile.models[call.model];
-    if (model === undefined) throw validationError([{ path: 'model', message: 'there is no such model' }]);
+    const call = parseChatCall(stateOf(ctx, 'body'), planFile.models);
     ctx.state.call = call;
     // From here on the request is held as it will be queued, and not three times over.
     delete ctx.state.body;
 
-    const refuse = ({ plan }: Caller): ApiError | undefined =>
-      planFile.plans[plan]?.modelTiers.includes(model.tier) ? undefined : planLimit(call.model, plan);
-    const request = {
-      requestId: ctx.state.requestId,
-      credential: stateOf(ctx, 'credential'),
-      caller: ctx.state.caller,
-    };
+    const { requestId, caller } = ctx.state;
     ctx.state.checked = true;
-    const { caller, admission } = await checkCaller.admit(request, refuse);
-    ctx.state.caller = caller;
-    ctx.state.admission = admission;
+    const request = { requestId, credential: stateOf(ctx, 'credential'), caller };
+    const checked = await checkCaller.admit(request, askFor(call));
+    tell(ctx, checked);
+    if (checked.outcome === 'refused') throw checked.error;
+    const allowance = allowanceOf(checked.caller, planFile);
+    if (checked.outcome === 'limited') throw limitError({ ...checked, allowance, topupUrl });
+    ctx.state.admission = checked.admission;
     await next();
   };
+
+  function askFor(call: ChatCall): Ask {
+    return {
+      refuse({ plan }) {
+        const limits = planFile.plans[plan];
+        if (!limits?.modelTiers.includes(call.tier)) return planLimit(call.model, plan);
+        return refuseLargerThanLimit(call.cost, limits.tokensPerMinute);
+      },
+      charge: (caller) => ({
+        allowance: allowanceOf(caller, planFile),
+        tokens: call.cost.tokens,
+        report: JSON.stringify(lostReport(caller, call)),
+      }),
+    };
+  }
+
+  function tell(ctx: AppContext, checked: Checked): void {
+    ctx.state.caller = checked.caller;
+    ctx.set(limitHeaders(checked.standing, allowanceOf(checked.caller, planFile)));
+    metrics.leasesExpired.inc(checked.standing.lost);
+    metrics.admissions.inc({ outcome: checked.outcome, limit: 'limit' in checked ? checked.limit : 'none' });
+  }
 }

@@ -11,7 +11,7 @@ export function logRequest({ log, metrics }: { log: Log; metrics: IngressMetrics
   };
 
   function record(ctx: AppContext, durationMs: number): void {
-    const { requestId, clientRequestId, caller, credential } = ctx.state;
+    const { requestId, clientRequestId, caller, credential, usage } = ctx.state;
     const whole = ctx.res.writableFinished;
     const labels = {
       method: labelMethod(ctx.method),
@@ -27,6 +27,7 @@ export function logRequest({ log, metrics }: { log: Log; metrics: IngressMetrics
         account: caller?.account ?? (credential && 'account' in credential ? credential.account : undefined),
         ...labels,
         durationMs: Math.round(durationMs),
+        ...(usage && { promptTokens: usage.promptTokens, completionTokens: usage.completionTokens }),
       },
       whole ? 'answered' : 'the client went away',
     );

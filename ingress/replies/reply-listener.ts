@@ -1,9 +1,10 @@
 import type { Redis } from 'ioredis';
+import { replyLost } from '../../shared/errors.ts';
 import { type Inbox, openInbox } from '../../shared/inbox.ts';
 import type { Log } from '../../shared/log.ts';
 import { replyStreamKey } from '../../shared/redis-keys.ts';
 import { decodeReply } from '../../shared/replies.ts';
-import { replyLost, type WaitingRequests } from './waiting-requests.ts';
+import type { WaitingRequests } from './waiting-requests.ts';
 
 type Parts = { reader: Redis; redis: Redis; waitingRequests: WaitingRequests; log: Log };
 

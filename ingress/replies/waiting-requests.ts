@@ -1,5 +1,14 @@
-import { ApiError, deadlineExceeded, unpackError, waitedTooLong } from '../../shared/errors.ts';
+import {
+  type ApiError,
+  clientGone,
+  deadlineExceeded,
+  replyLost,
+  unpackError,
+  waitedTooLong,
+} from '../../shared/errors.ts';
+import type { Released } from '../../shared/limits/release.ts';
 import type { Reply } from '../../shared/replies.ts';
+import type { Delivered, HeldLease } from '../settle-interrupted.ts';
 import { followReply, notStarted, type Progress } from './follow-reply.ts';
 import { createReplyBuffer, type ReplyBuffer, type ReplyEvent } from './reply-buffer.ts';
 
@@ -7,60 +16,96 @@ import { createReplyBuffer, type ReplyBuffer, type ReplyEvent } from './reply-bu
 export interface ExpectedReply {
   /** The next event, or throws the `ApiError` that the client is to see. */
   next(): Promise<ReplyEvent>;
-  /** Nobody waits any longer: the job is cancelled, wherever it is. */
+  /** Nobody waits any longer: the job is called off, wherever it is. */
   abandon(): void;
 }
 
 export interface WaitingRequests {
   /** Registers a request before it is queued, so that no reply can come too early. */
-  expect(request: { requestId: string; pool: string; queueMs: number; requestMs: number }): ExpectedReply;
+  expect(request: { lease: HeldLease; pool: string; queueMs: number; requestMs: number }): ExpectedReply;
   deliver(reply: Reply): void;
-  /** Every request that waits now fails with this error and its job is cancelled. */
+  /** Every request that waits now fails with this error and its job is called off. */
   failAll(error: ApiError): void;
   /** The same, and so does every one that comes from now on. */
   close(error: ApiError): void;
+  /** Those whose client waits. */
   count(): number;
 }
 
 /** Where a job can be reached: its worker's control stream once it has started, its pool's queue before. */
 export type Whereabouts = { requestId: string; pool: string | undefined; control: string | undefined };
 
+type Parts = {
+  cancel: (job: Whereabouts) => void;
+  release: (request: { account: string; requestId: string }) => Promise<Released>;
+  /** Ends a request whose worker died after text of it was delivered: `run` is the one that says so. */
+  settleInterrupted: (lease: HeldLease, delivered: Delivered) => void;
+};
+
 type Waiting = {
-  requestId: string;
+  lease: HeldLease;
   pool: string;
   buffer: ReplyBuffer;
   progress: Progress;
   control: string | undefined;
+  tokensDelivered: number;
+  /** Its client hears nothing more; it is kept until its worker's last word, or for as long as that may take. */
+  left: boolean;
   queueTimer: NodeJS.Timeout;
   deadlineTimer: NodeJS.Timeout;
 };
 
 /** A worker may start a job up to its last moment; its first word is given this long to arrive. */
 const queueSlackMs = 1_000;
-
-const clientGone = () => new ApiError('REQUEST_TIMEOUT', 'The client went away.');
-/** What is left to say when a part of the answer is missing: text that went out cannot be taken back. */
-export const replyLost = (delivered: boolean) =>
-  delivered
-    ? new ApiError('UPSTREAM_INTERRUPTED', 'The answer was interrupted.')
-    : new ApiError('SERVICE_UNAVAILABLE', 'The answer was lost on its way. Retry.');
+/** What a worker may still say after the deadline; from then on its lease ends by itself. */
+const lastWordMs = 30_000;
 
 /** The requests of this ingress that wait for their reply. Its own timers end every wait, whatever else happens. */
-export function createWaitingRequests({ cancel }: { cancel: (job: Whereabouts) => void }): WaitingRequests {
+export function createWaitingRequests({ cancel, release, settleInterrupted }: Parts): WaitingRequests {
   const waiting = new Map<string, Waiting>();
   let closed: ApiError | undefined;
 
   function forget(request: Waiting): void {
-    waiting.delete(request.requestId);
+    if (waiting.get(request.lease.requestId) === request) waiting.delete(request.lease.requestId);
     clearTimeout(request.queueTimer);
     clearTimeout(request.deadlineTimer);
   }
 
-  function giveUp(request: Waiting, error: ApiError): void {
-    if (waiting.get(request.requestId) !== request) return;
-    forget(request);
+  function cancelAt({ lease: { requestId }, pool, control }: Waiting): void {
+    cancel({ requestId, pool, control });
+  }
+
+  /** Once it is released no worker can run it any more. */
+  async function takeBack(request: Waiting): Promise<Released | 'unknown'> {
+    const released = await release(request.lease).catch(() => 'unknown' as const);
+    if (released === 'released') {
+      forget(request);
+      cancelAt(request);
+    }
+    return released;
+  }
+
+  /** The client hears this, and then nothing more. */
+  function leave(request: Waiting, error: ApiError): void {
+    if (request.left || waiting.get(request.lease.requestId) !== request) return;
+    request.left = true;
     request.buffer.fail(error);
-    cancel(request);
+    if (request.control !== undefined) cancelAt(request);
+    else void takeBack(request);
+  }
+
+  /** One that has started all the same is waited for. */
+  async function endQueueing(request: Waiting): Promise<void> {
+    const released = await takeBack(request);
+    if (released === 'released') request.buffer.fail(waitedTooLong());
+    if (released === 'unknown') leave(request, waitedTooLong());
+    // Its last word is on its way, or there is none: its lease has ended by itself.
+    if (released === 'ended') request.queueTimer = setTimeout(() => leave(request, waitedTooLong()), queueSlackMs);
+  }
+
+  function endWaiting(request: Waiting): void {
+    leave(request, deadlineExceeded());
+    request.deadlineTimer = setTimeout(() => forget(request), lastWordMs);
   }
 
   function accept(request: Waiting, reply: Reply): void {
@@ -68,39 +113,65 @@ export function createWaitingRequests({ cancel }: { cancel: (job: Whereabouts) =
       case 'started':
         clearTimeout(request.queueTimer);
         request.control = reply.data.control;
+        if (request.left) cancelAt(request);
         return;
       case 'chunk':
-        if (!request.buffer.push({ kind: 'chunk', text: reply.data })) giveUp(request, replyLost(true));
+        request.tokensDelivered = reply.tokens;
+        if (!request.left && !request.buffer.push({ kind: 'chunk', text: reply.data })) leave(request, replyLost(true));
         return;
       case 'end':
         forget(request);
         request.buffer.push({ kind: 'end', body: reply.data.body, usage: reply.data.usage });
         return;
       case 'error':
-        forget(request);
-        request.buffer.fail(unpackError(reply.data));
+        fail(request, unpackError(reply.data));
+        return;
+      case 'interrupted':
+        // Text of an earlier run was sent, and none of it has arrived.
+        interrupt(request, reply);
     }
   }
 
+  function fail(request: Waiting, error: ApiError): void {
+    forget(request);
+    request.buffer.fail(error);
+  }
+
+  /** A worker must have died after text of its run was sent: another has taken the request over, and may not answer it. */
+  function interrupt(request: Waiting, reply: Reply): void {
+    const promptTokens = reply.kind === 'interrupted' ? reply.data.promptTokens : undefined;
+    settleInterrupted(request.lease, { run: reply.run, tokens: request.tokensDelivered, promptTokens });
+    fail(request, replyLost(request.progress.delivered));
+    if (reply.kind === 'started') cancelAt({ ...request, control: reply.data.control });
+  }
+
   function failAll(error: ApiError): void {
-    for (const request of [...waiting.values()]) giveUp(request, error);
+    for (const request of [...waiting.values()]) {
+      leave(request, error);
+      forget(request);
+    }
   }
 
   return {
-    expect({ requestId, pool, queueMs, requestMs }) {
-      if (closed !== undefined) throw closed;
+    expect({ lease, pool, queueMs, requestMs }) {
+      if (closed !== undefined) {
+        release(lease).catch(() => {});
+        throw closed;
+      }
       const buffer = createReplyBuffer();
       const request: Waiting = {
-        requestId,
+        lease,
         pool,
         buffer,
         progress: notStarted,
         control: undefined,
-        queueTimer: setTimeout(() => giveUp(request, waitedTooLong()), queueMs + queueSlackMs),
-        deadlineTimer: setTimeout(() => giveUp(request, deadlineExceeded()), requestMs),
+        tokensDelivered: 0,
+        left: false,
+        queueTimer: setTimeout(() => void endQueueing(request), queueMs + queueSlackMs),
+        deadlineTimer: setTimeout(() => endWaiting(request), requestMs),
       };
-      waiting.set(requestId, request);
-      return { next: () => buffer.next(), abandon: () => giveUp(request, clientGone()) };
+      waiting.set(lease.requestId, request);
+      return { next: () => buffer.next(), abandon: () => leave(request, clientGone()) };
     },
     deliver(reply) {
       const request = waiting.get(reply.request);
@@ -114,9 +185,12 @@ export function createWaitingRequests({ cancel }: { cancel: (job: Whereabouts) =
       if (step.outcome === 'accept') {
         request.progress = step.progress;
         accept(request, reply);
-      } else if (step.outcome !== 'ignore') {
+      } else if (step.outcome === 'interrupted') {
+        interrupt(request, reply);
+      } else if (step.outcome === 'gap') {
         if (reply.kind === 'started') request.control = reply.data.control;
-        giveUp(request, replyLost(request.progress.delivered));
+        leave(request, replyLost(request.progress.delivered));
+        if (reply.kind === 'end' || reply.kind === 'error') forget(request);
       }
     },
     failAll,
@@ -124,6 +198,6 @@ export function createWaitingRequests({ cancel }: { cancel: (job: Whereabouts) =
       closed = error;
       failAll(error);
     },
-    count: () => waiting.size,
+    count: () => [...waiting.values()].filter(({ left }) => !left).length,
   };
 }

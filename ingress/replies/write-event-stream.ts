@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { errorFrame, toApiError } from '../../shared/errors.ts';
+import type { Usage } from '../../shared/replies.ts';
 import type { AppContext } from '../request-state.ts';
 import type { ReplyEvent } from './reply-buffer.ts';
 import type { ExpectedReply } from './waiting-requests.ts';
@@ -17,16 +18,24 @@ const stuckMs = 30_000;
 
 /**
  * Writes a reply whose first event is there as server-sent events. It ends by `[DONE]` if all of it was written, else by an
- * error frame and no `[DONE]` (API D4): a client can always tell a whole answer from one that broke off.
+ * error frame and no `[DONE]` (API D4): a client can always tell a whole answer from one that broke off. The usage of a
+ * whole one.
  */
-export async function writeEventStream(ctx: AppContext, reply: ExpectedReply, first: ReplyEvent): Promise<void> {
+export async function writeEventStream(
+  ctx: AppContext,
+  reply: ExpectedReply,
+  first: ReplyEvent,
+): Promise<Usage | undefined> {
   ctx.respond = false;
   ctx.res.writeHead(200, headers);
   try {
-    for (let event = first; event.kind === 'chunk'; event = await reply.next()) await write(ctx.res, event.text);
+    let event = first;
+    for (; event.kind === 'chunk'; event = await reply.next()) await write(ctx.res, event.text);
     ctx.res.end('data: [DONE]\n\n');
+    return event.usage;
   } catch (error) {
     if (!ctx.res.destroyed) ctx.res.end(`data: ${JSON.stringify(errorFrame(toApiError(error)))}\n\n`);
+    return undefined;
   }
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ApiError, validationError } from '../../shared/errors.ts';
 import { guestPlan, type PlanFile } from '../../shared/plan-file.ts';
-import type { Account } from '../../shared/store/account.ts';
+import { type Account, monthOf } from '../../shared/store/account.ts';
 import { changeSettings } from '../../shared/store/account-changes.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { parseBody } from '../json-body.ts';
@@ -9,11 +9,21 @@ import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 import type { ChangeAccount } from '../revocation/change-account.ts';
 import { keysOf } from './developer-keys.ts';
 
+const topUp = z.strictObject({
+  id: z.string().regex(/^[\x21-\x7e]{1,128}$/, 'expected 1 to 128 visible ASCII characters'),
+  tokens: z.int().positive().max(1e12),
+});
+
 const settingsBody = z
-  .strictObject({ plan: z.string().optional(), suspended: z.boolean().optional() })
+  .strictObject({
+    plan: z.string().optional(),
+    overageEnabled: z.boolean().optional(),
+    topUp: topUp.optional(),
+    suspended: z.boolean().optional(),
+  })
   .refine((settings) => Object.values(settings).some((value) => value !== undefined), {
     path: ['body'],
-    message: 'expected plan, suspended or both',
+    message: 'expected plan, overageEnabled, topUp or suspended',
   });
 
 /** An account that a sign-in token could name (OpenID Connect Core 1.0, section 2). */
@@ -22,14 +32,15 @@ const userId = /^user:.{1,255}$/su;
 /** `GET /admin/accounts/{account}`: what an operator may know of an account or device (API E8). */
 export function retrieveAccount({ store }: { store: Pick<Store, 'findAccount'> }): Stage {
   return async function retrieveAccount(ctx) {
-    ctx.body = present(await store.findAccount(accountOf(ctx)));
+    ctx.body = present(await store.findAccount(accountOf(ctx)), timeOf(ctx));
   };
 }
 
 /**
- * `PATCH /admin/accounts/{account}`: changes its plan, suspends it or lets it go on; in force on the account's next
- * request, and noted in its audit trail. What is so already is no change, so that it can be asked for again. An account that
- * was never used comes into being here: who has signed in, and has no key yet, must not be out of reach.
+ * `PATCH /admin/accounts/{account}`: changes its plan, has it go on past its allowance or not, adds to this month's allowance,
+ * suspends it or lets it go on; in force on the account's next request, and noted in its audit trail. What is so already is
+ * no change, nor is a top-up of an id that was made before, so that all of it can be asked for again. An account that was
+ * never used comes into being here: who has signed in, and has no key yet, must not be out of reach.
  */
 export function updateAccount(parts: { changeAccount: ChangeAccount; planFile: PlanFile }): Stage {
   return async function updateAccount(ctx) {
@@ -38,8 +49,9 @@ export function updateAccount(parts: { changeAccount: ChangeAccount; planFile: P
     if (settings.plan !== undefined) requirePlanFor(account, settings.plan, parts.planFile);
     const by = stateOf(ctx, 'caller').account;
     const unknown = userId.test(account) ? { id: account, plan: parts.planFile.defaultPlan } : undefined;
-    const decide = changeSettings({ settings, by, at: new Date(), ...(unknown && { unknown }) });
-    ctx.body = present(await parts.changeAccount(account, decide));
+    const at = timeOf(ctx);
+    const decide = changeSettings({ settings, by, at, ...(unknown && { unknown }) });
+    ctx.body = present(await parts.changeAccount(account, decide), at);
   };
 }
 
@@ -57,8 +69,15 @@ function accountOf(ctx: AppContext): string {
   return params?.account ?? '';
 }
 
-function present(account: Account | undefined): object {
+/** Redis's, by which months turn. */
+function timeOf(ctx: AppContext): Date {
+  return new Date(stateOf(ctx, 'now'));
+}
+
+/** `topUp` is what was added to the allowance of the month that `now` is in, in tokens. */
+function present(account: Account | undefined, now: Date): object {
   if (account === undefined) throw new ApiError('NOT_FOUND', 'There is no such account.');
-  const { id, plan, suspended, createdAt, changes } = account;
-  return { account: id, plan, suspended, createdAt, keys: keysOf(account), changes };
+  const { id, plan, overageEnabled, suspended, createdAt, changes } = account;
+  const topUp = account.topUp?.month === monthOf(now) ? account.topUp.tokens : 0;
+  return { account: id, plan, overageEnabled, topUp, suspended, createdAt, keys: keysOf(account), changes };
 }

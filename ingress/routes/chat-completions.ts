@@ -1,5 +1,6 @@
 import { temporarilyUnavailable } from '../../shared/errors.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
+import { lostReport } from '../limits/lost-report.ts';
 import type { ExpectedReply, WaitingRequests } from '../replies/waiting-requests.ts';
 import { writeEventStream } from '../replies/write-event-stream.ts';
 import type { RequestQueues } from '../request-queues.ts';
@@ -21,36 +22,35 @@ export function chatCompletions({ planFile, queues, waitingRequests, replyTo }: 
     ctx.res.once('close', () => reply.abandon());
     if (ctx.res.closed) reply.abandon();
     const first = await reply.next();
-    if (stateOf(ctx, 'call').stream) return writeEventStream(ctx, reply, first);
+    if (stateOf(ctx, 'call').stream) {
+      ctx.state.usage = await writeEventStream(ctx, reply, first);
+      return;
+    }
     if (first.kind !== 'end' || first.body === undefined) throw new Error('a whole answer came without its body');
+    ctx.state.usage = first.usage;
     ctx.type = 'application/json; charset=utf-8';
     ctx.body = first.body;
   };
 
   async function enqueue(ctx: AppContext): Promise<ExpectedReply> {
     const { requestId } = ctx.state;
-    const { account, plan, keyId } = stateOf(ctx, 'caller');
-    const call = stateOf(ctx, 'call');
+    const caller = stateOf(ctx, 'caller');
+    const { account, plan, keyId } = caller;
+    const { cost, ...call } = stateOf(ctx, 'call');
     const admission = stateOf(ctx, 'admission');
     const model = planFile.models[call.model];
-    const address = replyTo();
     if (model === undefined || keyId === undefined)
       throw new Error('an earlier stage let an unknown model or caller pass');
-    if (address === undefined) throw temporarilyUnavailable();
 
     const { queueMs, requestMs } = planFile.timeouts;
-    const reply = waitingRequests.expect({ requestId, pool: model.pool, queueMs, requestMs });
+    const report = lostReport(caller, call);
+    const lease = { account, requestId, report, promptTokens: cost.promptTokens, admission };
+    const reply = waitingRequests.expect({ lease, pool: model.pool, queueMs, requestMs });
     try {
-      const job = {
-        requestId,
-        account,
-        keyId,
-        plan,
-        ...call,
-        ...admission,
-        endpoint: '/v1/chat/completions',
-        replyTo: address,
-      } as const;
+      const address = replyTo();
+      if (address === undefined) throw temporarilyUnavailable();
+      const owner = { requestId, account, keyId, plan };
+      const job = { ...owner, ...call, ...admission, replyTo: address, earlierRuns: [] };
       await queues.add(job, { pool: model.pool, priority: planFile.plans[plan]?.priority ?? 1000 });
     } catch (error) {
       reply.abandon();

@@ -13,7 +13,7 @@ import { parseBody } from '../json-body.ts';
 import type { KeyUse } from '../key-use.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 import type { ChangeAccount } from '../revocation/change-account.ts';
-import type { SharedCallers } from '../shared-callers.ts';
+import { type SharedCallers, standingOf } from '../shared-callers.ts';
 
 type Parts = {
   store: Pick<Store, 'findAccount'>;
@@ -67,9 +67,9 @@ export function mintGuestKey(parts: Parts): Stage {
   /** Its key may have been refused a moment ago, and ingresses remember that; what they share comes before (callers.ts). */
   async function change(device: string, decide: Decide<Account>): Promise<Account> {
     const account = await changeAccount(device, decide);
-    const { plan, suspended, version, key } = account;
+    const { key } = account;
     if (key !== undefined)
-      await sharedCallers.put(key.hash, { account: device, keyId: key.id, plan, suspended, version });
+      await sharedCallers.put(key.hash, { account: device, keyId: key.id, ...standingOf(account) });
     return account;
   }
 

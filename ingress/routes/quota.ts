@@ -1,7 +1,14 @@
-import { ApiError } from '../../shared/errors.ts';
-import type { Stage } from '../request-state.ts';
+import type { PlanFile } from '../../shared/plan-file.ts';
+import { allowanceOf } from '../limits/allowance.ts';
+import { quotaOf } from '../limits/quota.ts';
+import { type Stage, stateOf } from '../request-state.ts';
 
-/** `GET /billing/quota`: usage is not counted, so there is no standing to tell. */
-export const retrieveQuota: Stage = async function retrieveQuota() {
-  throw new ApiError('NOT_FOUND', 'There is no quota standing: this service does not count usage yet.');
-};
+/** `GET /billing/quota`: where the caller's month stands, in tokens (API E5). */
+export function retrieveQuota({ planFile, topupUrl }: { planFile: PlanFile; topupUrl: string }): Stage {
+  return async function retrieveQuota(ctx) {
+    const caller = stateOf(ctx, 'caller');
+    const { period, ...tokens } = quotaOf(stateOf(ctx, 'standing'), allowanceOf(caller, planFile));
+    const { plan, overageEnabled } = caller;
+    ctx.body = { plan, unit: 'tokens', period, ...tokens, overageEnabled, resetDate: period.end, topupUrl };
+  };
+}

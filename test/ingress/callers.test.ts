@@ -9,7 +9,14 @@ import type { KeyOwner } from '../../shared/store/store.ts';
 
 const peppers = ['the pepper that mints', 'the pepper before'];
 const credentialOf = (key: string) => keyCredential(key, peppers);
-const alice = { account: 'user:alice', keyId: 'key_1', plan: 'free', suspended: false, version: 1 };
+const alice = {
+  account: 'user:alice',
+  keyId: 'key_1',
+  plan: 'free',
+  suspended: false,
+  overageEnabled: false,
+  version: 1,
+};
 const rereadMs = 60_000;
 const unknownMs = 2_000;
 
@@ -280,6 +287,14 @@ test('a key from under the pepper before is found too, in the same reading', asy
   t.deepEqual(asked, [credential.hashes.join()]);
 });
 
+test('a caller has the overage and the top-up of the account behind its key', async (t) => {
+  const { find, give } = createSubject();
+  const credential = credentialOf(makeKey());
+  const owner = { ...alice, overageEnabled: true, topUp: { month: '2026-03', tokens: 500 } };
+  give(credential, owner);
+  t.deepEqual(await find(credential), owner);
+});
+
 test('a guest key counts as long as the secrets that it was made with are in use', async (t) => {
   const { find, give } = createSubject();
   const [honoured, withdrawn] = [credentialOf(makeKey()), credentialOf(makeKey())];
@@ -293,7 +308,7 @@ test('an account that is not known here is not looked for until somebody asks, a
   const { find, reread, asked, accounts } = createSubject();
   t.is(await find({ account: 'user:bob' }), undefined);
   t.deepEqual(asked, []);
-  const neverUsed = { account: 'user:bob', plan: 'free', suspended: false, version: 0 };
+  const neverUsed = { account: 'user:bob', plan: 'free', suspended: false, overageEnabled: false, version: 0 };
   t.deepEqual(await reread({ account: 'user:bob' }), neverUsed);
   t.deepEqual(await find({ account: 'user:bob' }), neverUsed);
 
@@ -301,14 +316,18 @@ test('an account that is not known here is not looked for until somebody asks, a
     id: 'user:bob',
     plan: 'pro',
     suspended: true,
+    overageEnabled: true,
+    topUp: { month: '2026-03', tokens: 500 },
     version: 4,
     createdAt: new Date(),
+    topUpsMade: [{ id: 'a', tokens: 500 }],
     endedKeys: [],
     changes: [],
   };
   accounts.set('user:bob', bob);
-  const { plan, suspended, version } = bob;
-  t.deepEqual(await reread({ account: 'user:bob' }), { account: 'user:bob', plan, suspended, version });
+  const { plan, suspended, overageEnabled, topUp, version } = bob;
+  const standing = { plan, suspended, overageEnabled, topUp, version };
+  t.deepEqual(await reread({ account: 'user:bob' }), { account: 'user:bob', ...standing });
   t.is(asked.length, 2);
 });
 

@@ -3,7 +3,9 @@ import { parseChatCall } from '../../ingress/chat-call.ts';
 import { parseJsonBody } from '../../ingress/json-body.ts';
 import { ApiError } from '../../shared/errors.ts';
 
-const callOf = (text: string) => parseChatCall(parseJsonBody(new TextEncoder().encode(text)));
+const model = { tier: 'guest', pool: 'default', backends: ['a'], outputTokensMax: 4_096 };
+const models = Object.assign(Object.create(null), { 'small-chat': model, m: model });
+const callOf = (text: string) => parseChatCall(parseJsonBody(new TextEncoder().encode(text)), models);
 const messages = [{ role: 'user', content: 'Hi' }];
 const withFields = (fields: object) => JSON.stringify({ model: 'small-chat', messages, ...fields });
 
@@ -24,6 +26,20 @@ test('what is asked for is read, and everything else goes on untouched, the mode
   t.like(call, { model: 'small-chat', stream: false, includeUsage: false });
   t.deepEqual(JSON.parse(call.body), { messages, ...fields });
   t.false(call.body.includes('"model"'));
+});
+
+test('the limit of the output is taken out of the body, and said beside it', (t) => {
+  for (const [fields, limit] of [
+    [{}, 4_096],
+    [{ max_tokens: 7 }, 7],
+    [{ max_completion_tokens: 8, max_tokens: null }, 8],
+    [{ max_tokens: 1, max_completion_tokens: 4_000 }, 4_000],
+  ] as const) {
+    const call = callOf(withFields({ ...fields, seed: 1 }));
+    t.deepEqual(JSON.parse(call.body), { messages, seed: 1 });
+    t.is(call.outputTokensMax, limit);
+    t.is(call.cost.outputTokensMax, limit);
+  }
 });
 
 test('the usage of a stream is always asked for, beside what else was asked of the stream', (t) => {
@@ -65,6 +81,7 @@ test('a field of the wrong kind is named by its path', (t) => {
     [{ model: undefined }, 'model: expected string, received undefined'],
     [{ model: '' }, 'model: '],
     [{ model: 5 }, 'model: expected string, received number'],
+    [{ model: 'constructor' }, 'model: there is no such model'],
     [{ stream: 'yes' }, 'stream: expected boolean, received string'],
     [{ stream_options: { include_usage: true } }, 'stream_options: is only allowed with stream: true'],
     [{ stream: true, stream_options: { include_usage: 1 } }, 'stream_options.include_usage: expected boolean'],
@@ -190,7 +207,7 @@ test('a body of nothing but faults is refused for the first of them, and is not 
     [{ role: 'user', content: watched(Array(500_000).fill(0)) }],
   ]) {
     looked.items = 0;
-    const error = t.throws(() => parseChatCall({ value: { model: 'm', messages }, text: '{}' }), {
+    const error = t.throws(() => parseChatCall({ value: { model: 'm', messages }, text: '{}' }, models), {
       instanceOf: ApiError,
     });
     t.regex(error?.message ?? '', /; and more$/);

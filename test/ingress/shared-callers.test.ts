@@ -10,7 +10,14 @@ import { type PrivateRedis, startPrivateRedis } from '../support/private-redis.t
 import { recordedLog } from '../support/recorded-log.ts';
 
 const hash = 'the hash of a key';
-const alice: Caller = { account: 'user:alice', keyId: 'key_1', plan: 'free', suspended: false, version: 4 };
+const alice: Caller = {
+  account: 'user:alice',
+  keyId: 'key_1',
+  plan: 'free',
+  suspended: false,
+  overageEnabled: false,
+  version: 4,
+};
 const hourMs = 3_600_000;
 
 let own: PrivateRedis;
@@ -36,9 +43,19 @@ test.serial('what one ingress puts there every other one finds, as it was', asyn
   t.deepEqual(found?.caller, alice);
   t.true(found !== undefined && found.ageMs >= 0 && found.ageMs < 60_000);
 
-  const device = { account: 'device:0', plan: 'guest-device', suspended: true, version: 0 };
+  const device = { account: 'device:0', plan: 'guest-device', suspended: true, overageEnabled: true, version: 0 };
   await createSubject().put('another hash', device);
   t.deepEqual((await createSubject().get('another hash'))?.caller, device);
+  t.deepEqual((await createSubject().get(hash))?.caller, alice);
+
+  const toppedUp = { ...alice, topUp: { month: '2026-03', tokens: 500 } };
+  await createSubject().put(hash, toppedUp);
+  t.deepEqual((await createSubject().get(hash))?.caller, toppedUp);
+});
+
+test.serial('a caller from before there was overage has none', async (t) => {
+  const { overageEnabled: _, ...older } = alice;
+  await own.redis.set(keyOf(hash), JSON.stringify(older), 'PX', hourMs);
   t.deepEqual((await createSubject().get(hash))?.caller, alice);
 });
 
@@ -104,10 +121,10 @@ test.serial('a live key is taken whatever stands in Redis in place of its caller
   for (const text of garbage) {
     const credential = keyCredential(makeKey(), ['the pepper']);
     await own.redis.set(keyOf(credential.hashes[0] ?? ''), text, 'PX', hourMs);
-    const { account, keyId = '', plan, suspended, version } = alice;
+    const { account, keyId = '', plan, suspended, overageEnabled, version } = alice;
     const callers = createCallers({
       store: {
-        findKeyOwner: async () => ({ account, keyId, plan, suspended, version }),
+        findKeyOwner: async () => ({ account, keyId, plan, suspended, overageEnabled, version }),
         findAccount: async () => undefined,
       },
       sharedCallers: createSubject(),

@@ -6,7 +6,7 @@ const chunk = (text: string): ReplyEvent => ({ kind: 'chunk', text });
 const end: ReplyEvent = {
   kind: 'end',
   body: 'x'.repeat(5_000_000),
-  usage: { promptTokens: 1, completionTokens: 1, estimated: false },
+  usage: { promptTokens: 1, completionTokens: 1, cachedTokens: 0, estimated: false },
 };
 const failure = new ApiError('UPSTREAM_INTERRUPTED', 'It broke off.');
 const mebibyte = 1_048_576;

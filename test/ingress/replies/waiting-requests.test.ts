@@ -1,28 +1,41 @@
 import { mock } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import { createWaitingRequests, type Whereabouts } from '../../../ingress/replies/waiting-requests.ts';
+import type { Delivered } from '../../../ingress/settle-interrupted.ts';
 import { ApiError, packError } from '../../../shared/errors.ts';
+import type { Released } from '../../../shared/limits/release.ts';
 import type { Reply, ReplyContent } from '../../../shared/replies.ts';
+import { lostReport } from '../../support/limits-side.ts';
 
 // One clock for all: each test has it to itself from its first line to its last, and none waits for anything in between.
 mock.timers.enable({ apis: ['setTimeout'] });
 
-const usage = { promptTokens: 1, completionTokens: 2, estimated: false };
+const usage = { promptTokens: 1, completionTokens: 2, cachedTokens: 0, estimated: false };
 const started = { kind: 'started', data: { control: 'svc:control:w1' } } as const;
 const startedElsewhere = { kind: 'started', data: { control: 'svc:control:w2' } } as const;
-const text = (data: string): ReplyContent => ({ kind: 'chunk', data });
+const text = (data: string, tokens = 1): ReplyContent => ({ kind: 'chunk', data, tokens });
 const end: ReplyContent = { kind: 'end', data: { body: '{}', usage } };
 
-function createSubject() {
+/** `released` is what comes of the attempt to take a lease back; an error where Redis is away. */
+function createSubject({ released = 'released' }: { released?: Released | Error } = {}) {
   const cancelled: Whereabouts[] = [];
+  const takenBack: string[] = [];
+  const settled: ({ requestId: string } & Delivered)[] = [];
   const requests = createWaitingRequests({
     cancel: ({ requestId, pool, control }) => cancelled.push({ requestId, pool, control }),
+    async release({ requestId }) {
+      takenBack.push(requestId);
+      if (released instanceof Error) throw released;
+      return released;
+    },
+    settleInterrupted: ({ requestId }, delivered) => settled.push({ requestId, ...delivered }),
   });
   const expect = (requestId = 'req_1') =>
-    requests.expect({ requestId, pool: 'default', queueMs: 30_000, requestMs: 600_000 });
+    requests.expect({ lease: { ...lease, requestId }, pool: 'default', queueMs: 30_000, requestMs: 600_000 });
   const say = (content: ReplyContent, sequence: number, run = 1, request = 'req_1') =>
     requests.deliver({ request, run, sequence, ...content } as Reply); // content and envelope make a reply
-  return { requests, cancelled, expect, say };
+  return { requests, cancelled, takenBack, settled, expect, say };
 }
 
 async function failureOf(next: Promise<unknown>): Promise<ApiError> {
@@ -33,6 +46,9 @@ async function failureOf(next: Promise<unknown>): Promise<ApiError> {
   if (error instanceof ApiError) return error;
   throw new Error('there was no failure for clients');
 }
+
+const admission = { admittedAt: 0, deadline: 600_000, overage: false };
+const lease = { account: 'user:alice', requestId: 'req_1', report: lostReport, promptTokens: 10, admission };
 
 const queued = { requestId: 'req_1', pool: 'default', control: undefined };
 const running = { ...queued, control: 'svc:control:w1' };
@@ -74,18 +90,23 @@ test.serial('a failure of the worker reaches the client as it was', async (t) =>
   t.deepEqual(cancelled, []);
 });
 
-test.serial('what nobody started within the queue time and a second is 503, and taken out of its queue', async (t) => {
-  const { requests, cancelled, expect } = createSubject();
-  const reply = expect();
-  mock.timers.tick(30_999);
-  t.is(requests.count(), 1);
-  mock.timers.tick(1);
-  t.is(requests.count(), 0);
-  const error = await failureOf(reply.next());
-  t.is(error.code, 'SERVICE_UNAVAILABLE');
-  t.is(error.retryAfterMs, 5_000);
-  t.deepEqual(cancelled, [queued]);
-});
+test.serial(
+  'what nobody started within the queue time and a second is 503, released and taken out of its queue',
+  async (t) => {
+    const { requests, cancelled, takenBack, expect } = createSubject();
+    const reply = expect();
+    mock.timers.tick(30_999);
+    t.is(requests.count(), 1);
+    mock.timers.tick(1);
+    await nextTurn();
+    t.is(requests.count(), 0);
+    const error = await failureOf(reply.next());
+    t.is(error.code, 'SERVICE_UNAVAILABLE');
+    t.is(error.retryAfterMs, 5_000);
+    t.deepEqual(takenBack, ['req_1']);
+    t.deepEqual(cancelled, [queued]);
+  },
+);
 
 test.serial(
   'what was started in time may take until its deadline, which is 504 and cancels it at its worker',
@@ -102,12 +123,46 @@ test.serial(
   },
 );
 
-test.serial('a client that leaves cancels its job, in the queue or at its worker, once', async (t) => {
-  const { cancelled, expect, say } = createSubject();
+test.serial('what started at the last moment is waited for, although its queue time is over', async (t) => {
+  const { cancelled, expect, say } = createSubject({ released: 'started' });
+  const reply = expect();
+  mock.timers.tick(31_000);
+  await nextTurn();
+  say(started, 0);
+  say(text('a'), 1);
+  t.deepEqual(await reply.next(), { kind: 'chunk', text: 'a' });
+  t.deepEqual(cancelled, []);
+});
+
+test.serial('a request that has ended by itself is not waited for until its deadline', async (t) => {
+  const { requests, expect } = createSubject({ released: 'ended' });
+  const reply = expect();
+  mock.timers.tick(31_000);
+  await nextTurn();
+  t.is(requests.count(), 1, 'its last word may be on its way');
+  mock.timers.tick(1_000);
+  t.is((await failureOf(reply.next())).code, 'SERVICE_UNAVAILABLE');
+  t.is(requests.count(), 0);
+});
+
+test.serial('where nobody can say whether it has started, its client is not kept waiting for that', async (t) => {
+  const { cancelled, expect, say } = createSubject({ released: new Error('Redis is away') });
+  const reply = expect();
+  mock.timers.tick(31_000);
+  await nextTurn();
+  t.is((await failureOf(reply.next())).code, 'SERVICE_UNAVAILABLE');
+  say(started, 0);
+  t.deepEqual(cancelled, [running], 'a worker that begins all the same is told');
+});
+
+test.serial('a client that leaves calls its job off, in the queue or at its worker, once', async (t) => {
+  const { cancelled, takenBack, expect, say } = createSubject();
   const waits = expect();
   waits.abandon();
   waits.abandon();
+  await nextTurn();
   t.deepEqual(cancelled, [queued]);
+  t.deepEqual(takenBack, ['req_1']);
   const runs = expect();
   say(started, 0);
   runs.abandon();
@@ -115,9 +170,46 @@ test.serial('a client that leaves cancels its job, in the queue or at its worker
   t.is((await failureOf(runs.next())).code, 'REQUEST_TIMEOUT');
 });
 
-test.serial('a job that starts after its request was given up is cancelled at its worker', (t) => {
+test.serial('a request whose client left is kept until its worker has said its last word', async (t) => {
+  const { requests, cancelled, settled, expect, say } = createSubject();
+  const reply = expect();
+  say(started, 0);
+  say(text('a', 7), 1);
+  reply.abandon();
+  say(text('b', 9), 2);
+  t.is(requests.count(), 0, 'no client waits');
+  say({ kind: 'interrupted', data: { promptTokens: 5 } }, 0, 2);
+  t.deepEqual(
+    settled,
+    [{ requestId: 'req_1', run: 2, tokens: 9, promptTokens: 5 }],
+    'its worker died, and somebody has to settle',
+  );
+  t.deepEqual(cancelled, [running]);
+});
+
+test.serial('a job that starts just as its client leaves is cancelled once its worker is known', async (t) => {
+  const { cancelled, expect, say } = createSubject({ released: 'started' });
+  expect().abandon();
+  await nextTurn();
+  t.deepEqual(cancelled, []);
+  say(started, 0);
+  t.deepEqual(cancelled, [running]);
+});
+
+test.serial('a request that was answered is not called off when its connection ends', async (t) => {
+  const { cancelled, takenBack, expect, say } = createSubject();
+  const reply = expect();
+  say(started, 0);
+  say(end, 1);
+  reply.abandon();
+  await nextTurn();
+  t.deepEqual([...cancelled, ...takenBack], []);
+});
+
+test.serial('a job that starts after its request was given up is cancelled at its worker', async (t) => {
   const { cancelled, expect, say } = createSubject();
   expect().abandon();
+  await nextTurn();
   say(started, 0);
   say(text('to nobody'), 1);
   say(end, 2);
@@ -140,15 +232,26 @@ test.serial('a hole before any text is 503, one after it an interruption, and ei
   t.is(requests.count(), 0);
 });
 
-test.serial('another worker that begins anew after text is an interruption, and is cancelled', async (t) => {
-  const { cancelled, expect, say } = createSubject();
+test.serial('another worker that begins anew after text is an interruption, settled and cancelled', async (t) => {
+  const { cancelled, settled, expect, say } = createSubject();
   const reply = expect();
   say(started, 0);
-  say(text('a'), 1);
+  say(text('a', 3), 1);
   say(startedElsewhere, 0, 2);
   t.deepEqual(await reply.next(), { kind: 'chunk', text: 'a' });
   t.is((await failureOf(reply.next())).code, 'UPSTREAM_INTERRUPTED');
+  t.deepEqual(settled, [{ requestId: 'req_1', run: 2, tokens: 3, promptTokens: undefined }]);
   t.deepEqual(cancelled, [{ ...running, control: 'svc:control:w2' }]);
+});
+
+test.serial('text that was sent and never came is an answer that was lost, and its request is settled', async (t) => {
+  const { requests, settled, expect, say } = createSubject();
+  const reply = expect();
+  say(started, 0);
+  say({ kind: 'interrupted', data: { promptTokens: 5 } }, 0, 2);
+  t.is((await failureOf(reply.next())).code, 'SERVICE_UNAVAILABLE', 'a frame has no place before its stream');
+  t.deepEqual(settled, [{ requestId: 'req_1', run: 2, tokens: 0, promptTokens: 5 }]);
+  t.is(requests.count(), 0);
 });
 
 test.serial('another worker that begins anew before any text is followed, and cancelled where it is', async (t) => {
@@ -183,6 +286,7 @@ test.serial('when the stream of replies is lost, all who wait now fail and nobod
   const lost = new ApiError('SERVICE_UNAVAILABLE', 'The answer was lost on its way.');
   requests.failAll(lost);
   for (const reply of replies) t.is(await failureOf(reply.next()), lost);
+  await nextTurn();
   t.is(cancelled.length, 3);
   t.is(requests.count(), 0);
   const later = expect('req_4');
@@ -192,16 +296,18 @@ test.serial('when the stream of replies is lost, all who wait now fail and nobod
 });
 
 test.serial('once closed, who waits fails and so does whoever comes later', async (t) => {
-  const { requests, cancelled, expect } = createSubject();
+  const { requests, cancelled, takenBack, expect } = createSubject();
   const reply = expect();
   const closed = new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down.');
   requests.close(closed);
   t.is(await failureOf(reply.next()), closed);
+  await nextTurn();
   t.is(cancelled.length, 1);
   t.is(
     t.throws(() => expect('req_2')),
     closed,
   );
+  t.deepEqual(takenBack, ['req_1', 'req_2'], 'what was admitted by then is given back');
   t.is(requests.count(), 0);
 });
 

@@ -12,7 +12,7 @@ import type { RequestState } from '../../../ingress/request-state.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { Usage } from '../../../shared/replies.ts';
 
-const usage: Usage = { promptTokens: 1, completionTokens: 1, estimated: false };
+const usage: Usage = { promptTokens: 1, completionTokens: 1, cachedTokens: 0, estimated: false };
 const event = (text: string) => `data: ${JSON.stringify({ text })}\n\n`;
 
 type Subject = { port: number; buffer: ReplyBuffer; written: Promise<void> };

@@ -14,6 +14,8 @@ const alice: Account = {
   id,
   plan: 'free',
   suspended: false,
+  overageEnabled: false,
+  topUpsMade: [],
   version: 3,
   createdAt: new Date(0),
   endedKeys: [],

@@ -103,6 +103,8 @@ async function createWorld(t: ExecutionContext, { turns, plan: { slowness }, fel
     id: account,
     plan: 'free',
     suspended: false,
+    overageEnabled: false,
+    topUpsMade: [],
     version: 1,
     createdAt: new Date(0),
     endedKeys: [],
@@ -178,9 +180,9 @@ function createIngress(world: World) {
     guestSecretsInUse: () => true,
     defaultPlan: 'free',
   });
-  const admission = createAdmit(own.redis, { queueMs: 1, requestMs: 1 });
+  const admission = createAdmit(own.redis, { timeouts: { queueMs: 1, requestMs: 1 }, outboxLengthMax: 1 });
   const admit: typeof admission = {
-    admit: admission.admit,
+    ...admission,
     async look(request) {
       await world.turn('Redis is asked');
       const looked = await admission.look(request);
@@ -188,11 +190,19 @@ function createIngress(world: World) {
       return looked;
     },
   };
-  const checkCaller = createCheckCaller({ admit, callers, keyUse: { note: () => {} } });
+  const seed = () => Promise.reject(new Error('nobody asks for a month'));
+  const checkCaller = createCheckCaller({
+    admit,
+    release: async () => 'released',
+    seed,
+    callers,
+    keyUse: { note: () => {} },
+  });
   return async function request(t: ExecutionContext): Promise<number> {
     const atLeast = world.atLeast();
     const caller = await callers.find(credential);
-    const { version } = await checkCaller.look({ requestId: `req_${requests++}`, credential, caller });
+    const checked = await checkCaller.look({ requestId: `req_${requests++}`, credential, caller });
+    const { version } = checked.caller;
     t.true(version >= atLeast, `version ${version} where ${atLeast} must be felt`);
     return version;
   };

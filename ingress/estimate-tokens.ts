@@ -1,0 +1,120 @@
+import {
+  costs,
+  digit,
+  joined,
+  kinds,
+  lineEnd,
+  lower,
+  marked,
+  none,
+  punctuation,
+  space,
+  starts,
+  upper,
+} from './token-costs.ts';
+
+/**
+ * About how many tokens a text is to a byte-level BPE tokenizer, rather too many than too few and never more than its bytes
+ * in UTF-8. One pass without a regular expression: 4 MB take some 50 ms, whatever they hold.
+ *
+ * Measured against o200k_base on short samples: prose in 22 languages 15 to 59 % too much (English 42), code 46 to 58, JSON
+ * 45 to 70, columns of numbers 5. Random data (base64, hexadecimal, letters, signs, code points of any plane, white space)
+ * at most 15 % too little, and one character on and on up to thirty times too much: of a letter two are one token, of a dash
+ * sixty-four. Vocabularies differ: cl100k_base, an older one, takes more tokens than this for most scripts but the Latin,
+ * Georgian four times as many.
+ */
+export function estimateTokens(text: string): number {
+  let hundredths = 0;
+  let earlier = none;
+  let before = none;
+  let place = 0;
+  for (let index = 0; index < text.length; index++) {
+    const unit = text.charCodeAt(index);
+    place = index > 0 && continues(unit, before) ? place + 1 : 1;
+    const isRepeated = place > 2 && unit === before && unit === earlier;
+    hundredths += isRepeated ? costRepeated(unit) : costOf(unit, before, place);
+    earlier = before;
+    before = unit;
+  }
+  const atLeast = text === '' ? 0 : 1;
+  return Math.min(Math.max(atLeast, Math.ceil(hundredths / 100)), Buffer.byteLength(text));
+}
+
+/** Where tokenizers cut a text before they look for tokens: a word, a number and a run of signs are apart from each other. */
+function continues(unit: number, before: number): boolean {
+  const kind = kinds[unit];
+  const kindBefore = kinds[before];
+  if (kind !== lower && kind !== marked) return kind === kindBefore;
+  return kindBefore === lower || kindBefore === marked || kindBefore === upper;
+}
+
+/** In hundredths of a token, as everything below; `place` counts from 1 within a run. */
+function costOf(unit: number, before: number, place: number): number {
+  switch (kinds[unit]) {
+    case lower:
+    case upper:
+      return costLetter(unit, before, place);
+    case marked:
+      return (costs[unit] ?? 0) + (place === 1 || kinds[before] === marked ? 25 : 0);
+    case digit:
+      return costDigit(before, place);
+    case punctuation:
+      return place === 1 ? 100 : place === 2 ? 40 : 80;
+    case space:
+      return costSpace(unit, before, place);
+    case lineEnd:
+      return place > 1 ? 40 : kinds[before] === punctuation ? 50 : 100;
+    default:
+      return costInScript(unit, before, place);
+  }
+}
+
+/** Scripts of East Asia, from here on, are not set apart by spaces from what follows, and no token holds both. */
+const lastBeforeAsia = 0x2fff;
+
+/** The longer a word, the less likely it is one token; capitals are met less often. */
+function costLetter(unit: number, before: number, place: number): number {
+  if (place === 1) return before > lastBeforeAsia ? 130 : 100;
+  if (kinds[before] === marked) return 42;
+  if (joined[(before & 31) * 32 + (unit & 31)] === 0) return 75;
+  return (place < 5 ? 9 : 24) + (kinds[unit] === upper ? 14 : 0);
+}
+
+/** Three digits are a token; unlike a word's, the space before a number is another. */
+function costDigit(before: number, place: number): number {
+  if (place % 3 !== 1) return 0;
+  return kinds[before] === space ? 200 : 100;
+}
+
+/** One space belongs to the word behind it, the others of a run are a token together. */
+function costSpace(unit: number, before: number, place: number): number {
+  if (place === 1) return unit === 0x20 ? 0 : 80;
+  return place === 2 || unit !== before ? 100 : 5;
+}
+
+/** Two letters in a row that are not frequent are hardly ever one token. */
+function costInScript(unit: number, before: number, place: number): number {
+  const each = costs[unit] ?? 0;
+  if (place === 1) return each + (starts[kinds[unit] ?? none] ?? 0);
+  const areUnusual = each === costs[before] && each >= 60 && each < 160;
+  return areUnusual ? each + 35 : each;
+}
+
+/** From the third of a kind on no rule of a language holds: of some signs sixteen are a token, of some letters two. */
+function costRepeated(unit: number): number {
+  switch (kinds[unit]) {
+    case lower:
+    case upper:
+      return 55;
+    case digit:
+      return 34;
+    case punctuation:
+      return 50;
+    case space:
+      return 7;
+    case lineEnd:
+      return 10;
+    default:
+      return Math.max(105, costs[unit] ?? 0);
+  }
+}

@@ -1,0 +1,35 @@
+import { type ApiError, type BurstLimit, quotaExceeded, rateLimitExceeded } from '../../shared/errors.ts';
+import type { Allowance, Limit, Standing } from '../../shared/limits/admit.ts';
+import { quotaOf } from './quota.ts';
+
+type Limited = { limit: Limit; waitMs: number; standing: Standing; allowance: Allowance; topupUrl: string };
+
+const bursts: Record<Exclude<Limit, 'quota'>, { type: BurstLimit; message: (allowance: Allowance) => string }> = {
+  requests: {
+    type: 'requests_limit',
+    message: ({ requestsPerMinute }) => `The limit of ${requestsPerMinute} requests per minute is reached.`,
+  },
+  tokens: {
+    type: 'tokens_limit',
+    message: ({ tokensPerMinute }) =>
+      `The limit of ${tokensPerMinute} tokens per minute leaves too little for this request.`,
+  },
+  day: {
+    type: 'daily_limit',
+    message: ({ requestsPerDay }) => `The limit of ${requestsPerDay} requests per day (UTC) is reached.`,
+  },
+  concurrency: {
+    type: 'concurrency_limit',
+    message: ({ requestsAtOnce }) => `The limit of ${requestsAtOnce} requests at once is reached.`,
+  },
+};
+
+/** What a client hears whose request would pass a limit: 402 where its month is spent, else 429 and how long to wait. */
+export function limitError({ limit, waitMs, standing, allowance, topupUrl }: Limited): ApiError {
+  if (limit === 'quota') {
+    const resetDate = quotaOf(standing, allowance).period.end;
+    return quotaExceeded({ resetDate, topupUrl, overageEnabled: allowance.overageEnabled });
+  }
+  const { type, message } = bursts[limit];
+  return rateLimitExceeded(type, `${message(allowance)} Retry in ${waitMs} ms.`, waitMs);
+}

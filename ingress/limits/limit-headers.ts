@@ -1,0 +1,37 @@
+import type { Allowance, Standing } from '../../shared/limits/admit.ts';
+import { quotaOf } from './quota.ts';
+
+const unlimited = 'unlimited';
+
+/** Where an account stands, for every response to an inference request of its (API E6). */
+export function limitHeaders(standing: Standing, allowance: Allowance): Record<string, string> {
+  const { limit, used, remaining, period } = quotaOf(standing, allowance);
+  const { requests, tokens, resetMs } = standing.lastMinute;
+  return {
+    'x-svc-quota-limit': String(limit ?? unlimited),
+    'x-svc-quota-used': String(used),
+    'x-svc-quota-remaining': String(remaining ?? unlimited),
+    'x-svc-quota-reset': period.end,
+    'x-svc-quota-overage': allowance.overageEnabled ? 'on' : 'off',
+    ...rateHeaders('requests', { limit: allowance.requestsPerMinute, charged: requests, resetMs }),
+    ...rateHeaders('tokens', { limit: allowance.tokensPerMinute, charged: tokens, resetMs }),
+  };
+}
+
+type Rate = { limit: number | undefined; charged: number; resetMs: number };
+
+/** The reset is when the whole limit is there again, as OpenAI's header of this name has it. */
+function rateHeaders(unit: 'requests' | 'tokens', { limit, charged, resetMs }: Rate): Record<string, string> {
+  return {
+    [`x-ratelimit-limit-${unit}`]: String(limit ?? unlimited),
+    [`x-ratelimit-remaining-${unit}`]: limit === undefined ? unlimited : String(Math.max(0, limit - charged)),
+    [`x-ratelimit-reset-${unit}`]: formatDuration(limit === undefined ? 0 : resetMs),
+  };
+}
+
+/** As OpenAI writes durations: `12ms`, `1s`, `1.5s`, `6m0s`. */
+export function formatDuration(ms: number): string {
+  if (ms < 1_000) return `${ms}ms`;
+  if (ms < 60_000) return `${ms / 1_000}s`;
+  return `${Math.floor(ms / 60_000)}m${(ms % 60_000) / 1_000}s`;
+}
