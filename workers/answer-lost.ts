@@ -1,20 +1,30 @@
 import type { Redis } from 'ioredis';
-import { ulid } from 'ulid';
 import { ApiError } from '../shared/errors.ts';
 import { inferenceJobSchema } from '../shared/inference-job.ts';
 import type { StartRun } from '../shared/limits/start.ts';
+import { promptUsage } from './answer-request.ts';
+import type { EndRequest } from './end-request.ts';
 import { createReplySender } from './replies/send-reply.ts';
+import { createRunLedger } from './run-ledger.ts';
+
+type Parts = { startRun: StartRun; endRequest: EndRequest; replyRedis: Redis };
 
 /**
- * Tells the client of a job that was given up that no answer will come. It counts as one more run, so that the ingress
+ * Ends a job that was given up, and tells its client that no answer will come. It counts as one more run, so that the ingress
  * takes this word for the latest, whatever the lost runs have sent before.
  */
-export function createAnswerLost({ startRun, replyRedis }: { startRun: StartRun; replyRedis: Redis }) {
-  return async function answerLost(data: unknown): Promise<void> {
+export function createAnswerLost({ startRun, endRequest, replyRedis }: Parts) {
+  return async function answerLost({ data, taken }: { data: unknown; taken: number }): Promise<void> {
+    const takenAt = performance.now();
     const job = inferenceJobSchema.parse(data);
-    const { run } = await startRun({ ...job, execution: ulid() });
+    const { outcome, run } = await startRun({ ...job, taken });
     const { replyTo, requestId } = job;
     const reply = createReplySender({ redis: replyRedis, replyTo, requestId, run, onGone: () => {} });
-    await reply.error(new ApiError('INTERNAL_ERROR', 'The request could not be run.'));
+    const error = new ApiError('INTERNAL_ERROR', 'The request could not be run.');
+    if (outcome === 'interrupted') return reply.interrupted((await promptUsage(job)).promptTokens);
+    if (outcome === 'settled' || outcome === 'gone') return reply.error(error);
+    if (outcome === 'superseded') return;
+    const ledger = createRunLedger({ run, queueWaitMs: 0 });
+    await endRequest({ job, run, taken, takenAt, reply, ledger }, { outcome: 'failed', error });
   };
 }

@@ -4,44 +4,50 @@ import type { InferenceJob } from '../shared/inference-job.ts';
 import type { Usage } from '../shared/replies.ts';
 import { BackendError } from './backends/backend-error.ts';
 import type { BackendCall, CallBackend } from './backends/call-backend.ts';
-import { answerText, parseAnswer, presentAnswer } from './backends/convert-answer.ts';
+import { answerText, type BackendAnswer, parseAnswer, presentAnswer } from './backends/convert-answer.ts';
 import { type ChunkConverter, createChunkConverter } from './backends/convert-chunks.ts';
 import { countPromptTokens, countTokens } from './backends/count-tokens.ts';
 import type { ReplySender } from './replies/send-reply.ts';
 
-export type Answering = {
+type Answering = {
   job: InferenceJob;
   call: BackendCall;
   callBackend: CallBackend;
   reply: ReplySender;
-  /** The first token of a stream has come: from here on no other backend can take over. */
-  onFirstToken: () => void;
+  /**
+   * The first token of a stream has come: from here on no other backend can take over. `received` is what was used up to
+   * the time of asking.
+   */
+  onFirstToken: (received: () => Promise<Usage>) => void;
 };
 
-/** Gets the answer from one backend and passes it on, whole. Fails with `BackendError`, nothing having been sent. */
-export async function answerWhole({ job, call, callBackend, reply }: Answering): Promise<Usage> {
+/** What the request's last word has to say, all the rest having been sent. */
+export type Answer = { body?: string; usage: Usage };
+
+/** Gets the answer from one backend, whole. Fails with `BackendError`. */
+export async function answerWhole({ job, call, callBackend }: Answering): Promise<Answer> {
   const answer = parseAnswer(await callBackend.whole(call));
-  const usage = await settleUsage(job, answer.usage, () => {
+  const usage = await usageOf(job, answer.usage, () => {
     const sample = answerText(answer);
     return { sample, characters: sample.length };
   });
-  await reply.end({ body: presentAnswer(answer, job.model, usage), usage });
-  return usage;
+  return { body: presentAnswer(answer, job.model, usage), usage };
 }
 
 /**
  * Passes the answer of one backend on as it comes. Fails with `BackendError`: before `onFirstToken` nothing was sent, after
  * it the client has a part of the answer, and needs to be told that there is no more.
  */
-export async function answerStream({ job, call, callBackend, reply, onFirstToken }: Answering): Promise<Usage> {
+export async function answerStream({ job, call, callBackend, reply, onFirstToken }: Answering): Promise<Answer> {
   const converter = createChunkConverter({ model: job.model });
   const complete = () => converter.complete(() => choicesAsked(job));
+  const received = () => usageOf(job, converter.usage(), converter.text);
   try {
     for await (const data of callBackend.stream(call, converter.begun)) {
       const before = converter.begun();
       const ready = converter.take(data);
-      if (!before && converter.begun()) onFirstToken();
-      if (ready !== '') await reply.chunk(ready);
+      if (!before && converter.begun()) onFirstToken(received);
+      if (ready !== '') await reply.chunk(ready, converter.tokensWritten());
       if (data === '[DONE]') break;
     }
   } catch (error) {
@@ -49,10 +55,9 @@ export async function answerStream({ job, call, callBackend, reply, onFirstToken
     if (!(error instanceof BackendError && complete())) throw error;
   }
   if (!complete()) throw new BackendError('interrupted', 'the stream ended without saying that it was complete');
-  const usage = await settleUsage(job, converter.usage(), converter.text);
-  if (job.includeUsage) await reply.chunk(converter.usageChunk(usage));
-  await reply.end({ usage });
-  return usage;
+  const usage = await received();
+  if (job.includeUsage) await reply.chunk(converter.usageChunk(usage), converter.tokensWritten());
+  return { usage };
 }
 
 const choicesSchema = z.object({ n: z.int().nullish() });
@@ -62,16 +67,21 @@ function choicesAsked({ body }: InferenceJob): number {
 }
 
 /** What the backend reported, else counted by tokenizer and marked as such (API D5). */
-async function settleUsage(
+async function usageOf(
   job: InferenceJob,
-  reported: { promptTokens: number; completionTokens: number } | undefined,
+  reported: BackendAnswer['usage'],
   text: ChunkConverter['text'],
 ): Promise<Usage> {
   if (reported !== undefined) return { ...reported, estimated: false };
   const { sample, characters } = text();
   const counted = await countTokens(sample);
   const completionTokens = Math.ceil(counted * Math.max(1, characters / Math.max(1, sample.length)));
-  return { promptTokens: await countPromptTokens(job.body), completionTokens, estimated: true };
+  return { ...(await promptUsage(job)), completionTokens };
+}
+
+/** The prompt and nothing else, counted by tokenizer. */
+export async function promptUsage({ body }: InferenceJob): Promise<Usage> {
+  return { promptTokens: await countPromptTokens(body), completionTokens: 0, cachedTokens: 0, estimated: true };
 }
 
 /** What a client whose stream has begun is told when its backend breaks off (API D4). */

@@ -1,9 +1,13 @@
 import '../shared/require-node-24.mjs';
 import type { Redis } from 'ioredis';
+import { ulid } from 'ulid';
 import type { Agent } from 'undici';
 import { decodeCancellation } from '../shared/cancellation.ts';
 import { readWorkerConfig, type WorkerConfig } from '../shared/config.ts';
 import { openInbox, waitUntilOpen } from '../shared/inbox.ts';
+import { createEndLeases } from '../shared/limits/end-leases.ts';
+import { createMarkStreaming } from '../shared/limits/mark-streaming.ts';
+import { createSettle } from '../shared/limits/settle.ts';
 import { createStartRun } from '../shared/limits/start.ts';
 import type { Log } from '../shared/log.ts';
 import { createRegistry } from '../shared/metrics.ts';
@@ -16,9 +20,13 @@ import { greetStore, openStore } from '../shared/store/open-store.ts';
 import { createAnswerLost } from './answer-lost.ts';
 import { createBackendAgent, createCallBackend } from './backends/call-backend.ts';
 import { checkBackend } from './check-backend.ts';
+import { createEndRequest } from './end-request.ts';
 import { createWorkerMetrics } from './metrics.ts';
 import { createProcessRequest } from './process-request.ts';
 import { type RequestWorker, startRequestWorker } from './request-worker.ts';
+import { createObserveOutboxes } from './usage/observe-outboxes.ts';
+import { countLeases, createTendLeases } from './usage/tend-leases.ts';
+import { createUsageDrainer } from './usage/usage-drainer.ts';
 
 /** What a job that was told to stop may still need: to abort its call, send its last word and go back to the queue. */
 const handBackMs = 5_000;
@@ -36,7 +44,8 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const store = parts.use(await openStore(config.databaseUrl, { log }));
   void greetStore(store, log);
   const redis = use(connectForWork(config.redisUrl, log));
-  const replyRedis = use(connectForWork(config.replyRedisUrl, log));
+  const oneConnection = config.replyRedisUrl === config.redisUrl;
+  const replyRedis = oneConnection ? redis : use(connectForWork(config.replyRedisUrl, log));
   const controlReader = use(connectForWork(config.replyRedisUrl, log));
   const agent = parts.adopt(createBackendAgent(planFile.timeouts), (opened) => opened.destroy());
 
@@ -65,18 +74,34 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     }),
   );
   await waitUntilOpen(inbox, shutdown);
+  metrics.observeOutboxes(createObserveOutboxes(redis));
+  const { usageMonthsKept } = planFile;
+  const tendLeases = createTendLeases({
+    redis,
+    endLeases: createEndLeases(redis, planFile.timeouts),
+    timeouts: planFile.timeouts,
+    metrics,
+  });
+  const drainer = parts.use(
+    createUsageDrainer({ redis, store, workerId: ulid(), metrics, log, usageMonthsKept, tendLeases }),
+  );
+  metrics.observeLeases(() => countLeases(redis, drainer.held()));
+
   const startRun = createStartRun(redis);
+  const endRequest = createEndRequest({ settle: createSettle(redis), oneConnection, metrics, log });
   const processRequest = createProcessRequest({
     planFile,
     apiKeys,
     startRun,
+    markStreaming: createMarkStreaming(redis),
+    endRequest,
     replyRedis,
     metrics,
     log,
     callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
     control: inbox.address,
   });
-  const answerLost = createAnswerLost({ startRun, replyRedis });
+  const answerLost = createAnswerLost({ startRun, endRequest, replyRedis });
   for (const pool of config.pools) {
     const { concurrency } = config;
     workers.push(

@@ -1,6 +1,5 @@
 import { type Job, WaitingError, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
-import { ulid } from 'ulid';
 import type { Log } from '../shared/log.ts';
 import { queueName, workerOptions } from '../shared/queues.ts';
 import type { WorkerMetrics } from './metrics.ts';
@@ -21,7 +20,7 @@ type Parts = {
   concurrency: number;
   processRequest: ProcessRequest;
   /** Answers a job that nobody will run again because its workers kept dying. */
-  answerLost: (data: unknown) => Promise<void>;
+  answerLost: (job: { data: unknown; taken: number }) => Promise<void>;
   /** Aborted when the process is asked to end: a job that arrives after that goes back at once. */
   shutdown: AbortSignal;
   metrics: WorkerMetrics;
@@ -38,8 +37,11 @@ export function startRequestWorker(parts: Parts): RequestWorker {
     if (shutdown.aborted) return handBack(job, token);
     metrics.running.inc({ pool });
     try {
-      const given = { data: job.data, execution: ulid(), signal: signal ?? new AbortController().signal };
-      if ((await parts.processRequest(given)) === 'hand back') await handBack(job, token);
+      const given = { data: job.data, taken: job.attemptsStarted, signal: signal ?? new AbortController().signal };
+      const ended = await parts.processRequest(given);
+      if (ended.outcome === 'done') return;
+      await job.updateData(ended.job);
+      await handBack(job, token);
     } finally {
       metrics.running.dec({ pool });
     }
@@ -57,7 +59,8 @@ export function startRequestWorker(parts: Parts): RequestWorker {
   });
   worker.on('failed', (job, error) => {
     log.error({ err: error, requestId: job?.id }, 'a job failed');
-    parts.answerLost(job?.data).catch((cause: unknown) => log.error({ err: cause }, 'a lost job was not answered'));
+    const lost = { data: job?.data, taken: (job?.attemptsStarted ?? 0) + 1 };
+    parts.answerLost(lost).catch((cause: unknown) => log.error({ err: cause }, 'a lost job was not answered'));
   });
   worker.run().catch((error: unknown) => log.error({ err: error, queue: name }, 'the queue is not read any more'));
 

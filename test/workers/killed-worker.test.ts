@@ -2,6 +2,7 @@ import test from 'ava';
 import { answerFor } from '../stack/model-server.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { chat, streamEvents } from '../support/chat.ts';
+import { createKeyClient } from '../support/key-client.ts';
 
 test('a job whose worker is killed is run by another, and its client gets the answer', async (t) => {
   t.timeout(120_000);
@@ -29,11 +30,13 @@ test('a job whose worker is killed is run by another, and its client gets the an
 test('a stream whose worker is killed ends by an error frame, and its text is never begun anew', async (t) => {
   t.timeout(120_000);
   await using stack = await startStack({ workers: 2 });
+  const keys = createKeyClient(stack);
+  const key = await keys.newKey('alice');
   const [server] = stack.modelServers;
   server.fail({ endless: true, chunkMs: 10, times: 1 });
   const asked = await chat({
     url: stack.ingresses[0]?.url ?? '',
-    key: await stack.mintKey('alice'),
+    key,
     question: 'Who is there?',
     stream: true,
     signal: AbortSignal.timeout(60_000),
@@ -44,8 +47,14 @@ test('a stream whose worker is killed ends by an error frame, and its text is ne
   const events = streamEvents(await asked.text());
   const last = events.at(-1);
   t.true(last !== '[DONE]' && last?.error?.code === 'UPSTREAM_INTERRUPTED');
-  const text = events.map((event) => (event === '[DONE]' ? '' : (event.choices?.[0]?.delta?.content ?? ''))).join('');
-  t.is(text.split('You said').length, 2, 'it begins once');
+  t.is(stack.modelServers.flatMap((each) => each.calls()).length, 1);
+
+  // Its worker cannot say what it came to, so its ingress does: the prompt, and about what the client has got.
+  const quota = async () => (await keys.send('GET', '/billing/quota', { bearer: key })).body;
+  while ((await quota()).reserved !== 0);
+  const received = events.filter((event) => event !== '[DONE]' && event.choices?.[0]?.delta?.content).length;
+  const { used } = await quota();
+  t.true(Number(used) >= received && Number(used) <= 3 * received + 50, `${used} tokens for ${received} events`);
 });
 
 async function killBusyWorker({ workers }: Stack): Promise<void> {

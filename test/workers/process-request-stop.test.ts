@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import test from 'ava';
-import type { StopReason } from '../../workers/process-request.ts';
+import { countPromptTokens } from '../../workers/backends/count-tokens.ts';
 import { answerFor } from '../stack/model-server.ts';
 import { type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts';
 import { kindsOf, messages, openWorkerSide, textOf, type WorkerSide } from '../support/worker-side.ts';
@@ -18,7 +18,7 @@ async function runHanging(side: WorkerSide, { stream = false, deadline = Date.no
   side.servers[0].fail({ hang: true });
   const { controller, stop } = side.stopper();
   const outcome = side.run({ stream, deadline }, controller);
-  await side.servers[0].waitForCall(() => true);
+  await side.servers[0].waitForCall(({ state }) => state === 'running');
   return { outcome, stop };
 }
 
@@ -41,7 +41,7 @@ for (const stream of [false, true]) {
   test(`the deadline ends a run that has sent nothing, ${how}`, async (t) => {
     await using side = await openWorkerSide(given.redis);
     const { outcome } = await runHanging(side, { stream, deadline: Date.now() + 500 });
-    t.is(await outcome, 'done');
+    t.like(await outcome, { outcome: 'done' });
     const replies = await side.stream.replies();
     t.deepEqual(kindsOf(replies), ['started', 'error']);
     t.like(replies.at(-1)?.data, { code: 'DEADLINE_EXCEEDED' });
@@ -53,32 +53,57 @@ for (const stream of [false, true]) {
     await using side = await openWorkerSide(given.redis);
     const { outcome, stop } = await runHanging(side, { stream });
     stop('shutdown');
-    t.is(await outcome, 'hand back');
     t.deepEqual(kindsOf(await side.stream.replies()), ['started']);
     t.is(await stateOfCall(side), 'aborted');
     t.deepEqual(side.calls(), [1, 0, 0]);
 
+    const handedBack = await outcome;
+    if (handedBack.outcome !== 'hand back') return t.fail();
+    t.deepEqual(await side.records(), [], 'it has not ended');
     side.servers[0].heal();
-    t.is(await side.run({ stream }), 'done');
+    t.like(await side.run(handedBack.job), { outcome: 'done' });
     t.is(textOf((await side.stream.replies()).slice(1)), answerFor(messages));
+    const [record] = await side.records();
+    t.like(record, { outcome: 'completed', runs: 2 });
+    t.deepEqual(
+      record?.attempts.map(({ run, outcome }) => [run, outcome]),
+      [
+        [1, 'stopped'],
+        [2, 'completed'],
+      ],
+    );
   });
 
-  for (const reason of ['cancelled', 'lock lost'] satisfies StopReason[]) {
-    test(`a run that is ${reason} ends without a word, ${how}, and its call with it`, async (t) => {
-      await using side = await openWorkerSide(given.redis);
-      const { outcome, stop } = await runHanging(side, { stream });
-      stop(reason);
-      t.is(await outcome, 'done');
-      t.deepEqual(kindsOf(await side.stream.replies()), ['started']);
-      t.is(await stateOfCall(side), 'aborted');
-      t.deepEqual(side.calls(), [1, 0, 0]);
-    });
-  }
+  test(`a run whose lock is lost ends without a word, ${how}, its call with it, and settles nothing`, async (t) => {
+    await using side = await openWorkerSide(given.redis);
+    const { outcome, stop } = await runHanging(side, { stream });
+    stop('lock lost');
+    t.like(await outcome, { outcome: 'done' });
+    t.deepEqual(kindsOf(await side.stream.replies()), ['started']);
+    t.is(await stateOfCall(side), 'aborted');
+    t.deepEqual(side.calls(), [1, 0, 0]);
+    t.deepEqual(await side.records(), []);
+  });
+
+  test(`a run that is cancelled ends its call, ${how}, and is charged its prompt`, async (t) => {
+    await using side = await openWorkerSide(given.redis);
+    const { outcome, stop } = await runHanging(side, { stream });
+    stop('cancelled');
+    t.like(await outcome, { outcome: 'done' });
+    t.deepEqual(kindsOf(await side.stream.replies()), ['started', 'error']);
+    t.is(await stateOfCall(side), 'aborted');
+    t.deepEqual(side.calls(), [1, 0, 0]);
+    const [record] = await side.records();
+    const promptTokens = await countPromptTokens(JSON.stringify({ messages }));
+    t.like(record, { outcome: 'cancelled', counted: 'estimated', promptTokens, completionTokens: 0 });
+    t.is(record?.chargedTokens, promptTokens);
+    t.like(record?.attempts, [{ run: 1, backend: 'onprem-a', outcome: 'stopped' }]);
+  });
 
   test(`a run whose ingress is gone from the start calls its backend off, ${how}`, async (t) => {
     await using side = await openWorkerSide(given.redis);
     side.servers[0].fail({ hang: true });
-    t.is(await side.run({ stream, replyTo: 'svc:replies:nobody' }), 'done');
+    t.like(await side.run({ stream, replyTo: 'svc:replies:nobody' }), { outcome: 'done' });
     t.true(side.servers[0].calls().every(({ state }) => state !== 'completed'));
     t.deepEqual(side.calls().slice(1), [0, 0]);
     t.is(await given.redis.exists('svc:replies:nobody'), 0);
@@ -88,7 +113,7 @@ for (const stream of [false, true]) {
     await using side = await openWorkerSide(given.redis);
     const { controller, stop } = side.stopper();
     stop('shutdown');
-    t.is(await side.run({ stream }, controller), 'hand back');
+    t.like(await side.run({ stream }, controller), { outcome: 'hand back' });
     t.deepEqual(side.calls(), [0, 0, 0]);
   });
 }
@@ -96,7 +121,7 @@ for (const stream of [false, true]) {
 test('the deadline ends a stream that has begun by its code', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { outcome } = await runStreaming(side, { deadline: Date.now() + 1_500 });
-  t.is(await outcome, 'done');
+  t.like(await outcome, { outcome: 'done' });
   const replies = await side.stream.replies();
   t.deepEqual(kindsOf(replies), ['started', 'chunk', 'error']);
   t.like(replies.at(-1)?.data, { code: 'DEADLINE_EXCEEDED' });
@@ -107,7 +132,7 @@ test('a shutdown ends a stream that has begun: what has been sent cannot be take
   await using side = await openWorkerSide(given.redis);
   const { outcome, stop } = await runStreaming(side);
   stop('shutdown');
-  t.is(await outcome, 'done');
+  t.like(await outcome, { outcome: 'done' });
   const replies = await side.stream.replies();
   t.deepEqual(kindsOf(replies), ['started', 'chunk', 'error']);
   t.like(replies.at(-1)?.data, { code: 'UPSTREAM_INTERRUPTED' });
@@ -118,8 +143,12 @@ test('a stream that is cancelled has no end, and its call is aborted', async (t)
   await using side = await openWorkerSide(given.redis);
   const { outcome, stop } = await runStreaming(side);
   stop('cancelled');
-  t.is(await outcome, 'done');
-  t.deepEqual(kindsOf(await side.stream.replies()), ['started', 'chunk']);
+  t.like(await outcome, { outcome: 'done' });
+  t.deepEqual(kindsOf(await side.stream.replies()), ['started', 'chunk', 'error']);
+  const [record] = await side.records();
+  t.like(record, { outcome: 'cancelled', counted: 'estimated' });
+  t.true((record?.completionTokens ?? 0) > 0, 'what was received is charged');
+  t.is(record?.chargedTokens, (record?.promptTokens ?? 0) + (record?.completionTokens ?? 0));
   t.is(await stateOfCall(side), 'aborted');
   t.deepEqual(side.calls(), [1, 0, 0]);
 });
@@ -128,7 +157,7 @@ test('a stream whose ingress disappears is called off', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { outcome } = await runStreaming(side);
   await given.redis.del(side.stream.key);
-  t.is(await outcome, 'done');
+  t.like(await outcome, { outcome: 'done' });
   t.is(await stateOfCall(side), 'aborted');
   t.is(await given.redis.exists(side.stream.key), 0);
   t.deepEqual(side.calls(), [1, 0, 0]);

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import test from 'ava';
 import type { InferenceJob } from '../../shared/inference-job.ts';
 import { countPromptTokens, countTokens } from '../../workers/backends/count-tokens.ts';
@@ -24,7 +23,7 @@ for (const stream of [false, true]) {
 
   test(`answers ${how}: started, the text and the usage that the backend reported, then the end`, async (t) => {
     await using side = await openWorkerSide(given.redis);
-    t.is(await side.run({ stream }), 'done');
+    t.like(await side.run({ stream }), { outcome: 'done' });
     const replies = await side.stream.replies();
     t.deepEqual(kindsOf(replies), stream ? ['started', 'chunk', 'end'] : ['started', 'end']);
     t.like(replies[0], { run: 1, data: { control: 'svc:control:test' } });
@@ -39,7 +38,7 @@ for (const stream of [false, true]) {
   test(`counts the usage where none was reported, ${how}, and says so`, async (t) => {
     await using side = await openWorkerSide(given.redis);
     side.servers[0].fail({ noUsage: true });
-    const job = side.job({ stream, includeUsage: stream });
+    const job = await side.admit({ stream, includeUsage: stream });
     await side.run(job);
     const replies = await side.stream.replies();
     const counted = { promptTokens: await countPromptTokens(job.body), completionTokens: await countTokens(expected) };
@@ -62,7 +61,7 @@ for (const stream of [false, true]) {
     for (const fault of [...faults, ...only]) {
       await using side = await openWorkerSide(given.redis, { timeouts: short });
       side.servers[0].fail(fault);
-      t.is(await side.run({ stream }), 'done');
+      t.like(await side.run({ stream }), { outcome: 'done' });
       const replies = await side.stream.replies();
       t.deepEqual(kindsOf(replies), stream ? ['started', 'chunk', 'end'] : ['started', 'end'], JSON.stringify(fault));
       t.is(textOf(replies), expected);
@@ -84,7 +83,7 @@ for (const stream of [false, true]) {
   test(`says which backends were tried, in order, when all fail, ${how}`, async (t) => {
     await using side = await openWorkerSide(given.redis);
     for (const server of side.servers) server.fail({ status: 500 });
-    t.is(await side.run({ stream }), 'done');
+    t.like(await side.run({ stream }), { outcome: 'done' });
     const replies = await side.stream.replies();
     t.deepEqual(kindsOf(replies), ['started', 'error']);
     t.like(replies.at(-1)?.data, {
@@ -97,7 +96,7 @@ for (const stream of [false, true]) {
   test(`the client's mistake is told in the backend's words, and no other backend is asked, ${how}`, async (t) => {
     await using side = await openWorkerSide(given.redis);
     side.servers[0].fail({ status: 422, errorMessage: 'temperature is too high for 10.0.0.7:8000' });
-    t.is(await side.run({ stream }), 'done');
+    t.like(await side.run({ stream }), { outcome: 'done' });
     const replies = await side.stream.replies();
     t.deepEqual(kindsOf(replies), ['started', 'error']);
     t.like(replies.at(-1)?.data, {
@@ -114,7 +113,7 @@ for (const stream of [false, true]) {
   for (const [title, times, code] of refused) {
     test(`a job ${title} is never sent to a backend, ${how}`, async (t) => {
       await using side = await openWorkerSide(given.redis);
-      t.is(await side.run({ stream, ...times }), 'done');
+      t.like(await side.run({ stream, ...times }), { outcome: 'done' });
       const replies = await side.stream.replies();
       t.deepEqual(kindsOf(replies), ['error']);
       t.like(replies[0], { sequence: 0, run: 1, data: { code } });
@@ -142,7 +141,7 @@ for (const fault of [{ cutAfterChunks: 3 }, { endAfterChunks: 3 }, { stallAfterC
   test(`${JSON.stringify(fault)}: the client has a part, is told so, and no other backend is asked`, async (t) => {
     await using side = await openWorkerSide(given.redis, { timeouts: short });
     side.servers[0].fail(fault);
-    t.is(await side.run({ stream: true }), 'done');
+    t.like(await side.run({ stream: true }), { outcome: 'done' });
     const replies = await side.stream.replies();
     t.deepEqual(kindsOf(replies), ['started', 'chunk', 'error']);
     t.like(replies.at(-1)?.data, { code: 'UPSTREAM_INTERRUPTED' });
@@ -178,27 +177,32 @@ test('two answers were asked for: one of them is not the whole', async (t) => {
   t.like(replies.at(-1)?.data, { code: 'UPSTREAM_INTERRUPTED' });
 });
 
-test('each execution is a run of its own, with a higher number', async (t) => {
+test('each taking of a job is a run of its own, with a higher number, and none after one that has ended', async (t) => {
   await using side = await openWorkerSide(given.redis);
-  const job = side.job();
+  const job = await side.admit();
+  await side.startRun({ ...job, taken: 0 });
   await side.run(job);
   await side.run(job);
   const replies = await side.stream.replies();
   t.deepEqual(
     replies.map(({ run, sequence, kind }) => [run, sequence, kind]),
     [
-      [1, 0, 'started'],
-      [1, 1, 'end'],
       [2, 0, 'started'],
       [2, 1, 'end'],
+      [3, 0, 'error'],
     ],
   );
 });
 
 test('what is not a job fails, and asks nobody', async (t) => {
   await using side = await openWorkerSide(given.redis);
-  for (const data of [undefined, {}, { ...side.job(), body: undefined }, { ...side.job(), deadline: 'soon' }]) {
-    await t.throwsAsync(side.processRequest({ data, execution: randomUUID(), signal: AbortSignal.timeout(30_000) }), {
+  for (const data of [
+    undefined,
+    {},
+    { ...(await side.admit()), body: undefined },
+    { ...(await side.admit()), deadline: 'soon' },
+  ]) {
+    await t.throwsAsync(side.processRequest({ data, taken: 1, signal: AbortSignal.timeout(30_000) }), {
       name: 'ZodError',
     });
   }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import { Queue } from 'bullmq';
 import { Registry } from 'prom-client';
+import { inferenceJobSchema } from '../../shared/inference-job.ts';
 import { jobName, queueName, queueOptions } from '../../shared/queues.ts';
 import { aborted } from '../../shared/shutdown.ts';
 import { createAnswerLost } from '../../workers/answer-lost.ts';
@@ -29,7 +30,7 @@ function openPool(t: ExecutionContext, side: WorkerSide) {
   const queue = new Queue(name, queueOptions(name, given.redis));
   t.teardown(() => queue.close());
   const { log, lines } = recordedLog();
-  const answerLost = createAnswerLost({ startRun: side.startRun, replyRedis: given.redis });
+  const answerLost = createAnswerLost({ ...side, replyRedis: given.redis });
 
   function startWorker({ processRequest = side.processRequest, shutdown = new AbortController() } = {}) {
     const metrics = createWorkerMetrics(new Registry());
@@ -45,7 +46,8 @@ function openPool(t: ExecutionContext, side: WorkerSide) {
     return { ...worker, shutdown };
   }
 
-  async function add(job: { requestId?: string } = side.job()): Promise<string> {
+  async function add(given?: { requestId?: string }): Promise<string> {
+    const job = given ?? (await side.admit());
     const jobId = job.requestId ?? randomUUID();
     await queue.add(jobName, job, { jobId, priority: 10 });
     return jobId;
@@ -70,7 +72,7 @@ for (const stream of [false, true]) {
     async (t) => {
       await using side = await openWorkerSide(given.redis);
       const { startWorker, add, untilEmpty } = openPool(t, side);
-      await add(side.job({ stream }));
+      await add(await side.admit({ stream }));
       t.true((await contentsOf(given.redis)).includes('東京'), 'while it waits its question is there');
       startWorker();
       await side.stream.reply(({ kind }) => kind === 'end');
@@ -98,7 +100,7 @@ test('cancelling aborts one job by its id, and no other', async (t) => {
   t.is(side.servers[0].calls().filter(({ state }) => state === 'running').length, 1);
   worker.cancel(kept, 'cancelled');
   await untilEmpty();
-  t.deepEqual(kindsOf(await side.stream.replies()), ['started', 'started']);
+  t.deepEqual(kindsOf(await side.stream.replies()), ['started', 'started', 'error', 'error']);
 });
 
 test('a worker that ends hands back what has sent nothing, and another runs it', async (t) => {
@@ -150,6 +152,22 @@ test('a worker that is asked to end finishes what it has, and takes nothing more
   t.is((await queue.getJobCounts()).prioritized, 1);
 });
 
+test('each taking of a job has a number of its own, higher than the one before', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const { startWorker, add, untilEmpty } = openPool(t, side);
+  const takings: number[] = [];
+  const processRequest: ProcessRequest = async (given) => {
+    takings.push(given.taken);
+    if (takings.length < 3) return { outcome: 'hand back', job: inferenceJobSchema.parse(given.data) };
+    return side.processRequest(given);
+  };
+  startWorker({ processRequest });
+  await add();
+  await side.stream.reply(({ kind }) => kind === 'end');
+  await untilEmpty();
+  t.deepEqual(takings, [1, 2, 3]);
+});
+
 test('a job that arrives during a shutdown goes back unseen, for another worker', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { startWorker, add, lines } = openPool(t, side);
@@ -158,7 +176,7 @@ test('a job that arrives during a shutdown goes back unseen, for another worker'
   let seen = 0;
   const processRequest: ProcessRequest = async () => {
     seen += 1;
-    return 'done';
+    return { outcome: 'done' };
   };
   const ending = startWorker({ shutdown, processRequest });
   await add();
@@ -193,7 +211,7 @@ test('the client of a job that fails is told so, once, and the worker goes on', 
   t.deepEqual(kindsOf(await side.stream.replies()), ['error', 'started', 'end']);
 });
 
-test('a job has a signal of its own, an id of each execution, and its data as it was queued', async (t) => {
+test('a job has a signal of its own, how often it was taken, and its data as it was queued', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { startWorker, add } = openPool(t, side);
   const executions: Parameters<ProcessRequest>[0][] = [];
@@ -201,10 +219,10 @@ test('a job has a signal of its own, an id of each execution, and its data as it
     processRequest: async (execution) => {
       executions.push(execution);
       await aborted(execution.signal);
-      return 'done';
+      return { outcome: 'done' };
     },
   });
-  const jobs = [side.job(), side.job()];
+  const jobs = [await side.admit(), await side.admit()];
   for (const job of jobs) await add(job);
   while (executions.length < 2) await pause();
   worker.cancel(jobs[0]?.requestId ?? '', 'cancelled');
@@ -218,5 +236,8 @@ test('a job has a signal of its own, an id of each execution, and its data as it
     executions.map(({ signal }) => signal.reason),
     ['cancelled', 'lock lost'],
   );
-  t.is(new Set(executions.map(({ execution }) => execution)).size, 2);
+  t.deepEqual(
+    executions.map(({ taken }) => taken),
+    [1, 1],
+  );
 });

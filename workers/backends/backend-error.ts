@@ -1,7 +1,8 @@
-/** How a call to a backend went, as metrics count it. */
+/** How a call to a backend went, as metrics and usage records say it; `fault`: by a fault of ours. */
 export type AttemptOutcome =
   | 'completed'
   | 'stopped'
+  | 'fault'
   | 'refused_request'
   | 'status'
   | 'connection'

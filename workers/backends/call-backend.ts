@@ -5,7 +5,14 @@ import { classifyFailure, classifyStatus } from './classify-failure.ts';
 import { parseEventStream } from './parse-event-stream.ts';
 import { createWatchdog, type Watchdog } from './watchdog.ts';
 
-export type BackendCall = { backend: Backend; apiKey: string | undefined; body: string; signal: AbortSignal };
+/** `requestId` goes with the call, so that a model server's own log can be read beside ours. */
+export type BackendCall = {
+  backend: Backend;
+  apiKey: string | undefined;
+  requestId: string;
+  body: string;
+  signal: AbortSignal;
+};
 
 /** Both fail with `BackendError`; when `signal` is aborted the call ends at once, and its connection with it. */
 export interface CallBackend {
@@ -33,13 +40,14 @@ export function createCallBackend(parts: { agent: Agent; timeouts: Timeouts }): 
   const lateToken = () => new BackendError('first_token_timeout', `no token within ${firstTokenMs} ms`);
   const silent = () => new BackendError('idle_timeout', `nothing for ${idleMs} ms`);
 
-  async function post({ backend, apiKey, body }: BackendCall, accept: string, signal: AbortSignal) {
+  async function post({ backend, apiKey, requestId, body }: BackendCall, accept: string, signal: AbortSignal) {
     const response = await parts.agent.request({
       ...endpointOf(backend, '/chat/completions'),
       method: 'POST',
       headers: {
         'content-type': 'application/json',
         accept,
+        'x-request-id': requestId,
         ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
       },
       body,

@@ -6,7 +6,7 @@ import { BackendError } from './backend-error.ts';
 export type BackendAnswer = {
   text: string;
   answer: z.infer<typeof chatAnswerSchema>;
-  usage: { promptTokens: number; completionTokens: number } | undefined;
+  usage: { promptTokens: number; completionTokens: number; cachedTokens: number } | undefined;
 };
 
 export function parseAnswer(text: string): BackendAnswer {
@@ -26,7 +26,12 @@ export function parseAnswer(text: string): BackendAnswer {
 export function readUsage(usage: unknown): BackendAnswer['usage'] {
   const parsed = chatUsageSchema.safeParse(usage);
   if (!parsed.success) return undefined;
-  return { promptTokens: parsed.data.prompt_tokens, completionTokens: parsed.data.completion_tokens };
+  const {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    prompt_tokens_details: details,
+  } = parsed.data;
+  return { promptTokens, completionTokens, cachedTokens: Math.min(details?.cached_tokens ?? 0, promptTokens) };
 }
 
 /** All that the model has written, for counting. */

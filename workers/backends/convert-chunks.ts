@@ -16,12 +16,15 @@ export interface ChunkConverter {
    */
   complete(choicesAsked: () => number): boolean;
   usage(): BackendAnswer['usage'];
+  /** How many tokens that is at least: a piece is one or more, and no model's tokens are longer than eight characters for long. */
+  tokensWritten(): number;
   /** What the model has written so far, cut at a million characters; for counting where no usage was reported. */
   text(): { sample: string; characters: number };
   /** The usage chunk, in the shape of the stream's others, with `choices: []`: the backend's own words if it had any (API D5). */
   usageChunk(tokens: { promptTokens: number; completionTokens: number }): string;
 }
 
+const charactersPerTokenMax = 8;
 const sampleCharactersMax = 1_000_000;
 const heldCharactersMax = 1_048_576;
 
@@ -36,6 +39,7 @@ export function createChunkConverter({ model }: { model: string }): ChunkConvert
   const written: string[] = [];
   let sampled = 0;
   let characters = 0;
+  let pieces = 0;
   const open = new Set<number>();
   const finished = new Set<number>();
 
@@ -51,6 +55,7 @@ export function createChunkConverter({ model }: { model: string }): ChunkConvert
 
   function sample(text: string): void {
     characters += text.length;
+    if (text !== '') pieces += 1;
     if (sampled < sampleCharactersMax) written.push(text);
     sampled += text.length;
   }
@@ -83,6 +88,7 @@ export function createChunkConverter({ model }: { model: string }): ChunkConvert
     begun: () => begun,
     complete: (choicesAsked) => begun && (done || (finished.size === open.size && finished.size >= choicesAsked())),
     usage: () => usage,
+    tokensWritten: () => Math.max(pieces, Math.floor(characters / charactersPerTokenMax)),
     text: () => ({ sample: written.join(''), characters }),
     usageChunk(tokens) {
       return event(JSON.stringify({ ...latest, model, choices: [], usage: reportedUsage ?? presentUsage(tokens) }));

@@ -16,7 +16,7 @@ const counted = { promptTokens: 30, completionTokens: 50 };
 test('passes an answer on byte for byte when nothing has to change', (t) => {
   const text = `  ${JSON.stringify(given, undefined, 1)}\n`;
   const answer = parseAnswer(text);
-  t.deepEqual(answer.usage, { promptTokens: 3, completionTokens: 5 });
+  t.deepEqual(answer.usage, { promptTokens: 3, completionTokens: 5, cachedTokens: 1 });
   t.is(presentAnswer(answer, 'm', counted), text);
 });
 
@@ -60,7 +60,7 @@ for (const text of [
 }
 
 test('usage may hold more than the tokens', (t) => {
-  t.deepEqual(readUsage(usage), { promptTokens: 3, completionTokens: 5 });
+  t.deepEqual(readUsage(usage), { promptTokens: 3, completionTokens: 5, cachedTokens: 1 });
 });
 
 test('what the model wrote is every text in every choice, without roles, ids and types', (t) => {

@@ -69,7 +69,7 @@ for (const [title, data] of Object.entries(tokens)) {
 test("drops the usage chunk, and gives out the backend's own words as one", (t) => {
   const { converter, ready } = converted(text, finish, usageOnly, '[DONE]');
   t.deepEqual(ready, [event(text), event(finish), '', '']);
-  t.deepEqual(converter.usage(), { promptTokens: 3, completionTokens: 5 });
+  t.deepEqual(converter.usage(), { promptTokens: 3, completionTokens: 5, cachedTokens: 0 });
   t.deepEqual(parse(converter.usageChunk(counted)), { ...head, choices: [], usage });
 });
 

@@ -13,7 +13,7 @@ test.before(async () => {
 
 test.after.always(() => given?.[Symbol.asyncDispose]());
 
-const usage = { promptTokens: 3, completionTokens: 5, estimated: false };
+const usage = { promptTokens: 3, completionTokens: 5, cachedTokens: 0, estimated: false };
 
 async function open(redis = given.redis) {
   const stream = await openReplyStream(given.redis);
@@ -34,7 +34,7 @@ test('says everything in order, numbered without a gap, under its request and ru
   const { stream, reply, gone } = await open();
   reply.started('control');
   for (const text of 'abcdefghij') {
-    await reply.chunk(text);
+    await reply.chunk(text, 1);
     await sleep(3);
   }
   await reply.end({ body: 'b', usage });
@@ -53,7 +53,7 @@ test('says everything in order, numbered without a gap, under its request and ru
 
 test('sends the first text at once and gathers what follows', async (t) => {
   const { stream, reply } = await open();
-  await Promise.all(Array.from('abcdef', (text) => reply.chunk(text)));
+  await Promise.all(Array.from('abcdef', (text) => reply.chunk(text, 1)));
   // Neither end nor error asks for the rest: it goes by itself.
   await stream.reply(({ data }) => data === 'bcdef');
   t.deepEqual(await said(stream), ['chunk a', 'chunk bcdef']);
@@ -61,7 +61,7 @@ test('sends the first text at once and gathers what follows', async (t) => {
 
 test('ends after all text, and says nothing more', async (t) => {
   const { stream, reply } = await open();
-  await Promise.all(Array.from('abc', (text) => reply.chunk(text)));
+  await Promise.all(Array.from('abc', (text) => reply.chunk(text, 1)));
   await reply.end({ usage });
   t.deepEqual(await said(stream), ['chunk a', 'chunk bc', 'end']);
   await sleep(50);
@@ -70,7 +70,7 @@ test('ends after all text, and says nothing more', async (t) => {
 
 test('an error comes after all text, with its fields', async (t) => {
   const { stream, reply } = await open();
-  await Promise.all(Array.from('abc', (text) => reply.chunk(text)));
+  await Promise.all(Array.from('abc', (text) => reply.chunk(text, 1)));
   await reply.error(upstreamsExhausted('standard', ['a', 'b']));
   t.deepEqual(await said(stream), ['chunk a', 'chunk bc', 'error']);
   t.like((await stream.replies()).at(-1)?.data, {
@@ -83,7 +83,7 @@ test('an error comes after all text, with its fields', async (t) => {
 test('much text does not wait to be gathered', async (t) => {
   const { stream, reply } = await open();
   const much = 'x'.repeat(65_536);
-  await Promise.all([reply.chunk('a'), reply.chunk(much), reply.chunk('b'), reply.chunk('c')]);
+  await Promise.all([reply.chunk('a', 1), reply.chunk(much, 1), reply.chunk('b', 1), reply.chunk('c', 1)]);
   await reply.end({ usage });
   t.deepEqual(await said(stream), ['chunk a', `chunk ${much}`, 'chunk bc', 'end']);
 });
@@ -91,8 +91,8 @@ test('much text does not wait to be gathered', async (t) => {
 test('tells once that nobody reads the stream, and creates none', async (t) => {
   const { reply, gone } = sender('svc:replies:nobody');
   reply.started('control');
-  await reply.chunk('a');
-  await reply.chunk('b');
+  await reply.chunk('a', 1);
+  await reply.chunk('b', 1);
   await reply.end({ usage });
   await reply.error(upstreamsExhausted('standard', []));
   t.deepEqual(gone, ['gone']);
@@ -101,11 +101,11 @@ test('tells once that nobody reads the stream, and creates none', async (t) => {
 
 test('notices when the stream disappears later', async (t) => {
   const { stream, reply, gone } = await open();
-  await reply.chunk('a');
+  await reply.chunk('a', 1);
   await stream.reply(({ kind }) => kind === 'chunk');
   t.deepEqual(gone, []);
   await given.redis.del(stream.key);
-  await reply.chunk('b');
+  await reply.chunk('b', 1);
   await reply.end({ usage });
   t.deepEqual(gone, ['gone']);
 });
@@ -114,10 +114,10 @@ test('stops taking text while more than a megabyte has not been sent', async (t)
   await using other = await startPrivateRedis();
   const stream = await openReplyStream(other.redis);
   const { reply } = sender(stream.key, other.redis);
-  await reply.chunk('a');
+  await reply.chunk('a', 1);
   await stream.reply(({ kind }) => kind === 'chunk');
   await other.server.kill('SIGSTOP');
-  const chunk = reply.chunk('x'.repeat(1_100_000)).then(() => 'taken');
+  const chunk = reply.chunk('x'.repeat(1_100_000), 1).then(() => 'taken');
   t.is(await Promise.race([chunk, sleep(200, 'waiting')]), 'waiting');
   await other.server.kill('SIGCONT');
   t.is(await chunk, 'taken');
@@ -133,11 +133,11 @@ test('a Redis out of memory takes a reply all the same, in order and without a g
   const stream = await openReplyStream(other.redis);
   const { reply, gone } = sender(stream.key, other.redis);
   reply.started('control');
-  await reply.chunk('a');
+  await reply.chunk('a', 1);
   await stream.reply(({ kind }) => kind === 'chunk');
   await other.redis.config('SET', 'maxmemory', '1');
   await t.throwsAsync(other.redis.set('anything', 'else'), { message: /OOM/ });
-  await reply.chunk('b');
+  await reply.chunk('b', 1);
   await reply.end({ usage });
   t.deepEqual(await said(stream), ['started', 'chunk a', 'chunk b', 'end']);
   t.deepEqual(
@@ -159,8 +159,8 @@ test('a Redis that refuses shows in the end, and nowhere else', async (t) => {
 
   const streamed = sender(key);
   streamed.reply.started('control');
-  await streamed.reply.chunk('a');
-  await streamed.reply.chunk('b');
+  await streamed.reply.chunk('a', 1);
+  await streamed.reply.chunk('b', 1);
   await sleep(50); // the gathered text has been tried, and refused, by now: ava fails on a rejection that nobody handles
   await t.throwsAsync(streamed.reply.end({ usage }), { message: /WRONGTYPE/ });
   await t.throwsAsync(streamed.reply.error(upstreamsExhausted('standard', [])), { message: /WRONGTYPE/ });
@@ -170,10 +170,10 @@ test('a Redis that refuses shows in the end, and nowhere else', async (t) => {
 test('what was refused leaves a gap in the numbers, so that no one takes the rest for the whole', async (t) => {
   const stream = await openReplyStream(given.redis);
   const { reply } = sender(stream.key);
-  await reply.chunk('a');
+  await reply.chunk('a', 1);
   await stream.reply(({ kind }) => kind === 'chunk');
   await given.redis.multi().rename(stream.key, `${stream.key}-aside`).set(stream.key, 'in its place').exec();
-  await reply.chunk('b');
+  await reply.chunk('b', 1);
   await sleep(50); // longer than text is gathered for
   await given.redis.rename(`${stream.key}-aside`, stream.key);
   await reply.end({ usage });

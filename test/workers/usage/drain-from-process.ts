@@ -1,0 +1,28 @@
+import { Registry } from 'prom-client';
+import { connectForWork } from '../../../shared/redis.ts';
+import { openStore } from '../../../shared/store/open-store.ts';
+import { createWorkerMetrics } from '../../../workers/metrics.ts';
+import { createUsageDrainer } from '../../../workers/usage/usage-drainer.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+
+/** A worker that does nothing but drain; prints a line before and after each batch that it brings to the store. */
+const [redisUrl = '', storeUrl = '', workerId = ''] = process.argv.slice(2);
+const { log } = recordedLog();
+const store = await openStore(storeUrl, { log });
+
+createUsageDrainer({
+  redis: connectForWork(redisUrl, log),
+  store: {
+    async recordUsage(records) {
+      process.stdout.write('begun\n');
+      await store.recordUsage(records);
+      process.stdout.write('done\n');
+    },
+    removeUsageBefore: async () => 0,
+  },
+  workerId,
+  metrics: createWorkerMetrics(new Registry()),
+  log,
+  usageMonthsKept: 24,
+  tendLeases: async () => {},
+});

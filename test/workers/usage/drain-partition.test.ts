@@ -1,0 +1,178 @@
+import test from 'ava';
+import { Registry } from 'prom-client';
+import { outboxKey, outboxMarksKey, outboxUnreadableKey } from '../../../shared/redis-keys.ts';
+import type { Store } from '../../../shared/store/store.ts';
+import { streamIdOf } from '../../../shared/usage-outbox.ts';
+import { createWorkerMetrics } from '../../../workers/metrics.ts';
+import { createDrainPartition } from '../../../workers/usage/drain-partition.ts';
+import { createSqliteHome, type SqliteHome } from '../../shared/store/sqlite-home.ts';
+import { isExact } from '../../shared/store/usage-contract.ts';
+import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+import { accountOf, appendUsage } from '../../support/usage-events.ts';
+
+let own: PrivateRedis;
+let home: SqliteHome;
+let store: Store;
+
+test.before(async () => {
+  own = await startPrivateRedis();
+  home = await createSqliteHome();
+  store = await home.open();
+});
+
+test.after.always(async () => {
+  await store?.[Symbol.asyncDispose]();
+  await home?.[Symbol.asyncDispose]();
+  await own?.[Symbol.asyncDispose]();
+});
+
+function drainer(recordUsage: Store['recordUsage'] = (records) => store.recordUsage(records)) {
+  const { log, lines } = recordedLog();
+  const metrics = createWorkerMetrics(new Registry());
+  const drainPartition = createDrainPartition({ redis: own.redis, store: { recordUsage }, metrics, log });
+  return { drainPartition, lines, metrics };
+}
+
+const markOf = (partition: number) => own.redis.hget(outboxMarksKey(partition), 'drained');
+
+/** One after the other, as they stand in the outbox. */
+async function append(partition: number, count: number) {
+  const account = accountOf(partition);
+  return Promise.all(
+    Array.from({ length: count }, (_, index) => appendUsage(own.redis, { account, promptTokens: index })),
+  );
+}
+
+test('an empty outbox is drained up to its beginning, and nothing is written', async (t) => {
+  const { drainPartition } = drainer(() => Promise.reject(new Error('there is nothing to record')));
+  t.deepEqual(await drainPartition(1), { upTo: '0-0', records: 0, more: false });
+  t.is(await own.redis.exists(outboxMarksKey(1)), 0);
+});
+
+test('what is in the outbox comes to the store in its order, batch by batch, and stays in the outbox', async (t) => {
+  const records = await append(2, 1_100);
+  const batches: string[][] = [];
+  const { drainPartition, metrics } = drainer(async (batch) => {
+    batches.push(batch.map(({ entry }) => entry));
+    await store.recordUsage(batch);
+  });
+  const last = (index: number) => streamIdOf(records[index]?.entry ?? '');
+  t.deepEqual(await drainPartition(2), { upTo: last(499), records: 500, more: true });
+  t.is(await markOf(2), last(499));
+  t.deepEqual(await drainPartition(2), { upTo: last(999), records: 500, more: true });
+  t.deepEqual(await drainPartition(2), { upTo: last(1_099), records: 100, more: false });
+  t.deepEqual(await drainPartition(2), { upTo: last(1_099), records: 0, more: false });
+
+  t.deepEqual(
+    batches.flat(),
+    records.map(({ entry }) => entry),
+  );
+  await isExact(t, store, records);
+  t.is(await own.redis.xlen(outboxKey(2)), 1_100);
+  t.is((await metrics.usageDrained.get()).values[0]?.value, 1_100);
+});
+
+test('sequence 10 comes after 9, however many digits, and the mark never goes back', async (t) => {
+  const ids = ['5-9', '5-10', '5-11', '10-1', '10-2', '100-0'];
+  const records = [];
+  for (const id of ids) records.push(await appendUsage(own.redis, { account: accountOf(3) }, id));
+  const { drainPartition } = drainer();
+  for (const mark of ['5-9', '10-1', '5-10']) {
+    await own.redis.hset(outboxMarksKey(3), 'drained', mark);
+    t.deepEqual(await drainPartition(3), { upTo: '100-0', records: ids.length - ids.indexOf(mark) - 1, more: false });
+    t.is(await markOf(3), '100-0');
+  }
+  await own.redis.hdel(outboxMarksKey(3), 'drained');
+  await drainPartition(3);
+  await isExact(t, store, records);
+});
+
+test('a slow drainer that was overtaken takes no mark back, and counts nothing twice', async (t) => {
+  const first = await append(4, 3);
+  const gate = Promise.withResolvers<void>();
+  const slow = drainer(async (records) => {
+    await gate.promise;
+    await store.recordUsage(records);
+  });
+  const slowly = slow.drainPartition(4);
+  const { drainPartition } = drainer();
+  await drainPartition(4);
+  const second = await append(4, 3);
+  const { upTo } = await drainPartition(4);
+  gate.resolve();
+  await slowly;
+  t.is(await markOf(4), upTo);
+  await isExact(t, store, [...first, ...second]);
+});
+
+test('a store that fails before, in the midst of or after its work leaves the mark, and nothing is lost or counted twice', async (t) => {
+  const records = await append(5, 300);
+  const failures: Store['recordUsage'][] = [
+    () => Promise.reject(new Error('before')),
+    async (batch) => {
+      await store.recordUsage(batch.slice(0, 130));
+      throw new Error('in the midst');
+    },
+    async (batch) => {
+      await store.recordUsage(batch);
+      throw new Error('after');
+    },
+  ];
+  for (const recordUsage of failures) {
+    await t.throwsAsync(drainer(recordUsage).drainPartition(5));
+    t.is(await markOf(5), null);
+  }
+  await drainer().drainPartition(5);
+  await isExact(t, store, records);
+});
+
+test('two that drain one partition at once come to the same', async (t) => {
+  const records = await append(6, 700);
+  const [one, other] = [drainer(), drainer()];
+  await Promise.all([one.drainPartition(6), other.drainPartition(6)]);
+  const more = await append(6, 50);
+  await Promise.all([one.drainPartition(6), other.drainPartition(6)]);
+  await isExact(t, store, [...records, ...more]);
+});
+
+test('an entry that cannot be read is set aside as it stands, counted, and named by its place alone', async (t) => {
+  const account = accountOf(7);
+  const [first] = await append(7, 1);
+  const secret = 'svc_a_text_that_no_log_may_show';
+  const odd = [
+    await own.redis.xadd(outboxKey(7), '*', 'request', 'req_1', 'report', `{"text": "${secret}`),
+    await own.redis.xadd(outboxKey(7), '*', secret, secret),
+    await own.redis.xadd(outboxKey(7), '*', 'request', 'req_2', 'account', account, 'month', secret, 'report', '{}'),
+  ];
+  const [second] = await append(7, 1);
+  const { drainPartition, lines, metrics } = drainer();
+  t.like(await drainPartition(7), { records: 2, more: false });
+  await isExact(
+    t,
+    store,
+    [first, second].filter((record) => record !== undefined),
+  );
+  t.deepEqual(
+    lines.map(({ level, fields }) => [level, fields]),
+    odd.map((entry) => ['error', { partition: 7, entry }]),
+  );
+  t.false(JSON.stringify(lines).includes(secret));
+  t.is((await metrics.usageUnreadable.get()).values[0]?.value, 3);
+  const aside = () => own.redis.xrange(outboxUnreadableKey(7), '-', '+');
+  t.deepEqual(
+    (await aside()).map(([id]) => id),
+    odd,
+  );
+  t.true(JSON.stringify(await aside()).includes(secret), 'nothing of it is lost');
+  await own.redis.hdel(outboxMarksKey(7), 'drained');
+  await drainPartition(7);
+  t.is((await aside()).length, 3, 'read again, it is not set aside again');
+});
+
+test('an outbox of nothing but what cannot be read does not stay where it is', async (t) => {
+  const id = await own.redis.xadd(outboxKey(8), '*', 'nothing', 'of use');
+  const { drainPartition } = drainer(() => Promise.reject(new Error('there is nothing to record')));
+  t.deepEqual(await drainPartition(8), { upTo: id ?? '', records: 0, more: false });
+  t.is(await markOf(8), id);
+});

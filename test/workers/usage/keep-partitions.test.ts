@@ -1,0 +1,91 @@
+import test from 'ava';
+import { partitionCount, partitionKeeperKey } from '../../../shared/redis-keys.ts';
+import { createPartitionKeeper } from '../../../workers/usage/keep-partitions.ts';
+import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+
+let own: PrivateRedis;
+
+test.before(async () => {
+  own = await startPrivateRedis();
+});
+
+test.beforeEach(async () => {
+  await own.redis.flushall();
+});
+
+test.after.always(async () => {
+  await own?.[Symbol.asyncDispose]();
+});
+
+const all = Array.from({ length: partitionCount }, (_, partition) => partition);
+
+const keeper = (workerId: string, takenAtOnce = 8) =>
+  createPartitionKeeper({ redis: own.redis, workerId, holdMs: 5_000, takenAtOnce, random: Math.random });
+
+const holderOf = (partition: number) => own.redis.get(partitionKeeperKey(partition));
+const sorted = (partitions: readonly number[]) => partitions.toSorted((one, other) => one - other);
+
+test.serial('one worker takes a few at each look until it has all, and no more than there are', async (t) => {
+  const one = keeper('one');
+  t.deepEqual(one.held(), []);
+  for (let looks = 1; looks <= 10; looks += 1) {
+    await one.look();
+    t.is(one.held().length, Math.min(partitionCount, looks * 8));
+  }
+  t.deepEqual(sorted(one.held()), all);
+});
+
+test.serial('workers that start together share, and no partition is held by two', async (t) => {
+  const workers = ['one', 'two', 'three', 'four'].map((name) => keeper(name));
+  for (let looks = 0; looks < 12; looks += 1) await Promise.all(workers.map((worker) => worker.look()));
+  t.deepEqual(sorted(workers.flatMap((worker) => worker.held())), all);
+  for (const worker of workers) t.true(worker.held().length > 0 && worker.held().length <= 40);
+});
+
+test.serial('a look renews what is held, which ends within seconds where nobody looks', async (t) => {
+  const one = keeper('one', 1);
+  await one.look();
+  const key = partitionKeeperKey(one.held()[0] ?? -1);
+  await own.redis.pexpire(key, 100);
+  await one.look();
+  const leftMs = await own.redis.pttl(key);
+  t.true(leftMs > 4_000 && leftMs <= 5_000);
+});
+
+test.serial(
+  'what a dead worker held is taken over when its hold ends; it finds so when it was only slow',
+  async (t) => {
+    const [slow, other] = [keeper('slow', 64), keeper('other', 64)];
+    await slow.look();
+    await other.look();
+    t.deepEqual([slow.held().length, other.held().length], [64, 0]);
+    for (const partition of [3, 7]) await own.redis.del(partitionKeeperKey(partition)); // as its end does
+    await other.look();
+    t.deepEqual(sorted(other.held()), [3, 7]);
+    await slow.look();
+    t.is(slow.held().length, 62);
+    t.is(await holderOf(3), 'other');
+  },
+);
+
+test.serial('a worker that leaves frees what is its own, and nothing of others', async (t) => {
+  const [one, other] = [keeper('one', 64), keeper('other', 64)];
+  await one.look();
+  await own.redis.set(partitionKeeperKey(5), 'other');
+  await one.leave();
+  t.deepEqual(one.held(), []);
+  t.is(await holderOf(5), 'other');
+  await other.look();
+  t.is(other.held().length, 63, 'the one that it does not know of is not free');
+});
+
+test.serial('partitions are taken and kept when Redis is out of memory', async (t) => {
+  const one = keeper('one', 64);
+  await own.redis.config('SET', 'maxmemory', '1');
+  t.teardown(() => own.redis.config('SET', 'maxmemory', '0'));
+  await one.look();
+  await one.look();
+  t.is(one.held().length, 64);
+  await one.leave();
+  t.is(await own.redis.dbsize(), 0);
+});

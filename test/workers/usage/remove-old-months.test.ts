@@ -1,0 +1,49 @@
+import test from 'ava';
+import { createRemoveOldMonths, firstMonthKept } from '../../../workers/usage/remove-old-months.ts';
+import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
+import { isExact } from '../../shared/store/usage-contract.ts';
+import { usageRecords } from '../../shared/store/usage-records.ts';
+import { startPrivateRedis } from '../../support/private-redis.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+
+test('the present month and so many closed ones before it are kept', (t) => {
+  const at = (time: string, monthsKept: number) => firstMonthKept(Date.parse(time), monthsKept);
+  t.is(at('2026-12-31T23:59:59.999Z', 24), '2024-12');
+  t.is(at('2027-01-01T00:00:00.000Z', 24), '2025-01');
+  t.is(at('2027-01-31T12:00:00.000Z', 1), '2026-12');
+  t.is(at('2026-03-31T12:00:00.000Z', 1), '2026-02');
+  t.is(at('2026-12-15T12:00:00.000Z', 12), '2025-12');
+});
+
+test('while the clocks of Redis and of this machine are a day apart nothing is removed', async (t) => {
+  await using own = await startPrivateRedis();
+  const { log, lines } = recordedLog();
+  const store = { removeUsageBefore: async () => t.fail() as never };
+  const now = () => Date.now() - 2 * 86_400_000;
+  await createRemoveOldMonths({ redis: own.redis, store, monthsKept: 1, log, now })(new AbortController().signal);
+  t.is(lines.length, 1);
+});
+
+test('what is older goes, by the clock of Redis, however much it is, and nothing else', async (t) => {
+  await using own = await startPrivateRedis();
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  const [seconds] = await own.redis.time();
+  const now = Number(seconds) * 1_000;
+  const months = [-3, -2, -1, 0].map((back) => new Date(`${firstMonthKept(now, -back)}-15T00:00:00Z`));
+  const records = usageRecords(1_200, (index) => ({ admittedAt: months[index % 4] ?? new Date(0) }));
+  await store.recordUsage(records);
+
+  const { log, lines } = recordedLog();
+  const remove = createRemoveOldMonths({ redis: own.redis, store, monthsKept: 1, log });
+  await remove(AbortSignal.abort());
+  await isExact(t, store, records);
+  await remove(new AbortController().signal);
+  const kept = records.filter((_, index) => index % 4 >= 2);
+  await isExact(t, store, kept);
+  t.is((await store.listUsageMonths({ limit: 10 })).length, 2);
+  t.deepEqual(
+    lines.map(({ fields }) => fields),
+    [{ before: firstMonthKept(now, 1), removed: 602 }],
+  );
+});

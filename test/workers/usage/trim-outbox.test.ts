@@ -1,0 +1,78 @@
+import test from 'ava';
+import { outboxKey, outboxMarksKey } from '../../../shared/redis-keys.ts';
+import { createMarkDrained } from '../../../workers/usage/mark-drained.ts';
+import { createTrimOutbox } from '../../../workers/usage/trim-outbox.ts';
+import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+
+let own: PrivateRedis;
+
+test.before(async () => {
+  own = await startPrivateRedis();
+});
+
+test.after.always(async () => {
+  await own?.[Symbol.asyncDispose]();
+});
+
+/** In the order of a stream, which is neither that of text nor that of a single number. */
+const ids = ['7-0', '7-9', '7-10', '7-11', '10-0', '10-99', '10-100', '1700000000000-5', '1700000000000-12'];
+
+async function fill(partition: number): Promise<void> {
+  for (const id of ids) await own.redis.xadd(outboxKey(partition), id, 'a', 'b');
+}
+
+async function left(partition: number): Promise<string[]> {
+  return (await own.redis.xrange(outboxKey(partition), '-', '+')).map(([id]) => id);
+}
+
+const marksOf = (partition: number) => own.redis.hgetall(outboxMarksKey(partition));
+
+test('the drained mark moves to what is after it, by number and not by text, and never back', async (t) => {
+  const markDrained = createMarkDrained(own.redis);
+  for (const [index, id] of ids.entries()) {
+    for (const earlier of [...ids.slice(0, index), '0-0', id]) {
+      await own.redis.hset(outboxMarksKey(0), 'drained', id);
+      await markDrained(0, earlier);
+      t.deepEqual(await marksOf(0), { drained: id }, `${earlier} is not after ${id}`);
+      await own.redis.hset(outboxMarksKey(0), 'drained', earlier);
+      await markDrained(0, id);
+      t.deepEqual(await marksOf(0), { drained: id }, `${id} is not before ${earlier}`);
+    }
+  }
+});
+
+test('an outbox is trimmed up to the id itself and no further, and says so in its marks', async (t) => {
+  const trim = createTrimOutbox(own.redis);
+  await fill(1);
+  await createMarkDrained(own.redis)(1, ids.at(-1) ?? '');
+  for (const [index, id] of ids.entries()) {
+    await trim(1, id);
+    t.deepEqual(await left(1), ids.slice(index + 1));
+    t.deepEqual(await marksOf(1), { drained: ids.at(-1) ?? '', trimmed: id });
+    await trim(1, id);
+    await trim(1, ids[0] ?? '');
+    t.deepEqual(await left(1), ids.slice(index + 1), 'repeated or late, it has no effect');
+    t.is((await marksOf(1)).trimmed, id);
+  }
+});
+
+test('what is not drained is never trimmed', async (t) => {
+  const trim = createTrimOutbox(own.redis);
+  await fill(2);
+  await trim(2, '10-0');
+  t.deepEqual([await left(2), await marksOf(2)], [ids, {}]);
+  for (const [index, drained] of ids.entries()) {
+    await createMarkDrained(own.redis)(2, drained);
+    await trim(2, '1800000000000-0');
+    t.deepEqual([await left(2), await marksOf(2)], [ids.slice(index + 1), { drained, trimmed: drained }]);
+  }
+});
+
+test.serial('both work when Redis is out of memory', async (t) => {
+  await fill(3);
+  await own.redis.config('SET', 'maxmemory', '1');
+  t.teardown(() => own.redis.config('SET', 'maxmemory', '0'));
+  await createMarkDrained(own.redis)(3, '10-0');
+  await createTrimOutbox(own.redis)(3, '7-10');
+  t.deepEqual([await left(3), await marksOf(3)], [ids.slice(3), { drained: '10-0', trimmed: '7-10' }]);
+});

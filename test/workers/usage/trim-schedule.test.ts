@@ -1,0 +1,56 @@
+import test from 'ava';
+import { createTrimSchedule } from '../../../workers/usage/trim-schedule.ts';
+
+function schedule() {
+  let time = 0;
+  const { note, due, trimmed } = createTrimSchedule({ afterMs: 10, now: () => time });
+  return {
+    note,
+    due,
+    trimmed,
+    at(ms: number) {
+      time = ms;
+    },
+  };
+}
+
+test('nothing is due before it was in the store for so long, and each once', (t) => {
+  const { note, due, trimmed, at } = schedule();
+  t.is(due(1), undefined);
+  note(1, '5-0');
+  at(9);
+  t.is(due(1), undefined);
+  at(10);
+  t.is(due(2), undefined);
+  t.is(due(1), '5-0');
+  t.is(due(1), '5-0', 'until it has gone: a trim may fail');
+  trimmed(1);
+  t.is(due(1), undefined);
+  note(1, '5-0');
+  at(100);
+  t.is(due(1), undefined, 'noted again, it is nothing new');
+});
+
+test('whatever is noted in between, each id has its time, and the latest comes in the end', (t) => {
+  const { note, due, trimmed, at } = schedule();
+  const notedAt = new Map<string, number>();
+  const said: string[] = [];
+  for (let ms = 0; ms < 100; ms += 1) {
+    at(ms);
+    const id = `${ms}-0`;
+    note(1, id);
+    notedAt.set(id, ms);
+    const now = due(1);
+    if (now === undefined) continue;
+    t.true(ms - (notedAt.get(now) ?? ms) >= 10);
+    said.push(now);
+    trimmed(1);
+  }
+  t.true(said.length >= 4, 'it goes on under constant load');
+  at(200);
+  t.is(due(1), '90-0');
+  trimmed(1);
+  t.is(due(1), '99-0');
+  trimmed(1);
+  t.is(due(1), undefined);
+});

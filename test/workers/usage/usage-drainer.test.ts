@@ -1,0 +1,195 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import test from 'ava';
+import type { Redis } from 'ioredis';
+import { Registry } from 'prom-client';
+import { outboxKey, outboxMarksKey, partitionCount, partitionKeeperKey } from '../../../shared/redis-keys.ts';
+import type { Store } from '../../../shared/store/store.ts';
+import { storeUnavailable } from '../../../shared/store/store-errors.ts';
+import { createWorkerMetrics } from '../../../workers/metrics.ts';
+import { createUsageDrainer } from '../../../workers/usage/usage-drainer.ts';
+import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
+import { isExact } from '../../shared/store/usage-contract.ts';
+import { startPrivateRedis } from '../../support/private-redis.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+import { accountOf, appendUsage } from '../../support/usage-events.ts';
+
+const drainingProcess = fileURLToPath(new URL('drain-from-process.ts', import.meta.url));
+
+type Given = {
+  recordUsage?: Store['recordUsage'];
+  tendLeases?: (partition: number) => Promise<void>;
+  now?: () => number;
+};
+
+function startDrainer(redis: Redis, store: Store, given: Given = {}) {
+  const { log, lines } = recordedLog();
+  const drainer = createUsageDrainer({
+    redis,
+    store: {
+      recordUsage: (records) => (given.recordUsage ?? store.recordUsage.bind(store))(records),
+      removeUsageBefore: (month, limit) => store.removeUsageBefore(month, limit),
+    },
+    workerId: `worker ${Math.random()}`,
+    metrics: createWorkerMetrics(new Registry()),
+    log,
+    usageMonthsKept: 24,
+    tendLeases: given.tendLeases ?? (async () => {}),
+    now: given.now ?? (() => performance.now()),
+  });
+  return { drainer, lines };
+}
+
+test('usage of all partitions comes to the store, and goes from the outboxes only later', async (t) => {
+  await using own = await startPrivateRedis();
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  const accounts = Array.from({ length: partitionCount }, (_, partition) => accountOf(partition));
+  const record = () => Promise.all(accounts.map((account) => appendUsage(own.redis, { account })));
+  const records = await record();
+  let skippedMs = 0;
+  const { drainer } = startDrainer(own.redis, store, { now: () => performance.now() + skippedMs });
+  await using _drainer = drainer;
+  await until(() => isDrained(own.redis));
+  records.push(...(await record()));
+  await until(() => isDrained(own.redis));
+  await isExact(t, store, inOrder(records));
+  t.is(
+    (await lengths(own.redis)).reduce((sum, length) => sum + length, 0),
+    2 * partitionCount,
+  );
+
+  skippedMs += 10_000;
+  await until(async () => (await lengths(own.redis)).every((length) => length <= 1));
+  skippedMs += 10_000;
+  await until(async () => (await lengths(own.redis)).every((length) => length === 0));
+  t.is(await own.redis.hget(outboxMarksKey(5), 'trimmed'), await own.redis.hget(outboxMarksKey(5), 'drained'));
+});
+
+test('usage waits while the store is away, and comes to it when it is back', async (t) => {
+  await using own = await startPrivateRedis();
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  const records = await Promise.all(
+    [1, 2, 3].map((partition) => appendUsage(own.redis, { account: accountOf(partition) })),
+  );
+  let away = true;
+  let refused = 0;
+  const recordUsage: Store['recordUsage'] = async (batch) => {
+    if (away) refused += 1;
+    if (away) throw storeUnavailable(new Error('gone'));
+    await store.recordUsage(batch);
+  };
+  const { drainer, lines } = startDrainer(own.redis, store, { recordUsage });
+  await using _drainer = drainer;
+  await until(() => refused >= 3);
+  t.deepEqual(await lengths(own.redis, [1, 2, 3]), [1, 1, 1]);
+  away = false;
+  await until(() => isDrained(own.redis));
+  await isExact(t, store, inOrder(records));
+  t.deepEqual(
+    lines.map(({ level, message }) => [level, message]),
+    [
+      ['warn', 'the store is away; usage waits in the outbox'],
+      ['info', 'the store is back; usage is drained again'],
+    ],
+  );
+});
+
+test('leases are tended for each partition that is held, and a failure of that stops nothing', async (t) => {
+  await using own = await startPrivateRedis();
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  const tended = new Map<number, number>();
+  const tendLeases = async (partition: number) => {
+    tended.set(partition, (tended.get(partition) ?? 0) + 1);
+    if (partition % 2 === 0) throw new Error('not now');
+  };
+  const { drainer, lines } = startDrainer(own.redis, store, { tendLeases });
+  await using _drainer = drainer;
+  await until(() => tended.size === partitionCount && [...tended.values()].some((times) => times >= 2));
+  t.true(lines.every(({ level, message }) => level === 'warn' && message === 'tending failed; trying again'));
+  t.true(lines.length > 0);
+});
+
+test('a drainer that is disposed of ends at once, also in the midst of a call, and frees its partitions', async (t) => {
+  await using own = await startPrivateRedis();
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  await appendUsage(own.redis, { account: accountOf(1) });
+  const never = Promise.withResolvers<void>();
+  const called = Promise.withResolvers<void>();
+  const recordUsage = async () => {
+    called.resolve();
+    await never.promise;
+  };
+  const { drainer } = startDrainer(own.redis, store, { recordUsage });
+  await called.promise;
+  const begun = performance.now();
+  await drainer[Symbol.asyncDispose]();
+  t.true(performance.now() - begun < 10_000, 'far above what it may take, far below a hang');
+  t.deepEqual(await own.redis.keys('*keeper*'), []);
+  never.resolve();
+
+  const { drainer: next } = startDrainer(own.redis, store);
+  await using _next = next;
+  await until(() => isDrained(own.redis));
+});
+
+test('drainers that are killed at any moment lose nothing and count nothing twice', async (t) => {
+  t.timeout(120_000);
+  await using own = await startPrivateRedis();
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  const accounts = [2, 2, 7, 11, 30].map(accountOf);
+  const shape = (index: number) => ({
+    account: accounts[index % 5] ?? '',
+    promptTokens: index,
+    model: `m.${index % 3}`,
+  });
+  const records = await Promise.all(Array.from({ length: 5_000 }, (_, index) => appendUsage(own.redis, shape(index))));
+  for (let round = 1; round <= 5; round += 1) {
+    const drain = spawn(process.execPath, [drainingProcess, own.server.url, home.url, `killed ${round}`], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const exited = once(drain, 'exit');
+    let lines = 0;
+    for await (const _line of createInterface({ input: drain.stdout })) {
+      lines += 1;
+      if (lines === round) setTimeout(() => drain.kill('SIGKILL'), Math.random() * 10);
+    }
+    await exited;
+    // What its end in five seconds would do, so that the next need not wait for it.
+    for (let partition = 0; partition < partitionCount; partition += 1)
+      await own.redis.del(partitionKeeperKey(partition));
+  }
+  const { drainer } = startDrainer(own.redis, store);
+  await using _drainer = drainer;
+  await until(() => isDrained(own.redis));
+  await isExact(t, store, inOrder(records));
+});
+
+function inOrder<Entry extends { entry: string }>(records: readonly Entry[]): Entry[] {
+  return records.toSorted((one, other) => (one.entry < other.entry ? -1 : 1));
+}
+
+async function lengths(redis: Redis, partitions = Array.from({ length: partitionCount }, (_, index) => index)) {
+  return Promise.all(partitions.map((partition) => redis.xlen(outboxKey(partition))));
+}
+
+/** Whether every entry of every outbox is behind its mark. */
+async function isDrained(redis: Redis): Promise<boolean> {
+  const behind = Array.from({ length: partitionCount }, async (_, partition) => {
+    const drained = (await redis.hget(outboxMarksKey(partition), 'drained')) ?? '0-0';
+    return (await redis.xrange(outboxKey(partition), `(${drained}`, '+', 'COUNT', 1)).length === 0;
+  });
+  return (await Promise.all(behind)).every(Boolean);
+}
+
+/** Until ava's own time-out. */
+async function until(claim: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await claim())) await sleep(20);
+}

@@ -1,0 +1,101 @@
+import type { ApiError } from '../shared/errors.ts';
+import type { InferenceJob } from '../shared/inference-job.ts';
+import type { Settle } from '../shared/limits/settle.ts';
+import type { Log } from '../shared/log.ts';
+import type { Usage } from '../shared/replies.ts';
+import type { UsageReport } from '../shared/usage-outbox.ts';
+import type { WorkerMetrics } from './metrics.ts';
+import type { ReplySender } from './replies/send-reply.ts';
+import type { RunLedger } from './run-ledger.ts';
+
+/** One taking of a job, and what it has to end it by. `taken` is how often the job was taken, this time included. */
+export type Run = {
+  job: InferenceJob;
+  run: number;
+  taken: number;
+  /** When this worker had the job, by `performance.now()`. */
+  takenAt: number;
+  reply: ReplySender;
+  ledger: RunLedger;
+};
+
+/** What is charged, nothing where it is left out, and the last word to whoever waits. */
+export type Ending = { outcome: UsageReport['outcome']; usage?: Usage | undefined } & (
+  | { answer: { body?: string; usage: Usage } }
+  | { error: ApiError }
+);
+
+/** Settles a request, and says its last word; says nothing where it is not this run's to end any more. */
+export type EndRequest = (run: Run, ending: Ending) => Promise<void>;
+
+type Parts = {
+  settle: Settle;
+  /** Replies go through the same connection as settling does, and so arrive in the order in which they were sent. */
+  oneConnection: boolean;
+  metrics: WorkerMetrics;
+  log: Log;
+  now?: () => number;
+};
+
+/** No job is taken from a worker that has it for less than this: its lock lasts three times as long (shared/queues.ts). */
+const unchallengedMs = 5_000;
+const noTokens: Usage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, estimated: true };
+
+export function createEndRequest(parts: Parts): EndRequest {
+  const { settle, oneConnection, metrics, log, now = () => performance.now() } = parts;
+
+  return async function endRequest(run, ending) {
+    const { job, reply, takenAt } = run;
+    const usage = ending.usage ?? noTokens;
+    const report = reportOf(run, ending.outcome, usage);
+    const tokens = usage.promptTokens + usage.completionTokens;
+    const settling = settle({
+      ...job,
+      run: run.run,
+      settler: `taking ${run.taken}`,
+      tokens,
+      report,
+      admission: job,
+    }).then(
+      (settled) => (settled ? 'settled' : 'refused'),
+      (error: unknown) => {
+        log.error({ err: error, requestId: job.requestId }, 'a request could not be settled; its lease ends by itself');
+        return 'error';
+      },
+    );
+    // One flush for both, unless another worker can have begun meanwhile: then its run is the one to end the request.
+    const isUnchallenged = oneConnection && now() - takenAt < unchallengedMs;
+    if (isUnchallenged) {
+      const said = say(reply, ending);
+      said.catch(() => {}); // its failure is awaited below, and must not end the process before that
+      await settling;
+      await said;
+    } else if ((await settling) !== 'refused') {
+      await say(reply, ending);
+    }
+    count(run, await settling, { outcome: ending.outcome, counted: report.counted });
+  };
+
+  function count({ job, run }: Run, settled: string, labels: { outcome: string; counted: string }): void {
+    if (settled === 'settled') metrics.settled.inc(labels);
+    else metrics.settleFailures.inc({ reason: settled });
+    if (settled === 'refused')
+      log.warn({ requestId: job.requestId, run }, 'a run was not settled: another had begun, or it was ended before');
+  }
+}
+
+function say(reply: ReplySender, ending: Ending): Promise<void> {
+  return 'answer' in ending ? reply.end(ending.answer) : reply.error(ending.error);
+}
+
+function reportOf({ job, run, ledger }: Run, outcome: UsageReport['outcome'], usage: Usage): UsageReport {
+  const { keyId, plan, model, tier, endpoint, earlierRuns } = job;
+  const { promptTokens, completionTokens, cachedTokens, estimated } = usage;
+  return {
+    ...{ keyId, plan, model, tier, endpoint, batch: null },
+    ...{ promptTokens, completionTokens, cachedTokens, counted: estimated ? 'estimated' : 'reported', outcome },
+    ...ledger.timing(),
+    attempts: [...earlierRuns.flatMap(({ attempts }) => attempts), ...ledger.attempts()],
+    endedRuns: [...earlierRuns.map((earlier) => earlier.run), run],
+  };
+}

@@ -1,0 +1,68 @@
+import { ApiError } from '../../shared/errors.ts';
+import type { Log } from '../../shared/log.ts';
+import type { WorkerMetrics } from '../metrics.ts';
+import type { Drained } from './drain-partition.ts';
+import type { TrimOutbox } from './trim-outbox.ts';
+import type { TrimSchedule } from './trim-schedule.ts';
+import type { Troubles } from './troubles.ts';
+
+/** Calls of the store at once: one that takes long, or a large repair, does not keep all other partitions waiting. */
+const partitionsAtOnce = 4;
+
+type Parts = {
+  drainPartition: (partition: number) => Promise<Drained>;
+  trimOutbox: TrimOutbox;
+  schedule: TrimSchedule;
+  troubles: Troubles<number | 'the store'>;
+  metrics: Pick<WorkerMetrics, 'usageDrainFailures'>;
+  log: Pick<Log, 'info' | 'warn' | 'error'>;
+};
+
+/**
+ * Drains a batch of each of these partitions, and trims what is due; true where there is more. A store that is away is left
+ * alone for a while, as a whole; any other failure keeps back its own partition only.
+ */
+export function createDrainHeld(parts: Parts): (held: readonly number[], signal: AbortSignal) => Promise<boolean> {
+  const { drainPartition, trimOutbox, schedule, troubles, metrics, log } = parts;
+
+  async function drain(partition: number): Promise<boolean> {
+    const { upTo, records, more } = await drainPartition(partition);
+    if (records > 0 && troubles.worked('the store')) log.info({}, 'the store is back; usage is drained again');
+    schedule.note(partition, upTo);
+    const due = schedule.due(partition);
+    if (due !== undefined) {
+      await trimOutbox(partition, due);
+      schedule.trimmed(partition);
+    }
+    return more;
+  }
+
+  async function tryToDrain(partition: number): Promise<boolean> {
+    if (troubles.waits('the store') || troubles.waits(partition)) return false;
+    try {
+      const more = await drain(partition);
+      troubles.worked(partition);
+      return more;
+    } catch (error) {
+      metrics.usageDrainFailures.inc();
+      if (error instanceof ApiError && error.code === 'SERVICE_UNAVAILABLE') {
+        if (troubles.failed('the store')) log.warn({ err: error }, 'the store is away; usage waits in the outbox');
+      } else if (troubles.failed(partition)) {
+        log.error({ err: error, partition }, 'usage of a partition cannot be drained; trying again');
+      }
+      return false;
+    }
+  }
+
+  return async function drainHeld(held, signal) {
+    const left = [...held];
+    let more = false;
+    const drainOneByOne = async () => {
+      for (let next = left.pop(); next !== undefined && !signal.aborted; next = left.pop()) {
+        if (await tryToDrain(next)) more = true;
+      }
+    };
+    await Promise.all(Array.from({ length: partitionsAtOnce }, drainOneByOne));
+    return more;
+  };
+}

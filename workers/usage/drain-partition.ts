@@ -1,0 +1,70 @@
+import type { Redis } from 'ioredis';
+import type { Log } from '../../shared/log.ts';
+import { outboxKey, outboxMarksKey, outboxUnreadableKey } from '../../shared/redis-keys.ts';
+import type { UsageRecord } from '../../shared/store/usage-record.ts';
+import type { UsageStore } from '../../shared/store/usage-store.ts';
+import { parseOutboxEntry } from '../../shared/usage-outbox.ts';
+import type { WorkerMetrics } from '../metrics.ts';
+import { createMarkDrained } from './mark-drained.ts';
+
+const entriesAtOnce = 500;
+
+/** The stream id up to which the partition's outbox is in the store now; `records` were taken by this call. */
+export type Drained = { upTo: string; records: number; more: boolean };
+
+type Parts = {
+  redis: Redis;
+  store: Pick<UsageStore, 'recordUsage'>;
+  metrics: Pick<WorkerMetrics, 'usageDrained' | 'usageUnreadable'>;
+  log: Pick<Log, 'error'>;
+};
+
+/**
+ * Takes the next entries of a partition's outbox into the store, in their order, and only then marks them as drained: cut
+ * short anywhere, they are read again, which the store does not count twice.
+ */
+export function createDrainPartition({ redis, store, metrics, log }: Parts): (partition: number) => Promise<Drained> {
+  const markDrained = createMarkDrained(redis);
+
+  /** Undefined where it cannot be read (another version of this program wrote it), which must not keep back what follows. */
+  function read(partition: number, id: string, fields: readonly string[]): UsageRecord | undefined {
+    try {
+      return parseOutboxEntry(id, toRecord(fields));
+    } catch {
+      metrics.usageUnreadable.inc();
+      // No more than its place: what is wrong with it may quote what is in it.
+      log.error({ partition, entry: id }, 'a usage event cannot be read, and is set aside');
+      return undefined;
+    }
+  }
+
+  /** As it stands, for whoever finds out what is wrong; twice is once, as its id can come only once. */
+  async function setAside(partition: number, id: string, fields: readonly string[]): Promise<void> {
+    await redis.xadd(outboxUnreadableKey(partition), id, ...fields).catch((error: unknown) => {
+      if (!(error instanceof Error && error.message.includes('equal or smaller'))) throw error;
+    });
+  }
+
+  return async function drainPartition(partition) {
+    const drained = (await redis.hget(outboxMarksKey(partition), 'drained')) ?? '0-0';
+    const entries = await redis.xrange(outboxKey(partition), `(${drained}`, '+', 'COUNT', entriesAtOnce);
+    const last = entries.at(-1)?.[0];
+    if (last === undefined) return { upTo: drained, records: 0, more: false };
+
+    const records: UsageRecord[] = [];
+    for (const [id, fields] of entries) {
+      const record = read(partition, id, fields);
+      if (record !== undefined) records.push(record);
+      else await setAside(partition, id, fields);
+    }
+    if (records.length > 0) await store.recordUsage(records);
+    await markDrained(partition, last);
+    metrics.usageDrained.inc(records.length);
+    return { upTo: last, records: records.length, more: entries.length === entriesAtOnce };
+  };
+}
+
+function toRecord(fields: readonly string[]): Record<string, string> {
+  const names = fields.filter((_, index) => index % 2 === 0);
+  return Object.fromEntries(names.map((name, index) => [name, fields[2 * index + 1] ?? '']));
+}

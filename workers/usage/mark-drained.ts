@@ -1,0 +1,16 @@
+import type { Redis } from 'ioredis';
+import { readLua } from '../../shared/limits/read-lua.ts';
+import { loadScript } from '../../shared/redis.ts';
+import { outboxMarksKey } from '../../shared/redis-keys.ts';
+
+const lua = readLua(new URL('./mark-drained.lua', import.meta.url), ['stream-ids']);
+
+/** To be called only once the store has every entry of the partition's outbox up to this stream id. */
+type MarkDrained = (partition: number, streamId: string) => Promise<void>;
+
+export function createMarkDrained(redis: Redis): MarkDrained {
+  const run = loadScript(redis, { name: 'svcMarkDrained', lua, numberOfKeys: 1 });
+  return async (partition, streamId) => {
+    await run([outboxMarksKey(partition)], [streamId]);
+  };
+}

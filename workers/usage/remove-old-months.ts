@@ -1,0 +1,52 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+import type { Log } from '../../shared/log.ts';
+import type { UsageStore } from '../../shared/store/usage-store.ts';
+import { redisNow } from './redis-now.ts';
+
+/** Short enough for one call of the store. */
+const removedAtOnce = 500;
+
+type Parts = {
+  redis: Redis;
+  store: Pick<UsageStore, 'removeUsageBefore'>;
+  monthsKept: number;
+  log: Pick<Log, 'info' | 'warn'>;
+  now?: () => number;
+};
+
+/** Clocks that differ by more are not to be trusted with what cannot be brought back. */
+const clocksApartMsMax = 86_400_000;
+
+/**
+ * Removes the usage of months that have been closed for longer than `monthsKept`, piece by piece; by Redis's clock, if this
+ * machine's says much the same.
+ */
+export function createRemoveOldMonths({
+  redis,
+  store,
+  monthsKept,
+  log,
+  now = Date.now,
+}: Parts): (signal: AbortSignal) => Promise<void> {
+  return async function removeOldMonths(signal) {
+    const nowMs = await redisNow(redis);
+    if (Math.abs(nowMs - now()) > clocksApartMsMax) {
+      log.warn({}, 'the clocks of Redis and of this machine are a day apart or more; no old months are removed');
+      return;
+    }
+    const month = firstMonthKept(nowMs, monthsKept);
+    let removed = 0;
+    for (let piece = -1; piece !== 0 && !signal.aborted; removed += piece) {
+      piece = await store.removeUsageBefore(month, removedAtOnce);
+      await nextTurn();
+    }
+    if (removed > 0) log.info({ before: month, removed }, 'usage of months that are no longer kept was removed');
+  };
+}
+
+/** `YYYY-MM`, UTC: the present month and `monthsKept` closed ones before it are kept. */
+export function firstMonthKept(nowMs: number, monthsKept: number): string {
+  const now = new Date(nowMs);
+  return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - monthsKept)).toISOString().slice(0, 7);
+}

@@ -1,0 +1,16 @@
+import type { Redis } from 'ioredis';
+import { readLua } from '../../shared/limits/read-lua.ts';
+import { loadScript } from '../../shared/redis.ts';
+import { outboxKey, outboxMarksKey } from '../../shared/redis-keys.ts';
+
+const lua = readLua(new URL('./trim-outbox.lua', import.meta.url), ['stream-ids']);
+
+/** Takes the entries up to this stream id out of the partition's outbox, as far as they are drained. */
+export type TrimOutbox = (partition: number, streamId: string) => Promise<void>;
+
+export function createTrimOutbox(redis: Redis): TrimOutbox {
+  const run = loadScript(redis, { name: 'svcTrimOutbox', lua, numberOfKeys: 2 });
+  return async (partition, streamId) => {
+    await run([outboxKey(partition), outboxMarksKey(partition)], [streamId]);
+  };
+}
