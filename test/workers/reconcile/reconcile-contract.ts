@@ -1,0 +1,193 @@
+import type { ExecutionContext } from 'ava';
+import type { Redis } from 'ioredis';
+import { standingKey } from '../../../shared/redis-keys.ts';
+import type { Store } from '../../../shared/store/store.ts';
+import { driftOf } from '../../../workers/reconcile/reconcile-drift.ts';
+import type { Drifted } from '../../../workers/reconcile/reconcile-month.ts';
+import { reportOf } from '../../../workers/reconcile/reconcile-report.ts';
+import { startPrivateRedis } from '../../support/private-redis.ts';
+import { type ReconcileHome, wrongBy } from './reconcile-homes.ts';
+import { openReconcileSide } from './reconcile-side.ts';
+import { findsNothingUnderTraffic } from './reconcile-traffic.ts';
+
+type Given = { store: Store; home: ReconcileHome; redis: Redis; side: ReturnType<typeof openReconcileSide> };
+type Contract = {
+  test: (title: string, prove: (t: ExecutionContext) => Promise<void>) => void;
+  createHome: () => Promise<ReconcileHome>;
+};
+
+/** What `reconcile` finds and repairs, whichever store is behind it. */
+export function testReconcileContract({ test, createHome }: Contract): void {
+  const prove = (title: string, proof: (t: ExecutionContext, given: Given) => Promise<void>) =>
+    test(title, async (t) => {
+      await using own = await startPrivateRedis();
+      await using home = await createHome();
+      await using store = await home.open();
+      await proof(t, { store, home, redis: own.redis, side: openReconcileSide(own.redis, store) });
+    });
+  prove('exact data has no drift, wherever it is on its way', findsNothing);
+  prove('a sum that is wrong in any way is found, by how much, and repaired', findsWrongSums);
+  prove('a counter of Redis that is wrong in any way is found, by how much, and repaired', findsWrongCounters);
+  prove('what Redis counts on from a sum that was wrong is repaired with it, and told once', findsBoth);
+  prove('records that are about to be summed are no drift, and those that nobody sums any more are', findsUnsummed);
+  prove('months that are being removed are left alone', skipsRemoved);
+  prove(
+    'while requests are settled, drained and seeded no comparison finds what is not there',
+    findsNothingUnderTraffic,
+  );
+  prove('no store and no Redis with anything in it are no drift', findsNobody);
+}
+
+async function findsNothing(t: ExecutionContext, { side, redis }: Given): Promise<void> {
+  const ann = await side.openAccount('user:ann');
+  for (const name of ['a', 'b', 'c']) await ann.use(name);
+  await ann.use('over', { overage: true });
+  await ann.useBefore('before', 1);
+  await ann.useBefore('long before', 2);
+  await side.drain();
+  await ann.use('waiting');
+  await ann.useBefore('waiting, before', 1);
+  await ann.admit({ requestId: 'in flight' });
+
+  const bob = await side.openAccount('user:bob');
+  await bob.use('waiting', { tokens: 33 });
+  const cold = await side.openAccount('user:cold');
+  await cold.use('drained');
+  await side.drain(['user:cold']);
+  await redis.del(standingKey('user:cold'));
+
+  const reconciled = await side.reconcile();
+  t.like(reconciled, { accounts: 3, months: 6, found: { months: 0, tokens: 0 }, drifted: [] });
+  t.is(reportOf(reconciled, false).at(-1), 'drift: 0');
+}
+
+async function findsWrongSums(t: ExecutionContext, { side, home, store }: Given): Promise<void> {
+  const ways = ['too high', 'too low', 'missing', 'on another day'] as const;
+  const accounts = new Map(ways.map((how) => [`user:${how}`, how]));
+  for (const account of [...accounts.keys(), 'user:right']) {
+    const { use, useBefore } = await side.openAccount(account);
+    await useBefore('a', 2, { tokens: 20 });
+    await useBefore('b', 2, { tokens: 30 });
+    await use('c');
+  }
+  await side.drain();
+  const before = await sumsOf(store);
+  for (const [account, how] of accounts) await home.spoil(account, how);
+
+  const found = await side.reconcile();
+  const perMonth = { 'too high': [wrongBy, wrongBy], 'too low': [wrongBy, wrongBy], missing: [50, 10] };
+  const expected = Object.entries(perMonth).flatMap(([how, tokens]) => tokens.map((each) => [`user:${how}`, each]));
+  const drifts = found.drifted.map(tokensOf).sort();
+  t.deepEqual(drifts, [...expected, ['user:on another day', 0], ['user:on another day', 0]].sort());
+  t.like(found, { accounts: 5, found: { months: 8, tokens: 4 * wrongBy + 60 }, left: { months: 8 } });
+  t.is(reportOf(found, false).at(-1), `drift: ${4 * wrongBy + 60} tokens in 8 account-months`);
+
+  const repaired = await side.reconcile({ repair: true });
+  t.like(repaired, { found: { months: 8 }, left: { months: 0, tokens: 0 } });
+  t.is(reportOf(repaired, true).at(-1), 'drift: 0');
+  t.deepEqual(await sumsOf(store), before);
+  t.like(await side.reconcile(), { found: { months: 0 } });
+}
+
+async function findsWrongCounters(t: ExecutionContext, { side, redis }: Given): Promise<void> {
+  const month = await side.monthsAgo(0);
+  const last = await side.monthsAgo(1);
+  const wrong = {
+    'user:used': { field: `${month}:used`, by: 5, tokens: 5 },
+    'user:unused': { field: `${month}:used`, by: -8, tokens: 8 },
+    'user:reserved': { field: `${month}:reserved`, by: 100, tokens: 0 },
+    'user:overage': { field: `${month}:overage`, by: 3, tokens: 0 },
+    'user:last': { field: `${last}:used`, by: 4, tokens: 4 },
+    'user:only in Redis': { field: `${month}:used`, by: 6, tokens: 6 },
+    'user:right': { field: `${month}:used`, by: 0, tokens: 0 },
+  };
+  for (const account of Object.keys(wrong)) {
+    const { use, useBefore, admit } = await side.openAccount(account);
+    await use('a', { tokens: 20 });
+    await use('b', { tokens: 30, overage: true });
+    await useBefore('c', 1, { tokens: 30 });
+    if (account !== 'user:only in Redis') await side.drain([account]);
+    await use('d', { tokens: 40 });
+    await admit({ requestId: 'in flight', tokens: 70 });
+  }
+  const right = await standings(redis, Object.keys(wrong));
+  for (const [account, { field, by }] of Object.entries(wrong)) await redis.hincrby(standingKey(account), field, by);
+
+  const found = await side.reconcile();
+  const expected = Object.entries(wrong).flatMap(([account, { by, tokens }]) => (by === 0 ? [] : [[account, tokens]]));
+  t.deepEqual(found.drifted.map(tokensOf).sort(), expected.sort());
+  t.like(found, { accounts: 7, found: { months: 6, tokens: 23 } });
+
+  const repaired = await side.reconcile({ repair: true });
+  t.like(repaired, { found: { months: 6 }, left: { months: 0, tokens: 0 } });
+  t.deepEqual(await standings(redis, Object.keys(wrong)), right);
+  t.like(await side.reconcile(), { found: { months: 0 } });
+}
+
+async function findsBoth(t: ExecutionContext, { side, home, redis }: Given): Promise<void> {
+  const month = await side.monthsAgo(0);
+  const { use, count } = await side.openAccount('user:ann');
+  await use('a', { tokens: 40 });
+  await side.drain();
+  await use('waiting', { tokens: 2 });
+  await home.spoil('user:ann', 'too high');
+  await redis.del(standingKey('user:ann'));
+  await count();
+  t.is(await redis.hget(standingKey('user:ann'), `${month}:used`), String(42 + wrongBy));
+
+  const repaired = await side.reconcile({ repair: true });
+  t.like(repaired, { found: { months: 1, tokens: wrongBy }, left: { months: 0 } });
+  const [line = ''] = reportOf(repaired, true).filter((text) => text.includes('user:ann'));
+  t.is(
+    line,
+    `  "user:ann" ${month}: kept are ${40 + wrongBy} tokens of 1 requests, recomputed 40 tokens of 1 requests; ` +
+      `Redis counts ${42 + wrongBy} used, 0 reserved, 0 overage, and should 42 used, 0 reserved, 0 overage; repaired`,
+  );
+  t.is(await redis.hget(standingKey('user:ann'), `${month}:used`), '42');
+}
+
+async function findsUnsummed(t: ExecutionContext, { side, home, store, redis }: Given): Promise<void> {
+  const { use, outbox } = await side.openAccount('user:ann');
+  await use('a', { tokens: 40 });
+  await store.recordUsage(await outbox());
+  await home.spoil('user:ann', 'missing'); // as if whoever drains had died between the record and the sum
+  t.like(await side.reconcile(), { accounts: 1, months: 2, found: { months: 0 } });
+  await side.drain();
+  t.like(await side.reconcile(), { found: { months: 0 } });
+  await home.spoil('user:ann', 'missing');
+  t.like(await side.reconcile(), { found: { months: 1, tokens: 40 } }, 'it is drained, so nobody will sum it');
+  t.like(await side.reconcile({ repair: true }), { left: { months: 0 } });
+
+  await home.spoil('user:ann', 'missing');
+  await redis.flushall();
+  t.like(await side.reconcile(), { found: { months: 1, tokens: 40 } }, 'nor is there an outbox that has it');
+  t.like(await side.reconcile({ repair: true }), { left: { months: 0 } });
+  t.is((await store.findUsageSum('user:ann', await side.monthsAgo(0)))?.total.chargedTokens, 40);
+}
+
+async function skipsRemoved(t: ExecutionContext, { side, home }: Given): Promise<void> {
+  const ann = await side.openAccount('user:ann');
+  await ann.useBefore('kept', 3);
+  const bob = await side.openAccount('user:bob');
+  await bob.useBefore('removed', 4);
+  await bob.useBefore('removed, too', 15);
+  await side.drain();
+  for (const account of ['user:ann', 'user:bob']) await home.spoil(account, 'too low');
+  t.like(await side.reconcile(), { accounts: 2, months: 5, found: { months: 1, tokens: wrongBy } });
+}
+
+async function findsNobody(t: ExecutionContext, { side }: Given): Promise<void> {
+  const reconciled = await side.reconcile({ repair: true });
+  t.deepEqual(reportOf(reconciled, true), ['accounts checked: 0', 'months checked: 0', 'found: 0', 'drift: 0']);
+}
+
+const tokensOf = ({ found }: Drifted) => [found.account, driftOf(found)?.tokens];
+
+async function sumsOf(store: Store) {
+  const months = await store.listUsageMonths({ limit: 100 });
+  const sums = await Promise.all(months.map(({ account, month }) => store.findUsageSum(account, month)));
+  return sums.map((sum) => ({ total: sum?.total, days: sum?.days }));
+}
+
+const standings = (redis: Redis, accounts: readonly string[]) =>
+  Promise.all(accounts.map((account) => redis.hgetall(standingKey(account))));

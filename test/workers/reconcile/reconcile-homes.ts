@@ -1,0 +1,55 @@
+import { DatabaseSync } from 'node:sqlite';
+import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
+import type { StoreHome } from '../../shared/store/store-contract.ts';
+import { createMongoHome } from '../../support/mongodb/mongo-home.ts';
+import type { MongoServer, NoMongo } from '../../support/mongodb/start-mongo.ts';
+
+export type Spoilt = 'too high' | 'too low' | 'missing' | 'on another day';
+
+/** A home whose sums a test can make wrong, one account's at a time. */
+export type ReconcileHome = StoreHome & { spoil(account: string, how: Spoilt): Promise<void> };
+
+export const wrongBy = 7;
+const anotherDay = '2001-01-01';
+
+const statements: Record<Spoilt, string[]> = {
+  'too high': [`UPDATE usage_days SET charged_tokens = charged_tokens + ${wrongBy} WHERE account = ?`],
+  'too low': [`UPDATE usage_days SET charged_tokens = charged_tokens - ${wrongBy} WHERE account = ?`],
+  missing: ['DELETE FROM usage_days WHERE account = ?', 'DELETE FROM usage_sums WHERE account = ?'],
+  'on another day': [`UPDATE usage_days SET day = '${anotherDay}' WHERE account = ?`],
+};
+
+export async function createSqliteReconcileHome(): Promise<ReconcileHome> {
+  const home = await createSqliteHome();
+  return {
+    ...home,
+    async spoil(account, how) {
+      using database = new DatabaseSync(home.file);
+      for (const statement of statements[how]) database.prepare(statement).run(account);
+    },
+  };
+}
+
+export async function createMongoReconcileHome(mongo: MongoServer | NoMongo): Promise<ReconcileHome> {
+  const home = await createMongoHome(mongo);
+  const sums = home.database.collection<{ days: Record<string, unknown> }>('usage_sums');
+
+  async function moveDays(account: string): Promise<void> {
+    for (const { _id, days } of await sums.find({ account }).toArray()) {
+      await sums.updateOne({ _id }, { $set: { days: { [anotherDay]: Object.values(days)[0] } } });
+    }
+  }
+
+  return {
+    ...home,
+    async spoil(account, how) {
+      if (how === 'missing') await sums.deleteMany({ account });
+      else if (how === 'on another day') await moveDays(account);
+      else
+        await sums.updateMany(
+          { account },
+          { $inc: { 'total.chargedTokens': how === 'too high' ? wrongBy : -wrongBy } },
+        );
+    },
+  };
+}

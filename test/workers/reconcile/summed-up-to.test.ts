@@ -1,0 +1,35 @@
+import test from 'ava';
+import { outboxKey, outboxMarksKey } from '../../../shared/redis-keys.ts';
+import { entryOf } from '../../../shared/usage-outbox.ts';
+import { entryBefore, summedUpTo } from '../../../workers/reconcile/summed-up-to.ts';
+import { redisNow } from '../../../workers/usage/redis-now.ts';
+import { startPrivateRedis } from '../../support/private-redis.ts';
+
+test('the entry before another is the last that sorts before it', (t) => {
+  t.is(entryBefore('1700000000000-5'), entryOf('1700000000000-4'));
+  t.is(entryBefore('1700000000000-0'), entryOf('1699999999999-9999999999'));
+  t.true(entryBefore('1700000000000-0') < entryOf('1700000000000-0'));
+});
+
+test('it is before what waits and before now, and never before what is drained', async (t) => {
+  await using own = await startPrivateRedis();
+  const { redis } = own;
+  const [outbox, marks] = [outboxKey(7), outboxMarksKey(7)];
+
+  const from = await redisNow(redis);
+  const ofNothing = await summedUpTo(redis, 7);
+  t.true(ofNothing >= entryBefore(`${from}-0`) && ofNothing < entryOf(`${(await redisNow(redis)) + 1}-0`));
+
+  for (const id of ['1000-0', '1000-1', '2000-0']) await redis.xadd(outbox, id, 'a', 'b');
+  t.is(await summedUpTo(redis, 7), entryBefore('1000-0'));
+  await redis.hset(marks, 'drained', '1000-0');
+  t.is(await summedUpTo(redis, 7), entryOf('1000-0'));
+  await redis.hset(marks, 'drained', '1000-1');
+  t.is(await summedUpTo(redis, 7), entryBefore('2000-0'));
+  await redis.hset(marks, 'drained', '2000-0');
+  t.true((await summedUpTo(redis, 7)) >= ofNothing);
+
+  const ahead = `${from + 3_600_000}-0`;
+  await redis.hset(marks, 'drained', ahead);
+  t.is(await summedUpTo(redis, 7), entryOf(ahead), 'its clock was put back');
+});

@@ -1,0 +1,45 @@
+import type { Redis } from 'ioredis';
+import type { Seed } from '../../shared/limits/seed.ts';
+import { redisUnavailable } from '../../shared/redis.ts';
+import { partitionOf, standingKey } from '../../shared/redis-keys.ts';
+import type { UsageStore } from '../../shared/store/usage-store.ts';
+import type { UsageMonth } from '../../shared/store/usage-sums.ts';
+import { redisNow } from '../usage/redis-now.ts';
+import { firstMonthKept } from '../usage/remove-old-months.ts';
+import { type MonthLook, missingInSum } from './reconcile-drift.ts';
+import { summedUpTo } from './summed-up-to.ts';
+
+type Parts = { redis: Redis; store: Pick<UsageStore, 'recomputeUsage'>; seed: Seed };
+
+/**
+ * Looks at an account's month in the store and, where Redis counts it, there. Each look is right also while requests are
+ * settled and drained, but for a record that has come before its time and is about to be repaired, which the next look is
+ * not to find any more. Fails with `SERVICE_UNAVAILABLE`.
+ */
+export function createLookAtMonth({ redis, store, seed }: Parts): (month: UsageMonth) => Promise<MonthLook> {
+  return async function lookAtMonth({ account, month }) {
+    const upTo = await summedUpTo(redis, partitionOf(account));
+    const sums = await store.recomputeUsage(account, month, upTo);
+    const isCounted = (await findCountedMonths(redis, account)).includes(month);
+    const seeded = isCounted ? await seed(account, month, 'compare') : undefined;
+    if (seeded?.before === undefined) return { account, month, ...sums, counter: undefined };
+    const { used, reserved, overage } = seeded.after;
+    const missing = missingInSum(sums);
+    const expected = { used: used + missing.used, reserved, overage: overage + missing.overage };
+    return { account, month, ...sums, counter: { counted: seeded.before, expected } };
+  };
+}
+
+/** Those that Redis counts of this month and the last; of older ones there may be numbers, but nobody uses them. */
+export async function findCountedMonths(redis: Redis, account: string): Promise<string[]> {
+  const months = await findRecentMonths(redis);
+  const fields = months.map((month) => `${month}:used`);
+  const counted = await redisUnavailable(redis.hmget(standingKey(account), ...fields));
+  return months.filter((_, index) => counted[index] !== null);
+}
+
+/** The last month and this one by Redis's clock, in this order. */
+export async function findRecentMonths(redis: Redis): Promise<[string, string]> {
+  const now = await redisUnavailable(redisNow(redis));
+  return [firstMonthKept(now, 1), firstMonthKept(now, 0)];
+}

@@ -1,0 +1,71 @@
+import type { Redis } from 'ioredis';
+import { redisUnavailable } from '../../shared/redis.ts';
+import { accountOfStandingKey, standingKeys } from '../../shared/redis-keys.ts';
+import type { UsageStore } from '../../shared/store/usage-store.ts';
+import type { UsageMonth } from '../../shared/store/usage-sums.ts';
+import { redisNow } from '../usage/redis-now.ts';
+import { firstMonthKept } from '../usage/remove-old-months.ts';
+import { findCountedMonths, findRecentMonths } from './look-at-month.ts';
+import type { Patiently } from './reconcile-patience.ts';
+
+const monthsAtOnce = 100;
+const keysAtOnce = 500;
+
+type Parts = { redis: Redis; store: Pick<UsageStore, 'listUsageMonths'>; monthsKept: number; patiently: Patiently };
+
+/** Every account's month that is to be compared, without any of them being held. */
+export interface MonthsToReconcile {
+  /** Those of the store, by account, but for the ones that are being removed. */
+  ofStore(): AsyncGenerator<UsageMonth>;
+  /** Accounts that Redis has a standing of; one may come twice. */
+  accountsOfRedis(): AsyncGenerator<string>;
+  /** The months that Redis counts of an account and the store knows nothing of; `isNew`: nor of any other that it keeps. */
+  onlyInRedis(account: string): Promise<{ months: UsageMonth[]; isNew: boolean }>;
+}
+
+export function createMonthsToReconcile({ redis, store, monthsKept, patiently }: Parts): MonthsToReconcile {
+  const list = (after: UsageMonth | undefined, limit: number) =>
+    patiently(() => store.listUsageMonths({ after, limit }));
+
+  /** What the store has of an account after this month. */
+  async function monthsInStore(account: string, month: string, limit: number): Promise<string[]> {
+    const listed = await list({ account, month }, limit);
+    return listed.filter((found) => found.account === account).map((found) => found.month);
+  }
+
+  return {
+    async *ofStore() {
+      for (let after: UsageMonth | undefined; ; ) {
+        const first = firstMonthKept(await patiently(() => redisUnavailable(redisNow(redis))), monthsKept);
+        const page = await list(after, monthsAtOnce);
+        yield* page.filter(({ month }) => month >= first);
+        if (page.length < monthsAtOnce) return;
+        after = page.at(-1);
+      }
+    },
+
+    async *accountsOfRedis() {
+      let cursor = '0';
+      do {
+        const from = cursor;
+        const scan = () => redis.scan(from, 'MATCH', standingKeys, 'COUNT', keysAtOnce);
+        const [next, keys] = await patiently(() => redisUnavailable(scan()));
+        yield* keys.map(accountOfStandingKey);
+        cursor = next;
+      } while (cursor !== '0');
+    },
+
+    async onlyInRedis(account) {
+      const counted = await patiently(() => findCountedMonths(redis, account));
+      const [last] = await patiently(() => findRecentMonths(redis));
+      const known = await monthsInStore(account, monthBefore(last, 1), counted.length);
+      const months = counted.filter((month) => !known.includes(month)).map((month) => ({ account, month }));
+      const isNew = months.length > 0 && (await monthsInStore(account, monthBefore(last, monthsKept), 1)).length === 0;
+      return { months, isNew };
+    },
+  };
+}
+
+function monthBefore(month: string, months: number): string {
+  return firstMonthKept(Date.parse(`${month}-01T00:00:00Z`), months);
+}

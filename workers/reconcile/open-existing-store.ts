@@ -1,0 +1,23 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { Log } from '../../shared/log.ts';
+import { openStore } from '../../shared/store/open-store.ts';
+import type { Store } from '../../shared/store/store.ts';
+
+/** Why nothing can be said. `message` is for whoever asked, and names no address: it can hold a password. */
+export class CannotReconcile extends Error {
+  override readonly name = 'CannotReconcile';
+}
+
+/** The store at this `DATABASE_URL`; a file that is not there would be made, and an empty store has no drift. */
+export async function openExistingStore(url: string, log: Log): Promise<Store> {
+  const file = /^sqlite:(.+)$/.exec(url)?.[1];
+  if (file !== undefined && !existsSync(resolve(file))) {
+    throw new CannotReconcile('DATABASE_URL names a file that is not there.');
+  }
+  try {
+    return await openStore(url, { log });
+  } catch (error) {
+    throw new CannotReconcile(error instanceof Error ? error.message : 'The store cannot be opened.', { cause: error });
+  }
+}

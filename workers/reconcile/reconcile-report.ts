@@ -1,0 +1,54 @@
+import type { MonthTokens } from '../../shared/limits/seed.ts';
+import type { UsageSum } from '../../shared/store/usage-sums.ts';
+import { daysDiffer, type MonthLook, sumDiffers } from './reconcile-drift.ts';
+import type { Drifted } from './reconcile-month.ts';
+import type { Reconciled } from './reconcile-usage.ts';
+
+/** What is written to standard output: the last line is what is left of drift. */
+export function reportOf({ accounts, months, found, left, drifted }: Reconciled, repair: boolean): string[] {
+  const more = found.months - drifted.length;
+  return [
+    `accounts checked: ${accounts}`,
+    `months checked: ${months}`,
+    ...drifted.map((month) => `  ${lineOf(month, repair)}`),
+    ...(more > 0 ? [`  and ${more} more`] : []),
+    ...(repair ? [`found: ${amountOf(found)}`] : []),
+    `drift: ${amountOf(left)}`,
+  ];
+}
+
+export function progressOf({ accounts, months, found }: Reconciled): string {
+  return `checked ${months} months of ${accounts} accounts; ${found.months} differ`;
+}
+
+function amountOf({ tokens, months }: Reconciled['found']): string {
+  return months === 0 ? '0' : `${tokens} tokens in ${months} account-months`;
+}
+
+function lineOf({ found, left }: Drifted, repair: boolean): string {
+  // As JSON: a name from a sign-in token may hold what a terminal would obey.
+  const name = `${JSON.stringify(found.account)} ${found.month}`;
+  const outcome = left === undefined ? '; repaired' : '; not repaired';
+  return `${name}: ${[sumText(found), ...counterText(found)].join('; ')}${repair ? outcome : ''}`;
+}
+
+function sumText(look: MonthLook): string {
+  const { kept, recomputed } = look;
+  if (!sumDiffers(look)) return `the sum is right (${countsText(kept)})`;
+  const isOnlyInDays = countsText(kept) === countsText(recomputed) && daysDiffer(look);
+  return `kept are ${countsText(kept)}, recomputed ${countsText(recomputed)}${isOnlyInDays ? ', otherwise by day, model or kind' : ''}`;
+}
+
+function countsText(sum: UsageSum | undefined): string {
+  return sum === undefined ? 'nothing' : `${sum.total.chargedTokens} tokens of ${sum.total.requests} requests`;
+}
+
+function counterText({ counter }: MonthLook): string[] {
+  if (counter === undefined) return ['Redis does not count it'];
+  const { counted, expected } = counter;
+  return [`Redis counts ${tokensText(counted)}, and should ${tokensText(expected)}`];
+}
+
+function tokensText({ used, reserved, overage }: MonthTokens): string {
+  return `${used} used, ${reserved} reserved, ${overage} overage`;
+}
