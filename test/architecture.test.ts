@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import test from 'ava';
 import { findCycle, importsOf, productionFiles, projectFiles, reachableFrom } from './support/source-files.ts';
 
@@ -88,9 +89,54 @@ test('errors are written to HTTP in one place of each listener', (t) => {
   ]);
 });
 
+/** Routes of this text whose last stage queues a request, and that nothing admits before. */
+function unadmitted(app: string, stagesThatQueue: readonly string[]): string[] {
+  const routes = app.match(/router\.\w+\([\s\S]*?\);/g) ?? [];
+  return routes.filter((route) => {
+    const queuedAt = stagesThatQueue.map((stage) => route.search(new RegExp(`\\b${stage}\\b`))).filter((at) => at >= 0);
+    const admittedAt = route.indexOf('admitRequest(');
+    return queuedAt.some((at) => admittedAt < 0 || admittedAt > at);
+  });
+}
+
+test('whatever is queued was admitted: no route reaches a queue but through the one stage that charges for it', (t) => {
+  t.deepEqual(unadmitted("router.post('/a', readBody, admitRequest(parts), queueIt(parts));", ['queueIt']), []);
+  for (const wrong of ["router.post('/a', readBody, queueIt(parts));", 'router.get(x, queueIt(p), admitRequest(p));']) {
+    t.deepEqual(unadmitted(wrong, ['queueIt']), [wrong]);
+  }
+  const queuing = files.filter(({ path, text }) => sideOf(path) === 'ingress' && /\bqueues\s*\.add\(/.test(text));
+  t.deepEqual(
+    pathsOf(queuing.filter(({ path }) => !path.startsWith('ingress/routes/'))),
+    [],
+    'a queue is filled by routes and nothing else',
+  );
+  const stages = queuing.flatMap(({ text }) =>
+    [...text.matchAll(/^export function (\w+)/gm)].map(([, name = '']) => name),
+  );
+  t.true(stages.length > 0);
+  const app = files.find(({ path }) => path === 'ingress/app.ts')?.text ?? '';
+  for (const stage of stages) t.regex(app, new RegExp(`\\b${stage}\\(`), 'the stage is used by a route');
+  t.deepEqual(unadmitted(app, stages), []);
+  const fillers = files.filter(
+    ({ path, text }) => sideOf(path) === 'ingress' && /\bnew Queue\(|\.addBulk\(/.test(text),
+  );
+  t.deepEqual(pathsOf(fillers), ['ingress/request-queues.ts']);
+});
+
 test('no file of production code is longer than 250 lines', (t) => {
   const long = files.filter(({ text }) => text.trimEnd().split('\n').length > 250);
   t.deepEqual(pathsOf(long), []);
+});
+
+test('no script makes a key of its own: a cluster has to know each before it runs one', (t) => {
+  const scripts = projectFiles().filter((path) => path.endsWith('.lua'));
+  t.true(scripts.length > 10);
+  const builds = (text: string) => /svc:|\{p/.test(text.replace(/^--.*$/gm, ''));
+  t.true(builds("redis.call('GET', 'svc:a')"));
+  t.deepEqual(
+    scripts.filter((path) => builds(readFileSync(path, 'utf8'))),
+    [],
+  );
 });
 
 test('no file is a barrel or a drawer', (t) => {

@@ -4,6 +4,7 @@ import { answerFor } from '../stack/model-server.ts';
 import type { LogLine } from '../stack/service-process.ts';
 import { type RunningIngress, type RunningProcess, type Stack, startStack } from '../stack/stack.ts';
 import { streamEvents, streamedText } from '../support/chat.ts';
+import { createKeyClient } from '../support/key-client.ts';
 
 const rounds = 10;
 const clients = 12;
@@ -82,7 +83,7 @@ function unharmed(t: ExecutionContext, endings: readonly Ending[]): void {
 
 test('an ingress that is asked to end under load answers every request that it has begun to read', async (t) => {
   await using stack = await startStack({ modelServers: { firstTokenMs: 30, tokensPerSecond: 400 } });
-  const key = await stack.mintKey('alice');
+  const key = await unlimitedKey(stack);
   let answered = 0;
   for (let round = 0; round < rounds; round++) {
     const ingress = await stack.startIngress();
@@ -102,13 +103,20 @@ test('an ingress that is asked to end under load answers every request that it h
   t.log(`${answered} answers over ${rounds} shutdowns`);
 });
 
+async function unlimitedKey(stack: Stack): Promise<string> {
+  const keys = createKeyClient(stack);
+  const key = await keys.newKey('alice');
+  await keys.change('user:alice', { plan: 'pro' });
+  return key;
+}
+
 function requestsReadBy({ process }: RunningIngress): Set<unknown> {
   return new Set(process.logs.map(({ clientRequestId }: LogLine) => clientRequestId));
 }
 
 test('a worker that is asked to end under load loses no request: it ends them or another takes them over', async (t) => {
   await using stack = await startStack({ workers: 2, modelServers: { firstTokenMs: 30, tokensPerSecond: 400 } });
-  const key = await stack.mintKey('alice');
+  const key = await unlimitedKey(stack);
   const load = startLoad({ url: () => stack.ingresses[0]?.url ?? '', key, name: 'load' });
   for (let round = 0; round < rounds; round++) {
     const before = load.endings.length;

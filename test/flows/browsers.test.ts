@@ -217,7 +217,7 @@ test.serial('every refusal can be read, or a page would see no reason and no wai
     [400, '*', await keys.send('POST', '/v1/keys/guest', { body: { device_id: '' }, headers })],
     [401, consoleOrigin, await keys.send('GET', '/v1/keys/developer', { headers: { origin: consoleOrigin } })],
     [403, consoleOrigin, await keys.send('GET', '/admin/accounts/a', { bearer, headers: { origin: consoleOrigin } })],
-    [404, consoleOrigin, await keys.send('GET', '/billing/quota', { bearer, headers: { origin: consoleOrigin } })],
+    [401, consoleOrigin, await keys.send('GET', '/billing/quota', { headers: { origin: consoleOrigin } })],
     [404, consoleOrigin, await keys.send('GET', '/nothing', { headers: { origin: consoleOrigin } })],
   ] as const;
   for (const [expected, origin, { status, headers, body }] of refused) {

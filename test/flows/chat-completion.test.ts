@@ -88,7 +88,12 @@ test('gives the backend what the client sent, unknown fields included', async (t
   const response = await post(body);
   t.is(response.status, 200);
   const call = server.calls().findLast((seen) => JSON.stringify(seen.body).includes(marker));
-  t.like(call?.body, { x_vendor: { a: [1, null] }, model: 'small-chat' });
+  t.like(call?.body, {
+    x_vendor: { a: [1, null] },
+    model: 'small-chat',
+    max_tokens: 4_096,
+    max_completion_tokens: 4_096,
+  });
   t.false(JSON.stringify(call?.body).includes('stream_options'));
 });
 

@@ -169,7 +169,11 @@ const prototypeNames = fc.constantFrom(
   'key.hash',
   '',
 );
-const fieldNames = fc.oneof(fc.constantFrom('key', 'device_id', 'plan', 'suspended'), prototypeNames, fc.string());
+const fieldNames = fc.oneof(
+  fc.constantFrom('key', 'device_id', 'plan', 'suspended', 'overageEnabled', 'topUp'),
+  prototypeNames,
+  fc.string(),
+);
 const anyJson = fc.jsonValue({ maxDepth: 4 });
 const anyObject = fc
   .array(fc.tuple(fieldNames, anyJson), { maxLength: 12 })
@@ -218,10 +222,15 @@ function canBeTaken(route: Route, body: string | Buffer): boolean {
   if (route === 'POST /v1/keys/developer') return fields.length === 0;
   if (route === 'POST /v1/keys/guest') return names === 'device_id' && typeof fields[0]?.[1] === 'string';
   if (route !== 'PATCH /admin/accounts/:account') return false;
-  return (
-    fields.length > 0 &&
-    fields.every(([name, is]) => (name === 'suspended' ? typeof is === 'boolean' : name === 'plan' && is === 'free'))
-  );
+  return fields.length > 0 && fields.every(([name, is]) => isSetting(name, is));
+}
+
+function isSetting(name: string, is: unknown): boolean {
+  if (name === 'suspended' || name === 'overageEnabled') return typeof is === 'boolean';
+  if (name !== 'topUp') return name === 'plan' && is === 'free';
+  if (typeof is !== 'object' || is === null || Object.keys(is).sort().join() !== 'id,tokens') return false;
+  const { id, tokens } = is as { id: unknown; tokens: unknown }; // it has these two, whatever they are
+  return typeof id === 'string' && /^[!-~]{1,128}$/.test(id) && Number.isInteger(tokens) && Number(tokens) > 0;
 }
 
 async function provesBody(route: Route, body: string | Buffer): Promise<void> {

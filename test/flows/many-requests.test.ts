@@ -3,6 +3,7 @@ import { Agent, setGlobalDispatcher } from 'undici';
 import { answerFor } from '../stack/model-server.ts';
 import { startStack } from '../stack/stack.ts';
 import { chat, streamedText } from '../support/chat.ts';
+import { createKeyClient } from '../support/key-client.ts';
 
 const requests = 1_000;
 const atOnce = 200;
@@ -11,7 +12,9 @@ setGlobalDispatcher(new Agent({ connections: atOnce }));
 
 test('of 1,000 requests, 200 at a time over two ingresses and two workers, each gets its own answer once', async (t) => {
   await using stack = await startStack({ ingresses: 2, workers: 2 });
-  const key = await stack.mintKey('alice');
+  const keys = createKeyClient(stack);
+  const key = await keys.newKey('alice');
+  await keys.change('user:alice', { plan: 'pro' });
   const answers: { question: string; text: string; status: number }[] = [];
   let next = 0;
 

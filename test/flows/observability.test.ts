@@ -32,6 +32,11 @@ test('metrics count requests, waits and attempts, and name no key, account or re
   t.regex(atIngress ?? '', /svc_queue_depth\{pool="default",lane="interactive"\} 0/);
   t.regex(atWorker ?? '', /svc_queue_wait_seconds_count\{pool="default",lane="interactive"\} 2/);
   t.regex(atWorker ?? '', /svc_backend_attempts_total\{backend="onprem-a",model="small-chat",outcome="completed"\} 2/);
+  t.regex(atIngress ?? '', /svc_admissions_total\{outcome="admitted",limit="none"\} 2/);
+  t.regex(atWorker ?? '', /svc_requests_settled_total\{outcome="completed",counted="reported"\} 2/);
+  t.regex(atWorker ?? '', /^svc_leases_held 0$/m);
+  for (const name of ['usage_outbox_entries', 'usage_outbox_age_seconds', 'leases_expired_total'])
+    t.regex(atWorker ?? '', new RegExp(`^svc_${name} \\d`, 'm'));
   for (const text of [atIngress, atWorker]) {
     for (const private_ of [key, key.slice(0, 10), 'alice', requestId]) t.false(text?.includes(private_));
   }

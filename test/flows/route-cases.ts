@@ -25,6 +25,9 @@ const json = 'Content-Type: application/json';
 const chatBody = { model: 'small-chat', messages: [{ role: 'user', content: 'Hi' }] };
 const deviceOf = (id: string) => `device:${createHash('sha256').update(id).digest('hex')}`;
 
+/** The plan of the account whose month is used up with its first request. */
+export const plans = { 'one-token': { tokens_per_month: 1, model_tiers: ['guest'] } };
+
 /** Accounts and devices in each state that a route tells apart. */
 export async function createCast(stack: Stack, keys: KeyClient) {
   const oldKey = await keys.newKey('rotated');
@@ -36,6 +39,10 @@ export async function createCast(stack: Stack, keys: KeyClient) {
   const guestKey = String((await keys.guest('device-of-gus')).body.key);
   const suspendedGuestKey = String((await keys.guest('device-of-sue')).body.key);
   await keys.change(deviceOf('device-of-sue'), { suspended: true });
+  await keys.change('user:topped', { overageEnabled: true, topUp: { id: 'first', tokens: 500 } });
+  const spentKey = await keys.newKey('spent');
+  await keys.change('user:spent', { plan: 'one-token' });
+  await keys.infer(spentKey);
   await keys.newKey('a/b');
   await keys.newKey('ü 100%');
   return {
@@ -47,6 +54,7 @@ export async function createCast(stack: Stack, keys: KeyClient) {
     guestKey,
     suspendedGuestKey,
     suspendedKey,
+    spentKey,
     rotatedKey: oldKey,
     revokedKey,
     anothersKey: await keys.newKey('bob'),
@@ -87,8 +95,10 @@ const invalidKey = at('401 INVALID_KEY');
 const invalidToken = at('401 INVALID_TOKEN');
 const forbidden = at('403 FORBIDDEN');
 const notFound = at('404 NOT_FOUND');
+const conflict = at('409 CONFLICT');
 const tooLarge = at('413 PAYLOAD_TOO_LARGE');
 const unsupported = at('415 UNSUPPORTED_MEDIA_TYPE');
+const spent = at('402 quota_exceeded');
 const limited = at('429 rate_limit_exceeded');
 
 /** What is wrong with the head of any request, whoever sends it. */
@@ -253,7 +263,7 @@ function settingsCases(cast: Cast): Case[] {
     ...bodyCases(of('user:alice'), { suspended: false }, cast.operator),
     ok('what is so already', as({ suspended: false, plan: 'free' })),
     ok('a device on its plan', as({ plan: 'guest-device' }, device)),
-    invalid('nothing', as({}), { says: 'body: expected plan, suspended or both' }),
+    invalid('nothing', as({}), { says: 'body: expected plan, overageEnabled' }),
     invalid('a plan that there is not', as({ plan: 'gold' }), { says: 'plan: there is no such plan' }),
     invalid('a plan named like a prototype', as({ plan: 'constructor' }), { says: 'plan: there is no such plan' }),
     invalid('a plan that is a number', as({ plan: 1 }), { says: 'plan: expected string' }),
@@ -261,8 +271,25 @@ function settingsCases(cast: Cast): Case[] {
     invalid('the plan of devices for an account', as({ plan: 'guest-device' }), { says: /"plan: .*for devices"/ }),
     invalid('another plan for a device', as({ plan: 'pro' }, device), { says: /"plan: a device is always/ }),
     invalid('suspended in words', as({ suspended: 'yes' }), { says: 'suspended: expected boolean' }),
-    invalid('overage', as({ overageEnabled: true }), { says: 'overageEnabled: is not known' }),
-    invalid('a top-up', as({ topUp: { id: 'a', tokens: 1 } }), { says: 'topUp: is not known' }),
+    ok('overage that is on already', as({ overageEnabled: true }, 'user:topped')),
+    ok('a top-up that was made before', as({ topUp: { id: 'first', tokens: 500 } }, 'user:topped'), {
+      check: (t, body) => void t.like(body, { overageEnabled: true, topUp: 500, changes: { length: 1 } }),
+    }),
+    conflict('other tokens for the same id', as({ topUp: { id: 'first', tokens: 501 } }, 'user:topped'), {
+      says: 'was made with another number of tokens',
+    }),
+    invalid('overage in words', as({ overageEnabled: 'on' }), { says: 'overageEnabled: expected boolean' }),
+    invalid('a top-up of nothing', as({ topUp: {} }), { says: /topUp.id: .*topUp.tokens: / }),
+    invalid('a top-up that is a number', as({ topUp: 5 }), { says: 'topUp: expected object' }),
+    invalid('a top-up without an id', as({ topUp: { id: '', tokens: 1 } }), { says: 'topUp.id: expected 1 to 128' }),
+    invalid('a top-up with a space', as({ topUp: { id: 'a b', tokens: 1 } }), { says: 'topUp.id: expected 1 to 128' }),
+    invalid('a long id', as({ topUp: { id: 'x'.repeat(129), tokens: 1 } }), { says: 'topUp.id: expected 1 to 128' }),
+    ...[0, -1, 1.5, 1e12 + 1, '1', null].map((tokens) =>
+      invalid(`a top-up of ${tokens}`, as({ topUp: { id: 'a', tokens } }), { says: 'topUp.tokens: ' }),
+    ),
+    invalid('more in a top-up', as({ topUp: { id: 'a', tokens: 1, month: 'x' } }), {
+      says: 'topUp.month: is not known',
+    }),
     invalid('three faults', as({ plan: 1, suspended: 1, x: 1 }), { says: /plan: .*suspended: .*x: is not known/ }),
     notFound('the plan of devices for a device that there is not', as({ plan: 'guest-device' }, 'device:x')),
   ];
@@ -305,6 +332,7 @@ function chatCases(cast: Cast): Case[] {
     ...bodyCases(call, chatBody, cast.key),
     ok('a developer key', as(chatBody)),
     ok('a guest key', as(chatBody, cast.guestKey)),
+    spent('a month that is used up', as(chatBody, cast.spentKey)),
     invalid('no messages', as({ model: 'small-chat' }), { says: 'messages: ' }),
     invalid('no model', as({ messages: chatBody.messages }), { says: 'model: ' }),
     invalid('a model that there is not', as({ ...chatBody, model: 'constructor' }), {
@@ -389,8 +417,8 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
     'POST /v1/keys/guest': guestCases(),
     'GET /billing/quota': [
       ...eitherCases('/billing/quota', cast),
-      notFound('a key', quota({ bearer: cast.key })),
-      notFound('a sign-in token', quota({ bearer: cast.token })),
+      ok('a key', quota({ bearer: cast.key })),
+      ok('a sign-in token', quota({ bearer: cast.token })),
     ],
     'GET /admin/accounts/:account': accountCases('GET', cast),
     'PATCH /admin/accounts/:account': [...accountCases('PATCH', cast, { suspended: false }), ...settingsCases(cast)],

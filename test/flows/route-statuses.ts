@@ -6,7 +6,7 @@ import { createKeyClient } from '../support/key-client.ts';
 import { databaseUrl, type MongoServer } from '../support/mongodb/start-mongo.ts';
 import { exchange } from '../support/raw-http.ts';
 import { assertRefused, assertTellsNothing, head, stillServes, wrongMethod } from '../support/refusal.ts';
-import { bodyBytesMax, type Case, type Cast, casesOf, createCast } from './route-cases.ts';
+import { bodyBytesMax, type Case, type Cast, casesOf, createCast, plans } from './route-cases.ts';
 
 type Registrar = {
   test: {
@@ -22,6 +22,7 @@ const env = {
   BODY_BYTES_MAX: String(bodyBytesMax),
   TRUST_PROXY: '1',
   DOCS_URL: 'https://docs.example.com/errors',
+  TOPUP_URL: 'https://billing.example.com/top-up',
 };
 const appText = readFileSync(new URL('../../ingress/app.ts', import.meta.url), 'utf8');
 const pathOf = (route: Route) => route.slice(route.indexOf(' ') + 1);
@@ -39,7 +40,7 @@ export function testRouteStatuses({ test, mongo }: Registrar): void {
   test.before(async () => {
     if (mongo !== undefined) parts.use(mongo);
     const storeUrl = mongo && databaseUrl(mongo.url, `route_statuses_${process.pid}`);
-    stack = parts.use(await startStack({ databaseUrl: storeUrl, env }));
+    stack = parts.use(await startStack({ databaseUrl: storeUrl, env, plans }));
     port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
     const keys = createKeyClient(stack);
     cast = await createCast(stack, keys);

@@ -48,7 +48,8 @@ export interface Answer {
 
 /** What the model answers: text, or calls of the tools that the last user message asks for by `call <name>`. */
 export function answerChat(chat: Chat): Answer {
-  const tokensMax = chat.max_completion_tokens ?? chat.max_tokens ?? Number.POSITIVE_INFINITY;
+  const infinite = Number.POSITIVE_INFINITY;
+  const tokensMax = Math.min(chat.max_completion_tokens ?? infinite, chat.max_tokens ?? infinite);
   const choices = Array.from({ length: chat.n ?? 1 }, (_, index) => choiceOf(chat, index, tokensMax));
   return {
     choices,

@@ -4,6 +4,8 @@ export interface Call {
   readonly model: string;
   readonly stream: boolean;
   readonly body: unknown;
+  /** What the caller calls the request, by its `x-request-id`. */
+  readonly requestId: string | undefined;
   readonly headers: { readonly contentType: string | undefined; readonly hasAuthorization: boolean };
   /** `aborted`: the client left first. `failed`: the server answered an error or broke the reply off. */
   readonly state: 'running' | 'completed' | 'aborted' | 'failed';
@@ -18,7 +20,7 @@ export interface Call {
 }
 
 export type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
-type Arrival = Pick<Call, 'model' | 'stream' | 'body' | 'headers'>;
+export type Arrival = Pick<Call, 'model' | 'stream' | 'body' | 'requestId' | 'headers'>;
 type Change = Partial<Pick<Call, 'state' | 'chunksSent' | 'promptTokens' | 'completionTokens'>>;
 
 export type CallList = ReturnType<typeof createCallList>;

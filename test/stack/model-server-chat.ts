@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { answerChat, type Chat, chatSchema } from './model-server-answer.ts';
-import type { Call, CallList } from './model-server-calls.ts';
+import type { Arrival, Call, CallList } from './model-server-calls.ts';
 import type { Fault } from './model-server-faults.ts';
 import { formatEvents, formatReply } from './model-server-format.ts';
 import { isAuthorized, parseJson, readBody, sendError } from './model-server-http.ts';
@@ -65,15 +65,17 @@ async function reply(chat: Chat, to: Reply, server: string): Promise<void> {
   return writeSlowHeaders(to, Array.from(events, ({ text }) => text).join(''), answer.completionTokens);
 }
 
-function arrivalOf(req: IncomingMessage, body: unknown): Pick<Call, 'model' | 'stream' | 'body' | 'headers'> {
+function arrivalOf(req: IncomingMessage, body: unknown): Arrival {
   const { model, stream } = (typeof body === 'object' && body !== null ? body : {}) as {
     model?: unknown;
     stream?: unknown;
   }; // checked below
+  const requestId = req.headers['x-request-id'];
   return {
     model: typeof model === 'string' ? model : '',
     stream: stream === true,
     body,
+    requestId: typeof requestId === 'string' ? requestId : undefined,
     headers: {
       contentType: req.headers['content-type'],
       hasAuthorization: req.headers.authorization !== undefined,

@@ -2,12 +2,16 @@ import { stringify } from 'yaml';
 
 export type StackBackend = { url: string; location: 'on-prem' | 'cloud'; model?: string };
 
-type Settings = { backends: Record<string, StackBackend>; timeouts?: Record<string, number> };
+type Settings = {
+  backends: Record<string, StackBackend>;
+  timeouts?: Record<string, number>;
+  plans?: Record<string, object>;
+};
 
 const tokens = { output_tokens_max: 4096 };
 
 /** A plan file for the stack: models of three tiers in two pools, each served by every backend that is given. */
-export function planFileFor({ backends, timeouts = {} }: Settings): string {
+export function planFileFor({ backends, timeouts = {}, plans = {} }: Settings): string {
   const names = Object.keys(backends);
   return stringify({
     default_plan: 'free',
@@ -32,6 +36,7 @@ export function planFileFor({ backends, timeouts = {} }: Settings): string {
         priority: 100,
         model_tiers: ['guest'],
       },
+      ...plans,
     },
     models: {
       'small-chat': { tier: 'guest', pool: 'default', backends: names, ...tokens },

@@ -20,6 +20,8 @@ export type StackOptions = {
   redisUrl?: string | undefined;
   databaseUrl?: string | undefined;
   timeouts?: Record<string, number>;
+  /** Plans beside those that every stack has, or in their place. */
+  plans?: Record<string, object>;
   env?: Record<string, string>;
   modelServers?: Pick<ModelServerOptions, 'firstTokenMs' | 'tokensPerSecond' | 'splitBytes'>;
   onLine?: (from: string, line: LogLine) => void;
@@ -85,7 +87,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     'onprem-b': { url: second.url, location: 'on-prem' as const },
     cloud: { url: cloud.url, location: 'cloud' as const, model: 'upstream-model' },
   };
-  await writeFile(planFile, planFileFor({ backends, timeouts: options.timeouts ?? {} }));
+  await writeFile(planFile, planFileFor({ backends, timeouts: options.timeouts ?? {}, plans: options.plans ?? {} }));
   const settings = {
     REDIS_URL: redisUrl,
     DATABASE_URL: options.databaseUrl ?? `sqlite:${join(directory, 'store.sqlite')}`,

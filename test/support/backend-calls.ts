@@ -25,7 +25,8 @@ export function openBackend(
 
   function call(stream: boolean, signal: AbortSignal): BackendCall {
     const options = stream ? { stream, stream_options: { include_usage: true } } : {};
-    return { backend, apiKey: undefined, body: JSON.stringify({ model: 'm', messages, ...options }), signal };
+    const body = JSON.stringify({ model: 'm', messages, ...options });
+    return { backend, apiKey: undefined, requestId: 'req_1', body, signal };
   }
 
   return {

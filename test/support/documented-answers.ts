@@ -8,6 +8,8 @@ const invalidKey = '401 INVALID_KEY';
 const invalidToken = '401 INVALID_TOKEN';
 const forbidden = '403 FORBIDDEN';
 const notFound = '404 NOT_FOUND';
+const conflict = '409 CONFLICT';
+const spent = '402 quota_exceeded';
 const limited = '429 rate_limit_exceeded';
 const body = ['413 PAYLOAD_TOO_LARGE', '415 UNSUPPORTED_MEDIA_TYPE'];
 
@@ -19,7 +21,7 @@ const withEither = [...signedIn, invalidKey];
  * refusal. Left out is what every route has alike, by its own tests: 408, 431, and the faults of our own parts (503, 504).
  */
 export const documentedAnswers = {
-  'POST /v1/chat/completions': ['200', ...withEither, ...body, limited],
+  'POST /v1/chat/completions': ['200', ...withEither, ...body, spent, limited],
   'GET /v1/models': ['200', ...withEither],
   'GET /v1/models/*model': ['200', ...withEither, notFound],
   'GET /v1/keys/developer': ['200', ...signedIn],
@@ -27,13 +29,15 @@ export const documentedAnswers = {
   'POST /v1/keys/developer/rotate': ['200', ...signedIn, invalidKey, ...body],
   'POST /v1/keys/developer/revoke': ['200', ...signedIn, invalidKey, ...body],
   'POST /v1/keys/guest': ['200', head, forbidden, ...body, limited],
-  'GET /billing/quota': [...withEither, notFound],
+  'GET /billing/quota': ['200', ...withEither],
   'GET /admin/accounts/:account': ['200', ...signedIn, notFound],
-  'PATCH /admin/accounts/:account': ['200', ...signedIn, notFound, ...body],
+  'PATCH /admin/accounts/:account': ['200', ...signedIn, notFound, conflict, ...body],
 } satisfies Record<string, readonly string[]>;
 
 export type Route = keyof typeof documentedAnswers;
 export const routes = Object.keys(documentedAnswers) as Route[]; // the keys of a literal table are its routes
+
+const accountKeys = ['account', 'changes', 'createdAt', 'keys', 'overageEnabled', 'plan', 'suspended', 'topUp'];
 
 /** What is at the top of an answer that is no refusal. */
 const goodKeys: Record<Route, readonly string[]> = {
@@ -45,12 +49,18 @@ const goodKeys: Record<Route, readonly string[]> = {
   'POST /v1/keys/developer/rotate': ['key', 'plan', 'rotated'],
   'POST /v1/keys/developer/revoke': ['key', 'plan', 'revoked'],
   'POST /v1/keys/guest': ['key', 'plan', 'rate_limit_per_day'],
-  'GET /billing/quota': [],
-  'GET /admin/accounts/:account': ['account', 'changes', 'createdAt', 'keys', 'plan', 'suspended'],
-  'PATCH /admin/accounts/:account': ['account', 'changes', 'createdAt', 'keys', 'plan', 'suspended'],
+  'GET /billing/quota': [
+    ...['limit', 'overageEnabled', 'overageUsed', 'period', 'plan', 'remaining', 'reserved', 'resetDate', 'topUp'],
+    ...['topupUrl', 'unit', 'used'],
+  ],
+  'GET /admin/accounts/:account': accountKeys,
+  'PATCH /admin/accounts/:account': accountKeys,
 };
 
-const nestedKeys = ['code', 'docs', 'message', 'param', 'retry_after_ms', 'type'];
+const nestedKeys: Record<number, readonly string[]> = {
+  402: ['code', 'message', 'overageEnabled', 'param', 'resetDate', 'topupUrl', 'type'],
+  429: ['code', 'docs', 'message', 'param', 'retry_after_ms', 'type'],
+};
 
 /** `200`, or the status and code of a refusal. */
 export function answerName({ status, body }: Pick<RawAnswer, 'status' | 'body'>): string {
@@ -68,7 +78,7 @@ const refusalBytesMax = 2_000;
 export function shapeFaults(route: Route, answer: RawAnswer): string[] {
   const { status, headers } = answer;
   const body = JSON.parse(answer.body);
-  const nested = status === 429;
+  const nested = status in nestedKeys;
   const keys = status === 200 ? goodKeys[route] : nested ? ['error'] : ['code', 'error'];
   const stored = beforeAnyRoute.test(body.error) || !route.includes('/v1/keys/');
   const claims: Record<string, boolean> = {
@@ -79,8 +89,8 @@ export function shapeFaults(route: Route, answer: RawAnswer): string[] {
     'forbids storing where keys are': headers['cache-control'] === (stored ? undefined : 'no-store'),
     'has the keys of its shape': isDeepStrictEqual(Object.keys(body).sort(), keys),
     'says what is wrong': status === 200 || nested || typeof body.error === 'string',
-    'has the nested keys': !nested || isDeepStrictEqual(Object.keys(body.error).sort(), nestedKeys),
-    'says that a retry is no use': headers['x-should-retry'] === (nested ? 'false' : undefined),
+    'has the nested keys': !nested || isDeepStrictEqual(Object.keys(body.error).sort(), nestedKeys[status]),
+    'says that a retry is no use': headers['x-should-retry'] === (nested || status === 409 ? 'false' : undefined),
     'is short where it refuses': status === 200 || Buffer.byteLength(answer.body) <= refusalBytesMax,
   };
   return Object.keys(claims).filter((claim) => claims[claim] === false);

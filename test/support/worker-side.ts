@@ -1,18 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
-import type { InferenceJob } from '../../shared/inference-job.ts';
+import { type InferenceJob, inferenceJobSchema } from '../../shared/inference-job.ts';
+import { createMarkStreaming } from '../../shared/limits/mark-streaming.ts';
+import { createSettle } from '../../shared/limits/settle.ts';
 import { createStartRun } from '../../shared/limits/start.ts';
 import { type PlanFile, parsePlanFile } from '../../shared/plan-file.ts';
 import type { Reply } from '../../shared/replies.ts';
 import { createBackendAgent, createCallBackend } from '../../workers/backends/call-backend.ts';
+import { createEndRequest } from '../../workers/end-request.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { createProcessRequest, type StopReason } from '../../workers/process-request.ts';
 import { type ModelServer, startModelServer } from '../stack/model-server.ts';
 import { planFileFor } from '../stack/plan.ts';
 import { streamedText } from './chat.ts';
+import { openLimits } from './limits-side.ts';
 import { recordedLog } from './recorded-log.ts';
-import { openReplyStream, type ReplyStream } from './reply-stream.ts';
+import { openReplyStream } from './reply-stream.ts';
 
 export const messages = [{ role: 'user', content: 'Grüße, 東京!' }];
 
@@ -33,31 +37,59 @@ export async function openWorkerSide(
   const startRun = createStartRun(redis);
   const registry = new Registry();
   const { log, lines } = recordedLog();
+  const metrics = createWorkerMetrics(registry);
+  const endRequest = createEndRequest({ settle: createSettle(redis), oneConnection: true, metrics, log });
   const processRequest = createProcessRequest({
     planFile,
     apiKeys: {},
     startRun,
+    markStreaming: createMarkStreaming(redis),
+    endRequest,
     callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
     replyRedis: redis,
     control: () => 'svc:control:test',
-    metrics: createWorkerMetrics(registry),
+    metrics,
     log,
   });
   const stream = await openReplyStream(redis);
+  let takings = 0;
+  const limits = openLimits(redis, { account: `user:${randomUUID()}` });
+  await limits.prepare(new Date().toISOString().slice(0, 7));
+
+  async function admit(given: Partial<InferenceJob> = {}): Promise<InferenceJob> {
+    const name = randomUUID();
+    const admitted = await limits.admit({ requestId: name });
+    if (admitted.outcome !== 'admitted') throw new Error(`the job was not admitted: ${admitted.outcome}`);
+    const job = jobFor(stream.key, {
+      requestId: limits.idOf(name),
+      account: limits.account,
+      ...admitted.admission,
+      ...given,
+    });
+    await limits.setTimes(name, job);
+    return job;
+  }
+
   const owned = parts.move();
 
   return {
     servers,
     processRequest,
     startRun,
+    endRequest,
+    limits,
     registry,
     lines,
     stream,
-    job: (given: Partial<InferenceJob> = {}) => jobFor(stream, given),
-    /** Runs a job to its end; `stop` aborts it by its reason. */
-    run(given: Partial<InferenceJob> = {}, stop = new AbortController()) {
-      return processRequest({ data: jobFor(stream, given), execution: randomUUID(), signal: stop.signal });
+    /** A job that was admitted, whose times are as they are given; left out, those of its admission. */
+    admit,
+    /** Runs a job to its end, admitted unless it is given whole; `stop` aborts it by its reason. */
+    async run(given: Partial<InferenceJob> | InferenceJob = {}, stop = new AbortController()) {
+      const data = isWhole(given) ? given : await admit(given);
+      return processRequest({ data, taken: ++takings, signal: stop.signal });
     },
+    /** The usage record of each request that has ended, oldest first. */
+    records: async () => (await limits.outbox()).filter(({ account }) => account === limits.account),
     stopper: () => {
       const controller = new AbortController();
       return { controller, stop: (reason: StopReason) => controller.abort(reason) };
@@ -87,7 +119,7 @@ function planFor({ servers: [first, second, cloud], timeouts, url }: Plan): Plan
   return parsed.planFile;
 }
 
-function jobFor({ key }: ReplyStream, given: Partial<InferenceJob>): InferenceJob {
+export function jobFor(replyTo: string, given: Partial<InferenceJob>): InferenceJob {
   const now = Date.now();
   const streaming = given.stream === true ? { stream: true, stream_options: { include_usage: true } } : {};
   return {
@@ -96,16 +128,24 @@ function jobFor({ key }: ReplyStream, given: Partial<InferenceJob>): InferenceJo
     keyId: 'k',
     plan: 'free',
     model: 'medium-chat',
+    tier: 'standard',
     endpoint: '/v1/chat/completions',
     stream: false,
     includeUsage: false,
     body: JSON.stringify({ messages, ...streaming }),
-    replyTo: key,
+    outputTokensMax: 4_096,
+    replyTo,
     admittedAt: now,
     startBy: now + 30_000,
     deadline: now + 60_000,
+    overage: false,
+    earlierRuns: [],
     ...given,
   };
+}
+
+function isWhole(given: Partial<InferenceJob>): given is InferenceJob {
+  return inferenceJobSchema.safeParse(given).success;
 }
 
 /** The text that replies add up to, whole or streamed. */

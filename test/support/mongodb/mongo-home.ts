@@ -9,8 +9,10 @@ type MongoHome = StoreHome & {
   database: Db;
   warnings: string[];
   insert(document: { _id: string } & Record<string, unknown>): Promise<unknown>;
-  /** All but the one on `_id`. */
-  indexes(): Promise<unknown[]>;
+  /** All but the one on `_id`; of accounts where nothing else is named. */
+  indexes(collection?: string): Promise<unknown[]>;
+  /** The address of the server itself. */
+  primary: { host: string; port: number };
   startRelay(mode: Parameters<Relay['become']>[0]): Promise<Relay>;
   openThrough(relay: Relay): MongoStore;
 };
@@ -30,10 +32,13 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
     warnings,
     open: async () => new MongoStore(url, { log }),
     insert: (document) => database.collection<{ _id: string }>('accounts').insertOne(document),
-    indexes: async () => {
-      const all = await database.collection('accounts').indexes();
+    primary,
+    indexes: async (collection = 'accounts') => {
+      const all = await database.collection(collection).indexes();
       return all.filter(({ name }) => name !== '_id_').map(({ key, unique, sparse }) => ({ key, unique, sparse }));
     },
+    removeSums: () => database.collection('usage_sums').deleteMany({}),
+    spoilSums: () => database.collection('usage_sums').updateMany({}, { $inc: { 'total.chargedTokens': 1 } }),
     startRelay: (mode) => startRelay(primary, mode),
     openThrough: ({ port }) => new MongoStore(urlThrough(port, url), { log }),
     async [Symbol.asyncDispose]() {
@@ -44,7 +49,7 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
 }
 
 /** The address of the member that takes writes, by which a relay can stand for the whole. */
-async function findPrimary(client: MongoClient): Promise<{ host: string; port: number }> {
+export async function findPrimary(client: MongoClient): Promise<{ host: string; port: number }> {
   let address = '';
   client.on('topologyDescriptionChanged', ({ newDescription }) => {
     address = [...newDescription.servers.values()].find(({ isWritable }) => isWritable)?.address ?? address;

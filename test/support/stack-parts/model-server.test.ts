@@ -128,10 +128,11 @@ test('answers n choices with a text each, and counts all of them', async (t) => 
   );
 });
 
-test('stops at max_tokens or max_completion_tokens, and says so', async (t) => {
+test('stops at max_tokens or max_completion_tokens, whichever is smaller, and says so', async (t) => {
   await using server = await startModelServer({ name: 'onprem-a' });
   const client = clientOf(server);
-  for (const limit of [{ max_tokens: 3 }, { max_completion_tokens: 3 }]) {
+  const smaller = { max_tokens: 5, max_completion_tokens: 3 };
+  for (const limit of [{ max_tokens: 3 }, { max_completion_tokens: 3 }, smaller]) {
     const whole = await client.chat.completions.create({ model, messages, ...limit });
     t.is(whole.choices[0]?.message.content, pieces(text).slice(0, 3).join(''));
     t.is(whole.choices[0]?.finish_reason, 'length');

@@ -1,0 +1,178 @@
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { Redis } from 'ioredis';
+import { Agent } from 'undici';
+import { openStore } from '../../shared/store/open-store.ts';
+import { type RunningIngress, type Stack, startStack } from '../stack/stack.ts';
+import { createKeyClient, type KeyClient } from '../support/key-client.ts';
+import { recordedLog } from '../support/recorded-log.ts';
+import { type SwallowingRelay, startSwallowingRelay } from '../support/swallowing-relay.ts';
+import { type Asked, ask } from '../support/truth/ask.ts';
+import { contradictionsIn } from '../support/truth/contradictions.ts';
+import { followOutboxes } from '../support/truth/follow-outboxes.ts';
+import { type Books, openBooks } from '../support/truth/open-books.ts';
+
+const batch = 25;
+const batchesMax = 16;
+const timeouts = { queue_ms: 5_000, request_ms: 20_000 };
+const question = 'Is it too late?';
+
+/** What an admission says of a request should it be lost; nothing else that an ingress sends has it. */
+const admissions = { text: '"outcome":"lost"', count: batch };
+/** Only a job holds the question. */
+const jobs = { text: question, count: batch };
+
+type Scene = AsyncDisposable & {
+  stack: Stack;
+  /** The one whose way to Redis is the relay. */
+  ingress: RunningIngress;
+  relay: SwallowingRelay;
+  client: KeyClient;
+  key: string;
+  books: Books;
+};
+
+async function openScene(workers: number): Promise<Scene> {
+  await using parts = new AsyncDisposableStack();
+  const stack = parts.use(await startStack({ workers, timeouts }));
+  const { hostname, port } = new URL(stack.redisUrl);
+  const relay = parts.use(await startSwallowingRelay({ host: hostname, port: Number(port) }));
+  const ingress = await stack.startIngress({ REDIS_URL: `redis://127.0.0.1:${relay.port}` });
+  parts.defer(() => ingress.process.stop());
+  const redis = parts.adopt(new Redis(stack.redisUrl), (connection) => connection.disconnect());
+  const store = parts.use(await openStore(`sqlite:${join(stack.directory, 'store.sqlite')}`, recordedLog()));
+  const outboxes = parts.use(followOutboxes(stack.redisUrl));
+  const client = createKeyClient(stack, { url: () => ingress.url });
+  const key = await client.newKey('alice');
+  const books = openBooks({ stack, redis, store, outboxes, keys: new Map([['user:alice', key]]) });
+  const owned = parts.move();
+  return { stack, ingress, relay, client, key, books, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/** Batches of requests, until the answers of the last of these kinds were swallowed for so many. */
+async function askUnheard({ ingress, relay, key }: Scene, wanted: number, kinds: (typeof jobs)[]): Promise<Asked[]> {
+  const unheard: Asked[] = [];
+  const agent = new Agent();
+  for (let batches = 0; unheard.length < wanted; batches++) {
+    if (batches === batchesMax) throw new Error(`only ${unheard.length} of ${wanted} answers could be swallowed`);
+    let isSwallowed = false;
+    void relay.swallow(kinds).then(() => {
+      isSwallowed = true;
+    });
+    const wish = { url: ingress.url, key, question, model: 'small-chat' };
+    const asked = await Promise.all(
+      Array.from({ length: batch }, (_, index) => {
+        const stream = index % 2 === 0;
+        return ask({ ...wish, stream, includeUsage: stream }, agent);
+      }),
+    );
+    if (isSwallowed) unheard.push(...asked);
+    relay.restore();
+    await untilReady(ingress);
+  }
+  await agent.close();
+  return unheard;
+}
+
+async function untilReady({ operationsUrl }: RunningIngress): Promise<void> {
+  const isReady = async () => (await fetch(`${operationsUrl}/readyz`)).status === 200;
+  while (!(await isReady())) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+type Standing = { used: number; requests: number; tokens: number };
+
+/** As a request is told that is refused as soon as it was looked at. */
+async function standing({ client, key }: Scene): Promise<Standing> {
+  const { headers } = await client.send('POST', '/v1/chat/completions', { bearer: key, body: { model: 'none' } });
+  const number = (name: string) => Number(headers.get(name));
+  const rates = ['requests', 'tokens'].map((unit) => number(`x-ratelimit-remaining-${unit}`));
+  const [requests = Number.NaN, tokens = Number.NaN] = rates;
+  return { used: number('x-svc-quota-used'), requests, tokens };
+}
+
+/** Nothing but waiting can have changed it: what was charged a minute ago counts no longer. */
+function isUnchanged(t: ExecutionContext, before: Standing, after: Standing): void {
+  t.is(after.used, before.used);
+  t.true(after.requests >= before.requests && before.requests > 0, 'requests of this minute were given back');
+  t.true(after.tokens >= before.tokens && before.tokens > 0, 'tokens of this minute were given back');
+}
+
+function are503(t: ExecutionContext, asked: readonly Asked[]): void {
+  t.deepEqual([...new Set(asked.map((one) => ('status' in one ? one.status : one.ending)))], [503]);
+}
+
+function requestIdsOf(asked: readonly Asked[]): Set<string | undefined> {
+  return new Set(asked.map(({ requestId }) => requestId));
+}
+
+test.serial(
+  '200 jobs that were added unheard reach no backend once they were taken back, and cost nothing',
+  async (t) => {
+    await using scene = await openScene(0);
+    const { stack, books } = scene;
+    await stack.startWorker();
+    t.like(await scene.client.infer(scene.key), { status: 200 });
+    await books.untilAllIsStored();
+    await stack.workers.pop()?.process.stop();
+    const before = await standing(scene);
+
+    const unheard = await askUnheard(scene, 200, [admissions, jobs]);
+    are503(t, unheard);
+    await books.untilAllHasEnded();
+    t.is(await books.jobs(), unheard.length, 'each was added all the same');
+    await stack.startWorker();
+    await books.untilNothingRuns();
+    await books.untilAllIsStored();
+
+    const ids = requestIdsOf(unheard);
+    t.is(ids.size, unheard.length);
+    const evidence = await books.evidence(unheard);
+    t.deepEqual(
+      evidence.calls.filter(({ requestId }) => ids.has(requestId)),
+      [],
+    );
+    t.is(evidence.calls.length, 1, 'that of the first request, of which all was heard');
+    t.is(evidence.records.size, 1);
+    await books.agree(t, evidence);
+    isUnchanged(t, before, await standing(scene));
+  },
+);
+
+test.serial('of jobs that were added unheard, those that workers take at once are counted once', async (t) => {
+  await using scene = await openScene(2);
+  const { stack, books } = scene;
+  t.like(await scene.client.infer(scene.key), { status: 200 });
+  stack.modelServers[0].fail({ latencyMs: 2_500, times: batch });
+
+  const unheard = await askUnheard(scene, 3 * batch, [admissions, jobs]);
+  are503(t, unheard);
+  await books.untilNothingRuns();
+  await books.untilAllHasEnded();
+  await books.untilAllIsStored();
+
+  const evidence = await books.evidence(unheard);
+  t.deepEqual(contradictionsIn(evidence), []);
+  const called = new Set(evidence.calls.map(({ requestId }) => requestId));
+  t.deepEqual([...called].sort(), [...evidence.records.keys()].sort(), 'what ran has a record, and nothing else has');
+  const outcomes = [...evidence.records.values()].map(({ outcome }) => outcome);
+  for (const outcome of ['completed', 'cancelled'] as const) t.true(outcomes.includes(outcome), `${outcomes}`);
+  await books.agree(t, evidence);
+});
+
+test.serial('admissions that nobody heard of are taken back, and leave no record', async (t) => {
+  await using scene = await openScene(1);
+  const { books } = scene;
+  t.like(await scene.client.infer(scene.key), { status: 200 });
+  await books.untilAllIsStored();
+  const before = await standing(scene);
+
+  const unheard = await askUnheard(scene, 2 * batch, [admissions]);
+  are503(t, unheard);
+  await books.untilAllHasEnded();
+
+  const evidence = await books.evidence(unheard);
+  t.is(evidence.calls.length, 1, 'that of the first request, of which all was heard');
+  t.is(evidence.records.size, 1);
+  await books.agree(t, evidence);
+  isUnchanged(t, before, await standing(scene));
+});

@@ -1,0 +1,135 @@
+import type { ExecutionContext, TestFn } from 'ava';
+import { Redis } from 'ioredis';
+import { Agent } from 'undici';
+import { leaseGraceMs } from '../../shared/limits/lease-life.ts';
+import { openStore } from '../../shared/store/open-store.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { createKeyClient } from '../support/key-client.ts';
+import { seededRandom } from '../support/random.ts';
+import { recordedLog } from '../support/recorded-log.ts';
+import { type Asked, ask } from '../support/truth/ask.ts';
+import { contradictionsIn, type Evidence, producedBy } from '../support/truth/contradictions.ts';
+import { cutConnectionsAtRandom } from '../support/truth/cut-connections.ts';
+import { endLeasesNow } from '../support/truth/end-leases-now.ts';
+import { followOutboxes } from '../support/truth/follow-outboxes.ts';
+import { killAtRandom } from '../support/truth/kill-at-random.ts';
+import { misbehaveAtRandom } from '../support/truth/misbehave-at-random.ts';
+import { chargedTo, openBooks } from '../support/truth/open-books.ts';
+import { sendRequests } from '../support/truth/send-requests.ts';
+
+/** A store that can be taken from the service: `url` is the service's way to it, `directUrl` the test's own. */
+export type TruthHome = { url: string; directUrl: string; cut(): Promise<void>; restore(): void };
+
+type Registrar = {
+  test: TestFn;
+  requests: number;
+  openHome: (parts: AsyncDisposableStack) => Promise<TruthHome>;
+};
+
+const accounts = ['ann', 'bob', 'cem', 'dee', 'eve', 'fay'];
+const clients = 250;
+const requestsAtOnce = 100;
+const plans = {
+  free: {
+    requests_at_once: requestsAtOnce,
+    requests_per_minute: 100_000,
+    tokens_per_minute: 100_000_000,
+    tokens_per_month: 1_000_000_000,
+    model_tiers: ['guest', 'standard'],
+  },
+};
+const timeouts = { queue_ms: 5_000, request_ms: 25_000, first_token_ms: 8_000, idle_ms: 3_000 };
+/** No lease lives longer: until its request's deadline, and a minute. */
+const leaseMsMax = timeouts.request_ms + leaseGraceMs.started;
+
+/** Whatever dies and whatever is away, in the end everybody who counts has counted the same, and it is what was used. */
+export function testTruth({ test, requests, openHome }: Registrar): void {
+  const title = `${requests} requests while processes are killed, Redis cut off and the store away: all counts agree, to the token`;
+  test(title, async (t) => {
+    t.timeout(400_000);
+    const seed = Number(process.env.TRUTH_SEED ?? Math.floor(Math.random() * 2 ** 31));
+    t.log(`TRUTH_SEED=${seed}`);
+    const random = seededRandom(seed);
+    await using parts = new AsyncDisposableStack();
+    const home = await openHome(parts);
+    const stack = parts.use(
+      await startStack({
+        ...{ ingresses: 2, workers: 3, databaseUrl: home.url, timeouts, plans },
+        modelServers: { firstTokenMs: 30, tokensPerSecond: 150 },
+      }),
+    );
+    const redis = parts.adopt(new Redis(stack.redisUrl), (connection) => connection.disconnect());
+    redis.on('error', () => {}); // it is cut off like all others
+    const store = parts.use(await openStore(home.directUrl, recordedLog()));
+    const outboxes = parts.use(followOutboxes(stack.redisUrl));
+    const keyClient = createKeyClient(stack);
+    const keys = new Map<string, string>();
+    for (const account of accounts) keys.set(`user:${account}`, await keyClient.newKey(account));
+    const books = openBooks({ stack, redis, store, outboxes, keys });
+
+    const startedAt = performance.now();
+    const say = (text: string) => t.log(`${Math.round((performance.now() - startedAt) / 1_000)} s: ${text}`);
+    const { asked, killed, waited } = await underFire();
+    say(`clients have ended; ${waited} events had waited for the store`);
+    t.log(`killed: ${killed.ingresses} ingresses, ${killed.workers} workers; Redis cut off ${killed.cuts} times`);
+    t.true(waited > 0, 'the store was away while usage came');
+    await books.untilNothingRuns();
+    say(`no job is left, ${await books.leasesHeld()} leases are`);
+    await endLeasesNow(stack.redisUrl, { aheadMs: leaseMsMax, requestMs: timeouts.request_ms });
+    t.is(await books.leasesHeld(), 0);
+    asked.push(...(await fillSlots(stack, keys.get('user:ann') ?? '')));
+    t.true(
+      asked.slice(requests).every(({ ending }) => ending === 'answered'),
+      'all slots are free again',
+    );
+    await books.untilAllIsStored();
+    say('everything has ended, and is in the store');
+
+    const evidence = await books.evidence(asked);
+    t.deepEqual(contradictionsIn(evidence), []);
+    await books.agree(t, evidence);
+    tell(t, evidence);
+    say('all agree');
+
+    async function underFire() {
+      await using _misbehaving = misbehaveAtRandom(stack.modelServers, random);
+      await using cutting = cutConnectionsAtRandom(stack.redisUrl, random);
+      await using killing = killAtRandom(stack, random);
+      const sending = sendRequests({ ingresses: stack.ingresses, keys: [...keys.values()], requests, clients, random });
+      await sending.reached(requests * 0.3);
+      await home.cut();
+      await sending.reached(requests * 0.5);
+      const waited = await outboxes.waiting();
+      home.restore();
+      await sending.done;
+      return { asked: [...sending.asked], killed: { ...killing.killed, cuts: cutting.cuts() }, waited };
+    }
+  });
+}
+
+/** As many requests of one account at a time as it may have. */
+async function fillSlots({ ingresses, modelServers }: Stack, key: string): Promise<Asked[]> {
+  const agent = new Agent();
+  for (const server of modelServers) server.fail({ latencyMs: 1_500 });
+  const url = ingresses[0]?.url ?? '';
+  const wish = { url, key, question: 'At once?', stream: false, includeUsage: false, model: 'small-chat' };
+  const asked = await Promise.all(Array.from({ length: requestsAtOnce }, () => ask(wish, agent)));
+  await agent.close();
+  return asked;
+}
+
+function tell(t: ExecutionContext, { asked, calls, records }: Evidence): void {
+  const all = [...records.values()];
+  const endings = asked.map((one) => ('code' in one ? `${one.ending} ${one.code}` : one.ending));
+  t.log(`clients: ${counted(endings)}`);
+  t.log(`records: ${counted(all.map(({ outcome, counted }) => `${outcome} ${counted}`))}`);
+  t.log(`runs of a request: ${counted(all.map(({ runs }) => `with ${runs}`))}`);
+  const lost = all.filter(({ outcome }) => outcome === 'lost');
+  t.log(`runs of those lost: ${counted(lost.map(({ runs }) => `with ${runs}`))}`);
+  t.log(`${calls.length} calls produced ${producedBy(calls)} tokens, ${chargedTo(all)} were charged`);
+}
+
+function counted(names: readonly string[]): string {
+  const groups = [...Map.groupBy(names, (name) => name)].sort(([one], [other]) => (one < other ? -1 : 1));
+  return groups.map(([name, { length }]) => `${length} ${name}`).join(', ');
+}

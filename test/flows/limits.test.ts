@@ -1,0 +1,252 @@
+import test, { type ExecutionContext } from 'ava';
+import OpenAI from 'openai';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { createKeyClient, type KeyClient } from '../support/key-client.ts';
+
+const tiers = { model_tiers: ['guest', 'standard'] };
+const plans = {
+  'two-a-minute': { requests_per_minute: 2, ...tiers },
+  'few-tokens': { tokens_per_minute: 300, ...tiers },
+  'two-a-day': { requests_per_day: 2, ...tiers },
+  'one-at-once': { requests_at_once: 1, ...tiers },
+  'small-month': { requests_per_minute: 100, tokens_per_minute: 100_000, tokens_per_month: 5_000, ...tiers },
+};
+
+let stack: Stack;
+let keys: KeyClient;
+const parts = new AsyncDisposableStack();
+
+test.before(async () => {
+  stack = parts.use(await startStack({ ingresses: 2, plans }));
+  keys = createKeyClient(stack);
+});
+
+test.after.always(() => parts.disposeAsync());
+
+const body = { model: 'small-chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 50 };
+
+/** An account on this plan, and how its requests are answered, at both ingresses in turn. */
+async function openAccount(name: string, plan: keyof typeof plans) {
+  const key = await keys.newKey(name);
+  await keys.change(`user:${name}`, { plan });
+  let requests = 0;
+  const url = () => stack.ingresses[requests++ % 2]?.url ?? '';
+  const client = createKeyClient(stack, { url });
+  return {
+    key,
+    chat: (more: object = {}, headers = {}) =>
+      client.send('POST', '/v1/chat/completions', { bearer: key, body: { ...body, ...more }, headers }),
+    quota: () => client.send('GET', '/billing/quota', { bearer: key }),
+  };
+}
+
+type Answered = Awaited<ReturnType<KeyClient['send']>>;
+
+function assertBurst(t: ExecutionContext, answer: Answered, type: string): number {
+  t.is(answer.status, 429, JSON.stringify(answer.body));
+  const { error } = answer.body as { error: Record<string, unknown> }; // the service's own answer
+  t.deepEqual(Object.keys(error).sort(), ['code', 'docs', 'message', 'param', 'retry_after_ms', 'type']);
+  t.like(error, { code: 'rate_limit_exceeded', type, docs: `${stack.baseUrl}/docs#rate_limit_exceeded` });
+  const waitMs = Number(error.retry_after_ms);
+  t.is(answer.headers.get('retry-after-ms'), String(waitMs));
+  t.is(answer.headers.get('retry-after'), String(Math.max(1, Math.ceil(waitMs / 1_000))));
+  return waitMs;
+}
+
+const limitNames = ['limit-requests', 'remaining-requests', 'limit-tokens', 'remaining-tokens'];
+const rates = ({ headers }: Answered) => limitNames.map((name) => headers.get(`x-ratelimit-${name}`));
+const quotaNames = ['limit', 'used', 'remaining', 'reset', 'overage'];
+const quotas = ({ headers }: Answered) => quotaNames.map((name) => headers.get(`x-svc-quota-${name}`));
+
+test('of two requests a minute the third is refused, at whichever ingress, and told when', async (t) => {
+  const { chat } = await openAccount('minute', 'two-a-minute');
+  for (const remaining of ['1', '0']) {
+    const answer = await chat();
+    t.is(answer.status, 200);
+    t.deepEqual(rates(answer), ['2', remaining, 'unlimited', 'unlimited']);
+    t.regex(answer.headers.get('x-ratelimit-reset-requests') ?? '', /^(1m0s|\d+(\.\d+)?s)$/);
+    t.is(answer.headers.get('x-ratelimit-reset-tokens'), '0ms');
+  }
+  const refused = await chat();
+  const waitMs = assertBurst(t, refused, 'requests_limit');
+  t.true(waitMs > 50_000 && waitMs <= 60_000);
+  t.is(refused.headers.get('x-should-retry'), null);
+  t.deepEqual(rates(refused), ['2', '0', 'unlimited', 'unlimited']);
+});
+
+test('tokens are charged as they were used, not as they were reserved', async (t) => {
+  const { chat } = await openAccount('tokens', 'few-tokens');
+  const first = await chat({ max_tokens: 200 });
+  t.is(first.status, 200);
+  const { total_tokens: used } = first.body.usage as { total_tokens: number }; // the stand-in's answer
+  const second = await chat({ max_tokens: 200 - used });
+  t.is(second.status, 200, JSON.stringify(second.body));
+  assertBurst(t, await chat({ max_tokens: 260 }), 'tokens_limit');
+});
+
+test('a request that is larger than its limit alone is told so, and what would pass', async (t) => {
+  const { chat } = await openAccount('large', 'few-tokens');
+  const output = await chat({ max_tokens: 4_000 });
+  t.is(output.status, 400);
+  const most = /^max_tokens: expected at most (\d+)/.exec(String(output.body.error))?.[1];
+  t.is((await chat({ max_tokens: Number(most) })).status, 200, `at most ${most}`);
+  const prompt = await chat({ messages: [{ role: 'user', content: 'word '.repeat(1_000) }] });
+  t.like(prompt, { status: 400, body: { code: 'VALIDATION_ERROR' } });
+  t.regex(String(prompt.body.error), /^messages: /);
+});
+
+test('past the daily cap the wait is until midnight, and an SDK is told not to', async (t) => {
+  const { chat } = await openAccount('daily', 'two-a-day');
+  for (const _ of [1, 2]) t.is((await chat()).status, 200);
+  const refused = await chat();
+  const waitMs = assertBurst(t, refused, 'daily_limit');
+  t.true(waitMs <= 86_400_000);
+  t.is(refused.headers.get('x-should-retry'), waitMs > 60_000 ? 'false' : null);
+});
+
+test.serial('one request at once: a second waits for the first to end', async (t) => {
+  const { key, chat } = await openAccount('once', 'one-at-once');
+  const client = new OpenAI({ baseURL: `${stack.ingresses[0]?.url}/v1`, apiKey: key, maxRetries: 0 });
+  for (const server of stack.modelServers) server.fail({ hang: true });
+  const hanging = new AbortController();
+  const first = client.chat.completions.create(
+    { ...body, messages: [{ role: 'user', content: 'Hi' }] },
+    { signal: hanging.signal },
+  );
+  first.catch(() => {});
+  await Promise.any(stack.modelServers.map((server) => server.waitForCall(({ state }) => state === 'running')));
+  t.is(assertBurst(t, await chat(), 'concurrency_limit'), 1_000);
+  for (const server of stack.modelServers) server.heal();
+  hanging.abort();
+  while ((await chat()).status !== 200);
+  t.pass();
+});
+
+test('a month that is used up is 402 until it is topped up or overage is on, and the standing says so', async (t) => {
+  const { chat, quota } = await openAccount('month', 'small-month');
+  const reset = nextMonth();
+  const empty = await quota();
+  t.deepEqual(empty.body, {
+    plan: 'small-month',
+    unit: 'tokens',
+    period: { start: `${new Date().toISOString().slice(0, 7)}-01`, end: reset },
+    limit: 5_000,
+    used: 0,
+    reserved: 0,
+    remaining: 5_000,
+    topUp: 0,
+    overageUsed: 0,
+    overageEnabled: false,
+    resetDate: reset,
+    topupUrl: `${stack.baseUrl}/console#top-up`,
+  });
+  let used = 0;
+  for (let answer = await chat({ n: 20 }); answer.status === 200; answer = await chat({ n: 20 })) {
+    const [limit, before, , resetDate, overage] = quotas(answer);
+    t.deepEqual([limit, before, resetDate, overage], ['5000', String(used), reset, 'off']);
+    used += (answer.body.usage as { total_tokens: number }).total_tokens; // the stand-in's answer
+  }
+  t.true(used >= 5_000);
+  const spent = await chat();
+  t.is(spent.status, 402);
+  t.is(spent.headers.get('x-should-retry'), 'false');
+  t.is(spent.headers.get('retry-after'), null);
+  t.deepEqual(quotas(spent), ['5000', String(used), '0', reset, 'off']);
+  const { error } = spent.body as { error: Record<string, unknown> }; // the service's own answer
+  t.like(error, { code: 'quota_exceeded', type: 'quota_limit', param: null, resetDate: reset, overageEnabled: false });
+  t.is(error.topupUrl, `${stack.baseUrl}/console#top-up`);
+  t.true(String(error.message).includes(reset));
+
+  await keys.change('user:month', { topUp: { id: 'one', tokens: 10_000 } });
+  await keys.change('user:month', { topUp: { id: 'one', tokens: 10_000 } });
+  const topped = await chat();
+  t.is(topped.status, 200, 'felt by the next request');
+  used += (topped.body.usage as { total_tokens: number }).total_tokens; // the stand-in's answer
+  t.like((await quota()).body, { limit: 15_000, topUp: 10_000, used, remaining: 15_000 - used });
+
+  await keys.change('user:month', { plan: 'two-a-minute' });
+  t.like((await quota()).body, { plan: 'two-a-minute', limit: null, remaining: null, used, topUp: 10_000 });
+  await keys.change('user:month', { plan: 'small-month' });
+
+  for (let left = 15_000 - used; left > 0; left = 15_000 - used) {
+    used += ((await chat({ n: 40 })).body.usage as { total_tokens: number }).total_tokens; // the stand-in's answer
+  }
+  t.is((await chat()).status, 402);
+  await keys.change('user:month', { overageEnabled: true });
+  const over = await chat();
+  t.is(over.status, 200);
+  t.is(over.headers.get('x-svc-quota-overage'), 'on');
+  const overageUsed = (over.body.usage as { total_tokens: number }).total_tokens; // the stand-in's answer
+  t.like((await quota()).body, { used: used + overageUsed, overageUsed, overageEnabled: true, remaining: 0 });
+  await keys.change('user:month', { overageEnabled: false });
+  t.is((await chat()).status, 402);
+});
+
+test('every answer to an inference request of a known caller says where its account stands', async (t) => {
+  const { key, chat } = await openAccount('headers', 'small-month');
+  const malformed = (text: string, headers = {}) =>
+    keys.send('POST', '/v1/chat/completions', { bearer: key, body: text, headers });
+  const answers = [
+    [200, await chat()],
+    [400, await chat({ max_tokens: 'many' })],
+    [400, await chat({ model: 'nothing' })],
+    [400, await malformed('{')],
+    [413, await malformed('x'.repeat(5_000_000))],
+    [415, await malformed('x', { 'content-type': 'text/plain' })],
+    [429, await chat({ model: 'large-chat' })],
+  ] as const;
+  for (const [status, answer] of answers) {
+    t.is(answer.status, status, JSON.stringify(answer.body));
+    for (const value of [...quotas(answer), ...rates(answer)]) t.not(value, null, String(status));
+  }
+  await keys.change('user:headers', { suspended: true });
+  const suspended = await chat();
+  t.is(suspended.status, 403);
+  t.is(quotas(suspended)[0], '5000');
+  const unknown = await keys.send('POST', '/v1/chat/completions', { bearer: 'svc_nobody', body });
+  t.deepEqual(quotas(unknown), [null, null, null, null, null]);
+});
+
+test('an unlimited plan has no numbers to tell, and counts all the same', async (t) => {
+  const key = await keys.newKey('unlimited');
+  await keys.change('user:unlimited', { plan: 'pro' });
+  const answer = await keys.send('POST', '/v1/chat/completions', { bearer: key, body });
+  t.deepEqual(rates(answer), ['unlimited', 'unlimited', 'unlimited', 'unlimited']);
+  t.deepEqual(quotas(answer).slice(0, 3), ['unlimited', '0', 'unlimited']);
+  const { total_tokens: used } = answer.body.usage as { total_tokens: number }; // the stand-in's answer
+  t.like((await keys.send('GET', '/billing/quota', { bearer: key })).body, { limit: null, remaining: null, used });
+});
+
+test('while too much usage waits for the store nobody is let in, and each is told where its account stands', async (t) => {
+  const { key, chat } = await openAccount('waiting', 'small-month');
+  t.is((await chat()).status, 200);
+  const { url } = await stack.startIngress({ OUTBOX_LENGTH_MAX: '1' });
+  const full = createKeyClient(stack, { url: () => url });
+  const refused = await full.send('POST', '/v1/chat/completions', { bearer: key, body });
+  t.like(refused, { status: 503, body: { code: 'SERVICE_UNAVAILABLE' } });
+  t.is(refused.headers.get('retry-after'), '1');
+  t.is(quotas(refused)[0], '5000');
+  stack.ingresses.pop();
+  t.is((await chat()).status, 200, 'the others have room for more');
+});
+
+test('rotating a key refills nothing', async (t) => {
+  const { key, chat } = await openAccount('rotating', 'two-a-minute');
+  for (const _ of [1, 2]) t.is((await chat()).status, 200);
+  const { body: rotated } = await keys.rotate('rotating', key);
+  const answer = await keys.send('POST', '/v1/chat/completions', { bearer: String(rotated.key), body });
+  assertBurst(t, answer, 'requests_limit');
+});
+
+test('a guest device is capped as its key says', async (t) => {
+  const { body: guest } = await keys.guest('device-of-greta');
+  t.is(guest.rate_limit_per_day, 50);
+  const answer = await keys.send('POST', '/v1/chat/completions', { bearer: String(guest.key), body });
+  t.deepEqual(rates(answer).slice(0, 3), ['5', '4', '20000']);
+  t.is(quotas(answer)[0], '200000');
+});
+
+function nextMonth(): string {
+  const now = new Date();
+  return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)).toISOString().slice(0, 10);
+}

@@ -1,0 +1,110 @@
+import test, { type ExecutionContext } from 'ava';
+import { Redis } from 'ioredis';
+import OpenAI, { APIError } from 'openai';
+import { standingKey } from '../../shared/redis-keys.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { createKeyClient, type KeyClient } from '../support/key-client.ts';
+
+const tiers = { model_tiers: ['guest', 'standard'] };
+const plans = {
+  'one-a-minute': { requests_per_minute: 1, ...tiers },
+  'few-tokens': { tokens_per_minute: 300, ...tiers },
+  'one-at-once': { requests_at_once: 1, ...tiers },
+  'one-a-day': { requests_per_day: 1, ...tiers },
+  'one-token': { tokens_per_month: 1, ...tiers },
+};
+
+let stack: Stack;
+let keys: KeyClient;
+const parts = new AsyncDisposableStack();
+
+test.before(async () => {
+  stack = parts.use(await startStack({ plans }));
+  keys = createKeyClient(stack);
+});
+
+test.after.always(() => parts.disposeAsync());
+
+/** An official client with its own settings, and what went over the wire: when, and what came back. */
+async function openClient(account: string, plan: keyof typeof plans) {
+  const apiKey = await keys.newKey(account);
+  await keys.change(`user:${account}`, { plan });
+  const exchanges: { sentAt: number; status: number; waitMs: number }[] = [];
+  const client = new OpenAI({
+    baseURL: `${stack.ingresses[0]?.url}/v1`,
+    apiKey,
+    async fetch(url, init) {
+      const sentAt = performance.now();
+      const response = await fetch(url, init);
+      exchanges.push({ sentAt, status: response.status, waitMs: Number(response.headers.get('retry-after-ms')) });
+      return response;
+    },
+  });
+  const ask = ({ model = 'small-chat', tokens = 20 } = {}) =>
+    client.chat.completions.create({ model, messages: [{ role: 'user', content: 'Hello' }], max_tokens: tokens });
+  return { ask, exchanges };
+}
+
+/** Has the account's last minute be so much longer ago, so that a test need not wait for all of it. */
+async function ageWindow(account: string, ms: number): Promise<void> {
+  const redis = new Redis(stack.redisUrl);
+  const window = JSON.parse((await redis.hget(standingKey(account), 'window')) ?? '[]') as [number, ...number[]][];
+  const aged = window.map(([begun, requests, tokens, last = 0]) => [begun - ms, requests, tokens, last - ms]);
+  await redis.hset(standingKey(account), 'window', JSON.stringify(aged));
+  redis.disconnect();
+}
+
+function assertRetriedOnce(t: ExecutionContext, exchanges: { sentAt: number; status: number; waitMs: number }[]): void {
+  const [refused, answered] = exchanges.slice(-2);
+  t.deepEqual([refused?.status, answered?.status], [429, 200]);
+  const pausedMs = (answered?.sentAt ?? 0) - (refused?.sentAt ?? 0);
+  t.true((refused?.waitMs ?? 0) > 0 && pausedMs >= (refused?.waitMs ?? 0), `${pausedMs} ms for ${refused?.waitMs}`);
+}
+
+test('a burst of requests is sent again after the wait that was told, and succeeds', async (t) => {
+  const { ask, exchanges } = await openClient('requests', 'one-a-minute');
+  await ask();
+  await ageWindow('user:requests', 55_000);
+  t.is((await ask()).object, 'chat.completion');
+  t.is(exchanges.length, 3);
+  assertRetriedOnce(t, exchanges);
+});
+
+test('a burst of tokens is, too', async (t) => {
+  const { ask, exchanges } = await openClient('tokens', 'few-tokens');
+  await ask({ tokens: 100 });
+  await ageWindow('user:tokens', 55_000);
+  t.is((await ask({ tokens: 265 })).object, 'chat.completion');
+  t.is(exchanges.length, 3);
+  assertRetriedOnce(t, exchanges);
+});
+
+test('and a request more than are allowed at once', async (t) => {
+  const { ask, exchanges } = await openClient('at-once', 'one-at-once');
+  for (const server of stack.modelServers) server.fail({ latencyMs: 500, times: 1 });
+  const first = ask();
+  await Promise.any(stack.modelServers.map((server) => server.waitForCall(({ state }) => state === 'running')));
+  const second = ask();
+  t.is((await first).object, 'chat.completion');
+  t.is((await second).object, 'chat.completion');
+  assertRetriedOnce(
+    t,
+    exchanges.toSorted((one, other) => one.sentAt - other.sentAt),
+  );
+});
+
+test('what no wait lifts is not sent again: a model outside the plan, a day or a month that is used up', async (t) => {
+  const cases = [
+    ['premium', 'one-a-minute', 'large-chat', 429, 'plan_limit'],
+    ['daily', 'one-a-day', 'small-chat', 429, 'daily_limit'],
+    ['spent', 'one-token', 'small-chat', 402, 'quota_limit'],
+  ] as const;
+  for (const [account, plan, model, status, type] of cases) {
+    const { ask, exchanges } = await openClient(account, plan);
+    if (model === 'small-chat') await ask();
+    const before = exchanges.length;
+    const error = await t.throwsAsync(ask({ model }), { instanceOf: APIError });
+    t.like(error, { status, type }, account);
+    t.is(exchanges.length - before, 1, `${account}: one request on the wire`);
+  }
+});

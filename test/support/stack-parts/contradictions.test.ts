@@ -1,0 +1,60 @@
+import test from 'ava';
+import { usageRecord } from '../../shared/store/usage-records.ts';
+import { type BackendCall, contradictionsIn, type Evidence } from '../truth/contradictions.ts';
+
+const attempts = [{ run: 1, backend: 'onprem-a', outcome: 'completed' }];
+const tokens = { promptTokens: 5, completionTokens: 7 };
+const record = usageRecord({
+  ...{ requestId: 'req_1', outcome: 'completed', counted: 'reported', runs: 1, attempts, ...tokens, chargedTokens: 12 },
+});
+const call: BackendCall = {
+  ...{ id: 1, backend: 'onprem-a', requestId: 'req_1', model: 'small-chat', stream: false, body: undefined, ...tokens },
+  ...{ headers: { contentType: undefined, hasAuthorization: false }, state: 'completed', chunksSent: 1 },
+  ...{ startedAt: 0, endedAt: 1 },
+};
+const truth: Evidence = {
+  asked: [{ requestId: 'req_1', stream: false, ending: 'answered', usage: tokens }],
+  calls: [call],
+  events: [record],
+  records: new Map([['req_1', record]]),
+};
+const kept = (changes: Partial<typeof record>) => {
+  const changed = { ...record, ...changes };
+  return { events: [changed], records: new Map([['req_1', changed]]) };
+};
+
+test('finds nothing where all agree, also where a run was lost that had called a backend', (t) => {
+  t.deepEqual(contradictionsIn(truth), []);
+  const lost = kept({
+    runs: 2,
+    attempts: [
+      { run: 1, outcome: 'lost' },
+      { run: 2, backend: 'onprem-a', outcome: 'completed' },
+    ],
+  });
+  t.deepEqual(contradictionsIn({ ...truth, ...lost, calls: [{ ...call, state: 'aborted' }, call] }), []);
+});
+
+const lies: Record<string, Partial<Evidence>> = {
+  'an event that came twice': { events: [record, record] },
+  'an event that is not in the store': { records: new Map() },
+  'a record that differs from its event': { events: [{ ...record, chargedTokens: 11 }] },
+  'a record that nobody wrote': { events: [] },
+  'an answer whose record is not of one': kept({ outcome: 'failed', attempts: [] }),
+  'an answer with other tokens than its record': {
+    asked: [{ requestId: 'req_1', stream: true, ending: 'answered', usage: { ...tokens, completionTokens: 8 } }],
+  },
+  'a stream that merely stopped': {
+    asked: [{ requestId: 'req_1', stream: true, ending: 'malformed', status: 200, text: '' }],
+  },
+  'a call of a request without a record': { calls: [call, { ...call, requestId: 'req_2' }] },
+  'a call that its record does not know of': { calls: [call, { ...call, backend: 'cloud', state: 'aborted' }] },
+  'a charge above what was produced': kept({ completionTokens: 8, chargedTokens: 13 }),
+  'tokens that are not charged': kept({ chargedTokens: 11 }),
+};
+
+for (const [title, lie] of Object.entries(lies)) {
+  test(`finds ${title}`, (t) => {
+    t.not(contradictionsIn({ ...truth, ...lie }).length, 0);
+  });
+}

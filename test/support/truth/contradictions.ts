@@ -1,0 +1,88 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { UsageAttempt, UsageRecord } from '../../../shared/store/usage-record.ts';
+import type { Call } from '../../stack/model-server.ts';
+import type { Asked } from './ask.ts';
+
+export type BackendCall = Call & { backend: string };
+
+/** What clients saw, what model servers did, what was put into the outboxes, and what the store has by request. */
+export type Evidence = {
+  asked: readonly Asked[];
+  calls: readonly BackendCall[];
+  events: readonly UsageRecord[];
+  records: ReadonlyMap<string, UsageRecord>;
+};
+
+/** Everything in which two of these do not agree, in words; nothing where all of it is true. */
+export function contradictionsIn({ asked, calls, events, records }: Evidence): string[] {
+  const callsOf = Map.groupBy(calls, ({ requestId }) => requestId ?? '');
+  return [
+    ...wrongEvents(events, records),
+    ...asked.flatMap((one) => wrongAnswer(one, records)),
+    ...[...callsOf].flatMap(([requestId, made]) => wrongCalls(requestId, made, records.get(requestId))),
+    ...[...records.values()].flatMap((record) => wrongCharge(record, callsOf.get(record.requestId) ?? [])),
+  ];
+}
+
+function wrongEvents(events: Evidence['events'], records: Evidence['records']): string[] {
+  const of = Map.groupBy(events, ({ requestId }) => requestId);
+  const repeated = [...of].filter(([, { length }]) => length > 1).map(([id, { length }]) => `${id}: ${length} events`);
+  const unlike = events
+    .filter((event) => !isDeepStrictEqual(event, records.get(event.requestId)))
+    .map((event) => `${event.requestId}: the store has ${show(records.get(event.requestId))} for ${show(event)}`);
+  const unheard = [...records.keys()].filter((id) => !of.has(id)).map((id) => `${id}: a record without an event`);
+  return [...repeated, ...unlike, ...unheard];
+}
+
+function wrongAnswer(asked: Asked, records: Evidence['records']): string[] {
+  if (asked.ending === 'malformed') return [`${asked.requestId}: ${show(asked)}`];
+  if (asked.ending !== 'answered') return [];
+  const { requestId = 'no request id', usage } = asked;
+  const record = records.get(requestId);
+  if (record?.outcome !== 'completed') return [`${requestId}: was answered, and its record is ${show(record)}`];
+  const { promptTokens, completionTokens } = record;
+  if (usage === undefined || isDeepStrictEqual(usage, { promptTokens, completionTokens })) return [];
+  return [`${requestId}: the client was told ${show(usage)}, the record says ${show(record)}`];
+}
+
+/** Each call is the one that was charged, or an attempt that failed, or a run's that was lost. */
+function wrongCalls(requestId: string, calls: readonly BackendCall[], record: UsageRecord | undefined): string[] {
+  if (record === undefined) return [`${requestId}: no record of ${calls.length} calls: ${show(calls[0])}`];
+  const lostRuns = record.attempts.filter(({ outcome }) => outcome === 'lost').length;
+  return [...Map.groupBy(calls, ({ backend }) => backend)].flatMap(([backend, { length }]) => {
+    const told = record.attempts.filter((attempt) => attempt.backend === backend).length;
+    if (length <= told + lostRuns) return [];
+    return [`${requestId}: ${backend} was called ${length} times, the record knows of ${told}: ${show(record)}`];
+  });
+}
+
+function wrongCharge(record: UsageRecord, calls: readonly BackendCall[]): string[] {
+  const { requestId, promptTokens, completionTokens, chargedTokens, counted } = record;
+  const wrong: string[] = [];
+  const is = (claim: boolean, what: string) => {
+    if (!claim) wrong.push(`${requestId}: ${what}: ${show(record)}, calls ${show(calls)}`);
+  };
+  const completed = record.attempts.filter(({ outcome }) => outcome === 'completed');
+  const isAnswered = record.outcome === 'completed';
+  is(chargedTokens === promptTokens + completionTokens, 'is charged other tokens than it used');
+  is(completed.length === (isAnswered ? 1 : 0), 'has as many attempts that completed as answers');
+  is(record.outcome !== 'lost' || chargedTokens === 0, 'is lost, and charged');
+  if (counted === 'reported') is(producedBy(calls) >= chargedTokens, 'is charged more than was produced');
+  if (isAnswered) is(answeringCall(record, calls, completed[0]) !== undefined, 'is not what its backend counted');
+  return wrong;
+}
+
+function answeringCall(record: UsageRecord, calls: readonly BackendCall[], attempt: UsageAttempt | undefined) {
+  const { promptTokens, completionTokens, counted } = record;
+  const whole = calls.filter(({ backend, state }) => backend === attempt?.backend && state === 'completed');
+  if (counted === 'estimated') return whole[0];
+  return whole.find((call) => call.promptTokens === promptTokens && call.completionTokens === completionTokens);
+}
+
+export function producedBy(calls: readonly Call[]): number {
+  return calls.reduce((sum, { promptTokens, completionTokens }) => sum + promptTokens + completionTokens, 0);
+}
+
+function show(value: unknown): string {
+  return JSON.stringify(value) ?? 'missing';
+}

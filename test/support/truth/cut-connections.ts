@@ -1,0 +1,36 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import type { Random } from '../random.ts';
+
+export type Cutting = AsyncDisposable & { cuts(): number };
+
+const pauseMs = { from: 2_000, to: 5_000 };
+
+/**
+ * Ends every connection to this Redis every few seconds until it is disposed of, so that answers are lost and what outlives
+ * that is sent a second time.
+ */
+export function cutConnectionsAtRandom(redisUrl: string, random: Random): Cutting {
+  const ending = new AbortController();
+  const redis = new Redis(redisUrl);
+  let cuts = 0;
+
+  async function cutAgainAndAgain(): Promise<void> {
+    while (!ending.signal.aborted) {
+      const pause = random.between(pauseMs.from, pauseMs.to);
+      await sleep(pause, undefined, { signal: ending.signal }).catch(() => undefined);
+      await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      cuts += 1;
+    }
+    redis.disconnect();
+  }
+
+  const cutting = cutAgainAndAgain();
+  return {
+    cuts: () => cuts,
+    async [Symbol.asyncDispose]() {
+      ending.abort();
+      await cutting;
+    },
+  };
+}

@@ -1,0 +1,31 @@
+import { Redis } from 'ioredis';
+import { Registry } from 'prom-client';
+import { createEndLeases } from '../../../shared/limits/end-leases.ts';
+import { partitionCount } from '../../../shared/redis-keys.ts';
+import { createWorkerMetrics } from '../../../workers/metrics.ts';
+import { redisNow } from '../../../workers/usage/redis-now.ts';
+import { createTendLeases } from '../../../workers/usage/tend-leases.ts';
+import { replaceClock } from '../redis-clock.ts';
+
+/**
+ * Looks after every partition as its keeper does, by a clock that is ahead by so much: leases that nobody is left to end would
+ * be waited for otherwise. To be called only when nothing runs any more.
+ */
+export async function endLeasesNow(redisUrl: string, { aheadMs, requestMs }: { aheadMs: number; requestMs: number }) {
+  const redis = new Redis(redisUrl);
+  try {
+    const now = (await redisNow(redis)) + aheadMs;
+    await replaceClock(redis)(now);
+    redis.time = async () => [Math.floor(now / 1_000), (now % 1_000) * 1_000];
+    const metrics = createWorkerMetrics(new Registry());
+    const tendLeases = createTendLeases({
+      redis,
+      endLeases: createEndLeases(redis, { requestMs }),
+      timeouts: { requestMs },
+      metrics,
+    });
+    for (let partition = 0; partition < partitionCount; partition += 1) await tendLeases(partition);
+  } finally {
+    redis.disconnect();
+  }
+}

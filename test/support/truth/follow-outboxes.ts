@@ -1,0 +1,78 @@
+import { Redis } from 'ioredis';
+import { outboxKey, outboxMarksKey, partitionCount } from '../../../shared/redis-keys.ts';
+import type { UsageRecord } from '../../../shared/store/usage-record.ts';
+import { isLaterEntry, parseOutboxEntry } from '../../../shared/usage-outbox.ts';
+
+/** Every entry that any outbox has had, in the order in which it was read. */
+export interface FollowedOutboxes extends Disposable {
+  events: readonly UsageRecord[];
+  /** Reads on until each outbox is read to its end; true where all of it is in the store. */
+  areDrained(): Promise<boolean>;
+  /** Entries that the store does not have yet. */
+  waiting(): Promise<number>;
+}
+
+const readMs = 1_000;
+const entriesAtOnce = 1_000;
+
+type Entries = [string, string[]][];
+
+/** Reads along, from the first entry on: entries go from an outbox ten seconds after the store has them. */
+export function followOutboxes(redisUrl: string): FollowedOutboxes {
+  const redis = new Redis(redisUrl, { maxRetriesPerRequest: null });
+  redis.on('error', () => {}); // it reconnects, and reads on from where it was
+  const events: UsageRecord[] = [];
+  const last = Array.from({ length: partitionCount }, () => '0-0');
+  let reading: Promise<void> | undefined;
+
+  async function readPartition(partition: number): Promise<void> {
+    for (let more = true; more; ) {
+      const from = `(${last[partition]}`;
+      const entries: Entries = await redis.xrange(outboxKey(partition), from, '+', 'COUNT', entriesAtOnce);
+      for (const [id, fields] of entries) {
+        last[partition] = id;
+        events.push(parseOutboxEntry(id, toRecord(fields)));
+      }
+      more = entries.length === entriesAtOnce;
+    }
+  }
+
+  async function read(): Promise<void> {
+    await Promise.all(last.map((_, partition) => readPartition(partition)));
+  }
+
+  /** Two at once would take an entry twice. */
+  function readOnce(): Promise<void> {
+    reading ??= read().finally(() => {
+      reading = undefined;
+    });
+    return reading;
+  }
+
+  const timer = setInterval(() => void readOnce().catch(() => {}), readMs);
+  return {
+    events,
+    async areDrained() {
+      await reading;
+      await readOnce();
+      const drained = await Promise.all(last.map((_, partition) => redis.hget(outboxMarksKey(partition), 'drained')));
+      return last.every((id, partition) => !isLaterEntry(id, drained[partition] ?? '0-0'));
+    },
+    async waiting() {
+      const lengths = last.map(async (_, partition) => {
+        const drained = (await redis.hget(outboxMarksKey(partition), 'drained')) ?? '0-0';
+        return (await redis.xrange(outboxKey(partition), `(${drained}`, '+')).length;
+      });
+      return (await Promise.all(lengths)).reduce((sum, length) => sum + length, 0);
+    },
+    [Symbol.dispose]() {
+      clearInterval(timer);
+      redis.disconnect();
+    },
+  };
+}
+
+function toRecord(fields: readonly string[]): Record<string, string> {
+  const names = fields.filter((_, index) => index % 2 === 0);
+  return Object.fromEntries(names.map((name, index) => [name, fields[2 * index + 1] ?? '']));
+}

@@ -1,0 +1,46 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { RunningProcess, Stack } from '../../stack/stack.ts';
+import type { Random } from '../random.ts';
+
+export type Killing = AsyncDisposable & { killed: { ingresses: number; workers: number } };
+
+const pauseMs = { from: 500, to: 2_000 };
+
+/** What falls at one stroke. */
+const strokes = [['ingress'], ['worker'], ['worker'], ['worker', 'worker'], ['ingress', 'worker']] as const;
+
+/**
+ * Kills ingresses and workers of this stack by SIGKILL until it is disposed of, a second or two after one another, and starts
+ * a new one for each; some are always left. Those that run are those in the stack's lists.
+ */
+export function killAtRandom(stack: Stack, random: Random): Killing {
+  const ending = new AbortController();
+  const killed = { ingresses: 0, workers: 0 };
+
+  async function killOne(side: 'ingress' | 'worker'): Promise<void> {
+    const [running, count]: [RunningProcess[], keyof typeof killed] =
+      side === 'ingress' ? [stack.ingresses, 'ingresses'] : [stack.workers, 'workers'];
+    const [victim] = running.splice(Math.floor(random() * running.length), 1);
+    victim?.process.kill('SIGKILL');
+    await victim?.process.exited;
+    killed[count] += 1;
+    await (side === 'ingress' ? stack.startIngress() : stack.startWorker());
+  }
+
+  async function killOneAfterAnother(): Promise<void> {
+    while (!ending.signal.aborted) {
+      const pause = random.between(pauseMs.from, pauseMs.to);
+      const goOn = await sleep(pause, true, { signal: ending.signal }).catch(() => false);
+      if (goOn) await Promise.all(random.oneOf(strokes).map(killOne));
+    }
+  }
+
+  const killing = killOneAfterAnother();
+  return {
+    killed,
+    async [Symbol.asyncDispose]() {
+      ending.abort();
+      await killing;
+    },
+  };
+}

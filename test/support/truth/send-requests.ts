@@ -1,0 +1,68 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent } from 'undici';
+import type { RunningIngress } from '../../stack/stack.ts';
+import type { Random } from '../random.ts';
+import { type Asked, ask } from './ask.ts';
+
+type Load = {
+  /** Those that run now; one of them is asked. */
+  ingresses: readonly RunningIngress[];
+  /** Of each account one. */
+  keys: readonly string[];
+  requests: number;
+  clients: number;
+  random: Random;
+};
+
+export type Sending = {
+  asked: readonly Asked[];
+  /** As soon as so many requests have ended. */
+  reached(count: number): Promise<void>;
+  done: Promise<void>;
+};
+
+const models = ['small-chat', 'medium-chat'];
+
+/** Clients of several accounts that ask one question after another, of all kinds, whole and streamed. */
+export function sendRequests({ ingresses, keys, requests, clients, random }: Load): Sending {
+  const asked: Asked[] = [];
+  const waiting = new Set<{ count: number; resolve: () => void }>();
+  const agent = new Agent({ connections: clients, headersTimeout: 0, bodyTimeout: 0 });
+  let next = 0;
+
+  function note(one: Asked): void {
+    asked.push(one);
+    for (const each of waiting) {
+      if (asked.length < each.count) continue;
+      waiting.delete(each);
+      each.resolve();
+    }
+  }
+
+  async function client(): Promise<void> {
+    for (let index = next++; index < requests; index = next++) {
+      const times = random() < 0.15 ? 4 : 1;
+      const isMistake = random() < 0.02;
+      const stream = random() < 0.5;
+      const wish = {
+        url: random.oneOf(ingresses).url,
+        key: random.oneOf(keys),
+        question: `Question ${index}, repeat ${times}: 東京 ${'é'.repeat(index % 40)}?`,
+        stream,
+        includeUsage: stream && random() < 0.7,
+        model: isMistake ? 'no-such-model' : random.oneOf(models),
+      };
+      const answer = await ask(wish, agent);
+      note(answer);
+      // As such an answer asks for, or all clients would spend their requests while there is nothing to be had.
+      if (answer.ending === 'refused' && answer.status === 503) await sleep(random.between(500, 1_000));
+    }
+  }
+
+  const done = Promise.all(Array.from({ length: clients }, client)).then(() => agent.close());
+  return {
+    asked,
+    reached: (count) => new Promise((resolve) => void waiting.add({ count, resolve })),
+    done,
+  };
+}
