@@ -98,7 +98,7 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
   async function endQueueing(request: Waiting): Promise<void> {
     const released = await takeBack(request);
     if (released === 'released') request.buffer.fail(waitedTooLong());
-    if (released === 'unknown') leave(request, waitedTooLong());
+    if (released === 'unknown' && request.control === undefined) leave(request, waitedTooLong());
     // Its last word is on its way, or there is none: its lease has ended by itself.
     if (released === 'ended') request.queueTimer = setTimeout(() => leave(request, waitedTooLong()), queueSlackMs);
   }

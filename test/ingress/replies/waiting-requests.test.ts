@@ -155,6 +155,17 @@ test.serial('where nobody can say whether it has started, its client is not kept
   t.deepEqual(cancelled, [running], 'a worker that begins all the same is told');
 });
 
+test.serial('what has started while nobody could say so is waited for', async (t) => {
+  const { cancelled, expect, say } = createSubject({ released: new Error('Redis is away') });
+  const reply = expect();
+  mock.timers.tick(31_000);
+  say(started, 0);
+  await nextTurn();
+  say(text('a'), 1);
+  t.deepEqual(await reply.next(), { kind: 'chunk', text: 'a' });
+  t.deepEqual(cancelled, []);
+});
+
 test.serial('a client that leaves calls its job off, in the queue or at its worker, once', async (t) => {
   const { cancelled, takenBack, expect, say } = createSubject();
   const waits = expect();
