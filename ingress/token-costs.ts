@@ -8,7 +8,7 @@ export const punctuation = 5;
 export const space = 6;
 export const lineEnd = 7;
 export const other = 8;
-export const firstScript = 9;
+const firstScript = 9;
 
 /** What is none of the scripts below. ASCII costs nothing here: what it costs depends on where it stands. */
 const letters: readonly (readonly [kind: number, cost: number, range: readonly [number, number]])[] = [

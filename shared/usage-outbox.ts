@@ -5,7 +5,7 @@ import { type UsageRecord, usageAttemptSchema, usageRecordSchema } from './store
  * What whoever ends a request says of it; the rest of its usage record is what only the script that settles it knows.
  * `endedRuns` are the runs that came to an end in words: every other run of the request was that of a worker that died.
  */
-export const usageReportSchema = usageRecordSchema
+const usageReportSchema = usageRecordSchema
   .omit({ requestId: true, account: true, month: true, admittedAt: true, settledAt: true })
   .omit({ runs: true, chargedTokens: true, overage: true, entry: true })
   .extend({ attempts: z.array(usageAttemptSchema), endedRuns: z.array(z.int().positive()) });

@@ -1,4 +1,5 @@
 import { planLimit } from '../../shared/errors.ts';
+import type { Allowance } from '../../shared/limits/admit.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
 import { type ChatCall, parseChatCall } from '../chat-call.ts';
 import type { Ask, CheckCaller, Checked } from '../check-caller.ts';
@@ -28,9 +29,9 @@ export function admitRequest({ checkCaller, planFile, topupUrl, metrics }: Parts
     ctx.state.checked = true;
     const request = { requestId, credential: stateOf(ctx, 'credential'), caller };
     const checked = await checkCaller.admit(request, askFor(call));
-    tell(ctx, checked);
-    if (checked.outcome === 'refused') throw checked.error;
     const allowance = allowanceOf(checked.caller, planFile);
+    tell(ctx, checked, allowance);
+    if (checked.outcome === 'refused') throw checked.error;
     if (checked.outcome === 'limited') throw limitError({ ...checked, allowance, topupUrl });
     ctx.state.admission = checked.admission;
     await next();
@@ -51,9 +52,9 @@ export function admitRequest({ checkCaller, planFile, topupUrl, metrics }: Parts
     };
   }
 
-  function tell(ctx: AppContext, checked: Checked): void {
+  function tell(ctx: AppContext, checked: Checked, allowance: Allowance): void {
     ctx.state.caller = checked.caller;
-    ctx.set(limitHeaders(checked.standing, allowanceOf(checked.caller, planFile)));
+    ctx.set(limitHeaders(checked.standing, allowance));
     metrics.leasesExpired.inc(checked.standing.lost);
     metrics.admissions.inc({ outcome: checked.outcome, limit: 'limit' in checked ? checked.limit : 'none' });
   }

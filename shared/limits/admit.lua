@@ -68,8 +68,9 @@ local keys = {standing = KEYS[4], leases = KEYS[5], ends = KEYS[6], lost = KEYS[
 
 -- The request's own lease may be one of these, so whether it is over can only be told after.
 local lostNow = endLostLeases(keys, account, now, tonumber(lostAtMost))
-local isOver = redis.call('EXISTS', KEYS[8]) == 1 or redis.call('ZSCORE', keys.lost, request)
-if mode == 'admit' and isOver then return {'ended'} end
+if mode == 'admit' and (redis.call('EXISTS', KEYS[8]) == 1 or redis.call('ZSCORE', keys.lost, request)) then
+  return {'ended'}
+end
 
 -- A step back of the clock by less than a minute is waited out at the last time that was seen; what was charged further
 -- ahead than that is no time to wait for.

@@ -10,8 +10,8 @@ local clock = redis.call('TIME')
 -- KEYS[5]  string: how this request was ended
 -- KEYS[6]  stream: the partition's outbox
 -- ARGV     account; request; run that settles; settler, an id of whoever does; tokens to charge; report for the usage record,
---          JSON; and for a lease that is not known: month, overage (0 or 1), and when it was admitted and is over, in milliseconds
---          of this clock
+--          JSON; and for a lease that is not known: month, overage (0 or 1), and when it was admitted and is over,
+--          milliseconds of this clock
 -- returns  'settled', also where the same settler has done so before; 'refused': another run's, or ended before
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local account, request, run, settler, tokens, report, month, overage, admittedAt, deadline = unpack(ARGV)

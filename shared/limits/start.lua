@@ -8,7 +8,7 @@ local clock = redis.call('TIME')
 -- KEYS[3]  string: how this request was ended
 -- ARGV     request; taken: how often the job was taken from its queue, this time included; graceMs: what a lease lives past the
 --          deadline
--- returns  {'run', run, now, deadline}; {'interrupted', run}: an earlier run had begun to stream, and no other may;
+-- returns  {'run', run, now, deadline}; {'interrupted', run, now}: an earlier run had begun to stream, and no other may;
 --          {'late', run, now}: a first start after startBy; {'expired', run, now}: the deadline is over; both still hold the
 --          lease; {'superseded', run}: another worker has the job;
 --          {'settled', run}, {'gone', run}: there is no lease any more, or there never was one
@@ -24,7 +24,7 @@ end
 
 if lease.taken and taken < lease.taken then return {'superseded', lease.run} end
 if lease.taken ~= taken then
-  -- An execution that was told `late` called no backend, and if it died of something else the next must not either.
+  -- A taking that was told `late` called no backend, and if it died of something else the next must not either.
   local isFirst = lease.state == 'admitted'
   lease.run, lease.taken = lease.run + 1, taken
   if lease.state == 'streaming' then lease.answer = 'interrupted'

@@ -14,7 +14,7 @@ const keysAtOnce = 500;
 type Parts = { redis: Redis; store: Pick<UsageStore, 'listUsageMonths'>; monthsKept: number; patiently: Patiently };
 
 /** Every account's month that is to be compared, without any of them being held. */
-export interface MonthsToReconcile {
+interface MonthsToReconcile {
   /** Those of the store, by account, but for the ones that are being removed. */
   ofStore(): AsyncGenerator<UsageMonth>;
   /** Accounts that Redis has a standing of; one may come twice. */

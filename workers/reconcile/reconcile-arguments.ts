@@ -12,7 +12,7 @@ Settings, from the environment: REDIS_URL, DATABASE_URL, PLAN_FILE, LOG_LEVEL.
 Exit code: 0 where nothing differs (any more), 1 where something does, 2 where it could not be found out.
 `;
 
-export type ReconcileArguments = { repair: boolean; help: boolean };
+type ReconcileArguments = { repair: boolean; help: boolean };
 
 /** Undefined where there is any that it does not know. */
 export function parseReconcileArguments(args: readonly string[]): ReconcileArguments | undefined {

@@ -8,7 +8,7 @@ const lua = readFileSync(new URL('./look-at-outbox.lua', import.meta.url), 'utf8
 const answerSchema = z.tuple([z.number(), z.string()]);
 
 /** `waitingSince` is when the oldest entry that is not in the store yet was appended: milliseconds of Redis's clock. */
-export type OutboxStanding = { length: number; waitingSince: number | undefined };
+type OutboxStanding = { length: number; waitingSince: number | undefined };
 
 export function createLookAtOutbox(redis: Redis): (partition: number) => Promise<OutboxStanding> {
   const run = loadScript(redis, { name: 'svcLookAtOutbox', lua, numberOfKeys: 2 });

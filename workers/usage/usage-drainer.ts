@@ -42,7 +42,7 @@ const removingPartition = 0;
 const closeMs = 1_000;
 
 /** `held` are the partitions that this process looks after now. */
-export type UsageDrainer = AsyncDisposable & { held(): readonly number[] };
+type UsageDrainer = AsyncDisposable & { held(): readonly number[] };
 
 /**
  * Brings usage from the outboxes to the store for as long as it lives, together with those of all other workers. Disposing of
