@@ -1,5 +1,14 @@
 import { z } from 'zod';
-import { answerFor, digest, lastUserText, type Message, pieces, promptTokensOf } from './model-server-text.ts';
+import {
+  answerFor,
+  digest,
+  lastUserText,
+  type Message,
+  pieces,
+  promptTokensOf,
+  refusalFor,
+  thoughtsFor,
+} from './model-server-text.ts';
 
 const message = z.looseObject({
   role: z.string(),
@@ -19,6 +28,7 @@ export const chatSchema = z.looseObject({
   max_tokens: count,
   max_completion_tokens: count,
   n: count,
+  logprobs: z.boolean().nullish(),
   tools: z
     .array(z.looseObject({ type: z.string(), function: z.looseObject({ name: z.string() }).optional() }))
     .nullish(),
@@ -29,7 +39,12 @@ export type Chat = z.infer<typeof chatSchema>;
 
 /** One choice, as the tokens that it consists of. */
 export interface Choice {
+  /** What it thought before it said anything. */
+  readonly reasoning: readonly string[];
   readonly content: readonly string[] | null;
+  readonly refusal: readonly string[] | null;
+  /** Whether each token of the text comes with its probability. */
+  readonly logprobs: boolean;
   readonly toolCalls: readonly ToolCall[];
   readonly finishReason: 'stop' | 'length' | 'tool_calls';
 }
@@ -46,7 +61,10 @@ export interface Answer {
   readonly completionTokens: number;
 }
 
-/** What the model answers: text, or calls of the tools that the last user message asks for by `call <name>`. */
+/**
+ * What the model answers: text, or calls of the tools that the last user message asks for by `call <name>`, or, if that says
+ * `refuse to answer`, that it does not. It thinks first where it is asked to `think aloud`.
+ */
 export function answerChat(chat: Chat): Answer {
   const infinite = Number.POSITIVE_INFINITY;
   const tokensMax = Math.min(chat.max_completion_tokens ?? infinite, chat.max_tokens ?? infinite);
@@ -65,15 +83,7 @@ export function toolArgumentsFor(messages: readonly Message[]): string {
 
 function choiceOf(chat: Chat, index: number, tokensMax: number): Choice {
   const names = toolsCalled(chat);
-  if (names.length === 0) {
-    const content = pieces(answerFor(chat.messages, index));
-    const cut = content.length > tokensMax;
-    return {
-      content: cut ? content.slice(0, tokensMax) : content,
-      toolCalls: [],
-      finishReason: cut ? 'length' : 'stop',
-    };
-  }
+  if (names.length === 0) return textChoice(chat, index, tokensMax);
   const tokens = pieces(toolArgumentsFor(chat.messages));
   const toolCalls = names.map((name, call) => ({
     id: `call_${digest(chat.messages)}_${index}_${call}`,
@@ -82,7 +92,26 @@ function choiceOf(chat: Chat, index: number, tokensMax: number): Choice {
     arguments: tokens.slice(0, Math.max(0, tokensMax - call * tokens.length)),
   }));
   const cut = names.length * tokens.length > tokensMax;
-  return { content: null, toolCalls, finishReason: cut ? 'length' : 'tool_calls' };
+  return {
+    ...{ reasoning: [], content: null, refusal: null, logprobs: false },
+    ...{ toolCalls, finishReason: cut ? 'length' : 'tool_calls' },
+  };
+}
+
+function textChoice({ messages, logprobs }: Chat, index: number, tokensMax: number): Choice {
+  const refusal = refusalFor(messages);
+  const thoughts = pieces(thoughtsFor(messages));
+  const said = pieces(refusal ?? answerFor(messages, index));
+  const cut = thoughts.length + said.length > tokensMax;
+  const tokens = said.slice(0, Math.max(0, tokensMax - thoughts.length));
+  return {
+    reasoning: thoughts.slice(0, tokensMax),
+    content: refusal === undefined ? tokens : null,
+    refusal: refusal === undefined ? null : tokens,
+    logprobs: logprobs === true,
+    toolCalls: [],
+    finishReason: cut ? 'length' : 'stop',
+  };
 }
 
 function toolsCalled({ tools, tool_choice: toolChoice, messages }: Chat): string[] {
@@ -91,6 +120,7 @@ function toolsCalled({ tools, tool_choice: toolChoice, messages }: Chat): string
   return (tools ?? []).flatMap((tool) => (tool.function && asked.has(tool.function.name) ? [tool.function.name] : []));
 }
 
-function tokensOf({ content, toolCalls }: Choice): number {
-  return toolCalls.reduce((sum, call) => sum + call.arguments.length, content?.length ?? 0);
+function tokensOf({ reasoning, content, refusal, toolCalls }: Choice): number {
+  const text = reasoning.length + (content?.length ?? 0) + (refusal?.length ?? 0);
+  return toolCalls.reduce((sum, call) => sum + call.arguments.length, text);
 }

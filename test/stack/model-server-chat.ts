@@ -4,7 +4,7 @@ import type { Arrival, Call, CallList } from './model-server-calls.ts';
 import type { Fault } from './model-server-faults.ts';
 import { formatEvents, formatReply } from './model-server-format.ts';
 import { isAuthorized, parseJson, readBody, sendError } from './model-server-http.ts';
-import { answerInstead, answersInstead, writeSlowHeaders } from './model-server-misbehave.ts';
+import { answerInstead, answersInstead, writeSlowHeaders, writeWrongLength } from './model-server-misbehave.ts';
 import { type Reply, wait, writeStream, writeWhole } from './model-server-reply.ts';
 
 interface Options {
@@ -16,7 +16,7 @@ interface Options {
 }
 
 /** `POST /v1/chat/completions`. */
-export function createChatRoute(options: Options, parts: { calls: CallList; takeFault: () => Fault }) {
+export function createChatRoute(options: Options, parts: { calls: CallList; takeFault: (model: string) => Fault }) {
   const { name, apiKey, splitBytes = true, firstTokenMs = 0, tokensPerSecond = Number.POSITIVE_INFINITY } = options;
   const { calls, takeFault } = parts;
   return async function answerChatCall(req: IncomingMessage, res: ServerResponse): Promise<void> {
@@ -36,7 +36,7 @@ export function createChatRoute(options: Options, parts: { calls: CallList; take
       const param = issue?.path.join('.') || 'body';
       return refuse(400, { message: `Invalid '${param}': ${issue?.message}.`, param });
     }
-    const fault = takeFault();
+    const fault = takeFault(parsed.data.model);
     const pace = { firstTokenMs, tokenMs: fault.chunkMs ?? 1_000 / tokensPerSecond };
     try {
       await reply(parsed.data, { res, calls, call, fault, pace, splitBytes, signal }, name);
@@ -57,12 +57,15 @@ async function reply(chat: Chat, to: Reply, server: string): Promise<void> {
   if (!chat.stream) {
     const json = formatReply(answer, replyName, !fault.noUsage);
     if (fault.slowHeadersMs !== undefined) return writeSlowHeaders(to, json, answer.completionTokens);
+    if (fault.lengthFactor !== undefined) return writeWrongLength(to, json);
     return writeWhole(to, json, answer.completionTokens);
   }
   const withUsage = chat.stream_options?.include_usage === true && !fault.noUsage;
   const events = formatEvents(answer, replyName, withUsage);
-  if (fault.slowHeadersMs === undefined) return writeStream(to, events);
-  return writeSlowHeaders(to, Array.from(events, ({ text }) => text).join(''), answer.completionTokens);
+  if (fault.slowHeadersMs === undefined && fault.lengthFactor === undefined) return writeStream(to, events);
+  const body = Array.from(events, ({ text }) => text).join('');
+  if (fault.lengthFactor !== undefined) return writeWrongLength(to, body);
+  return writeSlowHeaders(to, body, answer.completionTokens);
 }
 
 function arrivalOf(req: IncomingMessage, body: unknown): Arrival {

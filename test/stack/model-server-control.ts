@@ -17,7 +17,7 @@ export async function answerControl(
       return sendJson(res, 200, parsed.data);
     }
     case 'DELETE /control':
-      faults.set(undefined);
+      faults.clear();
       return sendJson(res, 200, {});
     case 'GET /control/calls':
       return sendJson(res, 200, calls.list());

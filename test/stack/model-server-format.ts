@@ -21,7 +21,7 @@ export function formatReply(answer: Answer, name: ReplyName, withUsage: boolean)
     choices: answer.choices.map((choice, index) => ({
       index,
       message: messageOf(choice),
-      logprobs: null,
+      logprobs: choice.logprobs ? logprobsOf(choice) : null,
       finish_reason: choice.finishReason,
     })),
     ...(withUsage && { usage: usageOf(answer) }),
@@ -31,23 +31,23 @@ export function formatReply(answer: Answer, name: ReplyName, withUsage: boolean)
 /** The reply as server-sent events: several choices take turns, token by token, and all of them finish at the end. */
 export function* formatEvents(answer: Answer, name: ReplyName, withUsage: boolean): Generator<StreamEvent> {
   const head = heading(name, 'chat.completion.chunk');
-  const event = (kind: StreamEvent['kind'], index: number, delta: object, finishReason: string | null = null) => ({
+  const event = (kind: StreamEvent['kind'], index: number, { value, logprobs = null, finishReason = null }: Delta) => ({
     kind,
-    text: data({ ...head, choices: [{ index, delta, logprobs: null, finish_reason: finishReason }] }),
+    text: data({ ...head, choices: [{ index, delta: value, logprobs, finish_reason: finishReason }] }),
   });
   const { choices } = answer;
   for (const [index, { content }] of choices.entries()) {
-    yield event('role', index, { role: 'assistant', content: content === null ? null : '' });
+    yield event('role', index, { value: { role: 'assistant', content: content === null ? null : '' } });
   }
   const deltas = choices.map((choice) => [...deltasOf(choice)]);
   const longest = deltas.reduce((most, { length }) => Math.max(most, length), 0);
   for (let turn = 0; turn < longest; turn += 1) {
     for (const [index, ofChoice] of deltas.entries()) {
       const delta = ofChoice[turn];
-      if (delta !== undefined) yield event(delta.token ? 'chunk' : 'role', index, delta.value);
+      if (delta !== undefined) yield event(delta.token ? 'chunk' : 'role', index, delta);
     }
   }
-  for (const [index, { finishReason }] of choices.entries()) yield event('finish', index, {}, finishReason);
+  for (const [index, { finishReason }] of choices.entries()) yield event('finish', index, { value: {}, finishReason });
   if (withUsage) yield { kind: 'usage', text: data({ ...head, choices: [], usage: usageOf(answer) }) };
   yield { kind: 'done', text: 'data: [DONE]\n\n' };
 }
@@ -56,10 +56,14 @@ function heading({ id, server, model, created }: ReplyName, object: string) {
   return { id, object, created, model, system_fingerprint: server };
 }
 
-function messageOf({ content, toolCalls }: Choice) {
+type Delta = { value: object; logprobs?: object | null; finishReason?: string | null };
+
+function messageOf({ reasoning, content, refusal, toolCalls }: Choice) {
   return {
     role: 'assistant',
     content: content?.join('') ?? null,
+    ...(refusal !== null && { refusal: refusal.join('') }),
+    ...(reasoning.length > 0 && { reasoning_content: reasoning.join('') }),
     ...(toolCalls.length > 0 && {
       tool_calls: toolCalls.map(({ id, name, arguments: tokens }) => ({
         id,
@@ -70,8 +74,17 @@ function messageOf({ content, toolCalls }: Choice) {
   };
 }
 
-function* deltasOf({ content, toolCalls }: Choice): Generator<{ token: boolean; value: object }> {
-  for (const piece of content ?? []) yield { token: true, value: { content: piece } };
+function* deltasOf(choice: Choice): Generator<Delta & { token: boolean }> {
+  const { reasoning, content, refusal, toolCalls } = choice;
+  for (const piece of reasoning) yield { token: true, value: { reasoning_content: piece } };
+  for (const piece of content ?? []) {
+    const logprobs = choice.logprobs ? logprobsOf({ content: [piece], refusal: null }) : null;
+    yield { token: true, value: { content: piece }, logprobs };
+  }
+  for (const piece of refusal ?? []) {
+    const logprobs = choice.logprobs ? logprobsOf({ content: null, refusal: [piece] }) : null;
+    yield { token: true, value: { refusal: piece }, logprobs };
+  }
   for (const [index, { id, name, arguments: tokens }] of toolCalls.entries()) {
     const opening = { index, id, type: 'function', function: { name, arguments: '' } };
     yield { token: false, value: { tool_calls: [opening] } };
@@ -79,6 +92,16 @@ function* deltasOf({ content, toolCalls }: Choice): Generator<{ token: boolean; 
       yield { token: true, value: { tool_calls: [{ index, function: { arguments: token } }] } };
     }
   }
+}
+
+function logprobsOf({ content, refusal }: Pick<Choice, 'content' | 'refusal'>) {
+  const ofToken = (token: string) => ({
+    token,
+    logprob: -token.length,
+    bytes: [...Buffer.from(token)],
+    top_logprobs: [],
+  });
+  return { content: content?.map(ofToken) ?? null, refusal: refusal?.map(ofToken) ?? null };
 }
 
 function usageOf({ promptTokens, completionTokens }: Answer) {

@@ -1,5 +1,7 @@
+import type { ServerResponse } from 'node:http';
+import { pour } from './model-server-derail.ts';
 import type { Fault } from './model-server-faults.ts';
-import { sendError } from './model-server-http.ts';
+import { sendError, sendJson } from './model-server-http.ts';
 import { type Reply, streamHeaders, untilClosed, wait } from './model-server-reply.ts';
 
 /** Into how many pieces slow headers are cut. */
@@ -7,23 +9,57 @@ const slowPieces = 20;
 
 /** Whether the fault leaves no room for an answer. */
 export function answersInstead(fault: Fault): boolean {
-  return Boolean(fault.hang || fault.resetBeforeHeaders || fault.garbage || fault.status);
+  const { hang, resetBeforeHeaders, closeBeforeHeaders, endlessHeaders, garbage, status } = fault;
+  return Boolean(hang || resetBeforeHeaders || closeBeforeHeaders || endlessHeaders || garbage || status);
 }
 
 /** Does what the fault has in place of an answer. */
 export async function answerInstead({ res, calls, call, fault, signal }: Reply): Promise<void> {
   if (fault.hang) return untilClosed(signal);
+  if (fault.endlessHeaders) return writeEndlessHeaders(res, signal);
   calls.change(call, { state: 'failed' });
   if (fault.resetBeforeHeaders) {
     res.socket?.resetAndDestroy();
-  } else if (fault.garbage === 'http') {
-    res.socket?.end('\u0000\u0001 this is no HTTP \u0002\r\n\r\n');
-  } else if (fault.garbage === 'json') {
-    res.writeHead(200, { 'content-type': 'application/json' }).end('<html>this is no JSON</html>');
+  } else if (fault.closeBeforeHeaders) {
+    res.socket?.end();
+  } else if (fault.garbage !== undefined) {
+    sendGarbage(res, fault.garbage);
   } else if (fault.status !== undefined) {
     if (fault.retryAfterSeconds !== undefined) res.setHeader('retry-after', fault.retryAfterSeconds);
+    if (fault.location !== undefined) res.setHeader('location', fault.location);
     sendError(res, fault.status, { message: fault.errorMessage ?? `The model server answers ${fault.status}.` });
   }
+}
+
+function sendGarbage(res: ServerResponse, garbage: NonNullable<Fault['garbage']>): void {
+  switch (garbage) {
+    case 'http':
+      res.socket?.end('\u0000\u0001 this is no HTTP \u0002\r\n\r\n');
+      return;
+    case 'json':
+      res.writeHead(200, { 'content-type': 'application/json' }).end('<html>this is no JSON</html>');
+      return;
+    case 'html':
+      res.writeHead(200, { 'content-type': 'text/html' }).end('<html>Please sign in.</html>');
+      return;
+    case 'error':
+      sendJson(res, 200, { error: { message: 'The engine is dead.', type: 'server_error', code: 500 } });
+  }
+}
+
+async function writeEndlessHeaders(res: ServerResponse, signal: AbortSignal): Promise<void> {
+  if (res.socket === null) return;
+  res.socket.write('HTTP/1.1 200 OK\r\n');
+  await pour(res.socket, `x-more: ${'and so on '.repeat(100)}\r\n`, signal);
+}
+
+/** A reply of another length than its header says, past Node's own writer, which would not have it. */
+export function writeWrongLength({ res, calls, call, fault }: Reply, body: string): void {
+  const types = call.stream ? streamHeaders : { 'content-type': 'application/json' };
+  const length = Math.round(Buffer.byteLength(body) * (fault.lengthFactor ?? 1));
+  const lines = Object.entries({ ...types, 'content-length': length }).map((pair) => pair.join(': '));
+  calls.change(call, { state: 'failed' });
+  res.socket?.end(`HTTP/1.1 200 OK\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
 }
 
 /** A reply whose header comes bit by bit, past Node's own writer, and whose body ends with its connection. */

@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { oddPieces, withInvalidUtf8 } from './model-server-bytes.ts';
 import type { Call, CallList } from './model-server-calls.ts';
+import { type Derailment, derail, pour } from './model-server-derail.ts';
 import type { Fault } from './model-server-faults.ts';
 import type { StreamEvent } from './model-server-format.ts';
 
@@ -20,8 +21,11 @@ export interface Reply {
 /** What waits in memory before it is written, in bytes: enough to make one packet of a whole fast stream. */
 const gatheredBytesMax = 16_384;
 
-/** A reset throws away what was not sent yet: this long is enough, on this machine, for the client to get it first. */
-const beforeResetMs = 20;
+/**
+ * A reset throws away what was not sent yet, and so may a client what came along with bytes that it cannot read: this long is
+ * enough, on this machine, for the client to get it first.
+ */
+const beforeBreakMs = 20;
 
 export const streamHeaders = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' };
 
@@ -31,7 +35,8 @@ export async function writeWhole(reply: Reply, json: string, completionTokens: n
   await wait(pace.firstTokenMs + pace.tokenMs * completionTokens, signal);
   if (fault.endless) return writeWithoutEnd(reply);
   const bytes = fault.invalidUtf8 ? withInvalidUtf8(json) : Buffer.from(json);
-  res.writeHead(200, { 'content-type': 'application/json', 'content-length': bytes.length });
+  const length = fault.derails === undefined ? { 'content-length': bytes.length } : {};
+  res.writeHead(200, { 'content-type': 'application/json', ...length });
   const point = breakingPoint(fault);
   if (point !== undefined) {
     res.write(bytes.subarray(0, bytes.length / 2));
@@ -119,20 +124,18 @@ function* withoutEnd(events: Iterable<StreamEvent>): Generator<StreamEvent> {
 async function writeWithoutEnd({ res, signal }: Reply): Promise<void> {
   res.writeHead(200, { 'content-type': 'application/json' });
   res.write('{"choices":[{"index":0,"message":{"role":"assistant","content":"');
-  const more = Buffer.alloc(65_536, 'and so on ');
-  while (!signal.aborted) {
-    if (!res.write(more)) await once(res, 'drain', { signal });
-    await nextTurn();
-  }
+  await pour(res, 'and so on '.repeat(6_500), signal);
 }
 
 interface BreakingPoint {
-  readonly how: 'cut' | 'end' | 'stall';
+  readonly how: 'cut' | 'end' | 'stall' | Derailment;
   readonly after: number;
 }
 
-function breakingPoint({ cutAfterChunks, endAfterChunks, stallAfterChunks }: Fault): BreakingPoint | undefined {
+function breakingPoint(fault: Fault): BreakingPoint | undefined {
+  const { cutAfterChunks, endAfterChunks, stallAfterChunks, derails } = fault;
   const points = [
+    ...(derails === undefined ? [] : [{ how: derails.into, after: derails.afterChunks }]),
     { how: 'cut', after: cutAfterChunks },
     { how: 'end', after: endAfterChunks },
     { how: 'stall', after: stallAfterChunks },
@@ -150,9 +153,11 @@ function isReached(after: number, { kind }: StreamEvent, tokens: number): boolea
   return kind === 'chunk' ? tokens >= after : kind !== 'role';
 }
 
-async function breakOff({ res, calls, call, signal }: Reply, how: BreakingPoint['how']): Promise<void> {
+async function breakOff(reply: Reply, how: BreakingPoint['how']): Promise<void> {
+  const { res, calls, call, signal } = reply;
   if (how === 'stall') return untilClosed(signal);
-  await wait(beforeResetMs, signal);
+  await wait(beforeBreakMs, signal);
+  if (how !== 'cut' && how !== 'end') return derail(reply, how);
   calls.change(call, { state: 'failed' });
   if (how === 'cut') res.socket?.resetAndDestroy();
   // A whole reply has announced its length, so only the end of the connection can end it early.

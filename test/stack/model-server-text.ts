@@ -26,6 +26,16 @@ export function answerFor(messages: readonly Message[], choice = 0): string {
   return Array.from({ length: Math.max(1, times) }, () => text).join('\n');
 }
 
+/** What the simulated model says in place of an answer, where the last user message asks it to `refuse to answer`. */
+export function refusalFor(messages: readonly Message[]): string | undefined {
+  return /\brefuse to answer\b/.test(lastUserText(messages)) ? `I'm sorry, not ${digest(messages)}.` : undefined;
+}
+
+/** What it thinks before it answers, where it is asked to `think aloud`. */
+export function thoughtsFor(messages: readonly Message[]): string {
+  return /\bthink aloud\b/.test(lastUserText(messages)) ? `Hm, 東京 – that is ${digest(messages)}.` : '';
+}
+
 /** Cuts a text into what the simulated model counts as tokens: up to four characters, with the white space before them. */
 export function pieces(text: string): string[] {
   return text.match(/\s*\S{1,4}|\s+/gu) ?? [];

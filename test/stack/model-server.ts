@@ -67,10 +67,17 @@ export async function startModelServer(options: ModelServerOptions) {
     name,
     port,
     url: `http://${host}:${port}/v1`,
-    /** The same as `PUT /control`. */
-    fail: (fault: Fault): void => faults.set(fault),
+    /** The same as `PUT /control`; with a model, for calls of that one alone. */
+    fail: (fault: Fault, model?: string): void => faults.set(fault, model),
     /** The same as `DELETE /control`. */
-    heal: (): void => faults.set(undefined),
+    heal: (): void => faults.clear(),
+    /** How many connections are in use: those that wait for their next call are closed by asking. */
+    async connectionsInUse(): Promise<number> {
+      server.closeIdleConnections();
+      const { promise, resolve, reject } = Promise.withResolvers<number>();
+      server.getConnections((error, count) => (error === null ? resolve(count) : reject(error)));
+      return promise;
+    },
     /** The remembered calls as they stand now, oldest first. */
     calls: (): Call[] => calls.list(),
     /** The first remembered call that matches, as soon as there is one; rejects after `withinMs`. */

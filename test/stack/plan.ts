@@ -1,17 +1,29 @@
 import { stringify } from 'yaml';
 
-export type StackBackend = { url: string; location: 'on-prem' | 'cloud'; model?: string };
+export type StackBackend = { url: string; location: 'on-prem' | 'cloud'; model?: string; requests_at_once?: number };
+export type StackModel = { tier: string; pool: string; backends?: readonly string[] };
 
 type Settings = {
   backends: Record<string, StackBackend>;
   timeouts?: Record<string, number>;
   plans?: Record<string, object>;
+  models?: Record<string, StackModel>;
 };
 
 const tokens = { output_tokens_max: 4096 };
+const threeTiers: Record<string, StackModel> = {
+  'small-chat': { tier: 'guest', pool: 'default' },
+  'medium-chat': { tier: 'standard', pool: 'default' },
+  'large-chat': { tier: 'premium', pool: 'large' },
+};
 
-/** A plan file for the stack: models of three tiers in two pools, each served by every backend that is given. */
-export function planFileFor({ backends, timeouts = {}, plans = {} }: Settings): string {
+/** The model of guests on one backend alone, for tests that have to know which one is called. */
+export const oneBackend: Record<string, StackModel> = {
+  'small-chat': { tier: 'guest', pool: 'default', backends: ['onprem-a'] },
+};
+
+/** A plan file for the stack: models of three tiers in two pools and those that are given, each served by every backend unless it names its own. */
+export function planFileFor({ backends, timeouts = {}, plans = {}, models = {} }: Settings): string {
   const names = Object.keys(backends);
   return stringify({
     default_plan: 'free',
@@ -39,9 +51,12 @@ export function planFileFor({ backends, timeouts = {}, plans = {} }: Settings): 
       ...plans,
     },
     models: {
-      'small-chat': { tier: 'guest', pool: 'default', backends: names, ...tokens },
-      'medium-chat': { tier: 'standard', pool: 'default', backends: names, ...tokens },
-      'large-chat': { tier: 'premium', pool: 'large', backends: names, ...tokens },
+      ...Object.fromEntries(
+        Object.entries({ ...threeTiers, ...models }).map(([name, model]) => [
+          name,
+          { backends: names, ...tokens, ...model },
+        ]),
+      ),
     },
     backends,
     timeouts,

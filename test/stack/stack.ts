@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type IdentityProvider, startIdentityProvider } from './identity-provider.ts';
 import { type ModelServer, type ModelServerOptions, startModelServer } from './model-server.ts';
-import { planFileFor } from './plan.ts';
+import { planFileFor, type StackModel } from './plan.ts';
 import { type RedisServer, startRedis } from './redis-server.ts';
 import { type Remains, requireNoFullKeys } from './search-keys.ts';
 import { type LogLine, type ServiceProcess, startServiceProcess } from './service-process.ts';
@@ -22,6 +22,10 @@ export type StackOptions = {
   timeouts?: Record<string, number>;
   /** Plans beside those that every stack has, or in their place. */
   plans?: Record<string, object>;
+  /** Models beside those that every stack has. */
+  models?: Record<string, StackModel>;
+  /** What each backend of the plan file has beside its address, by name. */
+  backends?: Record<string, { requests_at_once?: number }>;
   env?: Record<string, string>;
   modelServers?: Pick<ModelServerOptions, 'firstTokenMs' | 'tokensPerSecond' | 'splitBytes'>;
   onLine?: (from: string, line: LogLine) => void;
@@ -82,12 +86,13 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
 
   const [first, second, cloud] = modelServers;
   const planFile = join(directory, 'plans.yaml');
+  const { timeouts = {}, plans = {}, models = {}, backends: given = {} } = options;
   const backends = {
-    'onprem-a': { url: first.url, location: 'on-prem' as const },
-    'onprem-b': { url: second.url, location: 'on-prem' as const },
-    cloud: { url: cloud.url, location: 'cloud' as const, model: 'upstream-model' },
+    'onprem-a': { url: first.url, location: 'on-prem' as const, ...given['onprem-a'] },
+    'onprem-b': { url: second.url, location: 'on-prem' as const, ...given['onprem-b'] },
+    cloud: { url: cloud.url, location: 'cloud' as const, model: 'upstream-model', ...given.cloud },
   };
-  await writeFile(planFile, planFileFor({ backends, timeouts: options.timeouts ?? {}, plans: options.plans ?? {} }));
+  await writeFile(planFile, planFileFor({ backends, timeouts, plans, models }));
   const settings = {
     REDIS_URL: redisUrl,
     DATABASE_URL: options.databaseUrl ?? `sqlite:${join(directory, 'store.sqlite')}`,

@@ -21,8 +21,9 @@ type Plan = { kinds: readonly Kind[]; sent: () => void };
 
 export async function startSwallowingRelay(target: { host: string; port: number }): Promise<SwallowingRelay> {
   let plan: Plan | undefined;
-  const sockets = new Set<Socket>();
-  const keep = (socket: Socket) => {
+  const clients = new Set<Socket>();
+  const upstreams = new Set<Socket>();
+  const keep = (socket: Socket, sockets: Set<Socket>) => {
     sockets.add(socket);
     socket.on('error', () => {});
     socket.on('close', () => sockets.delete(socket));
@@ -30,7 +31,8 @@ export async function startSwallowingRelay(target: { host: string; port: number 
 
   const server = createServer((client) => {
     const upstream = connect(target);
-    for (const socket of [client, upstream]) keep(socket);
+    keep(client, clients);
+    keep(upstream, upstreams);
     let held = Buffer.alloc(0);
     let passed = 0;
     let isSwallowed = false;
@@ -49,7 +51,8 @@ export async function startSwallowingRelay(target: { host: string; port: number 
     upstream.on('data', (bytes) => {
       if (!isSwallowed) client.write(bytes);
     });
-    client.on('close', () => upstream.destroy());
+    // Ended and not destroyed: with answers unread that would be a reset, which can overtake what is on its way.
+    client.on('close', () => upstream.end());
     upstream.on('close', () => client.destroy());
   });
   server.listen(0, '127.0.0.1');
@@ -57,9 +60,6 @@ export async function startSwallowingRelay(target: { host: string; port: number 
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('a TCP server has an address with a port');
 
-  const endAll = () => {
-    for (const socket of sockets) socket.destroy();
-  };
   return {
     port: address.port,
     swallow: (kinds) =>
@@ -68,11 +68,11 @@ export async function startSwallowingRelay(target: { host: string; port: number 
       }),
     restore() {
       plan = undefined;
-      endAll();
+      for (const socket of clients) socket.destroy();
     },
     async [Symbol.asyncDispose]() {
       server.close();
-      endAll();
+      for (const socket of [...clients, ...upstreams]) socket.destroy();
       await once(server, 'close');
     },
   };

@@ -1,5 +1,6 @@
 import test from 'ava';
 import { usageRecord } from '../../shared/store/usage-records.ts';
+import { type Asked, answerTo } from '../truth/ask.ts';
 import { type BackendCall, contradictionsIn, type Evidence } from '../truth/contradictions.ts';
 
 const attempts = [{ run: 1, backend: 'onprem-a', outcome: 'completed' }];
@@ -12,8 +13,10 @@ const call: BackendCall = {
   ...{ headers: { contentType: undefined, hasAuthorization: false }, state: 'completed', chunksSent: 1 },
   ...{ startedAt: 0, endedAt: 1 },
 };
+const asked = { requestId: 'req_1', question: 'Who is there?', stream: true } as const;
+const answer = answerTo(asked.question).join('');
 const truth: Evidence = {
-  asked: [{ requestId: 'req_1', stream: false, ending: 'answered', usage: tokens }],
+  asked: [{ ...asked, ending: 'answered', usage: tokens, text: answer }],
   calls: [call],
   events: [record],
   records: new Map([['req_1', record]]),
@@ -35,6 +38,13 @@ test('finds nothing where all agree, also where a run was lost that had called a
   t.deepEqual(contradictionsIn({ ...truth, ...lost, calls: [{ ...call, state: 'aborted' }, call] }), []);
 });
 
+test('finds nothing in the beginning of an answer where the client left or was told that there is no more', (t) => {
+  const text = answer.slice(0, 9);
+  t.deepEqual(contradictionsIn({ ...truth, asked: [{ ...asked, ending: 'left', at: 0, text }] }), []);
+  const told: Asked = { ...asked, ending: 'interrupted', code: 'UPSTREAM_INTERRUPTED', text };
+  t.deepEqual(contradictionsIn({ ...truth, asked: [told] }), []);
+});
+
 const lies: Record<string, Partial<Evidence>> = {
   'an event that came twice': { events: [record, record] },
   'an event that is not in the store': { records: new Map() },
@@ -42,10 +52,16 @@ const lies: Record<string, Partial<Evidence>> = {
   'a record that nobody wrote': { events: [] },
   'an answer whose record is not of one': kept({ outcome: 'failed', attempts: [] }),
   'an answer with other tokens than its record': {
-    asked: [{ requestId: 'req_1', stream: true, ending: 'answered', usage: { ...tokens, completionTokens: 8 } }],
+    asked: [{ ...asked, ending: 'answered', usage: { ...tokens, completionTokens: 8 }, text: answer }],
   },
   'a stream that merely stopped': {
-    asked: [{ requestId: 'req_1', stream: true, ending: 'malformed', status: 200, text: '' }],
+    asked: [{ ...asked, ending: 'malformed', status: 200, text: '' }],
+  },
+  'an answer of which a part is missing': {
+    asked: [{ ...asked, ending: 'answered', usage: tokens, text: answer.slice(0, -1) }],
+  },
+  'a stream of two beginnings': {
+    asked: [{ ...asked, ending: 'interrupted', code: 'UPSTREAM_INTERRUPTED', text: 'You You' }],
   },
   'a call of a request without a record': { calls: [call, { ...call, requestId: 'req_2' }] },
   'a call that its record does not know of': { calls: [call, { ...call, backend: 'cloud', state: 'aborted' }] },

@@ -127,6 +127,83 @@ test('garbage: bytes that are no HTTP, or a body that is no JSON', async (t) => 
   await t.throwsAsync(reply.json(), { instanceOf: SyntaxError });
 });
 
+test('garbage: a web page, or an error, that says 200', async (t) => {
+  await using server = await withFault({ garbage: 'html' });
+  const page = await ask(server, true);
+  t.deepEqual([page.status, page.headers.get('content-type')], [200, 'text/html']);
+  await control(server, 'PUT', { garbage: 'error' });
+  const reply = await ask(server, true);
+  t.is(reply.status, 200);
+  t.like(await reply.json(), { error: { type: 'server_error' } });
+});
+
+test('closeBeforeHeaders and endlessHeaders: no byte and a proper end, or never the end of the header', async (t) => {
+  await using server = await withFault({ closeBeforeHeaders: true });
+  t.like(await askRaw(server, true), { error: undefined, bytes: Buffer.alloc(0) });
+  await control(server, 'PUT', { endlessHeaders: true });
+  const reply = ask(server, true);
+  await t.throwsAsync(reply, { message: 'fetch failed' }, 'no client takes that much of a header');
+  await server.waitForCall(({ state }) => state === 'aborted');
+});
+
+test('location: where a status sends its client', async (t) => {
+  await using server = await withFault({ status: 307, location: 'http://127.0.0.1:9/v1' });
+  t.regex(
+    (await askRaw(server, true)).bytes.toString(),
+    /^HTTP\/1\.1 307 .*\r\nlocation: http:\/\/127\.0\.0\.1:9\/v1\r\n/is,
+  );
+});
+
+test('lengthFactor: the whole body behind a wrong length', async (t) => {
+  await using server = await startModelServer({ name: 'onprem-a' });
+  for (const [stream, lengthFactor] of [
+    [true, 0.5],
+    [false, 2],
+  ] as const) {
+    await control(server, 'PUT', { lengthFactor });
+    const text = (await askRaw(server, stream)).bytes.toString();
+    const [head = '', body = ''] = text.split('\r\n\r\n', 2);
+    const announced = Number(/^content-length: (\d+)$/m.exec(head)?.[1]);
+    t.is(announced, Math.round(Buffer.byteLength(body) * lengthFactor));
+    t.true(stream ? body.endsWith('data: [DONE]\n\n') : JSON.parse(body).choices.length === 1);
+  }
+});
+
+const derailments: [into: NonNullable<Fault['derails']>['into'], endsWith: RegExp][] = [
+  ['a closed connection', /"content":" said"}.*}\n\n\r\n$/s],
+  ['an error event', /\ndata: {"error":{.*}}\n\ndata: \[DONE\]\n\n\r\n0\r\n\r\n$/s],
+  ['half an event', /"content":"and\n\ndata: \[DONE\]\n\n\r\n0\r\n\r\n$/],
+  ['invalid UTF-8', /\ufffd.*"},"finish_reason":null}\]}\n\ndata: \[DONE\]\n\n\r\n0\r\n\r\n$/s],
+  ['a broken chunk', /\r\nthis is no length of a chunk\r\n$/],
+];
+
+for (const [into, endsWith] of derailments) {
+  test(`derails: so many tokens, then ${into}`, async (t) => {
+    await using server = await startModelServer({ name: 'onprem-a', splitBytes: false });
+    server.fail({ derails: { afterChunks: 2, into } });
+    const { bytes, error } = await askRaw(server, true);
+    t.is(error, undefined);
+    t.regex(bytes.toString(), /"content":"You"[^}]*}[^}]*}\]}\n\ndata: .*"content":" said"/);
+    t.notRegex(bytes.toString(), /"content":": /);
+    t.regex(bytes.toString(), endsWith);
+    t.is(server.calls()[0]?.state, 'failed');
+  });
+}
+
+for (const into of ['an endless line', 'endless comments', 'endless roles'] as const) {
+  test(`derails: so many tokens, then ${into}, until the client leaves`, async (t) => {
+    await using server = await withFault({ derails: { afterChunks: 2, into } });
+    const reply = await ask(server, true);
+    let received = '';
+    for await (const part of reply.body ?? []) {
+      received += Buffer.from(part).toString('latin1');
+      if (received.split(into === 'an endless line' ? 'and so on ' : '\n\n').length > 20) break;
+    }
+    t.is(received.match(/"content":"[^"]+"/g)?.length, 2);
+    await server.waitForCall(({ state }) => state === 'aborted');
+  });
+}
+
 test('cutAfterChunks: so many tokens and a reset; of a whole reply a half', async (t) => {
   await using server = await withFault({ cutAfterChunks: 2 });
   const stream = await askRaw(server, true);
