@@ -20,10 +20,13 @@ import { checkPresentCaller, checkStanding } from './middleware/check-present-ca
 import { checkRefusedCaller } from './middleware/check-refused-caller.ts';
 import { forbidStoring } from './middleware/forbid-storing.ts';
 import { logRequest } from './middleware/log-request.ts';
+import { readChatCall } from './middleware/read-chat-call.ts';
 import { readJsonBody } from './middleware/read-json-body.ts';
+import { refuseFullQueue } from './middleware/refuse-full-queue.ts';
 import { refuseUnrouted } from './middleware/refuse-unrouted.ts';
 import { requireScope } from './middleware/require-scope.ts';
 import { requireWellFormedHead } from './middleware/require-well-formed-head.ts';
+import type { QueueBounds } from './queue-bounds.ts';
 import type { WaitingRequests } from './replies/waiting-requests.ts';
 import type { RequestQueues } from './request-queues.ts';
 import type { RequestState } from './request-state.ts';
@@ -61,6 +64,7 @@ type AppParts = {
   sharedCallers: SharedCallers;
   keyUse: KeyUse;
   queues: RequestQueues;
+  queueBounds: QueueBounds;
   waitingRequests: WaitingRequests;
   replyTo: () => string | undefined;
   /** `giveUp` is aborted when a shutdown waits no longer, with the `ApiError` that clients are to see. */
@@ -94,7 +98,16 @@ function createRouter(parts: AppParts): Router<RequestState> {
   const asOperator = requireScope('svc:admin');
 
   const router = new Router<RequestState>({ strict: true, sensitive: true });
-  router.post('/v1/chat/completions', withKey, checkRefused, readBody, admitRequest(parts), chatCompletions(parts));
+  router.post(
+    '/v1/chat/completions',
+    withKey,
+    checkRefused,
+    readBody,
+    readChatCall(parts),
+    refuseFullQueue(parts),
+    admitRequest(parts),
+    chatCompletions(parts),
+  );
   router.get('/v1/models', withEither, check, listModels(parts));
   router.get('/v1/models/*model', withEither, check, retrieveModel(parts));
 

@@ -2,12 +2,13 @@ import { chatRequestSchema } from '../shared/chat-completion.ts';
 import { validationError } from '../shared/errors.ts';
 import { faultsOf } from '../shared/faults.ts';
 import type { PlanFile } from '../shared/plan-file.ts';
+import { canBeAssembled } from './can-be-assembled.ts';
 import type { JsonBody } from './json-body.ts';
 import { type RequestCost, requestCost } from './request-cost.ts';
 
 /**
  * A chat completion as it will be queued; `body` is the client's object as JSON text, without its `model`, `max_tokens` and
- * `max_completion_tokens`, and `outputTokensMax` the limit that the backend is sent instead.
+ * `max_completion_tokens`, and `outputTokensMax` the limit that the backend is sent instead. `assembled` as in the job.
  */
 export type ChatCall = {
   endpoint: '/v1/chat/completions';
@@ -15,6 +16,7 @@ export type ChatCall = {
   tier: string;
   stream: boolean;
   includeUsage: boolean;
+  assembled: boolean;
   body: string;
   outputTokensMax: number;
   cost: RequestCost;
@@ -32,8 +34,9 @@ export function parseChatCall(sent: JsonBody, models: PlanFile['models']): ChatC
   const model = models[request.model];
   if (model === undefined) throw validationError([{ path: 'model', message: 'there is no such model' }]);
   const stream = request.stream === true;
+  const assembled = !stream && canBeAssembled(request);
   const { text, cost } = refusingDepth(() => {
-    const text = backendBody(sent, { askForUsage: stream });
+    const text = backendBody(sent, { stream, assembled });
     return { text, cost: requestCost({ request, text, model }) };
   });
   return {
@@ -42,6 +45,7 @@ export function parseChatCall(sent: JsonBody, models: PlanFile['models']): ChatC
     tier: model.tier,
     stream,
     includeUsage: request.stream_options?.include_usage === true,
+    assembled,
     body: text,
     outputTokensMax: cost.outputTokensMax,
     cost,
@@ -61,10 +65,14 @@ function refusingDepth<Result>(prepare: () => Result): Result {
 /** What the worker puts in front: some servers heed the last of two fields of one name. */
 const putInFront = { model: undefined, max_tokens: undefined, max_completion_tokens: undefined };
 
-function backendBody(sent: JsonBody, { askForUsage }: { askForUsage: boolean }): string {
+function backendBody(sent: JsonBody, { stream, assembled }: { stream: boolean; assembled: boolean }): string {
   const body = exactly(sent);
-  const usage = askForUsage ? { stream_options: { ...body.stream_options, include_usage: true } } : {};
-  return JSON.stringify({ ...body, ...usage, ...putInFront });
+  const streaming = {
+    ...(stream && { stream_options: { ...body.stream_options, include_usage: true } }),
+    // What the client said of it would contradict the stream that the worker asks for.
+    ...(assembled && { stream: undefined, stream_options: undefined }),
+  };
+  return JSON.stringify({ ...body, ...streaming, ...putInFront });
 }
 
 /** Numbers that a JavaScript number may not hold: more digits than it keeps, or an exponent beyond its own. */

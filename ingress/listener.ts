@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ParserFault } from './middleware/answer-errors.ts';
 
@@ -10,6 +10,8 @@ const headersBytesMax = 16_384;
 /** Longer than the idle time of common load balancers (60 s), which would else send a request into a closing connection. */
 const keepAliveTimeoutMs = 65_000;
 const lastAnswersMs = 2_000;
+/** A connection on which nothing has come for so long after we began to close is one that its client keeps in store. */
+const unusedMs = 1_000;
 
 type Parts = {
   host: string;
@@ -31,6 +33,7 @@ export interface Listener {
 /** The HTTP server of the public listener. Nothing it refuses by itself goes without an answer of ours. */
 export async function listen({ host, port, onRequest, onBrokenRequest }: Parts): Promise<Listener> {
   const open = new Set<ServerResponse>();
+  const connections = new Set<Socket>();
   let closing = false;
 
   const server = createServer({
@@ -57,6 +60,10 @@ export async function listen({ host, port, onRequest, onBrokenRequest }: Parts):
     );
   }
 
+  server.on('connection', (socket) => {
+    connections.add(socket);
+    socket.once('close', () => connections.delete(socket));
+  });
   server.on('request', serve);
   // Whoever asks before sending a body is told to go on by the stage that reads it, and only if it will be read.
   server.on('checkContinue', serve);
@@ -84,7 +91,12 @@ export async function listen({ host, port, onRequest, onBrokenRequest }: Parts):
       const cut = setTimeout(() => server.closeAllConnections(), graceMs + lastAnswersMs);
       // A connection whose answer was already on its way stays open for a next request: it is idle when that has ended.
       const sweep = setInterval(() => server.closeIdleConnections(), 100);
+      // To Node one that was never used is not idle, and would be waited for.
+      const unused = setTimeout(() => {
+        for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();
+      }, unusedMs);
       await closed;
+      clearTimeout(unused);
       clearTimeout(grace);
       clearTimeout(cut);
       clearInterval(sweep);

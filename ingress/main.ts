@@ -18,6 +18,8 @@ import { greetStore, openStore } from '../shared/store/open-store.ts';
 import { createApp } from './app.ts';
 import { createCallers } from './callers.ts';
 import { createCheckCaller } from './check-caller.ts';
+import { countJobs } from './count-jobs.ts';
+import { createQueueDashboard } from './dashboard/queue-dashboard.ts';
 import { createGuestKeys } from './guests/guest-keys.ts';
 import { createLimitMints } from './guests/limit-mints.ts';
 import { createIssuerKeys } from './issuer/issuer-keys.ts';
@@ -25,10 +27,11 @@ import { createKeyUse } from './key-use.ts';
 import { listen } from './listener.ts';
 import { createIngressMetrics } from './metrics.ts';
 import { answerBrokenRequest } from './middleware/answer-errors.ts';
+import { createQueueBounds } from './queue-bounds.ts';
 import { createReleaseLater } from './release-later.ts';
 import { listenForReplies } from './replies/reply-listener.ts';
 import { createWaitingRequests, type Whereabouts } from './replies/waiting-requests.ts';
-import { createRequestQueues, type RequestQueues } from './request-queues.ts';
+import { createRequestQueues, openQueues, type RequestQueues } from './request-queues.ts';
 import { createChangeAccount } from './revocation/change-account.ts';
 import { createSettleInterrupted } from './settle-interrupted.ts';
 import { createSharedCallers } from './shared-callers.ts';
@@ -55,18 +58,39 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const signIn = createSignIn({ issuer, audience, issuerKeys });
   const redis = use(connectForRequests(config.redisUrl, log));
   const replyRedis = use(connectForRequests(config.replyRedisUrl, log));
+  const dashboardRedis = use(connectForRequests(config.redisUrl, log));
   const replyReader = use(connectForWork(config.replyRedisUrl, log));
 
   const state = followProcessState(shutdown);
   const checks = { store: () => store.ping(), identityProvider: atMostEvery(checkEveryMs, signIn.check) };
   const checkRedis = () => redis.ping();
+  const dashboard = createQueueDashboard({
+    writable: config.queue.dashboardWritable,
+    host: config.operations.host,
+    log,
+  });
   const operations = parts.use(
-    await listenForOperations({ ...config.operations, registry, state: state.current, checkRedis, checks, log }),
+    await listenForOperations({
+      ...config.operations,
+      registry,
+      state: state.current,
+      checkRedis,
+      checks,
+      pages: dashboard.pages,
+      log,
+    }),
   );
   log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
-  await waitForRedis([redis, replyRedis], { signal: shutdown, log });
+  await waitForRedis([redis, replyRedis, dashboardRedis], { signal: shutdown, log });
 
-  const queues = parts.use(createRequestQueues({ connection: redis, pools: poolsOf(planFile), log }));
+  const pools = poolsOf(planFile);
+  const queues = parts.use(createRequestQueues({ connection: redis, pools, log }));
+  const queueBounds = createQueueBounds(config.queue);
+  parts.use(countJobs({ pools, depth: (pool) => queues.depth(pool, 'interactive'), bounds: queueBounds }));
+  // On a connection of its own: pages of large jobs must not hold up requests.
+  const shownQueues = openQueues({ connection: dashboardRedis, pools, log });
+  parts.defer(async () => void (await Promise.all(shownQueues.map((queue) => queue.close()))));
+  dashboard.show(shownQueues);
   const release = createReleaseLater({ release: createRelease(redis), log });
   const settleInterrupted = createSettleInterrupted({ settle: createSettle(redis), metrics, log });
   const settlings = new Set<Promise<void>>();
@@ -80,7 +104,12 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   });
   const inbox = parts.use(listenForReplies({ reader: replyReader, redis: replyRedis, waitingRequests, log }));
   await waitUntilOpen(inbox, shutdown);
-  metrics.observe({ waiting: waitingRequests.count, depths: queues.depths, issuerKeysAgeMs: issuerKeys.ageMs });
+  metrics.observe({
+    waiting: waitingRequests.count,
+    depths: queues.depths,
+    bytesWaiting: queueBounds.bytesWaiting,
+    issuerKeysAgeMs: issuerKeys.ageMs,
+  });
 
   const keyUse = parts.use(createKeyUse({ store, log }));
   const guestKeys = createGuestKeys({ secrets: config.guestKeySecrets, peppers: config.keyPeppers });
@@ -114,6 +143,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     limitMints: createLimitMints(redis, { mintsPerHour: planFile.guestMintsPerHour }),
     keyUse,
     queues,
+    queueBounds,
     waitingRequests,
     replyTo: inbox.address,
     body: { bodyBytesMax: config.listener.bodyBytesMax, bodyMs, giveUp: giveUp.signal },

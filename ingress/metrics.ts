@@ -5,7 +5,8 @@ export type IngressMetrics = ReturnType<typeof createIngressMetrics>;
 
 type Sources = {
   waiting: () => number;
-  depths: () => Promise<{ pool: string; jobs: number }[]>;
+  depths: () => Promise<{ pool: string; lane: string; jobs: number }[]>;
+  bytesWaiting: () => number;
   issuerKeysAgeMs: () => number | undefined;
 };
 
@@ -30,9 +31,15 @@ export function createIngressMetrics(registry: Registry) {
       labelNames: ['outcome', 'limit'],
       registers: [registry],
     }),
+    queueRefusals: new Counter({
+      name: 'svc_queue_refusals_total',
+      help: 'Requests that were refused because their pool had too many jobs waiting, or this ingress too many bytes',
+      labelNames: ['pool', 'reason'],
+      registers: [registry],
+    }),
     ...createLimitMetrics(registry),
     /** Read when they are scraped; a Redis that does not answer leaves the depth out and the rest as it is. */
-    observe({ waiting, depths, issuerKeysAgeMs }: Sources): void {
+    observe({ waiting, depths, bytesWaiting, issuerKeysAgeMs }: Sources): void {
       new Gauge({
         name: 'svc_requests_waiting',
         help: 'Requests of this ingress that wait for their reply',
@@ -48,7 +55,15 @@ export function createIngressMetrics(registry: Registry) {
         registers: [registry],
         async collect() {
           this.reset();
-          for (const { pool, jobs } of await depths().catch(() => [])) this.set({ pool, lane: 'interactive' }, jobs);
+          for (const { pool, lane, jobs } of await depths().catch(() => [])) this.set({ pool, lane }, jobs);
+        },
+      });
+      new Gauge({
+        name: 'svc_queue_bytes_waiting',
+        help: 'Bytes of bodies of this ingress that no worker has started',
+        registers: [registry],
+        collect() {
+          this.set(bytesWaiting());
         },
       });
       new Gauge({

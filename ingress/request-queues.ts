@@ -2,35 +2,35 @@ import { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { InferenceJob } from '../shared/inference-job.ts';
 import type { Log } from '../shared/log.ts';
-import { jobName, queueName, queueOptions } from '../shared/queues.ts';
+import { jobName, type Lane, queueName, queueOptions } from '../shared/queues.ts';
 import { redisUnavailable } from '../shared/redis.ts';
+
+const lanes: readonly Lane[] = ['interactive', 'batch'];
 
 export interface RequestQueues extends AsyncDisposable {
   /** One round trip; `SERVICE_UNAVAILABLE` when it is not known whether the job was queued. The job id is the request's. */
   add(job: InferenceJob, place: { pool: string; priority: number }): Promise<void>;
   /** Takes a job out that no worker has taken yet; of no effect on another. */
   remove(pool: string, requestId: string): Promise<void>;
-  /** Jobs waiting in each pool's interactive lane. */
-  depths(): Promise<{ pool: string; jobs: number }[]>;
+  /** Jobs that wait in a lane of a pool. */
+  depth(pool: string, lane: Lane): Promise<number>;
+  /** The same for every lane there is. */
+  depths(): Promise<{ pool: string; lane: Lane; jobs: number }[]>;
 }
 
-/** The interactive lane of every pool, as far as an ingress uses it. */
-export function createRequestQueues(parts: { connection: Redis; pools: readonly string[]; log: Log }): RequestQueues {
-  const queues = new Map(
-    parts.pools.map((pool) => {
-      const name = queueName(pool, 'interactive');
-      const queue = new Queue(name, queueOptions(name, parts.connection));
-      // The connection reports its own trouble; without a listener the queue would throw it.
-      queue.on('error', (error) => parts.log.debug({ err: error, queue: name }, 'a queue reported an error'));
-      return [pool, queue] as const;
-    }),
-  );
+type Parts = { connection: Redis; pools: readonly string[]; log: Log };
 
-  function queueOf(pool: string): Queue {
-    const queue = queues.get(pool);
+/** The queues of every pool as far as an ingress uses them: it fills the interactive lane, and looks at both. */
+export function createRequestQueues(parts: Parts): RequestQueues {
+  const queues = new Map(openQueues(parts).map((queue) => [queue.name, queue]));
+
+  function queueOf(pool: string, lane: Lane = 'interactive'): Queue {
+    const queue = queues.get(queueName(pool, lane));
     if (queue === undefined) throw new Error(`there is no pool "${pool}"`);
     return queue;
   }
+
+  const depth = async (pool: string, lane: Lane) => queueOf(pool, lane).getJobCountByTypes('waiting', 'prioritized');
 
   return {
     async add(job, { pool, priority }) {
@@ -39,16 +39,24 @@ export function createRequestQueues(parts: { connection: Redis; pools: readonly 
     async remove(pool, requestId) {
       await queueOf(pool).remove(requestId);
     },
+    depth,
     depths() {
-      return Promise.all(
-        [...queues].map(async ([pool, queue]) => ({
-          pool,
-          jobs: await queue.getJobCountByTypes('waiting', 'prioritized'),
-        })),
-      );
+      const all = parts.pools.flatMap((pool) => lanes.map((lane) => ({ pool, lane })));
+      return Promise.all(all.map(async ({ pool, lane }) => ({ pool, lane, jobs: await depth(pool, lane) })));
     },
     async [Symbol.asyncDispose]() {
       await Promise.all([...queues.values()].map((queue) => queue.close()));
     },
   };
+}
+
+/** Both lanes of each pool. The connection has to be ready: a queue that is opened without one can never be used. */
+export function openQueues({ connection, pools, log }: Parts): Queue[] {
+  const names = pools.flatMap((pool) => lanes.map((lane) => queueName(pool, lane)));
+  return names.map((name) => {
+    const queue = new Queue(name, queueOptions(name, connection));
+    // The connection reports its own trouble; without a listener the queue would throw it.
+    queue.on('error', (error) => log.debug({ err: error, queue: name }, 'a queue reported an error'));
+    return queue;
+  });
 }

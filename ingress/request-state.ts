@@ -4,6 +4,7 @@ import type { Usage } from '../shared/replies.ts';
 import type { Credential } from './authorization.ts';
 import type { ChatCall } from './chat-call.ts';
 import type { JsonBody } from './json-body.ts';
+import type { Place } from './queue-bounds.ts';
 import type { Caller } from './shared-callers.ts';
 
 /** What the stages of one request leave for those after them. */
@@ -23,6 +24,8 @@ export type RequestState = {
   checked?: true;
   body?: JsonBody;
   call?: ChatCall;
+  /** Among what waits; gone from here once it is somebody else's to leave. */
+  place?: Place;
   admission?: Admission;
   /** What a request that was answered has used. */
   usage?: Usage | undefined;

@@ -4,7 +4,9 @@ import { usageAttemptSchema } from './store/usage-record.ts';
 /**
  * One request as it waits in the queue. `body` is the client's JSON object as text, without `model` and the names of the
  * output limit, so that a worker can put its backend's own in front without parsing it; `outputTokensMax` is that limit, for
- * each choice. Times are milliseconds of Redis's clock. `earlierRuns` are those that a worker has handed back.
+ * each choice. Times are milliseconds of Redis's clock. `earlierRuns` are those that a worker has handed back. `assembled`: the
+ * client wants its answer whole, and nothing it asks for keeps the backend from being asked for a stream all the same, of
+ * which the worker makes the answer; `body` then says nothing about streaming.
  */
 export const inferenceJobSchema = z.object({
   requestId: z.string(),
@@ -16,6 +18,8 @@ export const inferenceJobSchema = z.object({
   endpoint: z.literal('/v1/chat/completions'),
   stream: z.boolean(),
   includeUsage: z.boolean(),
+  // A job may have been queued before there was a choice.
+  assembled: z.boolean().default(false),
   outputTokensMax: z.int().positive(),
   body: z.string(),
   replyTo: z.string(),

@@ -42,6 +42,10 @@ type Parts = {
   checkRedis: Check;
   /** Shown by name, and never the reason for a 503: their absence must not take every process out at once. */
   checks: Readonly<Record<string, Check>>;
+  /** What else `/readyz` says, beside the dependencies and never in their place. */
+  details?: () => Readonly<Record<string, unknown>>;
+  /** Pages of this process's own: whatever is none of them goes on to `next`. */
+  pages?: Koa.Middleware;
   log: Log;
 };
 
@@ -49,15 +53,14 @@ type Standing = { state: 'ok' | 'degraded'; latencyMs: number };
 
 const checkTimeoutMs = 1_000;
 
-/** The operations listener: `/healthz`, `/readyz` and `/metrics` (API A2). */
+/** The operations listener: `/healthz`, `/readyz`, `/metrics` and what `pages` adds (API A2). */
 export async function listenForOperations(parts: Parts): Promise<AsyncDisposable & { port: number }> {
+  const { pages = passOn } = parts;
   const app = new Koa();
+  app.on('error', (error) => parts.log.debug({ err: error }, 'a connection of the operations listener ended early'));
   app.use(async function answer(ctx) {
     try {
-      if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {
-        throw new ApiError('METHOD_NOT_ALLOWED', 'This path takes GET, HEAD.', { headers: { Allow: 'GET, HEAD' } });
-      }
-      await route(ctx, parts);
+      await pages(ctx, () => route(ctx, parts));
     } catch (thrown) {
       const error = toApiError(thrown);
       if (error.code === 'INTERNAL_ERROR') parts.log.error({ err: error.cause }, 'the operations listener failed');
@@ -77,7 +80,12 @@ export async function listenForOperations(parts: Parts): Promise<AsyncDisposable
   };
 }
 
+const passOn: Koa.Middleware = (_ctx, next) => next();
+
 async function route(ctx: Koa.Context, parts: Parts): Promise<void> {
+  if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {
+    throw new ApiError('METHOD_NOT_ALLOWED', 'This path takes GET, HEAD.', { headers: { Allow: 'GET, HEAD' } });
+  }
   switch (ctx.path) {
     case '/healthz':
       ctx.body = { status: 'ok' };
@@ -94,13 +102,13 @@ async function route(ctx: Koa.Context, parts: Parts): Promise<void> {
   }
 }
 
-async function answerReadiness(ctx: Koa.Context, { state, checkRedis, checks }: Parts): Promise<void> {
+async function answerReadiness(ctx: Koa.Context, { state, checkRedis, checks, details }: Parts): Promise<void> {
   const named = Object.entries({ redis: checkRedis, ...checks });
   const standings = await Promise.all(named.map(async ([name, check]) => [name, await measure(check)] as const));
   const dependencies = Object.fromEntries(standings);
   const ready = state() === 'ready' && dependencies.redis?.state === 'ok';
   ctx.status = ready ? 200 : 503;
-  ctx.body = { ready, state: state(), dependencies };
+  ctx.body = { ...details?.(), ready, state: state(), dependencies };
 }
 
 async function measure(check: Check): Promise<Standing> {

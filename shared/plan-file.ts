@@ -37,6 +37,7 @@ const backend = z.strictObject({
     .string()
     .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'expected the name of an environment variable')
     .optional(),
+  whole_as_stream: z.boolean().optional(),
   output_limit_field: z.enum(['max_tokens', 'max_completion_tokens']).optional(),
 });
 

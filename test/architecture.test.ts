@@ -123,6 +123,14 @@ test('whatever is queued was admitted: no route reaches a queue but through the 
   t.deepEqual(pathsOf(fillers), ['ingress/request-queues.ts']);
 });
 
+test('the public listener knows nothing of the queue dashboard', (t) => {
+  const dashboard = (paths: Iterable<string>) => [...paths].filter((path) => path.startsWith('ingress/dashboard/'));
+  t.true(dashboard(pathsOf(files)).length > 0);
+  t.deepEqual(dashboard(reachableFrom(files, ['ingress/app.ts'])), []);
+  const loading = files.filter(({ text }) => /from '@bull-board\//.test(text));
+  t.deepEqual(dashboard(pathsOf(loading)), pathsOf(loading));
+});
+
 test('no file of production code is longer than 250 lines', (t) => {
   const long = files.filter(({ text }) => text.trimEnd().split('\n').length > 250);
   t.deepEqual(pathsOf(long), []);

@@ -2,7 +2,9 @@ import { z } from 'zod';
 import { ApiError } from '../shared/errors.ts';
 import type { InferenceJob } from '../shared/inference-job.ts';
 import type { Usage } from '../shared/replies.ts';
+import { createAnswerAssembler } from './backends/assemble-answer.ts';
 import { BackendError } from './backends/backend-error.ts';
+import { isAssembled } from './backends/body-for.ts';
 import type { BackendCall, CallBackend } from './backends/call-backend.ts';
 import { answerText, type BackendAnswer, parseAnswer, presentAnswer } from './backends/convert-answer.ts';
 import { type ChunkConverter, createChunkConverter } from './backends/convert-chunks.ts';
@@ -15,23 +17,43 @@ type Answering = {
   callBackend: CallBackend;
   reply: ReplySender;
   /**
-   * The first token of a stream has come: from here on no other backend can take over. `received` is what was used up to
-   * the time of asking.
+   * The first token has come. With `received`, what was used up to the time of asking, the client has it as well: from here
+   * on no other backend can take over.
    */
-  onFirstToken: (received: () => Promise<Usage>) => void;
+  onFirstToken: (received?: () => Promise<Usage>) => void;
 };
 
 /** What the request's last word has to say, all the rest having been sent. */
 export type Answer = { body?: string; usage: Usage };
 
-/** Gets the answer from one backend, whole. Fails with `BackendError`. */
-export async function answerWhole({ job, call, callBackend }: Answering): Promise<Answer> {
-  const answer = parseAnswer(await callBackend.whole(call));
+/** Gets the answer from one backend, whole. Fails with `BackendError`, and nothing was sent. */
+export async function answerWhole(answering: Answering): Promise<Answer> {
+  const { job, call, callBackend } = answering;
+  const answer = isAssembled(job, call.backend)
+    ? await assemble(answering)
+    : parseAnswer(await callBackend.whole(call));
   const usage = await usageOf(job, answer.usage, () => {
     const sample = answerText(answer);
     return { sample, characters: sample.length };
   });
   return { body: presentAnswer(answer, job.model, usage), usage };
+}
+
+async function assemble({ job, call, callBackend, onFirstToken }: Answering): Promise<BackendAnswer> {
+  const assembler = createAnswerAssembler({ model: job.model });
+  let whole: string | undefined;
+  const events = callBackend.stream(call, assembler.begun, (text) => {
+    whole = text;
+  });
+  await readEvents(events, {
+    take(data) {
+      const before = assembler.begun();
+      assembler.take(data);
+      if (!before && assembler.begun()) onFirstToken();
+    },
+    complete: () => whole !== undefined || assembler.complete(() => choicesAsked(job)),
+  });
+  return whole === undefined ? assembler.answer() : parseAnswer(whole);
 }
 
 /**
@@ -40,14 +62,29 @@ export async function answerWhole({ job, call, callBackend }: Answering): Promis
  */
 export async function answerStream({ job, call, callBackend, reply, onFirstToken }: Answering): Promise<Answer> {
   const converter = createChunkConverter({ model: job.model });
-  const complete = () => converter.complete(() => choicesAsked(job));
   const received = () => usageOf(job, converter.usage(), converter.text);
-  try {
-    for await (const data of callBackend.stream(call, converter.begun)) {
+  await readEvents(callBackend.stream(call, converter.begun), {
+    take(data) {
       const before = converter.begun();
       const ready = converter.take(data);
       if (!before && converter.begun()) onFirstToken(received);
-      if (ready !== '') await reply.chunk(ready, converter.tokensWritten());
+      return ready === '' ? undefined : reply.chunk(ready, converter.tokensWritten());
+    },
+    complete: () => converter.complete(() => choicesAsked(job)),
+  });
+  const usage = await received();
+  if (job.includeUsage) await reply.chunk(converter.usageChunk(usage), converter.tokensWritten());
+  return { usage };
+}
+
+type EventReader = { take(data: string): Promise<void> | undefined | void; complete(): boolean };
+
+async function readEvents(events: AsyncIterable<string>, { take, complete }: EventReader): Promise<void> {
+  try {
+    for await (const data of events) {
+      const taken = take(data);
+      // Most events have nothing to wait for, and waiting costs a turn.
+      if (taken !== undefined) await taken;
       if (data === '[DONE]') break;
     }
   } catch (error) {
@@ -55,9 +92,6 @@ export async function answerStream({ job, call, callBackend, reply, onFirstToken
     if (!(error instanceof BackendError && complete())) throw error;
   }
   if (!complete()) throw new BackendError('interrupted', 'the stream ended without saying that it was complete');
-  const usage = await received();
-  if (job.includeUsage) await reply.chunk(converter.usageChunk(usage), converter.tokensWritten());
-  return { usage };
 }
 
 const choicesSchema = z.object({ n: z.int().nullish() });

@@ -1,23 +1,11 @@
 import type { ApiError } from '../shared/errors.ts';
-import type { InferenceJob } from '../shared/inference-job.ts';
 import type { Settle } from '../shared/limits/settle.ts';
 import type { Log } from '../shared/log.ts';
 import type { Usage } from '../shared/replies.ts';
 import type { UsageReport } from '../shared/usage-outbox.ts';
 import type { WorkerMetrics } from './metrics.ts';
 import type { ReplySender } from './replies/send-reply.ts';
-import type { RunLedger } from './run-ledger.ts';
-
-/** One taking of a job, and what it has to end it by. `taken` is how often the job was taken, this time included. */
-export type Run = {
-  job: InferenceJob;
-  run: number;
-  taken: number;
-  /** When this worker had the job, by `performance.now()`. */
-  takenAt: number;
-  reply: ReplySender;
-  ledger: RunLedger;
-};
+import type { Run } from './run.ts';
 
 /** What is charged, nothing where it is left out, and the last word to whoever waits. */
 export type Ending = { outcome: UsageReport['outcome']; usage?: Usage | undefined } & (

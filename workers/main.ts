@@ -18,12 +18,17 @@ import { controlStreamKey } from '../shared/redis-keys.ts';
 import { aborted, within } from '../shared/shutdown.ts';
 import { greetStore, openStore } from '../shared/store/open-store.ts';
 import { createAnswerLost } from './answer-lost.ts';
+import { type BackendStanding, createBackendSlots } from './backends/backend-slots.ts';
 import { createBackendAgent, createCallBackend } from './backends/call-backend.ts';
+import { loadTokenizer } from './backends/count-tokens.ts';
+import { createRetryBudget } from './backends/retry-budget.ts';
 import { checkBackend } from './check-backend.ts';
 import { createEndRequest } from './end-request.ts';
-import { createWorkerMetrics } from './metrics.ts';
+import { createFindAnswer } from './find-answer.ts';
+import { createWorkerMetrics, type WorkerMetrics } from './metrics.ts';
+import { type PoolWorker, startPoolWorker } from './pool-worker.ts';
 import { createProcessRequest } from './process-request.ts';
-import { type RequestWorker, startRequestWorker } from './request-worker.ts';
+import { watchReaders } from './replies/watch-readers.ts';
 import { createObserveOutboxes } from './usage/observe-outboxes.ts';
 import { countLeases, createTendLeases } from './usage/tend-leases.ts';
 import { createUsageDrainer } from './usage/usage-drainer.ts';
@@ -49,16 +54,32 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const controlReader = use(connectForWork(config.replyRedisUrl, log));
   const agent = parts.adopt(createBackendAgent(planFile.timeouts), (opened) => opened.destroy());
 
+  const { pools } = config;
+  const onBreaker = reporterOfBreakers({ metrics, log });
+  const { concurrency, batchConcurrency } = config;
+  const slots = parts.use(createBackendSlots({ planFile, pools, concurrency, onBreaker }));
+  metrics.observeBackends(slots, pools);
+
   const state = followProcessState(shutdown);
   const checks = { store: () => store.ping(), ...backendChecks(config, agent) };
   const checkRedis = () => redis.ping();
+  const details = () => ({ breakers: slots.standings() });
   const operations = parts.use(
-    await listenForOperations({ ...config.operations, registry, state: state.current, checkRedis, checks, log }),
+    await listenForOperations({
+      ...config.operations,
+      registry,
+      state: state.current,
+      checkRedis,
+      checks,
+      details,
+      log,
+    }),
   );
   log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
+  await loadTokenizer();
   await waitForRedis([redis, replyRedis], { signal: shutdown, log });
 
-  const workers: RequestWorker[] = [];
+  const workers: PoolWorker[] = [];
   const inbox = parts.use(
     openInbox({
       reader: controlReader,
@@ -91,32 +112,46 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const endRequest = createEndRequest({ settle: createSettle(redis), oneConnection, metrics, log });
   const processRequest = createProcessRequest({
     planFile,
-    apiKeys,
     startRun,
     markStreaming: createMarkStreaming(redis),
+    findAnswer: createFindAnswer({
+      slots,
+      retryBudget: createRetryBudget(),
+      apiKeys,
+      callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
+      firstTokenMs: planFile.timeouts.firstTokenMs,
+      metrics,
+      log,
+    }),
+    isFull: slots.isFull,
     endRequest,
     replyRedis,
+    followReader: parts.use(watchReaders({ redis: replyRedis, log })).follow,
     metrics,
     log,
-    callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
     control: inbox.address,
   });
   const answerLost = createAnswerLost({ startRun, endRequest, replyRedis });
-  for (const pool of config.pools) {
-    const { concurrency } = config;
-    workers.push(
-      startRequestWorker({ pool, connection: redis, concurrency, processRequest, answerLost, shutdown, metrics, log }),
-    );
-  }
+  const common = {
+    connection: redis,
+    concurrency,
+    batchConcurrency,
+    processRequest,
+    answerLost,
+    shutdown,
+    metrics,
+    log,
+  };
+  for (const pool of pools) workers.push(startPoolWorker({ pool, ...common }));
   state.becomeReady();
-  log.info({ pools: config.pools }, 'ready');
+  log.info({ pools }, 'ready');
 
   await aborted(shutdown);
   await finish(workers, { graceMs: config.shutdownGraceMs, log });
 }
 
 /** Lets the jobs in hand end by themselves; those that have not when the grace is over go back to the queue. */
-async function finish(workers: readonly RequestWorker[], { graceMs, log }: { graceMs: number; log: Log }) {
+async function finish(workers: readonly PoolWorker[], { graceMs, log }: { graceMs: number; log: Log }) {
   log.info({}, 'shutting down: finishing the jobs in hand');
   const finished = Promise.all(workers.map((worker) => worker.finish()));
   if (await within(graceMs, finished)) return;
@@ -124,6 +159,14 @@ async function finish(workers: readonly RequestWorker[], { graceMs, log }: { gra
   for (const worker of workers) worker.handBackAll();
   if (!(await within(handBackMs, finished)))
     log.error({}, 'some jobs did not end; another worker will find them stalled');
+}
+
+function reporterOfBreakers({ metrics, log }: { metrics: WorkerMetrics; log: Log }) {
+  return function report({ backend, model, breaker }: BackendStanding): void {
+    if (breaker === 'open') metrics.breakerOpened.inc({ backend, model });
+    const level = breaker === 'open' ? 'warn' : 'info';
+    log[level]({ backend, model, breaker }, 'a breaker has changed');
+  };
 }
 
 function backendChecks({ planFile, apiKeys }: WorkerConfig, agent: Agent) {

@@ -1,8 +1,11 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { createLimitMetrics, durationBuckets } from '../shared/metrics.ts';
+import type { BackendSlots } from './backends/backend-slots.ts';
 import type { OutboxesStanding } from './usage/observe-outboxes.ts';
 
 export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
+
+const breakerValues = { closed: 0, 'half-open': 1, open: 2 };
 
 export function createWorkerMetrics(registry: Registry) {
   const registers = [registry];
@@ -24,9 +27,51 @@ export function createWorkerMetrics(registry: Registry) {
     running: new Gauge({
       name: 'svc_jobs_running',
       help: 'Jobs that this worker has in hand',
-      labelNames: ['pool'],
+      labelNames: ['pool', 'lane'],
       registers,
     }),
+    retryRounds: new Counter({
+      name: 'svc_backend_retry_rounds_total',
+      help: 'Requests that tried the backends of their model a second time',
+      labelNames: ['model'],
+      registers,
+    }),
+    breakerOpened: new Counter({
+      name: 'svc_backend_breaker_opened_total',
+      help: 'How often the breaker of a backend and model has opened',
+      labelNames: ['backend', 'model'],
+      registers,
+    }),
+    /** Read when it is scraped. */
+    observeBackends({ standings, inFlight, waiting }: BackendSlots, pools: readonly string[]): void {
+      new Gauge({
+        name: 'svc_backend_breaker_state',
+        help: 'Of this worker: 0 closed, 1 half-open (one call finds out), 2 open (not called)',
+        labelNames: ['backend', 'model'],
+        registers,
+        collect() {
+          for (const { backend, model, breaker } of standings()) this.set({ backend, model }, breakerValues[breaker]);
+        },
+      });
+      new Gauge({
+        name: 'svc_backend_calls',
+        help: 'Calls that this worker has in flight',
+        labelNames: ['backend'],
+        registers,
+        collect() {
+          for (const { backend, calls } of inFlight()) this.set({ backend }, calls);
+        },
+      });
+      new Gauge({
+        name: 'svc_jobs_waiting_for_backend',
+        help: 'Jobs of this worker that wait for a backend which is as busy as it may be (requests_at_once)',
+        labelNames: ['pool'],
+        registers,
+        collect() {
+          for (const pool of pools) this.set({ pool }, waiting(pool));
+        },
+      });
+    },
     attempts: new Counter({
       name: 'svc_backend_attempts_total',
       help: 'Calls to backends by how they ended',

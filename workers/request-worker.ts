@@ -1,9 +1,10 @@
-import { type Job, WaitingError, Worker } from 'bullmq';
+import { DelayedError, type Job, WaitingError, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { Log } from '../shared/log.ts';
-import { queueName, workerOptions } from '../shared/queues.ts';
+import { type Lane, queueName, workerOptions } from '../shared/queues.ts';
 import type { WorkerMetrics } from './metrics.ts';
-import type { ProcessRequest, StopReason } from './process-request.ts';
+import type { ProcessRequest } from './process-request.ts';
+import type { StopReason } from './run.ts';
 
 export interface RequestWorker {
   /** Aborts one job, if this worker has it. */
@@ -12,12 +13,20 @@ export interface RequestWorker {
   finish(): Promise<void>;
   /** Aborts every job in hand: those that have sent nothing go back to the queue. */
   handBackAll(): void;
+  /** Jobs in hand. */
+  running(): number;
+  /** Takes no further job until it is resumed; what it has in hand goes on. Either of no effect in a shutdown. */
+  pause(): void;
+  resume(): void;
 }
 
-type Parts = {
+export type LaneParts = {
   pool: string;
+  lane: Lane;
   connection: Redis;
   concurrency: number;
+  /** Asked before a job is begun; one that finds no room goes back at once. */
+  hasRoom?: () => boolean;
   processRequest: ProcessRequest;
   /** Answers a job that nobody will run again because its workers kept dying. */
   answerLost: (job: { data: unknown; taken: number }) => Promise<void>;
@@ -27,32 +36,66 @@ type Parts = {
   log: Log;
 };
 
-/** The BullMQ worker of one pool's interactive lane. */
-export function startRequestWorker(parts: Parts): RequestWorker {
-  const { pool, shutdown, metrics, log } = parts;
-  const name = queueName(pool, 'interactive');
+/** When a job that has to wait for a busy backend, and for which nobody waits, is looked at again, on average. */
+const putOffMs = 1_000;
+
+/** The BullMQ worker of one lane of a pool. */
+export function startRequestWorker(parts: LaneParts): RequestWorker {
+  const { pool, lane, concurrency, hasRoom = () => true, shutdown, metrics, log } = parts;
+  const name = queueName(pool, lane);
+  let running = 0;
 
   // BullMQ passes the signal only to a function that declares three parameters.
   async function run(job: Job, token: string | undefined, signal: AbortSignal | undefined): Promise<void> {
     if (shutdown.aborted) return handBack(job, token);
-    metrics.running.inc({ pool });
+    if (!hasRoom()) {
+      pause(); // or the same job would come again at once
+      return handBack(job, token);
+    }
+    running++;
+    metrics.running.inc({ pool, lane });
     try {
-      const given = { data: job.data, taken: job.attemptsStarted, signal: signal ?? new AbortController().signal };
+      const given = {
+        data: job.data,
+        lane,
+        taken: job.attemptsStarted,
+        signal: signal ?? new AbortController().signal,
+      };
       const ended = await parts.processRequest(given);
       if (ended.outcome === 'done') return;
+      if (ended.outcome === 'later') return await putOff(job, token);
       await job.updateData(ended.job);
       await handBack(job, token);
     } finally {
-      metrics.running.dec({ pool });
+      running--;
+      metrics.running.dec({ pool, lane });
     }
   }
 
   async function handBack(job: Job, token: string | undefined): Promise<never> {
     await job.moveToWait(token);
+    // BullMQ wakes nobody for a job with a priority that comes back: idle workers would find it up to five seconds later.
+    await parts.connection.zadd(worker.toKey('marker'), 0, '0');
     throw new WaitingError();
   }
 
-  const worker = new Worker(name, run, workerOptions(name, parts.connection, parts.concurrency));
+  /** Others of its lane run meanwhile: in front of the queue it would hold them up. */
+  async function putOff(job: Job, token: string | undefined): Promise<never> {
+    await job.moveToDelayed(Date.now() + putOffMs * (0.5 + Math.random()), token);
+    throw new DelayedError();
+  }
+
+  function change(changing: () => Promise<void>): void {
+    if (shutdown.aborted) return;
+    changing().catch((error: unknown) => log.warn({ err: error, queue: name }, 'a queue was not paused or resumed'));
+  }
+
+  /** BullMQ looks for no stalled jobs of this lane meanwhile; the other workers of it do, and this one when it is resumed. */
+  function pause(): void {
+    if (!worker.isPaused()) change(() => worker.pause(true));
+  }
+
+  const worker = new Worker(name, run, workerOptions(name, parts.connection, concurrency));
   worker.on('error', (error) => log.warn({ err: error, queue: name }, 'the queue reported an error'));
   worker.on('lockRenewalFailed', (jobIds: string[]) => {
     for (const id of jobIds) worker.cancelJob(id, 'lock lost' satisfies StopReason);
@@ -70,5 +113,10 @@ export function startRequestWorker(parts: Parts): RequestWorker {
     },
     finish: () => worker.close(),
     handBackAll: () => worker.cancelAllJobs('shutdown' satisfies StopReason),
+    running: () => running,
+    pause,
+    resume() {
+      if (worker.isPaused()) change(() => worker.resume());
+    },
   };
 }

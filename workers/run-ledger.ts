@@ -5,6 +5,7 @@ import type { AttemptOutcome } from './backends/backend-error.ts';
 export interface RunLedger {
   /** A call of a backend begins; what it returns is called at its end. */
   beginAttempt(backend: string): (outcome: AttemptOutcome) => void;
+  /** Of the backend that answers: the last one to have come counts. */
   firstToken(): void;
   attempts(): readonly UsageAttempt[];
   timing(): { queueWaitMs: number; firstTokenMs: number | null; durationMs: number };
@@ -26,7 +27,7 @@ export function createRunLedger({ run, queueWaitMs, now = () => performance.now(
       };
     },
     firstToken() {
-      firstTokenMs ??= sinceAdmission();
+      firstTokenMs = sinceAdmission();
     },
     attempts: () => attempts,
     timing: () => ({ queueWaitMs, firstTokenMs, durationMs: sinceAdmission() }),

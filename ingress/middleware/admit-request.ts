@@ -1,7 +1,7 @@
 import { planLimit } from '../../shared/errors.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
-import { type ChatCall, parseChatCall } from '../chat-call.ts';
+import type { ChatCall } from '../chat-call.ts';
 import type { Ask, CheckCaller, Checked } from '../check-caller.ts';
 import { allowanceOf } from '../limits/allowance.ts';
 import { limitError } from '../limits/limit-error.ts';
@@ -14,17 +14,13 @@ import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 type Parts = { checkCaller: CheckCaller; planFile: PlanFile; topupUrl: string; metrics: IngressMetrics };
 
 /**
- * The one stage between a caller and the queue: the request is one that can be run, its caller is the present one and has
- * its model in the plan, it passes no limit, and it gets its lease and its times by Redis's clock. An unknown model is a 400
- * (API D3), one outside the plan 429 `plan_limit`, a request that no waiting would let pass a 400 (API B9).
+ * The one stage between a caller and the queue: the request's caller is the present one and has
+ * its model in the plan, it passes no limit, and it gets its lease and its times by Redis's clock. A model outside the plan is
+ * 429 `plan_limit`, a request that no waiting would let pass a 400 (API B9).
  */
 export function admitRequest({ checkCaller, planFile, topupUrl, metrics }: Parts): Stage {
   return async function admitRequest(ctx, next) {
-    const call = parseChatCall(stateOf(ctx, 'body'), planFile.models);
-    ctx.state.call = call;
-    // From here on the request is held as it will be queued, and not three times over.
-    delete ctx.state.body;
-
+    const call = stateOf(ctx, 'call');
     const { requestId, caller } = ctx.state;
     ctx.state.checked = true;
     const request = { requestId, credential: stateOf(ctx, 'credential'), caller };

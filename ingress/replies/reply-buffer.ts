@@ -14,7 +14,7 @@ export interface ReplyBuffer {
    * out, then this throws `ApiError`.
    */
   next(): Promise<ReplyEvent>;
-  /** False when the reader is so slow that the buffer is full. */
+  /** False when the reader is so slow that the buffer is full. Of no effect once the reply has failed, as failing again. */
   push(event: ReplyEvent): boolean;
   fail(error: ApiError): void;
 }
@@ -46,6 +46,8 @@ export function createReplyBuffer(): ReplyBuffer {
       return reader.promise;
     },
     push(event) {
+      // An end after text that was given up would make a whole answer of one with a hole.
+      if (failure !== undefined) return true;
       if (reader !== undefined) {
         reader.resolve(event);
         reader = undefined;
@@ -56,8 +58,8 @@ export function createReplyBuffer(): ReplyBuffer {
       return bufferedBytes <= bufferedBytesMax;
     },
     fail(error) {
-      failure = error;
-      reader?.reject(error);
+      failure ??= error;
+      reader?.reject(failure);
       reader = undefined;
     },
   };

@@ -8,6 +8,7 @@ import {
 } from '../../shared/errors.ts';
 import type { Released } from '../../shared/limits/release.ts';
 import type { Reply } from '../../shared/replies.ts';
+import type { Place } from '../queue-bounds.ts';
 import type { Delivered, HeldLease } from '../settle-interrupted.ts';
 import { followReply, notStarted, type Progress } from './follow-reply.ts';
 import { createReplyBuffer, type ReplyBuffer, type ReplyEvent } from './reply-buffer.ts';
@@ -21,8 +22,11 @@ export interface ExpectedReply {
 }
 
 export interface WaitingRequests {
-  /** Registers a request before it is queued, so that no reply can come too early. */
-  expect(request: { lease: HeldLease; pool: string; queueMs: number; requestMs: number }): ExpectedReply;
+  /**
+   * Registers a request before it is queued, so that no reply can come too early. Its place is left at the first word of a
+   * worker, and when none can come any more.
+   */
+  expect(request: ExpectedRequest): ExpectedReply;
   deliver(reply: Reply): void;
   /** Every request that waits now fails with this error and its job is called off. */
   failAll(error: ApiError): void;
@@ -31,6 +35,8 @@ export interface WaitingRequests {
   /** Those whose client waits. */
   count(): number;
 }
+
+type ExpectedRequest = { lease: HeldLease; pool: string; queueMs: number; requestMs: number; place: Place };
 
 /** Where a job can be reached: its worker's control stream once it has started, its pool's queue before. */
 export type Whereabouts = { requestId: string; pool: string | undefined; control: string | undefined };
@@ -45,6 +51,7 @@ type Parts = {
 type Waiting = {
   lease: HeldLease;
   pool: string;
+  place: Place;
   buffer: ReplyBuffer;
   progress: Progress;
   control: string | undefined;
@@ -57,6 +64,11 @@ type Waiting = {
 
 /** A worker may start a job up to its last moment; its first word is given this long to arrive. */
 const queueSlackMs = 1_000;
+/**
+ * A worker ends a request at its deadline by itself. Called off in the same moment, it would be told that the client left,
+ * and charge for that: its last word is given this long to arrive.
+ */
+const deadlineSlackMs = 1_000;
 /** What a worker may still say after the deadline; from then on its lease ends by itself. */
 const lastWordMs = 30_000;
 
@@ -69,6 +81,7 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
     if (waiting.get(request.lease.requestId) === request) waiting.delete(request.lease.requestId);
     clearTimeout(request.queueTimer);
     clearTimeout(request.deadlineTimer);
+    request.place.leave();
   }
 
   function cancelAt({ lease: { requestId }, pool, control }: Waiting): void {
@@ -82,6 +95,7 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
       forget(request);
       cancelAt(request);
     }
+    if (released !== 'unknown') request.place.leave();
     return released;
   }
 
@@ -97,6 +111,8 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
   /** One that has started all the same is waited for. */
   async function endQueueing(request: Waiting): Promise<void> {
     const released = await takeBack(request);
+    // Its time to start is over: whatever is known of it, no worker will begin with it now.
+    request.place.leave();
     if (released === 'released') request.buffer.fail(waitedTooLong());
     if (released === 'unknown' && request.control === undefined) leave(request, waitedTooLong());
     // Its last word is on its way, or there is none: its lease has ended by itself.
@@ -153,7 +169,7 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
   }
 
   return {
-    expect({ lease, pool, queueMs, requestMs }) {
+    expect({ lease, pool, queueMs, requestMs, place }) {
       if (closed !== undefined) {
         release(lease).catch(() => {});
         throw closed;
@@ -162,13 +178,14 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
       const request: Waiting = {
         lease,
         pool,
+        place,
         buffer,
         progress: notStarted,
         control: undefined,
         tokensDelivered: 0,
         left: false,
         queueTimer: setTimeout(() => void endQueueing(request), queueMs + queueSlackMs),
-        deadlineTimer: setTimeout(() => endWaiting(request), requestMs),
+        deadlineTimer: setTimeout(() => endWaiting(request), requestMs + deadlineSlackMs),
       };
       waiting.set(lease.requestId, request);
       return { next: () => buffer.next(), abandon: () => leave(request, clientGone()) };
@@ -181,6 +198,7 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
           cancel({ requestId: reply.request, pool: undefined, control: reply.data.control });
         return;
       }
+      request.place.leave();
       const step = followReply(request.progress, reply);
       if (step.outcome === 'accept') {
         request.progress = step.progress;

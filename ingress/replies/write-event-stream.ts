@@ -2,8 +2,9 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { errorFrame, toApiError } from '../../shared/errors.ts';
 import type { Usage } from '../../shared/replies.ts';
+import { within } from '../../shared/shutdown.ts';
 import type { AppContext } from '../request-state.ts';
-import type { ReplyEvent } from './reply-buffer.ts';
+import { cutWhenStuck, stuckMs } from './stuck-client.ts';
 import type { ExpectedReply } from './waiting-requests.ts';
 
 const headers = {
@@ -13,30 +14,40 @@ const headers = {
   'x-accel-buffering': 'no',
 };
 
-/** A client that takes nothing of what it was sent for this long is gone, whatever its connection says. */
-const stuckMs = 30_000;
+/** A comment is no event (HTML, "Server-sent events" 9.2.6); what stands between here and the client sees a sign of life. */
+const waitingComment = ': waiting\n\n';
 
 /**
- * Writes a reply whose first event is there as server-sent events. It ends by `[DONE]` if all of it was written, else by an
- * error frame and no `[DONE]` (API D4): a client can always tell a whole answer from one that broke off. The usage of a
- * whole one.
+ * Writes a reply as server-sent events. Nothing is sent before its first event, so that an early failure is thrown and has a
+ * status of its own, which SDKs obey; after `heldBackMs` the stream is begun all the same, with a comment, and one more each
+ * time it has passed again (API D6). A stream that has begun ends by `[DONE]` if all of it was written, else by an error frame
+ * and no `[DONE]` (API D4): a client can always tell a whole answer from one that broke off. The usage of a whole one.
  */
 export async function writeEventStream(
   ctx: AppContext,
-  reply: ExpectedReply,
-  first: ReplyEvent,
+  reply: Pick<ExpectedReply, 'next'>,
+  { heldBackMs }: { heldBackMs: number },
 ): Promise<Usage | undefined> {
+  const first = reply.next();
+  let isThere = await within(heldBackMs, first);
   ctx.respond = false;
   ctx.res.writeHead(200, headers);
   try {
-    let event = first;
+    for (; !isThere; isThere = await within(heldBackMs, first)) await write(ctx.res, waitingComment);
+    let event = await first;
     for (; event.kind === 'chunk'; event = await reply.next()) await write(ctx.res, event.text);
-    ctx.res.end('data: [DONE]\n\n');
+    end(ctx.res, 'data: [DONE]\n\n');
     return event.usage;
   } catch (error) {
-    if (!ctx.res.destroyed) ctx.res.end(`data: ${JSON.stringify(errorFrame(toApiError(error)))}\n\n`);
+    end(ctx.res, `data: ${JSON.stringify(errorFrame(toApiError(error)))}\n\n`);
     return undefined;
   }
+}
+
+function end(response: ServerResponse, text: string): void {
+  if (response.destroyed) return;
+  cutWhenStuck(response, stuckMs);
+  response.end(text);
 }
 
 /** Waits while the client reads more slowly than we write; what comes meanwhile piles up in the reply's own bound. */

@@ -1,6 +1,7 @@
 import { temporarilyUnavailable } from '../../shared/errors.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
 import { lostReport } from '../limits/lost-report.ts';
+import { cutWhenStuck, stuckMs } from '../replies/stuck-client.ts';
 import type { ExpectedReply, WaitingRequests } from '../replies/waiting-requests.ts';
 import { writeEventStream } from '../replies/write-event-stream.ts';
 import type { RequestQueues } from '../request-queues.ts';
@@ -12,24 +13,30 @@ type Parts = {
   waitingRequests: WaitingRequests;
   /** This ingress's reply stream, undefined while it has none. */
   replyTo: () => string | undefined;
+  /** How long a stream's status waits for its first event (API D6). */
+  heldBackMs?: number;
+  clientStuckMs?: number;
 };
 
 /** `POST /v1/chat/completions` after admission: queue it, wait for its reply, write it whole or as a stream (API D1). */
-export function chatCompletions({ planFile, queues, waitingRequests, replyTo }: Parts): Stage {
+export function chatCompletions(parts: Parts): Stage {
+  const { planFile, queues, waitingRequests, replyTo, heldBackMs = 10_000, clientStuckMs = stuckMs } = parts;
+
   return async function chatCompletions(ctx) {
     const reply = await enqueue(ctx);
     // Also while the answer is being written: a client that leaves is noticed at its connection's end.
     ctx.res.once('close', () => reply.abandon());
     if (ctx.res.closed) reply.abandon();
-    const first = await reply.next();
     if (stateOf(ctx, 'call').stream) {
-      ctx.state.usage = await writeEventStream(ctx, reply, first);
+      ctx.state.usage = await writeEventStream(ctx, reply, { heldBackMs });
       return;
     }
+    const first = await reply.next();
     if (first.kind !== 'end' || first.body === undefined) throw new Error('a whole answer came without its body');
     ctx.state.usage = first.usage;
     ctx.type = 'application/json; charset=utf-8';
     ctx.body = first.body;
+    cutWhenStuck(ctx.res, clientStuckMs);
   };
 
   async function enqueue(ctx: AppContext): Promise<ExpectedReply> {
@@ -45,13 +52,17 @@ export function chatCompletions({ planFile, queues, waitingRequests, replyTo }: 
     const { queueMs, requestMs } = planFile.timeouts;
     const report = lostReport(caller, call);
     const lease = { account, requestId, report, promptTokens: cost.promptTokens, admission };
-    const reply = waitingRequests.expect({ lease, pool: model.pool, queueMs, requestMs });
+    const place = stateOf(ctx, 'place');
+    const reply = waitingRequests.expect({ lease, pool: model.pool, queueMs, requestMs, place });
+    // Left by whoever waits from now on, which can be longer than there is a client.
+    delete ctx.state.place;
     try {
       const address = replyTo();
       if (address === undefined) throw temporarilyUnavailable();
       const owner = { requestId, account, keyId, plan };
       const job = { ...owner, ...call, ...admission, replyTo: address, earlierRuns: [] };
       await queues.add(job, { pool: model.pool, priority: planFile.plans[plan]?.priority ?? 1000 });
+      place.queued();
     } catch (error) {
       reply.abandon();
       throw error;

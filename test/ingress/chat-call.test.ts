@@ -63,6 +63,23 @@ test('the usage of a stream is always asked for, beside what else was asked of t
   }
 });
 
+test('a whole answer of known fields is to be assembled, and what was said of streaming is left to the worker', (t) => {
+  for (const said of [{}, { stream: false }, { stream: null, stream_options: null }]) {
+    const call = callOf(withFields({ ...said, top_k: 5 }));
+    t.like(call, { assembled: true, stream: false, includeUsage: false });
+    t.deepEqual(JSON.parse(call.body), { messages, top_k: 5 });
+  }
+});
+
+test('what may not work in a stream goes on as the client sent it, and a stream is none to assemble', (t) => {
+  const unknown = callOf(withFields({ stream: false, stream_options: null, use_beam_search: true }));
+  t.like(unknown, { assembled: false, stream: false });
+  t.deepEqual(JSON.parse(unknown.body), { messages, stream: false, stream_options: null, use_beam_search: true });
+  const streamed = callOf(withFields({ stream: true }));
+  t.like(streamed, { assembled: false, stream: true });
+  t.is(JSON.parse(streamed.body).stream, true);
+});
+
 test('a field of the wrong kind is named by its path', (t) => {
   const expected: [object, string][] = [
     [

@@ -1,12 +1,14 @@
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import { Counter, Registry } from 'prom-client';
+import { ApiError } from '../../shared/errors.ts';
 import { type Check, listenForOperations, type ProcessState } from '../../shared/operations.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 
 const { log } = recordedLog();
 
-type Wishes = { state?: () => ProcessState; checkRedis?: Check; checks?: Record<string, Check>; registry?: Registry };
+type Parts = Parameters<typeof listenForOperations>[0];
+type Wishes = Partial<Pick<Parts, 'state' | 'checkRedis' | 'checks' | 'registry' | 'details' | 'pages'>>;
 
 const answers: Check = async () => 'PONG';
 const fails: Check = async () => {
@@ -15,8 +17,8 @@ const fails: Check = async () => {
 const hangs: Check = () => new Promise(() => {});
 
 async function start(t: ExecutionContext, wishes: Wishes = {}): Promise<string> {
-  const { state = () => 'ready', checkRedis = answers, checks = {}, registry = new Registry() } = wishes;
-  const listener = await listenForOperations({ host: '127.0.0.1', port: 0, state, checkRedis, checks, registry, log });
+  const usual = { state: (): ProcessState => 'ready', checkRedis: answers, checks: {}, registry: new Registry() };
+  const listener = await listenForOperations({ host: '127.0.0.1', port: 0, ...usual, ...wishes, log });
   t.teardown(() => listener[Symbol.asyncDispose]());
   return `http://127.0.0.1:${listener.port}`;
 }
@@ -151,4 +153,37 @@ test('a port that is taken is an error at start, and not a silence', async (t) =
     log,
   });
   await t.throwsAsync(second, { code: 'EADDRINUSE' });
+});
+
+test('/readyz has what else a process tells of itself, beside its dependencies and never in the place of anything', async (t) => {
+  let breakers = { 'onprem-a small-chat': 'closed' };
+  const url = await start(t, { details: () => ({ breakers, ready: 'no', state: 'no', dependencies: 'no' }) });
+  t.like((await readiness(url)).body, { ready: true, state: 'ready', breakers: { 'onprem-a small-chat': 'closed' } });
+  t.is((await readiness(url)).body.dependencies.redis?.state, 'ok');
+  breakers = { 'onprem-a small-chat': 'open' };
+  t.like((await readiness(url)).body, { breakers: { 'onprem-a small-chat': 'open' } });
+});
+
+test("pages of a process's own stand beside the others, take other methods, and fail in our shape", async (t) => {
+  const url = await start(t, {
+    async pages(ctx, next) {
+      if (ctx.path === '/page') ctx.body = `${ctx.method} page`;
+      else if (ctx.path === '/refused') throw new ApiError('FORBIDDEN', 'Not here.');
+      else if (ctx.path === '/broken') throw new Error('redis.internal');
+      else await next();
+    },
+  });
+  const post = await fetch(`${url}/page`, { method: 'POST' });
+  t.deepEqual([post.status, await post.text()], [200, 'POST page']);
+  for (const [path, status, body] of [
+    ['/refused', 403, { error: 'Not here.', code: 'FORBIDDEN' }],
+    ['/broken', 500, { error: 'Something went wrong on our side.', code: 'INTERNAL_ERROR' }],
+    ['/none', 404, { error: 'There is nothing at this path.', code: 'NOT_FOUND' }],
+  ] as const) {
+    const response = await fetch(url + path);
+    t.is(response.status, status, path);
+    t.deepEqual(await response.json(), body);
+  }
+  t.is((await fetch(`${url}/healthz`)).status, 200);
+  t.is((await fetch(`${url}/healthz`, { method: 'POST' })).status, 405);
 });

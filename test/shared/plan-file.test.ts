@@ -27,7 +27,7 @@ plans:
 models:
   small-chat: { tier: guest, pool: default, backends: [onprem-a, cloud], output_tokens_max: 4096 }
 backends:
-  onprem-a: { url: http://127.0.0.1:9101/v1, location: on-prem, requests_at_once: 64 }
+  onprem-a: { url: http://127.0.0.1:9101/v1, location: on-prem, requests_at_once: 64, whole_as_stream: false }
   cloud:    { url: https://api.example.com/v1, location: cloud, model: upstream-model-name, api_key_env: CLOUD_API_KEY, output_limit_field: max_completion_tokens }
 batch:        { window_s: 86400, requests_max: 50000, file_bytes_max: 104857600, files_kept_days: 30 }
 timeouts:     { connect_ms: 2000, first_token_ms: 30000, idle_ms: 30000, request_ms: 600000, queue_ms: 30000 }
@@ -64,7 +64,7 @@ test('the documented plan file is read, each name as it stands and each setting 
       'small-chat': { tier: 'guest', pool: 'default', backends: ['onprem-a', 'cloud'], outputTokensMax: 4_096 },
     },
     backends: {
-      'onprem-a': { url: 'http://127.0.0.1:9101/v1', location: 'on-prem', requestsAtOnce: 64 },
+      'onprem-a': { url: 'http://127.0.0.1:9101/v1', location: 'on-prem', requestsAtOnce: 64, wholeAsStream: false },
       cloud: {
         url: 'https://api.example.com/v1',
         location: 'cloud',

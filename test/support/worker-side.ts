@@ -6,11 +6,17 @@ import { createMarkStreaming } from '../../shared/limits/mark-streaming.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
 import { createStartRun } from '../../shared/limits/start.ts';
 import { type PlanFile, parsePlanFile } from '../../shared/plan-file.ts';
+import type { Lane } from '../../shared/queues.ts';
 import type { Reply } from '../../shared/replies.ts';
+import { createBackendSlots } from '../../workers/backends/backend-slots.ts';
 import { createBackendAgent, createCallBackend } from '../../workers/backends/call-backend.ts';
+import { createRetryBudget, type RetryBudget } from '../../workers/backends/retry-budget.ts';
 import { createEndRequest } from '../../workers/end-request.ts';
+import { createFindAnswer } from '../../workers/find-answer.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
-import { createProcessRequest, type StopReason } from '../../workers/process-request.ts';
+import { createProcessRequest } from '../../workers/process-request.ts';
+import { watchReaders } from '../../workers/replies/watch-readers.ts';
+import type { StopReason } from '../../workers/run.ts';
 import { type ModelServer, startModelServer } from '../stack/model-server.ts';
 import { planFileFor } from '../stack/plan.ts';
 import { streamedText } from './chat.ts';
@@ -20,10 +26,20 @@ import { openReplyStream } from './reply-stream.ts';
 
 export const messages = [{ role: 'user', content: 'Grüße, 東京!' }];
 
+type Options = {
+  timeouts?: Record<string, number>;
+  /** Takes the place of the first model server's. */
+  url?: string;
+  /** Of each backend. */
+  requestsAtOnce?: number;
+  concurrency?: number;
+  retryBudget?: RetryBudget;
+};
+
 /** What a worker has but for its queue, with three model servers: two on-prem replicas and the cloud. */
 export async function openWorkerSide(
   redis: Redis,
-  { timeouts = {}, url }: { timeouts?: Record<string, number>; url?: string } = {},
+  { timeouts = {}, url, requestsAtOnce, concurrency = 64, retryBudget = createRetryBudget() }: Options = {},
 ) {
   await using parts = new AsyncDisposableStack();
   const start = async (name: string) => parts.use(await startModelServer({ name }));
@@ -32,8 +48,9 @@ export async function openWorkerSide(
     await start('onprem-b'),
     await start('cloud'),
   ];
-  const planFile = planFor({ servers, timeouts, url });
+  const planFile = planFor({ servers, timeouts, url, requestsAtOnce });
   const agent = parts.adopt(createBackendAgent(planFile.timeouts), (opened) => opened.destroy());
+  const slots = parts.use(createBackendSlots({ planFile, pools: ['default', 'large'], concurrency }));
   const startRun = createStartRun(redis);
   const registry = new Registry();
   const { log, lines } = recordedLog();
@@ -41,12 +58,22 @@ export async function openWorkerSide(
   const endRequest = createEndRequest({ settle: createSettle(redis), oneConnection: true, metrics, log });
   const processRequest = createProcessRequest({
     planFile,
-    apiKeys: {},
     startRun,
     markStreaming: createMarkStreaming(redis),
+    findAnswer: createFindAnswer({
+      slots,
+      retryBudget,
+      apiKeys: {},
+      callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
+      firstTokenMs: planFile.timeouts.firstTokenMs,
+      metrics,
+      log,
+      random: () => 0,
+    }),
+    isFull: slots.isFull,
     endRequest,
-    callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
     replyRedis: redis,
+    followReader: parts.use(watchReaders({ redis, log, everyMs: 20 })).follow,
     control: () => 'svc:control:test',
     metrics,
     log,
@@ -74,6 +101,7 @@ export async function openWorkerSide(
 
   return {
     servers,
+    slots,
     processRequest,
     startRun,
     endRequest,
@@ -84,9 +112,13 @@ export async function openWorkerSide(
     /** A job that was admitted, whose times are as they are given; left out, those of its admission. */
     admit,
     /** Runs a job to its end, admitted unless it is given whole; `stop` aborts it by its reason. */
-    async run(given: Partial<InferenceJob> | InferenceJob = {}, stop = new AbortController()) {
+    async run(
+      given: Partial<InferenceJob> | InferenceJob = {},
+      stop = new AbortController(),
+      lane: Lane = 'interactive',
+    ) {
       const data = isWhole(given) ? given : await admit(given);
-      return processRequest({ data, taken: ++takings, signal: stop.signal });
+      return processRequest({ data, lane, taken: ++takings, signal: stop.signal });
     },
     /** The usage record of each request that has ended, oldest first. */
     records: async () => (await limits.outbox()).filter(({ account }) => account === limits.account),
@@ -105,14 +137,15 @@ type Plan = {
   servers: [ModelServer, ModelServer, ModelServer];
   timeouts: Record<string, number>;
   url: string | undefined;
+  requestsAtOnce: number | undefined;
 };
 
-/** `url` takes the place of the first model server. */
-function planFor({ servers: [first, second, cloud], timeouts, url }: Plan): PlanFile {
+function planFor({ servers: [first, second, cloud], timeouts, url, requestsAtOnce }: Plan): PlanFile {
+  const room = requestsAtOnce === undefined ? {} : { requests_at_once: requestsAtOnce };
   const backends = {
-    'onprem-a': { url: url ?? first.url, location: 'on-prem' as const },
-    'onprem-b': { url: second.url, location: 'on-prem' as const },
-    cloud: { url: cloud.url, location: 'cloud' as const, model: 'upstream-model' },
+    'onprem-a': { url: url ?? first.url, location: 'on-prem' as const, ...room },
+    'onprem-b': { url: second.url, location: 'on-prem' as const, ...room },
+    cloud: { url: cloud.url, location: 'cloud' as const, model: 'upstream-model', ...room },
   };
   const parsed = parsePlanFile(planFileFor({ backends, timeouts }));
   if ('faults' in parsed) throw new Error(JSON.stringify(parsed.faults));
@@ -132,6 +165,7 @@ export function jobFor(replyTo: string, given: Partial<InferenceJob>): Inference
     endpoint: '/v1/chat/completions',
     stream: false,
     includeUsage: false,
+    assembled: false,
     body: JSON.stringify({ messages, ...streaming }),
     outputTokensMax: 4_096,
     replyTo,

@@ -1,12 +1,13 @@
 import test from 'ava';
 import { answerFor } from '../stack/model-server.ts';
+import { oneBackend } from '../stack/plan.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { chat, streamEvents } from '../support/chat.ts';
 import { createKeyClient } from '../support/key-client.ts';
 
 test('a job whose worker is killed is run by another, and its client gets the answer', async (t) => {
   t.timeout(120_000);
-  await using stack = await startStack({ workers: 2 });
+  await using stack = await startStack({ models: oneBackend, workers: 2 });
   const key = await stack.mintKey('alice');
   stack.modelServers[0].fail({ hang: true, times: 1 });
   const asked = chat({
@@ -29,7 +30,7 @@ test('a job whose worker is killed is run by another, and its client gets the an
 
 test('a stream whose worker is killed ends by an error frame, and its text is never begun anew', async (t) => {
   t.timeout(120_000);
-  await using stack = await startStack({ workers: 2 });
+  await using stack = await startStack({ models: oneBackend, workers: 2 });
   const keys = createKeyClient(stack);
   const key = await keys.newKey('alice');
   const [server] = stack.modelServers;
@@ -61,7 +62,8 @@ async function killBusyWorker({ workers }: Stack): Promise<void> {
   const metrics = await Promise.all(
     workers.map(async ({ operationsUrl }) => (await fetch(`${operationsUrl}/metrics`)).text()),
   );
-  const busy = workers[metrics.findIndex((text) => /^svc_jobs_running\{pool="default"\} 1$/m.test(text))];
+  const busy =
+    workers[metrics.findIndex((text) => /^svc_jobs_running\{pool="default",lane="interactive"\} 1$/m.test(text))];
   busy?.process.kill('SIGKILL');
   await busy?.process.exited;
 }

@@ -40,7 +40,7 @@ for (const stream of [false, true]) {
 
   test(`the deadline ends a run that has sent nothing, ${how}`, async (t) => {
     await using side = await openWorkerSide(given.redis);
-    const { outcome } = await runHanging(side, { stream, deadline: Date.now() + 500 });
+    const { outcome } = await runHanging(side, { stream, deadline: Date.now() + 2_000 });
     t.like(await outcome, { outcome: 'done' });
     const replies = await side.stream.replies();
     t.deepEqual(kindsOf(replies), ['started', 'error']);
@@ -163,20 +163,29 @@ test('a stream whose ingress disappears is called off', async (t) => {
   t.deepEqual(side.calls(), [1, 0, 0]);
 });
 
+test('a whole answer whose ingress disappears is called off, although it has nothing to send before its end', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const { outcome } = await runHanging(side);
+  await given.redis.del(side.stream.key);
+  t.like(await outcome, { outcome: 'done' });
+  t.is(await stateOfCall(side), 'aborted');
+  t.like((await side.records())[0], { outcome: 'cancelled', counted: 'estimated', completionTokens: 0 });
+});
+
 test('a run is measured by how it went, backend by backend', async (t) => {
   await using side = await openWorkerSide(given.redis);
-  side.servers[0].fail({ status: 500 });
-  await side.run();
   const { outcome, stop } = await runHanging(side);
   stop('cancelled');
   await outcome;
+  side.servers[0].fail({ status: 500 });
+  await side.run();
   const { values } = (await side.registry.getSingleMetric('svc_backend_attempts_total')?.get()) ?? { values: [] };
   t.deepEqual(
     values.map(({ labels, value }) => [labels.backend, labels.outcome, value]),
     [
+      ['onprem-a', 'stopped', 1],
       ['onprem-a', 'status', 1],
       ['onprem-b', 'completed', 1],
-      ['onprem-a', 'stopped', 1],
     ],
   );
 });

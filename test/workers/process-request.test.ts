@@ -90,7 +90,7 @@ for (const stream of [false, true]) {
       code: 'UPSTREAMS_EXHAUSTED',
       fields: { tier: 'standard', attempted: ['onprem-a', 'onprem-b', 'cloud'] },
     });
-    t.deepEqual(side.calls(), [1, 1, 1]);
+    t.deepEqual(side.calls(), [2, 2, 2], 'each was tried once more');
   });
 
   test(`the client's mistake is told in the backend's words, and no other backend is asked, ${how}`, async (t) => {
@@ -202,9 +202,12 @@ test('what is not a job fails, and asks nobody', async (t) => {
     { ...(await side.admit()), body: undefined },
     { ...(await side.admit()), deadline: 'soon' },
   ]) {
-    await t.throwsAsync(side.processRequest({ data, taken: 1, signal: AbortSignal.timeout(30_000) }), {
-      name: 'ZodError',
-    });
+    await t.throwsAsync(
+      side.processRequest({ data, lane: 'interactive', taken: 1, signal: AbortSignal.timeout(30_000) }),
+      {
+        name: 'ZodError',
+      },
+    );
   }
   t.deepEqual(side.calls(), [0, 0, 0]);
   t.deepEqual(await side.stream.replies(), []);

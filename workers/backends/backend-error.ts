@@ -12,13 +12,18 @@ export type AttemptOutcome =
   | 'unreadable'
   | 'interrupted';
 
+type Options = { cause?: unknown; retryAfterMs?: number | undefined };
+
 /** A call to a backend that gave no answer. `message` is for the log; what a client may see of it is decided elsewhere. */
 export class BackendError extends Error {
   override readonly name = 'BackendError';
   readonly outcome: AttemptOutcome;
+  /** How long the backend wants to be left alone, in milliseconds, where it said so. */
+  readonly retryAfterMs: number | undefined;
 
-  constructor(outcome: AttemptOutcome, message: string, cause?: unknown) {
+  constructor(outcome: AttemptOutcome, message: string, { cause, retryAfterMs }: Options = {}) {
     super(message, { cause });
     this.outcome = outcome;
+    this.retryAfterMs = retryAfterMs;
   }
 }

@@ -1,17 +1,26 @@
 import type { InferenceJob } from '../../shared/inference-job.ts';
 import type { Backend } from '../../shared/plan-file.ts';
 
-type Queued = Pick<InferenceJob, 'body' | 'model' | 'outputTokensMax'>;
+type Queued = Pick<InferenceJob, 'body' | 'model' | 'outputTokensMax' | 'assembled'>;
 
 /**
  * What a backend is sent: the queued object behind the backend's own name for the model and the most it may produce, which
  * is never left out (API E3). It goes by both names that servers know, for one that does not know the only name it is given
- * would produce without bound; a backend that refuses one of them says in the plan file which it takes.
+ * would produce without bound; a backend that refuses one of them says in the plan file which it takes. An answer that is
+ * assembled is asked for as a stream, with its usage.
  */
-export function bodyFor({ body, model, outputTokensMax }: Queued, backend: Backend): string {
+export function bodyFor(job: Queued, backend: Backend): string {
+  const { body, model, outputTokensMax } = job;
   const fields = backend.outputLimitField === undefined ? bothFields : [backend.outputLimitField];
   const limits = fields.map((field) => `"${field}":${outputTokensMax},`).join('');
-  return `{"model":${JSON.stringify(backend.model ?? model)},${limits}${body.slice(1)}`;
+  const streaming = isAssembled(job, backend) ? askForStream : '';
+  return `{"model":${JSON.stringify(backend.model ?? model)},${limits}${streaming}${body.slice(1)}`;
 }
 
+/** Whether a whole answer is asked for as a stream and assembled: the request allows it, and so does the backend. */
+export function isAssembled({ assembled }: Pick<InferenceJob, 'assembled'>, { wholeAsStream }: Backend): boolean {
+  return assembled && wholeAsStream !== false;
+}
+
+const askForStream = '"stream":true,"stream_options":{"include_usage":true},';
 const bothFields = ['max_tokens', 'max_completion_tokens'] as const;

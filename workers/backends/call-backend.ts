@@ -20,9 +20,10 @@ export interface CallBackend {
   whole(call: BackendCall): Promise<string>;
   /**
    * The data of each event. The answer proper has to begin within `first_token_ms` (`begun`: whether it has, as whoever
-   * reads the events knows); from then on no event may take longer than `idle_ms`. Reading no further ends the call.
+   * reads the events knows); from then on no event may take longer than `idle_ms`. Reading no further ends the call. A
+   * backend that answers whole all the same fails, unless there is `takeWhole`: then that is given the text, and no event comes.
    */
-  stream(call: BackendCall, begun: () => boolean): AsyncGenerator<string>;
+  stream(call: BackendCall, begun: () => boolean, takeWhole?: (text: string) => void): AsyncGenerator<string>;
 }
 
 const wholeBytesMax = 33_554_432;
@@ -56,7 +57,8 @@ export function createCallBackend(parts: { agent: Agent; timeouts: Timeouts }): 
     // Whoever reads the body hears of its failure; one that is left half-read has nobody, and would end the process.
     response.body.on('error', () => {});
     if (response.statusCode >= 200 && response.statusCode < 300) return response;
-    throw classifyStatus(response.statusCode, await readErrorText(response.body));
+    const { statusCode: status, headers } = response;
+    throw classifyStatus({ status, headers, body: await readErrorText(response.body) });
   }
 
   return {
@@ -69,12 +71,15 @@ export function createCallBackend(parts: { agent: Agent; timeouts: Timeouts }): 
         throw reasonOf(watchdog) ?? classifyFailure(error);
       }
     },
-    async *stream(call, begun) {
+    async *stream(call, begun, takeWhole) {
       using watchdog = createWatchdog(call.signal);
       const firstTokenBy = performance.now() + firstTokenMs;
       watchdog.expectWithin(firstTokenMs, lateToken);
       try {
         const response = await post(call, 'text/event-stream', watchdog.signal);
+        if (takeWhole !== undefined && isOfType(response, 'application/json')) {
+          return takeWhole(await readText(response.body, () => watchdog.expectWithin(idleMs, silent)));
+        }
         requireEventStream(response);
         for await (const data of readEvents(response.body)) {
           watchdog.relax(); // what whoever reads takes for it is not the backend's silence
@@ -114,11 +119,15 @@ async function* readEvents(body: Dispatcher.ResponseData['body']): AsyncGenerato
   }
 }
 
-function requireEventStream({ headers, body }: Dispatcher.ResponseData): void {
+function isOfType({ headers }: Dispatcher.ResponseData, wanted: string): boolean {
   const type = headers['content-type'];
-  if (typeof type === 'string' && type.toLowerCase().startsWith('text/event-stream')) return;
+  return typeof type === 'string' && type.toLowerCase().startsWith(wanted);
+}
+
+function requireEventStream(response: Dispatcher.ResponseData): void {
+  if (isOfType(response, 'text/event-stream')) return;
   // A body that nobody reads would keep its connection for ever.
-  body.destroy();
+  response.body.destroy();
   throw new BackendError('unreadable', 'the backend did not answer with an event stream');
 }
 
@@ -154,6 +163,6 @@ async function readText(body: AsyncIterable<Uint8Array>, onBytes: () => void): P
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
   } catch (error) {
-    throw new BackendError('unreadable', 'the answer is not UTF-8', error);
+    throw new BackendError('unreadable', 'the answer is not UTF-8', { cause: error });
   }
 }

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { isIPv6 } from 'node:net';
 import { errors } from 'undici';
 import { chatErrorSchema } from '../../shared/chat-completion.ts';
@@ -6,13 +7,21 @@ import { BackendError } from './backend-error.ts';
 /** The backend says that the request itself is at fault: another would say the same (API D9). */
 const clientMistakes = new Set([400, 413, 422]);
 
+/** A backend that wants to be left alone for longer is asked again after this. */
+const retryAfterMsMax = 600_000;
+
 const messageLengthMax = 500;
 /** Of a longer message the rest is not even looked at. */
-const messageLengthRead = 4_096;
+const messageLengthRead = 1_000;
+
+type Refusal = { status: number; body: string; headers?: IncomingHttpHeaders; now?: number };
 
 /** What a status other than 2xx means: the client's mistake with the backend's own words, or the backend's fault. */
-export function classifyStatus(status: number, body: string): BackendError {
-  if (!clientMistakes.has(status)) return new BackendError('status', `the backend answered ${status}`);
+export function classifyStatus({ status, body, headers = {}, now = Date.now() }: Refusal): BackendError {
+  if (!clientMistakes.has(status)) {
+    const retryAfterMs = readRetryAfter(headers, now);
+    return new BackendError('status', `the backend answered ${status}`, { retryAfterMs });
+  }
   return new BackendError('refused_request', messageOf(body) || 'The model server refused the request.');
 }
 
@@ -20,12 +29,26 @@ export function classifyStatus(status: number, body: string): BackendError {
 export function classifyFailure(error: unknown): BackendError {
   if (error instanceof BackendError) return error;
   if (error instanceof errors.ConnectTimeoutError)
-    return new BackendError('connect_timeout', 'no connection in time', error);
-  if (error instanceof errors.HTTPParserError) return new BackendError('unreadable', 'the answer is not HTTP', error);
+    return new BackendError('connect_timeout', 'no connection in time', { cause: error });
+  if (error instanceof errors.HTTPParserError)
+    return new BackendError('unreadable', 'the answer is not HTTP', { cause: error });
   if (error instanceof errors.ResponseContentLengthMismatchError) {
-    return new BackendError('unreadable', 'the answer has another length than it announced', error);
+    return new BackendError('unreadable', 'the answer has another length than it announced', { cause: error });
   }
-  return new BackendError('connection', 'the connection failed', error);
+  return new BackendError('connection', 'the connection failed', { cause: error });
+}
+
+/** In seconds or as a date (RFC 9110 10.2.3), or in milliseconds as OpenAI has it. */
+function readRetryAfter(headers: IncomingHttpHeaders, now: number): number | undefined {
+  const milliseconds = Number(single(headers['retry-after-ms']) ?? Number.NaN);
+  const text = single(headers['retry-after']) ?? '';
+  const waitMs = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - now;
+  const known = [milliseconds, waitMs].find((ms) => ms > 0);
+  return known === undefined ? undefined : Math.min(known, retryAfterMsMax);
+}
+
+function single(header: string | string[] | undefined): string | undefined {
+  return typeof header === 'string' ? header : header?.[0];
 }
 
 function messageOf(body: string): string | undefined {

@@ -18,7 +18,8 @@ export function parseAnswer(text: string): BackendAnswer {
     throw new BackendError('unreadable', 'the answer is not JSON');
   }
   const parsed = chatAnswerSchema.safeParse(value);
-  if (!parsed.success) throw new BackendError('unreadable', 'the answer is not a chat completion', parsed.error);
+  if (!parsed.success)
+    throw new BackendError('unreadable', 'the answer is not a chat completion', { cause: parsed.error });
   return { text, answer: parsed.data, usage: readUsage(parsed.data.usage) };
 }
 
@@ -46,8 +47,10 @@ const depthMax = 8;
 export function writtenText(value: unknown, depth = 0): string {
   if (typeof value === 'string') return value;
   if (typeof value !== 'object' || value === null || depth > depthMax) return '';
-  const written = Object.entries(value).filter(([name]) => !labels.has(name));
-  return written.map(([, item]) => writtenText(item, depth + 1)).join('');
+  const fields: Readonly<Record<string, unknown>> = { ...value };
+  let text = '';
+  for (const name in fields) if (!labels.has(name)) text += writtenText(fields[name], depth + 1);
+  return text;
 }
 
 /**
@@ -56,7 +59,17 @@ export function writtenText(value: unknown, depth = 0): string {
  */
 export function presentAnswer({ text, answer, usage }: BackendAnswer, model: string, tokens: Tokens): string {
   if (answer.model === model && usage !== undefined) return text;
-  return JSON.stringify({ ...answer, model, ...(usage === undefined && { usage: presentUsage(tokens) }) });
+  return writeJson({ ...answer, model, ...(usage === undefined && { usage: presentUsage(tokens) }) });
+}
+
+/** JSON can be read to any depth, but only be written as deep as the stack goes; beyond that it is no answer of a model. */
+export function writeJson(value: object): string {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new BackendError('unreadable', 'the answer is nested too deeply', { cause: error });
+  }
 }
 
 type Tokens = { promptTokens: number; completionTokens: number };

@@ -1,21 +1,16 @@
-import { type ChatChunk, chatChunkSchema, chatErrorSchema } from '../../shared/chat-completion.ts';
+import type { ChatChunk } from '../../shared/chat-completion.ts';
 import { BackendError } from './backend-error.ts';
-import { type BackendAnswer, presentUsage, readUsage, writtenText } from './convert-answer.ts';
+import { presentUsage, writeJson, writtenText } from './convert-answer.ts';
+import { type AnswerProgress, createAnswerProgress } from './follow-answer.ts';
+import { parseChunk } from './parse-chunk.ts';
 
 /** A streamed answer as it comes in, event by event, and what of it goes to the client. */
-export interface ChunkConverter {
+export interface ChunkConverter extends Pick<AnswerProgress, 'begun' | 'complete' | 'usage'> {
   /**
    * Takes the data of one event; what it returns is ready to be written to the client. Nothing is, until the answer proper
-   * has begun (`begun`): a role alone is no token, and until there is one another backend can still take over.
+   * has begun: until then another backend can still take over.
    */
   take(data: string): string;
-  begun(): boolean;
-  /**
-   * The backend has said that it is done: by `[DONE]`, or by a `finish_reason` for each of the choices that it was asked for.
-   * An end without this is a stream that broke off (API D4).
-   */
-  complete(choicesAsked: () => number): boolean;
-  usage(): BackendAnswer['usage'];
   /** How many tokens that is at least: a piece is one or more, and no model's tokens are longer than eight characters for long. */
   tokensWritten(): number;
   /** What the model has written so far, cut at a million characters; for counting where no usage was reported. */
@@ -30,32 +25,19 @@ const heldCharactersMax = 1_048_576;
 
 /** `model` is the name the client knows; chunks that carry another are rewritten. */
 export function createChunkConverter({ model }: { model: string }): ChunkConverter {
+  const progress = createAnswerProgress();
+  const { begun, complete, usage } = progress;
   let held = '';
-  let begun = false;
-  let done = false;
-  let usage: BackendAnswer['usage'];
-  let reportedUsage: unknown;
   let latest: ChatChunk | undefined;
   const written: string[] = [];
   let sampled = 0;
   let characters = 0;
   let pieces = 0;
-  const open = new Set<number>();
-  const finished = new Set<number>();
-
-  function follow({ choices }: ChatChunk): void {
-    for (const { index, delta, finish_reason } of choices) {
-      open.add(index);
-      if (finish_reason) finished.add(index);
-      const text = writtenText(delta);
-      if (finish_reason || text !== '') begun = true;
-      sample(text);
-    }
-  }
 
   function sample(text: string): void {
+    if (text === '') return;
     characters += text.length;
-    if (text !== '') pieces += 1;
+    pieces += 1;
     if (sampled < sampleCharactersMax) written.push(text);
     sampled += text.length;
   }
@@ -63,60 +45,45 @@ export function createChunkConverter({ model }: { model: string }): ChunkConvert
   return {
     take(data) {
       if (data === '[DONE]') {
-        done = true;
+        progress.finish();
         return '';
       }
-      const { chunk, raw } = parseChunk(data);
+      const chunk = parseChunk(data);
       latest = chunk;
-      const reported = readUsage(chunk.usage);
-      if (reported !== undefined) {
-        usage = reported;
-        reportedUsage = chunk.usage;
-      }
-      follow(chunk);
+      progress.follow(chunk);
+      for (const { delta } of chunk.choices) sample(writtenText(delta));
       // The usage has a chunk of its own at the end, if the client asked for it, wherever the backend put it.
       if (chunk.choices.length === 0 && chunk.usage != null) return '';
-      held += event(chunk.model === model && chunk.usage === undefined ? raw : present(chunk, model));
-      if (!begun && held.length > heldCharactersMax) {
+      const ready = event(chunk.model === model && chunk.usage === undefined ? data : present(chunk, model));
+      if (begun() && held === '') return ready;
+      held += ready;
+      if (!begun() && held.length > heldCharactersMax) {
         throw new BackendError('unreadable', `no token within ${heldCharactersMax} characters`);
       }
-      if (!begun) return '';
-      const ready = held;
+      if (!begun()) return '';
+      const heldBefore = held;
       held = '';
-      return ready;
+      return heldBefore;
     },
-    begun: () => begun,
-    complete: (choicesAsked) => begun && (done || (finished.size === open.size && finished.size >= choicesAsked())),
-    usage: () => usage,
+    begun,
+    complete,
+    usage,
     tokensWritten: () => Math.max(pieces, Math.floor(characters / charactersPerTokenMax)),
     text: () => ({ sample: written.join(''), characters }),
     usageChunk(tokens) {
-      return event(JSON.stringify({ ...latest, model, choices: [], usage: reportedUsage ?? presentUsage(tokens) }));
+      return event(
+        writeJson({ ...latest, model, choices: [], usage: progress.reportedUsage() ?? presentUsage(tokens) }),
+      );
     },
   };
 }
 
-function parseChunk(data: string): { chunk: ChatChunk; raw: string } {
-  let value: unknown;
-  try {
-    value = JSON.parse(data);
-  } catch {
-    // The parser's own error quotes the text, which is in no log.
-    throw new BackendError('unreadable', 'an event is not JSON');
-  }
-  const parsed = chatChunkSchema.safeParse(value);
-  // One that names an error is none, whatever else it holds: passed on, it would be followed by [DONE].
-  if (parsed.success && parsed.data.error == null) return { chunk: parsed.data, raw: data };
-  const failure = chatErrorSchema.safeParse(value);
-  throw new BackendError(failure.success ? 'interrupted' : 'unreadable', failure.data ?? 'an event is not a chunk');
-}
-
 function present(chunk: ChatChunk, model: string): string {
   const { usage: _usage, ...rest } = chunk;
-  return JSON.stringify({ ...rest, model });
+  return writeJson({ ...rest, model });
 }
 
 /** JSON may stand on several lines, and then each would need a `data:` of its own. */
 function event(json: string): string {
-  return `data: ${json.includes('\n') ? JSON.stringify(JSON.parse(json)) : json}\n\n`;
+  return `data: ${json.includes('\n') ? writeJson(JSON.parse(json)) : json}\n\n`;
 }

@@ -19,8 +19,16 @@ const promptSchema = z.looseObject({
 });
 
 /**
+ * To be awaited before a worker takes jobs: loading the tokenizer stops the event loop for half a second, and with it every
+ * stream, if it happens when the first client leaves.
+ */
+export async function loadTokenizer(): Promise<void> {
+  await countTokens('東'); // the first text takes another moment: what the encoding needs is put together then
+}
+
+/**
  * Tokens of a text by the o200k_base encoding: exact up to 32,768 characters of words and lines, an estimate beyond that. The
- * tokenizer is loaded at its first use.
+ * tokenizer is loaded at its first use, at the latest.
  */
 export async function countTokens(text: string): Promise<number> {
   const { countTokens: count } = await import('gpt-tokenizer/encoding/o200k_base');

@@ -15,7 +15,7 @@ export async function* parseEventStream(bytes: AsyncIterable<Uint8Array>): Async
     try {
       parser.feed(decoder.decode(chunk, { stream: true }));
     } catch (error) {
-      throw new BackendError('unreadable', 'the event stream cannot be read', error);
+      throw new BackendError('unreadable', 'the event stream cannot be read', { cause: error });
     }
     const complete = events;
     events = [];

@@ -7,20 +7,40 @@ export interface Watchdog extends Disposable {
   relax(): void;
 }
 
-export function createWatchdog(parent: AbortSignal): Watchdog {
+/** Setting the time costs next to nothing: it is set with every event, and only one timer looks at it, when it may be over. */
+export function createWatchdog(parent: AbortSignal, now = () => performance.now()): Watchdog {
   const controller = new AbortController();
+  let due = Number.POSITIVE_INFINITY;
+  let reasonOf: () => unknown = () => undefined;
   let timer: NodeJS.Timeout | undefined;
+  let looksAt = Number.POSITIVE_INFINITY;
   const onParent = () => controller.abort(parent.reason);
   if (parent.aborted) onParent();
   else parent.addEventListener('abort', onParent, { once: true });
 
+  function lookAtDue(): void {
+    clearTimeout(timer);
+    looksAt = due;
+    // Node warns of a negative time, on the worker's stderr.
+    if (due !== Number.POSITIVE_INFINITY) timer = setTimeout(look, Math.max(0, due - now()));
+  }
+
+  function look(): void {
+    if (due <= now()) controller.abort(reasonOf());
+    else lookAtDue();
+  }
+
   return {
     signal: controller.signal,
     expectWithin(ms, late) {
-      clearTimeout(timer);
-      timer = setTimeout(() => controller.abort(late()), ms);
+      due = now() + ms;
+      reasonOf = late;
+      // A timer that is set for an earlier time looks again then.
+      if (due < looksAt) lookAtDue();
     },
-    relax: () => clearTimeout(timer),
+    relax() {
+      due = Number.POSITIVE_INFINITY;
+    },
     [Symbol.dispose]() {
       clearTimeout(timer);
       parent.removeEventListener('abort', onParent);

@@ -51,6 +51,17 @@ test('a failure comes after what came before it, and again each time it is asked
   t.is(await t.throwsAsync(buffer.next()), failure);
 });
 
+test('after a failure there is no end, and no other failure: what was left out stays told', async (t) => {
+  const buffer = createReplyBuffer();
+  buffer.push(chunk('a'));
+  buffer.fail(failure);
+  t.true(buffer.push(chunk('c')));
+  t.true(buffer.push(end));
+  buffer.fail(new ApiError('REQUEST_TIMEOUT', 'The client went away.'));
+  t.deepEqual(await buffer.next(), chunk('a'));
+  t.is(await t.throwsAsync(buffer.next()), failure);
+});
+
 test('a failure reaches a reader that waits', async (t) => {
   const buffer = createReplyBuffer();
   const waiting = buffer.next();

@@ -1,6 +1,7 @@
 import { mock } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
+import type { Place } from '../../../ingress/queue-bounds.ts';
 import { createWaitingRequests, type Whereabouts } from '../../../ingress/replies/waiting-requests.ts';
 import type { Delivered } from '../../../ingress/settle-interrupted.ts';
 import { ApiError, packError } from '../../../shared/errors.ts';
@@ -22,6 +23,7 @@ function createSubject({ released = 'released' }: { released?: Released | Error 
   const cancelled: Whereabouts[] = [];
   const takenBack: string[] = [];
   const settled: ({ requestId: string } & Delivered)[] = [];
+  const left: string[] = [];
   const requests = createWaitingRequests({
     cancel: ({ requestId, pool, control }) => cancelled.push({ requestId, pool, control }),
     async release({ requestId }) {
@@ -32,10 +34,28 @@ function createSubject({ released = 'released' }: { released?: Released | Error 
     settleInterrupted: ({ requestId }, delivered) => settled.push({ requestId, ...delivered }),
   });
   const expect = (requestId = 'req_1') =>
-    requests.expect({ lease: { ...lease, requestId }, pool: 'default', queueMs: 30_000, requestMs: 600_000 });
+    requests.expect({
+      lease: { ...lease, requestId },
+      pool: 'default',
+      queueMs: 30_000,
+      requestMs: 600_000,
+      place: placeThat(() => left.push(requestId)),
+    });
   const say = (content: ReplyContent, sequence: number, run = 1, request = 'req_1') =>
     requests.deliver({ request, run, sequence, ...content } as Reply); // content and envelope make a reply
-  return { requests, cancelled, takenBack, settled, expect, say };
+  return { requests, cancelled, takenBack, settled, left, expect, say };
+}
+
+/** Left as often as anybody likes, and once for all. */
+function placeThat(leave: () => void): Place {
+  let left = false;
+  return {
+    queued() {},
+    leave() {
+      if (!left) leave();
+      left = true;
+    },
+  };
 }
 
 async function failureOf(next: Promise<unknown>): Promise<ApiError> {
@@ -109,14 +129,15 @@ test.serial(
 );
 
 test.serial(
-  'what was started in time may take until its deadline, which is 504 and cancels it at its worker',
+  'what was started in time may take until its deadline and a second, which is 504 and cancels it at its worker',
   async (t) => {
     const { requests, cancelled, expect, say } = createSubject();
     const reply = expect();
     mock.timers.tick(30_500);
     say(started, 0);
-    mock.timers.tick(600_000 - 30_500 - 1);
-    t.is(requests.count(), 1);
+    mock.timers.tick(601_000 - 30_500 - 1);
+    t.is(requests.count(), 1, 'its worker ends it at the deadline, and says what it used');
+    t.deepEqual(cancelled, []);
     mock.timers.tick(1);
     t.is((await failureOf(reply.next())).code, 'DEADLINE_EXCEEDED');
     t.deepEqual(cancelled, [running]);
@@ -320,6 +341,52 @@ test.serial('once closed, who waits fails and so does whoever comes later', asyn
   );
   t.deepEqual(takenBack, ['req_1', 'req_2'], 'what was admitted by then is given back');
   t.is(requests.count(), 0);
+});
+
+const lastWords: [title: string, content: ReplyContent, sequence: number][] = [
+  ['started', started, 0],
+  ['a word after a hole', text('b'), 2],
+  ['a failure', { kind: 'error', data: packError(new ApiError('VALIDATION_ERROR', 'no')) }, 0],
+  ['interrupted', { kind: 'interrupted', data: { promptTokens: 5 } }, 0],
+];
+
+for (const [title, content, sequence] of lastWords) {
+  test.serial(`a request takes no place among what waits from the first word of its worker: ${title}`, (t) => {
+    const { left, expect, say } = createSubject();
+    expect();
+    t.deepEqual(left, []);
+    say(content, sequence);
+    t.deepEqual(left, ['req_1']);
+  });
+}
+
+const ends: [title: string, end: (subject: ReturnType<typeof createSubject>) => unknown][] = [
+  ['its client left', ({ expect }) => expect().abandon()],
+  ['the queue time is over', ({ expect }) => [expect(), mock.timers.tick(31_000)]],
+  ['all were failed', ({ requests, expect }) => [expect(), requests.failAll(new ApiError('SERVICE_UNAVAILABLE', 'x'))]],
+  ['the service stops', ({ requests, expect }) => [expect(), requests.close(new ApiError('SERVICE_UNAVAILABLE', 'x'))]],
+];
+
+for (const [title, end] of ends) {
+  test.serial(`nor once its job was called off: ${title}`, async (t) => {
+    const subject = createSubject();
+    end(subject);
+    await nextTurn();
+    t.deepEqual(subject.left, ['req_1']);
+  });
+}
+
+test.serial('one whose end nobody knows keeps its place until no worker may begin with it any more', async (t) => {
+  const { left, expect } = createSubject({ released: new Error('Redis is away') });
+  expect().abandon();
+  await nextTurn();
+  t.deepEqual(left, [], 'a worker can still start it');
+  mock.timers.tick(30_999);
+  await nextTurn();
+  t.deepEqual(left, []);
+  mock.timers.tick(1);
+  await nextTurn();
+  t.deepEqual(left, ['req_1']);
 });
 
 test.serial('a reply for nobody is dropped', (t) => {

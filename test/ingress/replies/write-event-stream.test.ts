@@ -24,7 +24,7 @@ async function start(t: ExecutionContext): Promise<Subject> {
   const app = new Koa<RequestState>();
   app.use(async (ctx) => {
     const reply = { next: () => buffer.next(), abandon: () => {} };
-    await writeEventStream(ctx, reply, await buffer.next());
+    await writeEventStream(ctx, reply, { heldBackMs: 10_000 });
     written.resolve();
   });
   app.on('error', () => {});

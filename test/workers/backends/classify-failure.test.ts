@@ -13,7 +13,7 @@ const bodies = [
 for (const status of [400, 413, 422]) {
   for (const body of bodies) {
     test(`${status} ${JSON.stringify(body)} is the client's mistake in the backend's words`, (t) => {
-      t.like(classifyStatus(status, JSON.stringify(body)), {
+      t.like(classifyStatus({ status, body: JSON.stringify(body) }), {
         outcome: 'refused_request',
         message: 'The context is too long.',
       });
@@ -32,19 +32,22 @@ for (const body of [
   '{"detail":[{"msg":"x"}]}',
 ]) {
   test(`a refusal that says nothing readable, ${JSON.stringify(body)}, has a sentence of ours`, (t) => {
-    t.like(classifyStatus(400, body), { outcome: 'refused_request', message: 'The model server refused the request.' });
+    t.like(classifyStatus({ status: 400, body }), {
+      outcome: 'refused_request',
+      message: 'The model server refused the request.',
+    });
   });
 }
 
 for (const status of [301, 401, 403, 404, 408, 409, 429, 500, 502, 503, 504]) {
   test(`${status} is the backend's fault, and what it says stays with us`, (t) => {
-    const error = classifyStatus(status, '{"error":{"message":"secret"}}');
+    const error = classifyStatus({ status, body: '{"error":{"message":"secret"}}' });
     t.like(error, { outcome: 'status', message: `the backend answered ${status}` });
   });
 }
 
 test('a long message is cut to 500 characters', (t) => {
-  const { message } = classifyStatus(400, JSON.stringify({ message: 'word '.repeat(10_000) }));
+  const { message } = classifyStatus({ status: 400, body: JSON.stringify({ message: 'word '.repeat(10_000) }) });
   t.true(message.length <= 500);
   t.true(message.startsWith('word word'));
 });
@@ -58,7 +61,7 @@ test('a message made to be slow to read is read at once', (t) => {
     'a.'.repeat(30_000),
   ];
   const before = process.cpuUsage();
-  for (const message of slow) classifyStatus(400, JSON.stringify({ message }));
+  for (const message of slow) classifyStatus({ status: 400, body: JSON.stringify({ message }) });
   t.true(process.cpuUsage(before).user < 2_000_000);
 });
 
@@ -130,3 +133,20 @@ test('what has been classified stays as it is', (t) => {
   const error = new BackendError('idle_timeout', 'nothing for 5 ms');
   t.is(classifyFailure(error), error);
 });
+
+const now = Date.UTC(2026, 0, 1);
+const retryAfter: [string, Record<string, string>, number | undefined][] = [
+  ['seconds', { 'retry-after': '7' }, 7_000],
+  ['a date', { 'retry-after': new Date(now + 30_000).toUTCString() }, 30_000],
+  ['milliseconds', { 'retry-after-ms': '250', 'retry-after': '1' }, 250],
+  ['ten minutes at most', { 'retry-after': '86400' }, 600_000],
+  ['a date that is over', { 'retry-after': new Date(now - 30_000).toUTCString() }, undefined],
+  ['no time at all', { 'retry-after': 'soon' }, undefined],
+  ['less than nothing', { 'retry-after': '-5', 'retry-after-ms': '-5' }, undefined],
+  ['nothing said', {}, undefined],
+];
+for (const [title, headers, retryAfterMs] of retryAfter) {
+  test(`how long a backend wants to be left alone: ${title}`, (t) => {
+    t.is(classifyStatus({ status: 429, body: '', headers, now }).retryAfterMs, retryAfterMs);
+  });
+}

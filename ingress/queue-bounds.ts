@@ -1,0 +1,84 @@
+/** What a request takes of its pool's bound, from before its admission until its job has started or never will. */
+export interface Place {
+  /** Its job is in the queue: a count that begins from now on has it. */
+  queued(): void;
+  /** It takes nothing any more; idempotent. */
+  leave(): void;
+}
+
+/** `full` says which bound the request would pass. */
+export type Entry = { place: Place } | { full: 'jobs' | 'bytes' };
+
+export interface QueueBounds {
+  /** Asks nobody: from what was counted last, and what this ingress has let through since. */
+  enter(request: { pool: string; bytes: number }): Entry;
+  /** To be called before a pool's jobs are counted; gives what takes the count, undefined where it could not be had. */
+  beginCount(pool: string): (jobs: number | undefined) => void;
+  /** Of the bodies of this ingress that have not started. */
+  bytesWaiting(): number;
+}
+
+type Pool = {
+  /** Jobs of all ingresses that waited when they were last counted, but for ours that have left since; undefined: not known. */
+  counted: number | undefined;
+  /** Places whose jobs that count may have missed. */
+  uncounted: Set<{ queuedDuring: number }>;
+};
+
+/**
+ * How much may wait: in each pool `depthMax` jobs of all ingresses, and in this ingress `bytesMax` of bodies. A count is a
+ * fraction of a second old, so what this ingress has let through since is added to it, and what of its own has left is taken
+ * away: a burst passes the bound by what other ingresses let through meanwhile, and a short queue that empties is filled again
+ * at once. Where the count is not known nobody is held up.
+ */
+export function createQueueBounds({ depthMax, bytesMax }: { depthMax: number; bytesMax: number }): QueueBounds {
+  const pools = new Map<string, Pool>();
+  let bytesWaiting = 0;
+  let counts = 0;
+
+  function poolOf(name: string): Pool {
+    const known = pools.get(name);
+    if (known !== undefined) return known;
+    const pool: Pool = { counted: undefined, uncounted: new Set() };
+    pools.set(name, pool);
+    return pool;
+  }
+
+  function takePlace(pool: Pool, bytes: number): Place {
+    const waiting = { queuedDuring: Number.POSITIVE_INFINITY };
+    pool.uncounted.add(waiting);
+    bytesWaiting += bytes;
+    let left = false;
+    return {
+      queued() {
+        waiting.queuedDuring = counts;
+      },
+      leave() {
+        if (left) return;
+        left = true;
+        bytesWaiting -= bytes;
+        if (!pool.uncounted.delete(waiting) && pool.counted !== undefined && pool.counted > 0) pool.counted -= 1;
+      },
+    };
+  }
+
+  return {
+    enter({ pool: name, bytes }) {
+      const pool = poolOf(name);
+      if (pool.counted !== undefined && pool.counted + pool.uncounted.size >= depthMax) return { full: 'jobs' };
+      // A body that alone is larger than the bound would else never pass, however often it is sent.
+      if (bytesWaiting > 0 && bytesWaiting + bytes > bytesMax) return { full: 'bytes' };
+      return { place: takePlace(pool, bytes) };
+    },
+    beginCount(name) {
+      const pool = poolOf(name);
+      const count = ++counts;
+      return function endCount(jobs) {
+        pool.counted = jobs;
+        if (jobs === undefined) return;
+        for (const waiting of pool.uncounted) if (waiting.queuedDuring < count) pool.uncounted.delete(waiting);
+      };
+    },
+    bytesWaiting: () => bytesWaiting,
+  };
+}

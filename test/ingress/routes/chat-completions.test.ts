@@ -1,0 +1,192 @@
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import OpenAI, { APIError } from 'openai';
+import { ApiError, packError } from '../../../shared/errors.ts';
+import type { ReplyContent } from '../../../shared/replies.ts';
+import { requestText, startChatRoute } from '../../support/chat-route.ts';
+
+const usage = { promptTokens: 1, completionTokens: 2, cachedTokens: 0, estimated: false };
+const started: ReplyContent = { kind: 'started', data: { control: 'svc:control:w1' } };
+const chunk = (content: string) =>
+  ({
+    kind: 'chunk',
+    data: `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content } }] })}\n\n`,
+    tokens: 1,
+  }) as const;
+const end: ReplyContent = { kind: 'end', data: { usage } };
+const exhausted = new ApiError('UPSTREAMS_EXHAUSTED', 'Nobody answered.', { fields: { tier: 'guest', attempted: [] } });
+const failure: ReplyContent = { kind: 'error', data: packError(exhausted) };
+/** Longer than any test: nothing of it is to happen. */
+const never = 600_000;
+
+test('a stream that fails before its first event has a status of its own, and no stream', async (t) => {
+  const route = await startChatRoute(t, { heldBackMs: never });
+  const answer = route.post(true);
+  route.say(await route.queued(), [started, failure]);
+  const response = await answer;
+  t.is(response.status, 503);
+  t.is(response.headers.get('content-type'), 'application/json; charset=utf-8');
+  t.is(response.headers.get('retry-after'), '1');
+  t.like(await response.json(), { code: 'UPSTREAMS_EXHAUSTED', tier: 'guest' });
+});
+
+test('nothing is sent of a stream before its first event, and nothing but its events from then on', async (t) => {
+  const route = await startChatRoute(t, { heldBackMs: never });
+  const answer = route.post(true);
+  const request = await route.queued();
+  route.say(request, [started]);
+  let isThere = false;
+  void answer.then(() => {
+    isThere = true;
+  });
+  await sleep(100);
+  t.false(isThere, 'neither status nor headers');
+  route.say(request, [chunk('a'), chunk('b'), end], 1);
+  const response = await answer;
+  t.is(response.status, 200);
+  t.is(await response.text(), `${chunk('a').data}${chunk('b').data}data: [DONE]\n\n`);
+});
+
+/** Reads until so many comments have come; what is left of the response stays to be read. */
+async function readComments(response: Response, count: number) {
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  if (reader === undefined) throw new Error('a response without a body');
+  let text = '';
+  while (text.split(': waiting\n\n').length <= count) text += (await reader.read()).value ?? '';
+  return {
+    text,
+    async rest() {
+      let rest = '';
+      for (let part = await reader.read(); !part.done; part = await reader.read()) rest += part.value;
+      return rest;
+    },
+  };
+}
+
+test('a stream that waits long is 200 with a comment, again and again until its first event', async (t) => {
+  const route = await startChatRoute(t, { heldBackMs: 20 });
+  const response = await route.post(true);
+  t.is(response.status, 200);
+  t.is(response.headers.get('content-type'), 'text/event-stream; charset=utf-8');
+  const { text, rest } = await readComments(response, 3);
+  t.regex(text, /^(: waiting\n\n)+$/);
+  const request = await route.queued();
+  t.is(route.places(), 1, 'it waits all the same');
+  route.say(request, [started, chunk('a'), end]);
+  t.regex(await rest(), /^(: waiting\n\n)*data: .*\n\ndata: \[DONE\]\n\n$/);
+  t.is(route.places(), 0);
+});
+
+test('one that fails after its comments ends by a frame with the code it would have had, and no [DONE]', async (t) => {
+  const route = await startChatRoute(t, { heldBackMs: 20 });
+  const { text, rest } = await readComments(await route.post(true), 1);
+  route.say(await route.queued(), [started, failure]);
+  const error = { code: 'UPSTREAMS_EXHAUSTED', type: 'server_error', message: 'Nobody answered.', param: null };
+  t.is((text + (await rest())).replaceAll(': waiting\n\n', ''), `data: ${JSON.stringify({ error })}\n\n`);
+});
+
+test('an official SDK reads a stream with comments as one without, and its failure as an error', async (t) => {
+  const route = await startChatRoute(t, { heldBackMs: 20 });
+  const client = new OpenAI({ apiKey: 'none', baseURL: `http://127.0.0.1:${route.port}/v1`, maxRetries: 0 });
+  const ask = () =>
+    client.chat.completions.create({ model: 'small-chat', stream: true, messages: [{ role: 'user', content: 'Hi' }] });
+
+  // It resolves with the headers: the first comment has been sent by then.
+  const whole = await ask();
+  route.say(await route.queued(), [started, chunk('a'), chunk('b'), end]);
+  const texts = (await Array.fromAsync(whole)).map(({ choices }) => choices[0]?.delta.content);
+  t.is(texts.join(''), 'ab');
+
+  const broken = await ask();
+  route.say(await route.queued(2), [started, failure]);
+  const error = await t.throwsAsync(Array.fromAsync(broken), { instanceOf: APIError });
+  t.is(error?.code, 'UPSTREAMS_EXHAUSTED');
+});
+
+test('a client that leaves between two comments calls its job off', async (t) => {
+  const route = await startChatRoute(t, { heldBackMs: 20 });
+  const leaving = new AbortController();
+  await readComments(await route.post(true, leaving.signal), 2);
+  const request = await route.queued();
+  leaving.abort();
+  while (route.cancelled.length === 0) await sleep(1);
+  t.like(route.cancelled, [{ requestId: request, pool: 'default', control: undefined }]);
+  t.is(route.places(), 0);
+});
+
+test('a request whose job could not be queued takes no place any more', async (t) => {
+  const add = () => Promise.reject(new ApiError('SERVICE_UNAVAILABLE', 'Redis is away.'));
+  const route = await startChatRoute(t, { add });
+  t.is((await route.post(false)).status, 503);
+  t.is(route.places(), 0);
+});
+
+/** Larger than what the system takes of an answer that nobody reads. */
+const largeBody = JSON.stringify({ text: 'x'.repeat(30_000_000) });
+const whole: ReplyContent = { kind: 'end', data: { body: largeBody, usage } };
+
+const rawRequest = `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${requestText(false).length}\r\n\r\n${requestText(false)}`;
+
+/** A connection that has asked and reads nothing yet. */
+async function ask(t: ExecutionContext, port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  t.teardown(() => socket.destroy());
+  socket.on('error', () => {});
+  socket.pause();
+  socket.write(rawRequest);
+  return socket;
+}
+
+test('a client that reads nothing of a whole answer is cut', async (t) => {
+  t.timeout(30_000);
+  const route = await startChatRoute(t, { clientStuckMs: 300 });
+  const socket = await ask(t, route.port);
+  route.say(await route.queued(), [started, whole]);
+  await route.untilClosed();
+  t.true(socket.bytesRead < largeBody.length);
+});
+
+test('one that reads it slowly gets all of it, however long that takes, and what it had asked besides', async (t) => {
+  t.timeout(60_000);
+  const clientStuckMs = 500;
+  const route = await startChatRoute(t, { clientStuckMs });
+  const socket = await ask(t, route.port);
+  route.say(await route.queued(), [started, whole]);
+  const startedAt = performance.now();
+  socket.write(rawRequest);
+  const { length } = await readWithPauses(socket, (text) => text.endsWith('"}'));
+  t.true(length > largeBody.length);
+  t.true(performance.now() - startedAt > 2 * clientStuckMs);
+
+  // Sent ahead, it waits on the connection of an answer that is over.
+  await sleep(2 * clientStuckMs);
+  route.say(await route.queued(2), [started, { kind: 'end', data: { body: '{"again":true}', usage } }]);
+  const { end: answer } = await readWithPauses(socket, (text) => text.endsWith('"again":true}'));
+  t.regex(answer, /200 OK/);
+});
+
+const pauseAfterBytes = 2_000_000;
+const pauseMs = 150;
+
+/** Takes a piece now and then until it ends as it should or the connection does; how much came, and the last of it. */
+async function readWithPauses(socket: Socket, isOver: (end: string) => boolean) {
+  let length = 0;
+  let end = '';
+  let untilPause = pauseAfterBytes;
+  const { promise: over, resolve } = Promise.withResolvers<void>();
+  const take = (bytes: Buffer) => {
+    length += bytes.length;
+    end = (end + bytes.toString('latin1')).slice(-1_000);
+    untilPause -= bytes.length;
+    if (isOver(end)) return resolve();
+    if (untilPause > 0) return;
+    untilPause = pauseAfterBytes;
+    socket.pause();
+    setTimeout(() => socket.resume(), pauseMs);
+  };
+  socket.on('data', take).on('close', resolve).resume();
+  await over;
+  socket.off('data', take).off('close', resolve);
+  return { length, end };
+}

@@ -1,0 +1,118 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+import type { ExecutionContext } from 'ava';
+import Koa from 'koa';
+import { parseChatCall } from '../../ingress/chat-call.ts';
+import { answerErrors } from '../../ingress/middleware/answer-errors.ts';
+import { createWaitingRequests, type Whereabouts } from '../../ingress/replies/waiting-requests.ts';
+import type { RequestState } from '../../ingress/request-state.ts';
+import { chatCompletions } from '../../ingress/routes/chat-completions.ts';
+import { parsePlanFile } from '../../shared/plan-file.ts';
+import type { Reply, ReplyContent } from '../../shared/replies.ts';
+import { planText } from './plan-text.ts';
+import { recordedLog } from './recorded-log.ts';
+
+type Wishes = { heldBackMs?: number; clientStuckMs?: number; add?: () => Promise<void> };
+
+/** The route of chat completions behind a real HTTP server, with requests let in as they come, and a test for a worker. */
+export async function startChatRoute(t: ExecutionContext, { add = async () => {}, ...waits }: Wishes = {}) {
+  const parsed = parsePlanFile(planText());
+  if ('faults' in parsed) throw new Error('the plan file of the tests is wrong');
+  const { planFile } = parsed;
+  const cancelled: Whereabouts[] = [];
+  const waitingRequests = createWaitingRequests({
+    cancel: (job) => cancelled.push(job),
+    release: async () => 'released',
+    settleInterrupted: () => {},
+  });
+  const queued: string[] = [];
+  const watchers = new Set<() => void>();
+  const queues = {
+    async add({ requestId }: { requestId: string }) {
+      await add();
+      queued.push(requestId);
+      for (const look of watchers) look();
+    },
+    remove: async () => {},
+    depth: async () => 0,
+    depths: async () => [],
+    async [Symbol.asyncDispose]() {},
+  };
+  let places = 0;
+  let requests = 0;
+
+  const app = new Koa<RequestState>();
+  app.use(answerErrors({ log: recordedLog().log, docsUrl: '' }));
+  app.use(async function letIn(ctx, next) {
+    const text = (await Readable.from(ctx.req).toArray()).join('');
+    const requestId = `req_${++requests}`;
+    places += 1;
+    let left = false;
+    const place = {
+      queued() {},
+      leave() {
+        if (!left) places -= 1;
+        left = true;
+      },
+    };
+    const caller = { account: 'user:alice', keyId: 'key_1', plan: 'free', suspended: false, version: 1 };
+    Object.assign(ctx.state, {
+      requestId,
+      caller: { ...caller, overageEnabled: false },
+      call: parseChatCall({ value: JSON.parse(text), text }, planFile.models),
+      admission: { admittedAt: 0, startBy: 30_000, deadline: 600_000, overage: false },
+      place,
+    });
+    try {
+      await next();
+    } finally {
+      ctx.state.place?.leave();
+    }
+  });
+  app.use(chatCompletions({ planFile, queues, waitingRequests, replyTo: () => 'svc:replies:1', ...waits }));
+  app.on('error', () => {});
+  const server = createServer(app.callback()).listen(0, '127.0.0.1');
+  const firstClosed = Promise.withResolvers<void>();
+  server.on('connection', (socket) => socket.once('close', () => firstClosed.resolve()));
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.close();
+    server.closeAllConnections();
+    waitingRequests.close(new Error('over') as never);
+  });
+  const { port } = server.address() as AddressInfo; // a TCP server's address
+
+  return {
+    port,
+    cancelled,
+    /** Resolves when the server has let go of a connection. */
+    untilClosed: () => firstClosed.promise,
+    places: () => places,
+    post: (stream: boolean, signal?: AbortSignal) =>
+      fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+        method: 'POST',
+        body: requestText(stream),
+        ...(signal !== undefined && { signal }),
+      }),
+    /** The id of the request that is queued as the nth, as soon as it is. */
+    queued: (nth = 1) =>
+      new Promise<string>((resolve) => {
+        const look = () => {
+          const request = queued[nth - 1];
+          if (request !== undefined) resolve(request);
+        };
+        watchers.add(look);
+        look();
+      }),
+    say(request: string, contents: readonly ReplyContent[], from = 0): void {
+      for (const [index, content] of contents.entries())
+        waitingRequests.deliver({ request, run: 1, sequence: from + index, ...content } as Reply); // an envelope and a content
+    },
+  };
+}
+
+export function requestText(stream: boolean): string {
+  return JSON.stringify({ model: 'small-chat', stream, messages: [{ role: 'user', content: 'Hello' }] });
+}

@@ -1,0 +1,320 @@
+import test, { type ExecutionContext } from 'ava';
+import { type PlanFile, parsePlanFile } from '../../../shared/plan-file.ts';
+import {
+  type Ask,
+  type BackendStanding,
+  createBackendSlots,
+  type Slot,
+  type Taken,
+} from '../../../workers/backends/backend-slots.ts';
+import { planFileFor } from '../../stack/plan.ts';
+
+function planOf(requestsAtOnce: number | undefined): PlanFile {
+  const room = requestsAtOnce === undefined ? {} : { requests_at_once: requestsAtOnce };
+  const backends = {
+    a: { url: 'http://127.0.0.1:1/v1', location: 'on-prem' as const, ...room },
+    b: { url: 'http://127.0.0.1:2/v1', location: 'on-prem' as const, ...room },
+    cloud: { url: 'http://127.0.0.1:3/v1', location: 'cloud' as const, ...room },
+  };
+  const models = { 'only-a': { tier: 'standard', pool: 'default', backends: ['a'] } };
+  const parsed = parsePlanFile(planFileFor({ backends, models }));
+  if ('faults' in parsed) throw new Error(JSON.stringify(parsed.faults));
+  return parsed.planFile;
+}
+
+function open(t: ExecutionContext, given: { requestsAtOnce?: number; concurrency?: number; pools?: string[] } = {}) {
+  let time = 0;
+  const changes: BackendStanding[] = [];
+  const slots = createBackendSlots({
+    planFile: planOf(given.requestsAtOnce),
+    pools: given.pools ?? ['default'],
+    concurrency: given.concurrency ?? 100,
+    onBreaker: (standing) => changes.push(standing),
+    random: () => 0.5,
+    now: () => time,
+  });
+  t.teardown(() => slots[Symbol.dispose]());
+  const ask = (asked: Partial<Ask> = {}): Promise<Taken> =>
+    slots.take({ model: 'small-chat', tried: new Set(), waitMs: 0, signal: new AbortController().signal, ...asked });
+  return {
+    slots,
+    changes,
+    ask,
+    async take(asked: Partial<Ask> = {}): Promise<Slot> {
+      const taken = await ask(asked);
+      if (taken.outcome !== 'slot') throw new Error(`no slot: ${taken.outcome}`);
+      return taken.slot;
+    },
+    pass: (ms: number) => {
+      time += ms;
+    },
+  };
+}
+
+const waits = { waitMs: 600_000 };
+
+test('the least loaded is taken first, and one that was tried not again', async (t) => {
+  const { take } = open(t);
+  const [first, second, third] = [await take(), await take(), await take({ tried: new Set(['a']) })];
+  t.deepEqual([first.name, second.name, third.name], ['a', 'b', 'b']);
+  t.is((await take({ tried: new Set(['a', 'b']) })).name, 'cloud');
+});
+
+test('calls of all models count against what a backend may have at once, and one more is full', async (t) => {
+  const { ask, take } = open(t, { requestsAtOnce: 2 });
+  await take({ model: 'only-a' });
+  await take({ model: 'only-a' });
+  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'full' });
+  t.is((await take()).name, 'b');
+});
+
+test('a full on-prem replica is passed over for the cloud', async (t) => {
+  const { take } = open(t, { requestsAtOnce: 1 });
+  t.deepEqual([(await take()).name, (await take()).name, (await take()).name], ['a', 'b', 'cloud']);
+});
+
+test('whoever waits gets the place that becomes free, in the order of asking', async (t) => {
+  const { slots, ask, take } = open(t, { requestsAtOnce: 1 });
+  const held = await take({ model: 'only-a' });
+  const got: string[] = [];
+  const waiting = ['first', 'second'].map(async (name) => {
+    const slot = await take({ model: 'only-a', ...waits });
+    got.push(name);
+    return slot;
+  });
+  t.is(slots.waiting('default'), 2);
+  held.end('answered');
+  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'full' }, 'one that comes now does not get before them');
+  (await waiting[0])?.end('answered');
+  await waiting[1];
+  t.deepEqual(got, ['first', 'second']);
+  t.is(slots.waiting('default'), 0);
+});
+
+test('a place of another backend is not given to one that waits for its own', async (t) => {
+  const { slots, take } = open(t, { requestsAtOnce: 1 });
+  const [a, b] = [await take(), await take()];
+  const waiting = take({ model: 'only-a', ...waits });
+  b.end('answered');
+  t.is(slots.waiting('default'), 1);
+  a.end('answered');
+  t.is((await waiting).name, 'a');
+});
+
+test('no more than so many wait; one more is told at once that all are full', async (t) => {
+  const { slots, ask, take } = open(t, { requestsAtOnce: 1, concurrency: 4 });
+  const held = await take({ model: 'only-a' });
+  const waiting = [ask({ model: 'only-a', ...waits }), ask({ model: 'only-a', ...waits })];
+  t.deepEqual(await ask({ model: 'only-a', ...waits }), { outcome: 'full' });
+  t.is(slots.waiting('default'), 2);
+  held.end('answered');
+  t.like(await waiting[0], { outcome: 'slot' });
+});
+
+test('waiting ends when the time is over, and when it is aborted', async (t) => {
+  const { slots, ask, take } = open(t, { requestsAtOnce: 1 });
+  await take({ model: 'only-a' });
+  t.deepEqual(await ask({ model: 'only-a', waitMs: 1 }), { outcome: 'late' });
+  const leaving = new AbortController();
+  const waiting = ask({ model: 'only-a', ...waits, signal: leaving.signal });
+  leaving.abort();
+  t.deepEqual(await waiting, { outcome: 'late' });
+  t.deepEqual(await ask({ model: 'only-a', ...waits, signal: leaving.signal }), { outcome: 'late' });
+  t.is(slots.waiting('default'), 0);
+});
+
+test('being full is no failure: no breaker has changed', async (t) => {
+  const { slots, changes, ask, take } = open(t, { requestsAtOnce: 1 });
+  await take({ model: 'only-a' });
+  for (let asked = 0; asked < 50; asked++) await ask({ model: 'only-a' });
+  t.deepEqual(changes, []);
+  t.true(slots.standings().every(({ breaker }) => breaker === 'closed'));
+});
+
+test('five failures open the breaker of that backend for that model, and for no other', async (t) => {
+  const { slots, changes, ask, take } = open(t);
+  for (let failures = 0; failures < 5; failures++) (await take({ model: 'only-a' })).end('failed');
+  t.deepEqual(changes, [{ model: 'only-a', backend: 'a', breaker: 'open' }]);
+  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'refused' });
+  t.true(slots.allRefuse('only-a'));
+  t.false(slots.allRefuse('small-chat'));
+  t.is((await take()).name, 'a');
+});
+
+test('whoever waits hears that the last backend for it has failed', async (t) => {
+  const { ask, take } = open(t, { requestsAtOnce: 5 });
+  const calls = await Promise.all(Array.from({ length: 5 }, () => take({ model: 'only-a' })));
+  const waiting = ask({ model: 'only-a', ...waits });
+  // The first of them to end makes room, and whoever has waited is then in flight itself.
+  for (const call of calls) call.end('failed');
+  const taken = await waiting;
+  t.is(taken.outcome, 'slot');
+  t.deepEqual(await ask({ model: 'only-a', ...waits }), { outcome: 'refused' });
+});
+
+test('a backend that wants to be left alone is, for as long as it said, by that model', async (t) => {
+  const { ask, take, pass } = open(t);
+  (await take({ model: 'only-a' })).end('failed', 5_000);
+  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'refused' });
+  pass(4_999);
+  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'refused' });
+  pass(1);
+  t.is((await take({ model: 'only-a' })).name, 'a');
+});
+
+test('whoever waits for a full backend gets another one whose pause is over', async (t) => {
+  const { ask, take, pass } = open(t, { requestsAtOnce: 1 });
+  const tried = new Set(['b']);
+  const cloud = await take({ tried: new Set(['a', 'b']) });
+  await take({ model: 'only-a' });
+  cloud.end('failed', 30);
+  const waiting = ask({ tried, ...waits });
+  pass(30);
+  const taken = await waiting;
+  t.is(taken.outcome === 'slot' && taken.slot.name, 'cloud');
+});
+
+test('of two that have nothing in hand the one is taken whose first tokens have been quicker of late', async (t) => {
+  const { take, pass } = open(t);
+  const [a, b] = [await take(), await take()];
+  pass(10);
+  b.firstToken();
+  pass(10);
+  a.firstToken();
+  for (const slot of [a, b]) slot.end('answered');
+  for (let calls = 0; calls < 3; calls++) {
+    const slot = await take();
+    t.is(slot.name, 'b');
+    slot.end('answered');
+  }
+  pass(60_000);
+  t.is((await take()).name, 'a', 'what was long ago says nothing');
+});
+
+test('one that has just failed is passed over for one that answers, be it ever so slow, until it answers', async (t) => {
+  const { take, pass } = open(t);
+  const [a, b] = [await take(), await take()];
+  a.end('failed');
+  pass(9_000);
+  b.firstToken();
+  b.end('answered');
+  const [first, second] = [await take(), await take()];
+  t.deepEqual([first.name, second.name], ['b', 'a']);
+  pass(50);
+  second.firstToken();
+  for (const slot of [first, second]) slot.end('answered');
+  t.is((await take()).name, 'a');
+});
+
+test('of a pool of several models one has three quarters of the jobs with calls that are not answered, and then waits', async (t) => {
+  const { slots, ask, take } = open(t, { concurrency: 8 });
+  const calls = await Promise.all(Array.from({ length: 6 }, () => take()));
+  t.deepEqual(await ask(), { outcome: 'full' });
+  t.true(slots.isFull('small-chat'));
+  t.like(await ask({ model: 'only-a' }), { outcome: 'slot' }, 'the others have room');
+  const waiting = ask(waits);
+  t.is(slots.waiting('default'), 1);
+  calls[0]?.firstToken();
+  t.like(await waiting, { outcome: 'slot' }, 'an answer makes room, also one that goes on');
+});
+
+/** Six calls of a pool of eight jobs, which is as many as one of its models may have unanswered. */
+async function crowd(t: ExecutionContext, asked: Partial<Ask> = {}) {
+  const side = open(t, { concurrency: 8 });
+  return { ...side, calls: await Promise.all(Array.from({ length: 6 }, () => side.take(asked))) };
+}
+
+const quarter = 30_000 / 4;
+
+test('of a model that answers nobody for a while no job waits: it would hold the place of one that is answered', async (t) => {
+  const { slots, ask, take, pass, calls } = await crowd(t);
+  pass(quarter - 100);
+  calls[0]?.firstToken();
+  await take();
+  const waiting = ask(waits);
+  pass(quarter - 100);
+  t.is(slots.waiting('default'), 1, 'one was answered not long ago');
+  pass(200);
+  t.deepEqual(await waiting, { outcome: 'full' });
+  t.deepEqual(await ask(waits), { outcome: 'full' });
+  calls[1]?.end('failed');
+  t.like(await ask(waits), { outcome: 'slot' }, 'there is room again');
+});
+
+test('a model whose answers come in one piece is not silent, however long they take', async (t) => {
+  const { slots, ask, pass, calls } = await crowd(t, { isHeard: () => false });
+  pass(10 * quarter);
+  const waiting = ask({ ...waits, isHeard: () => false });
+  t.is(slots.waiting('default'), 1);
+  calls[0]?.end('answered');
+  t.like(await waiting, { outcome: 'slot' });
+});
+
+test('a job that has tried one backend may try the next, however many calls of its model are out', async (t) => {
+  const { ask } = await crowd(t);
+  t.like(await ask({ tried: new Set(['a']) }), { outcome: 'slot' });
+});
+
+test('a model that is silent, but has not too many calls out, waits for its full backends', async (t) => {
+  const { slots, take, ask, pass } = open(t, { requestsAtOnce: 1, concurrency: 8 });
+  const held = await take({ model: 'only-a' });
+  pass(10 * quarter);
+  const waiting = ask({ model: 'only-a', ...waits });
+  t.is(slots.waiting('default'), 1);
+  held.end('answered');
+  t.like(await waiting, { outcome: 'slot' });
+});
+
+test('where time has made room, whoever has waited goes before one that comes just then', async (t) => {
+  const { ask, take, pass } = open(t, { requestsAtOnce: 1 });
+  const cloud = await take({ tried: new Set(['a', 'b']) });
+  const held = await take({ model: 'only-a' });
+  cloud.end('failed', 60_000);
+  const tried = new Set(['b']);
+  const waiting = ask({ tried, ...waits });
+  pass(60_000);
+  t.deepEqual(await ask({ tried }), { outcome: 'full' });
+  const taken = await waiting;
+  t.is(taken.outcome === 'slot' && taken.slot.name, 'cloud');
+  held.end('answered');
+});
+
+test('a slot that ends twice makes room once', async (t) => {
+  const { slots, ask, take } = open(t, { requestsAtOnce: 2 });
+  const [first] = [await take({ model: 'only-a' }), await take({ model: 'only-a' })];
+  first.end('answered');
+  first.end('failed');
+  t.deepEqual(slots.inFlight(), [{ backend: 'a', calls: 1 }]);
+  await take({ model: 'only-a' });
+  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'full' });
+});
+
+test('of two pauses that a backend asks for the longer one holds', async (t) => {
+  const { ask, take, pass } = open(t);
+  const [long, short] = [await take({ model: 'only-a' }), await take({ model: 'only-a' })];
+  long.end('failed', 5_000);
+  short.end('failed', 100);
+  pass(4_999);
+  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'refused' });
+});
+
+test('a model that has its pool for itself may have all of it', async (t) => {
+  const { take } = open(t, { concurrency: 8, pools: ['large'] });
+  const calls = await Promise.all(Array.from({ length: 20 }, () => take({ model: 'large-chat' })));
+  t.is(calls.length, 20);
+});
+
+test('a client that leaves says nothing about its backend', async (t) => {
+  const { changes, take } = open(t);
+  for (let calls = 0; calls < 50; calls++) (await take({ model: 'only-a' })).end('abandoned');
+  t.deepEqual(changes, []);
+});
+
+test('a model of a pool that is not served, and one that does not exist, have no backends', async (t) => {
+  const { slots, ask } = open(t);
+  for (const model of ['large-chat', 'constructor']) {
+    t.deepEqual(await ask({ model, ...waits }), { outcome: 'refused' });
+    t.deepEqual(slots.namesOf(model), []);
+  }
+  t.deepEqual(slots.namesOf('small-chat'), ['a', 'b', 'cloud']);
+});

@@ -1,0 +1,187 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import { type Breaker, type BreakerState, createBreaker } from '../../../workers/backends/breaker.ts';
+
+const resetMs = 20;
+
+function open(t: ExecutionContext, given: { resetMs?: number; probeMs?: number } = {}) {
+  const changes: BreakerState[] = [];
+  const watchers = new Set<() => void>();
+  const onChange = (state: BreakerState) => {
+    changes.push(state);
+    for (const look of watchers) look();
+  };
+  const breaker = createBreaker({ onChange, random: () => 0.5, resetMs: 600_000, probeMs: 600_000, ...given });
+  const awake = setInterval(() => {}, 1_000); // the breaker's own timers keep no process alive
+  t.teardown(() => {
+    clearInterval(awake);
+    breaker[Symbol.dispose]();
+  });
+  const reaches = (state: BreakerState) =>
+    new Promise<void>((resolve) => {
+      const look = () => {
+        if (breaker.state() === state) resolve();
+      };
+      watchers.add(look);
+      look();
+    });
+  return { breaker, changes, reaches };
+}
+
+/** What is said to opossum has its effect in the same turn of the event loop, but not in the same call. */
+async function settle(act: () => void): Promise<void> {
+  act();
+  await nextTurn();
+}
+
+const succeed = (breaker: Breaker) => settle(() => breaker.watch().succeeded());
+const fail = (breaker: Breaker) => settle(() => breaker.watch().failed());
+
+async function failUntilOpen(breaker: Breaker): Promise<void> {
+  for (let failures = 0; failures < 5; failures++) await fail(breaker);
+}
+
+test('five failures in a row open it, whatever was before', async (t) => {
+  const { breaker, changes } = open(t);
+  for (let calls = 0; calls < 200; calls++) await succeed(breaker);
+  for (let failures = 0; failures < 4; failures++) await fail(breaker);
+  t.is(breaker.state(), 'closed');
+  await fail(breaker);
+  t.is(breaker.state(), 'open');
+  t.deepEqual(changes, ['open']);
+});
+
+test('an answer in between begins the row anew', async (t) => {
+  const { breaker } = open(t);
+  for (let calls = 0; calls < 100; calls++) await succeed(breaker);
+  for (let row = 0; row < 3; row++) {
+    for (let failures = 0; failures < 4; failures++) await fail(breaker);
+    await succeed(breaker);
+  }
+  t.is(breaker.state(), 'closed');
+});
+
+test('slow failures open it as fast ones do: calls in flight do not hide them', async (t) => {
+  const { breaker } = open(t);
+  const inFlight = Array.from({ length: 64 }, () => breaker.watch());
+  for (const call of inFlight.slice(0, 5)) await settle(() => call.failed());
+  t.is(breaker.state(), 'open');
+});
+
+test('more than two of five calls that fail open it, in whatever order', async (t) => {
+  const { breaker } = open(t);
+  for (let round = 0; round < 2; round++) {
+    await fail(breaker);
+    await succeed(breaker);
+  }
+  t.is(breaker.state(), 'closed');
+  await fail(breaker);
+  t.is(breaker.state(), 'open');
+});
+
+test('streams that answer and then always break off open it', async (t) => {
+  const { breaker } = open(t);
+  const streams = Array.from({ length: 8 }, () => breaker.watch());
+  for (const stream of streams) await settle(() => stream.succeeded());
+  for (const stream of streams) await settle(() => stream.failed());
+  t.is(breaker.state(), 'open');
+});
+
+test('one failure of five does not open it, nor do clients that leave', async (t) => {
+  const { breaker } = open(t);
+  for (let round = 0; round < 20; round++) {
+    for (let calls = 0; calls < 4; calls++) await succeed(breaker);
+    await fail(breaker);
+    for (let calls = 0; calls < 10; calls++) await settle(() => breaker.watch().abandoned());
+  }
+  t.is(breaker.state(), 'closed');
+});
+
+test('after a while it takes one call, and none beside it, and closes when that answers', async (t) => {
+  const { breaker, changes, reaches } = open(t, { resetMs });
+  await failUntilOpen(breaker);
+  t.is(breaker.state(), 'open');
+  await reaches('half-open');
+  const probe = breaker.watch();
+  t.is(breaker.state(), 'probing');
+  await settle(() => probe.succeeded());
+  t.is(breaker.state(), 'closed');
+  t.deepEqual(changes, ['open', 'half-open', 'closed']);
+});
+
+for (const end of ['failed', 'abandoned'] as const) {
+  test(`a probe that is ${end} opens it again, and another follows`, async (t) => {
+    const { breaker, reaches } = open(t, { resetMs });
+    await failUntilOpen(breaker);
+    for (let probes = 0; probes < 3; probes++) {
+      await reaches('half-open');
+      const probe = breaker.watch();
+      await settle(() => probe[end]());
+      t.is(breaker.state(), 'open');
+    }
+    await reaches('half-open');
+    await succeed(breaker);
+    t.is(breaker.state(), 'closed');
+  });
+}
+
+test('what was begun before it opened has no say afterwards: neither a late answer nor a late failure', async (t) => {
+  const { breaker, reaches } = open(t, { resetMs });
+  const [early, another] = [breaker.watch(), breaker.watch()];
+  const old = Array.from({ length: 5 }, () => breaker.watch());
+  await failUntilOpen(breaker);
+  await settle(() => early.succeeded());
+  t.is(breaker.state(), 'open');
+  await reaches('half-open');
+  await settle(() => another.succeeded());
+  t.is(breaker.state(), 'half-open');
+  const probe = breaker.watch();
+  await settle(() => early.failed());
+  t.is(breaker.state(), 'probing');
+  await settle(() => probe.succeeded());
+  t.is(breaker.state(), 'closed');
+  for (let calls = 0; calls < 5; calls++) await settle(() => old[calls]?.failed());
+  t.is(breaker.state(), 'closed', 'nor once it is closed again');
+});
+
+test('once closed it knows nothing of what was before: it takes as many failures to open it again', async (t) => {
+  const { breaker, reaches } = open(t, { resetMs });
+  await failUntilOpen(breaker);
+  await reaches('half-open');
+  const probe = breaker.watch();
+  await settle(() => probe.succeeded());
+  await settle(() => probe.failed());
+  t.is(breaker.state(), 'closed', 'its stream broke off, which is one failure');
+  for (let failures = 1; failures < 4; failures++) await fail(breaker);
+  t.is(breaker.state(), 'closed');
+  await fail(breaker);
+  t.is(breaker.state(), 'open');
+});
+
+test('a probe that was given up has no say in the next one', async (t) => {
+  const { breaker, reaches } = open(t, { resetMs: 50, probeMs: 10 });
+  await failUntilOpen(breaker);
+  await reaches('half-open');
+  const givenUp = breaker.watch();
+  await reaches('open');
+  await reaches('half-open');
+  const probe = breaker.watch();
+  for (const word of ['failed', 'abandoned'] as const) {
+    await settle(() => givenUp[word]());
+    t.is(breaker.state(), 'probing');
+  }
+  await settle(() => probe.succeeded());
+  t.is(breaker.state(), 'closed');
+});
+
+test('a probe that does not answer in time has failed; should it answer later, that counts', async (t) => {
+  const { breaker, reaches } = open(t, { resetMs: 50, probeMs: 10 });
+  await failUntilOpen(breaker);
+  await reaches('half-open');
+  const slow = breaker.watch();
+  await reaches('open');
+  await settle(() => slow.succeeded());
+  t.is(breaker.state(), 'closed');
+  await settle(() => slow.failed());
+  t.is(breaker.state(), 'closed');
+});

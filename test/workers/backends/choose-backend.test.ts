@@ -1,0 +1,102 @@
+import test from 'ava';
+import { type Candidate, chooseBackend } from '../../../workers/backends/choose-backend.ts';
+
+function backend(name: string, given: Partial<Candidate> = {}): Candidate {
+  const location = name.startsWith('cloud') ? 'cloud' : 'on-prem';
+  return { name, location, refuses: false, inFlight: 0, requestsAtOnce: 4, firstTokenMs: 100, ...given };
+}
+
+const full = { inFlight: 4 };
+const refuses = { refuses: true };
+
+const table: { title: string; candidates: Candidate[]; chosen: string }[] = [
+  {
+    title: 'the first of the plan file where all are alike',
+    candidates: [backend('b'), backend('a')],
+    chosen: 'b',
+  },
+  {
+    title: 'on-prem before the cloud, wherever it is listed and however loaded it is',
+    candidates: [backend('cloud'), backend('a', { inFlight: 3, firstTokenMs: 9_000 })],
+    chosen: 'a',
+  },
+  {
+    title: 'the one with the fewest calls in flight, however slow it is',
+    candidates: [backend('a', { inFlight: 2 }), backend('b', { inFlight: 1, firstTokenMs: 9_000 })],
+    chosen: 'b',
+  },
+  {
+    title: 'of two with as many calls the quicker one',
+    candidates: [backend('a', { inFlight: 1 }), backend('b', { inFlight: 1, firstTokenMs: 99 })],
+    chosen: 'b',
+  },
+  {
+    title: 'of two with as many calls the one of which nothing is known',
+    candidates: [backend('a', { firstTokenMs: 1 }), backend('b', { firstTokenMs: undefined })],
+    chosen: 'b',
+  },
+  { title: 'none that refuses', candidates: [backend('a', refuses), backend('b', { inFlight: 3 })], chosen: 'b' },
+  { title: 'none that is full', candidates: [backend('a', full), backend('b', { inFlight: 3 })], chosen: 'b' },
+  {
+    title: 'one that may have more at once than another has room for',
+    candidates: [backend('a', full), backend('b', { inFlight: 5, requestsAtOnce: 6 })],
+    chosen: 'b',
+  },
+  {
+    title: 'the cloud where the on-prem replicas refuse',
+    candidates: [backend('a', refuses), backend('b', refuses), backend('cloud')],
+    chosen: 'cloud',
+  },
+  {
+    title: 'the cloud where the on-prem replicas are full',
+    candidates: [backend('a', full), backend('b', full), backend('cloud')],
+    chosen: 'cloud',
+  },
+  {
+    title: 'the least loaded of two clouds',
+    candidates: [backend('cloud-a', { inFlight: 1 }), backend('cloud-b')],
+    chosen: 'cloud-b',
+  },
+  { title: 'nobody, for all are full', candidates: [backend('a', full), backend('cloud', full)], chosen: 'full' },
+  {
+    title: 'nobody, for the one that does not refuse is full',
+    candidates: [backend('a', full), backend('cloud', refuses)],
+    chosen: 'full',
+  },
+  {
+    title: 'nobody, for all refuse, and one of them is full besides',
+    candidates: [backend('a', { ...full, ...refuses }), backend('cloud', refuses)],
+    chosen: 'refused',
+  },
+  { title: 'nobody, for there is none left', candidates: [], chosen: 'refused' },
+];
+
+for (const { title, candidates, chosen } of table) {
+  test(`chooses ${title}`, (t) => {
+    const choice = chooseBackend(candidates, () => 0.5);
+    t.is(choice.outcome === 'call' ? choice.name : choice.outcome, chosen);
+  });
+}
+
+test('where there are many, the better of two that are drawn is chosen, and each can be drawn', (t) => {
+  const many = [5, 4, 3, 2, 1, 0].map((inFlight, index) => backend(`b${index}`, { inFlight, requestsAtOnce: 9 }));
+  const drawn = (one: number, other: number) => {
+    const numbers = [one, other];
+    const choice = chooseBackend(many, () => numbers.shift() ?? 0);
+    return choice.outcome === 'call' ? choice.name : choice.outcome;
+  };
+  t.is(drawn(0, 0), 'b1');
+  t.is(drawn(0.2, 0.2), 'b3');
+  t.is(drawn(0.99, 0), 'b5');
+  const chosen = new Set<string>();
+  for (let one = 0; one < 60; one++) for (let other = 0; other < 50; other++) chosen.add(drawn(one / 60, other / 50));
+  t.deepEqual([...chosen].sort(), ['b1', 'b2', 'b3', 'b4', 'b5'], 'but for the most loaded, which loses to any other');
+});
+
+test('four are not many: the least loaded of all is chosen', (t) => {
+  const four = [3, 2, 1, 0].map((inFlight, index) => backend(`b${index}`, { inFlight }));
+  t.deepEqual(
+    chooseBackend(four, () => 0),
+    { outcome: 'call', name: 'b3' },
+  );
+});

@@ -1,0 +1,20 @@
+import test from 'ava';
+import { createRetryBudget } from '../../../workers/backends/retry-budget.ts';
+
+test('a fifth of all requests may try again, and ten that quiet times have saved', (t) => {
+  const budget = createRetryBudget();
+  let spent = 0;
+  for (let requests = 0; requests < 1_000; requests++) {
+    budget.earn();
+    if (budget.spend()) spent++;
+  }
+  t.true(spent >= 208 && spent <= 210, `${spent} of 1,000`);
+});
+
+test('what is saved is bounded', (t) => {
+  const budget = createRetryBudget();
+  for (let requests = 0; requests < 1_000; requests++) budget.earn();
+  let spent = 0;
+  while (budget.spend()) spent++;
+  t.is(spent, 10);
+});

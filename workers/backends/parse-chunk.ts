@@ -1,0 +1,43 @@
+import { type ChatChunk, chatChunkSchema, chatErrorSchema } from '../../shared/chat-completion.ts';
+import { BackendError } from './backend-error.ts';
+
+/** The data of one event of a streamed answer, looked into. Fails with `BackendError`, by the backend's own words if it had any. */
+export function parseChunk(data: string): ChatChunk {
+  let value: unknown;
+  try {
+    value = JSON.parse(data);
+  } catch {
+    // The parser's own error quotes the text, which is in no log.
+    throw new BackendError('unreadable', 'an event is not JSON');
+  }
+  const chunk = isPlainChunk(value) ? value : chatChunkSchema.safeParse(value).data;
+  // One that names an error is none, whatever else it holds: passed on, it would be followed by [DONE].
+  if (chunk !== undefined && chunk.error == null) return chunk;
+  const failure = chatErrorSchema.safeParse(value);
+  throw new BackendError(failure.success ? 'interrupted' : 'unreadable', failure.data ?? 'an event is not a chunk');
+}
+
+/**
+ * Whether the schema would take the value as it is: nearly every chunk, at a tenth of the schema's cost. What is not accepted
+ * here is the schema's to judge.
+ */
+export function isPlainChunk(value: unknown): value is ChatChunk {
+  if (!isObject(value) || !Array.isArray(value.choices)) return false;
+  if (value.model !== undefined && typeof value.model !== 'string') return false;
+  return value.choices.every(isPlainChoice);
+}
+
+function isPlainChoice(choice: unknown): boolean {
+  if (!isObject(choice)) return false;
+  const { index, delta, finish_reason: finishReason } = choice;
+  return (
+    Number.isSafeInteger(index) &&
+    Number(index) >= 0 &&
+    (delta == null || isObject(delta)) &&
+    (finishReason == null || typeof finishReason === 'string')
+  );
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,46 @@
+import { type LaneParts, type RequestWorker, startRequestWorker } from './request-worker.ts';
+
+export type PoolWorker = Pick<RequestWorker, 'cancel' | 'finish' | 'handBackAll'>;
+
+type Parts = Omit<LaneParts, 'lane' | 'hasRoom'> & {
+  /** Jobs of the batch lane at once, at most; 0: it is not served. */
+  batchConcurrency: number;
+};
+
+/** How soon the batch lane is given what the interactive lane has left free, in milliseconds. */
+const lookEveryMs = 250;
+
+/**
+ * Serves both lanes of a pool: `concurrency` jobs at once, of which the batch lane takes only what the interactive lane leaves
+ * free. What the batch lane has in hand is never taken from it, so that both together can pass `concurrency` for a while.
+ */
+export function startPoolWorker({ batchConcurrency, ...parts }: Parts): PoolWorker {
+  const { concurrency } = parts;
+  const interactive = startRequestWorker({ ...parts, lane: 'interactive' });
+  if (batchConcurrency === 0) return poolWorkerOf([interactive]);
+
+  const hasRoom = () => interactive.running() + batch.running() < concurrency;
+  const batch: RequestWorker = startRequestWorker({
+    ...parts,
+    lane: 'batch',
+    concurrency: batchConcurrency,
+    hasRoom,
+  });
+  const looking = setInterval(() => (hasRoom() ? batch.resume() : batch.pause()), lookEveryMs);
+  return poolWorkerOf([interactive, batch], () => clearInterval(looking));
+}
+
+function poolWorkerOf(lanes: readonly RequestWorker[], stop: () => void = () => {}): PoolWorker {
+  return {
+    cancel(requestId, reason) {
+      for (const lane of lanes) lane.cancel(requestId, reason);
+    },
+    async finish() {
+      stop();
+      await Promise.all(lanes.map((lane) => lane.finish()));
+    },
+    handBackAll() {
+      for (const lane of lanes) lane.handBackAll();
+    },
+  };
+}
