@@ -2,6 +2,7 @@ import test from 'ava';
 import { Redis } from 'ioredis';
 import { startIdentityProvider } from '../stack/identity-provider.ts';
 import { answerFor } from '../stack/model-server.ts';
+import { oneBackend } from '../stack/plan.ts';
 import { startServiceProcess } from '../stack/service-process.ts';
 import { startStack } from '../stack/stack.ts';
 import { chat, streamEvents, streamedText } from '../support/chat.ts';
@@ -99,7 +100,7 @@ test('a frozen Redis is a 503 with Retry-After and no hang, and is used again wh
 });
 
 test('a Redis that is killed and comes back: who waits is answered, once and whole', async (t) => {
-  await using stack = await startStack({ workers: 2 });
+  await using stack = await startStack({ models: oneBackend, workers: 2 });
   const { redis } = stack;
   if (redis === undefined) throw new Error('this stack has a Redis of its own');
   const url = stack.ingresses[0]?.url ?? '';
@@ -126,7 +127,7 @@ test('a Redis that is killed and comes back: who waits is answered, once and who
 });
 
 test('a Redis out of memory: what is in flight is answered, what is new is 503, keys are revoked, and relief is all it takes', async (t) => {
-  await using stack = await startStack();
+  await using stack = await startStack({ models: oneBackend });
   const url = stack.ingresses[0]?.url ?? '';
   const key = await stack.mintKey('alice');
   const [server] = stack.modelServers;
@@ -176,7 +177,7 @@ test('without any worker a request waits no longer than it may in the queue, and
 });
 
 test('a request past its deadline is 504, or ends its stream by an error frame, and its backend call is called off', async (t) => {
-  await using stack = await startStack({ timeouts: { request_ms: 4_000 } });
+  await using stack = await startStack({ models: oneBackend, timeouts: { request_ms: 4_000 } });
   const url = stack.ingresses[0]?.url ?? '';
   const key = await stack.mintKey('alice');
   const [server] = stack.modelServers;

@@ -3,6 +3,7 @@ import test, { type ExecutionContext } from 'ava';
 import { Redis } from 'ioredis';
 import { Agent } from 'undici';
 import { openStore } from '../../shared/store/open-store.ts';
+import { oneBackend } from '../stack/plan.ts';
 import { type RunningIngress, type Stack, startStack } from '../stack/stack.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { recordedLog } from '../support/recorded-log.ts';
@@ -34,7 +35,7 @@ type Scene = AsyncDisposable & {
 
 async function openScene(workers: number): Promise<Scene> {
   await using parts = new AsyncDisposableStack();
-  const stack = parts.use(await startStack({ workers, timeouts }));
+  const stack = parts.use(await startStack({ models: oneBackend, workers, timeouts }));
   const { hostname, port } = new URL(stack.redisUrl);
   const relay = parts.use(await startSwallowingRelay({ host: hostname, port: Number(port) }));
   const ingress = await stack.startIngress({ REDIS_URL: `redis://127.0.0.1:${relay.port}` });

@@ -1,77 +1,13 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
-import { Agent, request } from 'undici';
-import { answerFor } from '../stack/model-server.ts';
+import { oneBackend } from '../stack/plan.ts';
 import type { LogLine } from '../stack/service-process.ts';
 import { type RunningIngress, type RunningProcess, type Stack, startStack } from '../stack/stack.ts';
-import { streamEvents, streamedText } from '../support/chat.ts';
-import { createKeyClient } from '../support/key-client.ts';
+import { ask, type Ending, startLoad, unlimitedKey, until } from '../support/load.ts';
 
 const rounds = 10;
 const clients = 12;
-
-type Ending =
-  | { id: string; kind: 'answered' | 'refused' | 'failed'; status: number }
-  | { id: string; kind: 'wrong' | 'broken off' | 'no answer'; detail: string };
-
-/** One request on a connection of its own, so that what a shutdown does to idle connections does not come into it. */
-async function ask(url: string, key: string, id: string): Promise<Ending> {
-  const stream = id.endsWith('s');
-  const question = `What is ${id}? 東京`;
-  const dispatcher = new Agent();
-  try {
-    const { statusCode: status, body } = await request(`${url}/v1/chat/completions`, {
-      method: 'POST',
-      dispatcher,
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}`, 'x-client-request-id': id },
-      body: JSON.stringify({ model: 'small-chat', stream, messages: [{ role: 'user', content: question }] }),
-    });
-    let text: string;
-    try {
-      text = await body.text();
-    } catch (error) {
-      return { id, kind: 'broken off', detail: String(error) };
-    }
-    if (status !== 200) return { id, kind: isError(text) ? 'refused' : 'wrong', status, detail: text };
-    if (stream && streamEvents(text).some((event) => event !== '[DONE]' && event.error !== undefined)) {
-      return { id, kind: text.includes('[DONE]') ? 'wrong' : 'failed', status, detail: text };
-    }
-    const said = stream ? streamedText(text) : JSON.parse(text).choices[0].message.content;
-    const whole = said === answerFor([{ role: 'user', content: question }]);
-    return { id, kind: whole ? 'answered' : 'wrong', status, detail: said };
-  } catch (error) {
-    return { id, kind: 'no answer', detail: String(error) };
-  } finally {
-    await dispatcher.close();
-  }
-}
-
-function isError(text: string): boolean {
-  const { error, code } = JSON.parse(text) as { error?: unknown; code?: unknown }; // the service's own answer
-  return typeof error === 'string' && typeof code === 'string';
-}
-
-/** Clients that ask one question after another until told to stop; each `id` is used once. */
-function startLoad({ url, key, name }: { url: () => string; key: string; name: string }) {
-  const endings: Ending[] = [];
-  let stopped = false;
-  const running = Array.from({ length: clients }, async (_, client) => {
-    for (let index = 0; !stopped; index++) {
-      endings.push(await ask(url(), key, `${name}-${client}-${index}-${index % 3 === 0 ? 's' : 'w'}`));
-    }
-  });
-  return {
-    endings,
-    async stop() {
-      stopped = true;
-      await Promise.all(running);
-      return endings;
-    },
-  };
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
-}
 
 /** What no client may ever see, whatever is shut down. */
 function unharmed(t: ExecutionContext, endings: readonly Ending[]): void {
@@ -103,13 +39,6 @@ test('an ingress that is asked to end under load answers every request that it h
   t.log(`${answered} answers over ${rounds} shutdowns`);
 });
 
-async function unlimitedKey(stack: Stack): Promise<string> {
-  const keys = createKeyClient(stack);
-  const key = await keys.newKey('alice');
-  await keys.change('user:alice', { plan: 'pro' });
-  return key;
-}
-
 function requestsReadBy({ process }: RunningIngress): Set<unknown> {
   return new Set(process.logs.map(({ clientRequestId }: LogLine) => clientRequestId));
 }
@@ -135,17 +64,17 @@ test('a worker that is asked to end under load loses no request: it ends them or
 });
 
 test('a worker whose grace is over hands back what has sent nothing and ends what has by an error frame', async (t) => {
-  await using stack = await startStack({ workers: 0, env: { SHUTDOWN_GRACE_MS: '100' } });
+  await using stack = await startStack({ models: oneBackend, workers: 0, env: { SHUTDOWN_GRACE_MS: '100' } });
   const key = await stack.mintKey('alice');
   const first = await stack.startWorker();
   const url = stack.ingresses[0]?.url ?? '';
   const [server] = stack.modelServers;
 
   server.fail({ hang: true, times: 1 });
-  const whole = ask(url, key, 'held-w');
+  const whole = ask({ url, key, id: 'held-w' });
   await server.waitForCall(({ state }) => state === 'running');
   server.fail({ endless: true, chunkMs: 10, times: 1 });
-  const streamed = ask(url, key, 'held-s');
+  const streamed = ask({ url, key, id: 'held-s' });
   await server.waitForCall(({ chunksSent }) => chunksSent > 2);
 
   first.process.kill('SIGTERM');
@@ -156,12 +85,12 @@ test('a worker whose grace is over hands back what has sent nothing and ends wha
 });
 
 test('an ingress whose grace is over gives what still waits a clean error', async (t) => {
-  await using stack = await startStack({ ingresses: 0, env: { SHUTDOWN_GRACE_MS: '100' } });
+  await using stack = await startStack({ models: oneBackend, ingresses: 0, env: { SHUTDOWN_GRACE_MS: '100' } });
   const first: RunningIngress = await stack.startIngress();
   const key = await stack.mintKey('alice');
   const [server] = stack.modelServers;
   server.fail({ hang: true });
-  const held = ask(first.url, key, 'held-w');
+  const held = ask({ url: first.url, key, id: 'held-w' });
   await server.waitForCall(({ state }) => state === 'running');
   first.process.kill('SIGTERM');
   const ending = await held;
@@ -169,6 +98,17 @@ test('an ingress whose grace is over gives what still waits a clean error', asyn
   t.is(await first.process.exited, 0);
   // Nobody waits any more, so the model server's work is called off.
   t.is((await server.waitForCall(({ state }) => state !== 'running')).state, 'aborted');
+});
+
+test('an ingress does not wait for a connection on which nothing was ever asked', async (t) => {
+  await using stack = await startStack({ workers: 0 });
+  const [ingress] = stack.ingresses;
+  const unused = connect(Number(new URL(ingress?.url ?? '').port), '127.0.0.1');
+  await once(unused, 'connect');
+  const askedAt = performance.now();
+  ingress?.process.kill('SIGTERM');
+  t.is(await ingress?.process.exited, 0);
+  t.true(performance.now() - askedAt < 15_000, 'half of what it gives to those that wait for an answer');
 });
 
 test('a process that is not ready yet ends when it is asked to', async (t) => {

@@ -16,6 +16,7 @@ import { killAtRandom } from '../support/truth/kill-at-random.ts';
 import { misbehaveAtRandom } from '../support/truth/misbehave-at-random.ts';
 import { chargedTo, openBooks } from '../support/truth/open-books.ts';
 import { sendRequests } from '../support/truth/send-requests.ts';
+import { wrongLeavingsIn } from '../support/truth/wrong-leavings.ts';
 
 /** A store that can be taken from the service: `url` is the service's way to it, `directUrl` the test's own. */
 export type TruthHome = { url: string; directUrl: string; cut(): Promise<void>; restore(): void };
@@ -29,6 +30,8 @@ type Registrar = {
 const accounts = ['ann', 'bob', 'cem', 'dee', 'eve', 'fay'];
 const clients = 250;
 const requestsAtOnce = 100;
+/** An answer takes from a third of a second up to several, more while something is away. */
+const leaving = { share: 0.25, withinMs: 2_500 };
 const plans = {
   free: {
     requests_at_once: requestsAtOnce,
@@ -44,7 +47,7 @@ const leaseMsMax = timeouts.request_ms + leaseGraceMs.started;
 
 /** Whatever dies and whatever is away, in the end everybody who counts has counted the same, and it is what was used. */
 export function testTruth({ test, requests, openHome }: Registrar): void {
-  const title = `${requests} requests while processes are killed, Redis cut off and the store away: all counts agree, to the token`;
+  const title = `${requests} requests, a quarter of whose clients may leave, while processes are killed, Redis cut off and the store away: all counts agree, to the token`;
   test(title, async (t) => {
     t.timeout(400_000);
     const seed = Number(process.env.TRUTH_SEED ?? Math.floor(Math.random() * 2 ** 31));
@@ -86,7 +89,7 @@ export function testTruth({ test, requests, openHome }: Registrar): void {
     say('everything has ended, and is in the store');
 
     const evidence = await books.evidence(asked);
-    t.deepEqual(contradictionsIn(evidence), []);
+    t.deepEqual([...contradictionsIn(evidence), ...(await wrongLeavingsIn(evidence))], []);
     await books.agree(t, evidence);
     tell(t, evidence);
     say('all agree');
@@ -95,7 +98,10 @@ export function testTruth({ test, requests, openHome }: Registrar): void {
       await using _misbehaving = misbehaveAtRandom(stack.modelServers, random);
       await using cutting = cutConnectionsAtRandom(stack.redisUrl, random);
       await using killing = killAtRandom(stack, random);
-      const sending = sendRequests({ ingresses: stack.ingresses, keys: [...keys.values()], requests, clients, random });
+      const { ingresses } = stack;
+      const leavingOf = () =>
+        random() < leaving.share ? AbortSignal.timeout(Math.round(random.between(0, leaving.withinMs))) : undefined;
+      const sending = sendRequests({ ingresses, keys: [...keys.values()], requests, clients, leavingOf, random });
       await sending.reached(requests * 0.3);
       await home.cut();
       await sending.reached(requests * 0.5);

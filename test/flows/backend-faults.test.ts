@@ -1,196 +1,248 @@
 import test, { type ExecutionContext } from 'ava';
-import { answerFor, type Fault } from '../stack/model-server.ts';
+import { openStore } from '../../shared/store/open-store.ts';
+import { answerFor, type Fault, pieces, promptTokensOf } from '../stack/model-server.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
-import { streamEvents } from '../support/chat.ts';
+import {
+  attemptsOf,
+  type Case,
+  chargeOf,
+  endingOf,
+  everyWay,
+  exhausted,
+  fails,
+  nameOf,
+  type Outcome,
+  type Way,
+  ways,
+} from '../support/backend-outcome.ts';
+import { chat } from '../support/chat.ts';
+import { readEnding } from '../support/chat-ending.ts';
+import { recordedLog } from '../support/recorded-log.ts';
+import { createRequestEvidence } from '../support/request-evidence.ts';
 
-const messages = [{ role: 'user', content: 'Was heißt 東京 👩‍👩‍👧‍👦 ?' }];
-const expected = answerFor(messages);
+/** A way that is left out is not gone. */
+type Row = { fault: Fault } & Partial<Record<Way, Outcome>>;
 
-let stack: Stack;
-let key: string;
+const answers: Outcome = { what: 'answers', counted: 'reported' };
+const counted: Outcome = { what: 'answers', counted: 'estimated' };
+const runsOut: Outcome = { what: 'runs out' };
+const staysSilent: Outcome = { what: 'runs out', isSilent: true };
+const movesOn = (attempt: string): Outcome => ({ what: 'moves on', attempt });
+const breaksOff = (attempt: string): Outcome => ({ what: 'breaks off', attempt });
 
-test.before(async () => {
-  stack = await startStack({ timeouts: { first_token_ms: 800, idle_ms: 800, request_ms: 6_000 } });
-  key = await stack.mintKey('alice');
+const every = (outcome: Outcome) => ({ streamed: outcome, whole: outcome, 'as it came': outcome });
+/** Before a stream's first token, and after it. */
+const before = (attempt: string, asItCame = movesOn(attempt)) => ({
+  ...every(movesOn(attempt)),
+  'as it came': asItCame,
+});
+const after = (attempt: string, asItCame = movesOn(attempt)) => ({
+  ...before(attempt, asItCame),
+  streamed: breaksOff(attempt),
 });
 
-test.after.always(() => stack?.[Symbol.asyncDispose]());
-
-test.afterEach.always(() => {
-  for (const server of stack.modelServers) server.heal();
-});
-
-/** What a client gets: the right answer, an error with its status, or a part of the answer and an error frame. */
-type Ending =
-  | { kind: 'answer' }
-  | { kind: 'error'; status: number; code: string }
-  | { kind: 'part'; code: string }
-  | { kind: 'unlike anything'; detail: string };
-
-const answer: Ending = { kind: 'answer' };
-const exhausted: Ending = { kind: 'error', status: 503, code: 'UPSTREAMS_EXHAUSTED' };
-const late: Ending = { kind: 'error', status: 504, code: 'DEADLINE_EXCEEDED' };
-const interrupted: Ending = { kind: 'part', code: 'UPSTREAM_INTERRUPTED' };
-
-type Expected = { whole: Ending; streamed: Ending };
-
-/** What a client gets when every backend has the fault, and when only the first has it. */
-const table: { fault: Fault; everywhere: Expected; first: Expected }[] = [
-  ...[{ status: 500 }, { status: 429, retryAfterSeconds: 60 }, { status: 401 }, { status: 404 }].map(beforeAnything),
-  ...([{ resetBeforeHeaders: true }, { garbage: 'http' }, { garbage: 'json' }] as const).map(beforeAnything),
-  ...[{ invalidUtf8: true }, { cutAfterChunks: 0 }, { endAfterChunks: 0 }].map(beforeAnything),
-  // A whole answer has no first token: until its headers are there, only its deadline tells that it does not come.
-  {
-    fault: { hang: true },
-    everywhere: { whole: late, streamed: exhausted },
-    first: { whole: late, streamed: answer },
-  },
-  {
-    fault: { stallAfterChunks: 0 },
-    everywhere: { whole: exhausted, streamed: exhausted },
-    first: { whole: answer, streamed: answer },
-  },
-  {
-    fault: { cutAfterChunks: 3 },
-    everywhere: { whole: exhausted, streamed: interrupted },
-    first: { whole: answer, streamed: interrupted },
-  },
-  {
-    fault: { endAfterChunks: 3 },
-    everywhere: { whole: exhausted, streamed: interrupted },
-    first: { whole: answer, streamed: interrupted },
-  },
-  {
-    fault: { stallAfterChunks: 3 },
-    everywhere: { whole: exhausted, streamed: interrupted },
-    first: { whole: answer, streamed: interrupted },
-  },
-  {
-    fault: { badEvents: true },
-    everywhere: { whole: answer, streamed: exhausted },
-    first: { whole: answer, streamed: answer },
-  },
-  {
-    fault: { endless: true, chunkMs: 20 },
-    everywhere: { whole: exhausted, streamed: { kind: 'part', code: 'DEADLINE_EXCEEDED' } },
-    first: { whole: answer, streamed: { kind: 'part', code: 'DEADLINE_EXCEEDED' } },
-  },
-  ...[{ noDone: true }, { noUsage: true }, { slowHeadersMs: 100 }, { chunkMs: 5 }].map(harmless),
+const table: Row[] = [
+  ...[401, 403, 404, 408, 429, 500, 502, 503].map((status) => ({ fault: { status }, ...before('status') })),
+  ...[429, 503].map((status) => ({
+    fault: { status, retryAfterSeconds: 60 },
+    ...every({ what: 'moves on', attempt: 'status', pauses: true }),
+  })),
+  ...[302, 307].map((status) => ({ fault: { status, location: 'http://127.0.0.1:9/' }, ...before('status') })),
+  ...[400, 413, 422].map((status) => ({ fault: { status }, ...every({ what: 'is refused' }) })),
+  ...(['http', 'json', 'html', 'error'] as const).map((garbage) => ({ fault: { garbage }, ...before('unreadable') })),
+  { fault: { resetBeforeHeaders: true }, ...before('connection') },
+  { fault: { closeBeforeHeaders: true }, ...before('connection') },
+  { fault: { endlessHeaders: true }, ...before('connection') },
+  { fault: { hang: true }, ...before('first_token_timeout', staysSilent) },
+  { fault: { slowHeadersMs: 100 }, ...every(answers) },
+  { fault: { slowHeadersMs: 1_600 }, ...before('first_token_timeout', answers) },
+  { fault: { cutAfterChunks: 0 }, ...before('connection') },
+  { fault: { cutAfterChunks: 3 }, ...after('connection') },
+  { fault: { endAfterChunks: 0 }, ...before('interrupted', movesOn('connection')) },
+  { fault: { endAfterChunks: 3 }, ...after('interrupted', movesOn('connection')) },
+  { fault: { stallAfterChunks: 0 }, ...before('first_token_timeout', movesOn('idle_timeout')) },
+  { fault: { stallAfterChunks: 3 }, ...after('idle_timeout') },
+  { fault: { badEvents: true }, ...before('unreadable', answers) },
+  { fault: { invalidUtf8: true }, ...before('unreadable') },
+  { fault: derails(0, 'a closed connection'), ...before('connection') },
+  { fault: derails(3, 'a closed connection'), ...after('connection') },
+  { fault: derails(0, 'an error event'), ...before('interrupted', movesOn('unreadable')) },
+  { fault: derails(3, 'an error event'), ...after('interrupted', movesOn('unreadable')) },
+  { fault: derails(0, 'half an event'), ...before('unreadable') },
+  { fault: derails(3, 'half an event'), ...after('unreadable') },
+  { fault: derails(3, 'invalid UTF-8'), ...after('unreadable') },
+  { fault: derails(0, 'a broken chunk'), ...before('unreadable') },
+  { fault: derails(3, 'a broken chunk'), ...after('unreadable') },
+  { fault: derails(0, 'an endless line'), streamed: movesOn('unreadable'), whole: movesOn('unreadable') },
+  { fault: derails(3, 'an endless line'), streamed: breaksOff('unreadable'), whole: movesOn('unreadable') },
+  { fault: derails(0, 'endless comments'), ...before('first_token_timeout', staysSilent) },
+  { fault: derails(3, 'endless comments'), ...after('idle_timeout', staysSilent) },
+  { fault: derails(0, 'endless roles'), ...before('first_token_timeout', staysSilent) },
+  { fault: { lengthFactor: 0 }, ...before('interrupted', movesOn('unreadable')) },
+  { fault: { lengthFactor: 0.5 }, ...after('interrupted', movesOn('unreadable')) },
+  // The stream says that it is complete, however many bytes were to follow.
+  { fault: { lengthFactor: 2 }, ...every(answers), 'as it came': movesOn('connection') },
+  { fault: { endless: true, chunkMs: 20 }, ...every(runsOut), 'as it came': movesOn('unreadable') },
+  { fault: { noDone: true }, ...every(answers) },
+  { fault: { noUsage: true }, ...every(counted) },
+  { fault: { chunkMs: 5 }, ...every(answers) },
 ];
 
-function beforeAnything(fault: Fault) {
-  return {
-    fault,
-    everywhere: { whole: exhausted, streamed: exhausted },
-    first: { whole: answer, streamed: answer },
-  };
+function derails(afterChunks: number, into: NonNullable<Fault['derails']>['into']): Fault {
+  return { derails: { afterChunks, into } };
 }
 
-function harmless(fault: Fault) {
-  return { fault, everywhere: { whole: answer, streamed: answer }, first: { whole: answer, streamed: answer } };
-}
+/** Breakers are of a backend and a model, so a model of its own keeps each case out of all others. */
+const cases = new Map(table.map((row, index) => [row, casesOf(row, index)]));
 
-for (const { fault, everywhere, first } of table) {
-  for (const stream of [false, true]) {
-    const how = stream ? 'streamed' : 'whole';
-
-    test.serial(`${JSON.stringify(fault)} on every backend: ${how}`, async (t) => {
-      for (const server of stack.modelServers) server.fail(fault);
-      const wanted = everywhere[stream ? 'streamed' : 'whole'];
-      const { ending, body } = await ask(stream);
-      t.deepEqual(ending, wanted);
-      if (wanted === exhausted) {
-        t.like(JSON.parse(body), { tier: 'guest', attempted: ['onprem-a', 'onprem-b', 'cloud'] });
-      }
-    });
-
-    test.serial(`${JSON.stringify(fault)} on the first backend alone: ${how}`, async (t) => {
-      stack.modelServers[0].fail(fault);
-      t.deepEqual((await ask(stream)).ending, first[stream ? 'streamed' : 'whole']);
-    });
-  }
-}
-
-function post(stream: boolean, options: object = {}): Promise<Response> {
-  return fetch(`${stack.ingresses[0]?.url}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
-    body: JSON.stringify({ model: 'small-chat', stream, messages, ...options }),
-    signal: AbortSignal.timeout(30_000),
+function casesOf(row: Row, index: number): Case[] {
+  return everyWay.flatMap((way) => {
+    const outcome = row[way];
+    if (outcome === undefined) return [];
+    const name = `${index}-${nameOf(way)}`;
+    return [
+      { model: `alone-${name}`, backends: ['onprem-a'], way, outcome },
+      { model: `followed-${name}`, backends: ['onprem-a', 'cloud'], way, outcome },
+    ];
   });
 }
 
-async function ask(stream: boolean): Promise<{ ending: Ending; body: string }> {
-  const response = await post(stream);
-  const body = await response.text();
-  return { ending: endingOf(response, body, stream), body };
-}
+const question = 'Was heißt 東京 👩‍👩‍👧‍👦 ?';
+const messages = [{ role: 'user', content: question }];
+const answer = answerFor(messages);
+const reported = { promptTokens: promptTokensOf(messages), completionTokens: pieces(answer).length };
 
-function endingOf({ status }: Response, body: string, stream: boolean): Ending {
-  const unlike: Ending = { kind: 'unlike anything', detail: `${status} ${body.slice(-500)}` };
-  if (status !== 200) {
-    const { error, code } = JSON.parse(body) as { error?: unknown; code?: string }; // the service's own answer
-    return typeof error === 'string' && code !== undefined ? { kind: 'error', status, code } : unlike;
-  }
-  if (!stream) return JSON.parse(body).choices[0].message.content === expected ? answer : unlike;
-  const events = streamEvents(body);
-  const text = events.map((event) => (event === '[DONE]' ? '' : (event.choices?.[0]?.delta?.content ?? ''))).join('');
-  const last = events.at(-1);
-  if (last === '[DONE]') return text === expected ? answer : unlike;
-  const whole = text.length > 0 && expected.slice(0, text.length) === text.slice(0, expected.length);
-  const code = last?.error?.code;
-  return whole && code !== undefined && !body.includes('[DONE]') ? { kind: 'part', code } : unlike;
-}
+const parts = new AsyncDisposableStack();
+let stack: Stack;
+let evidence: ReturnType<typeof createRequestEvidence>;
+let key: string;
 
-for (const status of [400, 413, 422]) {
-  for (const stream of [false, true]) {
-    test.serial(`a backend's ${status} is the client's mistake: ${stream ? 'streamed' : 'whole'}`, async (t) => {
-      const before = calls();
-      stack.modelServers[0].fail({ status, errorMessage: 'This model has 8192 tokens; see http://10.0.0.7:8000/docs' });
-      const response = await post(stream);
-      t.is(response.status, 400);
-      t.deepEqual(await response.json(), {
-        error: 'request: This model has 8192 tokens; see [address]',
-        code: 'VALIDATION_ERROR',
-      });
-      t.deepEqual(calls(), [(before[0] ?? 0) + 1, before[1], before[2]]);
-    });
-  }
-}
-
-function calls(): (number | undefined)[] {
-  return stack.modelServers.map((server) => server.calls().length);
-}
-
-test.serial('the answer has its usage also where the backend reports none, whole and streamed', async (t) => {
-  for (const server of stack.modelServers) server.fail({ noUsage: true });
-  const whole = (await (await post(false)).json()) as { usage?: unknown };
-  counted(t, whole.usage);
-  const body = await (await post(true, { stream_options: { include_usage: true } })).text();
-  const events = streamEvents(body) as { choices?: unknown[]; usage?: unknown }[]; // and [DONE] at the end
-  t.is(body.slice(-'data: [DONE]\n\n'.length), 'data: [DONE]\n\n');
-  t.deepEqual(events.at(-2)?.choices, []);
-  t.deepEqual(events.at(-2)?.usage, whole.usage);
-  const unasked = await (await post(true)).text();
-  t.false(unasked.includes('usage'));
+test.before(async () => {
+  const place = { tier: 'guest', pool: 'default' };
+  const models = [...cases.values()].flat().map(({ model, backends }) => [model, { ...place, backends }]);
+  const everywhere = everyWay.map((way) => [`all-${nameOf(way)}`, place]);
+  stack = parts.use(
+    await startStack({
+      timeouts: { first_token_ms: 800, idle_ms: 800, request_ms: 4_000 },
+      models: Object.fromEntries([...models, ...everywhere]),
+      plans: { free: { model_tiers: ['guest'] } },
+    }),
+  );
+  const store = parts.use(await openStore(`sqlite:${stack.directory}/store.sqlite`, recordedLog()));
+  evidence = createRequestEvidence(stack, store);
+  key = await stack.mintKey('alice');
 });
 
-function counted(t: ExecutionContext, usage: unknown): void {
-  const tokens = usage as Record<string, number>; // looked into right here
-  t.true((tokens.prompt_tokens ?? 0) >= 10 && (tokens.prompt_tokens ?? 0) <= 60, JSON.stringify(tokens));
-  t.true((tokens.completion_tokens ?? 0) >= 30 && (tokens.completion_tokens ?? 0) <= 200, JSON.stringify(tokens));
-  t.is(tokens.total_tokens, (tokens.prompt_tokens ?? 0) + (tokens.completion_tokens ?? 0));
+test.after.always(() => parts.disposeAsync());
+
+for (const [{ fault }, ofFault] of cases) {
+  test.serial(`is told, charged and held against its backend as it should be: ${JSON.stringify(fault)}`, async (t) => {
+    for (const { model } of ofFault) stack.modelServers[0].fail(fault, model);
+    const alone = ofFault.filter(({ backends }) => backends.length === 1);
+    await saveUpRounds();
+    const [asked] = await Promise.all([
+      Promise.all(ofFault.map((one) => askFirst(t, one))),
+      Promise.all(alone.filter(({ outcome }) => !fails(outcome)).map((one) => staysClosed(t, one))),
+    ]);
+    await Promise.all(alone.filter(({ outcome }) => fails(outcome)).map((one) => isLeftAlone(t, one)));
+    for (const [index, one] of ofFault.entries()) await isCharged(t, one, asked[index]);
+  });
 }
 
-test.serial('after all of this every backend is as good as before, and nothing is left running', async (t) => {
-  t.deepEqual((await ask(false)).ending, answer);
-  t.deepEqual((await ask(true)).ending, answer);
-  for (const server of stack.modelServers) {
-    await Promise.all(
-      server.calls().map(({ id }) => server.waitForCall((call) => call.id === id && call.state !== 'running')),
-    );
+/** A second round is for a fifth of all requests: these make sure that each case has one. */
+async function saveUpRounds(): Promise<void> {
+  await Promise.all(Array.from({ length: 15 }, () => ask({ model: 'small-chat', way: 'whole' })));
+}
+
+async function ask({ model, way }: Pick<Case, 'model' | 'way'>) {
+  const response = await chat({
+    ...{ url: stack.ingresses[0]?.url ?? '', key, question, model, fields: ways[way] },
+    signal: AbortSignal.timeout(30_000),
+  });
+  const { ending, text } = readEnding(response.status, await response.text(), { stream: way === 'streamed', answer });
+  return { ending, text, requestId: response.headers.get('x-request-id') ?? '' };
+}
+
+type Asked = Awaited<ReturnType<typeof ask>>;
+
+async function askFirst(t: ExecutionContext, one: Case): Promise<Asked> {
+  const { model, backends } = one;
+  const asked = await ask(one);
+  t.deepEqual(asked.ending, endingOf(one), model);
+  const called = attemptsOf(one).map(([backend]) => backend);
+  t.deepEqual(evidence.calls(asked.requestId), called, model);
+  const closed = Object.fromEntries(backends.map((name) => [name, 'closed']));
+  t.deepEqual(await evidence.breakers(model), closed, model);
+  return asked;
+}
+
+async function isCharged(t: ExecutionContext, one: Case, asked: Asked | undefined): Promise<void> {
+  const { requestId = '', text = '', ending } = asked ?? {};
+  const record = await evidence.record(requestId);
+  const { promptTokens, completionTokens, counted, chargedTokens, outcome } = record;
+  const attempts = record.attempts.map((attempt) => [attempt.backend, attempt.outcome]);
+  t.deepEqual(attempts, attemptsOf(one), one.model);
+  t.is(outcome, ending?.kind === 'answer' ? 'completed' : 'failed', one.model);
+  t.deepEqual(
+    { promptTokens, completionTokens, counted },
+    await chargeOf(one, { text, messages, reported }),
+    one.model,
+  );
+  t.is(chargedTokens, promptTokens + completionTokens, one.model);
+}
+
+const fourMore = (one: Case) => Promise.all(Array.from({ length: 4 }, () => ask(one)));
+
+async function staysClosed(t: ExecutionContext, one: Case): Promise<void> {
+  await fourMore(one);
+  t.deepEqual(await evidence.breakers(one.model), { 'onprem-a': 'closed' }, one.model);
+}
+
+/** Five failures in a row open a breaker, however slow they are; a backend that asked for a pause has not failed five times. */
+async function isLeftAlone(t: ExecutionContext, one: Case): Promise<void> {
+  await fourMore(one);
+  const pauses = one.outcome.what === 'moves on' && one.outcome.pauses;
+  t.deepEqual(await evidence.breakers(one.model), { 'onprem-a': pauses ? 'closed' : 'open' }, one.model);
+  const { ending, requestId } = await ask(one);
+  t.deepEqual(ending, exhausted(one.backends), one.model);
+  t.deepEqual(evidence.calls(requestId), [], one.model);
+}
+
+test.serial('what a backend refuses is refused in its own words, without its addresses', async (t) => {
+  const errorMessage = 'This model has 8192 tokens; see http://10.0.0.7:8000/docs';
+  for (const server of stack.modelServers) server.fail({ status: 400, errorMessage }, 'small-chat');
+  for (const fields of Object.values(ways)) {
+    const response = await chat({ url: stack.ingresses[0]?.url ?? '', key, question, fields });
+    t.is(response.status, 400);
+    const error = 'request: This model has 8192 tokens; see [address]';
+    t.deepEqual(await response.json(), { error, code: 'VALIDATION_ERROR' });
   }
-  const metrics = await (await fetch(`${stack.workers[0]?.operationsUrl}/metrics`)).text();
-  t.regex(metrics, /^svc_jobs_running\{pool="default"\} 0$/m);
-  t.is(stack.workers[0]?.process.errors(), '');
+});
+
+test.serial('with all backends of a model at fault each is named once, in the order they were tried', async (t) => {
+  for (const way of everyWay) {
+    const model = `all-${nameOf(way)}`;
+    for (const server of stack.modelServers)
+      for (const name of [model, 'upstream-model']) server.fail({ status: 500 }, name);
+    await saveUpRounds();
+    const { ending, requestId } = await ask({ model, way });
+    t.deepEqual(ending, exhausted(['onprem-a', 'onprem-b', 'cloud']));
+    t.deepEqual(evidence.calls(requestId).toSorted(), [
+      'cloud',
+      'cloud',
+      'onprem-a',
+      'onprem-a',
+      'onprem-b',
+      'onprem-b',
+    ]);
+  }
+});
+
+test.serial('after all of this nothing is left open, running or written on stderr', async (t) => {
+  await t.notThrowsAsync(evidence.untilNothingIsOpen());
+  for (const { operationsUrl, process } of stack.workers) {
+    const metrics = await (await fetch(`${operationsUrl}/metrics`)).text();
+    t.regex(metrics, /^svc_jobs_running\{pool="default",lane="interactive"\} 0$/m);
+    t.is(process.errors(), '');
+  }
 });

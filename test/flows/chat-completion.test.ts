@@ -1,13 +1,14 @@
 import test from 'ava';
 import OpenAI, { APIError, AuthenticationError, BadRequestError, RateLimitError } from 'openai';
 import { answerFor } from '../stack/model-server.ts';
+import { oneBackend } from '../stack/plan.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 
 let stack: Stack;
 let client: OpenAI;
 
 test.before(async () => {
-  stack = await startStack({ modelServers: { splitBytes: true } });
+  stack = await startStack({ models: oneBackend, modelServers: { splitBytes: true } });
   client = clientWith(await stack.mintKey('alice'));
 });
 
@@ -82,12 +83,12 @@ test('passes tools through, and tool calls back, whole and streamed', async (t) 
 });
 
 test('gives the backend what the client sent, unknown fields included', async (t) => {
-  const [server] = stack.modelServers;
   const marker = 'exactly as it was';
   const body = `{"messages":[{"role":"user","content":"${marker}"}],"x_vendor":{"a":[1,null]},"model":"small-chat"}`;
   const response = await post(body);
   t.is(response.status, 200);
-  const call = server.calls().findLast((seen) => JSON.stringify(seen.body).includes(marker));
+  const calls = stack.modelServers.flatMap((server) => server.calls());
+  const call = calls.findLast((seen) => JSON.stringify(seen.body).includes(marker));
   t.like(call?.body, {
     x_vendor: { a: [1, null] },
     model: 'small-chat',
@@ -108,6 +109,23 @@ test.serial('a client that leaves a stream ends the call of its backend', async 
   );
   t.is(left.state, 'aborted');
   t.is((await client.chat.completions.create({ model: 'small-chat', messages })).choices[0]?.message.content, expected);
+});
+
+test.serial('says its usage also where the backend reports none, whole and streamed', async (t) => {
+  const model = 'medium-chat';
+  for (const server of stack.modelServers) server.fail({ noUsage: true }, model);
+  const whole = await client.chat.completions.create({ model, messages });
+  const { prompt_tokens: prompt = 0, completion_tokens: completion = 0, total_tokens: total } = whole.usage ?? {};
+  t.true(prompt >= 10 && prompt <= 60 && completion >= 30 && completion <= 200, JSON.stringify(whole.usage));
+  t.is(total, prompt + completion);
+  const options = { stream: true, stream_options: { include_usage: true } } as const;
+  const chunks = await Array.fromAsync(await client.chat.completions.create({ model, messages, ...options }));
+  t.deepEqual(chunks.at(-1)?.choices, []);
+  t.deepEqual(chunks.at(-1)?.usage, whole.usage);
+  for await (const chunk of await client.chat.completions.create({ model, messages, stream: true })) {
+    t.false('usage' in chunk);
+  }
+  for (const server of stack.modelServers) server.heal();
 });
 
 test('a wrong key is 401 INVALID_KEY for the SDK', async (t) => {

@@ -3,13 +3,14 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import test from 'ava';
 import { Redis } from 'ioredis';
+import { oneBackend } from '../stack/plan.ts';
 import { startStack } from '../stack/stack.ts';
 import { chat } from '../support/chat.ts';
 
 const secretWord = 'xylophone-in-the-body';
 
 test('metrics count requests, waits and attempts, and name no key, account or request; logs and data hold no full key', async (t) => {
-  await using stack = await startStack();
+  await using stack = await startStack({ models: oneBackend });
   const [ingress] = stack.ingresses;
   const [worker] = stack.workers;
   if (ingress === undefined || worker === undefined) throw new Error('the stack has one of each');
@@ -29,7 +30,10 @@ test('metrics count requests, waits and attempts, and name no key, account or re
   t.regex(atIngress ?? '', new RegExp(`svc_http_requests_total\\{${route},status="401"\\} 1`));
   t.regex(atIngress ?? '', /svc_http_requests_total\{method="GET",route="none",status="404"\} 1/);
   t.regex(atIngress ?? '', /svc_http_request_duration_seconds_count\{route="\/v1\/chat\/completions"\} 3/);
-  t.regex(atIngress ?? '', /svc_queue_depth\{pool="default",lane="interactive"\} 0/);
+  for (const lane of ['interactive', 'batch']) {
+    t.regex(atIngress ?? '', new RegExp(`svc_queue_depth\\{pool="default",lane="${lane}"\\} 0`));
+  }
+  t.regex(atIngress ?? '', /^svc_queue_bytes_waiting 0$/m);
   t.regex(atWorker ?? '', /svc_queue_wait_seconds_count\{pool="default",lane="interactive"\} 2/);
   t.regex(atWorker ?? '', /svc_backend_attempts_total\{backend="onprem-a",model="small-chat",outcome="completed"\} 2/);
   t.regex(atIngress ?? '', /svc_admissions_total\{outcome="admitted",limit="none"\} 2/);

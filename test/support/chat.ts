@@ -1,9 +1,18 @@
 /** A chat completion with one question, as any HTTP client would send it. */
-export function chat({ url, key, question, stream = false, model = 'small-chat', signal, headers = {} }: ChatOptions) {
+export function chat({
+  url,
+  key,
+  question,
+  stream = false,
+  model = 'small-chat',
+  signal,
+  headers = {},
+  fields = {},
+}: ChatOptions) {
   return fetch(`${url}/v1/chat/completions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${key}`, ...headers },
-    body: JSON.stringify({ model, stream, messages: [{ role: 'user', content: question }] }),
+    body: JSON.stringify({ model, stream, messages: [{ role: 'user', content: question }], ...fields }),
     ...(signal !== undefined && { signal }),
   });
 }
@@ -16,9 +25,14 @@ type ChatOptions = {
   model?: string;
   signal?: AbortSignal;
   headers?: Record<string, string>;
+  /** What else stands in the body. */
+  fields?: object;
 };
 
-export type StreamEvent = { choices?: { delta?: { content?: string } }[]; error?: { code: string } };
+export type StreamEvent = {
+  choices?: { delta?: { content?: string } }[];
+  error?: { code: string; type?: string; message?: string; param?: null };
+};
 
 /** Each event of a stream that was read to its end, `[DONE]` as it stands. */
 export function streamEvents(body: string): (StreamEvent | '[DONE]')[] {

@@ -58,6 +58,8 @@ test('a stream is charged between what its client got and what was sent, and one
 test('a whole answer that nobody got is charged its prompt, and nothing where no backend was called', async (t) => {
   t.deepEqual(await wrongIn({ gone: whole, promptTokens, completionTokens: 0 }), []);
   t.deepEqual(await wrongIn({ gone: whole, promptTokens: 0, completionTokens: 0, attempts: [] }), []);
+  const failed = [{ run: 1, backend: 'onprem-a', outcome: 'connection' }];
+  t.deepEqual(await wrongIn({ gone: whole, promptTokens: 0, completionTokens: 0, attempts: failed }), []);
   t.not((await wrongIn({ gone: whole, promptTokens: 0, completionTokens: 0 })).length, 0);
   t.not((await wrongIn({ gone: whole, promptTokens, completionTokens: 0, attempts: [] })).length, 0);
   t.not((await wrongIn({ gone: whole, promptTokens, completionTokens: 5 })).length, 0);

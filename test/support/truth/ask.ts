@@ -1,17 +1,25 @@
 import { type Dispatcher, request } from 'undici';
 import { z } from 'zod';
+import { answerFor, pieces } from '../../stack/model-server.ts';
 
+const tokensMax = 500;
 const usageSchema = z.object({ prompt_tokens: z.int(), completion_tokens: z.int() });
-const answerSchema = z.object({ choices: z.array(z.unknown()).min(1), usage: usageSchema });
+const answerSchema = z.object({
+  choices: z.tuple([z.object({ message: z.object({ content: z.string() }) })]),
+  usage: usageSchema,
+});
 const errorSchema = z.union([
   z.object({ code: z.string() }),
   z.object({ error: z.object({ code: z.string() }) }).transform(({ error }) => error),
 ]);
+const bodySchema = z.object({ messages: z.tuple([z.object({ content: z.string() })]) });
 const eventSchema = z.looseObject({
   choices: z.array(z.looseObject({ delta: z.looseObject({ content: z.string().nullish() }).optional() })).optional(),
   usage: usageSchema.nullish(),
   error: z.object({ code: z.string() }).optional(),
 });
+
+type StreamEvent = z.infer<typeof eventSchema>;
 
 export type Wish = {
   url: string;
@@ -20,55 +28,81 @@ export type Wish = {
   stream: boolean;
   includeUsage: boolean;
   model: string;
+  /** When this is aborted the client closes its connection, unless its answer is there. */
+  leaving?: AbortSignal | undefined;
 };
 
 /**
  * How a request ended for its client. `answered`: 200, and whole; `refused`: by a status; `interrupted`: a stream by an error
- * frame; `broken`: its connection broke, before any header where there is no `requestId`; `malformed`: like no answer that
- * may ever be given, such as a stream that merely stops.
+ * frame; `left`: by the client, at that time (milliseconds of Unix time); `broken`: its connection broke; `malformed`: like no
+ * answer that may ever be given, such as a stream that merely stops. `text` is what the model said, as far as it had come;
+ * without a `requestId` no header had.
  */
-export type Asked = { requestId: string | undefined; stream: boolean } & (
-  | { ending: 'answered'; usage: Tokens | undefined }
+export type Asked = { requestId: string | undefined; question: string; stream: boolean } & (
+  | { ending: 'answered'; usage: Tokens | undefined; text: string }
   | { ending: 'refused'; status: number; code: string }
-  | { ending: 'interrupted'; code: string; gotText: boolean }
-  | { ending: 'broken' }
+  | { ending: 'interrupted'; code: string; text: string }
+  | { ending: 'left'; at: number; text: string }
+  | { ending: 'broken'; text: string }
   | { ending: 'malformed'; status: number; text: string }
 );
 
 export type Tokens = { promptTokens: number; completionTokens: number };
 
+/** What a request that was sent by `ask` asks, by its body as a model server got it. */
+export function questionOf(body: unknown): string | undefined {
+  return bodySchema.safeParse(body).data?.messages[0].content;
+}
+
+/** The tokens of which every model server makes its answer. */
+export function answerTo(question: string): string[] {
+  return pieces(answerFor([{ role: 'user', content: question }])).slice(0, tokensMax);
+}
+
 /** One request, which is never repeated: a client whose connection breaks knows no more than that. */
 export async function ask(wish: Wish, dispatcher: Dispatcher): Promise<Asked> {
-  const { stream } = wish;
+  const { question, stream, leaving } = wish;
+  let at: number | undefined;
+  const leave = () => {
+    at = Date.now();
+  };
+  leaving?.addEventListener('abort', leave, { once: true });
   let requestId: string | undefined;
+  let text = '';
   try {
     const { statusCode: status, headers, body } = await send(wish, dispatcher);
     requestId = typeof headers['x-request-id'] === 'string' ? headers['x-request-id'] : undefined;
-    const text = await body.text();
+    for await (const characters of body.setEncoding('utf8')) text += characters;
     const read = status !== 200 ? readRefusal(status, text) : stream ? readStream(text) : readWhole(text);
-    return { requestId, stream, ...(read ?? { ending: 'malformed', status, text: text.slice(-500) }) };
+    return { requestId, question, stream, ...(read ?? { ending: 'malformed', status, text: text.slice(-500) }) };
   } catch {
-    return { requestId, stream, ending: 'broken' };
+    const arrived = stream ? textOf(readEvents(text.slice(0, text.lastIndexOf('\n\n') + 2)) ?? []) : '';
+    const common = { requestId, question, stream, text: arrived };
+    return at === undefined ? { ...common, ending: 'broken' } : { ...common, ending: 'left', at };
+  } finally {
+    leaving?.removeEventListener('abort', leave);
   }
 }
 
-function send({ url, key, question, stream, includeUsage, model }: Wish, dispatcher: Dispatcher) {
+function send(wish: Wish, dispatcher: Dispatcher) {
+  const { url, key, question, stream, includeUsage, model, leaving } = wish;
   const options = includeUsage ? { stream_options: { include_usage: true } } : {};
   return request(`${url}/v1/chat/completions`, {
     method: 'POST',
     dispatcher,
+    ...(leaving !== undefined && { signal: leaving }),
     headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
     body: JSON.stringify({
       model,
       stream,
       ...options,
-      max_tokens: 500,
+      max_tokens: tokensMax,
       messages: [{ role: 'user', content: question }],
     }),
   });
 }
 
-type Ending<Asked> = Asked extends unknown ? Omit<Asked, 'requestId' | 'stream'> : never;
+type Ending<Asked> = Asked extends unknown ? Omit<Asked, 'requestId' | 'question' | 'stream'> : never;
 type Read = Ending<Asked> | undefined;
 
 function readRefusal(status: number, text: string): Read {
@@ -78,22 +112,31 @@ function readRefusal(status: number, text: string): Read {
 
 function readWhole(text: string): Read {
   const parsed = answerSchema.safeParse(parseJson(text));
-  return parsed.success ? { ending: 'answered', usage: tokensOf(parsed.data.usage) } : undefined;
+  if (!parsed.success) return undefined;
+  const { choices, usage } = parsed.data;
+  return { ending: 'answered', usage: tokensOf(usage), text: choices[0].message.content };
 }
 
-function readStream(text: string): Read {
-  const blocks = text.split('\n\n').filter((block) => block.startsWith('data: '));
-  const done = blocks.at(-1) === 'data: [DONE]';
-  const parsed = z
-    .array(eventSchema)
-    .safeParse(blocks.slice(0, done ? -1 : undefined).map((block) => parseJson(block.slice('data: '.length))));
-  if (!parsed.success) return undefined;
-  const error = parsed.data.at(-1)?.error;
-  const gotText = parsed.data.some(({ choices }) => choices?.some(({ delta }) => delta?.content));
-  if (error !== undefined && !done) return { ending: 'interrupted', code: error.code, gotText };
-  if (!done || parsed.data.some((event) => event.error !== undefined)) return undefined;
-  const usage = parsed.data.find((event) => event.usage)?.usage;
-  return { ending: 'answered', usage: usage ? tokensOf(usage) : undefined };
+function readStream(stream: string): Read {
+  const end = 'data: [DONE]\n\n';
+  const done = stream.endsWith(end);
+  const events = readEvents(done ? stream.slice(0, -end.length) : stream);
+  if (events === undefined) return undefined;
+  const error = events.at(-1)?.error;
+  const text = textOf(events);
+  if (error !== undefined && !done) return { ending: 'interrupted', code: error.code, text };
+  if (!done || events.some((event) => event.error !== undefined)) return undefined;
+  const usage = events.find((event) => event.usage)?.usage;
+  return { ending: 'answered', usage: usage ? tokensOf(usage) : undefined, text };
+}
+
+function readEvents(stream: string): StreamEvent[] | undefined {
+  const blocks = stream.split('\n\n').filter((block) => block.startsWith('data: '));
+  return z.array(eventSchema).safeParse(blocks.map((block) => parseJson(block.slice('data: '.length)))).data;
+}
+
+function textOf(events: readonly StreamEvent[]): string {
+  return events.map(({ choices }) => choices?.[0]?.delta?.content ?? '').join('');
 }
 
 function tokensOf(usage: z.infer<typeof usageSchema>): Tokens {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { UsageAttempt, UsageRecord } from '../../../shared/store/usage-record.ts';
 import type { Call } from '../../stack/model-server.ts';
-import type { Asked } from './ask.ts';
+import { type Asked, answerTo, questionOf } from './ask.ts';
 
 export type BackendCall = Call & { backend: string };
 
@@ -36,6 +36,7 @@ function wrongEvents(events: Evidence['events'], records: Evidence['records']): 
 
 function wrongAnswer(asked: Asked, records: Evidence['records']): string[] {
   if (asked.ending === 'malformed') return [`${asked.requestId}: ${show(asked)}`];
+  if ('text' in asked && !isText(asked)) return [`${asked.requestId}: got another text: ${show(asked)}`];
   if (asked.ending !== 'answered') return [];
   const { requestId = 'no request id', usage } = asked;
   const record = records.get(requestId);
@@ -45,13 +46,22 @@ function wrongAnswer(asked: Asked, records: Evidence['records']): string[] {
   return [`${requestId}: the client was told ${show(usage)}, the record says ${show(record)}`];
 }
 
+/** All of the answer to its question, or the beginning of it where it did not come to its end. */
+function isText({ question, ending, text }: Extract<Asked, { text: string }>): boolean {
+  const answer = answerTo(question).join('');
+  return ending === 'answered' ? text === answer : answer.startsWith(text);
+}
+
+/** A run may call a backend in each of its rounds over the backends. */
+const roundsMax = 2;
+
 /** Each call is the one that was charged, or an attempt that failed, or a run's that was lost. */
 function wrongCalls(requestId: string, calls: readonly BackendCall[], record: UsageRecord | undefined): string[] {
   if (record === undefined) return [`${requestId}: no record of ${calls.length} calls: ${show(calls[0])}`];
   const lostRuns = record.attempts.filter(({ outcome }) => outcome === 'lost').length;
   return [...Map.groupBy(calls, ({ backend }) => backend)].flatMap(([backend, { length }]) => {
     const told = record.attempts.filter((attempt) => attempt.backend === backend).length;
-    if (length <= told + lostRuns) return [];
+    if (length <= told + lostRuns * roundsMax) return [];
     return [`${requestId}: ${backend} was called ${length} times, the record knows of ${told}: ${show(record)}`];
   });
 }
@@ -74,9 +84,15 @@ function wrongCharge(record: UsageRecord, calls: readonly BackendCall[]): string
 
 function answeringCall(record: UsageRecord, calls: readonly BackendCall[], attempt: UsageAttempt | undefined) {
   const { promptTokens, completionTokens, counted } = record;
-  const whole = calls.filter(({ backend, state }) => backend === attempt?.backend && state === 'completed');
+  const whole = calls.filter((call) => call.backend === attempt?.backend && hasAnswered(call));
   if (counted === 'estimated') return whole[0];
   return whole.find((call) => call.promptTokens === promptTokens && call.completionTokens === completionTokens);
+}
+
+/** Also where the client left, and the call with it, between the last token and the end of the stream. */
+function hasAnswered({ state, body, completionTokens }: BackendCall): boolean {
+  const question = questionOf(body);
+  return state === 'completed' || (question !== undefined && completionTokens >= answerTo(question).length);
 }
 
 export function producedBy(calls: readonly Call[]): number {

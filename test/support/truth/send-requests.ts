@@ -11,6 +11,8 @@ type Load = {
   keys: readonly string[];
   requests: number;
   clients: number;
+  /** Aborted when the client that asks this leaves; undefined for one that waits. */
+  leavingOf: (question: string) => AbortSignal | undefined;
   random: Random;
 };
 
@@ -23,8 +25,8 @@ export type Sending = {
 
 const models = ['small-chat', 'medium-chat'];
 
-/** Clients of several accounts that ask one question after another, of all kinds, whole and streamed. */
-export function sendRequests({ ingresses, keys, requests, clients, random }: Load): Sending {
+/** Clients of several accounts that ask one question after another, of all kinds, whole and streamed; some do not wait for the answer. */
+export function sendRequests({ ingresses, keys, requests, clients, leavingOf, random }: Load): Sending {
   const asked: Asked[] = [];
   const waiting = new Set<{ count: number; resolve: () => void }>();
   const agent = new Agent({ connections: clients, headersTimeout: 0, bodyTimeout: 0 });
@@ -44,13 +46,15 @@ export function sendRequests({ ingresses, keys, requests, clients, random }: Loa
       const times = random() < 0.15 ? 4 : 1;
       const isMistake = random() < 0.02;
       const stream = random() < 0.5;
+      const question = `Question ${index}, repeat ${times}: 東京 ${'é'.repeat(index % 40)}?`;
       const wish = {
         url: random.oneOf(ingresses).url,
         key: random.oneOf(keys),
-        question: `Question ${index}, repeat ${times}: 東京 ${'é'.repeat(index % 40)}?`,
+        question,
         stream,
         includeUsage: stream && random() < 0.7,
         model: isMistake ? 'no-such-model' : random.oneOf(models),
+        leaving: leavingOf(question),
       };
       const answer = await ask(wish, agent);
       note(answer);

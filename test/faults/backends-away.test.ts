@@ -1,0 +1,156 @@
+import test, { type ExecutionContext } from 'ava';
+import type { ModelServer } from '../stack/model-server.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { chat } from '../support/chat.ts';
+import { startLoad, unlimitedKey, until } from '../support/load.ts';
+
+const onPrem = ['onprem-a', 'onprem-b'];
+const models = {
+  pair: { tier: 'standard', pool: 'default', backends: onPrem },
+  other: { tier: 'standard', pool: 'default', backends: onPrem },
+};
+
+async function breakersOf(stack: Stack, model: string): Promise<Record<string, string>> {
+  const answer = await fetch(`${stack.workers[0]?.operationsUrl}/readyz`);
+  const { breakers } = (await answer.json()) as { breakers: { model: string; backend: string; breaker: string }[] };
+  return Object.fromEntries(
+    breakers.filter((each) => each.model === model).map((each) => [each.backend, each.breaker]),
+  );
+}
+
+async function untilBreaker(stack: Stack, model: string, backend: string, state: string): Promise<void> {
+  while ((await breakersOf(stack, model))[backend] !== state);
+}
+
+const callsOf = (server: ModelServer, model: string) => server.calls().filter((call) => call.model === model);
+
+test.serial(
+  'one of two replicas dies under 64 clients: none of them sees it, and it is left alone until it is back',
+  async (t) => {
+    t.timeout(120_000);
+    await using stack = await startStack({ models, modelServers: { firstTokenMs: 20, tokensPerSecond: 2_000 } });
+    const key = await unlimitedKey(stack);
+    const [dying, living] = stack.modelServers;
+    const url = () => stack.ingresses[0]?.url ?? '';
+    const load = startLoad({ url, key, name: 'load', clients: 64, model: 'pair' });
+    await until(() => callsOf(dying, 'pair').length > 100 && callsOf(living, 'pair').length > 100);
+
+    dying.fail({ resetBeforeHeaders: true });
+    await untilBreaker(stack, 'pair', 'onprem-a', 'open');
+    const openedAt = performance.now();
+    const callsThen = callsOf(dying, 'pair').length;
+    const answeredThen = load.endings.length;
+    await until(() => load.endings.length > answeredThen + 500 && performance.now() - openedAt > 8_000);
+    const probes = callsOf(dying, 'pair').length - callsThen;
+    // 64 can have been on their way when it opened; from then on it is one every five seconds or so.
+    t.true(
+      probes >= 1 && probes <= 64 + (performance.now() - openedAt) / 4_000 + 1,
+      `${probes} calls while it was open`,
+    );
+    const calm = { calls: callsOf(dying, 'pair').length, at: performance.now() };
+    const answeredAtRest = load.endings.length;
+    await until(() => load.endings.length > answeredAtRest + 300);
+    const calls = callsOf(dying, 'pair').length - calm.calls;
+    t.true(calls <= 1 + (performance.now() - calm.at) / 4_000, 'hundreds of requests passed it by, but for a probe');
+
+    dying.heal();
+    await untilBreaker(stack, 'pair', 'onprem-a', 'closed');
+    const before = { dying: callsOf(dying, 'pair').length, living: callsOf(living, 'pair').length };
+    await until(() => callsOf(dying, 'pair').length > before.dying + 100);
+    const share = callsOf(living, 'pair').length - before.living;
+    t.true(share > 20 && share < 500, `while it took 100 calls the other took ${share}`);
+
+    const endings = await load.stop();
+    t.deepEqual(
+      endings.filter(({ kind }) => kind !== 'answered'),
+      [],
+    );
+    t.log(`${endings.length} requests answered, ${probes} calls of the dead replica while its breaker was open`);
+  },
+);
+
+type Refusal = { status: number; body: { code?: string; tier?: string; attempted?: string[] }; ms: number };
+
+async function refusal(stack: Stack, key: string, stream: boolean): Promise<Refusal> {
+  const startedAt = performance.now();
+  const options = { url: stack.ingresses[0]?.url ?? '', key, question: 'Hello?', stream, model: 'small-chat' };
+  const response = await chat(options);
+  const body = (await response.json()) as Refusal['body']; // looked into by the test
+  return { status: response.status, body, ms: performance.now() - startedAt };
+}
+
+/** All are down, as `down` makes them: the first request waits for their time-outs at most, later ones for nothing. */
+async function allDown(t: ExecutionContext, { down, late }: { down: (stack: Stack) => Promise<void>; late: number }) {
+  await using stack = await startStack({ timeouts: { connect_ms: 500, first_token_ms: 500, idle_ms: 500 } });
+  const key = await unlimitedKey(stack);
+  await down(stack);
+  const attempted = ['onprem-a', 'onprem-b', 'cloud'];
+  const expected = { status: 503, body: { code: 'UPSTREAMS_EXHAUSTED', tier: 'guest', attempted } };
+
+  const first = await refusal(stack, key, false);
+  t.like(first, { status: 503, body: { code: 'UPSTREAMS_EXHAUSTED', tier: 'guest' } });
+  t.deepEqual(first.body.attempted?.toSorted(), attempted.toSorted());
+  t.true(first.ms < late, `the first answer took ${first.ms} ms`);
+
+  const all = async () => Object.values(await breakersOf(stack, 'small-chat'));
+  for (let requests = 0; requests < 10 && !(await all()).every((state) => state === 'open'); requests++) {
+    await refusal(stack, key, requests % 2 === 0);
+  }
+  t.deepEqual(await all(), ['open', 'open', 'open']);
+  const calls = stack.modelServers.map((server) => server.calls().length);
+  const later = [await refusal(stack, key, false), await refusal(stack, key, true), await refusal(stack, key, false)];
+  for (const { status, body } of later) t.like({ status, body }, expected);
+  t.deepEqual(
+    stack.modelServers.map((server) => server.calls().length),
+    calls,
+    'nobody was called for them',
+  );
+  const median = later.map(({ ms }) => ms).toSorted((one, other) => one - other)[1] ?? Number.NaN;
+  t.log(`the first answer took ${first.ms.toFixed(0)} ms, later ones ${median.toFixed(1)} ms (median of 3)`);
+}
+
+test.serial('all backends refuse connections: the first answer is quick, and later ones call nobody', async (t) => {
+  const down = async ({ modelServers }: Stack) => {
+    for (const server of modelServers) await server[Symbol.asyncDispose]();
+  };
+  await allDown(t, { down, late: 5_000 });
+});
+
+test.serial(
+  'all backends are silent: the first answer takes their time-outs, and later ones call nobody',
+  async (t) => {
+    const down = async ({ modelServers }: Stack) => {
+      for (const server of modelServers) server.fail({ hang: true });
+    };
+    // Three backends of 500 ms, twice, and the pause between.
+    await allDown(t, { down, late: 3_500 + 3_000 });
+  },
+);
+
+test.serial('a model that no backend answers any more leaves the others of its pool unharmed', async (t) => {
+  t.timeout(120_000);
+  await using stack = await startStack({
+    models,
+    timeouts: { first_token_ms: 4_000, queue_ms: 4_000 },
+    modelServers: { firstTokenMs: 20, tokensPerSecond: 2_000 },
+    env: { CONCURRENCY: '16' },
+  });
+  const key = await unlimitedKey(stack);
+  const url = () => stack.ingresses[0]?.url ?? '';
+  const other = startLoad({ url, key, name: 'other', clients: 8, model: 'other' });
+  await until(() => other.endings.length > 50);
+
+  for (const server of stack.modelServers.slice(0, 2)) server.fail({ hang: true }, 'pair');
+  const broken = startLoad({ url, key, name: 'broken', clients: 64, model: 'pair' });
+  await untilBreaker(stack, 'pair', 'onprem-a', 'open');
+  await untilBreaker(stack, 'pair', 'onprem-b', 'open');
+  const [answered, refused] = [other.endings.length, broken.endings.length];
+  await until(() => other.endings.length > answered + 300 && broken.endings.length > refused + 300);
+
+  t.true((await broken.stop()).every(({ kind }) => kind === 'refused'));
+  t.deepEqual(
+    (await other.stop()).filter(({ kind }) => kind !== 'answered'),
+    [],
+  );
+  t.deepEqual(await breakersOf(stack, 'other'), { 'onprem-a': 'closed', 'onprem-b': 'closed' });
+});

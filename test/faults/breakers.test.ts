@@ -1,0 +1,177 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import { openStore } from '../../shared/store/open-store.ts';
+import { countPromptTokens } from '../../workers/backends/count-tokens.ts';
+import { answerFor, type Fault } from '../stack/model-server.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { everyWay, exhausted, nameOf, type Way, ways } from '../support/backend-outcome.ts';
+import { chat } from '../support/chat.ts';
+import { readEnding } from '../support/chat-ending.ts';
+import { recordedLog } from '../support/recorded-log.ts';
+import { createRequestEvidence } from '../support/request-evidence.ts';
+
+const question = 'Are you still there?';
+const messages = [{ role: 'user', content: question }];
+const answer = answerFor(messages);
+
+/** One probe every five seconds, a fifth earlier or later. */
+const probeMs = { min: 4_000, max: 6_000 };
+const askEveryMs = 50;
+
+type Ill = { fault: Fault; way: Way };
+
+/** Not a token comes of these, so a probe fails as well. */
+const silent: Ill[] = [
+  { fault: { status: 500 }, way: 'whole' },
+  { fault: { resetBeforeHeaders: true }, way: 'as it came' },
+  { fault: { hang: true }, way: 'streamed' },
+];
+/** These answer, and break off. */
+const fickle: Ill[] = [
+  { fault: { cutAfterChunks: 3 }, way: 'streamed' },
+  { fault: { stallAfterChunks: 3 }, way: 'streamed' },
+  { fault: { endAfterChunks: 3 }, way: 'whole' },
+];
+const ills = [...silent, ...fickle].map((ill, index) => ({
+  ...ill,
+  model: `ill-${index}`,
+  isSilent: index < silent.length,
+}));
+
+const parts = new AsyncDisposableStack();
+let stack: Stack;
+let evidence: ReturnType<typeof createRequestEvidence>;
+let key: string;
+
+test.before(async () => {
+  const own = (model: string, backend = 'onprem-a') => [model, { tier: 'guest', pool: 'default', backends: [backend] }];
+  const leaving = everyWay.map((way) => `left-${nameOf(way)}`);
+  const models = [...ills.map(({ model }) => model), ...leaving, 'paused'].map((model) => own(model));
+  stack = parts.use(
+    await startStack({
+      timeouts: { first_token_ms: 1_500, idle_ms: 1_500, request_ms: 15_000 },
+      models: Object.fromEntries([...models, own('narrow', 'onprem-b')]),
+      backends: { 'onprem-b': { requests_at_once: 2 } },
+      plans: { free: { model_tiers: ['guest'] } },
+    }),
+  );
+  const store = parts.use(await openStore(`sqlite:${stack.directory}/store.sqlite`, recordedLog()));
+  evidence = createRequestEvidence(stack, store);
+  key = await stack.mintKey('alice');
+});
+
+test.after.always(() => parts.disposeAsync());
+
+function post(model: string, way: Way, signal = AbortSignal.timeout(30_000)): Promise<Response> {
+  return chat({ url: stack.ingresses[0]?.url ?? '', key, question, model, fields: ways[way], signal });
+}
+
+async function ask({ model, way }: { model: string; way: Way }) {
+  const response = await post(model, way);
+  return readEnding(response.status, await response.text(), { stream: way === 'streamed', answer }).ending;
+}
+
+const calls = (model: string) =>
+  stack.modelServers.flatMap((server) => server.calls()).filter((call) => call.model === model);
+const several = <T>(count: number, one: () => Promise<T>) => Promise.all(Array.from({ length: count }, one));
+
+for (const ill of ills) {
+  test(`a backend that was cut off is taken back by one probe, once it answers: ${JSON.stringify(ill.fault)}`, async (t) => {
+    const { model, fault, isSilent } = ill;
+    stack.modelServers[0].fail(fault, model);
+    await several(5, () => ask(ill));
+    t.deepEqual(await evidence.breakers(model), { 'onprem-a': 'open' });
+    if (isSilent) await isOnlyProbed(t, ill);
+    await isTakenBack(t, ill);
+  });
+}
+
+/** However many ask, for as long as it fails. */
+async function isOnlyProbed(t: ExecutionContext, ill: (typeof ills)[number]): Promise<void> {
+  const before = calls(ill.model).length;
+  const until = performance.now() + probeMs.max + 1_000;
+  const asked: Promise<void>[] = [];
+  while (performance.now() < until) {
+    asked.push(ask(ill).then((ending) => void t.deepEqual(ending, exhausted(['onprem-a']))));
+    await sleep(askEveryMs);
+  }
+  await Promise.all(asked);
+  const probes = calls(ill.model).length - before;
+  t.true(probes === 1 || probes === 2, `${probes} calls for ${asked.length} requests`);
+}
+
+async function isTakenBack(t: ExecutionContext, ill: (typeof ills)[number]): Promise<void> {
+  const { model } = ill;
+  stack.modelServers[0].fail({ chunkMs: 0 }, model);
+  const before = calls(model).length;
+  const until = performance.now() + 2 * probeMs.max;
+  let ending = await ask(ill);
+  while (ending.kind !== 'answer' && performance.now() < until) {
+    t.deepEqual(ending, exhausted(['onprem-a']));
+    await sleep(askEveryMs);
+    ending = await ask(ill);
+  }
+  t.is(calls(model).length - before, 1, 'the probe, which answers the client that it was sent for');
+  t.deepEqual(await evidence.breakers(model), { 'onprem-a': 'closed' });
+  t.deepEqual(await several(5, () => ask(ill)), Array(5).fill({ kind: 'answer' }));
+  t.is(calls(model).length - before, 6);
+}
+
+for (const way of everyWay) {
+  test(`clients that leave end their calls within a second, are charged, and open nothing: ${way}`, async (t) => {
+    const model = `left-${nameOf(way)}`;
+    const [server] = stack.modelServers;
+    server.fail(way === 'as it came' ? { latencyMs: 5_000 } : { endless: true, chunkMs: 50 }, model);
+    const gone = new AbortController();
+    const asked = several(6, async () => (await post(model, way, gone.signal)).text());
+    const isUnderWay = ({ chunksSent }: { chunksSent: number }) => way === 'as it came' || chunksSent > 3;
+    while (calls(model).filter(isUnderWay).length < 6) await sleep(askEveryMs);
+    gone.abort();
+    const leftAt = Date.now();
+    await t.throwsAsync(asked, { name: 'AbortError' });
+    const promptTokens = await countPromptTokens(JSON.stringify({ messages }));
+    for (const { id, requestId = '' } of calls(model)) {
+      const call = await server.waitForCall((one) => one.id === id && one.state !== 'running');
+      t.is(call.state, 'aborted');
+      const tookMs = (call.endedAt ?? 0) - leftAt;
+      // A second from when the ingress sees it; a busy machine sees it late.
+      t.true(tookMs < 3_000, `${tookMs} ms`);
+      const { outcome, counted, completionTokens, ...record } = await evidence.record(requestId);
+      t.deepEqual({ outcome, counted }, { outcome: 'cancelled', counted: 'estimated' });
+      t.is(record.promptTokens, promptTokens);
+      t.is(completionTokens > 0, way === 'streamed', 'what nobody gets is not charged');
+    }
+    t.deepEqual(await evidence.breakers(model), { 'onprem-a': 'closed' });
+  });
+}
+
+const noteMs = 30;
+
+test('a backend that is full is waited for, never overrun, and no worse for it', async (t) => {
+  stack.modelServers[1].fail({ latencyMs: 100 }, 'narrow');
+  t.deepEqual(await several(12, () => ask({ model: 'narrow', way: 'whole' })), Array(12).fill({ kind: 'answer' }));
+  const made = calls('narrow');
+  t.is(made.length, 12);
+  // A worker has the last byte of an answer a moment before its server notes that it has sent it.
+  const overlaps = (endedAt = 0, startedAt = 0) => endedAt - startedAt > noteMs;
+  const atOnce = made.map(
+    ({ startedAt }) => made.filter((call) => call.startedAt <= startedAt && overlaps(call.endedAt, startedAt)).length,
+  );
+  t.is(Math.max(...atOnce), 2);
+  t.deepEqual(await evidence.breakers('narrow'), { 'onprem-b': 'closed' });
+});
+
+test('a backend that asks to be left alone is, for as long as it says, and its breaker stays closed', async (t) => {
+  const one = { model: 'paused', way: 'streamed' } as const;
+  stack.modelServers[0].fail({ status: 429, retryAfterSeconds: 5, times: 1 }, 'paused');
+  t.deepEqual(await ask(one), exhausted(['onprem-a']));
+  t.deepEqual(await ask(one), exhausted(['onprem-a']));
+  t.is(calls('paused').length, 1);
+  t.deepEqual(await evidence.breakers('paused'), { 'onprem-a': 'closed' });
+  while ((await ask(one)).kind !== 'answer') await sleep(askEveryMs);
+  const [first, second] = calls('paused');
+  t.true((second?.startedAt ?? 0) - (first?.startedAt ?? 0) >= 4_950);
+  t.is(calls('paused').length, 2);
+});
+
+test.after('nothing is left open', (t) => t.notThrowsAsync(evidence.untilNothingIsOpen()));

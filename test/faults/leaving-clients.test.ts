@@ -1,0 +1,189 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import { Agent } from 'undici';
+import { replyStreamKey } from '../../shared/redis-keys.ts';
+import type { Call } from '../stack/model-server.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { awaitMetric } from '../support/await-metric.ts';
+import { type Random, seededRandom } from '../support/random.ts';
+import { ask, questionOf } from '../support/truth/ask.ts';
+import type { Evidence } from '../support/truth/contradictions.ts';
+import { openWitnesses } from '../support/truth/open-witnesses.ts';
+import { sendRequests } from '../support/truth/send-requests.ts';
+import { type Gone, goneIn } from '../support/truth/wrong-leavings.ts';
+
+/** From where the ingress sees it (API D7). On two busy cores seeing it takes some time, for a few clients more than for most. */
+const endedWithinMs = { most: 1_000, all: 5_000 };
+
+test.serial(
+  '200 clients that leave at random moments: each call ends within a second, and is charged by what came',
+  async (t) => {
+    t.timeout(120_000);
+    const seed = Number(process.env.LEAVING_SEED ?? Math.floor(Math.random() * 2 ** 31));
+    t.log(`LEAVING_SEED=${seed}`);
+    await using stack = await startStack({
+      ...{ ingresses: 2, workers: 2, env: { CONCURRENCY: '30' } },
+      modelServers: { firstTokenMs: 300, tokensPerSecond: 25 },
+    });
+    await using witnesses = await openWitnesses(stack);
+    const random = seededRandom(seed);
+    using leaving = leaveAtRandom(stack, random);
+    const sending = sendRequests({
+      ...{ ingresses: stack.ingresses, keys: witnesses.keys, requests: 240, clients: 240 },
+      ...{ leavingOf: leaving.leavingOf, random },
+    });
+    await sending.done;
+
+    const evidence = await witnesses.agreeOn(t, sending.asked);
+    const leavings = goneIn(evidence);
+    const moments = Map.groupBy(leavings, (left) => momentOf(left, evidence));
+    t.log([...moments].map(([moment, { length }]) => `${length} ${moment}`).join(', '));
+    for (const moment of ['in the queue', 'before the first token', 'in the middle'])
+      t.true(moments.has(moment), moment);
+    t.true(leavings.length > 120);
+    const others = evidence.asked.filter(({ ending }) => ending !== 'left' && ending !== 'answered');
+    const refused = others.filter((one) => one.ending === 'refused' && [400, 503].includes(one.status));
+    t.deepEqual(others, refused, 'mistakes, and what two busy cores are too much for');
+    endedInTime(t, evidence);
+  },
+);
+
+/** Half of the clients leave by the clock, which is mostly in the queue; nearly all others when their call has come so far. */
+function leaveAtRandom({ modelServers }: Stack, random: Random) {
+  const waiting = new Map<string, { tokens: number; leaving: AbortController }>();
+  const look = () => {
+    for (const { body, state, completionTokens } of modelServers.flatMap((server) => server.calls())) {
+      const client = state === 'running' ? waiting.get(questionOf(body) ?? '') : undefined;
+      if (client !== undefined && completionTokens >= client.tokens) client.leaving.abort();
+    }
+  };
+  const looking = setInterval(look, 20);
+  return {
+    leavingOf(question: string): AbortSignal | undefined {
+      const kind = random();
+      if (kind < 0.5) return AbortSignal.timeout(Math.round(random.between(0, 4_000)));
+      if (kind > 0.95) return undefined;
+      const leaving = new AbortController();
+      // Before the first of them as well.
+      waiting.set(question, { tokens: random.between(-15, 60), leaving });
+      return leaving.signal;
+    },
+    [Symbol.dispose]: () => clearInterval(looking),
+  };
+}
+
+function callsOf({ requestId }: Gone, { calls }: Evidence): Call[] {
+  return requestId === undefined ? [] : calls.filter((call) => call.requestId === requestId);
+}
+
+function momentOf(left: Gone, evidence: Evidence): string {
+  const calls = callsOf(left, evidence);
+  if (calls.length === 0) return 'in the queue';
+  if (calls.some(({ state }) => state === 'completed')) return 'at the end';
+  return calls.some(({ completionTokens }) => completionTokens > 0) ? 'in the middle' : 'before the first token';
+}
+
+/** No call of a client that left begins or goes on for longer than that. */
+function endedInTime(t: ExecutionContext, evidence: Evidence): void {
+  const left = goneIn(evidence).flatMap((gone) => (gone.ending === 'left' ? [gone] : []));
+  const took = left.flatMap((gone) =>
+    callsOf(gone, evidence).map(({ endedAt = Number.POSITIVE_INFINITY }) => endedAt - gone.at),
+  );
+  const ends = took.filter((ms) => ms > 0).sort((one, other) => one - other);
+  t.log(`${ends.length} calls in flight ended after ${ends.at(ends.length / 2)} ms (median), ${ends.at(-1)} ms (last)`);
+  t.true(ends.length > 20);
+  t.true((ends[Math.floor(ends.length * 0.75)] ?? 0) < endedWithinMs.most);
+  t.true((ends.at(-1) ?? 0) < endedWithinMs.all);
+}
+
+test.serial(
+  'a client that leaves while its request waits for a full backend is charged nothing, and none is called for it',
+  async (t) => {
+    t.timeout(60_000);
+    const one = { requests_at_once: 1 };
+    await using stack = await startStack({ backends: { 'onprem-a': one, 'onprem-b': one, cloud: one } });
+    await using witnesses = await openWitnesses(stack);
+    const { wish } = witnesses;
+    const agent = new Agent();
+    t.teardown(() => agent.destroy());
+    for (const server of stack.modelServers) server.fail({ latencyMs: 8_000, times: 1 });
+    const holding = stack.modelServers.map((_, index) => ask(wish(`Holding ${index}?`), agent));
+    for (const server of stack.modelServers) await server.waitForCall(() => true);
+
+    const leaving = [true, false].map((stream) =>
+      ask({ ...wish(`Waiting, ${stream}?`), stream, leaving: AbortSignal.timeout(3_000) }, agent),
+    );
+    const [worker] = stack.workers;
+    if (worker === undefined) return t.fail();
+    await awaitMetric(worker, /^svc_jobs_waiting_for_backend\{pool="default"\} 2$/m);
+    const left = await Promise.all(leaving);
+    t.deepEqual(
+      left.map(({ ending }) => ending),
+      ['left', 'left'],
+    );
+    await awaitMetric(worker, /^svc_jobs_waiting_for_backend\{pool="default"\} 0$/m);
+    t.is(stack.modelServers.flatMap((server) => server.calls()).filter(({ state }) => state === 'running').length, 3);
+    const after = ask(wish('And now?'), agent);
+
+    const asked = [...left, ...(await Promise.all([...holding, after]))];
+    t.deepEqual(
+      asked.slice(2).map(({ ending }) => ending),
+      Array(4).fill('answered'),
+    );
+    const evidence = await witnesses.agreeOn(t, asked);
+    t.is(evidence.calls.length, 4);
+    const cancelled = [...evidence.records.values()].filter(({ outcome }) => outcome === 'cancelled');
+    t.deepEqual(
+      cancelled.map(({ chargedTokens, attempts }) => [chargedTokens, attempts]),
+      [
+        [0, []],
+        [0, []],
+      ],
+    );
+  },
+);
+
+test.serial(
+  'the requests of a killed ingress are called off, streamed or whole, and each is settled once',
+  async (t) => {
+    t.timeout(90_000);
+    await using stack = await startStack({ workers: 2, modelServers: { firstTokenMs: 100, tokensPerSecond: 25 } });
+    await using witnesses = await openWitnesses(stack);
+    const { redis, wish } = witnesses;
+    const agent = new Agent();
+    t.teardown(() => agent.destroy());
+    const before = await redis.keys(replyStreamKey('*'));
+    const doomed = await stack.startIngress();
+    const streams = (await redis.keys(replyStreamKey('*'))).filter((key) => !before.includes(key));
+    t.is(streams.length, 1);
+
+    // Twenty seconds of text each.
+    const asking = Array.from({ length: 12 }, (_, index) => {
+      const url = index < 10 ? doomed.url : (stack.ingresses[0]?.url ?? '');
+      return ask({ ...wish(`Question ${index}, repeat 40?`), url, stream: index % 2 === 0 }, agent);
+    });
+    const calls = () => stack.modelServers.flatMap((server) => server.calls());
+    while (calls().filter(({ completionTokens }) => completionTokens > 10).length < 12) await sleep(20);
+    doomed.process.kill('SIGKILL');
+    await doomed.process.exited;
+    stack.ingresses.splice(stack.ingresses.indexOf(doomed), 1);
+    // It would expire within a minute.
+    await redis.del(...streams);
+    const goneAt = Date.now();
+    while (calls().filter(({ state }) => state === 'running').length > 2) await sleep(20);
+    const tookMs = Date.now() - goneAt;
+    t.log(`all calls had ended ${tookMs} ms after the reply stream`);
+    t.true(tookMs < 12_000, 'workers look every five seconds');
+
+    const asked = await Promise.all(asking);
+    t.deepEqual(
+      asked.map(({ ending }) => ending),
+      [...Array(10).fill('broken'), 'answered', 'answered'],
+    );
+    const evidence = await witnesses.agreeOn(t, asked);
+    t.is(evidence.calls.length, 12);
+    t.is(evidence.records.size, 12);
+    const outcomes = [...evidence.records.values()].map(({ outcome }) => outcome).sort();
+    t.deepEqual(outcomes, [...Array(10).fill('cancelled'), 'completed', 'completed']);
+  },
+);

@@ -1,0 +1,47 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'ava';
+import { startStack } from '../stack/stack.ts';
+import { awaitMetric } from '../support/await-metric.ts';
+import { chat } from '../support/chat.ts';
+
+const secret = 'nobody else is to read this';
+
+test('operators see what waits at the operations listener and nobody at the public one, and may change it where that is set', async (t) => {
+  await using stack = await startStack({ workers: 0, timeouts: { queue_ms: 60_000 } });
+  const [ingress] = stack.ingresses;
+  if (ingress === undefined) throw new Error('the stack has an ingress');
+  const key = await stack.mintKey('alice');
+  const leaving = new AbortController();
+  const waiting = chat({ url: ingress.url, key, question: secret, signal: leaving.signal }).catch(() => undefined);
+  await awaitMetric(ingress, /^svc_queue_depth\{pool="default",lane="interactive"\} 1$/m);
+
+  const list = '/queues/api/queues?activeQueue=default-interactive&status=prioritized';
+  const listed = await (await fetch(`${ingress.operationsUrl}${list}`)).text();
+  t.regex(listed, /"model":"small-chat"/);
+  t.false(listed.includes(secret));
+  t.is((await fetch(`${ingress.operationsUrl}/queues`)).status, 200);
+  for (const path of ['/queues', '/queues/', list, '/queues/static/favicon.ico']) {
+    const response = await fetch(ingress.url + path);
+    t.is(response.status, 404, path);
+    t.like(await response.json(), { code: 'NOT_FOUND' });
+  }
+
+  const empty = (url: string) => fetch(`${url}/queues/api/queues/default-interactive/empty`, { method: 'PUT' });
+  t.is((await empty(ingress.operationsUrl)).status, 405);
+  const writable = await stack.startIngress({ QUEUES_WRITABLE: 'true' });
+  t.is((await empty(writable.operationsUrl)).status, 200);
+  await awaitMetric(ingress, /^svc_queue_depth\{pool="default",lane="interactive"\} 0$/m);
+  leaving.abort();
+  await waiting;
+
+  const workers = async (queue: string) => {
+    const response = await fetch(`${ingress.operationsUrl}/queues/api/queues/${queue}/workers`);
+    return ((await response.json()) as { workers: unknown[] }).workers.length; // the library's own answer
+  };
+  t.is(await workers('default-interactive'), 0);
+  await stack.startWorker({ POOLS: 'default' });
+  // It opens its connection for waiting once it has nothing to do; the test's own time-out ends the wait.
+  while ((await workers('default-interactive')) === 0) await sleep(20);
+  t.is(await workers('default-interactive'), 1, 'a pool that nobody serves is told from one that is');
+  t.is(await workers('large-interactive'), 0);
+});

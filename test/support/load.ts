@@ -1,0 +1,94 @@
+import { Agent, request } from 'undici';
+import { answerFor } from '../stack/model-server.ts';
+import type { Stack } from '../stack/stack.ts';
+import { streamEvents, streamedText } from './chat.ts';
+import { createKeyClient } from './key-client.ts';
+
+/** How a request ended, as its client saw it. */
+export type Ending =
+  | { id: string; kind: 'answered' | 'refused' | 'failed'; status: number }
+  | { id: string; kind: 'wrong' | 'broken off' | 'no answer'; detail: string };
+
+type Asked = { url: string; key: string; id: string; model?: string | undefined };
+
+/**
+ * One request, streamed if its id ends with an s, on a connection of its own, so that what a shutdown does to idle connections
+ * does not come into it.
+ */
+export async function ask({ url, key, id, model = 'small-chat' }: Asked): Promise<Ending> {
+  const stream = id.endsWith('s');
+  const question = `What is ${id}? 東京`;
+  const dispatcher = new Agent();
+  try {
+    const { statusCode: status, body } = await request(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      dispatcher,
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}`, 'x-client-request-id': id },
+      body: JSON.stringify({ model, stream, messages: [{ role: 'user', content: question }] }),
+    });
+    let text: string;
+    try {
+      text = await body.text();
+    } catch (error) {
+      return { id, kind: 'broken off', detail: String(error) };
+    }
+    if (status !== 200) return { id, kind: isError(text) ? 'refused' : 'wrong', status, detail: text };
+    if (stream && streamEvents(text).some((event) => event !== '[DONE]' && event.error !== undefined)) {
+      return { id, kind: text.includes('[DONE]') ? 'wrong' : 'failed', status, detail: text };
+    }
+    const said = stream ? streamedText(text) : JSON.parse(text).choices[0].message.content;
+    const whole = said === answerFor([{ role: 'user', content: question }]);
+    return { id, kind: whole ? 'answered' : 'wrong', status, detail: said };
+  } catch (error) {
+    return { id, kind: 'no answer', detail: String(error) };
+  } finally {
+    await dispatcher.close();
+  }
+}
+
+function isError(text: string): boolean {
+  const { error, code } = JSON.parse(text) as { error?: unknown; code?: unknown }; // the service's own answer
+  return typeof error === 'string' && typeof code === 'string';
+}
+
+type Load = {
+  url: () => string;
+  key: string;
+  name: string;
+  clients?: number;
+  model?: string;
+  /** Of each client's requests the first of so many. */
+  streamedEvery?: number;
+};
+
+/** Clients that ask one question after another until told to stop; each `id` is used once. */
+export function startLoad({ url, key, name, clients = 12, model, streamedEvery = 3 }: Load) {
+  const endings: Ending[] = [];
+  let stopped = false;
+  const running = Array.from({ length: clients }, async (_, client) => {
+    for (let index = 0; !stopped; index++) {
+      const id = `${name}-${client}-${index}-${index % streamedEvery === 0 ? 's' : 'w'}`;
+      endings.push(await ask({ url: url(), key, id, model }));
+    }
+  });
+  return {
+    endings,
+    async stop() {
+      stopped = true;
+      await Promise.all(running);
+      return endings;
+    },
+  };
+}
+
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+/** A key of the plan without limits: the one that accounts begin with would refuse most of a load. */
+export async function unlimitedKey(stack: Stack, account = 'alice'): Promise<string> {
+  const keys = createKeyClient(stack);
+  const key = await keys.newKey(account);
+  await keys.change(`user:${account}`, { plan: 'pro' });
+  return key;
+}

@@ -1,0 +1,67 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Store } from '../../shared/store/store.ts';
+import type { UsageRecord } from '../../shared/store/usage-record.ts';
+import type { Stack } from '../stack/stack.ts';
+
+const lookEveryMs = 50;
+const drainedWithinMs = 15_000;
+
+/** What the stack knows of single requests, from outside: its store, its model servers, and what its first worker says. */
+export function createRequestEvidence(stack: Stack, store: Pick<Store, 'findUsageRecord'>) {
+  async function tell(path: string): Promise<string> {
+    return (await fetch(`${stack.workers[0]?.operationsUrl}${path}`)).text();
+  }
+
+  return {
+    /** Its usage record, as soon as it has been drained. */
+    async record(requestId: string): Promise<UsageRecord> {
+      const until = performance.now() + drainedWithinMs;
+      while (performance.now() < until) {
+        const record = await store.findUsageRecord(requestId);
+        if (record !== undefined) return record;
+        await sleep(lookEveryMs);
+      }
+      throw new Error(`no usage record of ${requestId} within ${drainedWithinMs} ms`);
+    },
+
+    /** The model servers that were called for it, in that order, each as often as it was. */
+    calls(requestId: string): string[] {
+      return stack.modelServers
+        .flatMap(({ name, calls }) => calls().map((call) => ({ ...call, name })))
+        .filter((call) => call.requestId === requestId)
+        .toSorted((one, other) => one.startedAt - other.startedAt)
+        .map(({ name }) => name);
+    },
+
+    /** How the breakers of a model stand, by backend; throws where `/readyz` and `/metrics` do not say the same. */
+    async breakers(model: string): Promise<Record<string, string>> {
+      const [ready, metrics] = await Promise.all([tell('/readyz'), tell('/metrics')]);
+      const { breakers } = JSON.parse(ready) as { breakers: { model: string; backend: string; breaker: string }[] }; // our own
+      const ofModel = breakers.filter((breaker) => breaker.model === model);
+      for (const { backend, breaker } of ofModel) {
+        const line = `svc_backend_breaker_state{backend="${backend}",model="${model}"} ${values.indexOf(breaker)}\n`;
+        if (!metrics.includes(line))
+          throw new Error(`/metrics does not say that ${backend} is ${breaker} for ${model}`);
+      }
+      return Object.fromEntries(ofModel.map(({ backend, breaker }) => [backend, breaker]));
+    },
+
+    /** Resolves when no model server has a call in hand, nor a connection in use; rejects where they keep one. */
+    async untilNothingIsOpen(withinMs = 5_000): Promise<void> {
+      const until = performance.now() + withinMs;
+      while (true) {
+        const running = stack.modelServers
+          .flatMap((server) => server.calls())
+          .filter(({ state }) => state === 'running');
+        const open = await Promise.all(stack.modelServers.map((server) => server.connectionsInUse()));
+        if (running.length === 0 && open.every((count) => count === 0)) return;
+        if (performance.now() > until)
+          throw new Error(`still open: ${open.join(', ')}; running: ${JSON.stringify(running)}`);
+        await sleep(lookEveryMs);
+      }
+    },
+  };
+}
+
+/** In the metric's order. */
+const values = ['closed', 'half-open', 'open'];

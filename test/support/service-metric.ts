@@ -1,0 +1,16 @@
+import type { RunningProcess } from '../stack/stack.ts';
+
+/** What one process says of these metrics now, each summed over its labels; 0 where it says nothing of one. */
+export async function serviceMetrics({ operationsUrl }: RunningProcess, names: readonly string[]): Promise<number[]> {
+  const text = await (await fetch(`${operationsUrl}/metrics`)).text();
+  return names.map((name) => {
+    const lines = text.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'gm'));
+    return [...lines].reduce((sum, [, value]) => sum + Number(value), 0);
+  });
+}
+
+/** One metric summed over several processes. */
+export async function serviceTotal(processes: readonly RunningProcess[], name: string): Promise<number> {
+  const values = await Promise.all(processes.map((each) => serviceMetrics(each, [name])));
+  return values.flat().reduce((sum, value) => sum + value, 0);
+}

@@ -1,0 +1,77 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ExecutionContext } from 'ava';
+import { Redis } from 'ioredis';
+import { openStore } from '../../../shared/store/open-store.ts';
+import type { UsageRecord } from '../../../shared/store/usage-record.ts';
+import type { Stack } from '../../stack/stack.ts';
+import { createKeyClient } from '../key-client.ts';
+import { recordedLog } from '../recorded-log.ts';
+import { serviceTotal } from '../service-metric.ts';
+import type { Asked, Wish } from './ask.ts';
+import { contradictionsIn, type Evidence } from './contradictions.ts';
+import { followOutboxes } from './follow-outboxes.ts';
+import { openBooks } from './open-books.ts';
+import { wrongLeavingsIn } from './wrong-leavings.ts';
+
+export interface Witnesses extends AsyncDisposable {
+  redis: Redis;
+  /** One of each account that asks; none has a limit. */
+  keys: readonly string[];
+  /** A question to the first ingress, for a whole answer. */
+  wish(question: string): Wish;
+  /** Waits until no job, no lease and no call is left, and requires that everybody who counts has counted the same. */
+  agreeOn(t: ExecutionContext, asked: readonly Asked[]): Promise<Evidence>;
+}
+
+const accounts = ['ann', 'bob', 'cem'];
+
+/** Whatever sees what requests come to, of a stack with a store of its own. */
+export async function openWitnesses(stack: Stack): Promise<Witnesses> {
+  await using opened = new AsyncDisposableStack();
+  const redis = opened.adopt(new Redis(stack.redisUrl), (connection) => connection.disconnect());
+  const store = opened.use(await openStore(`sqlite:${stack.directory}/store.sqlite`, recordedLog()));
+  const outboxes = opened.use(followOutboxes(stack.redisUrl));
+  const keys = await openAccounts(stack);
+  const books = openBooks({ stack, redis, store, outboxes, keys });
+  const parts = opened.move();
+  return {
+    redis,
+    keys: [...keys.values()],
+    wish(question) {
+      const [url, key] = [stack.ingresses[0]?.url ?? '', keys.get('user:ann') ?? ''];
+      return { url, key, question, stream: false, includeUsage: false, model: 'small-chat' };
+    },
+    async agreeOn(t, asked) {
+      await books.untilNothingRuns();
+      await books.untilAllHasEnded();
+      while ((await serviceTotal(stack.workers, 'svc_leases_held')) > 0) await sleep(50);
+      await books.untilAllIsStored();
+      const evidence = await books.evidence(asked);
+      t.deepEqual([...contradictionsIn(evidence), ...(await wrongLeavingsIn(evidence))], []);
+      t.deepEqual(chargedUncalled(evidence), [], 'one that called no backend is charged nothing');
+      t.false(evidence.calls.some(({ state }) => state === 'running'));
+      await books.agree(t, evidence);
+      return evidence;
+    },
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+  };
+}
+
+async function openAccounts(stack: Stack): Promise<Map<string, string>> {
+  const client = createKeyClient(stack);
+  const keys = new Map<string, string>();
+  for (const account of accounts) {
+    keys.set(`user:${account}`, await client.newKey(account));
+    await client.change(`user:${account}`, { plan: 'pro' });
+  }
+  return keys;
+}
+
+/** A call that was ended while it was on its way is an attempt, too: of that the prompt is charged. */
+function chargedUncalled({ calls, records }: Evidence): UsageRecord[] {
+  const called = new Set(calls.map(({ requestId }) => requestId));
+  const uncalled = [...records.values()].filter(({ requestId }) => !called.has(requestId));
+  return uncalled.filter(
+    ({ attempts, promptTokens, chargedTokens }) => chargedTokens > (attempts.length === 0 ? 0 : promptTokens),
+  );
+}
