@@ -2,12 +2,14 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { type Stack, startStack } from '../stack/stack.ts';
-import { createKeyClient } from '../support/key-client.ts';
+import { startStack } from '../stack/stack.ts';
+import { unlimitedKey } from '../support/load.ts';
 import { type Load, measureLoad, measureOneClient, median, type Target } from './measure.ts';
+import { measureOverload } from './overload.ts';
 
 const usage = `Usage: npm run bench [-- --rounds 5 --seconds 5]
-Compares this service with a bare Koa proxy in front of the same model server of 0 ms, in turns, on this machine.`;
+Compares this service with a bare Koa proxy in front of the same model server of 0 ms, in turns, on this machine; then offers
+it three times what its backends can take.`;
 
 const { values } = parseArgs({
   options: {
@@ -28,24 +30,52 @@ const rows = [
   { name: '64 clients', measure: (target: Target) => measureLoad(target, { clients: 64, seconds }) },
 ];
 
-await using stack = await startStack({ modelServers: { splitBytes: false } });
-using proxy = await startBareProxy(stack.modelServers[0].url);
-const body = JSON.stringify({ model: 'small-chat', messages: [{ role: 'user', content: 'Hello' }] });
-const headers = { 'content-type': 'application/json', authorization: `Bearer ${await unlimitedKey(stack, 'bench')}` };
-const path = '/v1/chat/completions';
-const bare = { url: `http://127.0.0.1:${proxy.port}${path}`, headers, body };
-const ours = { url: `${stack.ingresses[0]?.url}${path}`, headers, body };
+await compare();
+await overload();
 
-for (const { name, measure } of rows) {
-  console.error(`${name}: warming up …`);
-  await measure(bare);
-  await measure(ours);
-  const pairs: { bare: Load; ours: Load }[] = [];
-  for (let round = 1; round <= rounds; round++) {
-    pairs.push({ bare: await measure(bare), ours: await measure(ours) });
-    console.error(`${name}: round ${round} of ${rounds}`);
+async function compare(): Promise<void> {
+  await using stack = await startStack({ modelServers: { splitBytes: false } });
+  using proxy = await startBareProxy(stack.modelServers[0].url);
+  const body = JSON.stringify({ model: 'small-chat', messages: [{ role: 'user', content: 'Hello' }] });
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${await unlimitedKey(stack, 'bench')}` };
+  const path = '/v1/chat/completions';
+  const bare = { url: `http://127.0.0.1:${proxy.port}${path}`, headers, body };
+  const ours = { url: `${stack.ingresses[0]?.url}${path}`, headers, body };
+
+  for (const { name, measure } of rows) {
+    console.error(`${name}: warming up …`);
+    await measure(bare);
+    await measure(ours);
+    const pairs: { bare: Load; ours: Load }[] = [];
+    for (let round = 1; round <= rounds; round++) {
+      pairs.push({ bare: await measure(bare), ours: await measure(ours) });
+      console.error(`${name}: round ${round} of ${rounds}`);
+    }
+    report(name, pairs);
   }
-  report(name, pairs);
+}
+
+async function overload(): Promise<void> {
+  console.error('overload …');
+  const loads = await measureOverload({ seconds: 3 * seconds });
+  console.log('\nOverload: more requests than the slots of the backends, at a fixed pace');
+  console.table(
+    Object.fromEntries(
+      Object.entries(loads).map(([name, load]) => [
+        name,
+        {
+          'served/s': load.servedPerSecond.toFixed(1),
+          'p50, ms': load.servedP50Ms.toFixed(0),
+          'p99, ms': load.servedP99Ms.toFixed(0),
+          'refused/s': load.refusedPerSecond.toFixed(1),
+          'refused p50, ms': load.refusedP50Ms.toFixed(1),
+          'refused p99, ms': load.refusedP99Ms.toFixed(0),
+          failed: load.failed,
+          'CPU busy': `${(100 * load.cpu).toFixed(0)}%`,
+        },
+      ]),
+    ),
+  );
 }
 
 /** Medians over the rounds; a ratio is taken within each round first, because the machine's speed drifts between them. */
@@ -75,12 +105,4 @@ async function startBareProxy(backendUrl: string): Promise<Disposable & { port: 
   const child: ChildProcess = fork(file, [backendUrl]);
   const [message] = (await once(child, 'message')) as [{ port: number }]; // the one message that the proxy sends
   return { port: message.port, [Symbol.dispose]: () => child.kill() };
-}
-
-/** The stack's own plan would refuse most of the load. */
-async function unlimitedKey(stack: Stack, account: string): Promise<string> {
-  const keys = createKeyClient(stack);
-  const key = await keys.newKey(account);
-  await keys.change(`user:${account}`, { plan: 'pro' });
-  return key;
 }
