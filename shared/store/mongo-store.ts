@@ -1,11 +1,18 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Collection, type Db, MongoServerError } from 'mongodb';
 import { z } from 'zod';
 import { type Account, accountSchema } from './account.ts';
 import type { Decide } from './account-changes.ts';
+import type { BatchStore } from './batch-store.ts';
 import { deferFailure } from './defer-failure.ts';
+import type { FileStore } from './file-store.ts';
+import { createFileIndexes, createGridFsFileStore } from './gridfs-file-store.ts';
 import { keyOwnerSchema } from './key-owner.ts';
+import { createBatchIndexes } from './mongo-batch-documents.ts';
+import { createMongoBatches } from './mongo-batches.ts';
 import { createMongoCalls, type MongoCalls } from './mongo-calls.ts';
+import { changeGuarded } from './mongo-change.ts';
+import { createMongoFiles } from './mongo-files.ts';
+import { createMongoLines } from './mongo-lines.ts';
 import { createMongoUsage } from './mongo-usage.ts';
 import { createUsageIndexes } from './mongo-usage-documents.ts';
 import type { KeyOwner, KeyUse, Store } from './store.ts';
@@ -15,9 +22,6 @@ import { createUsageStore, type RecomputedUsage, type UsageStore } from './usage
 import type { UsageMonth, UsageSum } from './usage-sums.ts';
 
 const duplicateKey = 11_000;
-
-/** Between two attempts at a change, so that those who change one account at once do not keep meeting each other. */
-const pauseMsMax = 50;
 
 const documentSchema = accountSchema.omit({ id: true }).extend({ _id: z.string() });
 
@@ -31,6 +35,8 @@ type Parts = { log: Parameters<typeof createMongoCalls>[1]['log'] };
 
 /** The store in a MongoDB database. A call that failed with `SERVICE_UNAVAILABLE` may have been carried out. */
 export class MongoStore implements Store {
+  readonly batches: BatchStore;
+  readonly files: FileStore;
   readonly #calls: MongoCalls;
   readonly #accounts: Collection<AccountDocument>;
   readonly #usage: UsageStore;
@@ -40,6 +46,12 @@ export class MongoStore implements Store {
     this.#calls = createMongoCalls(url, { log, prepare: createIndexes });
     this.#accounts = accountsOf(this.#calls.database);
     this.#usage = createUsageStore(createMongoUsage(this.#calls));
+    this.batches = {
+      ...createMongoFiles(this.#calls),
+      ...createMongoBatches(this.#calls),
+      ...createMongoLines(this.#calls),
+    };
+    this.files = createGridFsFileStore(this.#calls);
   }
 
   async describe(): Promise<string> {
@@ -66,7 +78,12 @@ export class MongoStore implements Store {
   }
 
   async changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result> {
-    const result = await this.#calls.call((signal) => this.#change(id, deferFailure(decide), signal));
+    const change = {
+      read: () => this.#read(id),
+      decide: deferFailure(decide),
+      write: (next: Account, decidedOn: Account | undefined) => this.#write(next, decidedOn),
+    };
+    const result = await this.#calls.call((signal) => changeGuarded(change, signal));
     return result();
   }
 
@@ -108,21 +125,6 @@ export class MongoStore implements Store {
     await this.#calls[Symbol.asyncDispose]();
   }
 
-  /**
-   * Each time round somebody else's change has stood, so all who change an account at once come to their end. One that is
-   * not yet safe from a failover is no ground for a decision: that waits until it is, or until the call is over.
-   */
-  async #change<Result>(id: string, decide: Decide<Result>, signal: AbortSignal): Promise<Result> {
-    for (let attempt = 1; ; attempt += 1) {
-      const account = await this.#read(id);
-      const { result, next } = decide(account);
-      if (next === undefined) return result;
-      signal.throwIfAborted(); // the caller was told that it failed: nothing may change any more
-      if (await this.#write(next, account)) return result;
-      await sleep(Math.random() * Math.min(pauseMsMax, 2 ** attempt), undefined, { signal });
-    }
-  }
-
   async #read(id: string): Promise<Account | undefined> {
     const found = await this.#accounts.findOne({ _id: id }, this.#calls.lasting());
     return found === null ? undefined : accountSchema.parse(withId(found));
@@ -152,7 +154,7 @@ function accountsOf(database: Db): Collection<AccountDocument> {
 
 /** Sparse: accounts without a key do not count as having the same one. */
 async function createIndexes(database: Db): Promise<void> {
-  await createUsageIndexes(database);
+  await Promise.all([createUsageIndexes(database), createBatchIndexes(database), createFileIndexes(database)]);
   await accountsOf(database).createIndex({ 'key.hash': 1 }, { unique: true, sparse: true });
 }
 

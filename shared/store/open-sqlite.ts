@@ -6,7 +6,8 @@ import { patiently } from './sqlite-patience.ts';
 
 /**
  * Entry n brings a database of `user_version` n to n + 1. An entry that has been released is never changed: another one
- * is added. Times in columns are milliseconds since 1970, UTC; in documents they are ISO 8601 text.
+ * is added. Times in columns are milliseconds since 1970, UTC; in documents they are ISO 8601 text, and so they are in the
+ * columns that are generated from them.
  */
 const migrations: readonly string[] = [
   `CREATE TABLE accounts (
@@ -91,6 +92,54 @@ const migrations: readonly string[] = [
     charged_tokens INTEGER NOT NULL,
     overage_tokens INTEGER NOT NULL,
     PRIMARY KEY (account, month, day, model)
+  ) STRICT, WITHOUT ROWID;`,
+
+  // Files and batches are documents; times that are searched for are those of the documents. Nothing is looked for among the
+  // batches that are done with but by account, so the other indexes hold the open ones alone. The answers' bodies are no part
+  // of the documents, and stand last: what is read before them costs nothing of their size. Results are counted in an index
+  // alone, which SQLite does not do by a generated column; they never change, so that theirs need not be one. Sizes of files
+  // are summed in an index alone as well, by what the columns are generated from.
+  `CREATE TABLE files (
+    id TEXT NOT NULL PRIMARY KEY,
+    account TEXT NOT NULL AS (document ->> '$.account') STORED,
+    purpose TEXT NOT NULL AS (document ->> '$.purpose') STORED,
+    state TEXT NOT NULL AS (document ->> '$.state') STORED,
+    created_at TEXT NOT NULL AS (document ->> '$.createdAt') STORED,
+    expires_at TEXT NOT NULL AS (document ->> '$.expiresAt') STORED,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
+  CREATE INDEX files_by_account ON files (account, id) WHERE state = 'ready';
+  CREATE INDEX files_by_purpose ON files (account, purpose, id) WHERE state = 'ready';
+  CREATE INDEX files_by_state ON files (state, expires_at, created_at);
+  CREATE INDEX files_by_size ON files (document ->> '$.account', document ->> '$.state', document ->> '$.bytes');
+  CREATE TABLE batches (
+    id TEXT NOT NULL PRIMARY KEY,
+    account TEXT NOT NULL AS (document ->> '$.account') STORED,
+    state TEXT NOT NULL AS (document ->> '$.state') STORED,
+    is_open INTEGER NOT NULL AS (document ->> '$.open') STORED,
+    input_file TEXT NOT NULL AS (document ->> '$.inputFile') STORED,
+    tokens INTEGER NOT NULL AS (document ->> '$.tokens') STORED,
+    created_at TEXT NOT NULL AS (document ->> '$.createdAt') STORED,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
+  CREATE INDEX batches_by_account ON batches (account, id);
+  CREATE INDEX open_batches ON batches (id) WHERE is_open;
+  CREATE INDEX open_batches_by_account ON batches (account, state, tokens) WHERE is_open;
+  CREATE INDEX open_batches_by_input ON batches (input_file, state) WHERE is_open;
+  CREATE TABLE batch_results (
+    batch TEXT NOT NULL,
+    line INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    document TEXT NOT NULL CHECK (json_valid(document)),
+    body TEXT,
+    PRIMARY KEY (batch, line)
+  ) STRICT;
+  CREATE INDEX batch_results_by_outcome ON batch_results (batch, failed);
+  CREATE TABLE batch_retries (
+    batch TEXT NOT NULL,
+    line INTEGER NOT NULL,
+    document TEXT NOT NULL CHECK (json_valid(document)),
+    PRIMARY KEY (batch, line)
   ) STRICT, WITHOUT ROWID;`,
 ];
 

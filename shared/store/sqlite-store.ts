@@ -1,14 +1,23 @@
+import { resolve } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { z } from 'zod';
 import { type Account, accountSchema } from './account.ts';
 import type { Decide } from './account-changes.ts';
+import type { BatchStore } from './batch-store.ts';
 import { deferFailure } from './defer-failure.ts';
+import type { FileStore } from './file-store.ts';
+import { createFolderFileStore } from './folder-file-store.ts';
 import { keyOwnerSchema } from './key-owner.ts';
 import { inTransaction, openSqlite } from './open-sqlite.ts';
+import { createSqliteBatches } from './sqlite-batches.ts';
+import { createSqliteFiles } from './sqlite-files.ts';
+import { createSqliteLines } from './sqlite-lines.ts';
+import type { SqliteCall } from './sqlite-pages.ts';
 import { patiently, sqliteErrorCode } from './sqlite-patience.ts';
 import { createSqliteUsage } from './sqlite-usage.ts';
 import type { KeyOwner, KeyUse, Store } from './store.ts';
 import { keyHashTaken, storeUnavailable } from './store-errors.ts';
+import { storedJson } from './stored-json.ts';
 import type { UsageRecord } from './usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from './usage-store.ts';
 import type { UsageMonth, UsageSum } from './usage-sums.ts';
@@ -18,10 +27,9 @@ const SQLITE_CONSTRAINT_UNIQUE = 2067; // sqlite.org/rescode.html
 /** The last use is kept in a table of its own: what a change writes can not undo it. */
 const writtenSchema = accountSchema.omit({ lastUse: true });
 
-const json = z.string().transform((text): unknown => JSON.parse(text)); // the table takes nothing that is not JSON
-const ownerRow = z.object({ document: json.pipe(keyOwnerSchema) });
+const ownerRow = z.object({ document: storedJson.pipe(keyOwnerSchema) });
 const accountRow = z.object({
-  document: json.pipe(writtenSchema),
+  document: storedJson.pipe(writtenSchema),
   usedKeyId: z.string().nullable(),
   usedAt: z.int().nullable(),
 });
@@ -40,8 +48,10 @@ const noteUse = `INSERT INTO key_uses (account, key_id, used_at)
   ON CONFLICT (account) DO UPDATE SET key_id = excluded.key_id, used_at = excluded.used_at
     WHERE key_uses.key_id <> excluded.key_id OR used_at < excluded.used_at`;
 
-/** The store in one SQLite file, for one machine; any number of its processes can have it open. */
+/** The store in one SQLite file, and a folder of files beside it, for one machine; any number of its processes can have it open. */
 export class SqliteStore implements Store {
+  readonly batches: BatchStore;
+  readonly files: FileStore;
   readonly #database: DatabaseSync;
   readonly #selectAccount: StatementSync;
   readonly #selectOwner: StatementSync;
@@ -52,17 +62,24 @@ export class SqliteStore implements Store {
 
   /** Creates the file and its folder where missing; throws an error for the operator when it cannot be used. */
   static async open(file: string): Promise<SqliteStore> {
-    return new SqliteStore(await openSqlite(file));
+    return new SqliteStore(await openSqlite(file), `${resolve(file)}-files`);
   }
 
-  private constructor(database: DatabaseSync) {
+  private constructor(database: DatabaseSync, folder: string) {
     this.#database = database;
     this.#selectAccount = database.prepare(selectAccount);
     this.#selectOwner = database.prepare(selectOwner);
     this.#writeAccount = database.prepare(writeAccount);
     this.#noteUse = database.prepare(noteUse);
     this.#readFile = database.prepare('PRAGMA user_version'); // unlike SELECT 1, it looks at the file
-    this.#usage = createUsageStore(createSqliteUsage(database, (work) => this.#call(work)));
+    const call: SqliteCall = (work) => this.#call(work);
+    this.#usage = createUsageStore(createSqliteUsage(database, call));
+    this.batches = {
+      ...createSqliteFiles(database, call),
+      ...createSqliteBatches(database, call),
+      ...createSqliteLines(database, call),
+    };
+    this.files = createFolderFileStore(folder, { isOpen: () => database.isOpen });
   }
 
   async describe(): Promise<string> {

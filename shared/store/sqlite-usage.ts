@@ -2,17 +2,15 @@ import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import { inTransaction } from './open-sqlite.ts';
+import { rowsAtOnce, type SqliteCall } from './sqlite-pages.ts';
 import { createSqliteSums } from './sqlite-usage-sums.ts';
+import { storedJson } from './stored-json.ts';
 import { type UsageRecord, usageRecordSchema } from './usage-record.ts';
 import { byMonth, summedRecordSchema } from './usage-sums.ts';
 import type { DoubtfulMonth, UsageTables } from './usage-tables.ts';
 
-/** So many keep the process for a few milliseconds; between them it does something else. */
-const recordsAtOnce = 100;
-
-const json = z.string().transform((text): unknown => JSON.parse(text)); // the table takes nothing that is not JSON
-const recordRow = z.object({ document: json.pipe(usageRecordSchema) });
-const summedRow = z.object({ document: json.pipe(summedRecordSchema) });
+const recordRow = z.object({ document: storedJson.pipe(usageRecordSchema) });
+const summedRow = z.object({ document: storedJson.pipe(summedRecordSchema) });
 const entryRow = z.object({ entry: z.string() });
 const monthRow = z.object({ account: z.string(), month: z.string() });
 
@@ -31,10 +29,8 @@ const selectNextMonth = `SELECT account, month FROM (
 const removeRecords = `DELETE FROM usage_records
   WHERE rowid IN (SELECT rowid FROM usage_records WHERE month < ? LIMIT ?)`;
 
-type Call = <T>(work: () => T) => Promise<T>;
-
 /** Records are documents, as accounts are; sums are rows, so that a request more is one row changed. */
-export function createSqliteUsage(database: DatabaseSync, call: Call): UsageTables {
+export function createSqliteUsage(database: DatabaseSync, call: SqliteCall): UsageTables {
   const sums = createSqliteSums(database);
   const insert = database.prepare(insertRecord);
   const [entryOf, recordOf] = [database.prepare(selectEntry), database.prepare(selectRecord)];
@@ -58,8 +54,8 @@ export function createSqliteUsage(database: DatabaseSync, call: Call): UsageTabl
   return {
     async take(records) {
       const doubtful: DoubtfulMonth[] = [];
-      for (let from = 0; from < records.length; from += recordsAtOnce) {
-        const piece = records.slice(from, from + recordsAtOnce);
+      for (let from = 0; from < records.length; from += rowsAtOnce) {
+        const piece = records.slice(from, from + rowsAtOnce);
         doubtful.push(...(await call(() => inTransaction(database, () => takePiece(piece)))));
         await nextTurn();
       }
@@ -89,7 +85,7 @@ export function createSqliteUsage(database: DatabaseSync, call: Call): UsageTabl
     async removeBefore(month, limit) {
       let removed = 0;
       for (let piece = -1; removed < limit && piece !== 0; removed += piece) {
-        const most = Math.min(recordsAtOnce, limit - removed);
+        const most = Math.min(rowsAtOnce, limit - removed);
         piece = await call(() => inTransaction(database, () => Number(remove.run(month, most).changes)));
         await nextTurn();
       }

@@ -2,7 +2,7 @@ import { ApiError } from '../errors.ts';
 
 /** The store cannot be reached, stays busy, is broken or is closed; `cause` says which, and only the log hears it. */
 export function storeUnavailable(cause: unknown): ApiError {
-  return new ApiError('SERVICE_UNAVAILABLE', 'The key store cannot be used right now. Retry shortly.', { cause });
+  return new ApiError('SERVICE_UNAVAILABLE', 'The store cannot be used right now. Retry shortly.', { cause });
 }
 
 /**

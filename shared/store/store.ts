@@ -1,5 +1,7 @@
 import type { Account, GuestSecrets, MonthTopUp } from './account.ts';
 import type { Decide } from './account-changes.ts';
+import type { BatchStore } from './batch-store.ts';
+import type { FileStore } from './file-store.ts';
 import type { UsageStore } from './usage-store.ts';
 
 /**
@@ -11,6 +13,12 @@ import type { UsageStore } from './usage-store.ts';
  * all the same. Each change of an account is one atomic update of one document.
  */
 export interface Store extends UsageStore, AsyncDisposable {
+  /** Files and batches, what is known of them. */
+  readonly batches: BatchStore;
+
+  /** The bytes of files. */
+  readonly files: FileStore;
+
   /** Product, version and topology, for the log and the test report: `sqlite 3.50.4`, `mongodb 8.0.4 (replica set rs0)`. */
   describe(): Promise<string>;
 

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -18,6 +18,7 @@ export async function createSqliteHome(): Promise<SqliteHome> {
     open: () => SqliteStore.open(file),
     removeSums: async () => change(file, 'DELETE FROM usage_sums; DELETE FROM usage_days'),
     spoilSums: async () => change(file, 'UPDATE usage_days SET charged_tokens = charged_tokens + 1'),
+    countPieces: async () => (await readdir(`${file}-files`)).length,
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
   };
 }

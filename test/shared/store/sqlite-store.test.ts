@@ -17,6 +17,7 @@ import { failsWith, mint, newKey, testStoreContract } from './store-contract.ts'
 
 type Minter = ChildProcessByStdio<Writable, Readable, null>;
 
+const pageBytes = 4_096;
 const minter = fileURLToPath(new URL('mint-from-process.ts', import.meta.url));
 
 testStoreContract({ test, createHome: createSqliteHome, description: /^sqlite 3\.\d+\.\d+$/ });
@@ -132,8 +133,16 @@ async function finishMinter(child: Minter): Promise<unknown[]> {
   return z.array(z.string()).parse(JSON.parse(await output));
 }
 
-/** Overwrites everything after the first page, which alone is read when the database is opened. */
+/** Overwrites the first page of every table and index; the schema, which is read when the database is opened, stays whole. */
 async function damage(file: string): Promise<void> {
+  const pages = rootPages(file);
   const bytes = await readFile(file);
-  await writeFile(file, bytes.fill(0xff, 4_096));
+  for (const page of pages) bytes.fill(0xff, (page - 1) * pageBytes, page * pageBytes);
+  await writeFile(file, bytes);
+}
+
+function rootPages(file: string): number[] {
+  using database = new DatabaseSync(file);
+  const rows = database.prepare('SELECT rootpage FROM sqlite_schema WHERE rootpage > 0').all();
+  return rows.map((row) => z.object({ rootpage: z.int() }).parse(row).rootpage);
 }

@@ -6,6 +6,8 @@ import { ApiError, type ErrorCode } from '../../../shared/errors.ts';
 import type { Account, NewKey } from '../../../shared/store/account.ts';
 import { mintGuestKey, mintKey, rotateKey } from '../../../shared/store/account-changes.ts';
 import type { Store } from '../../../shared/store/store.ts';
+import { batchOf, fileOf, resultOf, retryOf } from './batch-records.ts';
+import { inChunks } from './file-bytes.ts';
 import { usageRecord } from './usage-records.ts';
 
 /** Where one test keeps its accounts: empty at first, reached by as many stores as it opens, thrown away at the end. */
@@ -17,6 +19,8 @@ export type StoreHome = AsyncDisposable & {
   removeSums(): Promise<unknown>;
   /** Makes every sum of usage wrong. */
   spoilSums(): Promise<unknown>;
+  /** How many pieces there are of all files and of all that began to be written. */
+  countPieces(): Promise<number>;
 };
 
 export type Contract = {
@@ -76,6 +80,39 @@ export function callEveryMethod(store: Store): Promise<unknown>[] {
     store.repairUsage('user:anyone', '2026-12', ''),
     store.listUsageMonths({ limit: 1 }),
     store.removeUsageBefore('2026-12', 1),
+    ...callEveryBatchMethod(store),
+  ];
+}
+
+function callEveryBatchMethod({ batches, files }: Store): Promise<unknown>[] {
+  const [file, batch] = [fileOf(), batchOf()];
+  return [
+    batches.insertFile(file),
+    batches.findFile(file.id),
+    batches.listFiles('user:anyone', { limit: 1 }),
+    batches.changeFile(file.id, 'ready', { state: 'deleting' }),
+    batches.removeFile(file.id),
+    batches.countFileBytes('user:anyone'),
+    batches.listFilesToRemove(new Date(), new Date(), 1),
+    batches.insertBatch(batch),
+    batches.findBatch(batch.id),
+    batches.listBatches('user:anyone', { limit: 1 }),
+    batches.changeBatch(batch.id, () => ({ result: undefined })),
+    batches.listOpenBatches(),
+    batches.isInputOfUnfinished(file.id),
+    batches.countUnfinished('user:anyone'),
+    batches.describeBatches(),
+    batches.insertResults([resultOf(batch.id, 1)]),
+    batches.findLine(batch.id, 1),
+    batches.listResults(batch.id, { after: 0, limit: 1 }),
+    batches.countResults(batch.id),
+    batches.listEndedLines(batch.id, 1),
+    batches.recordRetry(retryOf(batch.id, 1)),
+    batches.listRetries(batch.id),
+    batches.removeResults(batch.id, 1),
+    files.write(file.id, inChunks(Buffer.from('bytes'), [2])),
+    files.read(file.id, 0, 1),
+    files.remove(file.id),
   ];
 }
 

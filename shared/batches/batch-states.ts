@@ -1,0 +1,96 @@
+import { type Batch, type BatchEnding, type BatchFault, type BatchState, batchFaultsMax } from './batch.ts';
+
+/**
+ * What happens to a batch. `validated`: its file has no fault; `refused`: it has; `counted`: results as they stand, and the first line
+ * that may have none; `ran`: every line has its result; `written`: its files are there; `cleared`: nothing is left to clear up.
+ */
+export type BatchEvent =
+  | { type: 'validated'; total: number }
+  | { type: 'refused'; errors: readonly BatchFault[] }
+  | { type: 'counted'; completed: number; failed: number; position: Batch['position'] }
+  | { type: 'cancel' | 'expire' | 'ran' | 'cleared' }
+  | { type: 'written'; completed: number; failed: number; outputFile?: string; errorFile?: string };
+
+type Moves = { [Type in BatchEvent['type']]: readonly BatchState[] };
+
+/** The states in which each of them has a place; anywhere else it changes nothing. */
+const from: Moves = {
+  validated: ['validating'],
+  refused: ['validating'],
+  counted: ['in_progress', 'finalizing', 'cancelling'],
+  cancel: ['validating', 'in_progress'],
+  // A file that can not be looked through, for whatever reason, must not hold its batch for ever.
+  expire: ['validating', 'in_progress'],
+  ran: ['in_progress'],
+  written: ['finalizing', 'cancelling'],
+  cleared: ['failed', 'completed', 'expired', 'cancelled'],
+};
+
+/** Where nothing happens to a batch any more that its owner could see. */
+export function isOver({ state }: Pick<Batch, 'state'>): boolean {
+  return from.cleared.includes(state);
+}
+
+/** Whether its lines may be run. */
+export function isRunning({ state }: Pick<Batch, 'state'>): boolean {
+  return state === 'in_progress';
+}
+
+/**
+ * The batch after this event, undefined where it has no place in the batch's state: then it has happened before, or something
+ * else came first. Counts only grow.
+ */
+export function nextBatch(batch: Batch, event: BatchEvent, at: Date): Batch | undefined {
+  return from[event.type].includes(batch.state) ? move(batch, event, at) : undefined;
+}
+
+function move(batch: Batch, event: BatchEvent, at: Date): Batch | undefined {
+  switch (event.type) {
+    case 'validated':
+      return { ...batch, state: 'in_progress', inProgressAt: at, counts: { ...batch.counts, total: event.total } };
+    case 'refused':
+      return { ...batch, state: 'failed', failedAt: at, errors: event.errors.slice(0, batchFaultsMax) };
+    case 'counted':
+      return { ...batch, counts: grown(batch, event), position: later(batch.position, event.position) };
+    case 'cancel':
+      return { ...batch, state: 'cancelling', cancellingAt: at, ending: 'cancelled' };
+    case 'expire':
+      return { ...batch, state: 'finalizing', finalizingAt: at, ending: 'expired' };
+    case 'ran':
+      return { ...batch, state: 'finalizing', finalizingAt: at, ending: 'completed' };
+    case 'written':
+      return end(batch, event, at);
+    case 'cleared':
+      return { ...batch, open: false };
+  }
+}
+
+const endedAt = { completed: 'completedAt', expired: 'expiredAt', cancelled: 'cancelledAt' } as const satisfies Record<
+  BatchEnding,
+  keyof Batch
+>;
+
+function end(batch: Batch, event: Extract<BatchEvent, { type: 'written' }>, at: Date): Batch | undefined {
+  if (batch.ending === undefined) return undefined;
+  const { outputFile, errorFile } = event;
+  return {
+    ...batch,
+    state: batch.ending,
+    [endedAt[batch.ending]]: at,
+    counts: grown(batch, event),
+    ...(outputFile !== undefined && { outputFile }),
+    ...(errorFile !== undefined && { errorFile }),
+  };
+}
+
+function grown({ counts }: Batch, { completed, failed }: { completed: number; failed: number }): Batch['counts'] {
+  return {
+    total: counts.total,
+    completed: Math.max(counts.completed, completed),
+    failed: Math.max(counts.failed, failed),
+  };
+}
+
+function later(one: Batch['position'], other: Batch['position']): Batch['position'] {
+  return other.line > one.line ? other : one;
+}

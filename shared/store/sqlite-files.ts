@@ -1,0 +1,86 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { z } from 'zod';
+import { type StoredFile, storedFileSchema } from '../batches/batch.ts';
+import type { FileRecords } from './batch-store.ts';
+import { readPages } from './read-pages.ts';
+import { orders, rowsAtOnce, type SqliteCall } from './sqlite-pages.ts';
+import { storedJson } from './stored-json.ts';
+
+const fileRow = z.object({ document: storedJson.pipe(storedFileSchema) });
+const bytesRow = z.object({ bytes: z.int() });
+const changeSchema = storedFileSchema.omit({ id: true, account: true }).partial();
+
+const insertFile = 'INSERT INTO files (id, document) VALUES (?, ?) ON CONFLICT (id) DO NOTHING';
+const selectFile = 'SELECT document FROM files WHERE id = ?';
+const patchFile = 'UPDATE files SET document = json_patch(document, :change) WHERE id = :id AND state = :from';
+const removeFile = 'DELETE FROM files WHERE id = ?';
+const selectToRemove = `SELECT document FROM files
+  WHERE state = 'deleting' OR state = 'ready' AND expires_at <= :at OR state = 'writing' AND created_at < :writingSince
+  ORDER BY expires_at LIMIT :limit`;
+/** In the words of its index: by the columns each file's document would be read. */
+const sumBytes = `SELECT coalesce(sum(document ->> '$.bytes'), 0) AS bytes FROM files
+  WHERE document ->> '$.account' = ? AND document ->> '$.state' = 'ready'`;
+
+const selectPage = (purpose: string, { isAfter, sorted }: (typeof orders)['asc' | 'desc']) =>
+  `SELECT document FROM files WHERE state = 'ready' AND account = :account ${purpose} AND id ${isAfter} :after
+    ORDER BY id ${sorted} LIMIT :limit`;
+
+export function createSqliteFiles(database: DatabaseSync, call: SqliteCall): FileRecords {
+  const [insert, select] = [database.prepare(insertFile), database.prepare(selectFile)];
+  const [patch, remove] = [database.prepare(patchFile), database.prepare(removeFile)];
+  const [toRemove, bytesOf] = [database.prepare(selectToRemove), database.prepare(sumBytes)];
+  const pages = { asc: preparePages('asc'), desc: preparePages('desc') };
+
+  function preparePages(order: 'asc' | 'desc') {
+    const ofAny = database.prepare(selectPage('', orders[order]));
+    return { ofAny, ofOne: database.prepare(selectPage('AND purpose = :purpose', orders[order])) };
+  }
+
+  return {
+    insertFile: (file) =>
+      call(() => {
+        const written = storedFileSchema.parse(file);
+        return insert.run(written.id, JSON.stringify(written)).changes === 1;
+      }),
+
+    async findFile(id) {
+      const row = await call(() => select.get(id));
+      return row === undefined ? undefined : fileRow.parse(row).document;
+    },
+
+    listFiles: (account, { limit, after, order = 'desc', purpose }) =>
+      readPages<StoredFile, string>({
+        limit,
+        pageMax: rowsAtOnce,
+        after: after ?? orders[order].start,
+        placeOf: ({ id }) => id,
+        read: async (page) => {
+          const { ofAny, ofOne } = pages[order];
+          const rows = await call(() =>
+            purpose === undefined ? ofAny.all({ account, ...page }) : ofOne.all({ account, purpose, ...page }),
+          );
+          return rows.map((row) => fileRow.parse(row).document);
+        },
+      }),
+
+    changeFile: (id, from, change) =>
+      call(() => {
+        const written = JSON.stringify(changeSchema.parse(change));
+        return patch.run({ id, from, change: written }).changes === 1;
+      }),
+
+    async removeFile(id) {
+      await call(() => remove.run(id));
+    },
+
+    async countFileBytes(account) {
+      return bytesRow.parse(await call(() => bytesOf.get(account))).bytes;
+    },
+
+    async listFilesToRemove(at, writingSince, limit) {
+      const times = { at: at.toISOString(), writingSince: writingSince.toISOString() };
+      const rows = await call(() => toRemove.all({ ...times, limit }));
+      return rows.map((row) => fileRow.parse(row).document);
+    },
+  };
+}

@@ -1,0 +1,156 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { type Batch, type BatchState, batchFaultsMax, batchStates } from '../../../shared/batches/batch.ts';
+import { type BatchEvent, isOver, isRunning, nextBatch } from '../../../shared/batches/batch-states.ts';
+import { batchOf } from '../store/batch-records.ts';
+
+const at = new Date('2026-12-05T10:11:12.345Z');
+const fault = { code: 'invalid_json', line: 3, param: null, message: 'not JSON' };
+
+const events = {
+  validated: { type: 'validated', total: 10 },
+  refused: { type: 'refused', errors: [fault] },
+  counted: { type: 'counted', completed: 4, failed: 1, position: { line: 5, byte: 400 } },
+  cancel: { type: 'cancel' },
+  expire: { type: 'expire' },
+  ran: { type: 'ran' },
+  written: { type: 'written', completed: 9, failed: 1, outputFile: 'file-out', errorFile: 'file-err' },
+  cleared: { type: 'cleared' },
+} as const satisfies Record<BatchEvent['type'], BatchEvent>;
+
+type Moves = Partial<Record<keyof typeof events, BatchState>>;
+
+/** All that can happen; whatever is not named here changes nothing. */
+const moves: Record<BatchState, Moves> = {
+  validating: { validated: 'in_progress', refused: 'failed', cancel: 'cancelling', expire: 'finalizing' },
+  in_progress: { counted: 'in_progress', cancel: 'cancelling', expire: 'finalizing', ran: 'finalizing' },
+  finalizing: { counted: 'finalizing', written: 'completed' },
+  cancelling: { counted: 'cancelling', written: 'cancelled' },
+  failed: { cleared: 'failed' },
+  completed: { cleared: 'completed' },
+  expired: { cleared: 'expired' },
+  cancelled: { cleared: 'cancelled' },
+};
+
+const endings: Partial<Record<BatchState, Batch['ending']>> = { finalizing: 'completed', cancelling: 'cancelled' };
+
+function batchIn(state: BatchState): Batch {
+  const ending = endings[state];
+  return batchOf({ state, ...(ending && { ending }) });
+}
+
+for (const state of batchStates) {
+  for (const [name, event] of Object.entries(events) as [keyof typeof events, BatchEvent][]) {
+    const expected = moves[state][name];
+    test(`${name} makes of a batch that is ${state} ${expected ?? 'nothing else'}`, (t) => {
+      const batch = batchIn(state);
+      const before = structuredClone(batch);
+      t.is(nextBatch(batch, event, at)?.state, expected);
+      t.deepEqual(batch, before, 'what it was decided on stays as it is');
+    });
+  }
+}
+
+test('each step leaves its time, and what it brought', (t) => {
+  const step = (state: BatchState, name: keyof typeof events) => nextBatch(batchIn(state), events[name], at);
+  t.like(step('validating', 'validated'), { inProgressAt: at, counts: { total: 10, completed: 0, failed: 0 } });
+  t.like(step('validating', 'refused'), { failedAt: at, errors: [fault], open: true });
+  t.like(step('validating', 'cancel'), { cancellingAt: at, ending: 'cancelled' });
+  t.like(step('validating', 'expire'), { finalizingAt: at, ending: 'expired', inProgressAt: undefined });
+  t.like(step('in_progress', 'counted'), { counts: { completed: 4, failed: 1 }, position: { line: 5, byte: 400 } });
+  t.like(step('in_progress', 'cancel'), { cancellingAt: at, ending: 'cancelled' });
+  t.like(step('in_progress', 'expire'), { finalizingAt: at, ending: 'expired' });
+  t.like(step('in_progress', 'ran'), { finalizingAt: at, ending: 'completed' });
+  const files = { outputFile: 'file-out', errorFile: 'file-err', counts: { completed: 9, failed: 1 }, open: true };
+  t.like(step('finalizing', 'written'), { ...files, completedAt: at });
+  t.like(step('cancelling', 'written'), { ...files, cancelledAt: at });
+  t.like(step('completed', 'cleared'), { open: false });
+  const expiring = batchOf({ state: 'finalizing', ending: 'expired' });
+  t.like(nextBatch(expiring, events.written, at), { ...files, state: 'expired', expiredAt: at });
+  t.is(nextBatch(batchOf({ state: 'finalizing' }), events.written, at), undefined, 'it was not decided how it ends');
+});
+
+test('a batch whose file was never looked through expires without lines or files, and nothing takes it back', (t) => {
+  const expiring = nextBatch(batchIn('validating'), events.expire, at);
+  if (expiring === undefined) return t.fail('it can expire');
+  for (const late of [events.validated, events.refused, events.cancel]) t.is(nextBatch(expiring, late, at), undefined);
+  const expired = nextBatch(expiring, { type: 'written', completed: 0, failed: 0 }, at);
+  t.like(expired, { state: 'expired', expiredAt: at, open: true, counts: { total: 0, completed: 0, failed: 0 } });
+  t.false(expired === undefined || 'outputFile' in expired || 'errorFile' in expired || 'inProgressAt' in expired);
+});
+
+test('a file that was not written is not named', (t) => {
+  const next = nextBatch(batchIn('finalizing'), { type: 'written', completed: 0, failed: 0 }, at);
+  t.false(next === undefined || 'outputFile' in next || 'errorFile' in next);
+});
+
+test('of many faults so many are kept as are documented', (t) => {
+  const errors = Array.from({ length: 3 * batchFaultsMax }, (_, index) => ({ ...fault, line: index + 1 }));
+  t.deepEqual(
+    nextBatch(batchIn('validating'), { type: 'refused', errors }, at)?.errors,
+    errors.slice(0, batchFaultsMax),
+  );
+});
+
+test('the four first states are not over, and in one of them lines run', (t) => {
+  t.deepEqual(
+    batchStates.filter((state) => isOver({ state })),
+    ['failed', 'completed', 'expired', 'cancelled'],
+  );
+  t.deepEqual(
+    batchStates.filter((state) => isRunning({ state })),
+    ['in_progress'],
+  );
+});
+
+const count = fc.nat(20);
+const position = fc.record({ line: fc.integer({ min: 1, max: 20 }), byte: fc.nat() });
+const anyEvent: fc.Arbitrary<BatchEvent> = fc.oneof(
+  fc.record({ type: fc.constant('counted' as const), completed: count, failed: count, position }),
+  fc.record({ type: fc.constant('written' as const), completed: count, failed: count }),
+  fc.record({ type: fc.constant('validated' as const), total: count }),
+  fc.constantFrom<BatchEvent>(events.refused, events.cancel, events.expire, events.ran, events.cleared),
+);
+
+test('whatever happens in whatever order: counts and position only grow, times stay, and what is over stays over', (t) => {
+  const sequence = fc.array(anyEvent, { minLength: 1, maxLength: 30 });
+  let moved = 0;
+  const property = fc.property(sequence, (happening) => {
+    let batch = batchOf({ state: 'validating' });
+    for (const [index, event] of happening.entries()) {
+      const next = nextBatch(batch, event, new Date(index + 1));
+      if (next === undefined) continue;
+      moved += 1;
+      follows(batch, next);
+      batch = next;
+    }
+    return true;
+  });
+  t.notThrows(() => fc.assert(property, { numRuns: 2_000 }));
+  t.true(moved > 2_000);
+});
+
+const timeNames = [
+  'createdAt',
+  'inProgressAt',
+  'finalizingAt',
+  'completedAt',
+  'failedAt',
+  'expiredAt',
+  'cancellingAt',
+  'cancelledAt',
+] as const satisfies (keyof Batch)[];
+
+function follows(before: Batch, after: Batch): void {
+  const wrong = [
+    after.counts.completed < before.counts.completed,
+    after.counts.failed < before.counts.failed,
+    after.counts.total < before.counts.total,
+    after.position.line < before.position.line,
+    isOver(before) && (after.state !== before.state || after.counts !== before.counts),
+    !isOver(after) && !after.open,
+    ...timeNames.map((name) => before[name] !== undefined && after[name] !== before[name]),
+    after.version !== before.version,
+  ];
+  if (wrong.includes(true)) throw new Error(`${before.state} to ${after.state}: ${wrong.indexOf(true)}`);
+}

@@ -1,0 +1,97 @@
+import test from 'ava';
+import { ulid } from 'ulid';
+import { MongoStore } from '../../../shared/store/mongo-store.ts';
+import { startHoldingRelay } from '../../support/holding-relay.ts';
+import { createMongoHome } from '../../support/mongodb/mongo-home.ts';
+import { startMongo, urlThrough } from '../../support/mongodb/start-mongo.ts';
+import { inChunks } from './file-bytes.ts';
+import { testFilesContract, testLargeFilesContract } from './files-contract.ts';
+import { failsWith } from './store-contract.ts';
+
+/** Twice what a call may take. */
+const boundMs = 10_000;
+
+const mongo = await startMongo();
+const mongoTest = 'url' in mongo ? test : test.skip;
+const mongoTestAlone = 'url' in mongo ? test.serial : test.serial.skip;
+const createHome = () => createMongoHome(mongo);
+
+test.after.always(async () => {
+  if ('url' in mongo) await mongo[Symbol.asyncDispose]();
+});
+
+testFilesContract({ test: mongoTest, createHome });
+testLargeFilesContract({ test: mongoTestAlone, createHome });
+
+const newFile = () => `file-${ulid()}`;
+const bytes = Buffer.alloc(2_000_000, 'some bytes');
+
+for (const mode of ['refuse', 'silence'] as const) {
+  mongoTest(
+    `a server that is lost in the midst of a writing (${mode}) fails it within seconds, and leaves nothing`,
+    async (t) => {
+      await using home = await createHome();
+      await using relay = await home.startRelay('pass');
+      await using store = home.openThrough(relay);
+      await using other = await home.open();
+      const id = newFile();
+      let lostAt = 0;
+      async function* source() {
+        for await (const chunk of inChunks(bytes, [100_000])) {
+          yield chunk;
+          if (lostAt > 0 || (await home.countPieces()) < 3) continue;
+          lostAt = performance.now();
+          relay.become(mode);
+        }
+      }
+      await failsWith(t, 'SERVICE_UNAVAILABLE', store.files.write(id, source()));
+      t.true(lostAt > 0 && performance.now() - lostAt < boundMs);
+      t.is(await other.files.read(id, 0, 10), undefined);
+      t.true((await home.countPieces()) > 0);
+      await other.files.remove(id);
+      t.is(await home.countPieces(), 0);
+
+      relay.become('pass');
+      t.is(await other.files.write(id, inChunks(bytes, [100_000])), bytes.length);
+    },
+  );
+}
+
+mongoTest(
+  'a file of which the removal has begun does not come into being, though the removal never ends',
+  async (t) => {
+    await using home = await createHome();
+    await using store = await home.open();
+    await using relay = await startHoldingRelay(home.primary);
+    await using cut = new MongoStore(urlThrough(relay.port, home.url), { log: { warn() {} } });
+    await cut.ping();
+    const id = newFile();
+    async function* source() {
+      yield* inChunks(bytes, [100_000]);
+      const reached = relay.holdBefore('file_bytes.files');
+      const removing = failsWith(t, 'SERVICE_UNAVAILABLE', cut.files.remove(id));
+      await reached;
+      await cut[Symbol.asyncDispose]();
+      await removing;
+    }
+    await failsWith(t, 'SERVICE_UNAVAILABLE', store.files.write(id, source()));
+    t.is(await store.files.read(id, 0, 10), undefined);
+    t.is(await home.countPieces(), 0);
+  },
+);
+
+mongoTest('a file is in GridFS under its id, of which common tools can read it', async (t) => {
+  await using home = await createHome();
+  await using store = await home.open();
+  const id = newFile();
+  await store.files.write(id, inChunks(bytes, [100_001]));
+  const [file, ...others] = await home.database.collection('file_bytes.files').find().toArray();
+  t.like(file, { filename: id, length: bytes.length, chunkSize: 261_120 });
+  t.deepEqual(others, []);
+  t.deepEqual(await home.indexes('file_bytes.chunks'), [
+    { key: { files_id: 1, n: 1 }, unique: true, sparse: undefined },
+  ]);
+  t.deepEqual(await home.indexes('file_versions'), [
+    { key: { file: 1, number: 1 }, unique: undefined, sparse: undefined },
+  ]);
+});

@@ -1,0 +1,15 @@
+import { randomBytes } from 'node:crypto';
+import { openStore } from '../../../shared/store/open-store.ts';
+
+/** Writes a file that never ends, and says how many bytes of it were taken. */
+const [url = '', id = ''] = process.argv.slice(2);
+
+async function* endless() {
+  for (let bytes = 0; ; bytes += 100_000) {
+    process.stdout.write(`${bytes}\n`);
+    yield randomBytes(100_000);
+  }
+}
+
+await using store = await openStore(url, { log: { warn() {} } });
+await store.files.write(id, endless());
