@@ -23,6 +23,7 @@ import { logRequest } from './middleware/log-request.ts';
 import { readChatCall } from './middleware/read-chat-call.ts';
 import { readJsonBody } from './middleware/read-json-body.ts';
 import { refuseFullQueue } from './middleware/refuse-full-queue.ts';
+import { refuseGuests } from './middleware/refuse-guests.ts';
 import { refuseUnrouted } from './middleware/refuse-unrouted.ts';
 import { requireScope } from './middleware/require-scope.ts';
 import { requireWellFormedHead } from './middleware/require-well-formed-head.ts';
@@ -32,6 +33,7 @@ import type { RequestQueues } from './request-queues.ts';
 import type { RequestState } from './request-state.ts';
 import type { ChangeAccount } from './revocation/change-account.ts';
 import { retrieveAccount, updateAccount } from './routes/accounts.ts';
+import { cancelBatch, createBatch, listBatches, retrieveBatch } from './routes/batches.ts';
 import { chatCompletions } from './routes/chat-completions.ts';
 import {
   listDeveloperKeys,
@@ -39,6 +41,9 @@ import {
   revokeDeveloperKey,
   rotateDeveloperKey,
 } from './routes/developer-keys.ts';
+import { retrieveFileContent } from './routes/file-content.ts';
+import { uploadFile } from './routes/file-uploads.ts';
+import { deleteFile, listFiles, retrieveFile } from './routes/files.ts';
 import { mintGuestKey } from './routes/guest-keys.ts';
 import { listModels, retrieveModel } from './routes/models.ts';
 import { retrieveQuota } from './routes/quota.ts';
@@ -117,6 +122,18 @@ function createRouter(parts: AppParts): Router<RequestState> {
   router.post('/v1/keys/developer/rotate', forbidStoring, withSignIn, check, readBody, rotateDeveloperKey(parts));
   router.post('/v1/keys/developer/revoke', forbidStoring, withSignIn, check, readBody, revokeDeveloperKey(parts));
   router.post('/v1/keys/guest', forbidStoring, readBody, mintGuestKey(parts));
+
+  const upload = uploadFile({ ...parts, giveUp: parts.body.giveUp });
+  router.post('/v1/files', withEither, check, refuseGuests, upload);
+  router.get('/v1/files', withEither, check, refuseGuests, listFiles(parts));
+  router.get('/v1/files/:file', withEither, check, refuseGuests, retrieveFile(parts));
+  router.get('/v1/files/:file/content', forbidStoring, withEither, check, refuseGuests, retrieveFileContent(parts));
+  router.delete('/v1/files/:file', withEither, check, refuseGuests, deleteFile(parts));
+
+  router.post('/v1/batches', withEither, check, refuseGuests, readBody, createBatch(parts));
+  router.get('/v1/batches', withEither, check, refuseGuests, listBatches(parts));
+  router.get('/v1/batches/:batch', withEither, check, refuseGuests, retrieveBatch(parts));
+  router.post('/v1/batches/:batch/cancel', withEither, check, refuseGuests, cancelBatch(parts));
 
   router.get('/billing/quota', withEither, checkStanding(parts), retrieveQuota(parts));
 

@@ -1,11 +1,12 @@
 import { LRUCache } from 'lru-cache';
+import { type Caller, callerOf, standingOf } from '../shared/caller.ts';
 import { ApiError, temporarilyUnavailable } from '../shared/errors.ts';
 import { within } from '../shared/shutdown.ts';
+import { createSingleFlight } from '../shared/single-flight.ts';
 import type { GuestSecrets } from '../shared/store/account.ts';
 import type { Store } from '../shared/store/store.ts';
 import { type Credential, invalidKey } from './authorization.ts';
-import { type Caller, type SharedCallers, standingOf } from './shared-callers.ts';
-import { createSingleFlight } from './single-flight.ts';
+import type { SharedCallers } from './shared-callers.ts';
 
 /**
  * Who a credential stands for. Fails with `INVALID_KEY` where it is a key that nobody has, and `SERVICE_UNAVAILABLE`
@@ -75,9 +76,7 @@ export function createCallers(parts: Parts): Callers {
   }
 
   async function readAccount(account: string): Promise<Caller> {
-    const known = await store.findAccount(account);
-    const neverUsed = { plan: defaultPlan, suspended: false, version: 0, overageEnabled: false };
-    return { account, ...standingOf(known ?? neverUsed) };
+    return callerOf(account, await store.findAccount(account), defaultPlan);
   }
 
   async function readKeyOwner(hashes: readonly string[]): Promise<Caller | undefined> {

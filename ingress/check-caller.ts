@@ -1,22 +1,11 @@
+import type { Caller } from '../shared/caller.ts';
 import { ApiError, temporarilyUnavailable } from '../shared/errors.ts';
-import type {
-  Admission,
-  Admit,
-  Admitted,
-  Charge,
-  Limit,
-  Look,
-  Looked,
-  Standing,
-  Stood,
-} from '../shared/limits/admit.ts';
+import type { Admission, Admit, Admitted, Charge, Limit, Look, Standing, Stood } from '../shared/limits/admit.ts';
+import type { AskLimits } from '../shared/limits/ask-limits.ts';
 import type { Release } from '../shared/limits/release.ts';
-import type { Seed } from '../shared/limits/seed.ts';
 import type { Credential } from './authorization.ts';
 import type { Callers } from './callers.ts';
 import type { KeyUse } from './key-use.ts';
-import type { Caller } from './shared-callers.ts';
-import { createSingleFlight } from './single-flight.ts';
 
 /** `caller` is what was found at first, undefined for an account that is not known here. */
 type Request = { requestId: string; credential: Credential; caller: Caller | undefined };
@@ -47,34 +36,11 @@ export interface CheckCaller {
 type Parts = {
   admit: Admit;
   release: Release;
-  seed: Seed;
+  askLimits: AskLimits;
   callers: Pick<Callers, 'reread'>;
   keyUse: Pick<KeyUse, 'note'>;
 };
-type Answer = Admitted | Stood | Looked;
-
-/** After an outage of Redis every account is cold, and each seeding reads the outbox: the others come back in a second. */
-const seedingsMax = 64;
-/** A caller that is overtaken, a month that is cold and a change that comes in between are six calls. */
-const callsMax = 8;
-
-export function createCheckCaller({ admit, release, seed, callers, keyUse }: Parts): CheckCaller {
-  let seedings = 0;
-  const seeding = createSingleFlight({
-    nameOf: ({ account, month }: { account: string; month: string }) => `${month} ${account}`,
-    fetch: ({ account, month }) => seedOneOfFew(account, month),
-  });
-
-  async function seedOneOfFew(account: string, month: string): Promise<unknown> {
-    if (seedings >= seedingsMax) throw temporarilyUnavailable(new Error('too many months are counted at once'));
-    seedings++;
-    try {
-      return await seed(account, month);
-    } finally {
-      seedings--;
-    }
-  }
-
+export function createCheckCaller({ admit, release, askLimits, callers, keyUse }: Parts): CheckCaller {
   /** An admission whose answer is lost may have been carried out, or will be: nobody would end its lease. */
   async function admitOrRelease(look: Look, charge: Charge): Promise<Admitted> {
     try {
@@ -85,29 +51,9 @@ export function createCheckCaller({ admit, release, seed, callers, keyUse }: Par
     }
   }
 
-  /** Asks until the caller is the present one and its month is counted. */
-  async function settleOn<Given extends Answer>(
-    { requestId, credential, ...request }: Request,
-    ask: (look: Look, caller: Caller | undefined) => Promise<Given>,
-  ): Promise<{ caller: Caller; answer: Exclude<Given, { outcome: 'stale' | 'cold' }> }> {
-    let { caller } = request;
-    let reading: Look['reading'];
-    for (let calls = 1; calls <= callsMax; calls++) {
-      const account = 'account' in credential ? credential.account : (caller?.account ?? '');
-      const answer = await ask({ account, requestId, version: caller?.version, reading }, caller);
-      reading = undefined;
-      if (answer.outcome === 'stale') {
-        caller = await callers.reread(credential);
-        reading = answer.reading;
-      } else if (answer.outcome === 'cold') {
-        await seeding.join({ account, month: answer.month });
-      } else if (caller === undefined) {
-        throw new Error('a caller was taken that nobody knows');
-      } else {
-        return { caller, answer: answer as Exclude<Given, { outcome: 'stale' | 'cold' }> }; // the two are told apart above
-      }
-    }
-    throw temporarilyUnavailable(new Error('an account changed faster than its caller could be read'));
+  function asking({ requestId, credential, caller }: Request) {
+    const account = 'account' in credential ? credential.account : undefined;
+    return { account, requestId, caller, reread: () => callers.reread(credential) };
   }
 
   return {
@@ -117,7 +63,7 @@ export function createCheckCaller({ admit, release, seed, callers, keyUse }: Par
      */
     async admit(request, { refuse, charge }) {
       const refusalOf = (caller: Caller) => refuseSuspended(caller) ?? refuse(caller);
-      const { caller, answer } = await settleOn<Admitted | Stood>(request, (look, found) =>
+      const { caller, answer } = await askLimits<Admitted | Stood>(asking(request), (look, found) =>
         found === undefined || refusalOf(found) !== undefined ? admit.stand(look) : admitOrRelease(look, charge(found)),
       );
       if (answer.outcome === 'ended')
@@ -134,13 +80,13 @@ export function createCheckCaller({ admit, release, seed, callers, keyUse }: Par
       return { outcome: 'refused', caller, standing, error };
     },
     async look(request) {
-      const { caller, answer } = await settleOn(request, admit.look);
+      const { caller, answer } = await askLimits(asking(request), admit.look);
       requireActive(caller);
       keyUse.note(caller);
       return { caller, now: answer.now };
     },
     async stand(request) {
-      const { caller, answer } = await settleOn(request, admit.stand);
+      const { caller, answer } = await askLimits(asking(request), admit.stand);
       if (!caller.suspended) keyUse.note(caller);
       return { caller, standing: answer.standing };
     },

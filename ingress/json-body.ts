@@ -14,8 +14,13 @@ export function parseJsonBody(bytes: Uint8Array): JsonBody {
 /** Longer than any name of a field that we know; one that we do not is the client's word, and could be the whole body. */
 const pathLengthMax = 32;
 
-/** The body as this schema has it; `VALIDATION_ERROR` naming each field that does not fit, a long name by its beginning. */
+/** The body as this schema has it; fails as `parseFields` does. */
 export function parseBody<Schema extends z.ZodType>(schema: Schema, { value }: JsonBody): z.infer<Schema> {
+  return parseFields(schema, value);
+}
+
+/** What a client sent as this schema has it; `VALIDATION_ERROR` naming each field that does not fit, a long name by its beginning. */
+export function parseFields<Schema extends z.ZodType>(schema: Schema, value: unknown): z.infer<Schema> {
   const parsed = schema.safeParse(value);
   if (!parsed.success) {
     throw validationError(faultsOf(parsed.error).map(({ path, message }) => ({ path: shortened(path), message })));

@@ -1,8 +1,8 @@
+import type { Caller } from '../shared/caller.ts';
 import { toApiError } from '../shared/errors.ts';
 import type { Log } from '../shared/log.ts';
 import { within } from '../shared/shutdown.ts';
 import type { Store } from '../shared/store/store.ts';
-import type { Caller } from './shared-callers.ts';
 
 /** Notes when keys were last used, to the minute, without holding up anybody (API C10). */
 export interface KeyUse extends AsyncDisposable {

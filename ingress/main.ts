@@ -5,6 +5,7 @@ import { type IngressConfig, poolsOf, readIngressConfig } from '../shared/config
 import { ApiError } from '../shared/errors.ts';
 import { waitUntilOpen } from '../shared/inbox.ts';
 import { createAdmit } from '../shared/limits/admit.ts';
+import { createAskLimits } from '../shared/limits/ask-limits.ts';
 import { createRelease } from '../shared/limits/release.ts';
 import { createSeed } from '../shared/limits/seed.ts';
 import { createSettle } from '../shared/limits/settle.ts';
@@ -12,6 +13,7 @@ import type { Log } from '../shared/log.ts';
 import { createRegistry } from '../shared/metrics.ts';
 import { atMostEvery, followProcessState, listenForOperations } from '../shared/operations.ts';
 import { runProcess } from '../shared/process.ts';
+import { openQueues } from '../shared/queues.ts';
 import { connectForRequests, connectForWork, waitForRedis } from '../shared/redis.ts';
 import { aborted, within } from '../shared/shutdown.ts';
 import { greetStore, openStore } from '../shared/store/open-store.ts';
@@ -31,7 +33,7 @@ import { createQueueBounds } from './queue-bounds.ts';
 import { createReleaseLater } from './release-later.ts';
 import { listenForReplies } from './replies/reply-listener.ts';
 import { createWaitingRequests, type Whereabouts } from './replies/waiting-requests.ts';
-import { createRequestQueues, openQueues, type RequestQueues } from './request-queues.ts';
+import { createRequestQueues, type RequestQueues } from './request-queues.ts';
 import { createChangeAccount } from './revocation/change-account.ts';
 import { createSettleInterrupted } from './settle-interrupted.ts';
 import { createSharedCallers } from './shared-callers.ts';
@@ -122,6 +124,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   });
 
   const { outboxLengthMax } = config;
+  const askLimits = createAskLimits({ seed: createSeed({ redis, store }) });
   const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax });
   const giveUp = new AbortController();
   const app = createApp({
@@ -136,7 +139,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     store,
     signIn,
     callers,
-    checkCaller: createCheckCaller({ admit, release, seed: createSeed({ redis, store }), callers, keyUse }),
+    checkCaller: createCheckCaller({ admit, release, askLimits, callers, keyUse }),
     changeAccount: createChangeAccount({ redis, store, log }),
     guestKeys,
     sharedCallers,

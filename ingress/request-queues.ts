@@ -1,11 +1,10 @@
-import { Queue } from 'bullmq';
+import type { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { InferenceJob } from '../shared/inference-job.ts';
+import { type Lane, lanes } from '../shared/lane.ts';
 import type { Log } from '../shared/log.ts';
-import { jobName, type Lane, queueName, queueOptions } from '../shared/queues.ts';
+import { jobName, openQueues, queueName } from '../shared/queues.ts';
 import { redisUnavailable } from '../shared/redis.ts';
-
-const lanes: readonly Lane[] = ['interactive', 'batch'];
 
 export interface RequestQueues extends AsyncDisposable {
   /** One round trip; `SERVICE_UNAVAILABLE` when it is not known whether the job was queued. The job id is the request's. */
@@ -48,15 +47,4 @@ export function createRequestQueues(parts: Parts): RequestQueues {
       await Promise.all([...queues.values()].map((queue) => queue.close()));
     },
   };
-}
-
-/** Both lanes of each pool. The connection has to be ready: a queue that is opened without one can never be used. */
-export function openQueues({ connection, pools, log }: Parts): Queue[] {
-  const names = pools.flatMap((pool) => lanes.map((lane) => queueName(pool, lane)));
-  return names.map((name) => {
-    const queue = new Queue(name, queueOptions(name, connection));
-    // The connection reports its own trouble; without a listener the queue would throw it.
-    queue.on('error', (error) => log.debug({ err: error, queue: name }, 'a queue reported an error'));
-    return queue;
-  });
 }

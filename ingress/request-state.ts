@@ -1,11 +1,11 @@
 import type { ParameterizedContext } from 'koa';
+import type { Caller } from '../shared/caller.ts';
+import type { ChatCall } from '../shared/chat-call/chat-call.ts';
 import type { Admission, Standing } from '../shared/limits/admit.ts';
 import type { Usage } from '../shared/replies.ts';
 import type { Credential } from './authorization.ts';
-import type { ChatCall } from './chat-call.ts';
 import type { JsonBody } from './json-body.ts';
 import type { Place } from './queue-bounds.ts';
-import type { Caller } from './shared-callers.ts';
 
 /** What the stages of one request leave for those after them. */
 export type RequestState = {

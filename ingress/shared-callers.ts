@@ -1,36 +1,9 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
+import { type Caller, callerSchema } from '../shared/caller.ts';
 import type { Log } from '../shared/log.ts';
 import { redisUnavailable } from '../shared/redis.ts';
 import { callerKey } from '../shared/redis-keys.ts';
-import { type Account, monthTopUpSchema } from '../shared/store/account.ts';
-
-const callerSchema = z.object({
-  account: z.string(),
-  plan: z.string(),
-  suspended: z.boolean(),
-  version: z.int(),
-  overageEnabled: z.boolean().default(false),
-  topUp: monthTopUpSchema.optional(),
-  keyId: z.string().optional(),
-});
-
-/**
- * Who calls: the account or device behind a credential as it was at this version, with its plan then. `keyId` where a key
- * was used. `topUp` is what was added to a month's allowance, perhaps one that is over.
- */
-export type Caller = z.infer<typeof callerSchema>;
-
-/** What a caller has of its account as the account stands. */
-export function standingOf({
-  plan,
-  suspended,
-  version,
-  overageEnabled,
-  topUp,
-}: Pick<Account, 'plan' | 'suspended' | 'version' | 'overageEnabled' | 'topUp'>): Omit<Caller, 'account' | 'keyId'> {
-  return { plan, suspended, version, overageEnabled, ...(topUp && { topUp }) };
-}
 
 /** Callers behind keys, as all ingresses together have read them from the store: a new ingress need not begin there. */
 export interface SharedCallers {

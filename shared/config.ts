@@ -33,6 +33,7 @@ const bothSides = {
   OPS_HOST: z.string().default('127.0.0.1'),
   REPLY_REDIS_URL: redisUrl.optional(),
   SHUTDOWN_GRACE_MS: integer(0, 3_600_000).default(30_000),
+  OUTBOX_LENGTH_MAX: integer(1, 100_000_000).default(100_000),
 };
 
 const ingressSettings = z.object({
@@ -51,7 +52,6 @@ const ingressSettings = z.object({
   BODY_BYTES_MAX: integer(1_024, 268_435_456).default(4_194_304),
   QUEUE_DEPTH_MAX: integer(1, 1_000_000).default(2_000),
   QUEUE_BYTES_MAX: integer(1_024, 17_179_869_184).default(268_435_456),
-  OUTBOX_LENGTH_MAX: integer(1, 100_000_000).default(100_000),
   QUEUES_WRITABLE: boolean.default(false),
   CONSOLE_CLIENT_ID: z.string().default('console'),
 });
@@ -110,7 +110,6 @@ export function readIngressConfig(env: Environment = process.env) {
       bytesMax: settings.QUEUE_BYTES_MAX,
       dashboardWritable: settings.QUEUES_WRITABLE,
     },
-    outboxLengthMax: settings.OUTBOX_LENGTH_MAX,
     ...bothConfig(settings),
     planFile,
   });
@@ -161,6 +160,7 @@ function bothConfig(settings: z.infer<typeof ingressSettings> | z.infer<typeof w
     databaseUrl: settings.DATABASE_URL,
     logLevel: settings.LOG_LEVEL,
     shutdownGraceMs: settings.SHUTDOWN_GRACE_MS,
+    outboxLengthMax: settings.OUTBOX_LENGTH_MAX,
   };
 }
 

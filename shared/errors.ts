@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Fault } from './faults.ts';
 
 /**
  * Every error code the service can answer with: its HTTP status, which of the two body shapes it has, and whether the
@@ -29,7 +30,13 @@ export const errorCodes = {
 export type ErrorCode = keyof typeof errorCodes;
 
 type Fields = Readonly<Record<string, unknown>>;
-type Options = { fields?: Fields; retryAfterMs?: number; headers?: Readonly<Record<string, string>>; cause?: unknown };
+type Options = {
+  fields?: Fields;
+  faults?: readonly Fault[];
+  retryAfterMs?: number;
+  headers?: Readonly<Record<string, string>>;
+  cause?: unknown;
+};
 
 /** An SDK that is told to wait longer than this would rather hear that waiting is no use. */
 const retryWaitMsMax = 60_000;
@@ -43,6 +50,8 @@ export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly code: ErrorCode;
   readonly fields: Fields;
+  /** What is wrong with the request, one by one; `message` says them together. */
+  readonly faults: readonly Fault[];
   readonly retryAfterMs: number | undefined;
   readonly headers: Readonly<Record<string, string>>;
 
@@ -50,6 +59,7 @@ export class ApiError extends Error {
     super(message, { cause: options.cause });
     this.code = code;
     this.fields = options.fields ?? {};
+    this.faults = options.faults ?? [];
     this.headers = options.headers ?? {};
     this.retryAfterMs = options.retryAfterMs ?? (errorStatus(code) === 503 ? defaultUnavailableWaitMs : undefined);
   }
@@ -60,10 +70,10 @@ export function errorStatus(code: ErrorCode): number {
 }
 
 /** All offending fields by their path, at most ten, as one 400 (specification 7.1, API B5). */
-export function validationError(faults: readonly { path: string; message: string }[], cause?: unknown): ApiError {
+export function validationError(faults: readonly Fault[], cause?: unknown): ApiError {
   const named = faults.slice(0, 10).map(({ path, message }) => `${path}: ${message}`);
   const more = faults.length > named.length ? '; and more' : '';
-  return new ApiError('VALIDATION_ERROR', named.join('; ') + more, { cause });
+  return new ApiError('VALIDATION_ERROR', named.join('; ') + more, { cause, faults: faults.slice(0, 10) });
 }
 
 /** `attempted` are backend names in the order tried, each once (specification 7.1, API B4). */

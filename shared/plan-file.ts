@@ -41,10 +41,13 @@ const backend = z.strictObject({
   output_limit_field: z.enum(['max_tokens', 'max_completion_tokens']).optional(),
 });
 
+const pebibyte = 1_125_899_906_842_624;
+
 const batch = z.strictObject({
   window_s: positive.default(86_400),
   requests_max: positive.max(50_000).default(50_000),
   file_bytes_max: positive.max(104_857_600).default(104_857_600),
+  account_bytes_max: positive.max(pebibyte).default(10_737_418_240),
   files_kept_days: positive.default(30),
 });
 

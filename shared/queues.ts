@@ -1,9 +1,8 @@
-import type { QueueOptions, WorkerOptions } from 'bullmq';
+import { Queue, type QueueOptions, type WorkerOptions } from 'bullmq';
 import type { Redis } from 'ioredis';
+import { type Lane, lanes } from './lane.ts';
+import type { Log } from './log.ts';
 import { queuePrefix } from './redis-keys.ts';
-
-/** Interactive: a client waits. Batch: nobody does, and it takes what interactive leaves free. */
-export type Lane = 'interactive' | 'batch';
 
 export const jobName = 'inference';
 
@@ -46,4 +45,17 @@ export function workerOptions(name: string, connection: Redis, concurrency: numb
     removeOnComplete: { count: 0 },
     removeOnFail: { count: 0 },
   };
+}
+
+type Parts = { connection: Redis; pools: readonly string[]; log: Log };
+
+/** Both lanes of each pool. The connection has to be ready: a queue that is opened without one can never be used. */
+export function openQueues({ connection, pools, log }: Parts): Queue[] {
+  const names = pools.flatMap((pool) => lanes.map((lane) => queueName(pool, lane)));
+  return names.map((name) => {
+    const queue = new Queue(name, queueOptions(name, connection));
+    // The connection reports its own trouble; without a listener the queue would throw it.
+    queue.on('error', (error) => log.debug({ err: error, queue: name }, 'a queue reported an error'));
+    return queue;
+  });
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import type { Lane } from './lane.ts';
 
 /** Every Redis key of the service but BullMQ's own is built here. */
 
@@ -45,14 +46,17 @@ export function accountOfStandingKey(key: string): string {
   return key.replace(/^svc:\{p\d\d\}:standing:/, '');
 }
 
-/** Hash: the leases that one account holds, by request id. Expires with its standing. */
-export function leasesKey(account: string): string {
-  return `svc:${partitionTag(account)}:leases:${account}`;
+/**
+ * Hash: the leases that one account holds in a lane, by request id: lines of batches are counted apart from requests that
+ * somebody waits for. Expires with the account's standing.
+ */
+export function leasesKey(account: string, lane: Lane = 'interactive'): string {
+  return `svc:${partitionTag(account)}:${lane === 'batch' ? 'batch-' : ''}leases:${account}`;
 }
 
 /** Sorted set: the ids of those leases by when each ends by itself (milliseconds). Expires with them. */
-export function leaseEndsKey(account: string): string {
-  return `svc:${partitionTag(account)}:lease-ends:${account}`;
+export function leaseEndsKey(account: string, lane: Lane = 'interactive'): string {
+  return `svc:${partitionTag(account)}:${lane === 'batch' ? 'batch-' : ''}lease-ends:${account}`;
 }
 
 /** Sorted set: requests of an account whose lease ended by itself, by until when that is remembered. Expires with the last. */
@@ -65,9 +69,24 @@ export function endedRequestKey(account: string, requestId: string): string {
   return `svc:${partitionTag(account)}:ended:${requestId}`;
 }
 
-/** Sorted set: a partition's accounts with leases, by when to look after them next (milliseconds). Expires with the leases. */
+/** Sorted set: who holds leases in a partition, by when to look after them next (milliseconds). Expires with the leases. */
 export function leaseHoldersKey(partition: number): string {
   return `svc:${tagOf(partition)}:lease-holders`;
+}
+
+/** An account's leases in a lane, each lane being looked after by itself. */
+export type LeaseHolder = { account: string; lane: Lane };
+
+const batchHolder = 'batch:';
+
+/** As it stands in that set. Account ids begin with `user:` or `device:`. */
+export function leaseHolderOf({ account, lane }: LeaseHolder): string {
+  return lane === 'batch' ? batchHolder + account : account;
+}
+
+export function parseLeaseHolder(member: string): LeaseHolder {
+  const isBatch = member.startsWith(batchHolder);
+  return { account: isBatch ? member.slice(batchHolder.length) : member, lane: isBatch ? 'batch' : 'interactive' };
 }
 
 /** Stream: the usage events of a partition on their way to the store. Never expires. */
@@ -89,6 +108,14 @@ export function outboxUnreadableKey(partition: number): string {
 export function partitionKeeperKey(partition: number): string {
   return `svc:${tagOf(partition)}:keeper`;
 }
+
+/** String: the worker that looks after the batches of an account. Expires within seconds unless it is renewed. */
+export function batchKeeperKey(account: string): string {
+  return `svc:${partitionTag(account)}:batch-keeper:${account}`;
+}
+
+/** String: the worker that removes files whose time is over. Expires within minutes unless it is renewed. */
+export const fileKeeperKey = 'svc:file-keeper';
 
 /** String: the account's version, a copy of the store's that may be missing. Expires an hour after its last use. */
 export function versionKey(account: string): string {

@@ -117,10 +117,10 @@ test('whatever is queued was admitted: no route reaches a queue but through the 
   const app = files.find(({ path }) => path === 'ingress/app.ts')?.text ?? '';
   for (const stage of stages) t.regex(app, new RegExp(`\\b${stage}\\(`), 'the stage is used by a route');
   t.deepEqual(unadmitted(app, stages), []);
-  const fillers = files.filter(
-    ({ path, text }) => sideOf(path) === 'ingress' && /\bnew Queue\(|\.addBulk\(/.test(text),
-  );
-  t.deepEqual(pathsOf(fillers), ['ingress/request-queues.ts']);
+  const openers = files.filter(({ text }) => /\bnew Queue\(|\.addBulk\(/.test(text));
+  t.deepEqual(pathsOf(openers), ['shared/queues.ts']);
+  const fillers = files.filter(({ text }) => /\.add\(jobName\b/.test(text));
+  t.deepEqual(pathsOf(fillers).sort(), ['ingress/request-queues.ts', 'workers/batches/line-queue.ts']);
 });
 
 test('the public listener knows nothing of the queue dashboard', (t) => {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ApiError } from '../shared/errors.ts';
-import type { InferenceJob } from '../shared/inference-job.ts';
+import type { QueuedCall } from '../shared/inference-job.ts';
 import type { Usage } from '../shared/replies.ts';
 import { createAnswerAssembler } from './backends/assemble-answer.ts';
 import { BackendError } from './backends/backend-error.ts';
@@ -12,10 +12,10 @@ import { countPromptTokens, countTokens } from './backends/count-tokens.ts';
 import type { ReplySender } from './replies/send-reply.ts';
 
 type Answering = {
-  job: InferenceJob;
+  job: QueuedCall;
   call: BackendCall;
   callBackend: CallBackend;
-  reply: ReplySender;
+  reply: Pick<ReplySender, 'chunk'>;
   /**
    * The first token has come. With `received`, what was used up to the time of asking, the client has it as well: from here
    * on no other backend can take over.
@@ -96,13 +96,13 @@ async function readEvents(events: AsyncIterable<string>, { take, complete }: Eve
 
 const choicesSchema = z.object({ n: z.int().nullish() });
 
-function choicesAsked({ body }: InferenceJob): number {
+function choicesAsked({ body }: QueuedCall): number {
   return choicesSchema.parse(JSON.parse(body)).n ?? 1;
 }
 
 /** What the backend reported, else counted by tokenizer and marked as such (API D5). */
 async function usageOf(
-  job: InferenceJob,
+  job: QueuedCall,
   reported: BackendAnswer['usage'],
   text: ChunkConverter['text'],
 ): Promise<Usage> {
@@ -114,7 +114,7 @@ async function usageOf(
 }
 
 /** The prompt and nothing else, counted by tokenizer. */
-export async function promptUsage({ body }: InferenceJob): Promise<Usage> {
+export async function promptUsage({ body }: QueuedCall): Promise<Usage> {
   return { promptTokens: await countPromptTokens(body), completionTokens: 0, cachedTokens: 0, estimated: true };
 }
 

@@ -6,6 +6,7 @@ import type { UsageReport } from '../shared/usage-outbox.ts';
 import type { WorkerMetrics } from './metrics.ts';
 import type { ReplySender } from './replies/send-reply.ts';
 import type { Run } from './run.ts';
+import { noTokens, usageReport } from './usage-report.ts';
 
 /** What is charged, nothing where it is left out, and the last word to whoever waits. */
 export type Ending = { outcome: UsageReport['outcome']; usage?: Usage | undefined } & (
@@ -27,7 +28,6 @@ type Parts = {
 
 /** No job is taken from a worker that has it for less than this: its lock lasts three times as long (shared/queues.ts). */
 const unchallengedMs = 5_000;
-const noTokens: Usage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, estimated: true };
 
 export function createEndRequest(parts: Parts): EndRequest {
   const { settle, oneConnection, metrics, log, now = () => performance.now() } = parts;
@@ -35,7 +35,7 @@ export function createEndRequest(parts: Parts): EndRequest {
   return async function endRequest(run, ending) {
     const { job, reply, takenAt } = run;
     const usage = ending.usage ?? noTokens;
-    const report = reportOf(run, ending.outcome, usage);
+    const report = usageReport({ ...run, batch: null }, ending.outcome, usage);
     const tokens = usage.promptTokens + usage.completionTokens;
     const settling = settle({
       ...job,
@@ -74,16 +74,4 @@ export function createEndRequest(parts: Parts): EndRequest {
 
 function say(reply: ReplySender, ending: Ending): Promise<void> {
   return 'answer' in ending ? reply.end(ending.answer) : reply.error(ending.error);
-}
-
-function reportOf({ job, run, ledger }: Run, outcome: UsageReport['outcome'], usage: Usage): UsageReport {
-  const { keyId, plan, model, tier, endpoint, earlierRuns } = job;
-  const { promptTokens, completionTokens, cachedTokens, estimated } = usage;
-  return {
-    ...{ keyId, plan, model, tier, endpoint, batch: null },
-    ...{ promptTokens, completionTokens, cachedTokens, counted: estimated ? 'estimated' : 'reported', outcome },
-    ...ledger.timing(),
-    attempts: [...earlierRuns.flatMap(({ attempts }) => attempts), ...ledger.attempts()],
-    endedRuns: [...earlierRuns.map((earlier) => earlier.run), run],
-  };
 }

@@ -9,7 +9,7 @@ import type { CallBackend } from './backends/call-backend.ts';
 import type { RetryBudget } from './backends/retry-budget.ts';
 import type { CallOutcome } from './backends/served-model.ts';
 import type { WorkerMetrics } from './metrics.ts';
-import type { StartedRun } from './run.ts';
+import type { CallingRun } from './run.ts';
 
 /**
  * What came of looking for a backend that answers. `refused`: the request is at fault, in the backend's words; `interrupted`:
@@ -22,7 +22,7 @@ export type Found =
   | { outcome: 'exhausted'; attempted: string[] }
   | { outcome: 'interrupted' | 'full' | 'late' | 'stopped' };
 
-export type FindAnswer = (run: StartedRun) => Promise<Found>;
+export type FindAnswer = (run: CallingRun) => Promise<Found>;
 
 type Passed = Found | { outcome: 'failed' };
 type Attempt = { outcome: 'answered'; answer: Answer } | { outcome: 'failed'; error: BackendError };
@@ -45,11 +45,14 @@ const roundPauseMs = 500;
 export function createFindAnswer(parts: Parts): FindAnswer {
   const { slots, retryBudget, metrics, log, random = Math.random } = parts;
 
-  /** The first pass over the backends is never limited; a second one is, or an outage would double its own load. */
-  return async function findAnswer(run: StartedRun): Promise<Found> {
+  /**
+   * The first pass over the backends is never limited; a second one is, or an outage would double its own load. A line of a
+   * batch has none: it waits for longer, and in no worker.
+   */
+  return async function findAnswer(run: CallingRun): Promise<Found> {
     const { model } = run.job;
     const attempted: string[] = [];
-    retryBudget.earn();
+    if (run.lane === 'interactive') retryBudget.earn();
     const first = await passOver(run, attempted);
     if (first.outcome !== 'failed') return first;
     if (attempted.length === 0) return { outcome: 'exhausted', attempted: slots.namesOf(model) };
@@ -60,18 +63,18 @@ export function createFindAnswer(parts: Parts): FindAnswer {
     return second.outcome === 'failed' ? { outcome: 'exhausted', attempted } : second;
   };
 
-  function mayTryAgain({ job, leftMs }: StartedRun): boolean {
-    if (slots.allRefuse(job.model) || leftMs() < roundPauseMs + parts.firstTokenMs) return false;
+  function mayTryAgain({ job, lane, leftMs }: CallingRun): boolean {
+    if (lane === 'batch' || slots.allRefuse(job.model) || leftMs() < roundPauseMs + parts.firstTokenMs) return false;
     return retryBudget.spend();
   }
 
   /** Until its first token a stream, and until its end a whole answer, can move on to the next backend. */
-  async function passOver(run: StartedRun, attempted: string[]): Promise<Passed> {
-    const { job, signal } = run;
+  async function passOver(run: CallingRun, attempted: string[]): Promise<Passed> {
+    const { job, lane, signal } = run;
     const tried = new Set<string>();
     const isHeard = (backend: Backend) => job.stream || isAssembled(job, backend);
     while (true) {
-      const taken = await slots.take({ model: job.model, tried, waitMs: run.mayWaitMs(), signal, isHeard });
+      const taken = await slots.take({ model: job.model, lane, tried, waitMs: run.mayWaitMs(), signal, isHeard });
       if (signal.aborted) {
         if (taken.outcome === 'slot') taken.slot.end('abandoned');
         return { outcome: 'stopped' };
@@ -91,7 +94,7 @@ export function createFindAnswer(parts: Parts): FindAnswer {
     }
   }
 
-  async function tryBackend(run: StartedRun, slot: Slot): Promise<Attempt> {
+  async function tryBackend(run: CallingRun, slot: Slot): Promise<Attempt> {
     const { job, reply, ledger, signal } = run;
     const { name, backend } = slot;
     const labels = { backend: name, model: job.model };

@@ -22,6 +22,10 @@ import { type BackendStanding, createBackendSlots } from './backends/backend-slo
 import { createBackendAgent, createCallBackend } from './backends/call-backend.ts';
 import { loadTokenizer } from './backends/count-tokens.ts';
 import { createRetryBudget } from './backends/retry-budget.ts';
+import type { BatchKeeper } from './batches/keep-batches.ts';
+import { decodeNews } from './batches/line-news.ts';
+import { createObserveBatches } from './batches/observe-batches.ts';
+import { openBatches } from './batches/open-batches.ts';
 import { checkBackend } from './check-backend.ts';
 import { createEndRequest } from './end-request.ts';
 import { createFindAnswer } from './find-answer.ts';
@@ -44,6 +48,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const { planFile, apiKeys } = config;
   const use = (redis: Redis) => parts.adopt(redis, (connection) => connection.disconnect());
 
+  const workerId = ulid();
   const registry = createRegistry();
   const metrics = createWorkerMetrics(registry);
   const store = parts.use(await openStore(config.databaseUrl, { log }));
@@ -80,6 +85,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   await waitForRedis([redis, replyRedis], { signal: shutdown, log });
 
   const workers: PoolWorker[] = [];
+  let keeper: BatchKeeper | undefined;
   const inbox = parts.use(
     openInbox({
       reader: controlReader,
@@ -89,13 +95,16 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
       onEntry: (fields) => {
         const request = decodeCancellation(fields);
         if (request !== undefined) for (const worker of workers) worker.cancel(request, 'cancelled');
+        const news = decodeNews(fields);
+        if (news !== undefined) keeper?.heard(news);
       },
-      // Cancellations that were in it are lost; those runs go on to their own end.
+      // Cancellations that were in it are lost, and those runs go on to their own end; lines of batches are looked after.
       onLost: () => {},
     }),
   );
   await waitUntilOpen(inbox, shutdown);
   metrics.observeOutboxes(createObserveOutboxes(redis));
+  metrics.observeBatches(createObserveBatches(store.batches));
   const { usageMonthsKept } = planFile;
   const tendLeases = createTendLeases({
     redis,
@@ -103,27 +112,26 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     timeouts: planFile.timeouts,
     metrics,
   });
-  const drainer = parts.use(
-    createUsageDrainer({ redis, store, workerId: ulid(), metrics, log, usageMonthsKept, tendLeases }),
-  );
+  const drainer = parts.use(createUsageDrainer({ redis, store, workerId, metrics, log, usageMonthsKept, tendLeases }));
   metrics.observeLeases(() => countLeases(redis, drainer.held()));
 
   const startRun = createStartRun(redis);
-  const endRequest = createEndRequest({ settle: createSettle(redis), oneConnection, metrics, log });
+  const settle = createSettle(redis);
+  const endRequest = createEndRequest({ settle, oneConnection, metrics, log });
+  const findAnswer = createFindAnswer({
+    slots,
+    retryBudget: createRetryBudget(),
+    apiKeys,
+    callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
+    firstTokenMs: planFile.timeouts.firstTokenMs,
+    metrics,
+    log,
+  });
   const processRequest = createProcessRequest({
     planFile,
     startRun,
     markStreaming: createMarkStreaming(redis),
-    findAnswer: createFindAnswer({
-      slots,
-      retryBudget: createRetryBudget(),
-      apiKeys,
-      callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
-      firstTokenMs: planFile.timeouts.firstTokenMs,
-      metrics,
-      log,
-    }),
-    isFull: slots.isFull,
+    findAnswer,
     endRequest,
     replyRedis,
     followReader: parts.use(watchReaders({ redis: replyRedis, log })).follow,
@@ -131,23 +139,31 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     log,
     control: inbox.address,
   });
-  const answerLost = createAnswerLost({ startRun, endRequest, replyRedis });
+  const endLost = createAnswerLost({ startRun, endRequest, replyRedis });
+  const batches = parts.use(
+    openBatches({
+      ...{ config, redis, store, workerId, startRun, settle, findAnswer, shutdown, metrics, log },
+      isFull: slots.isFull,
+      control: inbox.address,
+    }),
+  );
   const common = {
     connection: redis,
     concurrency,
     batchConcurrency,
-    processRequest,
-    answerLost,
+    work: { interactive: { processJob: processRequest, endLost }, batch: batches.work },
     shutdown,
     metrics,
     log,
   };
   for (const pool of pools) workers.push(startPoolWorker({ pool, ...common }));
+  keeper = batches.keep();
   state.becomeReady();
   log.info({ pools }, 'ready');
 
   await aborted(shutdown);
-  await finish(workers, { graceMs: config.shutdownGraceMs, log });
+  // Whoever takes over the batches feeds their lines to workers that stay.
+  await Promise.all([finish(workers, { graceMs: config.shutdownGraceMs, log }), keeper[Symbol.asyncDispose]()]);
 }
 
 /** Lets the jobs in hand end by themselves; those that have not when the grace is over go back to the queue. */

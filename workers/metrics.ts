@@ -1,5 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { batchStates } from '../shared/batches/batch.ts';
 import { createLimitMetrics, durationBuckets } from '../shared/metrics.ts';
+import type { BatchesStanding } from '../shared/store/batch-store.ts';
 import type { BackendSlots } from './backends/backend-slots.ts';
 import type { OutboxesStanding } from './usage/observe-outboxes.ts';
 
@@ -34,6 +36,18 @@ export function createWorkerMetrics(registry: Registry) {
       name: 'svc_backend_retry_rounds_total',
       help: 'Requests that tried the backends of their model a second time',
       labelNames: ['model'],
+      registers,
+    }),
+    batchLines: new Counter({
+      name: 'svc_batch_lines_total',
+      help: 'Lines of batches that have ended, by outcome: completed, or the code of their error',
+      labelNames: ['outcome'],
+      registers,
+    }),
+    batchLineRetries: new Counter({
+      name: 'svc_batch_line_retries_total',
+      help: 'Lines of batches that are to be run again, by why: failed (their backends), or lost',
+      labelNames: ['reason'],
       registers,
     }),
     breakerOpened: new Counter({
@@ -120,6 +134,42 @@ export function createWorkerMetrics(registry: Registry) {
       help: 'Attempts to bring a batch of usage records to the store that failed; they are repeated',
       registers,
     }),
+    /** Read when they are scraped, and left out while the store does not answer. */
+    observeBatches(look: () => Promise<BatchesStanding | undefined>): void {
+      new Gauge({
+        name: 'svc_batches',
+        help: 'Batches that are not cleared up yet, by state; every worker says the same',
+        labelNames: ['state'],
+        registers,
+        async collect() {
+          const standing = await look();
+          this.reset();
+          if (standing === undefined) return;
+          for (const state of batchStates) this.set({ state }, standing.count[state] ?? 0);
+        },
+      });
+      const observe = (name: string, help: string, value: (standing: BatchesStanding) => number) =>
+        new Gauge({
+          name,
+          help,
+          registers,
+          async collect() {
+            const standing = await look();
+            this.remove(); // a gauge without a value says 0
+            if (standing !== undefined) this.set(value(standing));
+          },
+        });
+      observe(
+        'svc_batch_oldest_line_age_seconds',
+        'Since the oldest batch was handed in that has lines to run; 0 where there is none',
+        ({ oldestAt }) => (oldestAt === undefined ? 0 : Math.max(0, (Date.now() - oldestAt.getTime()) / 1_000)),
+      );
+      observe(
+        'svc_batch_tokens_waiting',
+        'Tokens of all prompts of batches that are validating or in progress, an estimate',
+        ({ tokens }) => tokens,
+      );
+    },
     /** Read when they are scraped, and left out while Redis does not answer. */
     observeOutboxes(look: () => Promise<OutboxesStanding | undefined>): void {
       const observe = (name: string, help: string, value: (standing: OutboxesStanding) => number) =>

@@ -1,8 +1,12 @@
+import type { Lane } from '../shared/lane.ts';
 import { type LaneParts, type RequestWorker, startRequestWorker } from './request-worker.ts';
 
 export type PoolWorker = Pick<RequestWorker, 'cancel' | 'finish' | 'handBackAll'>;
 
-type Parts = Omit<LaneParts, 'lane' | 'hasRoom'> & {
+/** What is done with the jobs of a lane. */
+export type LaneWork = Pick<LaneParts, 'processJob' | 'endLost'>;
+type Parts = Omit<LaneParts, 'lane' | 'hasRoom' | keyof LaneWork> & {
+  work: Readonly<Record<Lane, LaneWork>>;
   /** Jobs of the batch lane at once, at most; 0: it is not served. */
   batchConcurrency: number;
 };
@@ -14,14 +18,15 @@ const lookEveryMs = 250;
  * Serves both lanes of a pool: `concurrency` jobs at once, of which the batch lane takes only what the interactive lane leaves
  * free. What the batch lane has in hand is never taken from it, so that both together can pass `concurrency` for a while.
  */
-export function startPoolWorker({ batchConcurrency, ...parts }: Parts): PoolWorker {
+export function startPoolWorker({ batchConcurrency, work, ...parts }: Parts): PoolWorker {
   const { concurrency } = parts;
-  const interactive = startRequestWorker({ ...parts, lane: 'interactive' });
+  const interactive = startRequestWorker({ ...parts, ...work.interactive, lane: 'interactive' });
   if (batchConcurrency === 0) return poolWorkerOf([interactive]);
 
   const hasRoom = () => interactive.running() + batch.running() < concurrency;
   const batch: RequestWorker = startRequestWorker({
     ...parts,
+    ...work.batch,
     lane: 'batch',
     concurrency: batchConcurrency,
     hasRoom,

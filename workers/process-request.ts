@@ -16,7 +16,6 @@ import type { MarkStreaming } from '../shared/limits/mark-streaming.ts';
 import type { Start, StartRun } from '../shared/limits/start.ts';
 import type { Log } from '../shared/log.ts';
 import type { PlanFile } from '../shared/plan-file.ts';
-import type { Lane } from '../shared/queues.ts';
 import { interrupted, promptUsage } from './answer-request.ts';
 import { createWatchdog } from './backends/watchdog.ts';
 import type { Ending, EndRequest } from './end-request.ts';
@@ -24,7 +23,7 @@ import type { FindAnswer, Found } from './find-answer.ts';
 import type { WorkerMetrics } from './metrics.ts';
 import { createReplySender } from './replies/send-reply.ts';
 import type { ReaderWatch } from './replies/watch-readers.ts';
-import type { Run, StartedRun, StopReason } from './run.ts';
+import type { Outcome, ProcessJob, Run, StartedRun, StopReason } from './run.ts';
 import { createRunLedger } from './run-ledger.ts';
 
 type Parts = {
@@ -32,8 +31,6 @@ type Parts = {
   startRun: StartRun;
   markStreaming: MarkStreaming;
   findAnswer: FindAnswer;
-  /** Whether every backend of a model that is to be called is as busy as it may be. */
-  isFull: (model: string) => boolean;
   endRequest: EndRequest;
   replyRedis: Redis;
   followReader: ReaderWatch['follow'];
@@ -43,28 +40,16 @@ type Parts = {
   log: Log;
 };
 
-/**
- * `hand back`: nothing was sent yet, and the job is to run again at once, as it is given here, on another worker. `later`: it
- * was not begun, and is to come again after a while.
- */
-export type Outcome = { outcome: 'done' } | { outcome: 'hand back'; job: InferenceJob } | { outcome: 'later' };
-
-/** `taken` is how often the job was taken from its queue, this time included; `signal` is aborted with a `StopReason`. */
-export type Given = { data: unknown; lane: Lane; taken: number; signal: AbortSignal };
-export type ProcessRequest = (given: Given) => Promise<Outcome>;
-
 const done: Outcome = { outcome: 'done' };
 
 /** One job from its start to its reply. Every way out of here has told the client, or knows that nobody waits. */
-export function createProcessRequest(parts: Parts): ProcessRequest {
+export function createProcessRequest(parts: Parts): ProcessJob {
   const { endRequest, metrics, log } = parts;
   const { models, timeouts } = parts.planFile;
 
-  return async function processRequest({ data, lane, taken, signal }) {
+  return async function processRequest({ data, taken, signal }) {
     const takenAt = performance.now();
     const job = inferenceJobSchema.parse(data);
-    // Nobody waits for it, so it is not even begun where it would have to wait; past its time it is, to be told so.
-    if (lane === 'batch' && Date.now() < job.deadline && parts.isFull(job.model)) return { outcome: 'later' };
     const start = await parts.startRun({ ...job, taken });
     const gone = new AbortController();
     const { run } = start;
@@ -82,21 +67,22 @@ export function createProcessRequest(parts: Parts): ProcessRequest {
     const common = { job, run, taken, takenAt, reply, ledger };
     if (start.outcome !== 'run') return refuse(common, start.outcome);
 
-    metrics.queueWait.observe({ pool: poolOf(job), lane }, queueWaitMs / 1000);
+    metrics.queueWait.observe({ pool: poolOf(job), lane: 'interactive' }, queueWaitMs / 1000);
     using deadline = createWatchdog(AbortSignal.any([signal, gone.signal]));
     deadline.expectWithin(start.remainingMs, () => 'deadline' satisfies StopReason);
     reply.started(parts.control() ?? '');
     const unfollow = parts.followReader(job.replyTo, onGone);
-    const waitMs = lane === 'batch' ? 0 : Math.max(job.startBy - start.now, run > 1 ? timeouts.queueMs : 0);
+    const waitMs = Math.max(job.startBy - start.now, run > 1 ? timeouts.queueMs : 0);
     const startedAt = performance.now();
     const started: StartedRun = {
       ...common,
+      lane: 'interactive',
       signal: deadline.signal,
       leftMs: () => startedAt + start.remainingMs - performance.now(),
       mayWaitMs: () => startedAt + waitMs - performance.now(),
     };
     try {
-      return await conclude(started, await parts.findAnswer(started), lane);
+      return await conclude(started, await parts.findAnswer(started));
     } catch (error) {
       log.error({ err: error, requestId: job.requestId }, 'a request failed by a fault of ours');
       const usage = await started.received?.();
@@ -126,7 +112,7 @@ export function createProcessRequest(parts: Parts): ProcessRequest {
     return done;
   }
 
-  async function conclude(run: StartedRun, found: Found, lane: Lane): Promise<Outcome> {
+  async function conclude(run: StartedRun, found: Found): Promise<Outcome> {
     switch (found.outcome) {
       case 'answered':
         return end(run, { outcome: 'completed', usage: found.answer.usage, answer: found.answer });
@@ -137,7 +123,7 @@ export function createProcessRequest(parts: Parts): ProcessRequest {
       case 'interrupted':
         return fail(run, interrupted());
       case 'full':
-        return lane === 'batch' ? handBack(run) : fail(run, backendsFull());
+        return fail(run, backendsFull());
       case 'late':
         return fail(run, waitedTooLong());
       case 'stopped':

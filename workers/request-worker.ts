@@ -1,10 +1,10 @@
 import { DelayedError, type Job, WaitingError, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
+import type { Lane } from '../shared/lane.ts';
 import type { Log } from '../shared/log.ts';
-import { type Lane, queueName, workerOptions } from '../shared/queues.ts';
+import { queueName, workerOptions } from '../shared/queues.ts';
 import type { WorkerMetrics } from './metrics.ts';
-import type { ProcessRequest } from './process-request.ts';
-import type { StopReason } from './run.ts';
+import type { ProcessJob, StopReason } from './run.ts';
 
 export interface RequestWorker {
   /** Aborts one job, if this worker has it. */
@@ -27,17 +27,14 @@ export type LaneParts = {
   concurrency: number;
   /** Asked before a job is begun; one that finds no room goes back at once. */
   hasRoom?: () => boolean;
-  processRequest: ProcessRequest;
-  /** Answers a job that nobody will run again because its workers kept dying. */
-  answerLost: (job: { data: unknown; taken: number }) => Promise<void>;
+  processJob: ProcessJob;
+  /** Ends a job that nobody will run again because its workers kept dying. */
+  endLost: (job: { data: unknown; taken: number; isStalled: boolean }) => Promise<void>;
   /** Aborted when the process is asked to end: a job that arrives after that goes back at once. */
   shutdown: AbortSignal;
   metrics: WorkerMetrics;
   log: Log;
 };
-
-/** When a job that has to wait for a busy backend, and for which nobody waits, is looked at again, on average. */
-const putOffMs = 1_000;
 
 /** The BullMQ worker of one lane of a pool. */
 export function startRequestWorker(parts: LaneParts): RequestWorker {
@@ -57,15 +54,13 @@ export function startRequestWorker(parts: LaneParts): RequestWorker {
     try {
       const given = {
         data: job.data,
-        lane,
         taken: job.attemptsStarted,
         signal: signal ?? new AbortController().signal,
       };
-      const ended = await parts.processRequest(given);
+      const ended = await parts.processJob(given);
       if (ended.outcome === 'done') return;
-      if (ended.outcome === 'later') return await putOff(job, token);
       await job.updateData(ended.job);
-      await handBack(job, token);
+      await (ended.outcome === 'later' ? putOff(job, token, ended.pauseMs) : handBack(job, token));
     } finally {
       running--;
       metrics.running.dec({ pool, lane });
@@ -80,8 +75,8 @@ export function startRequestWorker(parts: LaneParts): RequestWorker {
   }
 
   /** Others of its lane run meanwhile: in front of the queue it would hold them up. */
-  async function putOff(job: Job, token: string | undefined): Promise<never> {
-    await job.moveToDelayed(Date.now() + putOffMs * (0.5 + Math.random()), token);
+  async function putOff(job: Job, token: string | undefined, pauseMs: number): Promise<never> {
+    await job.moveToDelayed(Date.now() + pauseMs * (0.5 + Math.random()), token);
     throw new DelayedError();
   }
 
@@ -102,8 +97,9 @@ export function startRequestWorker(parts: LaneParts): RequestWorker {
   });
   worker.on('failed', (job, error) => {
     log.error({ err: error, requestId: job?.id }, 'a job failed');
-    const lost = { data: job?.data, taken: (job?.attemptsStarted ?? 0) + 1 };
-    parts.answerLost(lost).catch((cause: unknown) => log.error({ err: cause }, 'a lost job was not answered'));
+    const isStalled = error.message.includes('stalled'); // BullMQ has no other word for it
+    const lost = { data: job?.data, taken: (job?.attemptsStarted ?? 0) + 1, isStalled };
+    parts.endLost(lost).catch((cause: unknown) => log.error({ err: cause }, 'a lost job was not ended'));
   });
   worker.run().catch((error: unknown) => log.error({ err: error, queue: name }, 'the queue is not read any more'));
 

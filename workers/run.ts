@@ -1,9 +1,23 @@
-import type { InferenceJob } from '../shared/inference-job.ts';
+import type { InferenceJob, QueuedCall } from '../shared/inference-job.ts';
+import type { Lane } from '../shared/lane.ts';
 import type { Usage } from '../shared/replies.ts';
 import type { ReplySender } from './replies/send-reply.ts';
 import type { RunLedger } from './run-ledger.ts';
 
-/** One taking of a job, and what it has to end it by. `taken` is how often the job was taken, this time included. */
+/** One taking of a job: `taken` is how often it was taken from its queue, this time included; `signal` is aborted with a `StopReason`. */
+export type Taking = { data: unknown; taken: number; signal: AbortSignal };
+
+/**
+ * What became of it. `hand back`: nothing was sent yet, and the job is to run again at once, as it is given here, on another
+ * worker. `later`: it is to come again after a while, about `pauseMs`.
+ */
+export type Outcome = { outcome: 'done' } | Back;
+
+type Back = { outcome: 'hand back'; job: QueuedCall } | { outcome: 'later'; job: QueuedCall; pauseMs: number };
+
+export type ProcessJob = (taking: Taking) => Promise<Outcome>;
+
+/** One run of a job that somebody waits for, and what it has to end it by. */
 export type Run = {
   job: InferenceJob;
   run: number;
@@ -15,10 +29,21 @@ export type Run = {
 };
 
 /** Why a run ends before its answer: the reason that its signal is aborted with. */
-export type StopReason = 'cancelled' | 'ingress gone' | 'lock lost' | 'shutdown' | 'deadline';
+export type StopReason =
+  | 'cancelled'
+  | 'ingress gone'
+  | 'lock lost'
+  | 'shutdown'
+  | 'deadline'
+  | 'batch cancelled'
+  | 'batch expired';
 
 /** A run that may call backends. */
-export type StartedRun = Run & {
+export type CallingRun = {
+  job: QueuedCall;
+  lane: Lane;
+  ledger: RunLedger;
+  reply: Pick<ReplySender, 'chunk'>;
   signal: AbortSignal;
   /** What was used up to the time of asking, once text for the client has come. */
   received?: (() => Promise<Usage>) | undefined;
@@ -27,3 +52,5 @@ export type StartedRun = Run & {
   /** For so many milliseconds from now it may wait for a backend that is full. */
   mayWaitMs: () => number;
 };
+
+export type StartedRun = Run & CallingRun;

@@ -1,6 +1,6 @@
 import { type ApiError, type BurstLimit, quotaExceeded, rateLimitExceeded } from '../../shared/errors.ts';
 import type { Allowance, Limit, Standing } from '../../shared/limits/admit.ts';
-import { quotaOf } from './quota.ts';
+import { quotaOf } from '../../shared/limits/quota.ts';
 
 type Limited = { limit: Limit; waitMs: number; standing: Standing; allowance: Allowance; topupUrl: string };
 

@@ -1,5 +1,5 @@
 import type { Allowance, Standing } from '../../shared/limits/admit.ts';
-import { quotaOf } from './quota.ts';
+import { quotaOf } from '../../shared/limits/quota.ts';
 
 const unlimited = 'unlimited';
 

@@ -1,14 +1,14 @@
+import type { ChatCall } from '../../shared/chat-call/chat-call.ts';
+import { refuseLargerThanLimit } from '../../shared/chat-call/request-cost.ts';
 import { planLimit } from '../../shared/errors.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
+import { allowanceOf } from '../../shared/limits/allowance.ts';
+import { lostReport } from '../../shared/limits/lost-report.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
-import type { ChatCall } from '../chat-call.ts';
 import type { Ask, CheckCaller, Checked } from '../check-caller.ts';
-import { allowanceOf } from '../limits/allowance.ts';
 import { limitError } from '../limits/limit-error.ts';
 import { limitHeaders } from '../limits/limit-headers.ts';
-import { lostReport } from '../limits/lost-report.ts';
 import type { IngressMetrics } from '../metrics.ts';
-import { refuseLargerThanLimit } from '../request-cost.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
 type Parts = { checkCaller: CheckCaller; planFile: PlanFile; topupUrl: string; metrics: IngressMetrics };
@@ -43,7 +43,7 @@ export function admitRequest({ checkCaller, planFile, topupUrl, metrics }: Parts
       charge: (caller) => ({
         allowance: allowanceOf(caller, planFile),
         tokens: call.cost.tokens,
-        report: JSON.stringify(lostReport(caller, call)),
+        report: JSON.stringify(lostReport({ ...call, keyId: caller.keyId ?? '', plan: caller.plan, batch: null })),
       }),
     };
   }

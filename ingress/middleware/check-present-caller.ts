@@ -1,6 +1,6 @@
+import type { Caller } from '../../shared/caller.ts';
 import { type CheckCaller, requireActive } from '../check-caller.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
-import type { Caller } from '../shared-callers.ts';
 
 /** The caller is the present one, or the request ends here: no credential that has ended is answered (API C8). */
 export function checkPresentCaller({ checkCaller }: { checkCaller: CheckCaller }): Stage {

@@ -1,7 +1,7 @@
 import { errorStatus, toApiError } from '../../shared/errors.ts';
+import { allowanceOf } from '../../shared/limits/allowance.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
 import { type CheckCaller, requireActive } from '../check-caller.ts';
-import { allowanceOf } from '../limits/allowance.ts';
 import { limitHeaders } from '../limits/limit-headers.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 import { lookAtStanding } from './check-present-caller.ts';

@@ -1,5 +1,5 @@
+import { parseChatCall } from '../../shared/chat-call/chat-call.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
-import { parseChatCall } from '../chat-call.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 
 /** The body is a chat completion that can be run, or a 400 that names what is wrong; an unknown model is one (API D3). */

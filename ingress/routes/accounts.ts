@@ -1,9 +1,11 @@
 import { z } from 'zod';
+import type { Batch } from '../../shared/batches/batch.ts';
 import { ApiError, validationError } from '../../shared/errors.ts';
 import { guestPlan, type PlanFile } from '../../shared/plan-file.ts';
 import { type Account, monthOf } from '../../shared/store/account.ts';
 import { changeSettings } from '../../shared/store/account-changes.ts';
 import type { Store } from '../../shared/store/store.ts';
+import { presentBatch } from '../batches/present-batch.ts';
 import { parseBody } from '../json-body.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 import type { ChangeAccount } from '../revocation/change-account.ts';
@@ -29,11 +31,22 @@ const settingsBody = z
 /** An account that a sign-in token could name (OpenID Connect Core 1.0, section 2). */
 const userId = /^user:.{1,255}$/su;
 
-/** `GET /admin/accounts/{account}`: what an operator may know of an account or device (API E8). */
-export function retrieveAccount({ store }: { store: Pick<Store, 'findAccount'> }): Stage {
+/** `GET /admin/accounts/{account}`: what an operator may know of an account or device, its last batches among it (API E8). */
+export function retrieveAccount({ store }: { store: Pick<Store, 'findAccount' | 'batches'> }): Stage {
   return async function retrieveAccount(ctx) {
-    ctx.body = present(await store.findAccount(accountOf(ctx)), timeOf(ctx));
+    const account = await store.findAccount(accountOf(ctx));
+    const shown = present(account, timeOf(ctx));
+    const batches = await store.batches.listBatches(accountOf(ctx), { limit: shownBatchesMax, order: 'desc' });
+    ctx.body = { ...shown, batches: batches.map(presentForOperator) };
   };
+}
+
+const shownBatchesMax = 20;
+
+/** How it goes, and nothing of what is in it. */
+function presentForOperator(batch: Batch): object {
+  const { id, status, request_counts, created_at, expires_at } = presentBatch(batch);
+  return { id, status, request_counts, created_at, expires_at };
 }
 
 /**

@@ -1,6 +1,6 @@
 import { temporarilyUnavailable } from '../../shared/errors.ts';
+import { lostReport } from '../../shared/limits/lost-report.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
-import { lostReport } from '../limits/lost-report.ts';
 import { cutWhenStuck, stuckMs } from '../replies/stuck-client.ts';
 import type { ExpectedReply, WaitingRequests } from '../replies/waiting-requests.ts';
 import { writeEventStream } from '../replies/write-event-stream.ts';
@@ -50,7 +50,7 @@ export function chatCompletions(parts: Parts): Stage {
       throw new Error('an earlier stage let an unknown model or caller pass');
 
     const { queueMs, requestMs } = planFile.timeouts;
-    const report = lostReport(caller, call);
+    const report = lostReport({ ...call, keyId, plan, batch: null });
     const lease = { account, requestId, report, promptTokens: cost.promptTokens, admission };
     const place = stateOf(ctx, 'place');
     const reply = waitingRequests.expect({ lease, pool: model.pool, queueMs, requestMs, place });

@@ -1,5 +1,6 @@
 import { ulid } from 'ulid';
 import { z } from 'zod';
+import { standingOf } from '../../shared/caller.ts';
 import { guestPlan, type PlanFile } from '../../shared/plan-file.ts';
 import type { Account } from '../../shared/store/account.ts';
 import { type Decide, mintGuestKey as mintKey } from '../../shared/store/account-changes.ts';
@@ -13,7 +14,7 @@ import { parseBody } from '../json-body.ts';
 import type { KeyUse } from '../key-use.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 import type { ChangeAccount } from '../revocation/change-account.ts';
-import { type SharedCallers, standingOf } from '../shared-callers.ts';
+import type { SharedCallers } from '../shared-callers.ts';
 
 type Parts = {
   store: Pick<Store, 'findAccount'>;

@@ -8,11 +8,11 @@ local clock = redis.call('TIME')
 -- KEYS[2]   string: fill token, under which the store is read in order to fill a missing version
 -- KEYS[3]   sorted set: changes to the account under way, by when their marks end, milliseconds of this clock
 -- KEYS[4]   hash: the account's standing (standing.lua)
--- KEYS[5]   hash: its leases (leases.lua)
+-- KEYS[5]   hash: its leases in the lane (leases.lua)
 -- KEYS[6]   sorted set: when they end
 -- KEYS[7]   sorted set: its requests that were lost
 -- KEYS[8]   string: how this request was ended
--- KEYS[9]   sorted set: the partition's accounts with leases
+-- KEYS[9]   sorted set: who holds leases in the partition
 -- KEYS[10]  stream: the partition's outbox
 -- ARGV      account; version of the caller at hand, -1 where there is none; `known`, or `read` from the store after this
 --           request was told to; token: what the answer `stale` came with, for `known` an id of this request;
@@ -22,7 +22,8 @@ local clock = redis.call('TIME')
 --           requests and tokens a minute, requests a day, requests at once, tokens this month without top-ups;
 --           month (YYYY-MM) of the latest top-ups and their tokens; 1 if overage is on; queueMs, requestMs, graceMs: until
 --           the job's first start, for the whole request, and what a lease lives past either;
---           outboxLengthMax; lostAtMost: leases past their time to end in this call
+--           outboxLengthMax; lostAtMost: leases past their time to end in this call; holder: the account's name in KEYS[9];
+--           1 where it counts against the minute and the day, 0 for a line of a batch
 -- returns   {'current', now}: the caller stands (mode `look`)
 --           {'stale', token}: read the caller from the store, then call again with `read` and this token
 --           {'cold', month}: the month is not counted here; seed it, then call again
@@ -64,6 +65,7 @@ if mode == 'look' then return {'current', now} end
 local request, report, tokens = ARGV[8], ARGV[9], tonumber(ARGV[10])
 local perMinute, tokensPerMinute, perDay, atOnce, perMonth = unpack(ARGV, 11, 15)
 local topUpMonth, topUpTokens, overageOn, queueMs, requestMs, graceMs, outboxMax, lostAtMost = unpack(ARGV, 16, 23)
+local holder, countsNow = ARGV[24], ARGV[25] == '1'
 local keys = {standing = KEYS[4], leases = KEYS[5], ends = KEYS[6], lost = KEYS[7], outbox = KEYS[10]}
 
 -- The request's own lease may be one of these, so whether it is over can only be told after.
@@ -144,17 +146,21 @@ if perDay >= 0 and dayRequests >= perDay then refuseBy('day', (day + 1) * dayMs 
 if atOnce >= 0 and redis.call('ZCOUNT', keys.ends, '(' .. now, '+inf') >= atOnce then refuseBy('concurrency', 1000) end
 if limited then return {'refused', limited, waitMs, standingNow()} end
 
-local latest = window[#window]
-if not latest or math.floor(latest[1] / bucketMs) ~= math.floor(at / bucketMs) then
-  latest = {at, 0, 0, at}
-  window[#window + 1] = latest
+-- What is charged to no bucket and no day is given back to none.
+local bucket, chargedDay = 0, 0
+if countsNow then
+  local latest = window[#window]
+  if not latest or math.floor(latest[1] / bucketMs) ~= math.floor(at / bucketMs) then
+    latest = {at, 0, 0, at}
+    window[#window + 1] = latest
+  end
+  latest[2], latest[3], latest[4] = latest[2] + 1, latest[3] + tokens, at
+  minuteRequests, minuteTokens = minuteRequests + 1, minuteTokens + tokens
+  dayRequests, bucket, chargedDay = dayRequests + 1, latest[1], day
+  redis.call('HSET', keys.standing, 'window', cjson.encode(window), 'day', day, 'dayRequests', dayRequests)
 end
-latest[2], latest[3], latest[4] = latest[2] + 1, latest[3] + tokens, at
-minuteRequests, minuteTokens = minuteRequests + 1, minuteTokens + tokens
-dayRequests, reserved = dayRequests + 1, reserved + tokens
-
-redis.call('HSET', keys.standing, 'window', cjson.encode(window), 'day', day, 'dayRequests', dayRequests,
-  month .. ':reserved', reserved)
+reserved = reserved + tokens
+redis.call('HSET', keys.standing, month .. ':reserved', reserved)
 if isNewMonth then
   redis.call('HSET', keys.standing, month .. ':used', 0, month .. ':overage', 0)
   for _, field in ipairs(redis.call('HKEYS', keys.standing)) do
@@ -165,7 +171,7 @@ end
 redis.call('PEXPIRE', keys.standing, standingLifeMs)
 
 local lease = {
-  state = 'admitted', run = 0, tokens = tokens, bucket = latest[1], day = day, month = month, overage = isSpent and 1 or 0,
+  state = 'admitted', run = 0, tokens = tokens, bucket = bucket, day = chargedDay, month = month, overage = isSpent and 1 or 0,
   admittedAt = at, startBy = at + queueMs, deadline = at + requestMs, report = report,
 }
 local endsAt = at + queueMs + graceMs
@@ -174,6 +180,6 @@ redis.call('HSET', keys.leases, request, cjson.encode(lease))
 redis.call('PEXPIRE', keys.leases, standingLifeMs)
 redis.call('ZADD', keys.ends, endsAt, request)
 redis.call('PEXPIRE', keys.ends, standingLifeMs)
-redis.call('ZADD', KEYS[9], 'LT', endsAt, account)
+redis.call('ZADD', KEYS[9], 'LT', endsAt, holder)
 redis.call('PEXPIRE', KEYS[9], standingLifeMs)
 return admitted(lease)

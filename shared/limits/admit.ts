@@ -1,11 +1,13 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
+import type { Lane } from '../lane.ts';
 import { loadScript, redisUnavailable } from '../redis.ts';
 import {
   changesKey,
   endedRequestKey,
   fillKey,
   leaseEndsKey,
+  leaseHolderOf,
   leaseHoldersKey,
   leasesKey,
   lostRequestsKey,
@@ -61,9 +63,15 @@ export type Admission = { admittedAt: number; startBy: number; deadline: number;
 export type Reading = { token: string };
 
 /** `version` is that of the caller at hand, left out where there is none. */
-export type Look = { account: string; requestId: string; version?: number | undefined; reading?: Reading | undefined };
+export type Look = {
+  account: string;
+  requestId: string;
+  version?: number | undefined;
+  reading?: Reading | undefined;
+  lane?: Lane | undefined;
+};
 
-/** What a plan and its account's settings allow; a limit left out is no limit. */
+/** What a plan and its account's settings allow in a lane; a limit left out is no limit. */
 export type Allowance = {
   requestsPerMinute?: number | undefined;
   tokensPerMinute?: number | undefined;
@@ -122,7 +130,8 @@ export function createAdmit(redis: Redis, { timeouts, outboxLengthMax }: Parts):
   const runAdmit = loadScript(redis, { name: 'svcAdmit', lua, numberOfKeys: 10 });
   const runLook = loadScript(redis, { name: 'svcLook', lua: lua.replace('#!lua', lookFlags), numberOfKeys: 10 });
 
-  function chargeArgs({ allowance, tokens, report }: Charge): (string | number)[] {
+  function chargeArgs({ account, lane = 'interactive' }: Look, charge: Charge): (string | number)[] {
+    const { allowance, tokens, report } = charge;
     const { requestsPerMinute, tokensPerMinute, requestsPerDay, requestsAtOnce, tokensPerMonth } = allowance;
     const counts = [requestsPerMinute, tokensPerMinute, requestsPerDay, requestsAtOnce, tokensPerMonth];
     const { topUp = { month: '', tokens: 0 }, overageEnabled } = allowance;
@@ -137,28 +146,29 @@ export function createAdmit(redis: Redis, { timeouts, outboxLengthMax }: Parts):
         Number(overageEnabled),
       ],
       ...[queueMs, requestMs, leaseGraceMs.admitted, outboxLengthMax, lostAtMost],
+      ...[leaseHolderOf({ account, lane }), Number(lane === 'interactive')],
     ];
   }
 
-  const nothing = chargeArgs({ allowance: { overageEnabled: false }, tokens: 0, report: '' });
+  const nothing: Charge = { allowance: { overageEnabled: false }, tokens: 0, report: '' };
 
-  async function call(request: Look, mode: 'admit' | 'stand' | 'look', args = nothing) {
-    const { account, requestId, version = noVersion, reading } = request;
+  async function call(request: Look, mode: 'admit' | 'stand' | 'look', charge = nothing) {
+    const { account, requestId, version = noVersion, reading, lane } = request;
     const keys = [
-      ...[versionKey(account), fillKey(account), changesKey(account), standingKey(account), leasesKey(account)],
-      ...[leaseEndsKey(account), lostRequestsKey(account), endedRequestKey(account, requestId)],
+      ...[versionKey(account), fillKey(account), changesKey(account), standingKey(account), leasesKey(account, lane)],
+      ...[leaseEndsKey(account, lane), lostRequestsKey(account), endedRequestKey(account, requestId)],
       ...[leaseHoldersKey(partitionOf(account)), outboxKey(partitionOf(account))],
     ];
     const how = reading === undefined ? ['known', requestId] : ['read', reading.token];
     const run = mode === 'admit' ? runAdmit : runLook;
     const lives = [versionLifeMs, readLifeMs];
-    const answer = run(keys, [account, version, ...how, mode, ...lives, requestId, ...args]);
+    const answer = run(keys, [account, version, ...how, mode, ...lives, requestId, ...chargeArgs(request, charge)]);
     return answerSchema.parse(await redisUnavailable(answer));
   }
 
   return {
     async admit(request, charge) {
-      const answer = await call(request, 'admit', chargeArgs(charge));
+      const answer = await call(request, 'admit', charge);
       const common = staleOrCold(answer);
       if (common !== undefined) return common;
       if (answer[0] === 'ended') return { outcome: 'ended' };

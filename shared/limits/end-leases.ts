@@ -2,7 +2,9 @@ import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { loadScript } from '../redis.ts';
 import {
+  type LeaseHolder,
   leaseEndsKey,
+  leaseHolderOf,
   leaseHoldersKey,
   leasesKey,
   lostRequestsKey,
@@ -16,21 +18,22 @@ import { readLua } from './read-lua.ts';
 /** What one call of the script may end, so that no other has to wait for long. */
 const atMost = 50;
 
-/** Ends an account's leases past their time, all of them, and says how many there were; idempotent. */
-export type EndLeases = (account: string) => Promise<number>;
+/** Ends an account's leases in a lane that are past their time, all of them, and says how many there were; idempotent. */
+export type EndLeases = (holder: LeaseHolder) => Promise<number>;
 
 export function createEndLeases(redis: Redis, { requestMs }: { requestMs: number }): EndLeases {
   const lua = readLua(new URL('./end-leases.lua', import.meta.url), ['standing', 'leases']);
   const call = loadScript(redis, { name: 'svcEndLeases', lua, numberOfKeys: 6 });
-  return async (account) => {
+  return async ({ account, lane }) => {
     const partition = partitionOf(account);
     const keys = [
-      ...[standingKey(account), leasesKey(account), leaseEndsKey(account), lostRequestsKey(account)],
+      ...[standingKey(account), leasesKey(account, lane), leaseEndsKey(account, lane), lostRequestsKey(account)],
       ...[leaseHoldersKey(partition), outboxKey(partition)],
     ];
+    const lifeMsMax = requestMs + leaseGraceMs.started[lane];
     let ended = 0;
     for (let latest = atMost; latest === atMost; ended += latest) {
-      latest = z.int().parse(await call(keys, [account, atMost, requestMs + leaseGraceMs.started]));
+      latest = z.int().parse(await call(keys, [account, leaseHolderOf({ account, lane }), atMost, lifeMsMax]));
     }
     return ended;
   };

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
+import type { Lane } from '../lane.ts';
 import { loadScript } from '../redis.ts';
 import { endedRequestKey, leaseEndsKey, leasesKey, lostRequestsKey, standingKey } from '../redis-keys.ts';
 import { endedLifeMs } from './lease-life.ts';
@@ -7,16 +8,23 @@ import { readLua } from './read-lua.ts';
 
 const answerSchema = z.enum(['released', 'started', 'ended']);
 
-/** `released`: no worker will run it any more. `started`: a worker has it. `ended`: it was settled or lost. */
+/** `released`: no worker will run it any more. `started`: another has it. `ended`: it was settled or lost. */
 export type Released = z.infer<typeof answerSchema>;
-export type Release = (request: { account: string; requestId: string }) => Promise<Released>;
+
+/**
+ * `run` is that of whoever has started it and gives it back; `any` says that nobody has it in hand. Left out, only what has not
+ * started is released.
+ */
+type Request = { account: string; requestId: string; lane?: Lane | undefined; run?: number | 'any' };
+export type Release = (request: Request) => Promise<Released>;
 
 /** Takes an admission back, also one that is carried out later; idempotent. Fails as the connection does. */
 export function createRelease(redis: Redis): Release {
   const lua = readLua(new URL('./release.lua', import.meta.url), ['standing', 'leases']);
   const call = loadScript(redis, { name: 'svcRelease', lua, numberOfKeys: 5 });
-  return async ({ account, requestId }) => {
-    const keys = [standingKey(account), leasesKey(account), leaseEndsKey(account), lostRequestsKey(account)];
-    return answerSchema.parse(await call([...keys, endedRequestKey(account, requestId)], [requestId, endedLifeMs]));
+  return async ({ account, requestId, lane, run = 'admitted' }) => {
+    const leases = [leasesKey(account, lane), leaseEndsKey(account, lane)];
+    const keys = [standingKey(account), ...leases, lostRequestsKey(account), endedRequestKey(account, requestId)];
+    return answerSchema.parse(await call(keys, [requestId, endedLifeMs, run]));
   };
 }

@@ -3,8 +3,9 @@
 -- or only compares. To be called again with what it returns until it is done: a long outbox is read in pieces.
 -- KEYS[1]  hash: the account's standing (standing.lua)
 -- KEYS[2]  hash: its leases (leases.lua)
--- KEYS[3]  stream: the partition's outbox
--- KEYS[4]  hash: the outbox's marks
+-- KEYS[3]  hash: its leases for lines of batches
+-- KEYS[4]  stream: the partition's outbox
+-- KEYS[5]  hash: the outbox's marks
 -- ARGV     account; month (YYYY-MM); mode: `seed` a month that is not counted here, `compare`, or `replace` what is counted;
 --          from, the id of the last entry that the store's sum is sure to have; readTo, that of the last entry that was added
 --          so far; used and overage, the tokens so far; entriesMax to read in this call
@@ -13,7 +14,7 @@
 local account, month, mode, from, readTo, used, overage, entriesMax = unpack(ARGV)
 used, overage = tonumber(used), tonumber(overage)
 
-local entries = redis.call('XRANGE', KEYS[3], '(' .. readTo, '+', 'COUNT', entriesMax)
+local entries = redis.call('XRANGE', KEYS[4], '(' .. readTo, '+', 'COUNT', entriesMax)
 for _, entry in ipairs(entries) do
   local event = {}
   for position = 1, #entry[2], 2 do event[entry[2][position]] = entry[2][position + 1] end
@@ -23,12 +24,14 @@ for _, entry in ipairs(entries) do
   end
 end
 if #entries == tonumber(entriesMax) then return {'more', entries[#entries][1], used, overage} end
-if isAfter(redis.call('HGET', KEYS[4], 'trimmed') or '0-0', from) then return {'trimmed'} end
+if isAfter(redis.call('HGET', KEYS[5], 'trimmed') or '0-0', from) then return {'trimmed'} end
 
 local reserved = 0
-for _, text in ipairs(redis.call('HVALS', KEYS[2])) do
-  local lease = cjson.decode(text)
-  if lease.month == month then reserved = reserved + lease.tokens end
+for _, key in ipairs({KEYS[2], KEYS[3]}) do
+  for _, text in ipairs(redis.call('HVALS', key)) do
+    local lease = cjson.decode(text)
+    if lease.month == month then reserved = reserved + lease.tokens end
+  end
 end
 
 local counted = redis.call('HMGET', KEYS[1], month .. ':used', month .. ':reserved', month .. ':overage')

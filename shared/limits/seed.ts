@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { temporarilyUnavailable } from '../errors.ts';
+import { lanes } from '../lane.ts';
 import { loadScript, redisUnavailable } from '../redis.ts';
 import { leasesKey, outboxKey, outboxMarksKey, partitionOf, standingKey } from '../redis-keys.ts';
 import type { Store } from '../store/store.ts';
@@ -33,7 +34,7 @@ const attemptsMax = 3;
  */
 export function createSeed({ redis, store }: { redis: Redis; store: Pick<Store, 'findUsageSum'> }): Seed {
   const lua = readLua(new URL('./seed.lua', import.meta.url), ['standing', 'stream-ids']);
-  const call = loadScript(redis, { name: 'svcSeed', lua, numberOfKeys: 4 });
+  const call = loadScript(redis, { name: 'svcSeed', lua, numberOfKeys: 5 });
 
   async function attempt(account: string, month: string, mode: string): Promise<Seeded | undefined> {
     const partition = partitionOf(account);
@@ -42,7 +43,8 @@ export function createSeed({ redis, store }: { redis: Redis; store: Pick<Store, 
     const sum = await store.findUsageSum(account, month);
     const summed = sum === undefined ? '0-0' : streamIdOf(sum.lastEntry);
     const from = isLaterEntry(summed, drained) ? summed : drained;
-    const keys = [standingKey(account), leasesKey(account), outboxKey(partition), outboxMarksKey(partition)];
+    const leases = lanes.map((lane) => leasesKey(account, lane));
+    const keys = [standingKey(account), ...leases, outboxKey(partition), outboxMarksKey(partition)];
     let readTo = from;
     let used = sum?.total.chargedTokens ?? 0;
     let overage = sum?.total.overageTokens ?? 0;

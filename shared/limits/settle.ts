@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
+import type { Lane } from '../lane.ts';
 import { loadScript } from '../redis.ts';
 import {
   endedRequestKey,
@@ -25,6 +26,7 @@ export type Settlement = {
   requestId: string;
   run: number;
   settler: string;
+  lane?: Lane;
   tokens: number;
   report: UsageReport;
   admission: { admittedAt: number; deadline: number; overage: boolean };
@@ -42,9 +44,9 @@ const attemptsMax = 10;
 export function createSettle(redis: Redis, { pauseMs = 500 }: { pauseMs?: number } = {}): Settle {
   const lua = readLua(new URL('./settle.lua', import.meta.url), ['standing', 'leases']);
   const call = loadScript(redis, { name: 'svcSettle', lua, numberOfKeys: 6 });
-  return async ({ account, requestId, run, settler, tokens, report, admission }) => {
+  return async ({ account, requestId, run, settler, lane, tokens, report, admission }) => {
     const keys = [
-      ...[standingKey(account), leasesKey(account), leaseEndsKey(account), lostRequestsKey(account)],
+      ...[standingKey(account), leasesKey(account, lane), leaseEndsKey(account, lane), lostRequestsKey(account)],
       ...[endedRequestKey(account, requestId), outboxKey(partitionOf(account))],
     ];
     const { admittedAt, overage, deadline } = admission;

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
+import type { Lane } from '../lane.ts';
 import { loadScript } from '../redis.ts';
 import { endedRequestKey, leaseEndsKey, leasesKey } from '../redis-keys.ts';
 import { leaseGraceMs } from './lease-life.ts';
@@ -24,15 +25,15 @@ export type Start =
   | { outcome: 'settled' | 'gone' | 'superseded'; run: number };
 
 /** `taken` is how often the job was taken from its queue, this time included. */
-export type StartRun = (job: { account: string; requestId: string; taken: number }) => Promise<Start>;
+export type StartRun = (job: { account: string; requestId: string; taken: number; lane?: Lane }) => Promise<Start>;
 
 /** The one round trip before a job's first backend call; idempotent by `taken`. */
 export function createStartRun(redis: Redis): StartRun {
   const lua = readLua(new URL('./start.lua', import.meta.url), ['standing', 'leases']);
   const call = loadScript(redis, { name: 'svcStart', lua, numberOfKeys: 3 });
-  return async ({ account, requestId, taken }) => {
-    const keys = [leasesKey(account), leaseEndsKey(account), endedRequestKey(account, requestId)];
-    const answer = answerSchema.parse(await call(keys, [requestId, taken, leaseGraceMs.started]));
+  return async ({ account, requestId, taken, lane = 'interactive' }) => {
+    const keys = [leasesKey(account, lane), leaseEndsKey(account, lane), endedRequestKey(account, requestId)];
+    const answer = answerSchema.parse(await call(keys, [requestId, taken, leaseGraceMs.started[lane]]));
     if (answer.length === 2) return { outcome: answer[0], run: answer[1] };
     const [outcome, run, now, deadline] = answer;
     return outcome === 'run' ? { outcome, run, now, remainingMs: deadline - now } : { outcome, run, now };

@@ -1,8 +1,9 @@
 import test from 'ava';
 import { type Ask, createCheckCaller } from '../../ingress/check-caller.ts';
-import type { Caller } from '../../ingress/shared-callers.ts';
+import type { Caller } from '../../shared/caller.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { Admitted, Look, Standing } from '../../shared/limits/admit.ts';
+import { createAskLimits } from '../../shared/limits/ask-limits.ts';
 
 const alice: Caller = {
   account: 'user:alice',
@@ -58,11 +59,13 @@ function createSubject({ present = alice, fails, cold = false, admits }: World =
       calls.push(`release ${requestId}`);
       return 'released';
     },
-    async seed(account, month) {
-      calls.push(`seed ${account} ${month}`);
-      isCold = false;
-      return { before: undefined, after: { used: 0, reserved: 0, overage: 0 } };
-    },
+    askLimits: createAskLimits({
+      async seed(account, month) {
+        calls.push(`seed ${account} ${month}`);
+        isCold = false;
+        return { before: undefined, after: { used: 0, reserved: 0, overage: 0 } };
+      },
+    }),
     callers: {
       async reread() {
         calls.push('reread');
@@ -226,10 +229,12 @@ test('of months that are cold only so many are counted at once', async (t) => {
   const { admit } = createCheckCaller({
     admit: { admit: cold, stand: cold, look: async () => ({ outcome: 'current', now: 1 }) },
     release: async () => 'released',
-    seed: () => {
-      seedings++;
-      return seeding.promise;
-    },
+    askLimits: createAskLimits({
+      seed: () => {
+        seedings++;
+        return seeding.promise;
+      },
+    }),
     callers: { reread: async () => alice },
     keyUse: { note: () => {} },
   });
@@ -248,7 +253,7 @@ test('a caller that changes each time it is read is given up after a few, and no
   const { admit, look } = createCheckCaller({
     admit: { admit: stale, look: stale, stand: stale },
     release: async () => 'released',
-    seed: () => Promise.reject(new Error('nothing is cold')),
+    askLimits: createAskLimits({ seed: () => Promise.reject(new Error('nothing is cold')) }),
     callers: { reread: async () => alice },
     keyUse: { note: () => t.fail() },
   });

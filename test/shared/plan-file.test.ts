@@ -29,7 +29,7 @@ models:
 backends:
   onprem-a: { url: http://127.0.0.1:9101/v1, location: on-prem, requests_at_once: 64, whole_as_stream: false }
   cloud:    { url: https://api.example.com/v1, location: cloud, model: upstream-model-name, api_key_env: CLOUD_API_KEY, output_limit_field: max_completion_tokens }
-batch:        { window_s: 86400, requests_max: 50000, file_bytes_max: 104857600, files_kept_days: 30 }
+batch:        { window_s: 86400, requests_max: 50000, file_bytes_max: 104857600, account_bytes_max: 10737418240, files_kept_days: 30 }
 timeouts:     { connect_ms: 2000, first_token_ms: 30000, idle_ms: 30000, request_ms: 600000, queue_ms: 30000 }
 `;
 
@@ -73,7 +73,13 @@ test('the documented plan file is read, each name as it stands and each setting 
         outputLimitField: 'max_completion_tokens',
       },
     },
-    batch: { windowS: 86_400, requestsMax: 50_000, fileBytesMax: 104_857_600, filesKeptDays: 30 },
+    batch: {
+      windowS: 86_400,
+      requestsMax: 50_000,
+      fileBytesMax: 104_857_600,
+      accountBytesMax: 10_737_418_240,
+      filesKeptDays: 30,
+    },
     timeouts: { connectMs: 2_000, firstTokenMs: 30_000, idleMs: 30_000, requestMs: 600_000, queueMs: 30_000 },
   });
 });
@@ -150,6 +156,8 @@ test('a value of the wrong kind is named by its path', (t) => {
       'backends.cloud.output_limit_field',
       ({ backends }) => Object.assign(backends.cloud, { output_limit_field: 'n_predict' }),
     ],
+    ['batch.account_bytes_max', (plan) => Object.assign(plan, { batch: { account_bytes_max: 0 } })],
+    ['batch.account_bytes_max', (plan) => Object.assign(plan, { batch: { account_bytes_max: 2 ** 50 + 1 } })],
     ['batch.requests_max', (plan) => Object.assign(plan, { batch: { requests_max: 50_001 } })],
     ['timeouts.queue_ms', (plan) => Object.assign(plan, { timeouts: { queue_ms: 86_400_001 } })],
   ];

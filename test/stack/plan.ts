@@ -8,6 +8,7 @@ type Settings = {
   timeouts?: Record<string, number>;
   plans?: Record<string, object>;
   models?: Record<string, StackModel>;
+  batch?: Record<string, number>;
 };
 
 const tokens = { output_tokens_max: 4096 };
@@ -23,7 +24,7 @@ export const oneBackend: Record<string, StackModel> = {
 };
 
 /** A plan file for the stack: models of three tiers in two pools and those that are given, each served by every backend unless it names its own. */
-export function planFileFor({ backends, timeouts = {}, plans = {}, models = {} }: Settings): string {
+export function planFileFor({ backends, timeouts = {}, plans = {}, models = {}, batch = {} }: Settings): string {
   const names = Object.keys(backends);
   return stringify({
     default_plan: 'free',
@@ -59,6 +60,7 @@ export function planFileFor({ backends, timeouts = {}, plans = {}, models = {} }
       ),
     },
     backends,
+    batch,
     timeouts,
   });
 }

@@ -20,6 +20,8 @@ export type StackOptions = {
   redisUrl?: string | undefined;
   databaseUrl?: string | undefined;
   timeouts?: Record<string, number>;
+  /** Bounds of files and batches. */
+  batch?: Record<string, number>;
   /** Plans beside those that every stack has, or in their place. */
   plans?: Record<string, object>;
   /** Models beside those that every stack has. */
@@ -86,13 +88,13 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
 
   const [first, second, cloud] = modelServers;
   const planFile = join(directory, 'plans.yaml');
-  const { timeouts = {}, plans = {}, models = {}, backends: given = {} } = options;
+  const { timeouts = {}, plans = {}, models = {}, batch = {}, backends: given = {} } = options;
   const backends = {
     'onprem-a': { url: first.url, location: 'on-prem' as const, ...given['onprem-a'] },
     'onprem-b': { url: second.url, location: 'on-prem' as const, ...given['onprem-b'] },
     cloud: { url: cloud.url, location: 'cloud' as const, model: 'upstream-model', ...given.cloud },
   };
-  await writeFile(planFile, planFileFor({ backends, timeouts, plans, models }));
+  await writeFile(planFile, planFileFor({ backends, timeouts, plans, models, batch }));
   const settings = {
     REDIS_URL: redisUrl,
     DATABASE_URL: options.databaseUrl ?? `sqlite:${join(directory, 'store.sqlite')}`,

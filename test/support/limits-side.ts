@@ -77,7 +77,7 @@ export function openLimits(redis: Redis, options: Options = {}) {
       return settle({ account, requestId: idOf(name), run, settler, tokens, report, admission });
     },
     release: (name: string) => release({ account, requestId: idOf(name) }),
-    endLeases: () => endLeases(account),
+    endLeases: () => endLeases({ account, lane: 'interactive' }),
     seed: (month: string, mode?: Parameters<typeof seed>[2]) => seed(account, month, mode),
     /** Makes the caller the present one, and counts the month from here on. */
     async prepare(month: string): Promise<void> {

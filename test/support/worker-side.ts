@@ -6,7 +6,6 @@ import { createMarkStreaming } from '../../shared/limits/mark-streaming.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
 import { createStartRun } from '../../shared/limits/start.ts';
 import { type PlanFile, parsePlanFile } from '../../shared/plan-file.ts';
-import type { Lane } from '../../shared/queues.ts';
 import type { Reply } from '../../shared/replies.ts';
 import { createBackendSlots } from '../../workers/backends/backend-slots.ts';
 import { createBackendAgent, createCallBackend } from '../../workers/backends/call-backend.ts';
@@ -70,7 +69,6 @@ export async function openWorkerSide(
       log,
       random: () => 0,
     }),
-    isFull: slots.isFull,
     endRequest,
     replyRedis: redis,
     followReader: parts.use(watchReaders({ redis, log, everyMs: 20 })).follow,
@@ -112,13 +110,9 @@ export async function openWorkerSide(
     /** A job that was admitted, whose times are as they are given; left out, those of its admission. */
     admit,
     /** Runs a job to its end, admitted unless it is given whole; `stop` aborts it by its reason. */
-    async run(
-      given: Partial<InferenceJob> | InferenceJob = {},
-      stop = new AbortController(),
-      lane: Lane = 'interactive',
-    ) {
+    async run(given: Partial<InferenceJob> | InferenceJob = {}, stop = new AbortController()) {
       const data = isWhole(given) ? given : await admit(given);
-      return processRequest({ data, lane, taken: ++takings, signal: stop.signal });
+      return processRequest({ data, taken: ++takings, signal: stop.signal });
     },
     /** The usage record of each request that has ended, oldest first. */
     records: async () => (await limits.outbox()).filter(({ account }) => account === limits.account),

@@ -210,15 +210,6 @@ test('where as many wait as may, one more is told at once', async (t) => {
   await release();
 });
 
-test('a batch job past its deadline is told so, however full the backends are', async (t) => {
-  await using side = await openWorkerSide(given.redis, oneEach);
-  const release = await fill(side);
-  const job = await side.admit({ deadline: Date.now() - 1 });
-  t.deepEqual(await side.run(job, new AbortController(), 'batch'), { outcome: 'done' });
-  t.like((await lastWord(side, job.requestId))?.data, { code: 'DEADLINE_EXCEEDED' });
-  await release();
-});
-
 test('a client that leaves between two attempts is charged nothing: no model has read its prompt', async (t) => {
   await using side = await openWorkerSide(given.redis, oneEach);
   const held = side.stopper();
@@ -254,15 +245,4 @@ test('a backend that is silent until the deadline has failed, also where its ans
       ['medium-chat', 'onprem-b'],
     ],
   );
-});
-
-test('a batch job that finds all full is put off, without a run', async (t) => {
-  await using side = await openWorkerSide(given.redis, oneEach);
-  const release = await fill(side);
-  const job = await side.admit();
-  t.deepEqual(await side.run(job, new AbortController(), 'batch'), { outcome: 'later' });
-  t.is(await lastWord(side, job.requestId), undefined);
-  await release();
-  t.deepEqual(await side.run(job, new AbortController(), 'batch'), { outcome: 'done' });
-  t.like(await lastWord(side, job.requestId), { kind: 'end', run: 1 });
 });

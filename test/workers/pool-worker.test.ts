@@ -3,10 +3,12 @@ import { EventEmitter, once } from 'node:events';
 import test, { type ExecutionContext } from 'ava';
 import { Queue } from 'bullmq';
 import { Registry } from 'prom-client';
-import { jobName, type Lane, queueName, queueOptions } from '../../shared/queues.ts';
+import { inferenceJobSchema } from '../../shared/inference-job.ts';
+import type { Lane } from '../../shared/lane.ts';
+import { jobName, queueName, queueOptions } from '../../shared/queues.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { startPoolWorker } from '../../workers/pool-worker.ts';
-import type { Outcome, ProcessRequest } from '../../workers/process-request.ts';
+import type { Outcome, ProcessJob } from '../../workers/run.ts';
 import { type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { jobFor } from '../support/worker-side.ts';
@@ -26,20 +28,22 @@ function openPool(t: ExecutionContext, given_: { concurrency: number; batchConcu
   const pool = `pool-${randomUUID()}`;
   const held = new Set<Held>();
   const changed = new EventEmitter().setMaxListeners(100);
-  const processRequest: ProcessRequest = ({ data, lane, signal }) =>
-    new Promise((resolve) => {
-      const job: Held = {
-        lane,
-        data,
-        signal,
-        end(outcome = { outcome: 'done' }) {
-          held.delete(job);
-          resolve(outcome);
-        },
-      };
-      held.add(job);
-      changed.emit('change');
-    });
+  const holdJob =
+    (lane: Lane): ProcessJob =>
+    ({ data, signal }) =>
+      new Promise((resolve) => {
+        const job: Held = {
+          lane,
+          data,
+          signal,
+          end(outcome = { outcome: 'done' }) {
+            held.delete(job);
+            resolve(outcome);
+          },
+        };
+        held.add(job);
+        changed.emit('change');
+      });
   const queues = new Map(
     (['interactive', 'batch'] as const).map((lane) => {
       const queue = new Queue(queueName(pool, lane), queueOptions(queueName(pool, lane), given.redis));
@@ -51,8 +55,11 @@ function openPool(t: ExecutionContext, given_: { concurrency: number; batchConcu
   const { log, lines } = recordedLog();
   const metrics = createWorkerMetrics(new Registry());
   const worker = startPoolWorker({
-    ...{ pool, connection: given.redis, processRequest, metrics, log, shutdown: shutdown.signal, ...given_ },
-    answerLost: async () => {},
+    ...{ pool, connection: given.redis, metrics, log, shutdown: shutdown.signal, ...given_ },
+    work: {
+      interactive: { processJob: holdJob('interactive'), endLost: async () => {} },
+      batch: { processJob: holdJob('batch'), endLost: async () => {} },
+    },
   });
   t.teardown(async () => {
     shutdown.abort();
@@ -133,7 +140,7 @@ test('a batch job that is put off comes again, and others run meanwhile', async 
   await pool.add('batch', 2);
   await pool.until(() => pool.inHand('batch').length === 1);
   const [first] = pool.inHand('batch');
-  first?.end({ outcome: 'later' });
+  first?.end({ outcome: 'later', pauseMs: 500, job: inferenceJobSchema.parse(first.data) });
   await pool.until(() => pool.inHand('batch').length === 1);
   const [second] = pool.inHand('batch');
   t.not(second?.data, first?.data);

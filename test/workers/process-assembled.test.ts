@@ -89,7 +89,7 @@ test('a shutdown in the middle of it hands the run back, and another one answers
 test('a job that was queued before answers were assembled is asked for as it came', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { assembled: _assembled, ...job } = await side.admit();
-  t.like(await side.processRequest({ lane: 'interactive', data: job, taken: 1, signal: AbortSignal.timeout(30_000) }), {
+  t.like(await side.processRequest({ data: job, taken: 1, signal: AbortSignal.timeout(30_000) }), {
     outcome: 'done',
   });
   t.is(textOf(await side.stream.replies()), expected);

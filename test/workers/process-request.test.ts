@@ -202,12 +202,9 @@ test('what is not a job fails, and asks nobody', async (t) => {
     { ...(await side.admit()), body: undefined },
     { ...(await side.admit()), deadline: 'soon' },
   ]) {
-    await t.throwsAsync(
-      side.processRequest({ data, lane: 'interactive', taken: 1, signal: AbortSignal.timeout(30_000) }),
-      {
-        name: 'ZodError',
-      },
-    );
+    await t.throwsAsync(side.processRequest({ data, taken: 1, signal: AbortSignal.timeout(30_000) }), {
+      name: 'ZodError',
+    });
   }
   t.deepEqual(side.calls(), [0, 0, 0]);
   t.deepEqual(await side.stream.replies(), []);

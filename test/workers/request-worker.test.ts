@@ -7,8 +7,8 @@ import { jobName, queueName, queueOptions } from '../../shared/queues.ts';
 import { aborted } from '../../shared/shutdown.ts';
 import { createAnswerLost } from '../../workers/answer-lost.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
-import type { ProcessRequest } from '../../workers/process-request.ts';
 import { startRequestWorker } from '../../workers/request-worker.ts';
+import type { ProcessJob } from '../../workers/run.ts';
 import { answerFor } from '../stack/model-server.ts';
 import { type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts';
 import { recordedLog } from '../support/recorded-log.ts';
@@ -30,13 +30,13 @@ function openPool(t: ExecutionContext, side: WorkerSide) {
   const queue = new Queue(name, queueOptions(name, given.redis));
   t.teardown(() => queue.close());
   const { log, lines } = recordedLog();
-  const answerLost = createAnswerLost({ ...side, replyRedis: given.redis });
+  const endLost = createAnswerLost({ ...side, replyRedis: given.redis });
 
   function startWorker({ processRequest = side.processRequest, shutdown = new AbortController() } = {}) {
     const metrics = createWorkerMetrics(new Registry());
     const worker = startRequestWorker({
       lane: 'interactive',
-      ...{ pool, connection: given.redis, concurrency: 4, processRequest, answerLost, metrics, log },
+      ...{ pool, connection: given.redis, concurrency: 4, processJob: processRequest, endLost, metrics, log },
       shutdown: shutdown.signal,
     });
     t.teardown(() => {
@@ -158,7 +158,7 @@ test('each taking of a job has a number of its own, higher than the one before',
   await using side = await openWorkerSide(given.redis);
   const { startWorker, add, untilEmpty } = openPool(t, side);
   const takings: number[] = [];
-  const processRequest: ProcessRequest = async (given) => {
+  const processRequest: ProcessJob = async (given) => {
     takings.push(given.taken);
     if (takings.length < 3) return { outcome: 'hand back', job: inferenceJobSchema.parse(given.data) };
     return side.processRequest(given);
@@ -176,7 +176,7 @@ test('a job that arrives during a shutdown goes back unseen, for another worker'
   const shutdown = new AbortController();
   shutdown.abort();
   let seen = 0;
-  const processRequest: ProcessRequest = async () => {
+  const processRequest: ProcessJob = async () => {
     seen += 1;
     return { outcome: 'done' };
   };
@@ -194,7 +194,7 @@ test('the client of a job that fails is told so, once, and the worker goes on', 
   await using side = await openWorkerSide(given.redis);
   const { startWorker, add, untilEmpty, lines } = openPool(t, side);
   let failing = true;
-  const processRequest: ProcessRequest = async (execution) => {
+  const processRequest: ProcessJob = async (execution) => {
     if (!failing) return side.processRequest(execution);
     throw new Error('the disk is full');
   };
@@ -204,7 +204,7 @@ test('the client of a job that fails is told so, once, and the worker goes on', 
   const reply = await side.stream.reply(({ kind }) => kind === 'error');
   t.like(reply, { request: lost, run: 1, sequence: 0, data: { code: 'INTERNAL_ERROR' } });
   t.false(JSON.stringify(reply).includes('disk'));
-  while (!lines.some(({ message }) => message === 'a lost job was not answered')) await pause();
+  while (!lines.some(({ message }) => message === 'a lost job was not ended')) await pause();
 
   failing = false;
   await add();
@@ -216,7 +216,7 @@ test('the client of a job that fails is told so, once, and the worker goes on', 
 test('a job has a signal of its own, how often it was taken, and its data as it was queued', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { startWorker, add } = openPool(t, side);
-  const executions: Parameters<ProcessRequest>[0][] = [];
+  const executions: Parameters<ProcessJob>[0][] = [];
   const worker = startWorker({
     processRequest: async (execution) => {
       executions.push(execution);

@@ -1,3 +1,4 @@
+import type { Lane } from '../../shared/lane.ts';
 import type { Backend, PlanFile } from '../../shared/plan-file.ts';
 import type { BreakerState } from './breaker.ts';
 import { type Candidate, type Choice, chooseBackend } from './choose-backend.ts';
@@ -23,6 +24,8 @@ export type Taken = { outcome: 'slot'; slot: Slot } | { outcome: 'refused' | 'fu
 
 export type Ask = {
   model: string;
+  /** Where the job waits: a line of a batch gets only what nobody who waits for an answer asks for. */
+  lane: Lane;
   /** Backends that were tried in this pass. */
   tried: ReadonlySet<string>;
   /** How long a full backend may be waited for; 0: not at all. */
@@ -39,7 +42,7 @@ export interface BackendSlots extends Disposable {
   /** The backend to call next, at once or, where all are full, in the order of asking. */
   take(ask: Ask): Promise<Taken>;
   /** Whether a call for the model would have to wait for room. */
-  isFull(model: string): boolean;
+  isFull(model: string, lane: Lane): boolean;
   /** The backends of a model, as the plan file has them. */
   namesOf(model: string): string[];
   /** Whether each backend of the model is one that is not to be called. */
@@ -47,7 +50,7 @@ export interface BackendSlots extends Disposable {
   standings(): BackendStanding[];
   /** Calls in flight, by backend. */
   inFlight(): { backend: string; calls: number }[];
-  /** Jobs of a pool that wait for a full backend. */
+  /** Jobs of a pool's interactive lane that wait for a full backend. */
   waiting(pool: string): number;
 }
 
@@ -61,6 +64,13 @@ type Parts = {
   now?: () => number;
 };
 
+/**
+ * Of a backend's calls at once, the share that lines of batches leave free while it is asked for others: a request that comes
+ * then finds room at once, and not only when a line has ended.
+ */
+const reservedShare = 1 / 8;
+const reservedForMs = 5_000;
+
 /** Jobs that may wait for a full backend: the others of their pool find a place in its workers all the same. */
 const waitingShare = 0.5;
 
@@ -69,6 +79,8 @@ export function createBackendSlots(parts: Parts): BackendSlots {
   const { planFile, pools, concurrency, onBreaker = () => {}, random = Math.random } = parts;
   const { now = () => performance.now() } = parts;
   const inFlight = new Map<string, number>();
+  /** When a backend was last called for somebody who waits. */
+  const calledAt = new Map<string, number>();
   const { firstTokenMs } = planFile.timeouts;
   const unanswered = createUnansweredCalls({ models: planFile.models, concurrency, firstTokenMs, now });
   const waiting = createWaitingJobs<Ask, Taken>({ answer, late: { outcome: 'late' } });
@@ -86,19 +98,29 @@ export function createBackendSlots(parts: Parts): BackendSlots {
     return createServedModel({ onBreaker: report, probeMs: firstTokenMs, random, now });
   }
 
-  function candidatesOf(model: string): Candidate[] {
+  function roomFor(lane: Lane, name: string, { requestsAtOnce = Number.POSITIVE_INFINITY }: Backend): number {
+    const isAsked = now() - (calledAt.get(name) ?? Number.NEGATIVE_INFINITY) < reservedForMs;
+    const isShared = lane === 'batch' && isAsked && Number.isFinite(requestsAtOnce);
+    return isShared ? requestsAtOnce - Math.floor(requestsAtOnce * reservedShare) : requestsAtOnce;
+  }
+
+  function candidatesOf(model: string, lane: Lane): Candidate[] {
     return [...(served.get(model) ?? [])].flatMap(([name, as]) => {
       const backend = planFile.backends[name];
       if (backend === undefined) return [];
-      const { location, requestsAtOnce = Number.POSITIVE_INFINITY } = backend;
-      const load = { inFlight: inFlight.get(name) ?? 0, requestsAtOnce, firstTokenMs: as.firstTokenMs() };
+      const { location } = backend;
+      const load = {
+        inFlight: inFlight.get(name) ?? 0,
+        requestsAtOnce: roomFor(lane, name, backend),
+        firstTokenMs: as.firstTokenMs(),
+      };
       return [{ name, location, refuses: as.refuses(), ...load }];
     });
   }
 
-  function choose({ model, tried }: Pick<Ask, 'model' | 'tried'>): Choice {
-    const left = candidatesOf(model).filter(({ name }) => !tried.has(name));
-    const choice = chooseBackend(left, random);
+  function choose({ model, lane, tried }: Pick<Ask, 'model' | 'lane' | 'tried'>): Choice {
+    const left = candidatesOf(model, lane).filter(({ name }) => !tried.has(name));
+    const choice = chooseBackend(left, { lane, random });
     // One that has tried another has its share already.
     const isOver = tried.size === 0 && unanswered.isCrowded(model);
     return choice.outcome === 'call' && isOver ? { outcome: 'full' } : choice;
@@ -112,11 +134,12 @@ export function createBackendSlots(parts: Parts): BackendSlots {
     return unanswered.isSilent(ask.model) ? choice : undefined;
   }
 
-  function occupy({ model, isHeard = () => true }: Ask, name: string): Taken {
+  function occupy({ model, lane, isHeard = () => true }: Ask, name: string): Taken {
     const backend = planFile.backends[name];
     const call = served.get(model)?.get(name)?.begin();
     if (backend === undefined || call === undefined) return { outcome: 'refused' };
     inFlight.set(name, (inFlight.get(name) ?? 0) + 1);
+    if (lane === 'interactive') calledAt.set(name, now());
     const hear = unanswered.begin(model, isHeard(backend));
     let isOver = false;
     const slot: Slot = {
@@ -140,7 +163,8 @@ export function createBackendSlots(parts: Parts): BackendSlots {
   }
 
   const poolOf = (model: string) => planFile.models[model]?.pool;
-  const waitingIn = (pool: string | undefined) => waiting.count(({ model }) => poolOf(model) === pool);
+  const waitingIn = (pool: string | undefined) =>
+    waiting.count(({ model, lane }) => lane === 'interactive' && poolOf(model) === pool);
 
   return {
     async take(ask) {
@@ -149,12 +173,13 @@ export function createBackendSlots(parts: Parts): BackendSlots {
       waiting.serve();
       const result = answer(ask);
       if (result !== undefined) return result;
-      const mayWait = ask.waitMs > 0 && waitingIn(poolOf(ask.model)) < Math.floor(waitingShare * concurrency);
-      return mayWait ? waiting.wait(ask) : { outcome: 'full' };
+      const isCrowded =
+        ask.lane === 'interactive' && waitingIn(poolOf(ask.model)) >= Math.floor(waitingShare * concurrency);
+      return ask.waitMs > 0 && !isCrowded ? waiting.wait(ask) : { outcome: 'full' };
     },
-    isFull: (model) => choose({ model, tried: new Set() }).outcome === 'full',
+    isFull: (model, lane) => choose({ model, lane, tried: new Set() }).outcome === 'full',
     namesOf: (model) => [...(served.get(model)?.keys() ?? [])],
-    allRefuse: (model) => candidatesOf(model).every(({ refuses }) => refuses),
+    allRefuse: (model) => candidatesOf(model, 'interactive').every(({ refuses }) => refuses),
     standings: () =>
       [...served].flatMap(([model, backends]) =>
         [...backends].map(([backend, as]) => ({ model, backend, breaker: shown(as.breaker()) })),

@@ -1,7 +1,7 @@
-import type { InferenceJob } from '../../shared/inference-job.ts';
+import type { QueuedCall } from '../../shared/inference-job.ts';
 import type { Backend } from '../../shared/plan-file.ts';
 
-type Queued = Pick<InferenceJob, 'body' | 'model' | 'outputTokensMax' | 'assembled'>;
+type Queued = Pick<QueuedCall, 'body' | 'model' | 'outputTokensMax' | 'assembled'>;
 
 /**
  * What a backend is sent: the queued object behind the backend's own name for the model and the most it may produce, which
@@ -18,7 +18,7 @@ export function bodyFor(job: Queued, backend: Backend): string {
 }
 
 /** Whether a whole answer is asked for as a stream and assembled: the request allows it, and so does the backend. */
-export function isAssembled({ assembled }: Pick<InferenceJob, 'assembled'>, { wholeAsStream }: Backend): boolean {
+export function isAssembled({ assembled }: Pick<QueuedCall, 'assembled'>, { wholeAsStream }: Backend): boolean {
   return assembled && wholeAsStream !== false;
 }
 

@@ -81,6 +81,8 @@ export function createBreaker(parts: Parts): Breaker {
   }
 
   function record(outcome: Promise<void>): void {
+    // A circuit that is closed down does not look at it any more, and nobody would have seen its failure.
+    outcome.catch(() => {});
     circuit.fire(outcome).catch(() => {}); // the failure that is recorded
   }
 

@@ -1,3 +1,4 @@
+import type { Lane } from '../../shared/lane.ts';
 import type { Backend } from '../../shared/plan-file.ts';
 
 /** A backend that serves the model and was not tried yet in this pass, as it stands now. */
@@ -22,10 +23,16 @@ const many = 5;
 /**
  * The backend to call next: on-prem replicas before the cloud, which is called only where none of them can be; the least
  * loaded first, that is the one with the fewest calls in flight, then the quickest to its first token (one of which nothing
- * is known first, to find out), then as the plan file has them. `random` is in [0, 1).
+ * is known first, to find out), then as the plan file has them. A line of a batch (`lane`) waits for a replica that is full, and
+ * goes to the cloud only where none is to be called. `random` is in [0, 1).
  */
-export function chooseBackend(candidates: readonly Candidate[], random: () => number = Math.random): Choice {
-  const willing = candidates.filter(({ refuses }) => !refuses);
+export function chooseBackend(
+  candidates: readonly Candidate[],
+  { lane = 'interactive', random = Math.random }: { lane?: Lane; random?: () => number } = {},
+): Choice {
+  const called = candidates.filter(({ refuses }) => !refuses);
+  const replicas = called.filter(({ location }) => location === 'on-prem');
+  const willing = lane === 'batch' && replicas.length > 0 ? replicas : called;
   const free = willing.filter(({ inFlight, requestsAtOnce }) => inFlight < requestsAtOnce);
   const onPrem = free.filter(({ location }) => location === 'on-prem');
   const [first] = draw(onPrem.length > 0 ? onPrem : free, random).sort(byLoad);

@@ -1,4 +1,6 @@
-/** Jobs that wait for a backend, in the order of asking. */
+import { type Lane, lanes } from '../../shared/lane.ts';
+
+/** Jobs that wait for a backend, in the order of asking; lines of batches behind all others. */
 export interface WaitingJobs<Ask extends WaitingAsk, Result> extends Disposable {
   /** Resolves with what `answer` says as soon as it says something, or with `late` when the time is over or it is aborted. */
   wait(ask: Ask): Promise<Result>;
@@ -7,7 +9,7 @@ export interface WaitingJobs<Ask extends WaitingAsk, Result> extends Disposable 
   count(belongs: (ask: Ask) => boolean): number;
 }
 
-type WaitingAsk = { waitMs: number; signal: AbortSignal };
+type WaitingAsk = { lane: Lane; waitMs: number; signal: AbortSignal };
 
 type Parts<Ask, Result> = {
   /** Undefined where there is nothing but to wait; else what it says has been taken. */
@@ -23,9 +25,11 @@ export function createWaitingJobs<Ask extends WaitingAsk, Result>(parts: Parts<A
   const waiting = new Map<(result: Result) => void, Ask>();
 
   function serve(): void {
-    for (const [settle, ask] of waiting) {
-      const result = answer(ask);
-      if (result !== undefined) settle(result);
+    for (const lane of lanes) {
+      for (const [settle, ask] of waiting) {
+        const result = ask.lane === lane ? answer(ask) : undefined;
+        if (result !== undefined) settle(result);
+      }
     }
   }
 

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { partitionCount, partitionKeeperKey } from '../../shared/redis-keys.ts';
-import { createHoldPartition } from './hold-partition.ts';
-import { createLeavePartition } from './leave-partition.ts';
+import { createHold } from '../holds/hold.ts';
+import { createLeave } from '../holds/leave.ts';
 
 /**
  * The partitions that this worker looks after, so that not all workers do everything. Only for economy: one that is looked
@@ -20,13 +20,13 @@ type Parts = { redis: Redis; workerId: string; holdMs: number; takenAtOnce: numb
 
 /** `takenAtOnce` is how many it takes at a look: few, so that workers that start together get about as many. */
 export function createPartitionKeeper({ redis, workerId, holdMs, takenAtOnce, random }: Parts): PartitionKeeper {
-  const hold = createHoldPartition(redis, { workerId, holdMs });
-  const leavePartition = createLeavePartition(redis, { workerId });
+  const hold = createHold(redis, { workerId, holdMs });
+  const leave = createLeave(redis, { workerId });
   const all = Array.from({ length: partitionCount }, (_, partition) => partition);
   let held: readonly number[] = [];
 
   async function holdAll(partitions: readonly number[]): Promise<number[]> {
-    const answers = await Promise.all(partitions.map(hold));
+    const answers = await Promise.all(partitions.map((partition) => hold(partitionKeeperKey(partition))));
     return partitions.filter((_, index) => answers[index]);
   }
 
@@ -46,7 +46,7 @@ export function createPartitionKeeper({ redis, workerId, holdMs, takenAtOnce, ra
     async leave() {
       const left = held;
       held = [];
-      await Promise.all(left.map(leavePartition));
+      await Promise.all(left.map((partition) => leave(partitionKeeperKey(partition))));
     },
   };
 }

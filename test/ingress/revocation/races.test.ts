@@ -6,6 +6,7 @@ import { createCheckCaller } from '../../../ingress/check-caller.ts';
 import { createChangeAccount } from '../../../ingress/revocation/change-account.ts';
 import { markLifeMs } from '../../../ingress/revocation/mark-change.ts';
 import { createAdmit } from '../../../shared/limits/admit.ts';
+import { createAskLimits } from '../../../shared/limits/ask-limits.ts';
 import { changesKey, fillKey, versionKey } from '../../../shared/redis-keys.ts';
 import type { Account } from '../../../shared/store/account.ts';
 import type { Decide } from '../../../shared/store/account-changes.ts';
@@ -194,7 +195,7 @@ function createIngress(world: World) {
   const checkCaller = createCheckCaller({
     admit,
     release: async () => 'released',
-    seed,
+    askLimits: createAskLimits({ seed }),
     callers,
     keyUse: { note: () => {} },
   });

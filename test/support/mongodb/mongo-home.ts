@@ -39,6 +39,11 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
     },
     removeSums: () => database.collection('usage_sums').deleteMany({}),
     spoilSums: () => database.collection('usage_sums').updateMany({}, { $inc: { 'total.chargedTokens': 1 } }),
+    async countPieces() {
+      const names = ['file_versions', 'file_bytes.files', 'file_bytes.chunks'];
+      const counts = await Promise.all(names.map((name) => database.collection(name).countDocuments()));
+      return counts.reduce((sum, count) => sum + count, 0);
+    },
     startRelay: (mode) => startRelay(primary, mode),
     openThrough: ({ port }) => new MongoStore(urlThrough(port, url), { log }),
     async [Symbol.asyncDispose]() {

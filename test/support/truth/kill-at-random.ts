@@ -4,16 +4,16 @@ import type { Random } from '../random.ts';
 
 export type Killing = AsyncDisposable & { killed: { ingresses: number; workers: number } };
 
-const pauseMs = { from: 500, to: 2_000 };
+const often = { from: 500, to: 2_000 };
 
 /** What falls at one stroke. */
 const strokes = [['ingress'], ['worker'], ['worker'], ['worker', 'worker'], ['ingress', 'worker']] as const;
 
 /**
- * Kills ingresses and workers of this stack by SIGKILL until it is disposed of, a second or two after one another, and starts
+ * Kills ingresses and workers of this stack by SIGKILL until it is disposed of, after so many milliseconds each, and starts
  * a new one for each; some are always left. Those that run are those in the stack's lists.
  */
-export function killAtRandom(stack: Stack, random: Random): Killing {
+export function killAtRandom(stack: Stack, random: Random, pauseMs = often): Killing {
   const ending = new AbortController();
   const killed = { ingresses: 0, workers: 0 };
 

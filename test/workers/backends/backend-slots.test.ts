@@ -35,7 +35,14 @@ function open(t: ExecutionContext, given: { requestsAtOnce?: number; concurrency
   });
   t.teardown(() => slots[Symbol.dispose]());
   const ask = (asked: Partial<Ask> = {}): Promise<Taken> =>
-    slots.take({ model: 'small-chat', tried: new Set(), waitMs: 0, signal: new AbortController().signal, ...asked });
+    slots.take({
+      model: 'small-chat',
+      lane: 'interactive',
+      tried: new Set(),
+      waitMs: 0,
+      signal: new AbortController().signal,
+      ...asked,
+    });
   return {
     slots,
     changes,
@@ -210,7 +217,6 @@ test('of a pool of several models one has three quarters of the jobs with calls 
   const { slots, ask, take } = open(t, { concurrency: 8 });
   const calls = await Promise.all(Array.from({ length: 6 }, () => take()));
   t.deepEqual(await ask(), { outcome: 'full' });
-  t.true(slots.isFull('small-chat'));
   t.like(await ask({ model: 'only-a' }), { outcome: 'slot' }, 'the others have room');
   const waiting = ask(waits);
   t.is(slots.waiting('default'), 1);
@@ -317,4 +323,67 @@ test('a model of a pool that is not served, and one that does not exist, have no
     t.deepEqual(slots.namesOf(model), []);
   }
   t.deepEqual(slots.namesOf('small-chat'), ['a', 'b', 'cloud']);
+});
+
+test('room that comes goes to whoever waits for an answer before any line of a batch', async (t) => {
+  const { ask, take } = open(t, { requestsAtOnce: 1 });
+  const only = { model: 'only-a', waitMs: 10_000 };
+  const held = await take(only);
+  const order: string[] = [];
+  const lines = [1, 2].map(async (line) => {
+    const taken = await ask({ ...only, lane: 'batch' });
+    order.push(`line ${line}`);
+    return taken;
+  });
+  const request = ask(only).then((taken) => {
+    order.push('request');
+    return taken;
+  });
+  held.end('answered');
+  for (const [index, waiting] of [request, ...lines].entries()) {
+    const taken = await waiting;
+    if (taken.outcome !== 'slot') return t.fail(`${index}: ${taken.outcome}`);
+    taken.slot.end('answered');
+  }
+  t.deepEqual(order, ['request', 'line 1', 'line 2']);
+});
+
+test('lines of batches that wait take none of the places of those who wait for an answer', async (t) => {
+  const { slots, ask, take } = open(t, { requestsAtOnce: 1, concurrency: 4 });
+  const only = { model: 'only-a', waitMs: 10_000 };
+  const held = await take(only);
+  const lines = Array.from({ length: 10 }, () => ask({ ...only, lane: 'batch' }));
+  t.is(slots.waiting('default'), 0);
+  const requests = [ask(only), ask(only)];
+  t.is(slots.waiting('default'), 2);
+  t.deepEqual(await ask(only), { outcome: 'full' }, 'half of four');
+  lines.push(ask({ ...only, lane: 'batch' }));
+  for (const waiting of [...requests, ...lines]) {
+    held.end('answered');
+    const taken = await waiting;
+    if (taken.outcome !== 'slot') return t.fail(taken.outcome);
+    taken.slot.end('answered');
+  }
+});
+
+test('a line that is not to wait is told at once that there is no room', async (t) => {
+  const { ask, take } = open(t, { requestsAtOnce: 1 });
+  await take({ model: 'only-a' });
+  t.deepEqual(await ask({ model: 'only-a', lane: 'batch', waitMs: 0 }), { outcome: 'full' });
+});
+
+test('lines of batches leave an eighth of a backend free while somebody waits for its answers, and have all of it when nobody does', async (t) => {
+  const { ask, take, pass } = open(t, { requestsAtOnce: 16 });
+  const only = { model: 'only-a' };
+  const line = { ...only, lane: 'batch' } as const;
+  for (let taken = 0; taken < 15; taken++) await take(line);
+  const request = await take(only);
+  request.end('answered');
+  t.deepEqual(await ask(line), { outcome: 'full' }, 'fourteen of sixteen are for lines');
+  const others = [await take(only)];
+  pass(4_999);
+  t.deepEqual(await ask(line), { outcome: 'full' });
+  for (const other of others) other.end('answered');
+  pass(1);
+  t.like(await ask(line), { outcome: 'slot' });
 });

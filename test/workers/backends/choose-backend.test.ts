@@ -73,7 +73,7 @@ const table: { title: string; candidates: Candidate[]; chosen: string }[] = [
 
 for (const { title, candidates, chosen } of table) {
   test(`chooses ${title}`, (t) => {
-    const choice = chooseBackend(candidates, () => 0.5);
+    const choice = chooseBackend(candidates, { random: () => 0.5 });
     t.is(choice.outcome === 'call' ? choice.name : choice.outcome, chosen);
   });
 }
@@ -82,7 +82,7 @@ test('where there are many, the better of two that are drawn is chosen, and each
   const many = [5, 4, 3, 2, 1, 0].map((inFlight, index) => backend(`b${index}`, { inFlight, requestsAtOnce: 9 }));
   const drawn = (one: number, other: number) => {
     const numbers = [one, other];
-    const choice = chooseBackend(many, () => numbers.shift() ?? 0);
+    const choice = chooseBackend(many, { random: () => numbers.shift() ?? 0 });
     return choice.outcome === 'call' ? choice.name : choice.outcome;
   };
   t.is(drawn(0, 0), 'b1');
@@ -95,8 +95,13 @@ test('where there are many, the better of two that are drawn is chosen, and each
 
 test('four are not many: the least loaded of all is chosen', (t) => {
   const four = [3, 2, 1, 0].map((inFlight, index) => backend(`b${index}`, { inFlight }));
-  t.deepEqual(
-    chooseBackend(four, () => 0),
-    { outcome: 'call', name: 'b3' },
-  );
+  t.deepEqual(chooseBackend(four, { random: () => 0 }), { outcome: 'call', name: 'b3' });
+});
+
+test('a line of a batch waits for a replica that is full, and goes to the cloud where none is to be called', (t) => {
+  const choose = (...candidates: Candidate[]) => chooseBackend(candidates, { lane: 'batch' });
+  t.deepEqual(choose(backend('a', full), backend('cloud')), { outcome: 'full' });
+  t.deepEqual(choose(backend('a', full), backend('b'), backend('cloud')), { outcome: 'call', name: 'b' });
+  t.deepEqual(choose(backend('a', refuses), backend('cloud')), { outcome: 'call', name: 'cloud' });
+  t.deepEqual(choose(backend('cloud')), { outcome: 'call', name: 'cloud' });
 });

@@ -1,10 +1,12 @@
 import test from 'ava';
 import { Registry } from 'prom-client';
+import { createAdmit } from '../../../shared/limits/admit.ts';
 import { createEndLeases } from '../../../shared/limits/end-leases.ts';
+import { createStartRun } from '../../../shared/limits/start.ts';
 import { leaseHoldersKey, partitionOf } from '../../../shared/redis-keys.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { countLeases, createTendLeases } from '../../../workers/usage/tend-leases.ts';
-import { openLimits, timeouts } from '../../support/limits-side.ts';
+import { lostReport, openLimits, timeouts } from '../../support/limits-side.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 
@@ -65,6 +67,31 @@ test.serial('leases of a clock that was put back far are found, although their t
   await setTime(now - 86_400_000 + 660_000);
   await tend();
   t.is(await held(), 0);
+});
+
+test.serial('an account that holds leases in both lanes is looked after in both, each at its time', async (t) => {
+  const { sides, tend, held } = await openPartition(1);
+  const [side] = sides;
+  if (side === undefined) return t.fail();
+  const admit = createAdmit(own.redis, { timeouts, outboxLengthMax: 1_000 });
+  const line = { account: side.account, requestId: 'line', lane: 'batch' as const };
+  const charge = { allowance: { overageEnabled: false }, tokens: 100, report: JSON.stringify(lostReport) };
+  t.like(await admit.admit({ ...line, version: 1 }, charge), { outcome: 'admitted' });
+  await createStartRun(own.redis)({ ...line, taken: 1 });
+  await side.start('a');
+  t.is(await held(), 2);
+  const requestEndsAt = now + timeouts.requestMs + 60_000;
+  const lineEndsAt = now + timeouts.requestMs + 86_400_000;
+  for (const [time, left] of [
+    [requestEndsAt - 1, 2],
+    [requestEndsAt, 1],
+    [lineEndsAt - 1, 1],
+    [lineEndsAt, 0],
+  ] as const) {
+    await setTime(time);
+    await tend();
+    t.is(await held(), left, String(time - now));
+  }
 });
 
 test.serial('while Redis does not answer, nobody waits to hear how many leases are held', async (t) => {

@@ -1,0 +1,70 @@
+import { lineBytesMax } from '../../shared/batches/batch.ts';
+import { jsonLevelsMax, nestsDeeper } from '../../shared/batches/json-depth.ts';
+import { createLineSplitter, type FileLine } from '../../shared/batches/split-lines.ts';
+import { estimateTokens } from '../../shared/chat-call/estimate-tokens.ts';
+import { estimatePrompt } from '../../shared/chat-call/prompt-size.ts';
+import { validationError } from '../../shared/errors.ts';
+
+/** `tokens` are those of all prompts, an estimate. */
+export type LineCount = { lines: number; tokens: number };
+
+export interface CountLines {
+  push(chunk: Uint8Array): void;
+  end(): LineCount;
+}
+
+/**
+ * Counts the lines of an input file, and the tokens of their prompts, as it comes. `VALIDATION_ERROR` naming the line that is
+ * one too many or too long, and for a file without any. What else may be wrong with a line is found while its batch is
+ * `validating` (API F2): here it only counts as the text that it is.
+ */
+export function createCountLines({ linesMax }: { linesMax: number }): CountLines {
+  const splitter = createLineSplitter({ bytesMax: lineBytesMax });
+  const count = { lines: 0, tokens: 0 };
+
+  function take({ number, bytes }: FileLine): void {
+    if (number > linesMax) throw refuse(`line ${number}: a file has at most ${linesMax} lines`);
+    if (bytes === undefined) throw refuse(`line ${number}: is longer than ${lineBytesMax} bytes`);
+    count.lines = number;
+    count.tokens += estimateLine(bytes);
+  }
+
+  return {
+    push(chunk) {
+      splitter.push(chunk).forEach(take);
+    },
+    end() {
+      splitter.end().forEach(take);
+      if (count.lines === 0) throw refuse('is empty');
+      return count;
+    },
+  };
+}
+
+function refuse(message: string) {
+  return validationError([{ path: 'file', message }]);
+}
+
+/** What is no object, or nested so deep that reading it would hold up the process, counts as the text that it is. */
+function estimateLine(bytes: Buffer): number {
+  const text = bytes.toString();
+  const body = mayBeObject(text) && !nestsDeeper(bytes, jsonLevelsMax) ? parseBody(text) : undefined;
+  return isChat(body) ? estimatePrompt(body, JSON.stringify(body)) : estimateTokens(text);
+}
+
+/** To find that out by reading it is dear, for a file can be nothing but lines that cannot be read. */
+function mayBeObject(text: string): boolean {
+  return /^\s*\{.*\}\s*$/s.test(text);
+}
+
+function parseBody(text: string): unknown {
+  try {
+    return (JSON.parse(text) as { body?: unknown }).body; // undefined of everything but an object
+  } catch {
+    return undefined;
+  }
+}
+
+function isChat(body: unknown): body is { messages: readonly unknown[] } {
+  return typeof body === 'object' && body !== null && 'messages' in body && Array.isArray(body.messages);
+}

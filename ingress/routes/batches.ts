@@ -1,0 +1,154 @@
+import { ulid } from 'ulid';
+import { z } from 'zod';
+import type { Batch, StoredFile } from '../../shared/batches/batch.ts';
+import { nextBatch } from '../../shared/batches/batch-states.ts';
+import { ApiError, rateLimitExceeded, validationError } from '../../shared/errors.ts';
+import type { PlanFile } from '../../shared/plan-file.ts';
+import type { Store } from '../../shared/store/store.ts';
+import { presentBatch } from '../batches/present-batch.ts';
+import { findFile } from '../files/find-file.ts';
+import { parseBody } from '../json-body.ts';
+import { limitParameter, parseQuery } from '../list-query.ts';
+import { presentList } from '../present-list.ts';
+import { type AppContext, type Stage, stateOf } from '../request-state.ts';
+
+type Parts = { store: Pick<Store, 'batches'> };
+
+const batchId = /^batch_[0-9A-HJKMNP-TV-Z]{26}$/;
+const pairsMax = 16;
+/** Of an account. Each is held in a worker's memory and looked at every few seconds, however few lines and tokens it has. */
+const unfinishedMax = 100;
+const retryAfterMs = 60_000;
+
+/** Not every store can keep any other name. */
+const metadataKey = z.string().regex(/^[^\p{Cc}\p{Cs}]{1,64}$/u, 'expected 1 to 64 characters');
+const pairs = z
+  .record(metadataKey, z.string().max(512))
+  .refine((metadata) => Object.keys(metadata).length <= pairsMax, `expected at most ${pairsMax} pairs`);
+/** Which a record leaves out without a word. */
+const isPrototypeSet = (value: unknown) =>
+  typeof value === 'object' && value !== null && Object.hasOwn(value, '__proto__');
+const metadata = z
+  .unknown()
+  .refine((value) => !isPrototypeSet(value), '__proto__ is no name')
+  .pipe(pairs);
+
+const batchBody = z.strictObject({
+  input_file_id: z.string(),
+  endpoint: z.literal('/v1/chat/completions'),
+  completion_window: z.literal('24h'),
+  metadata: metadata.nullish(),
+  output_expires_after: z.never({ error: 'is not supported' }).optional(),
+});
+
+const listQuery = z.strictObject({
+  limit: limitParameter(100).default(20),
+  after: z.string().regex(batchId, 'expected the id of a batch').optional(),
+});
+
+/**
+ * `POST /v1/batches`: hands in a file, whose lines are looked at and run by workers (API F). A file that is not there for the
+ * account is a fault of the field that names it.
+ */
+export function createBatch({ store, planFile }: Parts & { planFile: PlanFile }): Stage {
+  return async function createBatch(ctx) {
+    const body = parseBody(batchBody, stateOf(ctx, 'body'));
+    const { account, plan, keyId = '' } = stateOf(ctx, 'caller');
+    const file = await findFile(store, { id: body.input_file_id, account });
+    if (file === undefined) throw refuseInput('there is no such file');
+    if (file.purpose !== 'batch') throw refuseInput('expected a file of the purpose "batch"');
+    await requireRoom(file, planFile.plans[plan]?.batchTokensWaiting);
+    const now = stateOf(ctx, 'now');
+    const batch: Batch = {
+      id: `batch_${ulid(now)}`,
+      account,
+      keyId,
+      endpoint: body.endpoint,
+      completionWindow: body.completion_window,
+      inputFile: file.id,
+      metadata: body.metadata ?? null,
+      state: 'validating',
+      open: true,
+      tokens: file.tokens,
+      counts: { total: 0, completed: 0, failed: 0 },
+      position: { line: 1, byte: 0 },
+      errors: [],
+      createdAt: new Date(now),
+      expiresAt: new Date(now + planFile.batch.windowS * 1000),
+      version: 1,
+    };
+    await store.batches.insertBatch(batch);
+    ctx.body = presentBatch(batch);
+  };
+
+  /** Two at once may both find room (API F5). */
+  async function requireRoom({ account, tokens }: StoredFile, tokensMax: number | undefined): Promise<void> {
+    const waiting = await store.batches.countUnfinished(account);
+    if (waiting.batches >= unfinishedMax) {
+      throw noRoom(`The account has ${waiting.batches} unfinished batches, and can have ${unfinishedMax}.`);
+    }
+    if (tokensMax === undefined || waiting.tokens + tokens <= tokensMax) return;
+    throw noRoom(
+      `This batch has about ${tokens} tokens, and ${waiting.tokens} are waiting already: the plan has room for ${tokensMax}.`,
+    );
+  }
+}
+
+/** `GET /v1/batches`: the account's, newest first; `after` any id, for they sort by time (API F1). */
+export function listBatches({ store }: Parts): Stage {
+  return async function listBatches(ctx) {
+    const { limit, after } = parseQuery(listQuery, ctx.querystring);
+    const page = { limit: limit + 1, after, order: 'desc' } as const;
+    const found = await store.batches.listBatches(stateOf(ctx, 'caller').account, page);
+    ctx.body = presentList({ found, limit, present: presentBatch });
+  };
+}
+
+/** `GET /v1/batches/{id}`. */
+export function retrieveBatch({ store }: Parts): Stage {
+  return async function retrieveBatch(ctx) {
+    const { id, account } = wantedBatch(ctx);
+    ctx.body = presentBatch(requireOwn(await store.batches.findBatch(id), account));
+  };
+}
+
+/** `POST /v1/batches/{id}/cancel`: again for one that is being cancelled changes nothing; `CONFLICT` once it ends by itself. */
+export function cancelBatch({ store }: Parts): Stage {
+  return async function cancelBatch(ctx) {
+    const { id, account } = wantedBatch(ctx);
+    const at = new Date(stateOf(ctx, 'now'));
+    const cancelled = await store.batches.changeBatch(id, (found) => {
+      const batch = requireOwn(found, account);
+      if (batch.state === 'cancelling') return { result: batch };
+      const next = nextBatch(batch, { type: 'cancel' }, at);
+      if (next === undefined) throw new ApiError('CONFLICT', `A batch that is ${batch.state} can not be cancelled.`);
+      return { result: next, next };
+    });
+    ctx.body = presentBatch(cancelled);
+  };
+}
+
+function noRoom(message: string): ApiError {
+  return rateLimitExceeded('batch_limit', message, retryAfterMs);
+}
+
+function refuseInput(message: string): ApiError {
+  return validationError([{ path: 'input_file_id', message }]);
+}
+
+/** Another account's is as good as none (API F1). */
+function requireOwn(batch: Batch | undefined, account: string): Batch {
+  if (batch?.account !== account) throw noSuchBatch();
+  return batch;
+}
+
+function wantedBatch(ctx: AppContext): { id: string; account: string } {
+  const { params } = ctx as { params?: { batch?: string } }; // the router sets it for the route that names it
+  const id = params?.batch ?? '';
+  if (!batchId.test(id)) throw noSuchBatch();
+  return { id, account: stateOf(ctx, 'caller').account };
+}
+
+function noSuchBatch(): ApiError {
+  return new ApiError('NOT_FOUND', 'There is no such batch.');
+}

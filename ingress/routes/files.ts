@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { ApiError } from '../../shared/errors.ts';
+import { isFileId } from '../../shared/store/file-ids.ts';
+import type { Store } from '../../shared/store/store.ts';
+import { findFile, noSuchFile } from '../files/find-file.ts';
+import { presentFile } from '../files/present-file.ts';
+import { limitParameter, parseQuery } from '../list-query.ts';
+import { presentList } from '../present-list.ts';
+import { type AppContext, type Stage, stateOf } from '../request-state.ts';
+
+type Parts = { store: Pick<Store, 'batches' | 'files'> };
+
+const filesMax = 10_000;
+
+const listQuery = z.strictObject({
+  purpose: z.enum(['batch', 'batch_output']).optional(),
+  limit: limitParameter(filesMax).default(filesMax),
+  after: z.string().refine(isFileId, 'expected the id of a file').optional(),
+  order: z.enum(['asc', 'desc']).default('desc'),
+});
+
+/** `GET /v1/files`: the account's, newest first unless asked for otherwise; `after` any id, for they sort by time (API F1). */
+export function listFiles({ store }: Parts): Stage {
+  return async function listFiles(ctx) {
+    const { limit, ...query } = parseQuery(listQuery, ctx.querystring);
+    const found = await store.batches.listFiles(stateOf(ctx, 'caller').account, { ...query, limit: limit + 1 });
+    ctx.body = presentList({ found, limit, present: presentFile });
+  };
+}
+
+/** `GET /v1/files/{id}`. */
+export function retrieveFile({ store }: Parts): Stage {
+  return async function retrieveFile(ctx) {
+    const file = await findFile(store, wantedFile(ctx));
+    if (file === undefined) throw noSuchFile();
+    ctx.body = presentFile(file);
+  };
+}
+
+/**
+ * `DELETE /v1/files/{id}`: `CONFLICT` while a batch that is not over has it as its input. It is marked before that is asked:
+ * a batch that is handed in later finds it gone while it is validated, and none loses it half-way. Asked before, too, so that
+ * a file in use is as a rule not marked at all. What is marked goes, if need be by the workers' sweep.
+ */
+export function deleteFile({ store }: Parts): Stage {
+  return async function deleteFile(ctx) {
+    const file = await findFile(store, wantedFile(ctx));
+    if (file === undefined) throw noSuchFile();
+    const { id } = file;
+    if (await store.batches.isInputOfUnfinished(id)) throw inUse();
+    if (!(await store.batches.changeFile(id, 'ready', { state: 'deleting' }))) throw noSuchFile();
+    if (await store.batches.isInputOfUnfinished(id)) {
+      await store.batches.changeFile(id, 'deleting', { state: 'ready' });
+      throw inUse();
+    }
+    await store.files.remove(id);
+    await store.batches.removeFile(id);
+    ctx.body = { id, object: 'file', deleted: true };
+  };
+}
+
+function inUse(): ApiError {
+  return new ApiError('CONFLICT', 'A batch that is not finished has this file as its input.');
+}
+
+export function wantedFile(ctx: AppContext): { id: string; account: string } {
+  const { params } = ctx as { params?: { file?: string } }; // the router sets it for the route that names it
+  return { id: params?.file ?? '', account: stateOf(ctx, 'caller').account };
+}

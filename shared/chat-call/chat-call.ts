@@ -1,0 +1,107 @@
+import { chatRequestSchema } from '../chat-completion.ts';
+import { validationError } from '../errors.ts';
+import { faultsOf } from '../faults.ts';
+import type { PlanFile } from '../plan-file.ts';
+import { canBeAssembled } from './can-be-assembled.ts';
+import { type RequestCost, requestCost } from './request-cost.ts';
+
+/**
+ * A chat completion as it will be queued; `body` is the client's object as JSON text, without its `model`, `max_tokens` and
+ * `max_completion_tokens`, and `outputTokensMax` the limit that the backend is sent instead. `assembled` as in the job.
+ */
+export type ChatCall = {
+  endpoint: '/v1/chat/completions';
+  model: string;
+  tier: string;
+  stream: boolean;
+  includeUsage: boolean;
+  assembled: boolean;
+  body: string;
+  outputTokensMax: number;
+  cost: RequestCost;
+};
+
+/** A JSON object, and the text that it was written as, or any that has the same numbers in it. */
+export type SentJson = { value: object; text: string };
+
+/**
+ * Checks the body and prepares what the backend will get: everything the client sent, the usage of a stream always asked for
+ * (API D5), and how much may be produced. Fails with `VALIDATION_ERROR` naming each offending field; a model that is
+ * none of `models` is one (API D3).
+ */
+export function parseChatCall(sent: SentJson, models: PlanFile['models']): ChatCall {
+  const parsed = chatRequestSchema.safeParse(sent.value);
+  if (!parsed.success) throw validationError(faultsOf(parsed.error));
+  const request = parsed.data;
+  const model = models[request.model];
+  if (model === undefined) throw validationError([{ path: 'model', message: 'there is no such model' }]);
+  const stream = request.stream === true;
+  const assembled = !stream && canBeAssembled(request);
+  const { text, cost } = refusingDepth(() => {
+    const text = backendBody(sent, { stream, assembled });
+    return { text, cost: requestCost({ request, text, model }) };
+  });
+  return {
+    endpoint: '/v1/chat/completions',
+    model: request.model,
+    tier: model.tier,
+    stream,
+    includeUsage: request.stream_options?.include_usage === true,
+    assembled,
+    body: text,
+    outputTokensMax: cost.outputTokensMax,
+    cost,
+  };
+}
+
+/** JSON goes as deep as the stack does. */
+function refusingDepth<Result>(prepare: () => Result): Result {
+  try {
+    return prepare();
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw validationError([{ path: 'body', message: 'is nested too deeply' }], error);
+  }
+}
+
+/** What the worker puts in front: some servers heed the last of two fields of one name. */
+const putInFront = { model: undefined, max_tokens: undefined, max_completion_tokens: undefined };
+
+function backendBody(sent: SentJson, { stream, assembled }: { stream: boolean; assembled: boolean }): string {
+  const body = exactly(sent);
+  const streaming = {
+    ...(stream && { stream_options: { ...body.stream_options, include_usage: true } }),
+    // What the client said of it would contradict the stream that the worker asks for.
+    ...(assembled && { stream: undefined, stream_options: undefined }),
+  };
+  return JSON.stringify({ ...body, ...streaming, ...putInFront });
+}
+
+/** Numbers that a JavaScript number may not hold: more digits than it keeps, or an exponent beyond its own. */
+const inexactNumber = /\d[\d.]{15}|\d[eE][+-]?\d{3}/;
+
+/** As the schema has seen it. */
+type SentObject = { stream_options?: object | null };
+
+// TypeScript's library does not describe these parts of JSON yet (ECMAScript, "JSON.parse source text access").
+const sourceAccess = JSON as unknown as {
+  rawJSON: (text: string) => unknown;
+  parse: (text: string, reviver: (key: string, value: unknown, context: { source?: string }) => unknown) => SentObject;
+};
+
+/** The object with each number as it was written, so that a 64-bit seed reaches the backend as the client sent it. */
+function exactly({ value, text }: SentJson): SentObject {
+  return mayBeInexact(text) ? parseExactly(text) : value;
+}
+
+/** Whether a number in this text may be one that `JSON.parse` does not keep as it is. */
+export function mayBeInexact(text: string): boolean {
+  return inexactNumber.test(text);
+}
+
+/** The object in this text, whose numbers are written again as they stand there. */
+export function parseExactly(text: string): object {
+  return sourceAccess.parse(text, (_key, item, { source }) =>
+    typeof item === 'number' && source !== undefined ? sourceAccess.rawJSON(source) : item,
+  );
+}

@@ -1,0 +1,113 @@
+import { z } from 'zod';
+import { validationError } from '../errors.ts';
+import type { Fault } from '../faults.ts';
+
+/**
+ * What a request says of how much may be produced: tokens of each choice and choices, each with the field that said so;
+ * without `tokens` where it left the limit to the model.
+ */
+type OutputLimit = { tokens?: Asked; choices: Asked };
+type Asked = { value: number; field: string };
+
+/** OpenAI's two names, and those that model servers listen to beside or instead of them. */
+const limitNames = [
+  'max_tokens',
+  'max_completion_tokens',
+  'n_predict', // llama.cpp
+  'num_predict', // Ollama
+  'max_new_tokens', // Text Generation Inference, SGLang
+  'max_output_tokens', // the Responses API, Gemini
+  'maxOutputTokens', // Gemini's own
+  'maxTokens', // Bedrock
+] as const;
+
+/**
+ * Some servers run `best_of` choices to return `n` of them; the others are its names in llama.cpp, Transformers and Gemini.
+ */
+const choiceNames = ['n', 'best_of', 'n_cmpl', 'num_return_sequences', 'candidate_count', 'candidateCount'] as const;
+
+/** Objects in which some servers, and gateways in front of them, look for the same fields; none looks deeper. */
+const wrappers = [
+  'extra_body',
+  'options',
+  'parameters',
+  'sampling_params',
+  'generation_config',
+  'generationConfig',
+] as const;
+
+const choicesMax = 128;
+const wholeNumber = z.int().positive();
+
+/**
+ * Reads it from a request's top, where a field can stand by any of its names, and from the objects that servers look into.
+ * Several limits count as the largest. `VALIDATION_ERROR` naming each field that is no positive whole number, or asks for
+ * more than `outputTokensMax` or 128 choices, or differs from one of these names in its spelling only.
+ */
+export function readOutputLimit(request: Readonly<Record<string, unknown>>, outputTokensMax: number): OutputLimit {
+  const faults: Fault[] = misspelt(request);
+  const tokens: Asked[] = [];
+  const choices: Asked[] = [];
+  for (const { path, fields } of placesIn(request)) {
+    tokens.push(...readFields({ path, fields, names: limitNames, max: outputTokensMax }, faults));
+    choices.push(...readFields({ path, fields, names: choiceNames, max: choicesMax }, faults));
+  }
+  if (faults.length > 0) throw validationError(faults);
+  const most = largest(tokens);
+  return { ...(most && { tokens: most }), choices: largest(choices) ?? { value: 1, field: 'n' } };
+}
+
+type Place = { path: string; fields: Readonly<Record<string, unknown>> };
+
+function placesIn(request: Readonly<Record<string, unknown>>): Place[] {
+  const inner = wrappers.flatMap((name) => {
+    const fields = request[name];
+    return isObject(fields) ? [{ path: `${name}.`, fields }] : [];
+  });
+  return [{ path: '', fields: request }, ...inner];
+}
+
+type Reading = Place & { names: readonly string[]; max: number };
+
+/** A field that is null counts as left out, as it does to model servers. */
+function readFields({ path, fields, names, max }: Reading, faults: Fault[]): Asked[] {
+  return names.flatMap((name) => {
+    const given = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    if (given === undefined || given === null) return [];
+    const field = path + name;
+    const { data: value } = wholeNumber.safeParse(given);
+    if (value === undefined) faults.push({ path: field, message: 'expected a positive whole number' });
+    else if (value > max) faults.push({ path: field, message: `expected at most ${max}` });
+    return value === undefined ? [] : [{ value, field }];
+  });
+}
+
+function largest(asked: readonly Asked[]): Asked | undefined {
+  return asked.reduce<Asked | undefined>(
+    (most, one) => (most === undefined || one.value > most.value ? one : most),
+    undefined,
+  );
+}
+
+const guarded = new Set<string>(['model', ...limitNames, ...choiceNames, ...wrappers]);
+const guardedLengthMax = Math.max(...Array.from(guarded, ({ length }) => length));
+
+/**
+ * Servers written in Go take a field in whatever case it comes, the last one of several: `Max_Tokens` would overrule the limit
+ * that is put in front. So would `max_toKens` with the sign of the unit Kelvin (encoding/json folds by Unicode).
+ */
+function misspelt(request: Readonly<Record<string, unknown>>): Fault[] {
+  const faults: Fault[] = [];
+  for (const { path, fields } of placesIn(request)) {
+    for (const name of Object.keys(fields)) {
+      if (name.length > guardedLengthMax || guarded.has(name)) continue;
+      const meant = name.toUpperCase().toLowerCase();
+      if (guarded.has(meant)) faults.push({ path: path + name, message: `is to be spelt ${meant}` });
+    }
+  }
+  return faults;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,28 @@
+import type { Allowance, Standing } from './admit.ts';
+
+/**
+ * The month of an account in tokens. `limit` is the plan's and this month's top-ups together, null for none; `remaining` is
+ * what is neither used nor reserved, null where there is no limit. Dates are `YYYY-MM-DD`, UTC; the period ends where the
+ * next one starts.
+ */
+type Quota = {
+  limit: number | null;
+  used: number;
+  reserved: number;
+  remaining: number | null;
+  topUp: number;
+  overageUsed: number;
+  period: { start: string; end: string };
+};
+
+export function quotaOf({ month, used, reserved, overageUsed }: Standing, allowance: Allowance): Quota {
+  const topUp = allowance.topUp?.month === month ? allowance.topUp.tokens : 0;
+  const limit = allowance.tokensPerMonth === undefined ? null : allowance.tokensPerMonth + topUp;
+  const remaining = limit === null ? null : Math.max(0, limit - used - reserved);
+  return { limit, used, reserved, remaining, topUp, overageUsed, period: periodOf(month) };
+}
+
+function periodOf(month: string): Quota['period'] {
+  const [year = 0, number = 0] = month.split('-').map(Number);
+  return { start: `${month}-01`, end: new Date(Date.UTC(year, number)).toISOString().slice(0, 10) };
+}

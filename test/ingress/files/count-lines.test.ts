@@ -1,0 +1,75 @@
+import test from 'ava';
+import { createCountLines } from '../../../ingress/files/count-lines.ts';
+import { lineBytesMax } from '../../../shared/batches/batch.ts';
+import { estimateTokens } from '../../../shared/chat-call/estimate-tokens.ts';
+import { estimatePrompt } from '../../../shared/chat-call/prompt-size.ts';
+
+function count(text: string, linesMax = 50_000) {
+  const counting = createCountLines({ linesMax });
+  counting.push(Buffer.from(text));
+  return counting.end();
+}
+
+const chat = { model: 'small-chat', messages: [{ role: 'user', content: 'How are you today?' }] };
+const line = JSON.stringify({ custom_id: 'a', method: 'POST', url: '/v1/chat/completions', body: chat });
+
+test('counts every line, also an empty one and the last without its line feed', (t) => {
+  t.is(count('a').lines, 1);
+  t.is(count('a\n').lines, 1);
+  t.is(count('\n\r\n\nb').lines, 4);
+});
+
+test('a chat request counts as its prompt does, wherever it is asked', (t) => {
+  const tokens = estimatePrompt(chat, JSON.stringify(chat));
+  t.is(count(line).tokens, tokens);
+  t.is(count(`${line}\r\n${line}\n`).tokens, 2 * tokens);
+});
+
+test('an image counts as one and not as the text it is written in', (t) => {
+  const url = `data:image/png;base64,${'A'.repeat(100_000)}`;
+  const body = { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }] };
+  t.true(count(JSON.stringify({ body })).tokens < 2_000);
+});
+
+test('what is no chat request counts as text, and is no fault here', (t) => {
+  const others = ['{"a":', 'null', '5', '"text"', '[]', '{}', '{"body":null}', '{"body":{"messages":"Hi"}}', '', '  '];
+  for (const other of others) t.deepEqual(count(`${other}\n`), { lines: 1, tokens: estimateTokens(other) });
+  const counting = createCountLines({ linesMax: 2 });
+  counting.push(Buffer.of(0xff, 0xfe, 0x0a));
+  t.is(counting.end().lines, 1);
+});
+
+test('a line that is nested as deeply as a line can be counts as text, and one of a few hundred levels as its prompt', (t) => {
+  const nested = (depth: number, content: (inner: string) => string) =>
+    `{"body":{"messages":[${content('['.repeat(depth) + ']'.repeat(depth))}]}}`;
+  for (const deep of [
+    nested(2_000_000, (inner) => inner),
+    nested(100_000, (inner) => `{"role":"user","content":${inner}}`),
+  ]) {
+    t.deepEqual(count(`${deep}\n${line}`), { lines: 2, tokens: estimateTokens(deep) + count(line).tokens });
+  }
+  const shallow = nested(300, (inner) => inner);
+  const { body } = JSON.parse(shallow);
+  t.is(count(shallow).tokens, estimatePrompt(body, JSON.stringify(body)));
+});
+
+test('a line too many is refused by its number, and one less is not', (t) => {
+  t.is(count('a\nb\n', 2).lines, 2);
+  for (const text of ['a\nb\nc', 'a\nb\n\n']) {
+    t.throws(() => count(text, 2), { message: 'file: line 3: a file has at most 2 lines' });
+  }
+});
+
+test('a line that is too long is refused by its number as soon as it is, and one of the bound is not', (t) => {
+  const longest = `${JSON.stringify('x'.repeat(lineBytesMax - 2))}\n`;
+  t.is(count(`a\n${longest}b`).lines, 3);
+  const counting = createCountLines({ linesMax: 5 });
+  counting.push(Buffer.from('a\n'));
+  t.throws(() => counting.push(Buffer.alloc(lineBytesMax + 1, 'x')), {
+    message: 'file: line 2: is longer than 4194304 bytes',
+  });
+});
+
+test('a file without any byte is refused', (t) => {
+  t.throws(() => count(''), { message: 'file: is empty' });
+});

@@ -1,0 +1,108 @@
+import { rm, writeFile } from 'node:fs/promises';
+import test, { type ExecutionContext } from 'ava';
+import { ulid } from 'ulid';
+import { receiveFile } from '../../../ingress/files/receive-file.ts';
+import { createSqliteHome, holdLock } from '../../shared/store/sqlite-home.ts';
+import { line } from '../../support/file-client.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+
+async function start(t: ExecutionContext) {
+  const parts = new AsyncDisposableStack();
+  t.teardown(() => parts.disposeAsync());
+  const home = parts.use(await createSqliteHome());
+  const store = parts.use(await home.open());
+  const { log, lines } = recordedLog();
+  const now = new Date(1_900_000_000_000);
+  const coming = {
+    id: `file-${ulid()}`,
+    account: 'user:a',
+    createdAt: now,
+    expiresAt: new Date(now.getTime() + 1_000),
+  };
+  const reception = receiveFile(coming, { store, requestsMax: 100, log });
+  const left = async () => ({
+    record: await store.batches.findFile(coming.id),
+    bytes: await store.files.read(coming.id, 0, 1_000),
+  });
+  return { home, store, coming, reception, left, lines };
+}
+
+const nothing = { record: undefined, bytes: undefined };
+
+async function* piecesOf(...texts: string[]) {
+  for (const text of texts) yield Buffer.from(text);
+}
+
+test('a file is known as being written before its bytes come, and is there once it is kept', async (t) => {
+  const { store, coming, reception, left } = await start(t);
+  const states: unknown[] = [];
+  async function* pieces() {
+    for (const piece of [`${line('a')}\n`, line('b')]) {
+      states.push((await store.batches.findFile(coming.id))?.state);
+      yield Buffer.from(piece);
+    }
+  }
+  const file = await reception.take('in.jsonl', pieces());
+  t.deepEqual(states, ['writing', 'writing']);
+  t.is((await left()).record?.state, 'writing');
+  t.deepEqual(await reception.keep(file), file);
+  const { record, bytes } = await left();
+  t.deepEqual(record, file);
+  t.like(file, { ...coming, filename: 'in.jsonl', purpose: 'batch', state: 'ready', lines: 2 });
+  t.is(bytes?.length, file.bytes);
+  t.true(file.tokens > 0);
+});
+
+test('what broke off, was refused, or was not kept leaves nothing once it is discarded', async (t) => {
+  async function* breakingOff() {
+    yield Buffer.from('a\n');
+    throw new Error('the client has left');
+  }
+  for (const take of [
+    ({ reception }) => t.throwsAsync(reception.take('x', breakingOff()), { message: 'the client has left' }),
+    ({ reception }) => t.throwsAsync(reception.take('x', piecesOf('\n'.repeat(101))), { message: /line 101/ }),
+    ({ reception }) => t.throwsAsync(reception.take('x', piecesOf()), { message: 'file: is empty' }),
+    ({ reception }) => reception.take('x', piecesOf('a')),
+  ] as ((started: Awaited<ReturnType<typeof start>>) => Promise<unknown>)[]) {
+    const started = await start(t);
+    await take(started);
+    await started.reception.discard();
+    t.deepEqual(await started.left(), nothing);
+  }
+});
+
+test('nothing is discarded where nothing was begun, and all of it where it was kept without an answer', async (t) => {
+  const { reception, left } = await start(t);
+  await reception.discard();
+  await reception.keep(await reception.take('x', piecesOf('a')));
+  await reception.discard();
+  t.deepEqual(await left(), nothing);
+});
+
+test('a file whose record went while it was written is not kept', async (t) => {
+  const { store, coming, reception } = await start(t);
+  const file = await reception.take('x', piecesOf('a'));
+  await store.batches.removeFile(coming.id);
+  await t.throwsAsync(reception.keep(file), { code: 'SERVICE_UNAVAILABLE' });
+});
+
+test('a disk that takes nothing more is 503', async (t) => {
+  const { home, reception } = await start(t);
+  await rm(`${home.file}-files`, { recursive: true, force: true });
+  await writeFile(`${home.file}-files`, 'in the place of the folder');
+  await t.throwsAsync(reception.take('x', piecesOf('a')), { code: 'SERVICE_UNAVAILABLE' });
+});
+
+test('what can not be removed while the store is away is found by its record', async (t) => {
+  const { home, store, coming, reception, lines } = await start(t);
+  await reception.take('x', piecesOf('a'));
+  const lock = holdLock(home.file);
+  const since = performance.now();
+  await reception.discard();
+  t.true(performance.now() - since < 5_000, 'and its client does not wait for that');
+  while (lines.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  lock.close();
+  t.regex(lines[0]?.message ?? '', /could not be removed/);
+  const later = new Date(coming.createdAt.getTime() + 1);
+  t.like(await store.batches.listFilesToRemove(coming.createdAt, later, 10), [{ id: coming.id, state: 'writing' }]);
+});

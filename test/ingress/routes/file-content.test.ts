@@ -1,0 +1,89 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import Router from '@koa/router';
+import test, { type ExecutionContext } from 'ava';
+import Koa from 'koa';
+import { answerErrors } from '../../../ingress/middleware/answer-errors.ts';
+import { assignRequestId } from '../../../ingress/middleware/assign-request-id.ts';
+import type { RequestState } from '../../../ingress/request-state.ts';
+import { retrieveFileContent } from '../../../ingress/routes/file-content.ts';
+import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+import { storedFile } from '../../support/stored-batch.ts';
+
+const size = 40_000_000;
+const clientStuckMs = 300;
+
+/** A listener with the one route, and a file that is larger than what two systems hold of a connection. */
+async function start(t: ExecutionContext) {
+  const parts = new AsyncDisposableStack();
+  t.teardown(() => parts.disposeAsync());
+  const home = parts.use(await createSqliteHome());
+  const store = parts.use(await home.open());
+  const file = storedFile('user:a', { bytes: size });
+  await store.batches.insertFile(file);
+  async function* bytes() {
+    for (let written = 0; written < size; written += 1_000_000) yield Buffer.alloc(1_000_000, 'x');
+  }
+  await store.files.write(file.id, bytes());
+
+  let blocksRead = 0;
+  const files = {
+    ...store.files,
+    read: (id: string, from: number, bytesMax: number) => {
+      blocksRead++;
+      return store.files.read(id, from, bytesMax);
+    },
+  };
+  const { log } = recordedLog();
+  const app = new Koa<RequestState>();
+  app.use(assignRequestId);
+  app.use(answerErrors({ log, docsUrl: '' }));
+  app.use(async (ctx, next) => {
+    const caller = { account: 'user:a', plan: 'free', suspended: false, version: 1, overageEnabled: false };
+    ctx.state.caller = caller;
+    await next();
+  });
+  const router = new Router<RequestState>();
+  router.get('/:file', retrieveFileContent({ store: { batches: store.batches, files }, log, clientStuckMs }));
+  app.use(router.routes());
+  app.on('error', () => {});
+  const server = app.listen(0, '127.0.0.1');
+  parts.defer(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number }; // a TCP server's address
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => {});
+  socket.write(`GET /${file.id} HTTP/1.1\r\nHost: x\r\n\r\n`);
+  return { socket, blocksRead: () => blocksRead };
+}
+
+test('a client that takes nothing of a file is cut, and no more was read than it could be sent', async (t) => {
+  const { socket, blocksRead } = await start(t);
+  await once(socket, 'readable');
+  await sleep(4 * clientStuckMs);
+  const read = blocksRead();
+  t.true(read < size / 262_144 / 2, `${read} blocks`);
+  let received = 0;
+  socket.on('data', (bytes) => {
+    received += bytes.length;
+  });
+  await once(socket, 'close');
+  t.true(received < size, `${received} bytes`);
+  t.is(blocksRead(), read);
+});
+
+test('a client that reads slowly gets all of it', async (t) => {
+  const { socket } = await start(t);
+  let received = 0;
+  while (received < size) {
+    const bytes: unknown = socket.read(4_000_000) ?? socket.read();
+    if (bytes instanceof Buffer) received += bytes.length;
+    await sleep(20);
+  }
+  t.true(received > size);
+});

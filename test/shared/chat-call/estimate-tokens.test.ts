@@ -1,0 +1,53 @@
+import test from 'ava';
+import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
+import { estimateTokens } from '../../../shared/chat-call/estimate-tokens.ts';
+import { hostileTexts } from '../../support/hostile-texts.ts';
+import { ordinaryTexts } from '../../support/text-samples.ts';
+
+/** The encoder's time grows with the square of an unbroken run, so it is given no more than this at once. */
+const parts = /.{0,511}\S(?= \S|$)|.{1,512}/gsu;
+
+/** Each text's error: 0.1 is an estimate of a tenth too much. */
+function errorsOf(texts: Readonly<Record<string, string>>): [kind: string, error: number][] {
+  return Object.entries(texts).map(([kind, text]) => {
+    const counted = (text.match(parts) ?? []).reduce((sum, part) => sum + countTokens(part), 0);
+    return [kind, estimateTokens(text) / counted - 1];
+  });
+}
+
+const percent = (error: number) => `${error < 0 ? '' : '+'}${Math.round(error * 100)} %`;
+const listed = (errors: [string, number][]) => errors.map(([kind, error]) => `${kind} ${percent(error)}`).join(', ');
+
+test('what people send is never taken for less than it is, nor for much more', (t) => {
+  const errors = errorsOf(ordinaryTexts);
+  t.log(listed(errors));
+  for (const [kind, error] of errors) t.true(error >= 0 && error <= 0.7, `${kind}: ${percent(error)}`);
+  const average = errors.reduce((sum, [, error]) => sum + error, 0) / errors.length;
+  t.true(average < 0.4, percent(average));
+});
+
+test('what nobody writes is not taken for much less than it is', (t) => {
+  const errors = errorsOf(hostileTexts());
+  t.true(errors.length > 150);
+  t.log(listed(errors.filter(([, error]) => error < 0)));
+  for (const [kind, error] of errors) t.true(error >= -0.15, `${kind}: ${percent(error)}`);
+});
+
+test('no text has more tokens than bytes', (t) => {
+  const short = ['', 'a', '1', ' ', '\n', '.', 'é', '中', '🎉', '\ud800', '\0', 'ab', '1 ', ' 1', '한글'];
+  for (const text of [...Object.values({ ...ordinaryTexts, ...hostileTexts() }), ...short]) {
+    t.true(estimateTokens(text) <= Buffer.byteLength(text), JSON.stringify(text.slice(0, 40)));
+    t.true(text === '' || estimateTokens(text) > 0, JSON.stringify(text.slice(0, 40)));
+  }
+  t.is(estimateTokens(''), 0);
+});
+
+test('an estimate grows with its text, and two halves are about the whole', (t) => {
+  for (const [kind, text] of Object.entries(ordinaryTexts)) {
+    const half = text.length >> 1;
+    const [first, second] = [estimateTokens(text.slice(0, half)), estimateTokens(text.slice(half))];
+    const whole = estimateTokens(text);
+    t.true(first < whole && second < whole, kind);
+    t.true(Math.abs(first + second - whole) <= 3, `${kind}: ${first} + ${second} for ${whole}`);
+  }
+});

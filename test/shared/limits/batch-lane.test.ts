@@ -1,0 +1,284 @@
+import test from 'ava';
+import type { Lane } from '../../../shared/lane.ts';
+import { type Allowance, createAdmit } from '../../../shared/limits/admit.ts';
+import { createEndLeases } from '../../../shared/limits/end-leases.ts';
+import { createRelease } from '../../../shared/limits/release.ts';
+import { createSettle } from '../../../shared/limits/settle.ts';
+import { createStartRun } from '../../../shared/limits/start.ts';
+import {
+  leaseEndsKey,
+  leaseHolderOf,
+  leaseHoldersKey,
+  leasesKey,
+  partitionOf,
+  standingKey,
+} from '../../../shared/redis-keys.ts';
+import { lostReport, openLimits, timeouts } from '../../support/limits-side.ts';
+import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { replaceClock } from '../../support/redis-clock.ts';
+
+const now = Date.UTC(2030, 4, 15, 12);
+const deadline = now + timeouts.requestMs;
+const day = 86_400_000;
+
+let own: PrivateRedis;
+let setTime: (nowMs: number) => Promise<void>;
+let accounts = 0;
+
+test.before(async () => {
+  own = await startPrivateRedis();
+  setTime = replaceClock(own.redis);
+});
+
+test.after.always(() => own?.[Symbol.asyncDispose]());
+
+/** An account of its own whose month is counted, asked for in either lane. */
+async function open() {
+  await setTime(now);
+  const account = `user:${accounts++}`;
+  const side = openLimits(own.redis, { account });
+  await side.prepare('2030-05');
+  const admit = createAdmit(own.redis, { timeouts, outboxLengthMax: 1_000_000 });
+  const start = createStartRun(own.redis);
+  const settle = createSettle(own.redis, { pauseMs: 1 });
+  const release = createRelease(own.redis);
+  const endLeases = createEndLeases(own.redis, timeouts);
+  const laneOf = (lane: Lane) => ({
+    admit: (name: string, allowance: Partial<Allowance> = {}) =>
+      admit.admit(
+        { account, requestId: side.idOf(name), version: 1, lane },
+        { allowance: { overageEnabled: false, ...allowance }, tokens: 100, report: JSON.stringify(lostReport) },
+      ),
+    start: (name: string, taken = 1) => start({ account, requestId: side.idOf(name), taken, lane }),
+    settle: (name: string, { run = 1, tokens = 10, settler = 'worker' } = {}) =>
+      settle({
+        ...{ account, requestId: side.idOf(name), run, settler, tokens, lane },
+        report: { ...lostReport, outcome: 'completed', endedRuns: [run] },
+        admission: { admittedAt: now, deadline, overage: false },
+      }),
+    release: (name: string, run?: number | 'any') =>
+      release({ account, requestId: side.idOf(name), lane, ...(run !== undefined && { run }) }),
+    endLeases: () => endLeases({ account, lane }),
+    held: async () => own.redis.hlen(leasesKey(account, lane)),
+  });
+  return {
+    ...{
+      account,
+      standing: side.standing,
+      seed: side.seed,
+      batch: laneOf('batch'),
+      interactive: laneOf('interactive'),
+    },
+    outbox: async () => (await side.outbox()).filter((record) => record.account === account),
+  };
+}
+
+const lanes = ['batch', 'interactive'] as const;
+
+test.serial('a line is charged to the month, and neither to the minute nor to the day', async (t) => {
+  const { batch, standing } = await open();
+  const nothingNow = { dayRequests: 0, lastMinute: { requests: 0, tokens: 0, resetMs: 0 } };
+  t.like(await batch.admit('a'), { outcome: 'admitted', standing: { ...nothingNow, reserved: 100, used: 0 } });
+  await batch.start('a');
+  t.true(await batch.settle('a', { tokens: 40 }));
+  t.like(await standing(), { ...nothingNow, reserved: 0, used: 40 });
+});
+
+test.serial(
+  'a line beside requests leaves their minute and their day as they are, whatever becomes of it',
+  async (t) => {
+    const { batch, interactive, standing } = await open();
+    await interactive.admit('request');
+    const before = await standing();
+    t.like(before, { dayRequests: 1, lastMinute: { requests: 1, tokens: 100 } });
+    for (const name of ['settled', 'released', 'lost']) {
+      await batch.admit(name);
+      await batch.start(name);
+    }
+    await batch.settle('settled', { tokens: 1_000 });
+    await batch.release('released', 'any');
+    const { dayRequests, lastMinute } = await standing();
+    t.deepEqual({ dayRequests, lastMinute }, { dayRequests: before.dayRequests, lastMinute: before.lastMinute });
+  },
+);
+
+test.serial('a line is admitted while the month has a token left, and refused when it has none', async (t) => {
+  const { batch, standing } = await open();
+  t.like(await batch.admit('a', { tokensPerMonth: 101 }), { outcome: 'admitted' });
+  t.like(await batch.admit('b', { tokensPerMonth: 101 }), { outcome: 'admitted', standing: { reserved: 200 } });
+  t.like(await batch.admit('c', { tokensPerMonth: 200 }), { outcome: 'refused', limit: 'quota', waitMs: 0 });
+  t.like(await batch.admit('c', { tokensPerMonth: 200, overageEnabled: true }), {
+    ...{ outcome: 'admitted', admission: { overage: true } },
+  });
+  t.like(await standing(), { reserved: 300 });
+});
+
+for (const lane of lanes) {
+  const other = lane === 'batch' ? 'interactive' : 'batch';
+
+  test.serial(
+    `what the ${lane} lane has at once is counted up to its limit, and the ${other} lane not with it`,
+    async (t) => {
+      const side = await open();
+      for (const name of ['a', 'b', 'c']) await side[other].admit(name);
+      t.like(await side[lane].admit('d', { requestsAtOnce: 2 }), { outcome: 'admitted' });
+      t.like(await side[lane].admit('e', { requestsAtOnce: 2 }), { outcome: 'admitted' });
+      t.like(await side[lane].admit('f', { requestsAtOnce: 2 }), { outcome: 'refused', limit: 'concurrency' });
+      t.like(await side[other].admit('g', { requestsAtOnce: 4 }), { outcome: 'admitted' });
+      t.like(await side[other].admit('h', { requestsAtOnce: 4 }), { outcome: 'refused', limit: 'concurrency' });
+      await side[lane].release('d', 'any');
+      t.like(await side[lane].admit('f', { requestsAtOnce: 2 }), { outcome: 'admitted' });
+    },
+  );
+}
+
+test.serial('what holds a lease is admitted again as it was, also where there is room for no other', async (t) => {
+  const { batch, standing } = await open();
+  const first = await batch.admit('a', { requestsAtOnce: 1 });
+  await setTime(now + 5_000);
+  const again = await batch.admit('a', { requestsAtOnce: 1, tokensPerMonth: 0 });
+  if (first.outcome !== 'admitted' || again.outcome !== 'admitted') return t.fail();
+  t.deepEqual(again.admission, first.admission);
+  t.like(await standing(), { reserved: 100 });
+});
+
+test.serial('what has started is given back by its latest run, or by whoever knows that nobody has it', async (t) => {
+  const { batch, standing } = await open();
+  for (const name of ['a', 'b']) {
+    await batch.admit(name);
+    await batch.start(name, 1);
+    await batch.start(name, 2);
+  }
+  t.is(await batch.release('a'), 'started', 'not by who only admitted it');
+  t.is(await batch.release('a', 1), 'started', 'not by a run that was overtaken');
+  t.is(await batch.release('a', 3), 'started');
+  t.like(await standing(), { reserved: 200 });
+  t.is(await batch.release('a', 2), 'released');
+  t.is(await batch.release('a', 2), 'released');
+  t.is(await batch.release('b', 'any'), 'released');
+  t.like(await standing(), { reserved: 0, used: 0 });
+  t.is(await batch.held(), 0);
+  t.deepEqual(await batch.admit('a'), { outcome: 'ended' });
+});
+
+test.serial('what was only admitted is given back by any of them', async (t) => {
+  const { batch, standing } = await open();
+  for (const [name, run] of [
+    ['a', undefined],
+    ['b', 'any'],
+    ['c', 1],
+  ] as const) {
+    await batch.admit(name);
+    t.is(await batch.release(name, run), 'released');
+  }
+  t.like(await standing(), { reserved: 0 });
+});
+
+test.serial('what was settled is not given back', async (t) => {
+  const { batch, standing } = await open();
+  await batch.admit('a');
+  await batch.start('a');
+  await batch.settle('a', { tokens: 40 });
+  t.is(await batch.release('a', 'any'), 'ended');
+  t.like(await standing(), { used: 40, reserved: 0 });
+});
+
+test.serial('a line that was given back and settles all the same is charged, once', async (t) => {
+  const { batch, standing, outbox } = await open();
+  await batch.admit('a');
+  await batch.start('a');
+  await batch.release('a', 'any');
+  t.true(await batch.settle('a', { tokens: 40 }));
+  t.true(await batch.settle('a', { tokens: 40 }));
+  t.false(await batch.settle('a', { tokens: 40, settler: 'another' }));
+  t.like(await standing(), { used: 40, reserved: 0 });
+  t.is((await outbox()).length, 1);
+});
+
+test.serial('a line that nobody ends holds its lease for a day past its deadline, and no longer', async (t) => {
+  const { batch, outbox, standing } = await open();
+  await batch.admit('a');
+  await batch.start('a');
+  await setTime(deadline + day - 1);
+  t.is(await batch.endLeases(), 0);
+  t.is(await batch.held(), 1);
+  await setTime(deadline + day);
+  t.is(await batch.endLeases(), 1);
+  t.like(await standing(), { reserved: 0, used: 0 });
+  t.like(await outbox(), { 0: { outcome: 'lost', runs: 1, chargedTokens: 0 }, length: 1 });
+  t.false(await batch.settle('a'), 'it was lost');
+});
+
+test.serial('a line is settled at any time of that day', async (t) => {
+  const { batch, standing } = await open();
+  await batch.admit('a');
+  await batch.start('a');
+  await setTime(deadline + day - 1);
+  await batch.endLeases();
+  t.true(await batch.settle('a', { tokens: 40 }));
+  t.like(await standing(), { used: 40, reserved: 0 });
+});
+
+test.serial('a line that was admitted and never started ends as soon as a request would', async (t) => {
+  const { batch } = await open();
+  await batch.admit('a');
+  await setTime(now + timeouts.queueMs + 29_999);
+  t.is(await batch.endLeases(), 0);
+  await setTime(now + timeouts.queueMs + 30_000);
+  t.is(await batch.endLeases(), 1);
+});
+
+test.serial('each lane is looked after by itself, and each is noted with its next end', async (t) => {
+  const { account, batch, interactive } = await open();
+  const holders = leaseHoldersKey(partitionOf(account));
+  const notedFor = async (lane: Lane) => own.redis.zscore(holders, leaseHolderOf({ account, lane }));
+  for (const lane of [batch, interactive]) {
+    await lane.admit(lane === batch ? 'line' : 'request');
+    await lane.start(lane === batch ? 'line' : 'request');
+    await lane.endLeases();
+  }
+  t.is(Number(await notedFor('interactive')), deadline + 60_000);
+  t.is(Number(await notedFor('batch')), deadline + day);
+  await setTime(deadline + 60_000);
+  t.is(await batch.endLeases(), 0);
+  t.is(await interactive.held(), 1);
+  t.is(await interactive.endLeases(), 1);
+  t.is(await notedFor('interactive'), null);
+  t.is(await batch.held(), 1);
+  await setTime(deadline + day);
+  t.is(await batch.endLeases(), 1);
+  t.is(await notedFor('batch'), null);
+});
+
+test.serial('a lease of a clock that was put back far lives no longer than any other of its lane', async (t) => {
+  const { account, batch } = await open();
+  await batch.admit('a');
+  await batch.start('a');
+  const back = now - 10 * day;
+  await setTime(back);
+  await batch.endLeases();
+  const lifeMsMax = timeouts.requestMs + day;
+  t.is(Number(await own.redis.zscore(leaseEndsKey(account, 'batch'), `user-${account.slice(5)}/a`)), back + lifeMsMax);
+  await setTime(back + lifeMsMax - 1);
+  t.is(await batch.endLeases(), 0);
+  await setTime(back + lifeMsMax);
+  t.is(await batch.endLeases(), 1);
+});
+
+test.serial('counting a month counts what both lanes have reserved', async (t) => {
+  const { account, batch, interactive, seed, standing } = await open();
+  await batch.admit('a');
+  await batch.admit('b');
+  await interactive.admit('c');
+  await interactive.start('c');
+  await interactive.settle('c', { tokens: 7 });
+  await interactive.admit('d');
+  t.deepEqual((await seed('2030-05', 'compare')).after, { used: 7, reserved: 300, overage: 0 });
+  await own.redis.del(standingKey(account));
+  await seed('2030-05');
+  t.like(await standing(), { used: 7, reserved: 300 });
+  await batch.release('a', 'any');
+  await batch.start('b');
+  await batch.settle('b', { tokens: 5 });
+  t.like(await standing(), { used: 12, reserved: 100 });
+});

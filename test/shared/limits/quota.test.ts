@@ -1,0 +1,103 @@
+import test from 'ava';
+import { limitError } from '../../../ingress/limits/limit-error.ts';
+import { formatDuration, limitHeaders } from '../../../ingress/limits/limit-headers.ts';
+import { errorBody, errorHeaders } from '../../../shared/errors.ts';
+import type { Allowance, Standing } from '../../../shared/limits/admit.ts';
+import { quotaOf } from '../../../shared/limits/quota.ts';
+
+const standing: Standing = {
+  now: Date.UTC(2030, 4, 15),
+  month: '2030-05',
+  used: 700,
+  reserved: 200,
+  overageUsed: 0,
+  lastMinute: { requests: 3, tokens: 250, resetMs: 61_500 },
+  dayRequests: 9,
+  lost: 0,
+};
+const allowance: Allowance = {
+  requestsPerMinute: 10,
+  tokensPerMinute: 200,
+  tokensPerMonth: 1_000,
+  overageEnabled: false,
+};
+
+test('what is neither used nor reserved remains, and never less than nothing', (t) => {
+  t.like(quotaOf(standing, allowance), { limit: 1_000, used: 700, reserved: 200, remaining: 100, topUp: 0 });
+  t.is(quotaOf({ ...standing, used: 900 }, allowance).remaining, 0);
+});
+
+test('a top-up is part of the limit in its own month only', (t) => {
+  const topUp = { month: '2030-05', tokens: 500 };
+  t.like(quotaOf(standing, { ...allowance, topUp }), { limit: 1_500, remaining: 600, topUp: 500 });
+  const past = { ...topUp, month: '2030-04' };
+  t.like(quotaOf(standing, { ...allowance, topUp: past }), { limit: 1_000, remaining: 100, topUp: 0 });
+});
+
+test('without a limit there is none to tell, topped up or not', (t) => {
+  const unlimited = { overageEnabled: false, topUp: { month: '2030-05', tokens: 500 } };
+  t.like(quotaOf(standing, unlimited), { limit: null, remaining: null, used: 700, topUp: 500 });
+});
+
+test('a period ends where the next begins, at the end of a year as well', (t) => {
+  t.deepEqual(quotaOf(standing, allowance).period, { start: '2030-05-01', end: '2030-06-01' });
+  t.deepEqual(quotaOf({ ...standing, month: '2030-12' }, allowance).period, { start: '2030-12-01', end: '2031-01-01' });
+});
+
+test('headers tell the month and the minute, and what is over a limit as nothing left', (t) => {
+  t.deepEqual(limitHeaders(standing, allowance), {
+    'x-svc-quota-limit': '1000',
+    'x-svc-quota-used': '700',
+    'x-svc-quota-remaining': '100',
+    'x-svc-quota-reset': '2030-06-01',
+    'x-svc-quota-overage': 'off',
+    'x-ratelimit-limit-requests': '10',
+    'x-ratelimit-remaining-requests': '7',
+    'x-ratelimit-reset-requests': '1m1.5s',
+    'x-ratelimit-limit-tokens': '200',
+    'x-ratelimit-remaining-tokens': '0',
+    'x-ratelimit-reset-tokens': '1m1.5s',
+  });
+  const none = limitHeaders(standing, { overageEnabled: true });
+  t.is(none['x-svc-quota-overage'], 'on');
+  for (const name of ['x-svc-quota-limit', 'x-svc-quota-remaining', 'x-ratelimit-limit-requests'])
+    t.is(none[name], 'unlimited');
+});
+
+test('durations are written as OpenAI writes them', (t) => {
+  const written = [0, 12, 999, 1_000, 1_500, 59_999, 60_000, 360_000, 61_001].map(formatDuration);
+  t.deepEqual(written, ['0ms', '12ms', '999ms', '1s', '1.5s', '59.999s', '1m0s', '6m0s', '1m1.001s']);
+});
+
+const limited = {
+  standing,
+  allowance: { ...allowance, requestsPerDay: 9, requestsAtOnce: 3 },
+  topupUrl: 'https://x.test/',
+};
+
+test('each limit has its type, its number in words, and one wait in three places', (t) => {
+  const types = [
+    ['requests', 'requests_limit', '10'],
+    ['tokens', 'tokens_limit', '200'],
+    ['day', 'daily_limit', '9'],
+    ['concurrency', 'concurrency_limit', '3'],
+  ] as const;
+  for (const [limit, type, number] of types) {
+    const error = limitError({ ...limited, limit, waitMs: 1_234 });
+    const { error: body } = errorBody(error, 'https://docs.test') as { error: Record<string, unknown> }; // nested by its code
+    t.like(body, { code: 'rate_limit_exceeded', type, retry_after_ms: 1_234 });
+    t.true(String(body.message).includes(number));
+    t.like(errorHeaders(error), { 'retry-after-ms': '1234', 'retry-after': '2' });
+    t.is(errorHeaders(error)['x-should-retry'], undefined);
+  }
+  const tomorrow = limitError({ ...limited, limit: 'day', waitMs: 60_001 });
+  t.is(errorHeaders(tomorrow)['x-should-retry'], 'false');
+});
+
+test('a spent month says when it refreshes and where it is topped up, and tells no wait', (t) => {
+  const error = limitError({ ...limited, limit: 'quota', waitMs: 0 });
+  t.like(errorBody(error, ''), {
+    error: { code: 'quota_exceeded', resetDate: '2030-06-01', topupUrl: 'https://x.test/', overageEnabled: false },
+  });
+  t.deepEqual(errorHeaders(error), { 'x-should-retry': 'false' });
+});

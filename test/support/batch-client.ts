@@ -1,0 +1,87 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import OpenAI, { toFile } from 'openai';
+import type { Stack } from '../stack/stack.ts';
+
+export type BatchLine = {
+  id: string;
+  custom_id: string;
+  response: { status_code: number; request_id: string; body: OpenAI.ChatCompletion & { code?: string } } | null;
+  error: { code: string; message: string } | null;
+};
+
+export type LineOptions = { model?: string; maxTokens?: number; content?: string };
+
+/** A line of an input file, as text without its line feed. */
+export function lineOf(
+  customId: string,
+  { model = 'small-chat', maxTokens = 4, content = customId }: LineOptions = {},
+) {
+  const body = { model, max_tokens: maxTokens, messages: [{ role: 'user', content }] };
+  return JSON.stringify({ custom_id: customId, method: 'POST', url: '/v1/chat/completions', body });
+}
+
+export function linesOf(count: number, options?: LineOptions, prefix = 'line'): string {
+  return Array.from({ length: count }, (_, index) => `${lineOf(`${prefix}-${index + 1}`, options)}\n`).join('');
+}
+
+const over = ['failed', 'completed', 'expired', 'cancelled'];
+
+/** A batch user with the official SDK; by default with a new developer key of this account. */
+export async function openBatchClient(stack: Stack, account: string, key?: string) {
+  const apiKey = key ?? (await stack.mintKey(account));
+  const client = new OpenAI({ baseURL: `${stack.ingresses[0]?.url}/v1`, apiKey, maxRetries: 0 });
+
+  async function upload(text: string | Uint8Array): Promise<string> {
+    const file = await client.files.create({ file: await toFile(Buffer.from(text), 'in.jsonl'), purpose: 'batch' });
+    return file.id;
+  }
+
+  async function create(text: string | Uint8Array) {
+    const input_file_id = await upload(text);
+    return client.batches.create({ input_file_id, endpoint: '/v1/chat/completions', completion_window: '24h' });
+  }
+
+  /** The batch once it holds; what is asked for too long fails the test that asks. */
+  async function until(id: string, holds: (batch: OpenAI.Batch) => boolean, withinMs = 60_000): Promise<OpenAI.Batch> {
+    const giveUpAt = Date.now() + withinMs;
+    for (;;) {
+      // An ingress that was killed, or a store that is away, is no news of the batch.
+      const batch = await client.batches.retrieve(id).catch(() => undefined);
+      if (batch !== undefined && holds(batch)) return batch;
+      if (Date.now() > giveUpAt) throw new Error(`the batch has not come to that: ${JSON.stringify(batch)}`);
+      await sleep(100);
+    }
+  }
+
+  async function read(file: string | undefined): Promise<BatchLine[]> {
+    if (file === undefined) return [];
+    const text = await (await client.files.content(file)).text();
+    return text
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as BatchLine); // the service's own file
+  }
+
+  return {
+    client,
+    apiKey,
+    upload,
+    create,
+    until,
+    ended: (id: string, withinMs?: number) => until(id, ({ status }) => over.includes(status), withinMs),
+    /** Every line of a batch that is over, those of the error file behind the others. */
+    lines: async (batch: OpenAI.Batch) => [
+      ...(await read(batch.output_file_id ?? undefined)),
+      ...(await read(batch.error_file_id ?? undefined)),
+    ],
+    output: (batch: OpenAI.Batch) => read(batch.output_file_id ?? undefined),
+    errors: (batch: OpenAI.Batch) => read(batch.error_file_id ?? undefined),
+  };
+}
+
+export type BatchClient = Awaited<ReturnType<typeof openBatchClient>>;
+
+/** Prompt and completion tokens of all answers, as the results have them. */
+export function tokensIn(lines: readonly BatchLine[]): number {
+  return lines.reduce((sum, { response }) => sum + (response?.body.usage?.total_tokens ?? 0), 0);
+}

@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto';
+import { Worker } from 'bullmq';
+import type { Redis } from 'ioredis';
+import { Registry } from 'prom-client';
+import type { Batch } from '../../shared/batches/batch.ts';
+import { requestIdOf } from '../../shared/batches/ids.ts';
+import { createAdmit } from '../../shared/limits/admit.ts';
+import { createRelease } from '../../shared/limits/release.ts';
+import { createSettle } from '../../shared/limits/settle.ts';
+import { createStartRun } from '../../shared/limits/start.ts';
+import { queueName, workerOptions } from '../../shared/queues.ts';
+import { leasesKey } from '../../shared/redis-keys.ts';
+import { type BatchJob, batchJobSchema } from '../../workers/batches/batch-job.ts';
+import { createCountBatch } from '../../workers/batches/count-batch.ts';
+import { createEndLine } from '../../workers/batches/end-line.ts';
+import { createLeaveLine } from '../../workers/batches/leave-line.ts';
+import { createLineQueue } from '../../workers/batches/line-queue.ts';
+import { createWriteResults } from '../../workers/batches/write-results.ts';
+import { createWorkerMetrics } from '../../workers/metrics.ts';
+import { batchOf, fileOf } from '../shared/store/batch-records.ts';
+import { createSqliteHome } from '../shared/store/sqlite-home.ts';
+import { lineOf } from './batch-client.ts';
+import { batchPlan } from './batch-plan.ts';
+import { lostReport, openLimits } from './limits-side.ts';
+import { recordedLog } from './recorded-log.ts';
+
+const pools = ['default', 'large'];
+
+/** What looks after a batch, with a real store, a real queue and a file of so many lines. */
+export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-chat', ...change }: Given = {}) {
+  await using parts = new AsyncDisposableStack();
+  const home = parts.use(await createSqliteHome());
+  const store = parts.use(await home.open());
+  const { log, lines: logged } = recordedLog();
+  const queue = parts.use(createLineQueue({ redis, pools, log }));
+  const planFile = batchPlan();
+  const account = `user:${randomUUID()}`;
+  const batch = batchOf({
+    ...{ account, counts: { total: lines, completed: 0, failed: 0 }, inProgressAt: new Date() },
+    ...change,
+  });
+  const text = Array.from({ length: lines }, (_, index) => `${lineOf(`line ${index + 1}`, { model })}\n`).join('');
+  await store.batches.insertFile(fileOf({ id: batch.inputFile, account, lines }));
+  await store.files.write(batch.inputFile, bytesOf(text));
+  await store.batches.insertBatch(batch);
+
+  const metrics = createWorkerMetrics(new Registry());
+  const release = createRelease(redis);
+  const writeResult = createWriteResults({ store: store.batches, metrics, log, pauseMs: 1 });
+  const heldBy = async (owner: string) => new Set(await redis.hkeys(leasesKey(owner, 'batch')));
+  const limits = openLimits(redis, { account });
+  await limits.prepare(new Date().toISOString().slice(0, 7));
+  const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax: 1_000 });
+  const startRun = createStartRun(redis);
+  const tellNews = () => {};
+  const leave = createLeaveLine({
+    ...{ startRun, release, writeResult, tellNews, metrics, log, store: store.batches },
+    findUsageRecord: (requestId) => store.findUsageRecord(requestId),
+    endLine: createEndLine({ settle: createSettle(redis), tellNews, metrics, log }),
+  });
+  const countBatch = createCountBatch({ store: store.batches });
+
+  function jobOf(line: number, number = 1): BatchJob {
+    return batchJobSchema.parse({
+      ...{ requestId: requestIdOf(batch.id, line, number), account, keyId: '', model, tier: 'guest', plan: 'free' },
+      ...{ endpoint: '/v1/chat/completions', stream: false, includeUsage: false, assembled: true, body: '{}' },
+      ...{ outputTokensMax: 1, earlierRuns: [], batch: batch.id, line, number, customId: `line ${line}` },
+      ...{ failures: 0, losses: 0, tokens: 10, tellTo: '' },
+    });
+  }
+
+  const owned = parts.move();
+
+  return {
+    ...{ store, queue, planFile, account, batch, metrics, release, writeResult, log, logged, pools, jobOf, redis },
+    ...{ heldBy, leave, countBatch },
+    requestOf: (line: number, number = 1) => requestIdOf(batch.id, line, number),
+    add: (line: number, number = 1) => queue.add('default', jobOf(line, number)),
+    /** Takes the next job into a worker's hand, where it stays until what this resolves with is called. */
+    async take(): Promise<() => Promise<void>> {
+      const name = queueName('default', 'batch');
+      const worker = owned.adopt(new Worker(name, null, workerOptions(name, redis, 1)), (opened) => opened.close());
+      const job = await worker.getNextJob(name, { block: false });
+      if (job === undefined) throw new Error('there is no job');
+      return async () => void (await job.moveToCompleted(undefined, name, false));
+    },
+    /** Gives a line's request a lease, as it has that was run. */
+    async lease(line: number, number = 1): Promise<void> {
+      const request = { account, requestId: requestIdOf(batch.id, line, number), lane: 'batch' as const };
+      const charge = { allowance: { overageEnabled: false }, tokens: 10, report: JSON.stringify(lostReport) };
+      const admitted = await admit.admit({ ...request, version: 1 }, charge);
+      if (admitted.outcome !== 'admitted') throw new Error(admitted.outcome);
+      await startRun({ ...request, taken: 1 });
+    },
+    leases: () => redis.hlen(leasesKey(account, 'batch')),
+    standing: () => limits.standing(),
+    async moveBatch(moved: Partial<Batch>): Promise<Batch> {
+      return store.batches.changeBatch(batch.id, (found) => {
+        const next = { ...(found ?? batch), ...moved };
+        return { result: next, next };
+      });
+    },
+    find: async () => (await store.batches.findBatch(batch.id)) ?? batch,
+    results: () => store.batches.listResults(batch.id, { after: 0, limit: 1_000 }),
+    async read(file: string | undefined): Promise<string> {
+      const bytes = file === undefined ? undefined : await store.files.read(file, 0, 100_000_000);
+      return Buffer.from(bytes ?? []).toString();
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+type Given = Partial<Batch> & { lines?: number; model?: string };
+
+export type BatchSide = Awaited<ReturnType<typeof openBatchSide>>;
+
+async function* bytesOf(text: string): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(text);
+}

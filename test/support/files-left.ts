@@ -1,0 +1,20 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import type { Stack } from '../stack/stack.ts';
+
+/** What a stack's own store has of files: their records by state, and what lies in their folder, whole or not. */
+export function filesLeft({ directory }: Stack): { records: string[]; folder: string[] } {
+  using database = openReadOnly(join(directory, 'store.sqlite'));
+  const rows = database.handle.prepare('SELECT id, state FROM files ORDER BY id').all();
+  const folder = join(directory, 'store.sqlite-files');
+  return {
+    records: rows.map(({ id, state }) => `${id} ${state}`),
+    folder: existsSync(folder) ? readdirSync(folder).sort() : [],
+  };
+}
+
+function openReadOnly(path: string): Disposable & { handle: DatabaseSync } {
+  const handle = new DatabaseSync(path, { readOnly: true });
+  return { handle, [Symbol.dispose]: () => handle.close() };
+}

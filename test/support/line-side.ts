@@ -1,0 +1,203 @@
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { Registry } from 'prom-client';
+import type { Batch } from '../../shared/batches/batch.ts';
+import { requestIdOf } from '../../shared/batches/ids.ts';
+import { temporarilyUnavailable } from '../../shared/errors.ts';
+import { createAdmit } from '../../shared/limits/admit.ts';
+import { createAskLimits } from '../../shared/limits/ask-limits.ts';
+import { createEndLeases } from '../../shared/limits/end-leases.ts';
+import { createRelease } from '../../shared/limits/release.ts';
+import { createSeed } from '../../shared/limits/seed.ts';
+import { createSettle } from '../../shared/limits/settle.ts';
+import { createStartRun } from '../../shared/limits/start.ts';
+import { leasesKey, versionKey } from '../../shared/redis-keys.ts';
+import type { Account } from '../../shared/store/account.ts';
+import { createBackendSlots } from '../../workers/backends/backend-slots.ts';
+import { createBackendAgent, createCallBackend } from '../../workers/backends/call-backend.ts';
+import { createRetryBudget } from '../../workers/backends/retry-budget.ts';
+import { createAdmitLine } from '../../workers/batches/admit-line.ts';
+import { type BatchJob, batchJobSchema } from '../../workers/batches/batch-job.ts';
+import { createEndLine } from '../../workers/batches/end-line.ts';
+import { createEndLostLine } from '../../workers/batches/end-lost-line.ts';
+import { createKnownCallers } from '../../workers/batches/known-callers.ts';
+import { createLeaveLine } from '../../workers/batches/leave-line.ts';
+import type { LineNews, TellNews } from '../../workers/batches/line-news.ts';
+import { parseLine } from '../../workers/batches/parse-line.ts';
+import { createProcessLine } from '../../workers/batches/process-line.ts';
+import { watchBatches } from '../../workers/batches/watch-batches.ts';
+import { createWriteResults } from '../../workers/batches/write-results.ts';
+import { createFindAnswer } from '../../workers/find-answer.ts';
+import { createWorkerMetrics } from '../../workers/metrics.ts';
+import type { Taking } from '../../workers/run.ts';
+import { batchOf } from '../shared/store/batch-records.ts';
+import { createSqliteHome } from '../shared/store/sqlite-home.ts';
+import { type ModelServer, startModelServer } from '../stack/model-server.ts';
+import { lineOf } from './batch-client.ts';
+import { batchPlan } from './batch-plan.ts';
+import { openLimits } from './limits-side.ts';
+import { recordedLog } from './recorded-log.ts';
+
+type Options = {
+  timeouts?: Record<string, number>;
+  plans?: Record<string, object>;
+  /** How many backends there are. */
+  servers?: number;
+  /** Of each backend. */
+  requestsAtOnce?: number;
+};
+
+/** What fails when it is told to: calls of the store by their names, and scripts of Redis by theirs. */
+export type Breakable =
+  | 'findLine'
+  | 'recordRetry'
+  | 'insertResults'
+  | 'findAccount'
+  | 'settle'
+  | 'release'
+  | 'startRun';
+
+/** What a worker has for the lines of one running batch but for its queue: a real store, and model servers. */
+export async function openLineSide(redis: Redis, options: Options = {}) {
+  const { timeouts = {}, plans = {}, servers: count = 1, requestsAtOnce } = options;
+  await using parts = new AsyncDisposableStack();
+  const servers: ModelServer[] = [];
+  for (let number = 1; number <= count; number++) {
+    servers.push(parts.use(await startModelServer({ name: `onprem-${number}` })));
+  }
+  const planFile = batchPlan({ urls: servers.map(({ url }) => url), timeouts, plans, requestsAtOnce });
+  const home = parts.use(await createSqliteHome());
+  const store = parts.use(await home.open());
+  const account = `user:${randomUUID()}`;
+  const batch = batchOf({ account, counts: { total: 3, completed: 0, failed: 0 } });
+  await store.batches.insertBatch(batch);
+
+  const broken = new Set<Breakable>();
+  const fragile = <Call extends (...given: never[]) => Promise<unknown>>(name: Breakable, call: Call): Call =>
+    (async (...given: Parameters<Call>) => {
+      const isOfStore = !['settle', 'release', 'startRun'].includes(name);
+      if (broken.has(name)) throw isOfStore ? temporarilyUnavailable(new Error(name)) : new Error(`broken: ${name}`);
+      return call(...given);
+    }) as Call; // it is called as the other
+  let known: Pick<Account, 'plan' | 'suspended'> = { plan: 'free', suspended: false };
+  let version = 1;
+  const findAccount = fragile('findAccount', async () => ({ ...known, version, overageEnabled: false }) as Account); // all that is asked of it
+
+  const { log, lines } = recordedLog();
+  const registry = new Registry();
+  const metrics = createWorkerMetrics(registry);
+  const agent = parts.adopt(createBackendAgent(planFile.timeouts), (opened) => opened.destroy());
+  const slots = parts.use(createBackendSlots({ planFile, pools: ['default', 'large'], concurrency: 64 }));
+  const watch = parts.use(watchBatches({ store: store.batches, log, everyMs: 20, graceMs: 0 }));
+  const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax: 1_000 });
+  const startRun = fragile('startRun', createStartRun(redis));
+  const release = fragile('release', createRelease(redis));
+  const settle = fragile('settle', createSettle(redis, { pauseMs: 1 }));
+  const insertResults = fragile('insertResults', store.batches.insertResults.bind(store.batches));
+  const writeResult = createWriteResults({ store: { insertResults }, metrics, log, pauseMs: 10 });
+  const news: LineNews[] = [];
+  const tellNews: TellNews = ({ batch, line, number }, told) =>
+    void news.push({ ...told, batch, line, number } as LineNews); // told of that line
+  const records = {
+    findLine: fragile('findLine', store.batches.findLine.bind(store.batches)),
+    recordRetry: fragile('recordRetry', store.batches.recordRetry.bind(store.batches)),
+  };
+  const endLine = createEndLine({ settle, tellNews, metrics, log });
+  const leave = createLeaveLine({
+    findUsageRecord: (requestId) => store.findUsageRecord(requestId),
+    ...{ store: records, startRun, release, writeResult, endLine, tellNews, metrics, log },
+  });
+  const processLine = createProcessLine({
+    store: records,
+    leave,
+    isFull: slots.isFull,
+    requestMs: planFile.timeouts.requestMs,
+    admitLine: createAdmitLine({
+      admit,
+      askLimits: createAskLimits({ seed: createSeed({ redis, store }) }),
+      store: { findAccount },
+      callers: createKnownCallers(),
+      planFile,
+    }),
+    findAnswer: createFindAnswer({
+      ...{ slots, metrics, log, apiKeys: {}, retryBudget: createRetryBudget(), random: () => 0 },
+      callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
+      firstTokenMs: planFile.timeouts.firstTokenMs,
+    }),
+    endLine,
+    ...{ startRun, writeResult, followBatch: watch.follow, tellNews, metrics, log },
+  });
+  const limits = openLimits(redis, { account });
+  const takings = new Map<string, number>();
+
+  /** The job of one line, as whoever feeds it makes it. */
+  function jobOf(given: Partial<BatchJob> & { model?: string } = {}): BatchJob {
+    const { line = 1, number = 1, model = 'small-chat' } = given;
+    const read = parseLine({ number: line, bytes: Buffer.from(lineOf(`line ${line}`, { model })) }, planFile.models);
+    if ('faults' in read) throw new Error(JSON.stringify(read.faults));
+    const { cost, ...call } = read.parsed.call;
+    return batchJobSchema.parse({
+      ...{ ...call, customId: read.parsed.customId, requestId: requestIdOf(batch.id, line, number), account },
+      ...{ keyId: '', plan: 'free', earlierRuns: [], batch: batch.id, line, number, failures: 0, losses: 0 },
+      ...{ tokens: cost.tokens, tellTo: 'svc:control:test' },
+      ...given,
+    });
+  }
+
+  /** Takes a job from its queue: each time it is one taking more. */
+  function run(job: BatchJob = jobOf(), signal: AbortSignal = new AbortController().signal) {
+    const taken = (takings.get(job.requestId) ?? 0) + 1;
+    takings.set(job.requestId, taken);
+    return processLine({ data: structuredClone(job), taken, signal } satisfies Taking);
+  }
+
+  const owned = parts.move();
+
+  return {
+    ...{ account, batch, store: store.batches, servers, slots, broken, news, lines, metrics, registry, planFile },
+    ...{ jobOf, run, startRun, release, writeResult },
+    endLost: createEndLostLine({
+      writeResult,
+      processLine,
+      leave,
+      shutdown: new AbortController().signal,
+      pauseMs: 10,
+    }),
+    endLeases: () => createEndLeases(redis, planFile.timeouts)({ account, lane: 'batch' }),
+    /** The account as the store has it from now on, which whoever knows it will hear of. */
+    async change(change: Partial<typeof known>): Promise<void> {
+      known = { ...known, ...change };
+      version++;
+      await redis.del(versionKey(account));
+    },
+    async moveBatch(change: Partial<Batch>): Promise<void> {
+      await store.batches.changeBatch(batch.id, (found) => ({
+        result: undefined,
+        ...(found && { next: { ...found, ...change } }),
+      }));
+    },
+    result: async (line = 1) => (await store.batches.findLine(batch.id, line))?.result,
+    retries: () => store.batches.listRetries(batch.id),
+    /** Has the room of one backend taken by somebody else, until what it returns is called. */
+    async occupy(): Promise<() => void> {
+      const { signal } = new AbortController();
+      const ask = { model: 'small-chat', lane: 'interactive', tried: new Set<string>(), waitMs: 0, signal } as const;
+      const taken = await slots.take(ask);
+      if (taken.outcome !== 'slot') throw new Error(`there is no room: ${taken.outcome}`);
+      return () => taken.slot.end('abandoned');
+    },
+    heard: () => news.map((told) => told.news),
+    leases: () => redis.hlen(leasesKey(account, 'batch')),
+    /** The tokens of this month: those that are charged, and those that are held. */
+    async charged(): Promise<{ used: number; reserved: number }> {
+      const { after } = await createSeed({ redis, store })(account, new Date().toISOString().slice(0, 7), 'compare');
+      return { used: after.used, reserved: after.reserved };
+    },
+    /** The usage record of each request that has ended, oldest first. */
+    records: async () => (await limits.outbox()).filter((record) => record.account === account),
+    calls: () => servers.flatMap((server) => server.calls()),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+export type LineSide = Awaited<ReturnType<typeof openLineSide>>;

@@ -1,0 +1,98 @@
+import test, { type ExecutionContext } from 'ava';
+import type { Lane } from '../../../shared/lane.ts';
+import { createWaitingJobs } from '../../../workers/backends/waiting-jobs.ts';
+
+type Ask = { name: string; lane: Lane; waitMs: number; signal: AbortSignal };
+
+/** Jobs that wait for room, of which there is as much as is given. */
+function open(t: ExecutionContext) {
+  let room = 0;
+  const served: string[] = [];
+  const waiting = createWaitingJobs<Ask, string>({
+    answer({ name }) {
+      if (room === 0) return undefined;
+      room--;
+      served.push(name);
+      return `room for ${name}`;
+    },
+    late: 'late',
+  });
+  t.teardown(() => waiting[Symbol.dispose]());
+  const { signal } = new AbortController();
+  return {
+    ...{ waiting, served },
+    wait: (name: string, lane: Lane = 'interactive', given: Partial<Ask> = {}) =>
+      waiting.wait({ name, lane, waitMs: 60_000, signal, ...given }),
+    give(more: number): void {
+      room += more;
+      waiting.serve();
+    },
+  };
+}
+
+test('lines of batches get room behind all who wait for an answer, and each lane in the order of asking', (t) => {
+  const { wait, give, served } = open(t);
+  void wait('line 1', 'batch');
+  void wait('request 1');
+  void wait('line 2', 'batch');
+  void wait('request 2');
+  give(3);
+  t.deepEqual(served, ['request 1', 'request 2', 'line 1']);
+  void wait('request 3');
+  give(2);
+  t.deepEqual(served, ['request 1', 'request 2', 'line 1', 'request 3', 'line 2']);
+});
+
+test('whoever waits is told what there is, once, and waits no more', async (t) => {
+  const { wait, give, waiting } = open(t);
+  const line = wait('line', 'batch');
+  t.is(
+    waiting.count(({ lane }) => lane === 'batch'),
+    1,
+  );
+  t.is(
+    waiting.count(({ lane }) => lane === 'interactive'),
+    0,
+  );
+  give(1);
+  t.is(await line, 'room for line');
+  t.is(
+    waiting.count(() => true),
+    0,
+  );
+});
+
+test('one whose time is over, or that is aborted, is late and takes no room', async (t) => {
+  const { wait, give, served, waiting } = open(t);
+  const stop = new AbortController();
+  const aborted = wait('aborted', 'batch', { signal: stop.signal });
+  const late = wait('late', 'batch', { waitMs: 5 });
+  stop.abort();
+  t.is(await aborted, 'late');
+  t.is(await late, 'late');
+  give(1);
+  t.deepEqual(served, []);
+  t.is(
+    waiting.count(() => true),
+    0,
+  );
+});
+
+test('room that comes by time alone is found, though nobody tells of it', async (t) => {
+  let isRoom = false;
+  const waiting = createWaitingJobs<Ask, string>({ answer: () => (isRoom ? 'room' : undefined), late: 'late' });
+  t.teardown(() => waiting[Symbol.dispose]());
+  const { signal } = new AbortController();
+  const line = waiting.wait({ name: 'line', lane: 'batch', waitMs: 10_000, signal });
+  const held = setTimeout(() => {}, 10_000); // the looking itself keeps no process alive
+  isRoom = true;
+  t.is(await line, 'room');
+  clearTimeout(held);
+});
+
+test('at the end all who wait are late', async (t) => {
+  const { wait, waiting } = open(t);
+  const all = [wait('request'), wait('line', 'batch')];
+  waiting[Symbol.dispose]();
+  t.deepEqual(await Promise.all(all), ['late', 'late']);
+});

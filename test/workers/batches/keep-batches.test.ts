@@ -1,0 +1,214 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import type { Batch } from '../../../shared/batches/batch.ts';
+import { batchKeeperKey } from '../../../shared/redis-keys.ts';
+import { createClearBatch } from '../../../workers/batches/clear-batch.ts';
+import { createCloseBatch } from '../../../workers/batches/close-batch.ts';
+import { keepBatches } from '../../../workers/batches/keep-batches.ts';
+import { createValidateBatch } from '../../../workers/batches/validate-batch.ts';
+import { createWriteBatchFiles } from '../../../workers/batches/write-batch-files.ts';
+import { createHold } from '../../../workers/holds/hold.ts';
+import { createLeave } from '../../../workers/holds/leave.ts';
+import { resultOf } from '../../shared/store/batch-records.ts';
+import { type BatchSide, openBatchSide } from '../../support/batch-side.ts';
+import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+
+let own: PrivateRedis;
+
+test.before(async () => {
+  own = await startPrivateRedis();
+});
+
+test.after.always(() => own?.[Symbol.asyncDispose]());
+test.serial.beforeEach(() => own.redis.flushall());
+
+type Run = { account: string; looks: string[][]; isStopped: boolean; lookSoon: () => void };
+
+/** A worker that looks after batches; what it feeds is only noted. */
+function keep(
+  t: ExecutionContext,
+  side: BatchSide,
+  workerId: string,
+  parts: { isAlwaysHeld?: boolean; lookEveryMs?: number } = {},
+) {
+  const runs: Run[] = [];
+  const { store, planFile } = side;
+  const heard: unknown[] = [];
+  const hold = createHold(own.redis, { workerId, holdMs: 60_000 });
+  const keeper = keepBatches({
+    ...{ store: store.batches, log: side.log, lookEveryMs: parts.lookEveryMs ?? 5 },
+    hold: parts.isAlwaysHeld ? async () => true : hold,
+    leave: createLeave(own.redis, { workerId }),
+    createAccountRun(account, lookSoon) {
+      const run: Run = { account, looks: [], isStopped: false, lookSoon };
+      runs.push(run);
+      return {
+        look: async (running) => void run.looks.push(running.map(({ id }) => id)),
+        heard: (news) => void heard.push(news),
+        stop: async () => {
+          run.isStopped = true;
+        },
+      };
+    },
+    validateBatch: createValidateBatch({ store, planFile }),
+    closeBatch: createCloseBatch(side),
+    writeBatchFiles: createWriteBatchFiles({ store, filesKeptDays: 30 }),
+    clearBatch: createClearBatch({ ...side, store }),
+    now: async () => Date.now(),
+  });
+  t.teardown(() => keeper[Symbol.asyncDispose]());
+  return { keeper, runs, heard };
+}
+
+async function until<Found>(find: () => Promise<Found | undefined> | Found | undefined): Promise<Found> {
+  for (;;) {
+    const found = await find();
+    if (found !== undefined) return found;
+    await sleep(5);
+  }
+}
+
+const inState = (side: BatchSide, state: Batch['state']) =>
+  until(async () => {
+    const found = await side.find();
+    return found.state === state ? found : undefined;
+  });
+
+test.serial('a batch that was handed in is looked through, and then fed', async (t) => {
+  await using side = await openBatchSide(own.redis, { state: 'validating', expiresAt: new Date(Date.now() + 60_000) });
+  const { runs } = keep(t, side, 'one');
+  t.like(await inState(side, 'in_progress'), { counts: { total: 5 } });
+  await until(() => runs[0]?.looks.find((looked) => looked.includes(side.batch.id)));
+  t.is(runs[0]?.account, side.account);
+});
+
+test.serial('a batch whose file has faults fails, is not fed, and is cleared up', async (t) => {
+  await using side = await openBatchSide(own.redis, { state: 'validating', model: 'gone' });
+  const { runs } = keep(t, side, 'one');
+  const batch = await until(async () => {
+    const found = await side.find();
+    return found.open ? undefined : found;
+  });
+  t.like(batch, { state: 'failed', errors: { 0: { code: 'model_not_found', line: 1 }, length: 5 } });
+  t.deepEqual(
+    runs.flatMap(({ looks }) => looks.flat()),
+    [],
+  );
+});
+
+test.serial('a batch whose window is over ends as such, with its files, and leaves nothing behind', async (t) => {
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() - 1) });
+  await side.store.batches.insertResults([resultOf(side.batch.id, 2)]);
+  keep(t, side, 'one');
+  const batch = await until(async () => {
+    const found = await side.find();
+    return found.open ? undefined : found;
+  });
+  t.like(batch, { state: 'expired', ending: 'expired', counts: { total: 5, completed: 1, failed: 4 } });
+  t.is((await side.read(batch.outputFile)).split('\n').length, 2);
+  t.is((await side.read(batch.errorFile)).split('\n').length, 5);
+  t.deepEqual(await side.results(), []);
+});
+
+test.serial('a batch that was cancelled while it was looked through ends without a file', async (t) => {
+  await using side = await openBatchSide(own.redis, {
+    state: 'cancelling',
+    ending: 'cancelled',
+    inProgressAt: undefined,
+  } as Partial<Batch>);
+  keep(t, side, 'one');
+  const batch = await inState(side, 'cancelled');
+  t.is(batch.outputFile, undefined);
+  t.is(batch.errorFile, undefined);
+});
+
+test.serial('two workers that look after one account at once have the effect of one, at every step', async (t) => {
+  await using side = await openBatchSide(own.redis, {
+    state: 'validating',
+    lines: 60,
+    expiresAt: new Date(Date.now() + 60_000),
+  });
+  const states: string[] = [];
+  const { changeBatch } = side.store.batches;
+  side.store.batches.changeBatch = (id, decide) =>
+    changeBatch.call(side.store.batches, id, (found) => {
+      const decided = decide(found);
+      if (decided.next !== undefined) states.push(`${found?.state} to ${decided.next.state}`);
+      return decided as never; // whatever it was asked for
+    }) as never;
+  for (const worker of ['one', 'other']) keep(t, side, worker, { isAlwaysHeld: true });
+  await inState(side, 'in_progress');
+  await side.moveBatch({ expiresAt: new Date(0) });
+  const batch = await until(async () => {
+    const found = await side.find();
+    return found.open ? undefined : found;
+  });
+  t.like(batch, { state: 'expired', counts: { total: 60, completed: 0, failed: 60 } });
+  const moves = states.filter((move) => new Set(move.split(' to ')).size === 2);
+  t.deepEqual([...new Set(moves)], ['validating to in_progress', 'in_progress to finalizing', 'finalizing to expired']);
+  t.is((await side.read(batch.errorFile)).split('\n').length, 61);
+});
+
+test.serial('an account is looked after by one worker, and by the next when that leaves', async (t) => {
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+  const one = keep(t, side, 'one');
+  await until(() => one.runs[0]?.looks[0]);
+  const other = keep(t, side, 'other');
+  await sleep(50);
+  t.is(other.runs.length, 0);
+  await one.keeper[Symbol.asyncDispose]();
+  t.true(one.runs[0]?.isStopped);
+  await until(() => other.runs[0]?.looks[0]);
+  t.is(await own.redis.get(batchKeeperKey(side.account)), 'other');
+});
+
+test.serial('a worker whose hold was lost feeds the account no more, and leaves what is held by another', async (t) => {
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+  const { runs } = keep(t, side, 'one');
+  await until(() => runs[0]?.looks[0]);
+  await own.redis.set(batchKeeperKey(side.account), 'another');
+  await until(() => runs[0]?.isStopped || undefined);
+  const looks = runs[0]?.looks.length;
+  await sleep(50);
+  t.is(runs[0]?.looks.length, looks);
+  t.is(runs.length, 1);
+  t.is(await own.redis.get(batchKeeperKey(side.account)), 'another');
+});
+
+test.serial('an account without an open batch is let go', async (t) => {
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+  const { runs } = keep(t, side, 'one');
+  await until(() => runs[0]?.looks[0]);
+  await side.moveBatch({ open: false });
+  await until(() => runs[0]?.isStopped || undefined);
+  t.is(await own.redis.exists(batchKeeperKey(side.account)), 0);
+});
+
+test.serial('a store that is away, and a step that fails, are tried again', async (t) => {
+  await using side = await openBatchSide(own.redis, { state: 'validating', expiresAt: new Date(Date.now() + 60_000) });
+  const { batches, files } = side.store;
+  const [{ listOpenBatches }, { read }] = [batches, files];
+  batches.listOpenBatches = async () => {
+    batches.listOpenBatches = listOpenBatches;
+    throw new Error('away');
+  };
+  files.read = async () => {
+    files.read = read;
+    throw new Error('away');
+  };
+  keep(t, side, 'one');
+  await inState(side, 'in_progress');
+  t.is(side.logged.filter(({ level }) => level === 'warn').length, 2);
+});
+
+test.serial('news reaches whoever feeds, and one that feeds can ask to be looked at at once', async (t) => {
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+  const { keeper, runs, heard } = keep(t, side, 'one', { lookEveryMs: 60_000 });
+  await until(() => runs[0]?.looks[0]);
+  const news = { news: 'started', batch: side.batch.id, line: 1, number: 1 } as const;
+  keeper.heard(news);
+  t.deepEqual(heard, [news]);
+  runs[0]?.lookSoon();
+  await until(() => runs[0]?.looks[1]);
+  t.pass('long before its time');
+});

@@ -1,0 +1,43 @@
+/** Whether a model's backends answer the lines of one account, as far as those have shown it. */
+export interface ModelHealth {
+  answered(model: string): void;
+  /** Its backends have no room. */
+  full(model: string, now: number): void;
+  /** They had none a moment ago. */
+  isFull(model: string, now: number): boolean;
+  failed(model: string): void;
+  /** So many lines in a row have failed that no new ones are to be spent on finding out. */
+  isAway(model: string): boolean;
+  /** Whether one line may find out now whether a model that is away has returned; to be asked by whoever then tries one. */
+  mayProbe(model: string, now: number): boolean;
+  probed(model: string, now: number): void;
+}
+
+const failuresInRowMax = 8;
+/** Backends that return are found again within about this time. */
+const probeEveryMs = 3_000;
+const fullForMs = 2_000;
+
+export function createModelHealth(): ModelHealth {
+  const models = new Map<string, { failuresInRow: number; probedAt: number }>();
+  const fullAt = new Map<string, number>();
+  const isAway = (model: string) => (models.get(model)?.failuresInRow ?? 0) >= failuresInRowMax;
+  return {
+    answered(model) {
+      models.delete(model);
+      fullAt.delete(model);
+    },
+    full: (model, now) => void fullAt.set(model, now),
+    isFull: (model, now) => now - (fullAt.get(model) ?? Number.NEGATIVE_INFINITY) < fullForMs,
+    failed(model) {
+      const { failuresInRow, probedAt } = models.get(model) ?? { failuresInRow: 0, probedAt: 0 };
+      models.set(model, { failuresInRow: failuresInRow + 1, probedAt });
+    },
+    isAway,
+    mayProbe: (model, now) => isAway(model) && now - (models.get(model)?.probedAt ?? 0) >= probeEveryMs,
+    probed(model, now) {
+      const known = models.get(model);
+      if (known !== undefined) models.set(model, { ...known, probedAt: now });
+    },
+  };
+}

@@ -1,0 +1,22 @@
+import { within } from '../../shared/shutdown.ts';
+import type { BatchesStanding, BatchStore } from '../../shared/store/batch-store.ts';
+
+/** Scrapes of many workers must not become work for the store. */
+const keptMs = 5_000;
+/** A scrape does not wait longer for the store. */
+const waitMs = 1_000;
+
+/** How all batches stand, as of a few seconds ago at most; undefined while the store does not answer. */
+export function createObserveBatches(
+  store: Pick<BatchStore, 'describeBatches'>,
+  now: () => number = () => performance.now(),
+): () => Promise<BatchesStanding | undefined> {
+  let latest: { at: number; standing: Promise<BatchesStanding | undefined> } | undefined;
+  return async function observeBatches() {
+    if (latest === undefined || now() - latest.at >= keptMs) {
+      latest = { at: now(), standing: store.describeBatches().catch(() => undefined) };
+    }
+    const { standing } = latest;
+    return (await within(waitMs, standing)) ? standing : undefined;
+  };
+}

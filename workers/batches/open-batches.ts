@@ -1,0 +1,133 @@
+import type { Redis } from 'ioredis';
+import type { WorkerConfig } from '../../shared/config.ts';
+import { poolsOf } from '../../shared/config.ts';
+import { createAdmit } from '../../shared/limits/admit.ts';
+import { createAskLimits } from '../../shared/limits/ask-limits.ts';
+import { createRelease } from '../../shared/limits/release.ts';
+import { createSeed } from '../../shared/limits/seed.ts';
+import type { Settle } from '../../shared/limits/settle.ts';
+import type { StartRun } from '../../shared/limits/start.ts';
+import type { Log } from '../../shared/log.ts';
+import { leasesKey } from '../../shared/redis-keys.ts';
+import type { Store } from '../../shared/store/store.ts';
+import type { BackendSlots } from '../backends/backend-slots.ts';
+import type { FindAnswer } from '../find-answer.ts';
+import { createHold } from '../holds/hold.ts';
+import { createLeave } from '../holds/leave.ts';
+import type { WorkerMetrics } from '../metrics.ts';
+import type { LaneWork } from '../pool-worker.ts';
+import { redisNow } from '../usage/redis-now.ts';
+import { createAdmitLine } from './admit-line.ts';
+import { createClearBatch } from './clear-batch.ts';
+import { createCloseBatch } from './close-batch.ts';
+import { createCountBatch } from './count-batch.ts';
+import { createEndLine } from './end-line.ts';
+import { createEndLostLine } from './end-lost-line.ts';
+import { type BatchKeeper, keepBatches } from './keep-batches.ts';
+import { createKnownCallers } from './known-callers.ts';
+import { createLeaveLine } from './leave-line.ts';
+import { createTellNews } from './line-news.ts';
+import { createLineQueue } from './line-queue.ts';
+import { createLookAfterLines } from './look-after-lines.ts';
+import { createProcessLine } from './process-line.ts';
+import { keepRemovingFiles } from './remove-files.ts';
+import { createAccountRun } from './run-account.ts';
+import { createValidateBatch } from './validate-batch.ts';
+import { watchBatches } from './watch-batches.ts';
+import { createWriteBatchFiles } from './write-batch-files.ts';
+import { createWriteResults } from './write-results.ts';
+
+type Parts = {
+  config: WorkerConfig;
+  redis: Redis;
+  store: Store;
+  /** Unlike that of any other worker, also of one that was here before. */
+  workerId: string;
+  startRun: StartRun;
+  settle: Settle;
+  findAnswer: FindAnswer;
+  isFull: BackendSlots['isFull'];
+  /** This worker's control stream. */
+  control: () => string | undefined;
+  shutdown: AbortSignal;
+  metrics: WorkerMetrics;
+  log: Log;
+};
+
+/** The work of the batch lane, and of keeping batches going, which goes on until it is stopped. */
+type Batches = AsyncDisposable & { work: LaneWork; keep(): BatchKeeper };
+
+const accountHoldMs = 6_000;
+const filesHoldMs = 180_000;
+
+/** All that a worker has for batches, put together. */
+export function openBatches(parts: Parts): Batches {
+  const { config, redis, store, workerId, startRun, settle, shutdown, metrics, log } = parts;
+  const { planFile, outboxLengthMax } = config;
+  const pools = poolsOf(planFile);
+  const owned = new AsyncDisposableStack();
+
+  const release = createRelease(redis);
+  const tellNews = createTellNews(redis, log);
+  const writeResult = createWriteResults({ store: store.batches, metrics, log });
+  const watch = owned.use(watchBatches({ store: store.batches, log }));
+  const admitLine = createAdmitLine({
+    admit: createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax }),
+    askLimits: createAskLimits({ seed: createSeed({ redis, store }) }),
+    store,
+    callers: createKnownCallers(),
+    planFile,
+  });
+  const endLine = createEndLine({ settle, tellNews, metrics, log });
+  const leave = createLeaveLine({
+    store: store.batches,
+    findUsageRecord: (requestId) => store.findUsageRecord(requestId),
+    ...{ startRun, release, writeResult, endLine, tellNews, metrics, log },
+  });
+  const processLine = createProcessLine({
+    store: store.batches,
+    admitLine,
+    startRun,
+    leave,
+    isFull: parts.isFull,
+    requestMs: planFile.timeouts.requestMs,
+    findAnswer: parts.findAnswer,
+    writeResult,
+    endLine,
+    followBatch: watch.follow,
+    tellNews,
+    metrics,
+    log,
+  });
+
+  function keep(): BatchKeeper {
+    const queue = owned.use(createLineQueue({ redis, pools, log }));
+    const now = () => redisNow(redis);
+    const lookAfterLines = createLookAfterLines({ store: store.batches, queue, leave, planFile });
+    const countBatch = createCountBatch({ store: store.batches });
+    const heldBy = async (account: string) => new Set(await redis.hkeys(leasesKey(account, 'batch')));
+    const common = { store, queue, release, heldBy, writeResult, planFile, metrics, log };
+    owned.use(keepRemovingFiles({ store, hold: createHold(redis, { workerId, holdMs: filesHoldMs }), now, log }));
+    return owned.use(
+      keepBatches({
+        store: store.batches,
+        hold: createHold(redis, { workerId, holdMs: accountHoldMs }),
+        leave: createLeave(redis, { workerId }),
+        createAccountRun: (account, lookSoon) =>
+          createAccountRun({ ...common, account, lookAfterLines, countBatch, control: parts.control, lookSoon }),
+        validateBatch: createValidateBatch({ store, planFile }),
+        closeBatch: createCloseBatch(common),
+        writeBatchFiles: createWriteBatchFiles({ store, filesKeptDays: planFile.batch.filesKeptDays }),
+        clearBatch: createClearBatch(common),
+        now,
+        log,
+      }),
+    );
+  }
+
+  return {
+    work: { processJob: processLine, endLost: createEndLostLine({ writeResult, processLine, leave, shutdown }) },
+    keep,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}

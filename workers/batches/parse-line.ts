@@ -1,0 +1,125 @@
+import { z } from 'zod';
+import type { BatchFault } from '../../shared/batches/batch.ts';
+import { jsonLevelsMax, nestsDeeper } from '../../shared/batches/json-depth.ts';
+import type { FileLine } from '../../shared/batches/split-lines.ts';
+import { type ChatCall, mayBeInexact, parseChatCall, parseExactly } from '../../shared/chat-call/chat-call.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { faultsOf } from '../../shared/faults.ts';
+import type { PlanFile } from '../../shared/plan-file.ts';
+
+/** A line that can be run; `customId` is the client's name for it. */
+export type ParsedLine = { customId: string; call: ChatCall };
+
+const customIdLengthMax = 512;
+
+const lineSchema = z.looseObject({
+  custom_id: z
+    .string()
+    .min(1, 'expected at least one character')
+    .max(customIdLengthMax, `expected at most ${customIdLengthMax} characters`)
+    // Half a character would be another one in the results, where its line could not be found by it.
+    .refine((customId) => customId.isWellFormed(), 'expected whole characters'),
+  method: z.literal('POST', 'expected "POST"'),
+  url: z.literal('/v1/chat/completions', 'expected "/v1/chat/completions"'),
+  body: z.looseObject({}),
+});
+
+type Fault = Omit<BatchFault, 'line'>;
+
+/** Why a line cannot be run; `customId` is empty where it has none that can be read. */
+export type Refused = { faults: BatchFault[]; customId: string };
+
+/**
+ * One line of an input file (API F2), as JSON Lines has it (jsonlines.org): UTF-8, each line one JSON object; a carriage return
+ * in front of the line feed is white space, and the last line may do without either; no byte order mark, no blank line.
+ */
+export function parseLine(
+  { number, bytes }: Pick<FileLine, 'number' | 'bytes'>,
+  models: PlanFile['models'],
+): { parsed: ParsedLine } | Refused {
+  const refuse = (faults: readonly Fault[], customId = ''): Refused => ({
+    customId,
+    faults: faults.map((fault) => ({ ...fault, line: number })),
+  });
+  if (bytes === undefined) return refuse([lineFault('line_too_long', 'is longer than 4 MiB')]);
+  const read = readObject(number, bytes);
+  if ('fault' in read) return refuse([read.fault]);
+  const line = lineSchema.safeParse(read.value);
+  if (!line.success) {
+    return refuse(faultsOf(line.error).map(({ path, message }) => ({ code: codeOf(path), param: path, message })));
+  }
+  const { custom_id: customId, body } = line.data;
+  if (body.stream === true) {
+    const streamed = { code: 'invalid_request', param: 'body.stream', message: 'a line of a batch cannot be streamed' };
+    return refuse([streamed], customId);
+  }
+  try {
+    return { parsed: { customId, call: parseChatCall({ value: body, text: exactText(read.text, body) }, models) } };
+  } catch (error) {
+    // JSON goes as deep as the stack does.
+    if (error instanceof RangeError) return refuse([tooDeep], customId);
+    if (!(error instanceof ApiError) || error.code !== 'VALIDATION_ERROR') throw error;
+    return refuse(
+      error.faults.map(({ path, message }) => ({ ...faultOfBody(path), message })),
+      customId,
+    );
+  }
+}
+
+const tooDeep: Fault = { code: 'invalid_request', param: 'body', message: 'is nested too deeply' };
+
+function lineFault(code: string, message: string): Fault {
+  return { code, param: null, message: `the line ${message}` };
+}
+
+const byteOrderMark = '\ufeff';
+
+function readObject(number: number, bytes: Uint8Array): { value: object; text: string } | { fault: Fault } {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return { fault: lineFault('invalid_utf8', 'is not UTF-8') };
+  }
+  if (number === 1 && text.startsWith(byteOrderMark)) {
+    return { fault: lineFault('byte_order_mark', 'begins with a byte order mark, which JSON Lines does not have') };
+  }
+  if (text.trim() === '') return { fault: lineFault('empty_line', 'is empty') };
+  if (nestsDeeper(bytes, jsonLevelsMax)) {
+    return { fault: { code: 'invalid_request', param: 'body', message: 'is nested too deeply' } };
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { fault: lineFault('invalid_json_line', 'is not valid JSON') };
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return { fault: lineFault('invalid_json_line', 'is not a JSON object') };
+  }
+  return { value, text };
+}
+
+/** Text with the body's numbers as they were written; the whole line is as good where they are all kept. */
+function exactText(line: string, body: object): string {
+  if (!mayBeInexact(line)) return line;
+  const { body: exact = body } = parseExactly(line) as { body?: object }; // the schema has seen it
+  return JSON.stringify(exact);
+}
+
+const codes: Readonly<Record<string, string>> = {
+  custom_id: 'invalid_custom_id',
+  method: 'invalid_method',
+  url: 'invalid_url',
+};
+
+function codeOf(path: string): string {
+  return codes[path] ?? 'invalid_request';
+}
+
+function faultOfBody(path: string): Pick<Fault, 'code' | 'param'> {
+  return {
+    code: path === 'model' ? 'model_not_found' : 'invalid_request',
+    param: path === 'body' ? 'body' : `body.${path}`,
+  };
+}

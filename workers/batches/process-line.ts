@@ -1,0 +1,235 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ReplyError } from 'ioredis';
+import type { BatchResult } from '../../shared/batches/batch.ts';
+import { isOver, isRunning } from '../../shared/batches/batch-states.ts';
+import { ApiError, deadlineExceeded, toApiError, validationError } from '../../shared/errors.ts';
+import type { Lane } from '../../shared/lane.ts';
+import type { Start, StartRun } from '../../shared/limits/start.ts';
+import type { Log } from '../../shared/log.ts';
+import type { BatchLine, BatchStore } from '../../shared/store/batch-store.ts';
+import { promptUsage } from '../answer-request.ts';
+import { createWatchdog } from '../backends/watchdog.ts';
+import type { FindAnswer, Found } from '../find-answer.ts';
+import type { WorkerMetrics } from '../metrics.ts';
+import type { CallingRun, Outcome, ProcessJob, StopReason } from '../run.ts';
+import { createRunLedger } from '../run-ledger.ts';
+import type { AdmitLine } from './admit-line.ts';
+import { type BatchJob, batchJobSchema } from './batch-job.ts';
+import type { EndLine, LineRun } from './end-line.ts';
+import type { LeaveLine, Taken } from './leave-line.ts';
+import type { TellNews } from './line-news.ts';
+import { answeredLine, failedLine, refusedLine, unfinished } from './line-results.ts';
+import { retryAfterFailure, retryAfterWaiting } from './retry-line.ts';
+import type { BatchWatch } from './watch-batches.ts';
+import type { WriteResult } from './write-results.ts';
+
+type Parts = {
+  store: Pick<BatchStore, 'findLine'>;
+  /** Whether every backend of a model that is to be called has no room in this lane. */
+  isFull: (model: string, lane: Lane) => boolean;
+  /** What a request has from its admission on, in milliseconds. */
+  requestMs: number;
+  admitLine: AdmitLine;
+  startRun: StartRun;
+  leave: LeaveLine;
+  findAnswer: FindAnswer;
+  writeResult: WriteResult;
+  endLine: EndLine;
+  followBatch: BatchWatch['follow'];
+  tellNews: TellNews;
+  metrics: Pick<WorkerMetrics, 'batchLineRetries'>;
+  log: Log;
+};
+
+/** A run of a line that may call backends. */
+type Begun = { job: BatchJob; taken: number; takenAt: number };
+type StartedLine = Begun & LineRun & CallingRun & { hadTime: boolean };
+
+const done: Outcome = { outcome: 'done' };
+/** A line whose backends are full has a place of its lane for so long, and then makes room for one of another model. */
+const waitForBackendMs = 1_000;
+const fullMs = 1_000;
+const lookForRoomEveryMs = 50;
+/** No job is taken from a worker that has it for less than this: its lock lasts three times as long (shared/queues.ts). */
+const unchallengedMs = 5_000;
+const lane = 'batch';
+
+/** Nobody waits for its text. */
+const neverStreamed: CallingRun['reply'] = {
+  chunk: () => Promise.reject(new Error('a line of a batch is not streamed')),
+};
+
+/**
+ * One line of a batch from its admission to its result. It is run while its batch is, and while it has no result; that is stored
+ * first, and what is charged follows from what is stored, so that whoever dies in between leaves it to the next taking.
+ */
+export function createProcessLine(parts: Parts): ProcessJob {
+  const { store, leave, writeResult, endLine, metrics, log } = parts;
+
+  return async function processLine({ data, taken, signal }) {
+    const takenAt = performance.now();
+    const job = batchJobSchema.parse(data);
+    try {
+      const line = await store.findLine(job.batch, job.line);
+      if (line?.result !== undefined) return await settle({ job, taken }, line.result);
+      if (line === undefined || !isToRun(job, line)) return await leave.drop({ job, taken });
+      if (!(await hasRoom(job, signal))) return leave.putOff(job, { news: 'full', pauseMs: fullMs });
+      return await admitAndRun({ job, taken, takenAt }, signal);
+    } catch (error) {
+      if (signal.aborted) return stopped(job, signal.reason);
+      // What is away now is there again after a while, and the line has lost nothing by it.
+      if (isPassing(error)) return leave.putOff(job, away(error));
+      log.error({ err: error, requestId: job.requestId }, 'a line of a batch failed by a fault of ours');
+      const losing = leave.lose({ job, taken }, toApiError(error), signal);
+      return await losing.catch((cause: unknown) => leave.putOff(job, away(cause)));
+    }
+  };
+
+  /** Waits a moment for room before anything is held for the line: what waits for long must not run out of time by it. */
+  async function hasRoom({ model }: BatchJob, signal: AbortSignal): Promise<boolean> {
+    const giveUpAt = performance.now() + waitForBackendMs;
+    while (parts.isFull(model, lane)) {
+      if (performance.now() >= giveUpAt) return false;
+      await sleep(lookForRoomEveryMs, undefined, { signal });
+    }
+    return true;
+  }
+
+  async function admitAndRun({ job, taken, takenAt }: Begun, signal: AbortSignal): Promise<Outcome> {
+    parts.tellNews(job, { news: 'started' });
+    const admitted = await parts.admitLine(job);
+    if (admitted.outcome === 'refused') return endUnrun({ job, taken }, failedLine(job, admitted.error), signal);
+    if (admitted.outcome === 'ended') return leave.drop({ job, taken });
+    if (admitted.outcome === 'later') return leave.putOff(job, { news: 'later', pauseMs: admitted.pauseMs });
+    const start = await parts.startRun({ ...job, taken, lane });
+    const { run } = start;
+    if (start.outcome !== 'run') return notRun({ job, taken }, start, signal);
+
+    const { admission, plan } = admitted;
+    const queueWaitMs = Math.max(0, start.now - admission.admittedAt);
+    const ledger = createRunLedger({ run, queueWaitMs });
+    const over = new AbortController();
+    const unfollow = parts.followBatch(job.batch, (ending) =>
+      over.abort(`batch ${endingOf(ending)}` satisfies StopReason),
+    );
+    using deadline = createWatchdog(AbortSignal.any([signal, over.signal]));
+    deadline.expectWithin(start.remainingMs, () => 'deadline' satisfies StopReason);
+    const startedAt = performance.now();
+    const started: StartedLine = {
+      ...{ job: { ...job, plan }, run, taken, ledger, admission, lane, reply: neverStreamed },
+      signal: deadline.signal,
+      leftMs: () => startedAt + start.remainingMs - performance.now(),
+      mayWaitMs: () => startedAt + waitForBackendMs - performance.now(),
+      hadTime: start.remainingMs >= parts.requestMs / 2,
+      takenAt,
+    };
+    try {
+      return await conclude(started, await parts.findAnswer(started), signal);
+    } finally {
+      unfollow();
+    }
+  }
+
+  async function notRun(line: Taken, { outcome, run }: Start, signal: AbortSignal): Promise<Outcome> {
+    if (outcome === 'superseded') return done;
+    return outcome === 'late' || outcome === 'expired'
+      ? late(line, line.job.earlierRuns.length < run - 1, signal)
+      : leave.drop(line);
+  }
+
+  /**
+   * One whose backend had time and was not done, or whose worker died, is lost; one that has spent its time waiting goes on
+   * as the next request.
+   */
+  async function late(line: Taken, isLost: boolean, signal: AbortSignal): Promise<Outcome> {
+    if (isLost) return leave.lose(line, deadlineExceeded(), signal);
+    return leave.again(line, retryAfterWaiting(line.job, Date.now()));
+  }
+
+  async function conclude(run: StartedLine, found: Found, signal: AbortSignal): Promise<Outcome> {
+    const { job } = run;
+    switch (found.outcome) {
+      case 'answered':
+        return end(run, answeredLine(job, found.answer.body ?? '', found.answer.usage), signal);
+      case 'refused':
+        return end(run, refusedLine(job, validationError([{ path: 'body', message: found.message }])), signal);
+      case 'exhausted':
+      case 'interrupted':
+        metrics.batchLineRetries.inc({ reason: 'failed' });
+        return leave.again(run, retryAfterFailure(job, Date.now()));
+      case 'full':
+      case 'late':
+        return leave.putOff(withRun(run), { news: 'full', pauseMs: fullMs });
+      case 'stopped':
+        return stop(run, signal);
+    }
+  }
+
+  async function stop(run: StartedLine, signal: AbortSignal): Promise<Outcome> {
+    const reason = run.signal.reason as StopReason; // nothing else aborts this signal
+    const { job, ledger } = run;
+    if (reason === 'deadline') return late(run, run.hadTime && ledger.attempts().length > 0, signal);
+    if (reason !== 'batch cancelled' && reason !== 'batch expired') return stopped(withRun(run), reason);
+    // What was produced for nobody is charged its prompt (API D7); a call that had failed before has produced nothing.
+    const wasCalling = ledger.attempts().at(-1)?.outcome === 'stopped';
+    const error = reason === 'batch expired' ? unfinished.expired : unfinished.cancelled;
+    return end(run, failedLine(job, error, wasCalling ? await promptUsage(job) : undefined), signal);
+  }
+
+  function stopped(job: BatchJob, reason: unknown): Outcome {
+    // Another worker has the job, and ends the line.
+    return reason === ('lock lost' satisfies StopReason) ? done : { outcome: 'hand back', job };
+  }
+
+  /** The result stands from here on, and what goes wrong in settling it is no reason to run the line again. */
+  async function end(run: StartedLine, result: BatchResult, signal: AbortSignal): Promise<Outcome> {
+    if (performance.now() - run.takenAt > unchallengedMs && (await isClearedUp(run.job))) return leave.drop(run);
+    const standing = await writeResult(result, signal);
+    return endLine(run, standing).then(
+      () => done,
+      (error: unknown) => leave.putOff(withRun(run), away(error)),
+    );
+  }
+
+  async function settle(line: Taken & { job: BatchJob }, standing: BatchResult): Promise<Outcome> {
+    return leave.settle(line, standing).catch((error: unknown) => leave.putOff(line.job, away(error)));
+  }
+
+  /** A worker that was away for long may have lost the line to another, and all trace of that may be gone by now. */
+  async function isClearedUp({ batch, line: number }: BatchJob): Promise<boolean> {
+    const line = await store.findLine(batch, number);
+    return line === undefined || (line.result === undefined && isOver(line));
+  }
+
+  /** What an earlier taking may hold, which was admitted, is given back. */
+  async function endUnrun(line: Taken, result: BatchResult, signal: AbortSignal): Promise<Outcome> {
+    await writeResult(result, signal);
+    if (line.taken > 1) return leave.drop(line, 'has ended');
+    parts.tellNews(line.job, { news: 'ended', answered: false });
+    return done;
+  }
+}
+
+const awayMs = 2_000;
+
+function away(cause: unknown) {
+  return { news: 'later', pauseMs: awayMs, cause } as const;
+}
+
+/** The store or Redis is away, or says that it cannot just now. */
+function isPassing(error: unknown): boolean {
+  return error instanceof ReplyError || (error instanceof ApiError && error.code === 'SERVICE_UNAVAILABLE');
+}
+
+/** Every other line of a batch has ended when it is completed, so none is told of that. */
+function endingOf(ending: 'completed' | 'expired' | 'cancelled'): 'expired' | 'cancelled' {
+  return ending === 'expired' ? 'expired' : 'cancelled';
+}
+
+function isToRun({ number }: BatchJob, line: BatchLine): boolean {
+  return isRunning(line) && line.number === number;
+}
+
+function withRun({ job, run, ledger }: StartedLine): BatchJob {
+  return { ...job, earlierRuns: [...job.earlierRuns, { run, attempts: [...ledger.attempts()] }] };
+}
