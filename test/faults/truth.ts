@@ -16,15 +16,13 @@ import { killAtRandom } from '../support/truth/kill-at-random.ts';
 import { misbehaveAtRandom } from '../support/truth/misbehave-at-random.ts';
 import { chargedTo, openBooks } from '../support/truth/open-books.ts';
 import { sendRequests } from '../support/truth/send-requests.ts';
+import type { StoreHome } from '../support/truth/store-homes.ts';
 import { wrongLeavingsIn } from '../support/truth/wrong-leavings.ts';
-
-/** A store that can be taken from the service: `url` is the service's way to it, `directUrl` the test's own. */
-export type TruthHome = { url: string; directUrl: string; cut(): Promise<void>; restore(): void };
 
 type Registrar = {
   test: TestFn;
   requests: number;
-  openHome: (parts: AsyncDisposableStack) => Promise<TruthHome>;
+  openHome: (parts: AsyncDisposableStack) => Promise<StoreHome>;
 };
 
 const accounts = ['ann', 'bob', 'cem', 'dee', 'eve', 'fay'];
@@ -43,7 +41,7 @@ const plans = {
 };
 const timeouts = { queue_ms: 5_000, request_ms: 25_000, first_token_ms: 8_000, idle_ms: 3_000 };
 /** No lease lives longer: until its request's deadline, and a minute. */
-const leaseMsMax = timeouts.request_ms + leaseGraceMs.started;
+const leaseMsMax = timeouts.request_ms + leaseGraceMs.started.interactive;
 
 /** Whatever dies and whatever is away, in the end everybody who counts has counted the same, and it is what was used. */
 export function testTruth({ test, requests, openHome }: Registrar): void {

@@ -29,6 +29,15 @@ const ofConsole: Route[] = [
   { method: 'POST', path: '/v1/keys/developer' },
   { method: 'POST', path: '/v1/keys/developer/rotate' },
   { method: 'POST', path: '/v1/keys/developer/revoke' },
+  { method: 'POST', path: '/v1/files' },
+  { method: 'GET', path: '/v1/files' },
+  { method: 'GET', path: '/v1/files/file-1' },
+  { method: 'GET', path: '/v1/files/file-1/content' },
+  { method: 'DELETE', path: '/v1/files/file-1' },
+  { method: 'POST', path: '/v1/batches' },
+  { method: 'GET', path: '/v1/batches' },
+  { method: 'GET', path: '/v1/batches/batch_1' },
+  { method: 'POST', path: '/v1/batches/batch_1/cancel' },
   { method: 'GET', path: '/billing/quota' },
   { method: 'GET', path: '/admin/accounts/user%3Aalice' },
   { method: 'PATCH', path: '/admin/accounts/user%3Aalice' },
@@ -134,23 +143,26 @@ test.serial('inference, models and guest keys may be asked for from a page anywh
   }
 });
 
-test.serial('keys, billing and admin may be asked for from the console', async (t) => {
+test.serial('keys, files, batches, billing and admin may be asked for from the console', async (t) => {
   for (const route of ofConsole) isAllowed(t, await preflight(route, consoleOrigin), route, consoleOrigin);
 });
 
-test.serial('keys, billing and admin may be asked for from nowhere else, whatever it looks like', async (t) => {
-  for (const route of ofConsole) {
-    for (const origin of foreign) {
-      const about = `${route.method} ${route.path} from ${origin}`;
-      const asked = await preflight(route, origin);
-      t.is(asked.status, 204, about);
-      isNotReadable(t, asked.headers, about);
-      const answered = await keys.send(route.method, route.path, { headers: { origin } });
-      t.is(answered.status, 401, about);
-      isNotReadable(t, answered.headers, about);
+test.serial(
+  'keys, files, batches, billing and admin may be asked for from nowhere else, whatever it looks like',
+  async (t) => {
+    for (const route of ofConsole) {
+      for (const origin of foreign) {
+        const about = `${route.method} ${route.path} from ${origin}`;
+        const asked = await preflight(route, origin);
+        t.is(asked.status, 204, about);
+        isNotReadable(t, asked.headers, about);
+        const answered = await keys.send(route.method, route.path, { headers: { origin } });
+        t.is(answered.status, 401, about);
+        isNotReadable(t, answered.headers, about);
+      }
     }
-  }
-});
+  },
+);
 
 test.serial('what is not a preflight learns which methods a path takes', async (t) => {
   for (const { method, path } of routes) {

@@ -349,7 +349,7 @@ async function audits(t: ExecutionContext, keys: KeyClient): Promise<void> {
   await keys.change('user:audit', { suspended: true, plan: 'free' });
   const { status, body } = await keys.account('user:audit');
   t.is(status, 200);
-  const told = ['account', 'changes', 'createdAt', 'keys', 'overageEnabled', 'plan', 'suspended', 'topUp'];
+  const told = ['account', 'batches', 'changes', 'createdAt', 'keys', 'overageEnabled', 'plan', 'suspended', 'topUp'];
   t.deepEqual(Object.keys(body).sort(), told);
   const changes = body.changes as { at: string; by: string }[]; // the service's own answer
   const [newest, older, rotation, mint, ...none] = changes;

@@ -1,35 +1,40 @@
 import { createHash } from 'node:crypto';
-import { gzipSync } from 'node:zlib';
-import type { ExecutionContext } from 'ava';
 import { makeKey, maskKey } from '../../ingress/api-key.ts';
+import type { Store } from '../../shared/store/store.ts';
 import type { Stack } from '../stack/stack.ts';
 import type { Route } from '../support/documented-answers.ts';
 import { fullKey, type KeyClient } from '../support/key-client.ts';
-import { head } from '../support/refusal.ts';
-
-export const bodyBytesMax = 65_536;
-
-/** One request, and the name of the answer that it must get; `says` is in its body, `check` gets it parsed. */
-export type Case = {
-  answer: string;
-  title: string;
-  send: Buffer;
-  says?: string | RegExp;
-  check?: (t: ExecutionContext, body: Record<string, unknown>) => void;
-};
+import {
+  bodyCases,
+  type Call,
+  type Case,
+  callTo,
+  conflict,
+  eitherCases,
+  forbidden,
+  headCases,
+  invalid,
+  invalidKey,
+  keyCases,
+  limited,
+  notFound,
+  ok,
+  signedInCases,
+  spent,
+} from './common-cases.ts';
+import { createFileCast, fileCases, filePlans } from './file-cases.ts';
 
 /** Who there is to ask for something: made once, before any case. */
 export type Cast = Awaited<ReturnType<typeof createCast>>;
 
-const json = 'Content-Type: application/json';
 const chatBody = { model: 'small-chat', messages: [{ role: 'user', content: 'Hi' }] };
 const deviceOf = (id: string) => `device:${createHash('sha256').update(id).digest('hex')}`;
 
 /** The plan of the account whose month is used up with its first request. */
-export const plans = { 'one-token': { tokens_per_month: 1, model_tiers: ['guest'] } };
+export const plans = { ...filePlans, 'one-token': { tokens_per_month: 1, model_tiers: ['guest'] } };
 
 /** Accounts and devices in each state that a route tells apart. */
-export async function createCast(stack: Stack, keys: KeyClient) {
+export async function createCast(stack: Stack, keys: KeyClient, store: Store) {
   const oldKey = await keys.newKey('rotated');
   await keys.rotate('rotated', oldKey);
   const revokedKey = await keys.newKey('revoked');
@@ -64,126 +69,8 @@ export async function createCast(stack: Stack, keys: KeyClient) {
     toRevokeMasked: { key: await keys.newKey('to-revoke-masked'), token: await keys.token('to-revoke-masked') },
     newcomer: await keys.token('newcomer'),
     minter: await keys.token('minter'),
+    ...(await createFileCast({ stack, keys, store })),
   };
-}
-
-type Request = { bearer?: string; lines?: readonly string[]; type?: string | undefined; body?: unknown };
-/** The bytes of a request to one route. */
-type Call = (request: Request) => Buffer;
-
-/** A body that is an object goes as JSON, and with it the headers that a body needs unless they are given. */
-function callTo(method: string, path: string): Call {
-  return function send({ bearer, lines = [], type = json, body }) {
-    const bytes =
-      Buffer.isBuffer(body) || typeof body === 'string' ? Buffer.from(body) : Buffer.from(JSON.stringify(body) ?? '');
-    const ofBody = body === undefined ? [] : [type, `Content-Length: ${bytes.length}`].filter((line) => line !== '');
-    const authorization = bearer === undefined ? [] : [`Authorization: Bearer ${bearer}`];
-    return Buffer.concat([
-      Buffer.from(head(`${method} ${path} HTTP/1.1`, ...authorization, ...lines, ...ofBody)),
-      bytes,
-    ]);
-  };
-}
-
-const at =
-  (answer: string) =>
-  (title: string, send: Buffer, rest: Pick<Case, 'says' | 'check'> = {}): Case => ({ answer, title, send, ...rest });
-const ok = at('200');
-const invalid = at('400 VALIDATION_ERROR');
-const noAuth = at('401 NO_AUTH');
-const invalidKey = at('401 INVALID_KEY');
-const invalidToken = at('401 INVALID_TOKEN');
-const forbidden = at('403 FORBIDDEN');
-const notFound = at('404 NOT_FOUND');
-const conflict = at('409 CONFLICT');
-const tooLarge = at('413 PAYLOAD_TOO_LARGE');
-const unsupported = at('415 UNSUPPORTED_MEDIA_TYPE');
-const spent = at('402 quota_exceeded');
-const limited = at('429 rate_limit_exceeded');
-
-/** What is wrong with the head of any request, whoever sends it. */
-function headCases(call: Call, bearer: string | undefined, body?: unknown): Case[] {
-  const request = { ...(bearer !== undefined && { bearer }), body };
-  const says = 'x-client-request-id: ';
-  return [
-    invalid('a client id too long', call({ ...request, lines: [`X-Client-Request-Id: ${'x'.repeat(513)}`] }), { says }),
-    invalid('a client id with a space', call({ ...request, lines: ['X-Client-Request-Id: a b'] }), { says }),
-  ];
-}
-
-/** `Authorization` headers that are nobody's, the same on every route that needs one. */
-function nobodyCases(call: Call, cast: Cast, body?: unknown): Case[] {
-  const as = (...lines: string[]) => call({ lines, body });
-  return [
-    noAuth('no header', as()),
-    noAuth('an empty header', as('Authorization:')),
-    noAuth('a header of blanks', as('Authorization:    ')),
-    invalidToken('garbage', as('Authorization: Bearer abc')),
-    invalidToken('another scheme', as('Authorization: Basic YTpi')),
-    invalidToken('no scheme', as(`Authorization: ${cast.key}`)),
-    invalidToken('nothing after the scheme', as('Authorization: Bearer')),
-    invalidToken('two tokens', as(`Authorization: Bearer ${cast.token} ${cast.token}`)),
-    invalidToken('two headers', as(`Authorization: Bearer ${cast.token}`, `Authorization: Bearer ${cast.token}`)),
-    invalidToken('two headers, one of them empty', as('Authorization:', `Authorization: Bearer ${cast.key}`)),
-    invalidToken('a masked key', as(`Authorization: Bearer ${maskKey(cast.key)}`)),
-    invalidToken('an expired token', as(`Authorization: Bearer ${cast.expired}`)),
-  ];
-}
-
-function signedInCases(call: Call, cast: Cast, body?: unknown): Case[] {
-  return [
-    ...nobodyCases(call, cast, body),
-    ...headCases(call, cast.token, body),
-    invalidToken('a key', call({ bearer: cast.key, body })),
-    invalidToken('a key that nobody has', call({ bearer: makeKey(), body })),
-    invalidToken('a key with a typing error', call({ bearer: 'svc_0', body })),
-    forbidden('a suspended account', call({ bearer: cast.suspendedToken, body }), {
-      says: 'This account is suspended.',
-    }),
-  ];
-}
-
-function keyCases(call: Call, cast: Cast, body?: unknown): Case[] {
-  return [
-    ...nobodyCases(call, cast, body),
-    ...headCases(call, cast.key, body),
-    invalidKey('a key that nobody has', call({ bearer: makeKey(), body })),
-    invalidKey(
-      'a key with a typing error',
-      call({ bearer: `${cast.key.slice(0, -1)}${cast.key.endsWith('0') ? 1 : 0}`, body }),
-    ),
-    invalidKey('the prefix alone', call({ bearer: 'svc_', body })),
-    invalidKey('a key that was rotated away', call({ bearer: cast.rotatedKey, body })),
-    invalidKey('a key that was revoked', call({ bearer: cast.revokedKey, body })),
-    forbidden('a suspended account', call({ bearer: cast.suspendedKey, body }), { says: 'This account is suspended.' }),
-    forbidden('a suspended device', call({ bearer: cast.suspendedGuestKey, body }), {
-      says: 'This account is suspended.',
-    }),
-  ];
-}
-
-/** What is wrong with a body, whichever its route; `good` is right there. */
-function bodyCases(call: Call, good: object, bearer?: string): Case[] {
-  const as = (request: Request) => call({ ...(bearer !== undefined && { bearer }), ...request });
-  const text = JSON.stringify(good);
-  const chunks = `${(bodyBytesMax + 1).toString(16)}\r\n${' '.repeat(bodyBytesMax + 1)}\r\n0\r\n\r\n`;
-  const chunked = Buffer.concat([as({ lines: [json, 'Transfer-Encoding: chunked'] }), Buffer.from(chunks)]);
-  return [
-    invalid('not JSON', as({ body: '{"a":' }), { says: 'body: expected valid JSON' }),
-    invalid('nothing', as({ body: '' }), { says: 'body: expected valid JSON' }),
-    invalid('more after it', as({ body: `${text}x` }), { says: 'body: expected valid JSON' }),
-    invalid('an array', as({ body: '[]' }), { says: 'body: expected a JSON object' }),
-    invalid('a string', as({ body: '"x"' }), { says: 'body: expected a JSON object' }),
-    invalid('null', as({ body: 'null' }), { says: 'body: expected a JSON object' }),
-    invalid('not UTF-8', as({ body: Buffer.from('{"a":"\xff"}', 'latin1') }), { says: 'body: expected UTF-8' }),
-    tooLarge('by its length', as({ lines: [json, `Content-Length: ${bodyBytesMax + 1}`] })),
-    tooLarge('by count', chunked),
-    unsupported('no type', as({ type: '', body: text })),
-    unsupported('text', as({ type: 'Content-Type: text/plain', body: text })),
-    unsupported('a form', as({ type: 'Content-Type: application/x-www-form-urlencoded', body: 'a=b' })),
-    unsupported('another charset', as({ type: `${json}; charset=latin1`, body: text })),
-    unsupported('compressed', as({ lines: ['Content-Encoding: gzip'], body: gzipSync(text) })),
-  ];
 }
 
 function namedKeyCases(call: Call, cast: Cast): Case[] {
@@ -347,12 +234,6 @@ function chatCases(cast: Cast): Case[] {
   ];
 }
 
-function eitherCases(path: string, cast: Cast): Case[] {
-  const call = callTo('GET', path);
-  const suspended = call({ bearer: cast.suspendedToken });
-  return [...keyCases(call, cast), forbidden('a suspended account, signed in', suspended)];
-}
-
 /** Every case of every route. They can go in any order, and each but the first mint, the rotations and the revocations any number of times. */
 export function casesOf(cast: Cast): Record<Route, Case[]> {
   const models = callTo('GET', '/v1/models');
@@ -367,13 +248,13 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
   return {
     'POST /v1/chat/completions': chatCases(cast),
     'GET /v1/models': [
-      ...eitherCases('/v1/models', cast),
+      ...eitherCases(models, cast),
       ok('a key', models({ bearer: cast.key })),
       ok('a guest key', models({ bearer: cast.guestKey })),
       ok('a sign-in token', models({ bearer: cast.token })),
     ],
     'GET /v1/models/*model': [
-      ...eitherCases('/v1/models/small-chat', cast),
+      ...eitherCases(callTo('GET', '/v1/models/small-chat'), cast),
       ok('a key', model('small-chat', cast.key)),
       ok('a sign-in token', model('small-chat', cast.token)),
       notFound('a model that there is not', model('constructor', cast.key)),
@@ -415,8 +296,9 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
       ok('the key, masked', revoke(maskOf(cast.toRevokeMasked))),
     ],
     'POST /v1/keys/guest': guestCases(),
+    ...fileCases(cast),
     'GET /billing/quota': [
-      ...eitherCases('/billing/quota', cast),
+      ...eitherCases(quota, cast),
       ok('a key', quota({ bearer: cast.key })),
       ok('a sign-in token', quota({ bearer: cast.token })),
     ],

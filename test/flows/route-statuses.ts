@@ -1,12 +1,16 @@
 import { readFileSync } from 'node:fs';
 import type { ExecutionContext } from 'ava';
+import { openStore } from '../../shared/store/open-store.ts';
 import { startStack } from '../stack/stack.ts';
 import { answerName, documentedAnswers, type Route, routes, shapeFaults } from '../support/documented-answers.ts';
 import { createKeyClient } from '../support/key-client.ts';
 import { databaseUrl, type MongoServer } from '../support/mongodb/start-mongo.ts';
 import { exchange } from '../support/raw-http.ts';
+import { recordedLog } from '../support/recorded-log.ts';
 import { assertRefused, assertTellsNothing, head, stillServes, wrongMethod } from '../support/refusal.ts';
-import { bodyBytesMax, type Case, type Cast, casesOf, createCast, plans } from './route-cases.ts';
+import { bodyBytesMax, type Case } from './common-cases.ts';
+import { filesOfTests } from './file-cases.ts';
+import { type Cast, casesOf, createCast, plans } from './route-cases.ts';
 
 type Registrar = {
   test: {
@@ -22,6 +26,8 @@ const env = {
   BODY_BYTES_MAX: String(bodyBytesMax),
   TRUST_PROXY: '1',
   DOCS_URL: 'https://docs.example.com/errors',
+  // Nobody serves the other pool: what waits in it stays where it is.
+  POOLS: 'default',
   TOPUP_URL: 'https://billing.example.com/top-up',
 };
 const appText = readFileSync(new URL('../../ingress/app.ts', import.meta.url), 'utf8');
@@ -40,10 +46,12 @@ export function testRouteStatuses({ test, mongo }: Registrar): void {
   test.before(async () => {
     if (mongo !== undefined) parts.use(mongo);
     const storeUrl = mongo && databaseUrl(mongo.url, `route_statuses_${process.pid}`);
-    stack = parts.use(await startStack({ databaseUrl: storeUrl, env, plans }));
+    stack = parts.use(await startStack({ databaseUrl: storeUrl, env, plans, batch: filesOfTests }));
     port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
     const keys = createKeyClient(stack);
-    cast = await createCast(stack, keys);
+    const url = storeUrl ?? `sqlite:${stack.directory}/store.sqlite`;
+    const store = parts.use(await openStore(url, recordedLog()));
+    cast = await createCast(stack, keys, store);
     cases = casesOf(cast);
     const fromOneAddress = { 'x-forwarded-for': '10.9.9.9' };
     for (let device = 1; device <= 20; device++) await keys.guest(`device-${device}`, fromOneAddress);

@@ -1,0 +1,96 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { TestFn } from 'ava';
+import { Redis } from 'ioredis';
+import { leaseEndsKey, leasesKey } from '../../shared/redis-keys.ts';
+import { monthOf } from '../../shared/store/account.ts';
+import { openStore } from '../../shared/store/open-store.ts';
+import { startStack } from '../stack/stack.ts';
+import { linesOf, openBatchClient, tokensIn } from '../support/batch-client.ts';
+import { seededRandom } from '../support/random.ts';
+import { recordedLog } from '../support/recorded-log.ts';
+import { killAtRandom } from '../support/truth/kill-at-random.ts';
+import type { StoreHome } from '../support/truth/store-homes.ts';
+
+type Registrar = { test: TestFn; lines: number; openHome: (parts: AsyncDisposableStack) => Promise<StoreHome> };
+
+const plans = { free: { requests_at_once: 8, batch_requests_at_once: 24, model_tiers: ['guest', 'standard'] } };
+const account = 'user:alice';
+const everyFewSeconds = { from: 2_000, to: 5_000 };
+
+/** Whatever dies and whatever is away: each line once, and charged is what stands in the results. */
+export function testTruthOfBatches({ test, lines, openHome }: Registrar): void {
+  const title = `a batch of ${lines} lines, while ingresses and workers are killed and the store is away: every line ends once, and is charged once`;
+  test(title, async (t) => {
+    t.timeout(400_000);
+    const seed = Number(process.env.TRUTH_SEED ?? Math.floor(Math.random() * 2 ** 31));
+    t.log(`TRUTH_SEED=${seed}`);
+    const random = seededRandom(seed);
+    await using parts = new AsyncDisposableStack();
+    const home = await openHome(parts);
+    const stack = parts.use(
+      await startStack({
+        ...{ ingresses: 2, workers: 3, databaseUrl: home.url, plans },
+        modelServers: { firstTokenMs: 80, tokensPerSecond: 400 },
+      }),
+    );
+    const redis = parts.adopt(new Redis(stack.redisUrl), (connection) => connection.disconnect());
+    const store = parts.use(await openStore(home.directUrl, recordedLog()));
+    const key = await stack.mintKey('alice');
+    const user = () => openBatchClient(stack, 'alice', key);
+    const { id } = await (await user()).create(linesOf(lines));
+    const startedAt = performance.now();
+    const say = (text: string) => t.log(`${Math.round((performance.now() - startedAt) / 1_000)} s: ${text}`);
+    // The state in which it stands is asked of the store itself: ingresses come and go.
+    const reached = async (share: number) => {
+      while (((await store.batches.findBatch(id))?.counts.completed ?? 0) < lines * share) await sleep(200);
+    };
+
+    const { killed } = await (async () => {
+      await using killing = killAtRandom(stack, random, everyFewSeconds);
+      await reached(0.25);
+      say('the store is cut off');
+      await home.cut();
+      await sleep(6_000);
+      home.restore();
+      say('it is back');
+      await reached(0.95);
+      return { killed: { ...killing.killed } };
+    })();
+    say(`killed: ${killed.ingresses} ingresses, ${killed.workers} workers`);
+    t.true(killed.workers > 0);
+    const client = await user();
+    const batch = await client.ended(id, 120_000);
+    say(`it is ${batch.status}: ${JSON.stringify(batch.request_counts)}`);
+    const output = await client.output(batch);
+    const errors = await client.errors(batch);
+    t.is(batch.status, 'completed');
+    t.deepEqual(batch.request_counts, { total: lines, completed: output.length, failed: errors.length });
+    t.deepEqual(
+      errors.filter(({ error }) => error?.code !== 'INTERNAL_ERROR'),
+      [],
+      'only a line whose workers kept dying ends without an answer',
+    );
+    const names = [...output, ...errors].map(({ custom_id }) => custom_id);
+    t.is(names.length, lines);
+    t.is(new Set(names).size, lines);
+    for (const { custom_id, response } of output) {
+      // The stand-in repeats the end of what it was asked.
+      t.true(response?.body.choices[0]?.message.content?.startsWith('You said') === true, custom_id);
+    }
+
+    // Jobs that were taken from dead workers have yet to find that their lines have ended.
+    while ((await store.batches.listOpenBatches()).length > 0) await sleep(200);
+    const held = async () =>
+      (await redis.hlen(leasesKey(account, 'batch'))) + (await redis.zcard(leaseEndsKey(account, 'batch')));
+    while ((await held()) > 0) await sleep(200);
+    const month = monthOf(new Date());
+    const tokens = tokensIn(output);
+    const charged = async () => (await store.findUsageSum(account, month))?.total.chargedTokens ?? 0;
+    for (let wait = 0; wait < 100 && (await charged()) < tokens; wait++) await sleep(200);
+    t.is(await charged(), tokens, 'the store has charged what stands in the results');
+    const quota = await client.client.get<{ used: number; reserved: number }>('/../billing/quota');
+    t.like(quota, { used: tokens, reserved: 0 });
+    const produced = stack.modelServers.flatMap((server) => server.calls());
+    say(`${produced.length} calls for ${lines} lines, ${tokens} tokens charged`);
+  });
+}

@@ -1,0 +1,226 @@
+import test from 'ava';
+import OpenAI, { type APIError, BadRequestError, ConflictError, NotFoundError, RateLimitError, toFile } from 'openai';
+import { openStore } from '../../shared/store/open-store.ts';
+import type { Store } from '../../shared/store/store.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { createFileClient, line } from '../support/file-client.ts';
+import { createKeyClient, type KeyClient } from '../support/key-client.ts';
+import { recordedLog } from '../support/recorded-log.ts';
+import { storedBatch } from '../support/stored-batch.ts';
+
+let stack: Stack;
+let keys: KeyClient;
+let store: Store;
+const parts = new AsyncDisposableStack();
+
+// Nothing runs what is handed in here: a batch stays as it is.
+test.before(async () => {
+  const plans = { roomy: { batch_tokens_waiting: 100, model_tiers: ['guest'] } };
+  stack = parts.use(await startStack({ workers: 0, plans, batch: { window_s: 7_200 } }));
+  keys = createKeyClient(stack);
+  store = parts.use(await openStore(`sqlite:${stack.directory}/store.sqlite`, recordedLog()));
+});
+
+test.after.always(() => parts.disposeAsync());
+
+const openClient = (apiKey: string) => new OpenAI({ baseURL: `${stack.ingresses[0]?.url}/v1`, apiKey, maxRetries: 0 });
+const handIn = { endpoint: '/v1/chat/completions', completion_window: '24h' } as const;
+
+async function openBatchClient(account: string) {
+  const client = openClient(await keys.newKey(account));
+  const uploaded = await client.files.create({
+    purpose: 'batch',
+    file: await toFile(Buffer.from(line('a')), 'in.jsonl'),
+  });
+  return { client, file: uploaded.id };
+}
+
+/** As a worker would. */
+const end = (id: string, state: 'cancelled' | 'failed') =>
+  store.batches.changeBatch(id, (batch) => ({ result: undefined, ...(batch && { next: { ...batch, state } }) }));
+
+test('the official SDK hands in a batch, finds it, and cancels it', async (t) => {
+  const { client, file } = await openBatchClient('sdk');
+  const metadata = { nightly: 'yes', 'ü.$': 'ß' };
+  const made = await client.batches.create({ ...handIn, input_file_id: file, metadata });
+  t.regex(made.id, /^batch_[0-9A-HJKMNP-TV-Z]{26}$/);
+  const { id, created_at, expires_at, ...rest } = made;
+  const never = {
+    ...{ in_progress_at: null, finalizing_at: null, completed_at: null, failed_at: null, expired_at: null },
+    ...{ cancelling_at: null, cancelled_at: null },
+  };
+  t.deepEqual(rest as object, {
+    object: 'batch',
+    endpoint: '/v1/chat/completions',
+    errors: null,
+    input_file_id: file,
+    completion_window: '24h',
+    status: 'validating',
+    output_file_id: null,
+    error_file_id: null,
+    request_counts: { total: 0, completed: 0, failed: 0 },
+    metadata,
+    ...never,
+  });
+  t.true(Math.abs(created_at - Date.now() / 1000) < 5);
+  t.is(expires_at, created_at + 7_200);
+  t.deepEqual({ ...(await client.batches.retrieve(id)) }, { ...made });
+
+  const cancelled = await client.batches.cancel(id);
+  t.is(cancelled.status, 'cancelling');
+  t.true(Number(cancelled.cancelling_at) >= created_at);
+  t.deepEqual({ ...(await client.batches.cancel(id)) }, { ...cancelled }, 'again changes nothing');
+  t.deepEqual({ ...(await client.batches.retrieve(id)) }, { ...cancelled });
+});
+
+test('the official SDK lists batches in pages, newest first, each once, and only the account’s own', async (t) => {
+  const { client, file } = await openBatchClient('lister');
+  const another = await openBatchClient('another-lister');
+  await another.client.batches.create({ ...handIn, input_file_id: another.file });
+  const ids: string[] = [];
+  for (let index = 0; index < 25; index++) {
+    ids.push((await client.batches.create({ ...handIn, input_file_id: file })).id);
+  }
+  const found: string[] = [];
+  for await (const { id } of client.batches.list({ limit: 10 })) found.push(id);
+  t.deepEqual(found, ids.toSorted().reverse());
+  const first = await client.batches.list();
+  t.deepEqual([first.data.length, first.has_more], [20, true]);
+});
+
+test('another account’s files and batches are as good as none', async (t) => {
+  const mine = await openBatchClient('owner');
+  const batch = await mine.client.batches.create({ ...handIn, input_file_id: mine.file });
+  const { client } = await openBatchClient('stranger');
+  const notThere: (() => Promise<unknown>)[] = [
+    () => client.files.retrieve(mine.file),
+    () => client.files.content(mine.file),
+    () => client.files.delete(mine.file),
+    () => client.batches.retrieve(batch.id),
+    () => client.batches.cancel(batch.id),
+  ];
+  for (const ask of notThere) await t.throwsAsync(ask, { instanceOf: NotFoundError });
+  await t.throwsAsync(() => client.batches.create({ ...handIn, input_file_id: mine.file }), {
+    instanceOf: BadRequestError,
+    message: /input_file_id: there is no such file/,
+  });
+  t.is((await mine.client.batches.retrieve(batch.id)).status, 'validating');
+  // A key and the sign-in token of one account see the same.
+  t.is((await openClient(await keys.token('owner')).batches.retrieve(batch.id)).id, batch.id);
+});
+
+test('the input of a batch that is not over can not be deleted, and then it can', async (t) => {
+  const { client, file } = await openBatchClient('deleter');
+  const { id } = await client.batches.create({ ...handIn, input_file_id: file });
+  const refused = await t.throwsAsync(() => client.files.delete(file), { instanceOf: ConflictError });
+  t.is((refused as APIError).headers?.get('x-should-retry'), 'false');
+  t.is(await (await client.files.content(file)).text(), line('a'));
+  await client.batches.cancel(id);
+  await t.throwsAsync(() => client.files.delete(file), { instanceOf: ConflictError }, 'it is not over yet');
+  await end(id, 'cancelled');
+  t.true((await client.files.delete(file)).deleted);
+});
+
+test('tokens that wait are counted over the account’s batches: what there is no room for is 429, and not tried again', async (t) => {
+  const { client, file } = await openBatchClient('crowd');
+  await keys.change('user:crowd', { plan: 'roomy' });
+  const tokens = (await store.batches.findFile(file))?.tokens ?? 0;
+  t.true(tokens > 0 && tokens < 100);
+  const fitting = Math.floor(100 / tokens);
+  const made: string[] = [];
+  for (let index = 0; index < fitting; index++) {
+    made.push((await client.batches.create({ ...handIn, input_file_id: file })).id);
+  }
+  const refused = await t.throwsAsync(() => client.batches.create({ ...handIn, input_file_id: file }), {
+    instanceOf: RateLimitError,
+  });
+  const { headers, error } = refused as APIError;
+  t.like(error, { code: 'rate_limit_exceeded', type: 'batch_limit', retry_after_ms: 60_000 });
+  t.is(headers?.get('retry-after-ms'), '60000');
+  t.is(headers?.get('x-should-retry'), 'false');
+  const [first = ''] = made;
+  await end(first, 'failed');
+  t.is((await client.batches.create({ ...handIn, input_file_id: file })).status, 'validating');
+});
+
+test('an account has a hundred unfinished batches at most, on a plan without any limit as well', async (t) => {
+  const { client, file } = await openBatchClient('many');
+  await keys.change('user:many', { plan: 'pro' });
+  const create = () => client.batches.create({ ...handIn, input_file_id: file });
+  const others = [
+    ...Array.from({ length: 98 }, () => storedBatch('user:many', { state: 'in_progress', open: true })),
+    storedBatch('user:many', { state: 'completed', open: true }),
+    storedBatch('user:somebody', { state: 'in_progress', open: true }),
+  ];
+  for (const batch of others) await store.batches.insertBatch(batch);
+  t.is((await create()).status, 'validating');
+  const { id } = await create();
+  const refused = await t.throwsAsync(create, { instanceOf: RateLimitError, message: /100 unfinished batches/ });
+  const { headers, error } = refused as APIError;
+  t.like(error, { code: 'rate_limit_exceeded', type: 'batch_limit', retry_after_ms: 60_000 });
+  t.is(headers?.get('retry-after-ms'), '60000');
+  t.is(headers?.get('x-should-retry'), 'false');
+  await end(id, 'cancelled');
+  t.is((await create()).status, 'validating');
+  await t.throwsAsync(create, { instanceOf: RateLimitError });
+});
+
+test('a batch of each state is shown with its times, its counts and its faults', async (t) => {
+  const client = openClient(await keys.newKey('shown'));
+  const at = (second: number) => new Date(1_900_000_000_900 + second * 1000);
+  const errors = [{ code: 'invalid_json', line: 3, param: null, message: 'expected JSON' }];
+  const batch = storedBatch('user:shown', {
+    ...{ state: 'expired', errors, counts: { total: 9, completed: 5, failed: 4 } },
+    ...{ outputFile: 'file-1', errorFile: 'file-2', createdAt: at(0), expiresAt: at(8), inProgressAt: at(1) },
+    ...{
+      finalizingAt: at(2),
+      completedAt: at(3),
+      failedAt: at(4),
+      expiredAt: at(5),
+      cancellingAt: at(6),
+      cancelledAt: at(7),
+    },
+  });
+  await store.batches.insertBatch(batch);
+  t.like(await client.batches.retrieve(batch.id), {
+    status: 'expired',
+    errors: { object: 'list', data: errors },
+    output_file_id: 'file-1',
+    error_file_id: 'file-2',
+    request_counts: { total: 9, completed: 5, failed: 4 },
+    created_at: 1_900_000_000,
+    in_progress_at: 1_900_000_001,
+    finalizing_at: 1_900_000_002,
+    completed_at: 1_900_000_003,
+    failed_at: 1_900_000_004,
+    expired_at: 1_900_000_005,
+    cancelling_at: 1_900_000_006,
+    cancelled_at: 1_900_000_007,
+    expires_at: 1_900_000_008,
+  });
+});
+
+test('an operator sees the last twenty batches of an account, and nothing of what is in them', async (t) => {
+  const files = createFileClient(stack, await keys.newKey('watched'));
+  const { id: file } = await files.upload(line('a'));
+  const ids: string[] = [];
+  for (let index = 0; index < 21; index++) ids.push((await files.handIn(file)).id);
+  const { body } = await keys.account('user:watched');
+  const shown = body.batches as { id: string }[]; // the service's own answer
+  t.deepEqual(
+    shown.map(({ id }) => id),
+    ids.toSorted().reverse().slice(0, 20),
+  );
+  t.deepEqual(Object.keys(shown[0] ?? {}).sort(), ['created_at', 'expires_at', 'id', 'request_counts', 'status']);
+});
+
+test('files and batches cost nothing of any limit, and their answers say nothing of one', async (t) => {
+  const { client, file } = await openBatchClient('free-of-charge');
+  const before = (await keys.send('GET', '/billing/quota', { bearer: await keys.token('free-of-charge') })).body;
+  const { response } = await client.batches.create({ ...handIn, input_file_id: file }).withResponse();
+  t.deepEqual(
+    [...response.headers.keys()].filter((name) => /^x-(svc|ratelimit)/.test(name)),
+    [],
+  );
+  t.deepEqual((await keys.send('GET', '/billing/quota', { bearer: await keys.token('free-of-charge') })).body, before);
+});

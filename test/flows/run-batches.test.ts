@@ -1,0 +1,329 @@
+import test from 'ava';
+import { openStore } from '../../shared/store/open-store.ts';
+import type { Store } from '../../shared/store/store.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { type BatchLine, lineOf, linesOf, openBatchClient, tokensIn } from '../support/batch-client.ts';
+import { createKeyClient, type KeyClient } from '../support/key-client.ts';
+import { recordedLog } from '../support/recorded-log.ts';
+
+const tiers = { model_tiers: ['guest', 'standard'] };
+const plans = {
+  free: {
+    requests_per_minute: 1,
+    tokens_per_minute: 600_000,
+    requests_at_once: 1,
+    batch_requests_at_once: 8,
+    ...tiers,
+  },
+  'small-month': { tokens_per_month: 90, batch_requests_at_once: 1, ...tiers },
+  'guest-models': { batch_requests_at_once: 2, model_tiers: ['guest'] },
+};
+
+/** Models of one backend each, so that a test can have one misbehave, to the end, and leave the others alone. */
+const alone = { tier: 'standard', pool: 'default', backends: ['onprem-a'] };
+const names = ['slow-chat', 'picky-chat', 'kept-chat', 'changed-chat', 'still-chat'];
+const models = Object.fromEntries(names.map((name) => [name, alone]));
+
+let stack: Stack;
+let keys: KeyClient;
+let store: Store;
+const parts = new AsyncDisposableStack();
+
+test.before(async () => {
+  stack = parts.use(await startStack({ workers: 2, plans, models }));
+  keys = createKeyClient(stack);
+  store = parts.use(await openStore(`sqlite:${stack.directory}/store.sqlite`, recordedLog()));
+});
+
+test.after.always(() => parts.disposeAsync());
+
+const server = () => stack.modelServers[0];
+const byName = (lines: readonly BatchLine[]) => lines.map(({ custom_id }) => custom_id).sort();
+const codes = (lines: readonly BatchLine[]) => [...new Set(lines.map(({ error }) => error?.code))];
+
+/** What the month of an account has been charged, once nothing is reserved any more. */
+async function chargedTo(key: string): Promise<{ used: number; overageUsed: number }> {
+  for (;;) {
+    const { body } = await keys.send('GET', '/billing/quota', { bearer: key });
+    if (body.reserved === 0) return { used: Number(body.used), overageUsed: Number(body.overageUsed) };
+  }
+}
+
+test('the official SDK hands in a file and fetches what came of it; each line is charged once, and leaves one usage record', async (t) => {
+  const user = await openBatchClient(stack, 'whole');
+  const created = await user.create(linesOf(40));
+  t.is(created.status, 'validating');
+  const batch = await user.ended(created.id);
+  t.like(batch, { status: 'completed', error_file_id: null, errors: null });
+  t.deepEqual(batch.request_counts, { total: 40, completed: 40, failed: 0 });
+  for (const at of [batch.in_progress_at, batch.finalizing_at, batch.completed_at])
+    t.true((at ?? 0) >= batch.created_at);
+
+  const lines = await user.output(batch);
+  t.deepEqual(byName(lines), Array.from({ length: 40 }, (_, index) => `line-${index + 1}`).sort());
+  const requestIds = new Set<string>();
+  for (const { id, response, error, ...rest } of lines) {
+    t.regex(id, /^batch_req_[0-9A-HJKMNP-TV-Z]{26}$/);
+    t.is(error, null);
+    t.like(response, { status_code: 200, body: { object: 'chat.completion', model: 'small-chat' } });
+    t.deepEqual(Object.keys(rest), ['custom_id']);
+    requestIds.add(response?.request_id ?? '');
+  }
+  t.is(requestIds.size, 40);
+  const tokens = tokensIn(lines);
+  t.deepEqual(await chargedTo(user.apiKey), { used: tokens, overageUsed: 0 });
+  const counted = stack.modelServers
+    .flatMap((each) => each.calls())
+    .filter(({ requestId }) => requestIds.has(requestId ?? ''));
+  t.is(counted.length, 40, 'no line was run twice');
+  t.is(
+    counted.reduce((sum, call) => sum + call.promptTokens + call.completionTokens, 0),
+    tokens,
+  );
+
+  for (const requestId of requestIds) {
+    let record = await store.findUsageRecord(requestId);
+    while (record === undefined) record = await store.findUsageRecord(requestId);
+    t.like(record, { account: 'user:whole', batch: batch.id, outcome: 'completed', runs: 1, model: 'small-chat' });
+  }
+  const file = await user.client.files.retrieve(batch.output_file_id ?? '');
+  t.like(file, { purpose: 'batch_output', filename: `${batch.id}_output.jsonl` });
+  const listed = await user.client.batches.list();
+  t.deepEqual(
+    listed.data.map(({ id }) => id),
+    [batch.id],
+  );
+  while ((await store.batches.listOpenBatches()).some(({ id }) => id === batch.id));
+  t.deepEqual(
+    await store.batches.listResults(batch.id, { after: 0, limit: 1 }),
+    [],
+    'results go when their files stand',
+  );
+});
+
+test('lines count against the month, and neither against the minute nor against what is at once', async (t) => {
+  const user = await openBatchClient(stack, 'minute');
+  const { id } = await user.create(linesOf(30));
+  t.like(await user.ended(id), { request_counts: { total: 30, completed: 30, failed: 0 } });
+  const answer = await keys.infer(user.apiKey);
+  t.is(answer.status, 200, 'the one request a minute of the plan is still there');
+});
+
+test('answers and errors of lines stand in their own files, and every line in one of them', async (t) => {
+  const user = await openBatchClient(stack, 'mixed');
+  server().fail({ status: 400, errorMessage: 'The prompt is too long for http://10.0.0.1/secret.' }, 'picky-chat');
+  const { id } = await user.create(linesOf(3) + linesOf(2, { model: 'picky-chat' }, 'picky'));
+  const batch = await user.ended(id);
+  t.like(batch, { status: 'completed', request_counts: { total: 5, completed: 3, failed: 2 } });
+  t.deepEqual(byName(await user.output(batch)), ['line-1', 'line-2', 'line-3']);
+  const errors = await user.errors(batch);
+  t.deepEqual(byName(errors), ['picky-1', 'picky-2']);
+  for (const { response, error } of errors) {
+    t.like(response, { status_code: 400, body: { code: 'VALIDATION_ERROR' } });
+    t.is(error?.code, 'VALIDATION_ERROR');
+    t.true(error?.message.includes('too long'));
+    t.false(JSON.stringify({ response, error }).includes('10.0.0.1'), 'no address of a backend goes out');
+  }
+});
+
+const good = lineOf('good');
+const withBody = (body: object) =>
+  JSON.stringify({ custom_id: 'x', method: 'POST', url: '/v1/chat/completions', body });
+const messages = [{ role: 'user', content: 'Hi' }];
+
+const badFiles: [
+  what: string,
+  file: string | Buffer,
+  fault: { code: string; line: number | null; param: string | null },
+][] = [
+  [
+    'is not UTF-8',
+    Buffer.concat([Buffer.from(`${good}\n`), Buffer.from([0x22, 0xff, 0x22])]),
+    { code: 'invalid_utf8', line: 2, param: null },
+  ],
+  ['begins with a byte order mark', `\ufeff${good}\n`, { code: 'byte_order_mark', line: 1, param: null }],
+  ['has an empty line', `${good}\n\n${lineOf('b')}\n`, { code: 'empty_line', line: 2, param: null }],
+  ['ends in an empty line', `${good}\n\n`, { code: 'empty_line', line: 2, param: null }],
+  ['has a line that is a scalar', `${good}\n17\n`, { code: 'invalid_json_line', line: 2, param: null }],
+  ['has a line that is an array', `[${good}]\n`, { code: 'invalid_json_line', line: 1, param: null }],
+  ['has a line that is not JSON', `${good}\n{"custom_id": \n`, { code: 'invalid_json_line', line: 2, param: null }],
+  [
+    'names two lines alike',
+    `${good}\n${lineOf('b')}\n${good}\n`,
+    { code: 'duplicate_custom_id', line: 3, param: 'custom_id' },
+  ],
+  [
+    'has a line without a name',
+    `${good}\n${good.replace('"custom_id"', '"id"')}\n`,
+    { code: 'invalid_custom_id', line: 2, param: 'custom_id' },
+  ],
+  ['has another URL', `${good.replace('chat/', '')}\n`, { code: 'invalid_url', line: 1, param: 'url' }],
+  ['has another method', `${good.replace('POST', 'GET')}\n`, { code: 'invalid_method', line: 1, param: 'method' }],
+  [
+    'has no body',
+    `${withBody({}).replace('"body"', '"content"')}\n`,
+    { code: 'invalid_request', line: 1, param: 'body' },
+  ],
+  [
+    'asks for a stream',
+    `${withBody({ model: 'small-chat', messages, stream: true })}\n`,
+    { code: 'invalid_request', line: 1, param: 'body.stream' },
+  ],
+  [
+    'has no messages',
+    `${good}\n${withBody({ model: 'small-chat' })}\n`,
+    { code: 'invalid_request', line: 2, param: 'body.messages' },
+  ],
+  [
+    'has a field of a wrong type',
+    `${withBody({ model: 'small-chat', messages: [{ role: 'user', content: 7 }] })}\n`,
+    { code: 'invalid_request', line: 1, param: 'body.messages[0].content' },
+  ],
+  [
+    'asks for more than a model may produce',
+    `${lineOf('m', { maxTokens: 1e9 })}\n`,
+    { code: 'invalid_request', line: 1, param: 'body.max_tokens' },
+  ],
+  [
+    'asks an unknown model',
+    `${lineOf('m', { model: 'no-such-model' })}\n`,
+    { code: 'model_not_found', line: 1, param: 'body.model' },
+  ],
+  [
+    'asks a model outside the plan',
+    `${good}\n${lineOf('m', { model: 'large-chat' })}\n`,
+    { code: 'plan_limit', line: 2, param: 'body.model' },
+  ],
+];
+
+for (const [index, [what, file, fault]] of badFiles.entries()) {
+  test(`a file that ${what} fails its batch, by line and field; nothing of it is run or charged`, async (t) => {
+    const user = await openBatchClient(stack, `faulty-${index}`);
+    const { id } = await user.create(file);
+    const batch = await user.ended(id);
+    t.is(batch.status, 'failed');
+    const [first] = batch.errors?.data ?? [];
+    t.like(first, fault);
+    t.true((first?.message?.length ?? 0) > 0);
+    t.deepEqual(batch.request_counts, { total: 0, completed: 0, failed: 0 });
+    t.deepEqual([batch.output_file_id, batch.error_file_id], [null, null]);
+    t.true((batch.failed_at ?? 0) > 0);
+    t.deepEqual(await chargedTo(user.apiKey), { used: 0, overageUsed: 0 });
+  });
+}
+
+test('of a file with many faults the first hundred are named', async (t) => {
+  const user = await openBatchClient(stack, 'faults');
+  const { id } = await user.create(`${good}\n`.repeat(150));
+  const { errors } = await user.ended(id);
+  t.is(errors?.data?.length, 100);
+  t.deepEqual([errors?.data?.[0]?.line, errors?.data?.[99]?.line], [2, 101]);
+});
+
+test('a file that JSON Lines allows is run: with carriage returns, without a last line feed, with numbers as they are written', async (t) => {
+  const user = await openBatchClient(stack, 'allowed');
+  const exact = withBody({ model: 'small-chat', messages, max_tokens: 4, seed: 'SEED' }).replace(
+    '"SEED"',
+    '12345678901234567890',
+  );
+  const { id } = await user.create([lineOf('a'), lineOf('b'), exact].join('\r\n'));
+  const batch = await user.ended(id);
+  t.like(batch, { status: 'completed', request_counts: { total: 3, completed: 3, failed: 0 } });
+  t.deepEqual(byName(await user.output(batch)), ['a', 'b', 'x']);
+});
+
+test('a batch that is cancelled ends within seconds: what runs is stopped and charged its prompt, the rest is told so', async (t) => {
+  const user = await openBatchClient(stack, 'cancelled');
+  server().fail({ hang: true }, 'slow-chat');
+  const { id } = await user.create(linesOf(5) + linesOf(40, { model: 'slow-chat' }, 'slow'));
+  await user.until(id, ({ request_counts }) => request_counts?.completed === 5);
+  while (
+    !server()
+      .calls()
+      .some(({ model, state }) => model === 'slow-chat' && state === 'running')
+  );
+  const cancelledAt = Date.now();
+  t.is((await user.client.batches.cancel(id)).status, 'cancelling');
+  const batch = await user.ended(id, 30_000);
+  t.like(batch, { status: 'cancelled', request_counts: { total: 45, completed: 5, failed: 40 } });
+  t.true((batch.cancelled_at ?? 0) >= (batch.cancelling_at ?? 0));
+  t.log(`cancelled after ${Date.now() - cancelledAt} ms`);
+  t.is((await user.output(batch)).length, 5, 'what was done before is there');
+  const errors = await user.errors(batch);
+  t.deepEqual(codes(errors), ['batch_cancelled']);
+  t.deepEqual(byName(errors), Array.from({ length: 40 }, (_, index) => `slow-${index + 1}`).sort());
+  const { used } = await chargedTo(user.apiKey);
+  const answered = tokensIn(await user.output(batch));
+  t.true(
+    used > answered && used <= answered + 8 * 20,
+    `charged ${used}: what was answered, and the prompts of eight lines`,
+  );
+  t.deepEqual(
+    server()
+      .calls()
+      .filter(({ model, state }) => model === 'slow-chat' && state === 'running'),
+    [],
+  );
+});
+
+test('a batch belongs to its account: it goes on when the key is revoked that it was handed in with', async (t) => {
+  const user = await openBatchClient(stack, 'revoked');
+  server().fail({ latencyMs: 300 }, 'kept-chat');
+  const { id } = await user.create(linesOf(24, { model: 'kept-chat' }));
+  await user.until(id, ({ request_counts }) => (request_counts?.completed ?? 0) > 0);
+  t.is((await keys.revoke('revoked', user.apiKey)).status, 200);
+  const token = await keys.token('revoked');
+  const signedIn = await openBatchClient(stack, 'revoked', token);
+  t.like(await signedIn.ended(id), { status: 'completed', request_counts: { total: 24, completed: 24, failed: 0 } });
+});
+
+test('a plan that is changed is in force on the next line: a model outside it ends the lines that ask for it', async (t) => {
+  const user = await openBatchClient(stack, 'changed');
+  server().fail({ latencyMs: 400 }, 'changed-chat');
+  const { id } = await user.create(linesOf(60, { model: 'changed-chat' }));
+  await user.until(id, ({ request_counts }) => (request_counts?.completed ?? 0) > 0);
+  t.is((await keys.change('user:changed', { plan: 'guest-models' })).status, 200);
+  const batch = await user.ended(id);
+  const [output, errors] = [await user.output(batch), await user.errors(batch)];
+  t.is(batch.status, 'completed');
+  t.true(output.length > 0 && errors.length > 0 && output.length + errors.length === 60);
+  t.deepEqual(codes(errors), ['rate_limit_exceeded']);
+  t.true(errors[0]?.error?.message.includes('upgrade'));
+});
+
+test('a month that is spent ends the lines that come after, unless overage is on', async (t) => {
+  const user = await openBatchClient(stack, 'spent');
+  await keys.change('user:spent', { plan: 'small-month' });
+  const batch = await user.ended((await user.create(linesOf(30))).id);
+  const [output, errors] = [await user.output(batch), await user.errors(batch)];
+  t.is(batch.status, 'completed');
+  t.true(output.length > 0 && errors.length > 0 && output.length + errors.length === 30);
+  t.deepEqual(codes(errors), ['quota_exceeded']);
+  t.deepEqual(await chargedTo(user.apiKey), { used: tokensIn(output), overageUsed: 0 });
+  t.true(tokensIn(output) < 90 + 20, 'overspent by one line at most');
+
+  await keys.change('user:spent', { overageEnabled: true });
+  const more = await user.ended((await user.create(linesOf(10, {}, 'more'))).id);
+  t.like(more.request_counts, { completed: 10, failed: 0 });
+  const total = tokensIn(output) + tokensIn(await user.output(more));
+  t.deepEqual(await chargedTo(user.apiKey), { used: total, overageUsed: tokensIn(await user.output(more)) });
+});
+
+test('the batches of an account that is suspended stand still, and go on when it is not any more', async (t) => {
+  const user = await openBatchClient(stack, 'suspended');
+  server().fail({ latencyMs: 200 }, 'still-chat');
+  const { id } = await user.create(linesOf(40, { model: 'still-chat' }));
+  await user.until(id, ({ request_counts }) => (request_counts?.completed ?? 0) > 0);
+  await keys.change('user:suspended', { suspended: true });
+  // What has begun ends; from then on there is no further call.
+  const calls = () =>
+    server()
+      .calls()
+      .filter(({ model }) => model === 'still-chat').length;
+  let [before, now] = [-1, calls()];
+  for (; before !== now; [before, now] = [now, calls()]) await new Promise((resolve) => setTimeout(resolve, 1_500));
+  t.true(((await store.batches.countResults(id)).completed ?? 0) < 40);
+  t.is((await store.batches.findBatch(id))?.state, 'in_progress');
+  await keys.change('user:suspended', { suspended: false });
+  t.like(await user.ended(id), { status: 'completed', request_counts: { total: 40, completed: 40, failed: 0 } });
+});

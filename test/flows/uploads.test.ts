@@ -1,0 +1,380 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import fc from 'fast-check';
+import { openStore } from '../../shared/store/open-store.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { answerName, documentedAnswers, shapeFaults } from '../support/documented-answers.ts';
+import { createFileClient, line } from '../support/file-client.ts';
+import { filesLeft } from '../support/files-left.ts';
+import { createKeyClient, type KeyClient } from '../support/key-client.ts';
+import { boundary, contentType, file, multipart, type Part, purpose } from '../support/multipart.ts';
+import { exchange } from '../support/raw-http.ts';
+import { recordedLog } from '../support/recorded-log.ts';
+import { head } from '../support/refusal.ts';
+import { storedFile } from '../support/stored-batch.ts';
+
+/** Of the plan file, where it says nothing. */
+const accountBytesMax = 10_737_418_240;
+
+let stack: Stack;
+let keys: KeyClient;
+let port: number;
+let key: string;
+const parts = new AsyncDisposableStack();
+
+test.before(async () => {
+  stack = parts.use(await startStack({ workers: 0 }));
+  keys = createKeyClient(stack);
+  port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
+  key = await keys.newKey('alice');
+});
+
+test.after.always(() => parts.disposeAsync());
+
+const asked = (bearer: string, ...lines: string[]) =>
+  Buffer.from(head('POST /v1/files HTTP/1.1', `Authorization: Bearer ${bearer}`, contentType(), ...lines));
+const upload = (body: Buffer, bearer = key) => Buffer.concat([asked(bearer, `Content-Length: ${body.length}`), body]);
+
+/** Waits until the service has nothing of a file any more. */
+async function leavesNothing(t: ExecutionContext, about: string): Promise<void> {
+  for (let waited = 0; waited < 10_000; waited += 20) {
+    const { records, folder } = filesLeft(stack);
+    if (records.length === 0 && folder.length === 0) return;
+    await sleep(20);
+  }
+  t.fail(`${about}: ${JSON.stringify(filesLeft(stack))}`);
+}
+
+async function assertNoFaults(t: ExecutionContext): Promise<void> {
+  t.is((await keys.models(key)).status, 200);
+  const logs = stack.started().flatMap(({ logs }) => logs);
+  t.deepEqual(
+    logs.filter(({ level }) => level === 'error' || level === 'fatal'),
+    [],
+  );
+}
+
+/** An upload that has begun and goes no further, until its socket is ended. */
+async function begin(bearer: string, at = port): Promise<Socket> {
+  const socket = connect(at, '127.0.0.1');
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  const body = multipart([purpose, file('a\n'.repeat(1_000))]);
+  socket.write(upload(body, bearer).subarray(0, -200));
+  return socket;
+}
+
+const writing = () => filesLeft(stack).records.filter((record) => record.endsWith(' writing')).length;
+
+async function until(holds: () => boolean): Promise<void> {
+  for (let waited = 0; !holds(); waited += 20) {
+    if (waited > 10_000) throw new Error(`it does not come: ${holds}`);
+    await sleep(20);
+  }
+}
+
+test.serial('an upload that breaks off leaves nothing, wherever it was', async (t) => {
+  const body = multipart([purpose, file(`${line('a')}\n`.repeat(500)), purpose]);
+  const request = upload(body);
+  const from = request.length - body.length;
+  for (const sent of [
+    from,
+    from + 60,
+    from + 200,
+    from + 300,
+    from + 30_000,
+    request.length - 200,
+    request.length - 1,
+  ]) {
+    for (const end of ['reset', 'end'] as const) {
+      const socket = connect(port, '127.0.0.1');
+      socket.on('error', () => {});
+      await once(socket, 'connect');
+      await new Promise((resolve) => socket.write(request.subarray(0, sent), resolve));
+      await sleep(20);
+      if (end === 'reset') socket.resetAndDestroy();
+      else socket.end();
+      await leavesNothing(t, `${end} after ${sent - from} bytes of the body`);
+      socket.destroy();
+    }
+  }
+  await assertNoFaults(t);
+});
+
+test.serial('an upload that is refused leaves nothing, whatever was wrong with it', async (t) => {
+  const long = Buffer.alloc(4_194_305, 'x');
+  const refused: [title: string, parts: Part[], says: string][] = [
+    ['a field after the file', [purpose, file('a'), { name: 'x', body: '' }], 'x: is not known'],
+    ['another purpose after the file', [file('a\n'), { name: 'purpose', body: 'vision' }], 'purpose: expected'],
+    ['no purpose', [file('a\n'.repeat(30_000))], 'purpose: is required'],
+    ['a long line', [purpose, file(Buffer.concat([Buffer.from('a\nb\n'), long]))], 'file: line 3: is longer than'],
+    ['a line too many', [purpose, file('\n'.repeat(50_001))], 'file: line 50001: a file has at most'],
+    ['an empty file', [purpose, file('')], 'file: is empty'],
+    ['two files', [purpose, file('a'), file('b')], 'body: expected one file'],
+  ];
+  for (const [title, parts, says] of refused) {
+    const { status, body } = await exchange({ port, send: upload(multipart(parts)) });
+    t.deepEqual([status, JSON.parse(body).code], [400, 'VALIDATION_ERROR'], `${title}: ${body}`);
+    t.true(body.includes(says), `${title}: ${body}`);
+    t.deepEqual(filesLeft(stack), { records: [], folder: [] }, title);
+  }
+});
+
+test.serial('who asks before sending is told to go on, or refused without having sent anything', async (t) => {
+  const body = multipart([purpose, file('a')]);
+  const welcome = await exchange({
+    port,
+    async send(socket) {
+      socket.write(asked(key, `Content-Length: ${body.length}`, 'Expect: 100-continue'));
+      await once(socket, 'data');
+      socket.write(body);
+    },
+  });
+  t.deepEqual([welcome.interim, welcome.status], [[100], 200], welcome.body);
+  const send = asked(key, 'Content-Length: 104923137', 'Expect: 100-continue');
+  const refused = await exchange({ port, send });
+  t.deepEqual([refused.interim, refused.status], [[], 413]);
+  await createFileClient(stack, key).remove(JSON.parse(welcome.body).id);
+});
+
+test.serial('an account uploads four files at once, and all of them 32 through one ingress', async (t) => {
+  const bearers = await Promise.all(Array.from({ length: 8 }, (_, index) => keys.newKey(`uploader-${index}`)));
+  const [mine = ''] = bearers;
+  const body = multipart([purpose, file('a')]);
+  const own = await Promise.all(Array.from({ length: 4 }, () => begin(mine)));
+  await until(() => writing() === 4);
+  const limited = await exchange({ port, send: upload(body, mine) });
+  t.is(limited.status, 429);
+  t.like(JSON.parse(limited.body).error, {
+    code: 'rate_limit_exceeded',
+    type: 'concurrency_limit',
+    retry_after_ms: 1_000,
+  });
+  t.is(limited.headers['retry-after-ms'], '1000');
+
+  const others = await Promise.all(
+    bearers.slice(1).flatMap((bearer) => Array.from({ length: 4 }, () => begin(bearer))),
+  );
+  await until(() => writing() === 32);
+  const full = await exchange({ port, send: upload(body) });
+  t.deepEqual([full.status, full.headers['retry-after']], [503, '1']);
+  for (const socket of [...own, ...others]) socket.destroy();
+  await leavesNothing(t, 'all of them left');
+  const { status, body: answer } = await exchange({ port, send: upload(body, mine) });
+  t.is(status, 200);
+  await createFileClient(stack, mine).remove(JSON.parse(answer).id);
+});
+
+test.serial(
+  'an account whose files have as many bytes as they may is refused before it has sent one, until it deletes some',
+  async (t) => {
+    await using store = await openStore(`sqlite:${stack.directory}/store.sqlite`, recordedLog());
+    const bearer = await keys.newKey('hoarder');
+    const files = createFileClient(stack, bearer);
+    const kept = storedFile('user:hoarder', { purpose: 'batch_output', bytes: accountBytesMax - 1 });
+    await store.batches.insertFile(kept);
+    const body = multipart([purpose, file('a\n'.repeat(1_000))]);
+    const request = upload(body, bearer);
+
+    // Both have begun before either of them counts.
+    const coming = [1, 2].map(() =>
+      exchange({
+        port,
+        async send(socket) {
+          socket.write(request.subarray(0, -200));
+          await until(() => writing() === 2);
+          socket.write(request.subarray(-200));
+        },
+      }),
+    );
+    const taken = await Promise.all(coming);
+    t.deepEqual(
+      taken.map(({ status }) => status),
+      [200, 200],
+    );
+    const asking = asked(bearer, `Content-Length: ${body.length}`, 'Expect: 100-continue');
+    for (const [index, { body: answer }] of taken.entries()) {
+      const refused = await exchange({ port, send: asking });
+      t.deepEqual([refused.interim, refused.status, JSON.parse(refused.body).code], [[], 413, 'PAYLOAD_TOO_LARGE']);
+      t.regex(JSON.parse(refused.body).error, /have 10737418240 bytes.*Delete some/);
+      t.is(filesLeft(stack).records.length, 3 - index);
+      await files.remove(JSON.parse(answer).id);
+    }
+    await files.remove((await files.upload('a')).id);
+    await store.batches.removeFile(kept.id);
+    await leavesNothing(t, 'all of them were deleted');
+  },
+);
+
+test.serial('an upload that a shutdown does not wait for is 503, and leaves nothing', async (t) => {
+  const leaving = await stack.startIngress({ SHUTDOWN_GRACE_MS: '300' });
+  const answered = exchange({
+    port: Number(new URL(leaving.url).port),
+    async send(socket) {
+      socket.write(upload(multipart([purpose, file('a\n'.repeat(1_000))])).subarray(0, -200));
+    },
+  });
+  await until(() => writing() === 1);
+  leaving.process.kill('SIGTERM');
+  const { status, headers, body } = await answered;
+  t.deepEqual([status, JSON.parse(body).code], [503, 'SERVICE_UNAVAILABLE']);
+  t.truthy(headers['retry-after']);
+  await leaving.process.exited;
+  t.deepEqual(filesLeft(stack), { records: [], folder: [] });
+});
+
+const residentKiB = (pid: number) => Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
+const residentMax = 160 * 1024;
+
+test.serial('100 MiB come in without being held in memory, and others are answered meanwhile', async (t) => {
+  const pid = stack.ingresses[0]?.process.pid ?? 0;
+  const mebibyte = Buffer.from(`${line('a', { content: 'x'.repeat(2_500) })}\n`.repeat(400)).subarray(0, 1_048_576);
+  const form = multipart([purpose, file('<here>')]).toString();
+  const [before = '', after = ''] = form.split('<here>');
+  const waits: number[] = [];
+  const during = new AbortController();
+  const bystander = (async () => {
+    while (!during.signal.aborted) {
+      const since = performance.now();
+      t.is((await keys.models(key)).status, 200);
+      waits.push(performance.now() - since);
+      await sleep(20);
+    }
+  })();
+  const atFirst = residentKiB(pid);
+  let most = 0;
+  const answer = await exchange({
+    port,
+    withinMs: 120_000,
+    async send(socket) {
+      const write = async (bytes: Buffer | string) => void (socket.write(bytes) || (await once(socket, 'drain')));
+      await write(asked(key, `Content-Length: ${before.length + 100 * mebibyte.length + after.length}`));
+      await write(before);
+      for (let sent = 0; sent < 100; sent++) {
+        await write(mebibyte);
+        most = Math.max(most, residentKiB(pid) - atFirst);
+      }
+      await write(after);
+    },
+  });
+  during.abort();
+  await bystander;
+  const { id, bytes } = JSON.parse(answer.body);
+  t.deepEqual([answer.status, bytes], [200, 104_857_600], answer.body);
+  t.log(
+    `the ingress grew by at most ${Math.round(most / 1024)} MiB; the longest wait of ${waits.length} was ${Math.round(Math.max(...waits))} ms`,
+  );
+  t.true(most < residentMax, `${most} KiB`);
+  t.true(Math.max(...waits) < 2_000);
+  await createFileClient(stack, key).remove(id);
+});
+
+const text = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 40 }),
+  fc.constantFrom('', '\r\n', '--', `--${boundary}`, '\0'),
+);
+const names = fc.oneof(fc.constantFrom('file', 'purpose', 'x', '', '__proto__', 'file[]', 'é'), text);
+const heads = fc.array(
+  fc.oneof(
+    fc.constantFrom('Content-Disposition: form-data', 'Content-Disposition: form-data; name', ': x', ' folded', 'X'),
+    fc.constantFrom(
+      "Content-Disposition: form-data; name*=utf-8''file; filename*=utf-8''%zz",
+      'Content-Type: text/plain; charset=base64',
+    ),
+    fc.constantFrom('Content-Transfer-Encoding: base64', `Content-Type: multipart/mixed; boundary=${boundary}`),
+    fc.integer({ min: 1, max: 20_000 }).map((length) => `X-Long: ${'y'.repeat(length)}`),
+    text,
+  ),
+  { maxLength: 8 },
+);
+const anyPart: fc.Arbitrary<Part> = fc.oneof(
+  { weight: 3, arbitrary: fc.constant(purpose) },
+  { weight: 3, arbitrary: text.map((body) => file(body)) },
+  { weight: 2, arbitrary: fc.record({ name: names, filename: text, body: text }) },
+  { weight: 1, arbitrary: fc.record({ name: names, body: text }) },
+  { weight: 2, arbitrary: fc.record({ head: heads, body: text }) },
+);
+const right = fc
+  .tuple(text, fc.boolean())
+  .map(([body, last]) => (last ? [file(`a${body}`), purpose] : [purpose, file(`a${body}`)]));
+const forms = fc.oneof(fc.array(anyPart, { maxLength: 12 }), right).map((parts) => multipart(parts));
+const nested = forms.map((inner) => multipart([purpose, file(inner)], 'outer'));
+const bodies = fc.oneof(
+  { weight: 6, arbitrary: forms },
+  { weight: 1, arbitrary: nested },
+  { weight: 1, arbitrary: fc.uint8Array({ maxLength: 500 }).map((bytes) => Buffer.from(bytes)) },
+  {
+    weight: 2,
+    arbitrary: fc
+      .tuple(forms, fc.double({ min: 0, max: 1, noNaN: true }))
+      .map(([body, share]) => body.subarray(0, Math.floor(body.length * share))),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.tuple(forms, fc.nat(), fc.nat({ max: 255 })).map(([body, at, byte]) => withByte(body, at, byte)),
+  },
+);
+const boundaries = fc.oneof(
+  { weight: 8, arbitrary: fc.constant(boundary) },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom('outer', `"${boundary}"`, '', '""', boundary.slice(1), `${boundary}x`, 'x'.repeat(71)),
+  },
+);
+
+function withByte(body: Buffer, at: number, byte: number): Buffer {
+  const changed = Buffer.from(body);
+  if (changed.length > 0) changed[at % changed.length] = byte;
+  return changed;
+}
+
+test.serial(
+  'whatever a form is, however it is cut, it is answered as documented and leaves a whole file or nothing',
+  async (t) => {
+    const documented: readonly string[] = documentedAnswers['POST /v1/files'];
+    const files = createFileClient(stack, key);
+    const seen = new Map<string, number>();
+    const lengths = fc.array(fc.integer({ min: 1, max: 300 }), { maxLength: 20 });
+    await fc.assert(
+      fc.asyncProperty(bodies, boundaries, lengths, fc.boolean(), async (body, between, cuts, chunked) => {
+        const answer = await exchange({ port, send: (socket) => sendCut(socket, { body, between, cuts, chunked }) });
+        const name = answerName(answer);
+        const faults = shapeFaults('POST /v1/files', answer);
+        if (!documented.includes(name) || faults.length > 0) throw new Error(`${name} ${faults}: ${answer.body}`);
+        seen.set(name, (seen.get(name) ?? 0) + 1);
+        const { id } = JSON.parse(answer.body);
+        const { records, folder } = filesLeft(stack);
+        const expected = name === '200' ? [[`${id} ready`], [id]] : [[], []];
+        if (JSON.stringify([records, folder]) !== JSON.stringify(expected))
+          throw new Error(`${name} left ${records} ${folder}`);
+        if (name === '200') await files.remove(id);
+      }),
+      { numRuns: 2_000, interruptAfterTimeLimit: 20_000 },
+    );
+    t.log(JSON.stringify(Object.fromEntries(seen)));
+    t.true((seen.get('200') ?? 0) > 0, 'some of them are right');
+    await assertNoFaults(t);
+  },
+);
+
+type Cut = { body: Buffer; between: string; cuts: readonly number[]; chunked: boolean };
+
+async function sendCut(socket: Socket, { body, between, cuts, chunked }: Cut): Promise<void> {
+  const framing = chunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${body.length}`;
+  socket.setNoDelay(true);
+  socket.write(head('POST /v1/files HTTP/1.1', `Authorization: Bearer ${key}`, contentType(between), framing));
+  let from = 0;
+  for (const length of [...cuts, body.length]) {
+    const piece = body.subarray(from, from + length);
+    from += piece.length;
+    if (piece.length === 0) break;
+    socket.write(
+      chunked ? Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n')]) : piece,
+    );
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  if (chunked) socket.write('0\r\n\r\n');
+}
