@@ -1,0 +1,90 @@
+import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { median } from './measure.ts';
+
+/** Of all processors together, in ticks (proc(5)). */
+export type Ticks = { all: number; idle: number };
+
+/** A tick of the counters in `/proc`, on every Linux of today (`getconf CLK_TCK`). */
+const ticksPerSecond = 100;
+const bytesPerPage = 4_096;
+const bytesPerMiB = 1_048_576;
+const sampleEveryMs = 1_000;
+
+export async function machineTicks(): Promise<Ticks> {
+  const [line = ''] = (await readFile('/proc/stat', 'utf8')).split('\n');
+  const ticks = line.trim().split(/\s+/).slice(1, 9).map(Number);
+  return { all: ticks.reduce((sum, each) => sum + each, 0), idle: (ticks[3] ?? 0) + (ticks[4] ?? 0) };
+}
+
+/** The share of the whole machine's time that was not idle between the two. */
+export function busyShare(before: Ticks, after: Ticks): number {
+  return 1 - (after.idle - before.idle) / (after.all - before.all);
+}
+
+/** Processor time that each process has used so far, in seconds, its own and the system's for it. */
+export async function cpuSeconds(pids: Record<string, number>): Promise<Record<string, number>> {
+  return mapValues(pids, async (pid) => {
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+    // The name before it, in brackets, may hold spaces: from the state on, fields 12 and 13 (proc(5)).
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+  });
+}
+
+/** Medians of what a process had in memory in the first and in the last quarter of a time, and the slope over the last three. */
+export type Memory = { firstMiB: number; lastMiB: number; mostMiB: number; mibPerMinute: number };
+
+/** Looks at the memory of these processes once a second until it is told to stop. */
+export function watchMemory(pids: Record<string, number>) {
+  const stopping = new AbortController();
+  const samples: Record<string, number>[] = [];
+  const watching = (async () => {
+    while (!stopping.signal.aborted) {
+      samples.push(await mapValues(pids, residentMiB));
+      await sleep(sampleEveryMs, undefined, { signal: stopping.signal }).catch(() => {});
+    }
+  })();
+  return {
+    async stop(): Promise<Record<string, Memory>> {
+      stopping.abort();
+      await watching;
+      return mapValues(pids, async (_pid, name) => memoryOf(samples.map((sample) => sample[name] ?? Number.NaN)));
+    },
+  };
+}
+
+async function residentMiB(pid: number): Promise<number> {
+  const [, pages] = (await readFile(`/proc/${pid}/statm`, 'utf8')).split(' ');
+  return (Number(pages) * bytesPerPage) / bytesPerMiB;
+}
+
+function memoryOf(samples: readonly number[]): Memory {
+  const quarter = Math.max(1, Math.floor(samples.length / 4));
+  return {
+    firstMiB: median(samples.slice(0, quarter)),
+    lastMiB: median(samples.slice(-quarter)),
+    mostMiB: Math.max(...samples),
+    mibPerMinute: (slopeOf(samples.slice(quarter)) * 60_000) / sampleEveryMs,
+  };
+}
+
+/** Of the straight line that fits best, a sample. */
+function slopeOf(samples: readonly number[]): number {
+  const middle = (samples.length - 1) / 2;
+  const mean = samples.reduce((sum, each) => sum + each, 0) / samples.length;
+  let [above, below] = [0, 0];
+  for (const [at, each] of samples.entries()) {
+    above += (at - middle) * (each - mean);
+    below += (at - middle) ** 2;
+  }
+  return above / below;
+}
+
+async function mapValues<From, To>(
+  record: Record<string, From>,
+  change: (value: From, name: string) => Promise<To>,
+): Promise<Record<string, To>> {
+  const pairs = Object.entries(record).map(async ([name, value]) => [name, await change(value, name)] as const);
+  return Object.fromEntries(await Promise.all(pairs));
+}

@@ -1,0 +1,99 @@
+import type { BatchRun } from './batches.ts';
+import type { Fairness } from './fairness.ts';
+import type { Round } from './lanes.ts';
+import { median } from './measure.ts';
+import type { Overload } from './overload.ts';
+
+type Cells = Record<string, string | number>;
+
+export function reportOverload(loads: Record<string, Overload>): void {
+  show('Overload: more requests than the slots of the backends, at a fixed pace', loads, (load) => ({
+    'served/s': load.servedPerSecond.toFixed(1),
+    'p50, ms': load.servedP50Ms.toFixed(0),
+    'p99, ms': load.servedP99Ms.toFixed(0),
+    'refused/s': load.refusedPerSecond.toFixed(1),
+    'refused p50, ms': load.refusedP50Ms.toFixed(1),
+    'refused p99, ms': load.refusedP99Ms.toFixed(0),
+    failed: load.failed,
+    'CPU busy': percent(load.cpu),
+  }));
+}
+
+export function reportBatch(run: BatchRun): void {
+  const { capacityPerSecond, rawPerSecond, runPerSecond, handedInToEndPerSecond, seconds } = run;
+  const shares = (rate: number) => ({
+    'a second': rate.toFixed(1),
+    'of the capacity': percent(rate / capacityPerSecond),
+    'of the raw rate': percent(rate / rawPerSecond),
+  });
+  const rates = {
+    'slots over the time of a call': capacityPerSecond,
+    'calls straight at the backends': rawPerSecond,
+    'lines while it runs': runPerSecond,
+    'lines from handing in to the end': handedInToEndPerSecond,
+  };
+  show(`Batches: ${run.lines} lines of one account, two workers, one ingress`, rates, shares);
+  show('of which, in seconds', { seconds }, (each) => map(each, (value) => value.toFixed(1)));
+  show('Processes', run.memory, (memory, name) => ({
+    'CPU, ms a line': (run.cpuMsPerLine[name] ?? Number.NaN).toFixed(3),
+    'MiB, first quarter': memory.firstMiB.toFixed(0),
+    'last quarter': memory.lastMiB.toFixed(0),
+    most: memory.mostMiB.toFixed(0),
+    'MiB a minute, from the second quarter': memory.mibPerMinute.toFixed(2),
+  }));
+  show('Lines', { lines: run.outcomes }, (each) => ({
+    ...each,
+    'calls a line': run.callsPerLine,
+    retries: run.retries,
+    'CPU busy': percent(run.cpu),
+    'by other processes': percent(run.othersCpu),
+  }));
+  show('Tokens, as counted by', { tokens: run.tokens }, (each) => each);
+  console.log(JSON.stringify({ batches: run }));
+}
+
+export function reportFairness(sizes: { large: number; small: number }, fairness: Record<string, Fairness>): void {
+  const title = `Fairness: ${sizes.small} lines handed in while ${sizes.large} of another model of the pool run`;
+  show(title, fairness, (each) => ({
+    'alone, ms': each.aloneMs.toFixed(0),
+    'beside, ms': each.besideMs.toFixed(0),
+    ratio: each.ratio.toFixed(2),
+    'lines of the large one meanwhile': each.besideLines,
+    'of them a second': each.largePerSecond.toFixed(0),
+  }));
+  console.log(JSON.stringify({ fairness }));
+}
+
+/** Medians over the rounds; a ratio is taken within each pair first, because the machine's speed drifts between them. */
+export function reportLanes(what: string, pairs: readonly { off: Round; on: Round }[]): void {
+  const medianOf = (side: 'off' | 'on', figure: keyof Round) => median(pairs.map((pair) => pair[side][figure]));
+  const side = (name: 'off' | 'on') => ({
+    'p50, ms': medianOf(name, 'p50Ms').toFixed(0),
+    'p99, ms': medianOf(name, 'p99Ms').toFixed(0),
+    failed: pairs.reduce((sum, pair) => sum + pair[name].failed, 0),
+    'lines/s': medianOf(name, 'linesPerSecond').toFixed(1),
+    'slots in use': percent(medianOf(name, 'slots')),
+    'CPU busy': percent(medianOf(name, 'cpu')),
+  });
+  const ratio = (figure: 'p50Ms' | 'p99Ms') => median(pairs.map(({ off, on }) => on[figure] / off[figure])).toFixed(3);
+  const rows = {
+    'without lines of batches': side('off'),
+    'with as many as the lane takes': side('on'),
+    ratio: { 'p50, ms': ratio('p50Ms'), 'p99, ms': ratio('p99Ms') },
+  };
+  show(`Lanes: interactive requests, ${what}; medians of ${pairs.length} pairs of rounds`, rows, (row: Cells) => row);
+  console.log(JSON.stringify({ lanes: { what, pairs } }));
+}
+
+function show<Row>(title: string, rows: Record<string, Row>, cellsOf: (row: Row, name: string) => Cells): void {
+  console.log(`\n${title}`);
+  console.table(map(rows, cellsOf));
+}
+
+function map<From, To>(record: Record<string, From>, change: (value: From, name: string) => To): Record<string, To> {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value, name)]));
+}
+
+function percent(share: number): string {
+  return `${(100 * share).toFixed(0)}%`;
+}
