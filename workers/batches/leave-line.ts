@@ -21,7 +21,7 @@ type PutOff = { news: 'later' | 'full'; pauseMs: number; cause?: unknown };
 
 /** How a taking of a line ends that has no result to write. Each fails as the store and Redis do, and can be repeated then. */
 export interface LeaveLine {
-  /** A result stands: it is charged if it is this request's, and the request given back if it is not. */
+  /** A result stands: it is charged, under the request that has brought it, and any other request is given back. */
   settle(line: Taken, result: BatchResult): Promise<Outcome>;
   /** It is to be tried again, as `retry` says, under the next number. */
   again(line: Taken, retry: BatchRetry): Promise<Outcome>;

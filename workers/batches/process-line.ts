@@ -41,8 +41,9 @@ type Parts = {
   log: Log;
 };
 
-/** A run of a line that may call backends. */
+/** `takenAt` is when this worker had the job, by `performance.now()`. */
 type Begun = { job: BatchJob; taken: number; takenAt: number };
+/** A run that may call backends; `hadTime` where most of its request's time was left when it began. */
 type StartedLine = Begun & LineRun & CallingRun & { hadTime: boolean };
 
 const done: Outcome = { outcome: 'done' };

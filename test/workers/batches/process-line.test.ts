@@ -1,6 +1,6 @@
 import test from 'ava';
 import { requestIdOf } from '../../../shared/batches/ids.ts';
-import { retryOf } from '../../shared/store/batch-records.ts';
+import { resultOf, retryOf } from '../../shared/store/batch-records.ts';
 import { type LineSide, openLineSide } from '../../support/line-side.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
 
@@ -197,4 +197,18 @@ test('a job whose line has the result of another request is dropped, and charged
   t.deepEqual(await side.run(side.jobOf({ number: 2 })), { outcome: 'done' });
   t.deepEqual(await side.charged(), charged);
   t.is(side.calls().length, 1);
+});
+
+test('a result whose request died before it was settled is charged by whoever finds it, under its own request and once', async (t) => {
+  await using side = await openLineSide(own.redis);
+  const requestId = requestIdOf(side.batch.id, 1, 1);
+  const tokens = { promptTokens: 60, completionTokens: 40 };
+  await side.store.insertResults([resultOf(side.batch.id, 1, { requestId, ...tokens })]);
+  await side.store.recordRetry(retryOf(side.batch.id, 1));
+  for (let takings = 0; takings < 2; takings++) {
+    t.deepEqual(await side.run(side.jobOf({ number: 2 })), { outcome: 'done' });
+    t.deepEqual(await side.charged(), { used: 100, reserved: 0 });
+  }
+  t.like(await side.records(), { 0: { requestId, ...tokens }, length: 1 });
+  t.is(side.calls().length, 0);
 });
