@@ -179,13 +179,14 @@ test.serial(
     const body = multipart([purpose, file('a\n'.repeat(1_000))]);
     const request = upload(body, bearer);
 
-    // Both have begun before either of them counts.
+    // Both have begun before either of them counts; asked for once, for the first to end leaves the other alone.
+    const bothHaveBegun = until(() => writing() === 2);
     const coming = [1, 2].map(() =>
       exchange({
         port,
         async send(socket) {
           socket.write(request.subarray(0, -200));
-          await until(() => writing() === 2);
+          await bothHaveBegun;
           socket.write(request.subarray(-200));
         },
       }),
