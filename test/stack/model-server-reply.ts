@@ -73,7 +73,7 @@ export async function writeStream(reply: Reply, events: Iterable<StreamEvent>): 
   calls.change(call, { state: 'completed' });
 }
 
-/** Gathers events until they are flushed or enough; the call counts the tokens of what was written. */
+/** Gathers events until they are flushed or enough. The call counts their tokens first: a client may leave with the last byte. */
 function createOutput({ res, calls, call, splitBytes, signal }: Reply) {
   let gathered: Buffer[] = [];
   let length = 0;
@@ -83,12 +83,12 @@ function createOutput({ res, calls, call, splitBytes, signal }: Reply) {
     const bytes = Buffer.concat(gathered, length);
     gathered = [];
     length = 0;
+    calls.change(call, { chunksSent: tokensGathered, completionTokens: tokensGathered });
     for (const [index, piece] of (splitBytes ? oddPieces(bytes) : [bytes]).entries()) {
       // Pieces written in one turn of the event loop would arrive as one.
       if (index > 0) await nextTurn(undefined, { signal });
       if (!res.write(piece)) await once(res, 'drain', { signal });
     }
-    calls.change(call, { chunksSent: tokensGathered, completionTokens: tokensGathered });
   };
   return {
     flush,
