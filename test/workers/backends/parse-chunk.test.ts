@@ -39,7 +39,7 @@ test('what passes without the schema is what the schema would give back unchange
     }),
     { numRuns: 2_000 },
   );
-  t.true(passed > 500, `${passed} passed`);
+  t.true(passed > 100, `${passed} passed`);
 });
 
 test('a chunk as model servers write it passes without the schema', (t) => {
