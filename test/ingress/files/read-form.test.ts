@@ -59,7 +59,7 @@ async function start(t: ExecutionContext, options: Options = {}) {
       failures.push(error);
       throw error;
     });
-    ctx.body = { filename, text: bytes.toString('latin1') };
+    ctx.body = { filename, text: bytes.toString('latin1', 0, defaultBytesMax) };
   });
   app.on('error', () => {});
   const listener = await listen({
@@ -111,7 +111,7 @@ test('what is in a file comes out of it, also what looks like a boundary, howeve
       const answer = await exchange({ port, send: (socket) => sendInPieces(socket, { body, lengths, chunked }) });
       t.deepEqual([answer.status, JSON.parse(answer.body).text], [200, text]);
     }),
-    { numRuns: 150, interruptAfterTimeLimit: 10_000 },
+    { numRuns: 150 },
   );
 });
 
