@@ -16,6 +16,11 @@ import { type Capacity, models, perSecond, startReplicas } from './replicas.ts';
 const account = 'bench';
 const progressEveryMs = 5_000;
 const drainedWithinMs = 60_000;
+/**
+ * Of each process of the service. With the memory of the whole machine V8 leaves garbage lying for minutes, which looks like
+ * a leak; with so little it cannot, and a leak would end the process.
+ */
+const heapMiBMax = 192;
 
 /** Rates are in lines a second; CPU is in milliseconds a line, of what each process used from handing in to the end. */
 export type BatchRun = {
@@ -42,7 +47,8 @@ export type BatchRun = {
  * differ.
  */
 export async function measureBatch({ lines, ...capacity }: Capacity & { lines: number }): Promise<BatchRun> {
-  await using stack = await startReplicas({ ...capacity, workers: 2 });
+  const env = { NODE_OPTIONS: `--max-old-space-size=${heapMiBMax}` };
+  await using stack = await startReplicas({ ...capacity, env, workers: 2 });
   const user = await openBatchClient(stack, account, await unlimitedKey(stack, account));
   const text = linesOf(lines, { model: models[0] });
   console.error(`batches: ${lines} calls straight at the backends …`);
