@@ -6,7 +6,8 @@ import { queuedCallSchema } from '../../shared/inference-job.ts';
 /**
  * A line of a batch, queued. It is admitted only when it is run, so it has no times but its batch's. `number` is that of its
  * request, by which its job and its lease are named; `tokens` is what it may cost at most. `failures` and `losses` are those of
- * its earlier requests (`BatchRetry`). `plan` is its account's when it was queued. `tellTo` is the control stream of the worker that has queued it.
+ * its earlier requests (`BatchRetry`). `plan` is its account's when it was queued. `tellTo` is the control stream of the worker
+ * that has queued it.
  */
 export const batchJobSchema = queuedCallSchema.extend({
   batch: z.string(),

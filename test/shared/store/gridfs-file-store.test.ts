@@ -2,8 +2,8 @@ import test from 'ava';
 import { ulid } from 'ulid';
 import { MongoStore } from '../../../shared/store/mongo-store.ts';
 import { startHoldingRelay } from '../../support/holding-relay.ts';
-import { createMongoHome } from '../../support/mongodb/mongo-home.ts';
-import { startMongo, urlThrough } from '../../support/mongodb/start-mongo.ts';
+import { openMongoTests } from '../../support/mongodb/mongo-tests.ts';
+import { urlThrough } from '../../support/mongodb/start-mongo.ts';
 import { inChunks } from './file-bytes.ts';
 import { testFilesContract, testLargeFilesContract } from './files-contract.ts';
 import { failsWith } from './store-contract.ts';
@@ -11,14 +11,7 @@ import { failsWith } from './store-contract.ts';
 /** Twice what a call may take. */
 const boundMs = 10_000;
 
-const mongo = await startMongo();
-const mongoTest = 'url' in mongo ? test : test.skip;
-const mongoTestAlone = 'url' in mongo ? test.serial : test.serial.skip;
-const createHome = () => createMongoHome(mongo);
-
-test.after.always(async () => {
-  if ('url' in mongo) await mongo[Symbol.asyncDispose]();
-});
+const { mongoTest, mongoTestAlone, createHome } = await openMongoTests(test);
 
 testFilesContract({ test: mongoTest, createHome });
 testLargeFilesContract({ test: mongoTestAlone, createHome });

@@ -1,21 +1,14 @@
 import test from 'ava';
 import { MongoStore } from '../../../shared/store/mongo-store.ts';
 import { startHoldingRelay } from '../../support/holding-relay.ts';
-import { createMongoHome } from '../../support/mongodb/mongo-home.ts';
-import { startMongo, urlThrough } from '../../support/mongodb/start-mongo.ts';
+import { openMongoTests } from '../../support/mongodb/mongo-tests.ts';
+import { urlThrough } from '../../support/mongodb/start-mongo.ts';
 import { batchOf, resultOf, retryOf } from './batch-records.ts';
 import { testBatchesContract, testBatchRacesContract } from './batches-contract.ts';
 import { testLineRacesContract, testLinesContract } from './lines-contract.ts';
 import { failsWith } from './store-contract.ts';
 
-const mongo = await startMongo();
-const mongoTest = 'url' in mongo ? test : test.skip;
-const mongoTestAlone = 'url' in mongo ? test.serial : test.serial.skip;
-const createHome = () => createMongoHome(mongo);
-
-test.after.always(async () => {
-  if ('url' in mongo) await mongo[Symbol.asyncDispose]();
-});
+const { mongoTest, mongoTestAlone, createHome } = await openMongoTests(test);
 
 testBatchesContract({ test: mongoTest, createHome });
 testLinesContract({ test: mongoTest, createHome });

@@ -8,8 +8,7 @@ import { rotateKey } from '../../../shared/store/account-changes.ts';
 import { MongoStore } from '../../../shared/store/mongo-store.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { freePort } from '../../stack/free-port.ts';
-import { createMongoHome } from '../../support/mongodb/mongo-home.ts';
-import { startMongo } from '../../support/mongodb/start-mongo.ts';
+import { openMongoTests } from '../../support/mongodb/mongo-tests.ts';
 import { testChangesContract } from './changes-contract.ts';
 import { testKeyUseContract } from './key-use-contract.ts';
 import { testModelContract } from './model-contract.ts';
@@ -19,15 +18,7 @@ import { callEveryMethod, failsWith, mint, newKey, testStoreContract } from './s
 /** Twice what a call may take; without limits of ours, the driver notices a silent network after 12 s at the earliest. */
 const boundMs = 10_000;
 
-const mongo = await startMongo();
-const mongoTest = 'url' in mongo ? test : test.skip;
-/** For what makes many calls at once: beside the others, it would prove how long a busy machine takes. */
-const mongoTestAlone = 'url' in mongo ? test.serial : test.serial.skip;
-const createHome = () => createMongoHome(mongo);
-
-test.after.always(async () => {
-  if ('url' in mongo) await mongo[Symbol.asyncDispose]();
-});
+const { mongo, mongoTest, mongoTestAlone, createHome } = await openMongoTests(test);
 
 test('the report names the server that the contract was proved on, or says why there is none', async (t) => {
   if ('reason' in mongo) {

@@ -1,21 +1,14 @@
 import test from 'ava';
 import { MongoStore } from '../../../shared/store/mongo-store.ts';
 import { startHoldingRelay } from '../../support/holding-relay.ts';
-import { createMongoHome } from '../../support/mongodb/mongo-home.ts';
-import { startMongo, urlThrough } from '../../support/mongodb/start-mongo.ts';
+import { openMongoTests } from '../../support/mongodb/mongo-tests.ts';
+import { urlThrough } from '../../support/mongodb/start-mongo.ts';
 import { failsWith } from './store-contract.ts';
 import { isExact, testUsageContract } from './usage-contract.ts';
 import { testUsageRacesContract } from './usage-races-contract.ts';
 import { entryAt, usageRecord, usageRecords } from './usage-records.ts';
 
-const mongo = await startMongo();
-const mongoTest = 'url' in mongo ? test : test.skip;
-const mongoTestAlone = 'url' in mongo ? test.serial : test.serial.skip;
-const createHome = () => createMongoHome(mongo);
-
-test.after.always(async () => {
-  if ('url' in mongo) await mongo[Symbol.asyncDispose]();
-});
+const { mongoTest, mongoTestAlone, createHome } = await openMongoTests(test);
 
 testUsageContract({ test: mongoTest, createHome });
 testUsageRacesContract({ test: mongoTestAlone, createHome });

@@ -1,13 +1,8 @@
 import test from 'ava';
-import { startMongo } from '../../support/mongodb/start-mongo.ts';
+import { openMongoTests } from '../../support/mongodb/mongo-tests.ts';
 import { testReconcileContract } from './reconcile-contract.ts';
 import { createMongoReconcileHome } from './reconcile-homes.ts';
 
-const mongo = await startMongo();
-const mongoTest = 'url' in mongo ? test : test.skip;
-
-test.after.always(async () => {
-  if ('url' in mongo) await mongo[Symbol.asyncDispose]();
-});
+const { mongo, mongoTest } = await openMongoTests(test);
 
 testReconcileContract({ test: mongoTest, createHome: () => createMongoReconcileHome(mongo) });
