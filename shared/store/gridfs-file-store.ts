@@ -109,9 +109,12 @@ export function createGridFsFileStore({ call, lasting, database }: MongoCalls): 
     const parts: Buffer[] = [];
     for (let start = from; start < Math.min(to, bytes); start += readBytesAtOnce) {
       const end = Math.min(start + readBytesAtOnce, to, bytes);
-      parts.push(
-        await call((signal) => buffer(addAbortSignal(signal, bucket.openDownloadStream(_id, { start, end })))),
+      const part = await call((signal) =>
+        buffer(addAbortSignal(signal, bucket.openDownloadStream(_id, { start, end }))),
       );
+      // The driver takes chunks that are missing from the last one on for the end of the file.
+      if (part.length !== end - start) throw storeUnavailable(new Error('chunks of the file are missing'));
+      parts.push(part);
     }
     return parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts);
   }

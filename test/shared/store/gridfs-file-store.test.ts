@@ -73,6 +73,17 @@ mongoTest(
   },
 );
 
+for (const gone of [0, 3]) {
+  mongoTest(`a file whose chunks are missing from number ${gone} on is not read as a shorter one`, async (t) => {
+    await using home = await createHome();
+    await using store = await home.open();
+    const id = newFile();
+    await store.files.write(id, inChunks(bytes, [100_000]));
+    await home.database.collection('file_bytes.chunks').deleteMany({ n: { $gte: gone } });
+    await failsWith(t, 'SERVICE_UNAVAILABLE', store.files.read(id, 0, bytes.length));
+  });
+}
+
 mongoTest('a file is in GridFS under its id, of which common tools can read it', async (t) => {
   await using home = await createHome();
   await using store = await home.open();
