@@ -81,7 +81,7 @@ test('a burst of tokens is, too', async (t) => {
 
 test('and a request more than are allowed at once', async (t) => {
   const { ask, exchanges } = await openClient('at-once', 'one-at-once');
-  for (const server of stack.modelServers) server.fail({ latencyMs: 500, times: 1 });
+  for (const server of stack.modelServers) server.fail({ latencyMs: 1_500, times: 1 });
   const first = ask();
   await Promise.any(stack.modelServers.map((server) => server.waitForCall(({ state }) => state === 'running')));
   const second = ask();
