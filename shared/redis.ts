@@ -15,6 +15,8 @@ const common = {
   keepAlive: 10_000,
   // Full jitter below a second: a Redis that returns is used again at once, and not by everybody in the same millisecond.
   retryStrategy: (attempt: number) => Math.random() * Math.min(1_000, 50 * 2 ** attempt),
+  // It has become a replica: whoever is the primary now is found by connecting anew. What it has refused is not sent again.
+  reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
 };
 
 /**
@@ -36,7 +38,7 @@ export function connectForRequests(url: string, log: Log): Redis {
 
 /**
  * For work that outlives an outage: a call waits until Redis is back and may then be applied twice, so whatever it does
- * is idempotent. BullMQ's workers need this kind, or they record finished jobs as failed after an outage.
+ * is idempotent; only what a replica refuses fails. BullMQ's workers need this kind, or they record finished jobs as failed after an outage.
  */
 export function connectForWork(url: string, log: Log): Redis {
   return observe(new Redis(url, { ...common, maxRetriesPerRequest: null, socketTimeout: workSocketTimeoutMs }), log);
@@ -44,6 +46,7 @@ export function connectForWork(url: string, log: Log): Redis {
 
 function observe(redis: Redis, log: Log): Redis {
   let away = false;
+  redis.on('connect', () => gatherWrites(redis.stream));
   redis.on('error', (error) => {
     if (!away) log.warn({ err: error }, 'Redis cannot be reached; trying again');
     away = true;
@@ -53,6 +56,22 @@ function observe(redis: Redis, log: Log): Redis {
     away = false;
   });
   return redis;
+}
+
+/**
+ * What is sent within one turn of the event loop leaves by one system call, and mostly arrives as one packet: under load a call
+ * for each command costs this process and Redis more than the command does. Nothing waits for longer than the turn takes.
+ */
+function gatherWrites(stream: Redis['stream']): void {
+  const write = stream.write.bind(stream);
+  const writeLater = (command: string | Uint8Array) => {
+    if (stream.writableCorked === 0) {
+      stream.cork();
+      setImmediate(() => stream.uncork());
+    }
+    return write(command);
+  };
+  stream.write = writeLater as typeof stream.write; // the library gives it nothing but commands
 }
 
 /** Waits until all of these can be used, and checks that the first, which holds the queues, keeps what it is given. */
