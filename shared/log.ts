@@ -14,6 +14,8 @@ export function maskKeys(line: string): string {
   return line.replace(fullKey, 'svc_$1****');
 }
 
+const unreadBytesMax = 8_388_608;
+
 type Options = { level: string; process: string; forTerminal?: boolean };
 
 /**
@@ -30,7 +32,9 @@ export function createLog({ level, process, forTerminal = false }: Options): Log
       hooks: { streamWrite: maskKeys },
       ...(forTerminal && { serializers: { err: messageOf } }),
     },
-    pino.destination({ dest: forTerminal ? 2 : 1, sync: true }),
+    // Lines that come while one is written leave together. What is not written yet is at the process's end, unless it is killed;
+    // of what nobody reads for long the newest is dropped.
+    pino.destination({ dest: forTerminal ? 2 : 1, sync: forTerminal, maxLength: unreadBytesMax }),
   );
 }
 
