@@ -21,27 +21,33 @@ const wholeNumber = z
   .regex(/^\d{1,15}$/)
   .transform(Number);
 
+const envelope = { request: z.string(), run: wholeNumber.pipe(z.int().positive()), sequence: wholeNumber };
+
 /**
  * What a worker says about a request, in this order, each with the next sequence number of its run:
- * `started` (control: the stream on which the run can be cancelled), then for a stream `chunk` (server-sent events as they
+ * `started` (control: the stream on which the run can be cancelled), unless its last word comes before that; then for a stream `chunk` (server-sent events as they
  * go to the client; `tokens`: how many the model has written up to here, at least), and `end` (whole answers carry their body
  * here) or `error`. A run that may not begin, because text of an earlier one was sent, says `interrupted` and nothing else
  * (`promptTokens`: counted by tokenizer).
  */
-const content = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('started'), data: z.object({ control: z.string() }) }),
-  z.object({ kind: z.literal('chunk'), data: z.string(), tokens: wholeNumber.or(z.int()) }),
-  z.object({ kind: z.literal('end'), data: z.object({ body: z.string().optional(), usage: usageSchema }) }),
-  z.object({ kind: z.literal('error'), data: carriedErrorSchema }),
-  z.object({ kind: z.literal('interrupted'), data: z.object({ promptTokens: z.int().nonnegative() }) }),
+const replySchema = z.discriminatedUnion('kind', [
+  z.object({ ...envelope, kind: z.literal('started'), data: z.object({ control: z.string() }) }),
+  z.object({ ...envelope, kind: z.literal('chunk'), data: z.string(), tokens: wholeNumber }),
+  z.object({
+    ...envelope,
+    kind: z.literal('end'),
+    data: z.object({ body: z.string().optional(), usage: usageSchema }),
+  }),
+  z.object({ ...envelope, kind: z.literal('error'), data: carriedErrorSchema }),
+  z.object({ ...envelope, kind: z.literal('interrupted'), data: z.object({ promptTokens: z.int().nonnegative() }) }),
 ]);
 
-const envelope = z.object({ request: z.string(), run: wholeNumber.pipe(z.int().positive()), sequence: wholeNumber });
-
-const replySchema = envelope.and(content);
-
-export type ReplyContent = z.infer<typeof content>;
 export type Reply = z.infer<typeof replySchema>;
+
+export type ReplyContent = Content<Reply>;
+
+/** Of each kind by itself: of a union as a whole only what all have would be left. */
+type Content<Each> = Each extends Reply ? Omit<Each, keyof typeof envelope> : never;
 
 /** A reply as the fields of a stream entry. */
 export function encodeReply({ request, run, sequence, ...content }: Reply): string[] {

@@ -99,9 +99,13 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
     return released;
   }
 
+  function isWaitedFor(request: Waiting): boolean {
+    return !request.left && waiting.get(request.lease.requestId) === request;
+  }
+
   /** The client hears this, and then nothing more. */
   function leave(request: Waiting, error: ApiError): void {
-    if (request.left || waiting.get(request.lease.requestId) !== request) return;
+    if (!isWaitedFor(request)) return;
     request.left = true;
     request.buffer.fail(error);
     if (request.control !== undefined) cancelAt(request);
@@ -188,7 +192,13 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
         deadlineTimer: setTimeout(() => endWaiting(request), requestMs + deadlineSlackMs),
       };
       waiting.set(lease.requestId, request);
-      return { next: () => buffer.next(), abandon: () => leave(request, clientGone()) };
+      return {
+        next: () => buffer.next(),
+        abandon() {
+          // Nearly always its end was read before, and then an error would be made for nobody.
+          if (isWaitedFor(request)) leave(request, clientGone());
+        },
+      };
     },
     deliver(reply) {
       const request = waiting.get(reply.request);

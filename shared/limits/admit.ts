@@ -34,13 +34,14 @@ const standingSchema = z
 
 const limits = ['quota', 'requests', 'tokens', 'day', 'concurrency'] as const;
 
+// Tried in this order: what is answered most often comes first.
 const answerSchema = z.union([
+  z.tuple([z.literal('admitted'), z.int(), z.int(), z.int(), z.int(), standingSchema]),
   z.tuple([z.literal('ended')]),
   z.tuple([z.literal('current'), z.int()]),
   z.tuple([z.enum(['stale', 'cold']), z.string()]),
   z.tuple([z.enum(['stands', 'full']), standingSchema]),
   z.tuple([z.literal('refused'), z.enum(limits), z.int(), standingSchema]),
-  z.tuple([z.literal('admitted'), z.int(), z.int(), z.int(), z.int(), standingSchema]),
 ]);
 
 /**
