@@ -79,19 +79,25 @@ export async function answerStream({ job, call, callBackend, reply, onFirstToken
 
 type EventReader = { take(data: string): Promise<void> | undefined | void; complete(): boolean };
 
-async function readEvents(events: AsyncIterable<string>, { take, complete }: EventReader): Promise<void> {
+async function readEvents(events: AsyncIterable<readonly string[]>, reader: EventReader): Promise<void> {
   try {
-    for await (const data of events) {
-      const taken = take(data);
-      // Most events have nothing to wait for, and waiting costs a turn.
-      if (taken !== undefined) await taken;
-      if (data === '[DONE]') break;
-    }
+    for await (const some of events) if (await takeAll(some, reader)) break;
   } catch (error) {
     // An answer that is complete stays so, however its connection ends.
-    if (!(error instanceof BackendError && complete())) throw error;
+    if (!(error instanceof BackendError && reader.complete())) throw error;
   }
-  if (!complete()) throw new BackendError('interrupted', 'the stream ended without saying that it was complete');
+  if (!reader.complete()) throw new BackendError('interrupted', 'the stream ended without saying that it was complete');
+}
+
+/** True once the backend has said that there is no more. */
+async function takeAll(events: readonly string[], { take }: EventReader): Promise<boolean> {
+  for (const data of events) {
+    const taken = take(data);
+    // Most events have nothing to wait for, and waiting costs a turn.
+    if (taken !== undefined) await taken;
+    if (data === '[DONE]') return true;
+  }
+  return false;
 }
 
 const choicesSchema = z.object({ n: z.int().nullish() });

@@ -68,7 +68,7 @@ export function createProcessRequest(parts: Parts): ProcessJob {
     if (start.outcome !== 'run') return refuse(common, start.outcome);
 
     metrics.queueWait.observe({ pool: poolOf(job), lane: 'interactive' }, queueWaitMs / 1000);
-    using deadline = createWatchdog(AbortSignal.any([signal, gone.signal]));
+    using deadline = createWatchdog([signal, gone.signal]);
     deadline.expectWithin(start.remainingMs, () => 'deadline' satisfies StopReason);
     reply.started(parts.control() ?? '');
     const unfollow = parts.followReader(job.replyTo, onGone);

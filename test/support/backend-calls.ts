@@ -37,9 +37,9 @@ export function openBackend(
     /** What of the stream is ready for the client, event by event; ends after `[DONE]`. */
     async *stream(signal = asked): AsyncGenerator<string> {
       const converter = createChunkConverter({ model: 'm' });
-      for await (const data of callBackend.stream(call(true, signal), converter.begun)) {
-        yield converter.take(data);
-        if (data === '[DONE]') return;
+      for await (const events of callBackend.stream(call(true, signal), converter.begun)) {
+        for (const data of events) yield converter.take(data);
+        if (events.includes('[DONE]')) return;
       }
     },
     [Symbol.asyncDispose]: () => agent.destroy(),

@@ -19,11 +19,11 @@ export interface CallBackend {
   /** The whole answer as text. Once its headers are there, nothing may come for no longer than `idle_ms`. */
   whole(call: BackendCall): Promise<string>;
   /**
-   * The data of each event. The answer proper has to begin within `first_token_ms` (`begun`: whether it has, as whoever
-   * reads the events knows); from then on no event may take longer than `idle_ms`. Reading no further ends the call. A
+   * The data of each event, in lists of those that came at once. The answer proper has to begin within `first_token_ms`
+   * (`begun`: whether it has, as whoever reads the events knows); from then on no event may take longer than `idle_ms`. Reading no further ends the call. A
    * backend that answers whole all the same fails, unless there is `takeWhole`: then that is given the text, and no event comes.
    */
-  stream(call: BackendCall, begun: () => boolean, takeWhole?: (text: string) => void): AsyncGenerator<string>;
+  stream(call: BackendCall, begun: () => boolean, takeWhole?: (text: string) => void): AsyncGenerator<string[]>;
 }
 
 const wholeBytesMax = 33_554_432;
@@ -63,7 +63,7 @@ export function createCallBackend(parts: { agent: Agent; timeouts: Timeouts }): 
 
   return {
     async whole(call) {
-      using watchdog = createWatchdog(call.signal);
+      using watchdog = createWatchdog([call.signal]);
       try {
         const response = await post(call, 'application/json', watchdog.signal);
         return await readText(response.body, () => watchdog.expectWithin(idleMs, silent));
@@ -72,7 +72,7 @@ export function createCallBackend(parts: { agent: Agent; timeouts: Timeouts }): 
       }
     },
     async *stream(call, begun, takeWhole) {
-      using watchdog = createWatchdog(call.signal);
+      using watchdog = createWatchdog([call.signal]);
       const firstTokenBy = performance.now() + firstTokenMs;
       watchdog.expectWithin(firstTokenMs, lateToken);
       try {
@@ -81,9 +81,9 @@ export function createCallBackend(parts: { agent: Agent; timeouts: Timeouts }): 
           return takeWhole(await readText(response.body, () => watchdog.expectWithin(idleMs, silent)));
         }
         requireEventStream(response);
-        for await (const data of readEvents(response.body)) {
+        for await (const events of readEvents(response.body)) {
           watchdog.relax(); // what whoever reads takes for it is not the backend's silence
-          yield data;
+          yield events;
           if (begun()) watchdog.expectWithin(idleMs, silent);
           else watchdog.expectWithin(firstTokenBy - performance.now(), lateToken);
         }
@@ -106,17 +106,25 @@ export function endpointOf({ url }: Backend, path: string): { origin: string; pa
 }
 
 /** After `[DONE]` what little may follow is read away, so that the connection can serve the next call. */
-async function* readEvents(body: Dispatcher.ResponseData['body']): AsyncGenerator<string> {
+async function* readEvents(body: Dispatcher.ResponseData['body']): AsyncGenerator<string[]> {
   let done = false;
   try {
-    for await (const data of parseEventStream(body.iterator({ destroyOnReturn: false }))) {
-      done = data === '[DONE]';
-      yield data;
+    for await (const events of parseEventStream(body.iterator({ destroyOnReturn: false }))) {
+      done = events.includes('[DONE]');
+      yield events;
     }
   } finally {
-    if (done) body.dump({ limit: restBytesMax, signal: AbortSignal.timeout(restMs) }).catch(() => {});
+    if (done) readAway(body);
     else body.destroy();
   }
+}
+
+/** Mostly there is nothing left, and it is over before anybody looks at the time. */
+function readAway(body: Dispatcher.ResponseData['body']): void {
+  if (body.closed) return;
+  const late = setTimeout(() => body.destroy(), restMs);
+  body.once('close', () => clearTimeout(late));
+  body.dump({ limit: restBytesMax }).catch(() => {});
 }
 
 function isOfType({ headers }: Dispatcher.ResponseData, wanted: string): boolean {

@@ -1,4 +1,4 @@
-/** Aborts what is waited for too long: when `parent` is aborted, with its reason, or when the time that was set is over. */
+/** Aborts what is waited for too long: when one of `parents` is aborted, with its reason, or when the time that was set is over. */
 export interface Watchdog extends Disposable {
   signal: AbortSignal;
   /** Sets the time anew, in milliseconds, and the reason to abort with; what was set before counts no longer. */
@@ -8,15 +8,16 @@ export interface Watchdog extends Disposable {
 }
 
 /** Setting the time costs next to nothing: it is set with every event, and only one timer looks at it, when it may be over. */
-export function createWatchdog(parent: AbortSignal, now = () => performance.now()): Watchdog {
+export function createWatchdog(parents: readonly AbortSignal[], now = () => performance.now()): Watchdog {
   const controller = new AbortController();
   let due = Number.POSITIVE_INFINITY;
   let reasonOf: () => unknown = () => undefined;
   let timer: NodeJS.Timeout | undefined;
   let looksAt = Number.POSITIVE_INFINITY;
-  const onParent = () => controller.abort(parent.reason);
-  if (parent.aborted) onParent();
-  else parent.addEventListener('abort', onParent, { once: true });
+  // One signal made of all of them would cost more than all the rest.
+  const onParent = () => controller.abort(parents.find(({ aborted }) => aborted)?.reason);
+  if (parents.some(({ aborted }) => aborted)) onParent();
+  else for (const parent of parents) parent.addEventListener('abort', onParent, { once: true });
 
   function lookAtDue(): void {
     clearTimeout(timer);
@@ -43,7 +44,7 @@ export function createWatchdog(parent: AbortSignal, now = () => performance.now(
     },
     [Symbol.dispose]() {
       clearTimeout(timer);
-      parent.removeEventListener('abort', onParent);
+      for (const parent of parents) parent.removeEventListener('abort', onParent);
     },
   };
 }

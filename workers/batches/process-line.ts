@@ -113,7 +113,7 @@ export function createProcessLine(parts: Parts): ProcessJob {
     const unfollow = parts.followBatch(job.batch, (ending) =>
       over.abort(`batch ${endingOf(ending)}` satisfies StopReason),
     );
-    using deadline = createWatchdog(AbortSignal.any([signal, over.signal]));
+    using deadline = createWatchdog([signal, over.signal]);
     deadline.expectWithin(start.remainingMs, () => 'deadline' satisfies StopReason);
     const startedAt = performance.now();
     const started: StartedLine = {

@@ -8,7 +8,7 @@ async function* pieces(...parts: Uint8Array[]) {
 
 async function events(...parts: (string | Uint8Array)[]): Promise<string[]> {
   const bytes = parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part));
-  return Array.fromAsync(parseEventStream(pieces(...bytes)));
+  return (await Array.fromAsync(parseEventStream(pieces(...bytes)))).flat();
 }
 
 const recorded: Record<string, { bytes: string; data: string[] }> = {
@@ -48,9 +48,16 @@ test('gives an event out as soon as its last byte is there', async (t) => {
     }
   }
   const reading = parseEventStream(slowly());
-  t.deepEqual(await reading.next(), { done: false, value: 'one' });
+  t.deepEqual(await reading.next(), { done: false, value: ['one'] });
   t.is(asked, 2);
-  t.deepEqual(await reading.next(), { done: false, value: 'two' });
+  t.deepEqual(await reading.next(), { done: false, value: ['two'] });
+});
+
+test('gives out those that come at once together, and nothing where none is complete', async (t) => {
+  const bytes = ['data: one\n\n: a comment\n\ndata: two\n\ndata: th', ': a comment\n', 'ree\n\n'].map((part) =>
+    Buffer.from(part),
+  );
+  t.deepEqual(await Array.fromAsync(parseEventStream(pieces(...bytes))), [['one', 'two'], ['th: a comment']]);
 });
 
 test('an event that the stream ends in the middle of is none', async (t) => {
@@ -68,7 +75,7 @@ for (const [title, parts] of invalid) {
     const seen: string[] = [];
     const bytes = ['data: before\n\n', ...parts].map((part) => (typeof part === 'string' ? Buffer.from(part) : part));
     const reading = (async () => {
-      for await (const event of parseEventStream(pieces(...bytes))) seen.push(event);
+      for await (const events of parseEventStream(pieces(...bytes))) seen.push(...events);
     })();
     t.is((await t.throwsAsync(reading, { instanceOf: BackendError }))?.outcome, 'unreadable');
     t.deepEqual(seen, ['before']);

@@ -9,7 +9,7 @@ test.after.always(() => mock.timers.reset());
 const never = new AbortController().signal;
 
 test.serial('aborts with the reason when the time is over, and not before', (t) => {
-  using watchdog = createWatchdog(never, Date.now);
+  using watchdog = createWatchdog([never], Date.now);
   watchdog.expectWithin(100, () => 'late');
   mock.timers.tick(99);
   t.false(watchdog.signal.aborted);
@@ -19,7 +19,7 @@ test.serial('aborts with the reason when the time is over, and not before', (t) 
 });
 
 test.serial('what was set last counts alone', (t) => {
-  using watchdog = createWatchdog(never, Date.now);
+  using watchdog = createWatchdog([never], Date.now);
   watchdog.expectWithin(100, () => 'first');
   mock.timers.tick(60);
   watchdog.expectWithin(100, () => 'second');
@@ -31,7 +31,7 @@ test.serial('what was set last counts alone', (t) => {
 
 test.serial('aborts with its parent, at once and by its reason, and keeps that reason', async (t) => {
   const parent = new AbortController();
-  using watchdog = createWatchdog(parent.signal, Date.now);
+  using watchdog = createWatchdog([parent.signal], Date.now);
   watchdog.expectWithin(100, () => 'late');
   const aborted = once(watchdog.signal, 'abort');
   parent.abort('cancelled');
@@ -41,13 +41,13 @@ test.serial('aborts with its parent, at once and by its reason, and keeps that r
 });
 
 test.serial('is aborted from the start when its parent is', (t) => {
-  using watchdog = createWatchdog(AbortSignal.abort('shutdown'));
+  using watchdog = createWatchdog([AbortSignal.abort('shutdown')]);
   t.is(watchdog.signal.reason, 'shutdown');
 });
 
 test.serial('does nothing once it is disposed of, by time or by parent', (t) => {
   const parent = new AbortController();
-  const watchdog = createWatchdog(parent.signal, Date.now);
+  const watchdog = createWatchdog([parent.signal], Date.now);
   watchdog.expectWithin(100, () => 'late');
   watchdog[Symbol.dispose]();
   mock.timers.tick(1_000);
@@ -59,7 +59,7 @@ test.serial('a time that is over already aborts at once, and Node has nothing to
   mock.timers.reset();
   const warnings: Error[] = [];
   process.on('warning', (warning) => warnings.push(warning));
-  using watchdog = createWatchdog(never);
+  using watchdog = createWatchdog([never]);
   watchdog.expectWithin(-5, () => 'late');
   await once(watchdog.signal, 'abort');
   await new Promise(setImmediate);
