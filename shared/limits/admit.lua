@@ -17,7 +17,8 @@ local clock = redis.call('TIME')
 -- ARGV      account; version of the caller at hand, -1 where there is none; `known`, or `read` from the store after this
 --           request was told to; token: what the answer `stale` came with, for `known` an id of this request;
 --           mode: `admit`, `stand` (look at the standing), `look` (at the version only);
---           versionLifeMs, how long a version stands after its last use; readLifeMs, longer than reading the store may take;
+--           versionLifeMs, how long a version stands after it was last renewed, which use does past half of that; readLifeMs, longer than
+--           reading the store may take;
 --           and for `admit`: request; its report should it be lost, JSON; tokens to reserve; the limits, -1 for none:
 --           requests and tokens a minute, requests a day, requests at once, tokens this month without top-ups;
 --           month (YYYY-MM) of the latest top-ups and their tokens; 1 if overage is on; queueMs, requestMs, graceMs: until
@@ -48,7 +49,8 @@ local function callerStands()
   end
   if changing then return false end
   if redis.call('GET', KEYS[1]) == version then
-    redis.call('PEXPIRE', KEYS[1], versionLifeMs)
+    -- Not with each use: reading how long it has left costs less than writing that anew.
+    if redis.call('PTTL', KEYS[1]) < versionLifeMs / 2 then redis.call('PEXPIRE', KEYS[1], versionLifeMs) end
     return true
   end
   -- All who read at once share one token, or those who come while another reads would keep each other from ever filling.
@@ -147,12 +149,13 @@ if atOnce >= 0 and redis.call('ZCOUNT', keys.ends, '(' .. now, '+inf') >= atOnce
 if limited then return {'refused', limited, waitMs, standingNow()} end
 
 -- What is charged to no bucket and no day is given back to none.
-local bucket, chargedDay = 0, 0
+local bucket, chargedDay, isNewBucket = 0, 0, not countsNow
 if countsNow then
   local latest = window[#window]
   if not latest or math.floor(latest[1] / bucketMs) ~= math.floor(at / bucketMs) then
     latest = {at, 0, 0, at}
     window[#window + 1] = latest
+    isNewBucket = true
   end
   latest[2], latest[3], latest[4] = latest[2] + 1, latest[3] + tokens, at
   minuteRequests, minuteTokens = minuteRequests + 1, minuteTokens + tokens
@@ -168,7 +171,7 @@ if isNewMonth then
     if counts and counts < lastMonth then redis.call('HDEL', keys.standing, field) end
   end
 end
-redis.call('PEXPIRE', keys.standing, standingLifeMs)
+if isNewBucket then redis.call('PEXPIRE', keys.standing, standingLifeMs) end
 
 local lease = {
   state = 'admitted', run = 0, tokens = tokens, bucket = bucket, day = chargedDay, month = month, overage = isSpent and 1 or 0,
@@ -176,10 +179,13 @@ local lease = {
 }
 local endsAt = at + queueMs + graceMs
 redis.call('HSET', keys.leases, request, cjson.encode(lease))
--- As long as the month that they hold tokens of: a lease that went by itself would leave those reserved, and no record.
-redis.call('PEXPIRE', keys.leases, standingLifeMs)
 redis.call('ZADD', keys.ends, endsAt, request)
-redis.call('PEXPIRE', keys.ends, standingLifeMs)
+-- As long as the month that they hold tokens of: a lease that went by itself would leave those reserved, and no record. Once a
+-- bucket is enough, but for keys that have just come into being.
+if isNewBucket or redis.call('HLEN', keys.leases) == 1 then
+  redis.call('PEXPIRE', keys.leases, standingLifeMs)
+  redis.call('PEXPIRE', keys.ends, standingLifeMs)
+end
 redis.call('ZADD', KEYS[9], 'LT', endsAt, holder)
-redis.call('PEXPIRE', KEYS[9], standingLifeMs)
+if isNewBucket or redis.call('ZCARD', KEYS[9]) == 1 then redis.call('PEXPIRE', KEYS[9], standingLifeMs) end
 return admitted(lease)
