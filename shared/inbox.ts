@@ -25,6 +25,8 @@ type Parts = {
 const lifeMs = 60_000;
 const blockMs = 2_000;
 const entriesPerRead = 500;
+/** Under load a call for each reading is as much work as the reading. */
+const trimEveryMs = 50;
 /** After so much the process does something else: what was handed over has to be written before more is. */
 const charactersPerTurn = 65_536;
 /** What closing may wait for a Redis that does not answer. */
@@ -40,6 +42,7 @@ export function openInbox({ reader, redis, keyOf, onEntry, onLost, log, heartbea
   const closing = new AbortController();
   let key: string | undefined;
   let lastId = '0';
+  let trimming: NodeJS.Timeout | undefined;
 
   async function open(): Promise<void> {
     const fresh = keyOf(ulid());
@@ -70,8 +73,13 @@ export function openInbox({ reader, redis, keyOf, onEntry, onLost, log, heartbea
       characters = 0;
       await nextTurn();
     }
-    // What was read goes, to the last entry: it can be somebody's text. An error here only leaves it until the next read.
-    if (entries.length > 0) redis.xtrim(stream, 'MINID', '=', idAfter(lastId)).catch(() => {});
+    if (entries.length > 0) trimming ??= setTimeout(trim, trimEveryMs);
+  }
+
+  /** What was read goes, to the last entry: it can be somebody's text. An error here only leaves it until the next one is read. */
+  function trim(): void {
+    trimming = undefined;
+    if (key !== undefined) redis.xtrim(key, 'MINID', '=', idAfter(lastId)).catch(() => {});
   }
 
   const beating = repeat(closing.signal, log, async () => {
@@ -87,6 +95,7 @@ export function openInbox({ reader, redis, keyOf, onEntry, onLost, log, heartbea
     address: () => key,
     [Symbol.asyncDispose]: async () => {
       closing.abort();
+      clearTimeout(trimming);
       reader.disconnect();
       // A call that waits for Redis to come back is left to end with its connection; a key that stays expires.
       await within(closeMs, Promise.all([beating, reading]));

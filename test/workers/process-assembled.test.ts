@@ -19,7 +19,7 @@ test('an assembled answer is one reply, with the usage that the stream reported,
   await using side = await openWorkerSide(given.redis);
   t.like(await side.run({ assembled: true }), { outcome: 'done' });
   const replies = await side.stream.replies();
-  t.deepEqual(kindsOf(replies), ['started', 'end']);
+  t.deepEqual(kindsOf(replies), ['end']);
   t.is(textOf(replies), expected);
   t.like(replies.at(-1)?.data, { usage: { promptTokens: promptTokensOf(messages), estimated: false } });
   t.like(side.servers[0].calls()[0], { stream: true, state: 'completed' });
@@ -39,7 +39,7 @@ for (const fault of faults) {
     side.servers[0].fail(fault);
     t.like(await side.run({ assembled: true }), { outcome: 'done' });
     const replies = await side.stream.replies();
-    t.deepEqual(kindsOf(replies), ['started', 'end']);
+    t.deepEqual(kindsOf(replies), ['end']);
     t.is(textOf(replies), expected);
     t.deepEqual(side.calls(), [1, 1, 0]);
     const [record] = await side.records();

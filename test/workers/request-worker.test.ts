@@ -102,7 +102,7 @@ test('cancelling aborts one job by its id, and no other', async (t) => {
   t.deepEqual(states().toSorted(), ['aborted', 'running']);
   worker.cancel(kept, 'cancelled');
   await untilEmpty();
-  t.deepEqual(kindsOf(await side.stream.replies()), ['started', 'started', 'error', 'error']);
+  t.deepEqual(kindsOf(await side.stream.replies()), ['error', 'error']);
 });
 
 test('a worker that ends hands back what has sent nothing, and another runs it', async (t) => {
@@ -121,14 +121,8 @@ test('a worker that ends hands back what has sent nothing, and another runs it',
   await side.stream.reply(({ kind }) => kind === 'end');
   await untilEmpty();
   const replies = await side.stream.replies();
-  t.deepEqual(
-    replies.map(({ run, kind }) => [run, kind]),
-    [
-      [1, 'started'],
-      [2, 'started'],
-      [2, 'end'],
-    ],
-  );
+  t.like(replies.at(-1), { run: 2, kind: 'end' });
+  t.deepEqual(kindsOf(replies), ['end']);
   t.is(textOf(replies), expected);
   t.deepEqual(lines, [], 'nothing went wrong in the queue');
 });
@@ -144,13 +138,9 @@ test('a worker that is asked to end finishes what it has, and takes nothing more
   const finished = worker.finish();
   await add();
   await finished;
-  t.deepEqual(
-    (await side.stream.replies()).map(({ request, kind }) => [request, kind]),
-    [
-      [held, 'started'],
-      [held, 'end'],
-    ],
-  );
+  const replies = await side.stream.replies();
+  t.like(replies.at(-1), { request: held, kind: 'end' });
+  t.deepEqual(kindsOf(replies), ['end']);
   t.is((await queue.getJobCounts()).prioritized, 1);
 });
 
@@ -172,7 +162,7 @@ test('each taking of a job has a number of its own, higher than the one before',
 
 test('a job that arrives during a shutdown goes back unseen, for another worker', async (t) => {
   await using side = await openWorkerSide(given.redis);
-  const { startWorker, add, lines } = openPool(t, side);
+  const { startWorker, add, queue, lines } = openPool(t, side);
   const shutdown = new AbortController();
   shutdown.abort();
   let seen = 0;
@@ -181,10 +171,11 @@ test('a job that arrives during a shutdown goes back unseen, for another worker'
     return { outcome: 'done' };
   };
   const ending = startWorker({ shutdown, processRequest });
-  await add();
+  const id = await add();
+  while (((await queue.getJob(id))?.attemptsStarted ?? 0) === 0) await pause();
+  await ending.finish();
   startWorker();
   await side.stream.reply(({ kind }) => kind === 'end');
-  await ending.finish();
   t.is(seen, 0);
   t.deepEqual(lines, []);
   t.is(textOf(await side.stream.replies()), expected);
@@ -210,7 +201,7 @@ test('the client of a job that fails is told so, once, and the worker goes on', 
   await add();
   await side.stream.reply(({ kind }) => kind === 'end');
   await untilEmpty();
-  t.deepEqual(kindsOf(await side.stream.replies()), ['error', 'started', 'end']);
+  t.deepEqual(kindsOf(await side.stream.replies()), ['error', 'end']);
 });
 
 test('a job has a signal of its own, how often it was taken, and its data as it was queued', async (t) => {

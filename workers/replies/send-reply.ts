@@ -6,10 +6,11 @@ import { appendReply } from './append-reply.ts';
 
 /** What one run of a job says to the ingress that waits, in order and numbered. */
 export interface ReplySender {
+  /** Goes in front of what is said next, after 10 ms at the latest; not at all where the next word is the last one. */
   started(control: string): void;
   /**
-   * Text for the client, and how many tokens the model has written up to its end, at least. It is gathered for up to 10 ms; wait
-   * for the returned promise before sending more.
+   * Text for the client, and how many tokens the model has written up to its end, at least. What comes within 10 ms of the text
+   * before is gathered until they are over; wait for the returned promise before sending more.
    */
   chunk(text: string, tokens: number): Promise<void>;
   /** Both resolve when the reply is in the stream, or when nobody reads that stream any more. */
@@ -28,6 +29,7 @@ type Parts = {
   onGone: () => void;
   /** The first text is about to be sent. */
   onFirstText?: () => void;
+  now?: () => number;
 };
 
 const gatherMs = 10;
@@ -35,17 +37,44 @@ const gatheredCharactersMax = 65_536;
 /** Less than an ingress buffers for one client, whatever the characters: it may all arrive at once. */
 const unsentCharactersMax = 262_144;
 
-export function createReplySender({ redis, replyTo, requestId, run, onGone, onFirstText }: Parts): ReplySender {
+export function createReplySender(parts: Parts): ReplySender {
+  const { redis, replyTo, requestId, run, onGone, onFirstText, now = () => performance.now() } = parts;
   let sequence = 0;
   let gathered = '';
   let tokensWritten = 0;
   let timer: NodeJS.Timeout | undefined;
+  let sentTextAt = Number.NEGATIVE_INFINITY;
+  let opening: { send: () => void; timer: NodeJS.Timeout } | undefined;
   let unsent = 0;
   let gone = false;
   let sentText = false;
   let latest: Promise<void> = Promise.resolve();
 
+  function openLater(content: ReplyContent): void {
+    const open = () => {
+      opening = undefined;
+      void send(content);
+    };
+    opening = { send: open, timer: setTimeout(open, gatherMs) };
+  }
+
+  /** Takes back what was to go in front. */
+  function skipOpening(): (() => void) | undefined {
+    const skipped = opening;
+    clearTimeout(skipped?.timer);
+    opening = undefined;
+    return skipped?.send;
+  }
+
+  /** The last word needs nothing in front of it: whoever waits learns from it all that is left to know. */
+  function sendLast(content: ReplyContent): Promise<void> {
+    flush().catch(() => {});
+    skipOpening();
+    return send(content);
+  }
+
   function send(content: ReplyContent): Promise<void> {
+    skipOpening()?.();
     if (gone) return latest;
     const fields = encodeReply({ request: requestId, run, sequence: sequence++, ...content });
     latest = appendReply(redis, replyTo, fields).then((appended) => {
@@ -67,6 +96,7 @@ export function createReplySender({ redis, replyTo, requestId, run, onGone, onFi
     unsent += text.length;
     if (!sentText) onFirstText?.();
     sentText = true;
+    sentTextAt = now();
     return send({ kind: 'chunk', data: text, tokens: tokensWritten }).finally(() => {
       unsent -= text.length;
     });
@@ -74,28 +104,23 @@ export function createReplySender({ redis, replyTo, requestId, run, onGone, onFi
 
   return {
     started(control) {
-      void send({ kind: 'started', data: { control } });
+      openLater({ kind: 'started', data: { control } });
     },
     async chunk(text, tokens) {
       gathered += text;
       tokensWritten = tokens;
-      // The first text goes at once: it is what the client's time to first token is made of.
-      if (!sentText || gathered.length >= gatheredCharactersMax) {
+      const waitMs = sentTextAt + gatherMs - now();
+      // At once where none came just before: of a slow stream each, and of any the first.
+      if (waitMs <= 0 || gathered.length >= gatheredCharactersMax) {
         const flushed = flush();
         if (unsent > unsentCharactersMax) await flushed;
         else flushed.catch(() => {});
         return;
       }
-      timer ??= setTimeout(() => void flush().catch(() => {}), gatherMs);
+      timer ??= setTimeout(() => void flush().catch(() => {}), waitMs);
     },
-    async end(data) {
-      flush().catch(() => {});
-      await send({ kind: 'end', data });
-    },
-    async error(error) {
-      flush().catch(() => {});
-      await send({ kind: 'error', data: packError(error) });
-    },
-    interrupted: (promptTokens) => send({ kind: 'interrupted', data: { promptTokens } }),
+    end: (data) => sendLast({ kind: 'end', data }),
+    error: (error) => sendLast({ kind: 'error', data: packError(error) }),
+    interrupted: (promptTokens) => sendLast({ kind: 'interrupted', data: { promptTokens } }),
   };
 }

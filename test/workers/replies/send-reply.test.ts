@@ -22,7 +22,15 @@ async function open(redis = given.redis) {
 
 function sender(replyTo: string, redis = given.redis) {
   const gone: string[] = [];
-  const reply = createReplySender({ redis, replyTo, requestId: 'r', run: 2, onGone: () => gone.push('gone') });
+  // What is said in one go is said at one time, however busy the machine is.
+  const reply = createReplySender({
+    redis,
+    replyTo,
+    requestId: 'r',
+    run: 2,
+    onGone: () => gone.push('gone'),
+    now: () => 0,
+  });
   return { reply, gone };
 }
 
@@ -49,6 +57,35 @@ test('says everything in order, numbered without a gap, under its request and ru
   t.is(replies.map(({ kind, data }) => (kind === 'chunk' ? data : '')).join(''), 'abcdefghij');
   t.deepEqual(replies.at(-1)?.data, { body: 'b', usage });
   t.deepEqual(gone, []);
+});
+
+test('a run that is over at once says so and nothing else, a longer one says first where it can be reached', async (t) => {
+  for (const last of ['end', 'error'] as const) {
+    const { stream, reply } = await open();
+    reply.started('control');
+    await (last === 'end' ? reply.end({ body: 'b', usage }) : reply.error(upstreamsExhausted('guest', [])));
+    await sleep(30);
+    t.like(await stream.replies(), [{ kind: last, sequence: 0 }]);
+  }
+  const { stream, reply } = await open();
+  reply.started('control');
+  await stream.reply(({ kind }) => kind === 'started');
+  await reply.end({ body: 'b', usage });
+  t.deepEqual(await said(stream), ['started', 'end']);
+});
+
+test('text that comes a while after the last one goes at once, too', async (t) => {
+  let now = 0;
+  const stream = await openReplyStream(given.redis);
+  const about = { redis: given.redis, replyTo: stream.key, requestId: 'r', run: 2, onGone: () => {} };
+  const reply = createReplySender({ ...about, now: () => now });
+  for (const text of 'abc') {
+    now += 10;
+    await reply.chunk(text, 1);
+  }
+  // Had they been gathered, the last word would have taken them along as one.
+  await reply.end({ usage });
+  t.deepEqual(await said(stream), ['chunk a', 'chunk b', 'chunk c', 'end']);
 });
 
 test('sends the first text at once and gathers what follows', async (t) => {
