@@ -146,6 +146,11 @@ const migrations: readonly string[] = [
 /** Covers another process's commit that is just ending; it stops this process, so all longer waiting is `patiently`'s. */
 const busyTimeoutMs = 2;
 
+/** 64 MiB of log: only where the thread does not get to it. */
+const autocheckpointPages = 16_384;
+/** What is left of a log that has been taken into the file, once it begins anew: its length then says how much is in it. */
+const logBytesKept = 1_048_576;
+
 const journalModeSchema = z.object({ journal_mode: z.string() });
 const userVersionSchema = z.object({ user_version: z.int() });
 
@@ -186,13 +191,15 @@ export function inTransaction<T>(database: DatabaseSync, work: () => T): T {
 }
 
 /**
- * WAL lets the ingress read while a worker writes. FULL because the full key is shown once: a commit that a power cut
- * takes back would leave its owner with a key that never was. Writes are rare, so their fsync costs nobody much.
+ * WAL lets the ingress read while a worker writes. A commit by itself does not wait for the disk; whoever is told of it does
+ * (lasting-commits.ts), because the full key is shown once: a commit that a power cut takes back would leave its owner with a
+ * key that never was. The log is taken into the file by a thread, long before SQLite would do so within a commit.
  */
 function setDurability(database: DatabaseSync): void {
   const mode = journalModeSchema.parse(database.prepare('PRAGMA journal_mode = WAL').get()).journal_mode;
   if (mode !== 'wal') throw new Error(`its file system does not allow a write-ahead log (journal mode ${mode})`);
-  database.exec('PRAGMA synchronous = FULL');
+  database.exec('PRAGMA synchronous = NORMAL');
+  database.exec(`PRAGMA wal_autocheckpoint = ${autocheckpointPages}; PRAGMA journal_size_limit = ${logBytesKept}`);
 }
 
 /** The version is read under the lock: whoever held it before us may have migrated. */

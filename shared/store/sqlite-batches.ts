@@ -4,9 +4,9 @@ import { type Batch, batchSchema, batchStates } from '../batches/batch.ts';
 import { standingOf, unfinishedStates } from './batch-standing.ts';
 import type { BatchRecords, DecideBatch } from './batch-store.ts';
 import { deferFailure } from './defer-failure.ts';
-import { inTransaction } from './open-sqlite.ts';
 import { readPages } from './read-pages.ts';
-import { orders, rowsAtOnce, type SqliteCall } from './sqlite-pages.ts';
+import type { SqliteCalls } from './sqlite-calls.ts';
+import { orders, rowsAtOnce } from './sqlite-pages.ts';
 import { storedDate } from './stored-date.ts';
 import { storedJson } from './stored-json.ts';
 
@@ -30,7 +30,7 @@ const states = JSON.stringify(unfinishedStates);
 const selectPage = ({ isAfter, sorted }: (typeof orders)['asc' | 'desc']) =>
   `SELECT document FROM batches WHERE account = :account AND id ${isAfter} :after ORDER BY id ${sorted} LIMIT :limit`;
 
-export function createSqliteBatches(database: DatabaseSync, call: SqliteCall): BatchRecords {
+export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls): BatchRecords {
   const [insert, update] = [database.prepare(insertBatch), database.prepare(updateBatch)];
   const [select, open] = [database.prepare(selectBatch), database.prepare(selectOpen)];
   const [byInput, unfinished] = [database.prepare(selectByInput), database.prepare(sumUnfinished)];
@@ -52,10 +52,10 @@ export function createSqliteBatches(database: DatabaseSync, call: SqliteCall): B
   return {
     async insertBatch(batch) {
       const written = batchSchema.parse(batch);
-      await call(() => insert.run(written.id, JSON.stringify(written)));
+      await calls.write(() => insert.run(written.id, JSON.stringify(written)));
     },
 
-    findBatch: (id) => call(() => read(id)),
+    findBatch: (id) => calls.read(() => read(id)),
 
     listBatches: (account, { limit, after, order = 'desc' }) =>
       readPages<Batch, string>({
@@ -64,7 +64,7 @@ export function createSqliteBatches(database: DatabaseSync, call: SqliteCall): B
         after: after ?? orders[order].start,
         placeOf: ({ id }) => id,
         read: async (page) => {
-          const rows = await call(() => pages[order].all({ account, ...page }));
+          const rows = await calls.read(() => pages[order].all({ account, ...page }));
           return rows.map((row) => batchRow.parse(row).document);
         },
       }),
@@ -72,12 +72,10 @@ export function createSqliteBatches(database: DatabaseSync, call: SqliteCall): B
     /** Decides on a plain read first: the lock that all writers share is taken only where there is something to write. */
     async changeBatch(id, decide) {
       const decideSafely = deferFailure(decide);
-      const result = await call(() => {
-        const decision = decideSafely(read(id));
-        if (decision.next === undefined) return decision.result;
-        return inTransaction(database, () => change(id, decideSafely));
-      });
-      return result();
+      const decision = await calls.read(() => decideSafely(read(id)));
+      if (decision.next !== undefined) return (await calls.write(() => change(id, decideSafely)))();
+      await calls.lasting();
+      return decision.result();
     },
 
     listOpenBatches: () =>
@@ -86,19 +84,19 @@ export function createSqliteBatches(database: DatabaseSync, call: SqliteCall): B
         after: '',
         placeOf: ({ id }) => id,
         read: async (page) => {
-          const rows = await call(() => open.all(page));
+          const rows = await calls.read(() => open.all(page));
           return rows.map((row) => batchRow.parse(row).document);
         },
       }),
 
-    isInputOfUnfinished: (file) => call(() => byInput.get({ file, states }) !== undefined),
+    isInputOfUnfinished: (file) => calls.read(() => byInput.get({ file, states }) !== undefined),
 
     async countUnfinished(account) {
-      return unfinishedRow.parse(await call(() => unfinished.get({ account, states })));
+      return unfinishedRow.parse(await calls.read(() => unfinished.get({ account, states })));
     },
 
     async describeBatches() {
-      return standingOf(z.array(groupRow).parse(await call(() => groups.all())));
+      return standingOf(z.array(groupRow).parse(await calls.read(() => groups.all())));
     },
   };
 }

@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { type StoredFile, storedFileSchema } from '../batches/batch.ts';
 import type { FileRecords } from './batch-store.ts';
 import { readPages } from './read-pages.ts';
-import { orders, rowsAtOnce, type SqliteCall } from './sqlite-pages.ts';
+import type { SqliteCalls } from './sqlite-calls.ts';
+import { orders, rowsAtOnce } from './sqlite-pages.ts';
 import { storedJson } from './stored-json.ts';
 
 const fileRow = z.object({ document: storedJson.pipe(storedFileSchema) });
@@ -25,7 +26,7 @@ const selectPage = (purpose: string, { isAfter, sorted }: (typeof orders)['asc' 
   `SELECT document FROM files WHERE state = 'ready' AND account = :account ${purpose} AND id ${isAfter} :after
     ORDER BY id ${sorted} LIMIT :limit`;
 
-export function createSqliteFiles(database: DatabaseSync, call: SqliteCall): FileRecords {
+export function createSqliteFiles(database: DatabaseSync, calls: SqliteCalls): FileRecords {
   const [insert, select] = [database.prepare(insertFile), database.prepare(selectFile)];
   const [patch, remove] = [database.prepare(patchFile), database.prepare(removeFile)];
   const [toRemove, bytesOf] = [database.prepare(selectToRemove), database.prepare(sumBytes)];
@@ -38,13 +39,13 @@ export function createSqliteFiles(database: DatabaseSync, call: SqliteCall): Fil
 
   return {
     insertFile: (file) =>
-      call(() => {
+      calls.write(() => {
         const written = storedFileSchema.parse(file);
         return insert.run(written.id, JSON.stringify(written)).changes === 1;
       }),
 
     async findFile(id) {
-      const row = await call(() => select.get(id));
+      const row = await calls.read(() => select.get(id));
       return row === undefined ? undefined : fileRow.parse(row).document;
     },
 
@@ -56,7 +57,7 @@ export function createSqliteFiles(database: DatabaseSync, call: SqliteCall): Fil
         placeOf: ({ id }) => id,
         read: async (page) => {
           const { ofAny, ofOne } = pages[order];
-          const rows = await call(() =>
+          const rows = await calls.read(() =>
             purpose === undefined ? ofAny.all({ account, ...page }) : ofOne.all({ account, purpose, ...page }),
           );
           return rows.map((row) => fileRow.parse(row).document);
@@ -64,22 +65,22 @@ export function createSqliteFiles(database: DatabaseSync, call: SqliteCall): Fil
       }),
 
     changeFile: (id, from, change) =>
-      call(() => {
+      calls.write(() => {
         const written = JSON.stringify(changeSchema.parse(change));
         return patch.run({ id, from, change: written }).changes === 1;
       }),
 
     async removeFile(id) {
-      await call(() => remove.run(id));
+      await calls.write(() => remove.run(id));
     },
 
     async countFileBytes(account) {
-      return bytesRow.parse(await call(() => bytesOf.get(account))).bytes;
+      return bytesRow.parse(await calls.read(() => bytesOf.get(account))).bytes;
     },
 
     async listFilesToRemove(at, writingSince, limit) {
       const times = { at: at.toISOString(), writingSince: writingSince.toISOString() };
-      const rows = await call(() => toRemove.all({ ...times, limit }));
+      const rows = await calls.read(() => toRemove.all({ ...times, limit }));
       return rows.map((row) => fileRow.parse(row).document);
     },
   };

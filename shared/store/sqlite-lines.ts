@@ -4,9 +4,9 @@ import { z } from 'zod';
 import { type BatchResult, batchResultSchema, batchRetrySchema, batchStates } from '../batches/batch.ts';
 import { charactersOf, inPieces, nextRetry, pageCharactersMax } from './batch-lines.ts';
 import type { LineRecords } from './batch-store.ts';
-import { inTransaction } from './open-sqlite.ts';
 import { readPages } from './read-pages.ts';
-import { rowsAtOnce, type SqliteCall } from './sqlite-pages.ts';
+import type { SqliteCalls } from './sqlite-calls.ts';
+import { rowsAtOnce } from './sqlite-pages.ts';
 import { storedJson } from './stored-json.ts';
 
 /** A transaction's; beyond them it would keep the process for too long. One body can be more by itself. */
@@ -49,7 +49,7 @@ const removeSome = `DELETE FROM batch_retries WHERE batch = :batch
   AND line IN (SELECT line FROM batch_retries WHERE batch = :batch ORDER BY line LIMIT :limit)`;
 
 /** The bodies of answers stand beside the documents: as a part of them each would be written, and read, as JSON in JSON. */
-export function createSqliteLines(database: DatabaseSync, call: SqliteCall): LineRecords {
+export function createSqliteLines(database: DatabaseSync, { read, write }: SqliteCalls): LineRecords {
   const [insert, result] = [database.prepare(insertResult), database.prepare(selectResult)];
   const [results, lines] = [database.prepare(selectResults), database.prepare(selectLines)];
   const [counts, sizes] = [database.prepare(selectCounts), database.prepare(selectSizes)];
@@ -99,7 +99,7 @@ export function createSqliteLines(database: DatabaseSync, call: SqliteCall): Lin
     async insertResults(given) {
       const standing: BatchResult[] = [];
       for (const piece of inPieces(given, { count: rowsAtOnce, characters: charactersAtOnce })) {
-        standing.push(...(await call(() => inTransaction(database, () => piece.map(insertOne)))));
+        standing.push(...(await write(() => piece.map(insertOne))));
         await nextTurn();
       }
       return standing;
@@ -107,7 +107,7 @@ export function createSqliteLines(database: DatabaseSync, call: SqliteCall): Lin
 
     /** The result first: it goes only when the batch is over, so a line that then is running and had none has not ended. */
     findLine: (batch, line) =>
-      call(() => {
+      read(() => {
         const found = readResult(batch, line);
         const row = stateOf.get({ batch, line });
         if (row === undefined) return undefined;
@@ -119,7 +119,7 @@ export function createSqliteLines(database: DatabaseSync, call: SqliteCall): Lin
       const found: BatchResult[] = [];
       for (let characters = 0; found.length < limit && characters < pageCharactersMax; ) {
         const page = { after: found.at(-1)?.line ?? after, limit: Math.min(rowsAtOnce, limit - found.length) };
-        const piece = await call(() => readPiece(batch, page));
+        const piece = await read(() => readPiece(batch, page));
         if (piece.length === 0) break;
         found.push(...piece);
         characters += charactersOf(piece);
@@ -129,7 +129,7 @@ export function createSqliteLines(database: DatabaseSync, call: SqliteCall): Lin
     },
 
     async countResults(batch) {
-      const rows = z.array(countRow).parse(await call(() => counts.all(batch)));
+      const rows = z.array(countRow).parse(await read(() => counts.all(batch)));
       const countOf = (failed: number) => rows.find((row) => row.failed === failed)?.count ?? 0;
       return { completed: countOf(0), failed: countOf(1) };
     },
@@ -140,22 +140,20 @@ export function createSqliteLines(database: DatabaseSync, call: SqliteCall): Lin
         after: from - 1,
         placeOf: (line) => line,
         read: async (page) => {
-          const rows = await call(() => lines.all({ batch, ...page }));
+          const rows = await read(() => lines.all({ batch, ...page }));
           return rows.map((row) => lineRow.parse(row).line);
         },
       }),
 
     recordRetry: (retry) =>
-      call(() =>
-        inTransaction(database, () => {
-          const row = retryOf.get(retry.batch, retry.line);
-          const { result: stands, next } = nextRetry(batchRetrySchema.parse(retry))(
-            row === undefined ? undefined : retryRow.parse(row).document,
-          );
-          if (next !== undefined) noteRetry.run(next.batch, next.line, JSON.stringify(next));
-          return stands;
-        }),
-      ),
+      write(() => {
+        const row = retryOf.get(retry.batch, retry.line);
+        const { result: stands, next } = nextRetry(batchRetrySchema.parse(retry))(
+          row === undefined ? undefined : retryRow.parse(row).document,
+        );
+        if (next !== undefined) noteRetry.run(next.batch, next.line, JSON.stringify(next));
+        return stands;
+      }),
 
     listRetries: (batch) =>
       readPages({
@@ -163,7 +161,7 @@ export function createSqliteLines(database: DatabaseSync, call: SqliteCall): Lin
         after: 0,
         placeOf: ({ line }) => line,
         read: async (page) => {
-          const rows = await call(() => retries.all({ batch, ...page }));
+          const rows = await read(() => retries.all({ batch, ...page }));
           return rows.map((row) => retryRow.parse(row).document);
         },
       }),
@@ -171,7 +169,7 @@ export function createSqliteLines(database: DatabaseSync, call: SqliteCall): Lin
     async removeResults(batch, limit) {
       for (let removed = 0; removed < limit; ) {
         const most = Math.min(rowsAtOnce, limit - removed);
-        const piece = await call(() => inTransaction(database, () => removePiece(batch, most)));
+        const piece = await write(() => removePiece(batch, most));
         if (piece === 0) return true;
         removed += piece;
         await nextTurn();

@@ -1,6 +1,3 @@
-/** A call of the store: it waits for locks, and fails as every loss of the store does. */
-export type SqliteCall = <T>(work: () => T) => Promise<T>;
-
 /** So many keep the process for a few milliseconds; between them it does something else. */
 export const rowsAtOnce = 100;
 

@@ -8,21 +8,19 @@ import { deferFailure } from './defer-failure.ts';
 import type { FileStore } from './file-store.ts';
 import { createFolderFileStore } from './folder-file-store.ts';
 import { keyOwnerSchema } from './key-owner.ts';
-import { inTransaction, openSqlite } from './open-sqlite.ts';
+import { type LastingCommits, openLastingCommits } from './lasting-commits.ts';
+import { openSqlite } from './open-sqlite.ts';
 import { createSqliteBatches } from './sqlite-batches.ts';
+import { createSqliteCalls, type SqliteCalls } from './sqlite-calls.ts';
 import { createSqliteFiles } from './sqlite-files.ts';
 import { createSqliteLines } from './sqlite-lines.ts';
-import type { SqliteCall } from './sqlite-pages.ts';
-import { patiently, sqliteErrorCode } from './sqlite-patience.ts';
 import { createSqliteUsage } from './sqlite-usage.ts';
 import type { KeyOwner, KeyUse, Store } from './store.ts';
-import { keyHashTaken, storeUnavailable } from './store-errors.ts';
+import { storeUnavailable } from './store-errors.ts';
 import { storedJson } from './stored-json.ts';
 import type { UsageRecord } from './usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from './usage-store.ts';
 import type { UsageMonth, UsageSum } from './usage-sums.ts';
-
-const SQLITE_CONSTRAINT_UNIQUE = 2067; // sqlite.org/rescode.html
 
 /** The last use is kept in a table of its own: what a change writes can not undo it. */
 const writtenSchema = accountSchema.omit({ lastUse: true });
@@ -53,6 +51,8 @@ export class SqliteStore implements Store {
   readonly batches: BatchStore;
   readonly files: FileStore;
   readonly #database: DatabaseSync;
+  readonly #commits: LastingCommits;
+  readonly #calls: SqliteCalls;
   readonly #selectAccount: StatementSync;
   readonly #selectOwner: StatementSync;
   readonly #writeAccount: StatementSync;
@@ -62,62 +62,64 @@ export class SqliteStore implements Store {
 
   /** Creates the file and its folder where missing; throws an error for the operator when it cannot be used. */
   static async open(file: string): Promise<SqliteStore> {
-    return new SqliteStore(await openSqlite(file), `${resolve(file)}-files`);
+    return new SqliteStore(await openSqlite(file), resolve(file));
   }
 
-  private constructor(database: DatabaseSync, folder: string) {
+  private constructor(database: DatabaseSync, path: string) {
     this.#database = database;
+    this.#commits = openLastingCommits(path);
+    this.#calls = createSqliteCalls(database, this.#commits);
     this.#selectAccount = database.prepare(selectAccount);
     this.#selectOwner = database.prepare(selectOwner);
     this.#writeAccount = database.prepare(writeAccount);
     this.#noteUse = database.prepare(noteUse);
     this.#readFile = database.prepare('PRAGMA user_version'); // unlike SELECT 1, it looks at the file
-    const call: SqliteCall = (work) => this.#call(work);
-    this.#usage = createUsageStore(createSqliteUsage(database, call));
+    this.#usage = createUsageStore(createSqliteUsage(database, this.#calls));
     this.batches = {
-      ...createSqliteFiles(database, call),
-      ...createSqliteBatches(database, call),
-      ...createSqliteLines(database, call),
+      ...createSqliteFiles(database, this.#calls),
+      ...createSqliteBatches(database, this.#calls),
+      ...createSqliteLines(database, this.#calls),
     };
-    this.files = createFolderFileStore(folder, { isOpen: () => database.isOpen });
+    this.files = createFolderFileStore(`${path}-files`, { isOpen: () => database.isOpen });
   }
 
   async describe(): Promise<string> {
-    const row = await this.#call(() => this.#database.prepare('SELECT sqlite_version() AS version').get());
+    const row = await this.#calls.read(() => this.#database.prepare('SELECT sqlite_version() AS version').get());
     return `sqlite ${versionRow.parse(row).version}`;
   }
 
   async ping(): Promise<void> {
-    await this.#call(() => this.#readFile.get());
+    try {
+      this.#commits.check();
+    } catch (error) {
+      throw storeUnavailable(error);
+    }
+    await this.#calls.read(() => this.#readFile.get());
   }
 
   async findAccount(id: string): Promise<Account | undefined> {
-    return this.#call(() => this.#read(id));
+    return this.#calls.read(() => this.#read(id));
   }
 
   async findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined> {
-    const row = await this.#call(() => this.#selectOwner.get(JSON.stringify(hashes)));
+    const row = await this.#calls.read(() => this.#selectOwner.get(JSON.stringify(hashes)));
     return row === undefined ? undefined : ownerRow.parse(row).document;
   }
 
   /** Decides on a plain read first: the lock that all writers share is taken only where there is something to write. */
   async changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result> {
     const decideSafely = deferFailure(decide);
-    const result = await this.#call(() => {
-      const decision = decideSafely(this.#read(id));
-      if (decision.next === undefined) return decision.result;
-      return inTransaction(this.#database, () => this.#change(id, decideSafely));
-    });
-    return result();
+    const decision = await this.#calls.read(() => decideSafely(this.#read(id)));
+    if (decision.next !== undefined) return (await this.#calls.write(() => this.#change(id, decideSafely)))();
+    await this.#calls.lasting();
+    return decision.result();
   }
 
   async recordKeyUse(uses: readonly KeyUse[]): Promise<void> {
     if (uses.length === 0) return;
-    await this.#call(() =>
-      inTransaction(this.#database, () => {
-        for (const { account, keyId, at } of uses) this.#noteUse.run({ account, keyId, usedAt: at.getTime() });
-      }),
-    );
+    await this.#calls.write(() => {
+      for (const { account, keyId, at } of uses) this.#noteUse.run({ account, keyId, usedAt: at.getTime() });
+    });
   }
 
   recordUsage(records: readonly UsageRecord[]): Promise<void> {
@@ -150,6 +152,7 @@ export class SqliteStore implements Store {
 
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#database.isOpen) this.#database.close();
+    await this.#commits[Symbol.asyncDispose]();
   }
 
   #change<Result>(id: string, decide: Decide<Result>): Result {
@@ -164,19 +167,5 @@ export class SqliteStore implements Store {
     const { document, usedKeyId, usedAt } = accountRow.parse(row);
     if (usedKeyId === null || usedAt === null) return document;
     return { ...document, lastUse: { keyId: usedKeyId, at: new Date(usedAt) } };
-  }
-
-  /** Closed meanwhile, also while it waits for a lock: the same failure as any other loss of the store. */
-  async #call<T>(work: () => T): Promise<T> {
-    try {
-      return await patiently(() => {
-        if (!this.#database.isOpen) throw storeUnavailable(new Error('the store is closed'));
-        return work();
-      });
-    } catch (error) {
-      const code = sqliteErrorCode(error);
-      if (code === SQLITE_CONSTRAINT_UNIQUE) throw keyHashTaken(error);
-      throw code === undefined ? error : storeUnavailable(error);
-    }
   }
 }

@@ -1,8 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
-import { inTransaction } from './open-sqlite.ts';
-import { rowsAtOnce, type SqliteCall } from './sqlite-pages.ts';
+import type { SqliteCalls } from './sqlite-calls.ts';
+import { rowsAtOnce } from './sqlite-pages.ts';
 import { createSqliteSums } from './sqlite-usage-sums.ts';
 import { storedJson } from './stored-json.ts';
 import { type UsageRecord, usageRecordSchema } from './usage-record.ts';
@@ -30,7 +30,7 @@ const removeRecords = `DELETE FROM usage_records
   WHERE rowid IN (SELECT rowid FROM usage_records WHERE month < ? LIMIT ?)`;
 
 /** Records are documents, as accounts are; sums are rows, so that a request more is one row changed. */
-export function createSqliteUsage(database: DatabaseSync, call: SqliteCall): UsageTables {
+export function createSqliteUsage(database: DatabaseSync, { read, write }: SqliteCalls): UsageTables {
   const sums = createSqliteSums(database);
   const insert = database.prepare(insertRecord);
   const [entryOf, recordOf] = [database.prepare(selectEntry), database.prepare(selectRecord)];
@@ -56,29 +56,29 @@ export function createSqliteUsage(database: DatabaseSync, call: SqliteCall): Usa
       const doubtful: DoubtfulMonth[] = [];
       for (let from = 0; from < records.length; from += rowsAtOnce) {
         const piece = records.slice(from, from + rowsAtOnce);
-        doubtful.push(...(await call(() => inTransaction(database, () => takePiece(piece)))));
+        doubtful.push(...(await write(() => takePiece(piece))));
         await nextTurn();
       }
       return doubtful;
     },
 
-    readSum: (month) => call(() => sums.read(month)),
+    readSum: (month) => read(() => sums.read(month)),
 
     async readRecords(month, range) {
-      const rows = await call(() => recordsOf.all({ ...month, ...range }));
+      const rows = await read(() => recordsOf.all({ ...month, ...range }));
       await nextTurn();
       return rows.map((row) => summedRow.parse(row).document);
     },
 
-    replaceSum: (sum, kept) => call(() => inTransaction(database, () => sums.replace(sum, kept))),
+    replaceSum: (sum, kept) => write(() => sums.replace(sum, kept)),
 
     nextMonth: async (after) => {
-      const row = await call(() => nextMonth.get({ account: after.account, month: after.month }));
+      const row = await read(() => nextMonth.get({ account: after.account, month: after.month }));
       return row === undefined ? undefined : monthRow.parse(row);
     },
 
     findRecord: async (requestId) => {
-      const row = await call(() => recordOf.get(requestId));
+      const row = await read(() => recordOf.get(requestId));
       return row === undefined ? undefined : recordRow.parse(row).document;
     },
 
@@ -86,10 +86,10 @@ export function createSqliteUsage(database: DatabaseSync, call: SqliteCall): Usa
       let removed = 0;
       for (let piece = -1; removed < limit && piece !== 0; removed += piece) {
         const most = Math.min(rowsAtOnce, limit - removed);
-        piece = await call(() => inTransaction(database, () => Number(remove.run(month, most).changes)));
+        piece = await write(() => Number(remove.run(month, most).changes));
         await nextTurn();
       }
-      return removed > 0 ? removed : call(() => inTransaction(database, () => sums.removeBefore(month, limit)));
+      return removed > 0 ? removed : write(() => sums.removeBefore(month, limit));
     },
   };
 }

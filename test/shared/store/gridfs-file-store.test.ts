@@ -1,9 +1,9 @@
 import test from 'ava';
 import { ulid } from 'ulid';
 import { MongoStore } from '../../../shared/store/mongo-store.ts';
-import { startHoldingRelay } from '../../support/holding-relay.ts';
 import { openMongoTests } from '../../support/mongodb/mongo-tests.ts';
 import { urlThrough } from '../../support/mongodb/start-mongo.ts';
+import { startTcpProxy } from '../../support/tcp-proxy.ts';
 import { inChunks } from './file-bytes.ts';
 import { testFilesContract, testLargeFilesContract } from './files-contract.ts';
 import { failsWith } from './store-contract.ts';
@@ -19,13 +19,13 @@ testLargeFilesContract({ test: mongoTestAlone, createHome });
 const newFile = () => `file-${ulid()}`;
 const bytes = Buffer.alloc(2_000_000, 'some bytes');
 
-for (const mode of ['refuse', 'silence'] as const) {
+for (const mode of ['refuse', 'black hole'] as const) {
   mongoTest(
     `a server that is lost in the midst of a writing (${mode}) fails it within seconds, and leaves nothing`,
     async (t) => {
       await using home = await createHome();
-      await using relay = await home.startRelay('pass');
-      await using store = home.openThrough(relay);
+      await using proxy = await home.startProxy('pass');
+      await using store = home.openThrough(proxy);
       await using other = await home.open();
       const id = newFile();
       let lostAt = 0;
@@ -34,7 +34,7 @@ for (const mode of ['refuse', 'silence'] as const) {
           yield chunk;
           if (lostAt > 0 || (await home.countPieces()) < 3) continue;
           lostAt = performance.now();
-          relay.become(mode);
+          proxy.become(mode);
         }
       }
       await failsWith(t, 'SERVICE_UNAVAILABLE', store.files.write(id, source()));
@@ -44,7 +44,7 @@ for (const mode of ['refuse', 'silence'] as const) {
       await other.files.remove(id);
       t.is(await home.countPieces(), 0);
 
-      relay.become('pass');
+      proxy.become('pass');
       t.is(await other.files.write(id, inChunks(bytes, [100_000])), bytes.length);
     },
   );
@@ -55,13 +55,13 @@ mongoTest(
   async (t) => {
     await using home = await createHome();
     await using store = await home.open();
-    await using relay = await startHoldingRelay(home.primary);
-    await using cut = new MongoStore(urlThrough(relay.port, home.url), { log: { warn() {} } });
+    await using proxy = await startTcpProxy(home.primary);
+    await using cut = new MongoStore(urlThrough(proxy.port, home.url), { log: { warn() {} } });
     await cut.ping();
     const id = newFile();
     async function* source() {
       yield* inChunks(bytes, [100_000]);
-      const reached = relay.holdBefore('file_bytes.files');
+      const reached = proxy.holdBefore('file_bytes.files');
       const removing = failsWith(t, 'SERVICE_UNAVAILABLE', cut.files.remove(id));
       await reached;
       await cut[Symbol.asyncDispose]();

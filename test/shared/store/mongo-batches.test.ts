@@ -1,8 +1,8 @@
 import test from 'ava';
 import { MongoStore } from '../../../shared/store/mongo-store.ts';
-import { startHoldingRelay } from '../../support/holding-relay.ts';
 import { openMongoTests } from '../../support/mongodb/mongo-tests.ts';
 import { urlThrough } from '../../support/mongodb/start-mongo.ts';
+import { startTcpProxy } from '../../support/tcp-proxy.ts';
 import { batchOf, resultOf, retryOf } from './batch-records.ts';
 import { testBatchesContract, testBatchRacesContract } from './batches-contract.ts';
 import { testLineRacesContract, testLinesContract } from './lines-contract.ts';
@@ -21,12 +21,12 @@ for (const where of ['before', 'after'] as const) {
     async (t) => {
       await using home = await createHome();
       await using store = await home.open();
-      await using relay = await startHoldingRelay(home.primary);
+      await using proxy = await startTcpProxy(home.primary);
       const { id } = batchOf();
       const results = [1, 2, 3].map((line) => resultOf(id, line));
-      await using cut = new MongoStore(urlThrough(relay.port, home.url), { log: { warn() {} } });
+      await using cut = new MongoStore(urlThrough(proxy.port, home.url), { log: { warn() {} } });
       await cut.ping();
-      const reached = where === 'before' ? relay.holdBefore('batch_results') : relay.holdAfter('batch_results');
+      const reached = where === 'before' ? proxy.holdBefore('batch_results') : proxy.holdAfter('batch_results');
       const inserting = failsWith(t, 'SERVICE_UNAVAILABLE', cut.batches.insertResults(results));
       await reached;
       await cut[Symbol.asyncDispose]();

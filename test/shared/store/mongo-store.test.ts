@@ -122,12 +122,12 @@ mongoTest('the indexes are there after the first call, whichever it is', async (
 
 mongoTest('a standalone server is warned about, once, however often it is lost and found', async (t) => {
   await using home = await createHome();
-  await using relay = await home.startRelay('pass');
-  await using store = home.openThrough(relay);
+  await using proxy = await home.startProxy('pass');
+  await using store = home.openThrough(proxy);
   const standalone = (await store.describe()).endsWith('(standalone)');
-  relay.become('refuse');
+  proxy.become('refuse');
   await failsWith(t, 'SERVICE_UNAVAILABLE', store.ping());
-  relay.become('pass');
+  proxy.become('pass');
   await untilItWorks(() => store.ping());
   const aboutIt = home.warnings.map((message) => /standalone/.test(message));
   t.deepEqual(aboutIt, standalone ? [true] : []);
@@ -164,11 +164,11 @@ test('a server that accepts and never answers is SERVICE_UNAVAILABLE within seco
 
 mongoTest('starts while the server is down, and works when it comes up', async (t) => {
   await using home = await createHome();
-  await using relay = await home.startRelay('refuse');
-  await using store = home.openThrough(relay);
+  await using proxy = await home.startProxy('refuse');
+  await using store = home.openThrough(proxy);
   await failsInTime(t, store);
 
-  relay.become('pass');
+  proxy.become('pass');
   await untilItWorks(() => store.ping());
   t.deepEqual(await home.indexes(), [{ key: { 'key.hash': 1 }, unique: true, sparse: true }]);
   t.true((await mint(store, 'user:ann')).minted);
@@ -178,14 +178,14 @@ mongoTest(
   'a network that falls silent is SERVICE_UNAVAILABLE within seconds, and is used again when it is back',
   async (t) => {
     await using home = await createHome();
-    await using relay = await home.startRelay('pass');
-    await using store = home.openThrough(relay);
+    await using proxy = await home.startProxy('pass');
+    await using store = home.openThrough(proxy);
     const key = newKey();
     await mint(store, 'user:ann', { key });
 
-    relay.become('silence');
+    proxy.become('black hole');
     await failsInTime(t, store);
-    relay.become('pass');
+    proxy.become('pass');
     await untilItWorks(() => store.ping());
     t.is((await store.findKeyOwner([key.hash]))?.keyId, key.id);
   },
@@ -193,17 +193,17 @@ mongoTest(
 
 mongoTestAlone('a server that is lost in the midst of calls fails them, and no key is minted twice', async (t) => {
   await using home = await createHome();
-  await using relay = await home.startRelay('pass');
-  await using store = home.openThrough(relay);
+  await using proxy = await home.startProxy('pass');
+  await using store = home.openThrough(proxy);
   await store.ping();
   const accounts = Array.from({ length: 200 }, (_, index) => `user:${index}`);
   const first = accounts.map((account) => mint(store, account));
   await Promise.any(first);
-  relay.become('refuse');
+  proxy.become('refuse');
   const failures = (await Promise.allSettled(first)).filter((outcome) => outcome.status === 'rejected');
   for (const { reason } of failures) t.true(reason instanceof ApiError && reason.code === 'SERVICE_UNAVAILABLE');
 
-  relay.become('pass');
+  proxy.become('pass');
   await untilItWorks(() => store.ping());
   await Promise.all(accounts.map((account) => mint(store, account)));
   t.deepEqual(await home.database.collection('accounts').distinct('version'), [1]);

@@ -1,8 +1,8 @@
 import test from 'ava';
 import { MongoStore } from '../../../shared/store/mongo-store.ts';
-import { startHoldingRelay } from '../../support/holding-relay.ts';
 import { openMongoTests } from '../../support/mongodb/mongo-tests.ts';
 import { urlThrough } from '../../support/mongodb/start-mongo.ts';
+import { startTcpProxy } from '../../support/tcp-proxy.ts';
 import { failsWith } from './store-contract.ts';
 import { isExact, testUsageContract } from './usage-contract.ts';
 import { testUsageRacesContract } from './usage-races-contract.ts';
@@ -17,15 +17,15 @@ for (const collection of ['usage_records', 'usage_sums']) {
   for (const where of ['before', 'after'] as const) {
     mongoTest(`a connection that is cut ${where} a write of ${collection} has been made loses nothing`, async (t) => {
       await using home = await createHome();
-      await using relay = await startHoldingRelay(home.primary);
+      await using proxy = await startTcpProxy(home.primary);
       const records = usageRecords(50, (index) => ({ account: `user:${index % 3}` }));
       const misplaced = usageRecord({ account: 'user:1', entry: entryAt(7), requestId: 'req_misplaced' });
       await using store = await home.open();
       await store.recordUsage(records.slice(0, 30));
 
-      await using cut = new MongoStore(urlThrough(relay.port, home.url), { log: { warn() {} } });
+      await using cut = new MongoStore(urlThrough(proxy.port, home.url), { log: { warn() {} } });
       await cut.ping();
-      const reached = where === 'before' ? relay.holdBefore(collection) : relay.holdAfter(collection);
+      const reached = where === 'before' ? proxy.holdBefore(collection) : proxy.holdAfter(collection);
       const recording = failsWith(t, 'SERVICE_UNAVAILABLE', cut.recordUsage([misplaced, ...records.slice(30)]));
       await reached;
       await cut[Symbol.asyncDispose]();

@@ -1,5 +1,7 @@
 import test from 'ava';
+import { openLastingCommits } from '../../../shared/store/lasting-commits.ts';
 import { openSqlite } from '../../../shared/store/open-sqlite.ts';
+import { createSqliteCalls } from '../../../shared/store/sqlite-calls.ts';
 import { createSqliteUsage } from '../../../shared/store/sqlite-usage.ts';
 import { createUsageStore } from '../../../shared/store/usage-store.ts';
 import { createSqliteHome } from './sqlite-home.ts';
@@ -8,7 +10,8 @@ import { entryAt, sumOf, usageRecord, usageRecords } from './usage-records.ts';
 test('of two repairs at once, the one that has not seen a record does not undo the other', async (t) => {
   await using home = await createSqliteHome();
   using database = await openSqlite(home.file);
-  const tables = createSqliteUsage(database, async (work) => work());
+  await using commits = openLastingCommits(home.file);
+  const tables = createSqliteUsage(database, createSqliteCalls(database, commits));
   const store = createUsageStore(tables);
   const records = usageRecords(5, (index) => ({ entry: entryAt(10 + index) }));
   await store.recordUsage(records);
@@ -29,7 +32,8 @@ test('of two repairs at once, the one that has not seen a record does not undo t
 test('a repair that finds the sum moved each time gives up in the end, as a store that is busy', async (t) => {
   await using home = await createSqliteHome();
   using database = await openSqlite(home.file);
-  const tables = createSqliteUsage(database, async (work) => work());
+  await using commits = openLastingCommits(home.file);
+  const tables = createSqliteUsage(database, createSqliteCalls(database, commits));
   const store = createUsageStore({ ...tables, replaceSum: async () => false });
   await store.recordUsage([usageRecord({ entry: entryAt(10) })]);
   await t.throwsAsync(store.recordUsage([usageRecord({ entry: entryAt(1) })]), { code: 'SERVICE_UNAVAILABLE' });
