@@ -2,7 +2,9 @@ import test, { type ExecutionContext } from 'ava';
 import type { ModelServer } from '../stack/model-server.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { chat } from '../support/chat.ts';
+import { faultTest } from '../support/faults/fault-test.ts';
 import { startLoad, unlimitedKey, until } from '../support/load.ts';
+import { openWitnesses } from '../support/truth/open-witnesses.ts';
 
 const onPrem = ['onprem-a', 'onprem-b'];
 const models = {
@@ -24,11 +26,17 @@ async function untilBreaker(stack: Stack, model: string, backend: string, state:
 
 const callsOf = (server: ModelServer, model: string) => server.calls().filter((call) => call.model === model);
 
-test.serial(
-  'one of two replicas dies under 64 clients: none of them sees it, and it is left alone until it is back',
-  async (t) => {
+faultTest(
+  test.serial,
+  {
+    id: '17e',
+    done: 'one of two replicas resets every connection under 64 clients',
+    promised: 'no client sees it; its breaker opens, a probe every five seconds finds out, and it is taken back',
+  },
+  async (t, see) => {
     t.timeout(120_000);
     await using stack = await startStack({ models, modelServers: { firstTokenMs: 20, tokensPerSecond: 2_000 } });
+    await using witnesses = await openWitnesses(stack);
     const key = await unlimitedKey(stack);
     const [dying, living] = stack.modelServers;
     const url = () => stack.ingresses[0]?.url ?? '';
@@ -65,7 +73,9 @@ test.serial(
       endings.filter(({ kind }) => kind !== 'answered'),
       [],
     );
-    t.log(`${endings.length} requests answered, ${probes} calls of the dead replica while its breaker was open`);
+    see(`${endings.length} requests answered, ${probes} calls of the dead replica while its breaker was open`);
+    const { records } = await witnesses.agreeOn(t, []);
+    see(`${records.size} records, 0 contradictions`);
   },
 );
 
@@ -109,15 +119,30 @@ async function allDown(t: ExecutionContext, { down, late }: { down: (stack: Stac
   t.log(`the first answer took ${first.ms.toFixed(0)} ms, later ones ${median.toFixed(1)} ms (median of 3)`);
 }
 
-test.serial('all backends refuse connections: the first answer is quick, and later ones call nobody', async (t) => {
-  const down = async ({ modelServers }: Stack) => {
-    for (const server of modelServers) await server[Symbol.asyncDispose]();
-  };
-  await allDown(t, { down, late: 5_000 });
-});
+faultTest(
+  test.serial,
+  {
+    id: '18a',
+    done: 'all backends of a model refuse connections',
+    promised:
+      '503 UPSTREAMS_EXHAUSTED with those that were tried, at once when their breakers are open: nobody is called then',
+  },
+  async (t) => {
+    const down = async ({ modelServers }: Stack) => {
+      for (const server of modelServers) await server[Symbol.asyncDispose]();
+    };
+    await allDown(t, { down, late: 5_000 });
+  },
+);
 
-test.serial(
-  'all backends are silent: the first answer takes their time-outs, and later ones call nobody',
+faultTest(
+  test.serial,
+  {
+    id: '18b',
+    done: 'all backends of a model are silent',
+    promised:
+      '503 UPSTREAMS_EXHAUSTED after their time-outs, at once when their breakers are open: nobody is called then',
+  },
   async (t) => {
     const down = async ({ modelServers }: Stack) => {
       for (const server of modelServers) server.fail({ hang: true });
@@ -127,30 +152,41 @@ test.serial(
   },
 );
 
-test.serial('a model that no backend answers any more leaves the others of its pool unharmed', async (t) => {
-  t.timeout(120_000);
-  await using stack = await startStack({
-    models,
-    timeouts: { first_token_ms: 4_000, queue_ms: 4_000 },
-    modelServers: { firstTokenMs: 20, tokensPerSecond: 2_000 },
-    env: { CONCURRENCY: '16' },
-  });
-  const key = await unlimitedKey(stack);
-  const url = () => stack.ingresses[0]?.url ?? '';
-  const other = startLoad({ url, key, name: 'other', clients: 8, model: 'other' });
-  await until(() => other.endings.length > 50);
+faultTest(
+  test.serial,
+  {
+    id: '18c',
+    done: 'all backends of one model are silent under 64 clients',
+    promised: 'other models of its pool are unharmed',
+  },
+  async (t, see) => {
+    t.timeout(120_000);
+    await using stack = await startStack({
+      models,
+      timeouts: { first_token_ms: 4_000, queue_ms: 4_000 },
+      modelServers: { firstTokenMs: 20, tokensPerSecond: 2_000 },
+      env: { CONCURRENCY: '16' },
+    });
+    const key = await unlimitedKey(stack);
+    const url = () => stack.ingresses[0]?.url ?? '';
+    const other = startLoad({ url, key, name: 'other', clients: 8, model: 'other' });
+    await until(() => other.endings.length > 50);
 
-  for (const server of stack.modelServers.slice(0, 2)) server.fail({ hang: true }, 'pair');
-  const broken = startLoad({ url, key, name: 'broken', clients: 64, model: 'pair' });
-  await untilBreaker(stack, 'pair', 'onprem-a', 'open');
-  await untilBreaker(stack, 'pair', 'onprem-b', 'open');
-  const [answered, refused] = [other.endings.length, broken.endings.length];
-  await until(() => other.endings.length > answered + 300 && broken.endings.length > refused + 300);
+    for (const server of stack.modelServers.slice(0, 2)) server.fail({ hang: true }, 'pair');
+    const broken = startLoad({ url, key, name: 'broken', clients: 64, model: 'pair' });
+    await untilBreaker(stack, 'pair', 'onprem-a', 'open');
+    await untilBreaker(stack, 'pair', 'onprem-b', 'open');
+    const [answered, refused] = [other.endings.length, broken.endings.length];
+    await until(() => other.endings.length > answered + 300 && broken.endings.length > refused + 300);
 
-  t.true((await broken.stop()).every(({ kind }) => kind === 'refused'));
-  t.deepEqual(
-    (await other.stop()).filter(({ kind }) => kind !== 'answered'),
-    [],
-  );
-  t.deepEqual(await breakersOf(stack, 'other'), { 'onprem-a': 'closed', 'onprem-b': 'closed' });
-});
+    t.true((await broken.stop()).every(({ kind }) => kind === 'refused'));
+    t.deepEqual(
+      (await other.stop()).filter(({ kind }) => kind !== 'answered'),
+      [],
+    );
+    t.deepEqual(await breakersOf(stack, 'other'), { 'onprem-a': 'closed', 'onprem-b': 'closed' });
+    see(
+      `${other.endings.length} of ${other.endings.length} of the other model answered; ${broken.endings.length} told by 503`,
+    );
+  },
+);

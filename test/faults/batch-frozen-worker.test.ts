@@ -1,45 +1,12 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { startStack } from '../stack/stack.ts';
-import { awaitMetric } from '../support/await-metric.ts';
-import { linesOf, openBatchClient, tokensIn } from '../support/batch-client.ts';
+import { testFrozenWorker } from './batch-frozen-worker.ts';
 
-const lines = 80;
-/** Longer than a job's lock and an account's hold, so that all that it had in hand is somebody else's when it goes on. */
-const frozenMs = 24_000;
-
-for (const [index, which] of ['first', 'second'].entries()) {
-  test.serial(
-    `a worker that stands still for longer than its locks (the ${which} of two) charges nothing twice, and nothing is left uncharged`,
-    async (t) => {
-      t.timeout(180_000);
-      await using stack = await startStack({ workers: 2 });
-      for (const server of stack.modelServers) server.fail({ latencyMs: 900 });
-      const user = await openBatchClient(stack, 'alice');
-      const { id } = await user.create(linesOf(lines));
-      const frozen = stack.workers[index];
-      if (frozen === undefined) throw new Error('there is no such worker');
-      await awaitMetric(frozen, /^svc_jobs_running\{pool="default",lane="batch"\} [1-9]/m);
-      // Its calls are to be under way, so that their answers come while it cannot hear them.
-      await sleep(400);
-      frozen.process.kill('SIGSTOP');
-      await sleep(frozenMs);
-      frozen.process.kill('SIGCONT');
-
-      const batch = await user.ended(id, 90_000);
-      t.like(batch, { status: 'completed', request_counts: { total: lines, completed: lines, failed: 0 } });
-      const output = await user.output(batch);
-      t.is(new Set(output.map(({ custom_id }) => custom_id)).size, lines);
-      const quota = () => user.client.get<{ used: number; reserved: number }>('/../billing/quota');
-      let standing = await quota();
-      for (let waited = 0; waited < 100 && standing.reserved > 0; waited++) {
-        await sleep(100);
-        standing = await quota();
-      }
-      t.like(standing, { used: tokensIn(output), reserved: 0 });
-      const calls = stack.modelServers.flatMap((server) => server.calls()).length;
-      t.true(calls > lines, 'what it had in hand was run by the other');
-      t.log(`${calls} calls for ${lines} lines`);
-    },
-  );
-}
+testFrozenWorker({
+  test,
+  fault: {
+    id: 'B5a',
+    done: 'the first of two workers stands still for longer than its locks amid a batch',
+    promised: 'its lines are run by the other; none is charged twice, and none is left uncharged',
+  },
+  index: 0,
+});

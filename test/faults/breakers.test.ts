@@ -7,6 +7,7 @@ import { type Stack, startStack } from '../stack/stack.ts';
 import { everyWay, exhausted, nameOf, type Way, ways } from '../support/backend-outcome.ts';
 import { chat } from '../support/chat.ts';
 import { readEnding } from '../support/chat-ending.ts';
+import { faultTest } from '../support/faults/fault-test.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { createRequestEvidence } from '../support/request-evidence.ts';
 
@@ -49,7 +50,7 @@ test.before(async () => {
   const models = [...ills.map(({ model }) => model), ...leaving, 'paused'].map((model) => own(model));
   stack = parts.use(
     await startStack({
-      timeouts: { first_token_ms: 1_500, idle_ms: 1_500, request_ms: 15_000 },
+      timeouts: { first_token_ms: 3_000, idle_ms: 3_000, request_ms: 20_000 },
       models: Object.fromEntries([...models, own('narrow', 'onprem-b')]),
       backends: { 'onprem-b': { requests_at_once: 2 } },
       plans: { free: { model_tiers: ['guest'] } },
@@ -75,15 +76,26 @@ const calls = (model: string) =>
   stack.modelServers.flatMap((server) => server.calls()).filter((call) => call.model === model);
 const several = <T>(count: number, one: () => Promise<T>) => Promise.all(Array.from({ length: count }, one));
 
-for (const ill of ills) {
-  test(`a backend that was cut off is taken back by one probe, once it answers: ${JSON.stringify(ill.fault)}`, async (t) => {
-    const { model, fault, isSilent } = ill;
-    stack.modelServers[0].fail(fault, model);
-    await several(5, () => ask(ill));
-    t.deepEqual(await evidence.breakers(model), { 'onprem-a': 'open' });
-    if (isSilent) await isOnlyProbed(t, ill);
-    await isTakenBack(t, ill);
-  });
+faultTest(
+  test,
+  {
+    id: '17f',
+    done: 'a backend fails in six ways until its breaker opens, and is mended',
+    promised: 'one probe every five seconds is all that is sent to it, and once one is answered it is taken back',
+  },
+  async (t, see) => {
+    await Promise.all(ills.map((ill) => isCutOffAndTakenBack(t, ill)));
+    see(`${ills.length} of ${ills.length} breakers opened after 5 failures and closed by one probe`);
+  },
+);
+
+async function isCutOffAndTakenBack(t: ExecutionContext, ill: (typeof ills)[number]): Promise<void> {
+  const { model, fault, isSilent } = ill;
+  stack.modelServers[0].fail(fault, model);
+  await several(5, () => ask(ill));
+  t.deepEqual(await evidence.breakers(model), { 'onprem-a': 'open' });
+  if (isSilent) await isOnlyProbed(t, ill);
+  await isTakenBack(t, ill);
 }
 
 /** However many ask, for as long as it fails. */
@@ -117,61 +129,88 @@ async function isTakenBack(t: ExecutionContext, ill: (typeof ills)[number]): Pro
   t.is(calls(model).length - before, 6);
 }
 
-for (const way of everyWay) {
-  test(`clients that leave end their calls within a second, are charged, and open nothing: ${way}`, async (t) => {
-    const model = `left-${nameOf(way)}`;
-    const [server] = stack.modelServers;
-    server.fail(way === 'as it came' ? { latencyMs: 5_000 } : { endless: true, chunkMs: 50 }, model);
-    const gone = new AbortController();
-    const asked = several(6, async () => (await post(model, way, gone.signal)).text());
-    const isUnderWay = ({ chunksSent }: { chunksSent: number }) => way === 'as it came' || chunksSent > 3;
-    while (calls(model).filter(isUnderWay).length < 6) await sleep(askEveryMs);
-    gone.abort();
-    const leftAt = Date.now();
-    await t.throwsAsync(asked, { name: 'AbortError' });
-    const promptTokens = await countPromptTokens(JSON.stringify({ messages }));
-    for (const { id, requestId = '' } of calls(model)) {
-      const call = await server.waitForCall((one) => one.id === id && one.state !== 'running');
-      t.is(call.state, 'aborted');
-      const tookMs = (call.endedAt ?? 0) - leftAt;
-      // A second from when the ingress sees it; a busy machine sees it late.
-      t.true(tookMs < 3_000, `${tookMs} ms`);
-      const { outcome, counted, completionTokens, ...record } = await evidence.record(requestId);
-      t.deepEqual({ outcome, counted }, { outcome: 'cancelled', counted: 'estimated' });
-      t.is(record.promptTokens, promptTokens);
-      t.is(completionTokens > 0, way === 'streamed', 'what nobody gets is not charged');
-    }
-    t.deepEqual(await evidence.breakers(model), { 'onprem-a': 'closed' });
-  });
+faultTest(
+  test,
+  {
+    id: '7c',
+    done: 'clients leave a stream, a whole answer and one that comes as the backend gave it',
+    promised: 'their calls end within a second and are charged; no breaker opens',
+  },
+  async (t, see) => {
+    const tookMs = await Promise.all(everyWay.map((way) => leave(t, way)));
+    see(`18 calls ended, the last ${Math.max(...tookMs)} ms after its client left`);
+  },
+);
+
+/** How long the last of their calls went on. */
+async function leave(t: ExecutionContext, way: Way): Promise<number> {
+  let longest = 0;
+  const model = `left-${nameOf(way)}`;
+  const [server] = stack.modelServers;
+  server.fail(way === 'as it came' ? { latencyMs: 5_000 } : { endless: true, chunkMs: 50 }, model);
+  const gone = new AbortController();
+  const asked = several(6, async () => (await post(model, way, gone.signal)).text());
+  const isUnderWay = ({ chunksSent }: { chunksSent: number }) => way === 'as it came' || chunksSent > 3;
+  while (calls(model).filter(isUnderWay).length < 6) await sleep(askEveryMs);
+  gone.abort();
+  const leftAt = Date.now();
+  await t.throwsAsync(asked, { name: 'AbortError' });
+  const promptTokens = await countPromptTokens(JSON.stringify({ messages }));
+  for (const { id, requestId = '' } of calls(model)) {
+    const call = await server.waitForCall((one) => one.id === id && one.state !== 'running');
+    t.is(call.state, 'aborted');
+    const tookMs = (call.endedAt ?? 0) - leftAt;
+    longest = Math.max(longest, tookMs);
+    // A second from when the ingress sees it; a busy machine sees it late.
+    t.true(tookMs < 3_000, `${tookMs} ms`);
+    const { outcome, counted, completionTokens, ...record } = await evidence.record(requestId);
+    t.deepEqual({ outcome, counted }, { outcome: 'cancelled', counted: 'estimated' });
+    t.is(record.promptTokens, promptTokens);
+    t.is(completionTokens > 0, way === 'streamed', 'what nobody gets is not charged');
+  }
+  t.deepEqual(await evidence.breakers(model), { 'onprem-a': 'closed' });
+  return longest;
 }
 
-const noteMs = 30;
+faultTest(
+  test,
+  {
+    id: '18e',
+    done: 'all backends of a model are full',
+    promised: 'requests wait within queue_ms; no backend is overrun, and no breaker opens',
+  },
+  async (t, see) => {
+    stack.modelServers[1].fail({ latencyMs: 100 }, 'narrow');
+    t.deepEqual(await several(12, () => ask({ model: 'narrow', way: 'whole' })), Array(12).fill({ kind: 'answer' }));
+    const made = calls('narrow');
+    t.is(made.length, 12);
+    // As its model server saw it, at each arrival: times would tell of the machine that took them as well.
+    t.is(Math.max(...made.map(({ atOnce }) => atOnce)), 2);
+    t.deepEqual(await evidence.breakers('narrow'), { 'onprem-b': 'closed' });
+    see('12 of 12 answered by a backend that takes 2 at once');
+  },
+);
 
-test('a backend that is full is waited for, never overrun, and no worse for it', async (t) => {
-  stack.modelServers[1].fail({ latencyMs: 100 }, 'narrow');
-  t.deepEqual(await several(12, () => ask({ model: 'narrow', way: 'whole' })), Array(12).fill({ kind: 'answer' }));
-  const made = calls('narrow');
-  t.is(made.length, 12);
-  // A worker has the last byte of an answer a moment before its server notes that it has sent it.
-  const overlaps = (endedAt = 0, startedAt = 0) => endedAt - startedAt > noteMs;
-  const atOnce = made.map(
-    ({ startedAt }) => made.filter((call) => call.startedAt <= startedAt && overlaps(call.endedAt, startedAt)).length,
-  );
-  t.is(Math.max(...atOnce), 2);
-  t.deepEqual(await evidence.breakers('narrow'), { 'onprem-b': 'closed' });
-});
-
-test('a backend that asks to be left alone is, for as long as it says, and its breaker stays closed', async (t) => {
-  const one = { model: 'paused', way: 'streamed' } as const;
-  stack.modelServers[0].fail({ status: 429, retryAfterSeconds: 5, times: 1 }, 'paused');
-  t.deepEqual(await ask(one), exhausted(['onprem-a']));
-  t.deepEqual(await ask(one), exhausted(['onprem-a']));
-  t.is(calls('paused').length, 1);
-  t.deepEqual(await evidence.breakers('paused'), { 'onprem-a': 'closed' });
-  while ((await ask(one)).kind !== 'answer') await sleep(askEveryMs);
-  const [first, second] = calls('paused');
-  t.true((second?.startedAt ?? 0) - (first?.startedAt ?? 0) >= 4_950);
-  t.is(calls('paused').length, 2);
-});
+faultTest(
+  test,
+  {
+    id: '17h',
+    done: 'a backend asks to be left alone (Retry-After)',
+    promised: 'it is, for as long as it says, and its breaker stays closed',
+  },
+  async (t, see) => {
+    const one = { model: 'paused', way: 'streamed' } as const;
+    stack.modelServers[0].fail({ status: 429, retryAfterSeconds: 5, times: 1 }, 'paused');
+    t.deepEqual(await ask(one), exhausted(['onprem-a']));
+    t.deepEqual(await ask(one), exhausted(['onprem-a']));
+    t.is(calls('paused').length, 1);
+    t.deepEqual(await evidence.breakers('paused'), { 'onprem-a': 'closed' });
+    while ((await ask(one)).kind !== 'answer') await sleep(askEveryMs);
+    const [first, second] = calls('paused');
+    t.true((second?.startedAt ?? 0) - (first?.startedAt ?? 0) >= 4_950);
+    t.is(calls('paused').length, 2);
+    see('its breaker stayed closed');
+  },
+);
 
 test.after('nothing is left open', (t) => t.notThrowsAsync(evidence.untilNothingIsOpen()));

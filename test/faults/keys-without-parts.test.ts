@@ -13,10 +13,10 @@ import {
   createCast,
   isWellAgain,
 } from '../support/calls-without-parts.ts';
-import { type HoldingRelay, startHoldingRelay } from '../support/holding-relay.ts';
+import { faultTest } from '../support/faults/fault-test.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
-import { startRelay } from '../support/mongodb/relay.ts';
 import { databaseUrl, type MongoServer, startMongo, urlThrough } from '../support/mongodb/start-mongo.ts';
+import { addressIn, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 const errorsOf = (stack: Stack) =>
   stack.ingresses.flatMap(({ process }) => process.logs.filter(({ level }) => level === 'error' || level === 'fatal'));
@@ -29,61 +29,79 @@ async function startMongoOrSay(t: ExecutionContext): Promise<MongoServer | undef
   return undefined;
 }
 
-function addressOf({ url }: MongoServer): { host: string; port: number } {
-  const { hostname, port } = new URL(url.replace(/^mongodb:/, 'http:'));
-  return { host: hostname, port: Number(port) };
-}
-
-for (const [how, said] of [['refuse', 'away'] as const, ['silence', 'silent'] as const]) {
-  test.serial(`while MongoDB is ${said} known callers go on, all else is 503, and nothing is lost`, async (t) => {
+for (const { how, ...fault } of [
+  {
+    how: 'refuse' as const,
+    id: '14a',
+    done: 'the store refuses connections',
+    promised:
+      'callers known to the ingress: unaffected; other keys and key management: 503, never 401; nothing is lost',
+  },
+  {
+    how: 'black hole' as const,
+    id: '14b',
+    done: 'the store hangs: it takes everything and answers nothing',
+    promised: 'callers known to the ingress: unaffected; other keys and key management: 503 in time; nothing is lost',
+  },
+]) {
+  faultTest(test.serial, fault, async (t, see) => {
     await using mongo = await startMongoOrSay(t);
     if (mongo === undefined) return;
-    await using relay = await startRelay(addressOf(mongo), 'pass');
-    const url = urlThrough(relay.port, databaseUrl(mongo.url, `without-${how}-${process.pid}`));
+    await using proxy = await startTcpProxy(addressIn(mongo.url), 'pass');
+    const url = urlThrough(proxy.port, databaseUrl(mongo.url, `without-${fault.id}-${process.pid}`));
     await using stack = await startStack({ databaseUrl: url });
     const keys = createKeyClient(stack);
     const cast = await createCast(keys);
 
-    relay.become(how);
+    proxy.become(how);
     await areAnswered(t, callsOfTheSeen(keys, cast));
-    t.log(`503 after ${await areUnavailable(t, callsOfStore(keys, cast))} ms at most`);
+    see(`503 after ${await areUnavailable(t, callsOfStore(keys, cast))} ms at most`);
     await areAnswered(t, callsOfTheSeen(keys, cast));
     t.is((await fetch(`${stack.ingresses[0]?.operationsUrl}/readyz`)).status, 200);
 
-    relay.become('pass');
+    proxy.become('pass');
     await isWellAgain(t, keys, cast);
     t.deepEqual(errorsOf(stack), []);
   });
 }
 
-test.serial('a rotation that MongoDB made and could not say so is 503, and can be done again', async (t) => {
-  await using mongo = await startMongoOrSay(t);
-  if (mongo === undefined) return;
-  await using relay = await startHoldingRelay(addressOf(mongo));
-  const url = urlThrough(relay.port, databaseUrl(mongo.url, `without-answer-${process.pid}`));
-  await using stack = await startStack({ databaseUrl: url });
-  const keys = createKeyClient(stack);
-  const key = await keys.newKey('alice');
-  t.is((await keys.models(key)).status, 200);
+faultTest(
+  test.serial,
+  {
+    id: '10h',
+    done: 'the store makes a rotation and its answer is lost',
+    promised: '503; the old key is dead, and asking again is safe',
+  },
+  async (t, see) => {
+    await using mongo = await startMongoOrSay(t);
+    if (mongo === undefined) return;
+    await using proxy = await startTcpProxy(addressIn(mongo.url));
+    const url = urlThrough(proxy.port, databaseUrl(mongo.url, `without-answer-${process.pid}`));
+    await using stack = await startStack({ databaseUrl: url });
+    const keys = createKeyClient(stack);
+    const key = await keys.newKey('alice');
+    t.is((await keys.models(key)).status, 200);
 
-  const made = relay.holdAfter('keyRotated');
-  const lost = keys.rotate('alice', key);
-  await made;
-  void relay.holdAfter('nothing that is ever sent');
-  t.is((await keys.models(key)).status, 401, 'it is felt before anybody was told');
-  t.like(await lost, { status: 503, body: { code: 'SERVICE_UNAVAILABLE' } });
-  t.like(await keys.rotate('alice', key), { status: 401, body: { code: 'INVALID_KEY' } });
+    const made = proxy.holdAfter('keyRotated');
+    const lost = keys.rotate('alice', key);
+    await made;
+    void proxy.holdAfter('nothing that is ever sent');
+    t.is((await keys.models(key)).status, 401, 'it is felt before anybody was told');
+    t.like(await lost, { status: 503, body: { code: 'SERVICE_UNAVAILABLE' } });
+    t.like(await keys.rotate('alice', key), { status: 401, body: { code: 'INVALID_KEY' } });
 
-  const listed = await keys.list('alice');
-  t.deepEqual(
-    listed.map(({ state }) => state),
-    ['active', 'rotated'],
-  );
-  const again = await keys.rotate('alice', listed[0]?.key ?? '');
-  t.is((await keys.models(String(again.body.key))).status, 200);
-  t.is((await keys.models(key)).status, 401);
-  t.deepEqual(errorsOf(stack), []);
-});
+    const listed = await keys.list('alice');
+    t.deepEqual(
+      listed.map(({ state }) => state),
+      ['active', 'rotated'],
+    );
+    const again = await keys.rotate('alice', listed[0]?.key ?? '');
+    t.is((await keys.models(String(again.body.key))).status, 200);
+    t.is((await keys.models(key)).status, 401);
+    t.deepEqual(errorsOf(stack), []);
+    see('1 rotation told by 503, and 401 when asked again; 1 key is active');
+  },
+);
 
 test.serial('while another holds the lock of the SQLite file reading goes on and every change is 503', async (t) => {
   await using stack = await startStack();
@@ -125,8 +143,21 @@ test.serial(
   },
 );
 
-for (const [how, signal] of [['killed', 'SIGKILL'] as const, ['frozen', 'SIGSTOP'] as const]) {
-  test.serial(`with Redis ${how} whoever has a credential gets a 503 in time, and nothing is changed`, async (t) => {
+for (const { signal, ...fault } of [
+  {
+    signal: 'SIGKILL' as const,
+    id: '9d',
+    done: 'Redis is killed, and keys are used and managed',
+    promised: 'whoever has a credential gets 503 in time, and nothing is changed',
+  },
+  {
+    signal: 'SIGSTOP' as const,
+    id: '9e',
+    done: 'Redis is frozen, and keys are used and managed',
+    promised: 'whoever has a credential gets 503 in time, and nothing is changed',
+  },
+]) {
+  faultTest(test.serial, fault, async (t, see) => {
     await using stack = await startStack();
     const { redis } = stack;
     if (redis === undefined) throw new Error('this stack has a Redis of its own');
@@ -141,11 +172,11 @@ for (const [how, signal] of [['killed', 'SIGKILL'] as const, ['frozen', 'SIGSTOP
     await redis.kill(signal);
     // Twice: a connection that has fallen silent is replaced meanwhile.
     for (const time of ['first', 'second']) {
-      t.log(`${time}: 503 after ${await areUnavailable(t, calls)} ms at most`);
+      see(`${time} time: 503 after ${await areUnavailable(t, calls)} ms at most`);
       t.deepEqual((await repeat?.())?.body.key, cast.guest);
     }
 
-    if (how === 'killed') await redis.restart();
+    if (signal === 'SIGKILL') await redis.restart();
     else await redis.kill('SIGCONT');
     await untilReady(stack);
     t.deepEqual((await keys.account('user:seen')).body, before.body);
@@ -158,11 +189,21 @@ for (const [how, signal] of [['killed', 'SIGKILL'] as const, ['frozen', 'SIGSTOP
 /** A new ingress sends a script as it stands at first, from then on its hash. */
 const mark = readFileSync(new URL('../../ingress/revocation/mark-change.lua', import.meta.url), 'utf8');
 
-for (const [when, hold] of [
-  ['before it is marked', (relay: HoldingRelay) => relay.holdBefore(mark)] as const,
-  ['when it is marked and not answered', (relay: HoldingRelay) => relay.holdAfter(mark)] as const,
+for (const { hold, ...fault } of [
+  {
+    hold: (proxy: TcpProxy) => proxy.holdBefore(mark),
+    id: '10f',
+    done: 'a change of a key loses Redis before it is marked',
+    promised: '503; no key is changed, and it can be done again',
+  },
+  {
+    hold: (proxy: TcpProxy) => proxy.holdAfter(mark),
+    id: '10g',
+    done: 'Redis marks a change of a key and its answer is lost',
+    promised: '503; no key is changed, and it can be done again',
+  },
 ]) {
-  test.serial(`a change that loses Redis ${when} is 503, changes no key and can be done again`, async (t) => {
+  faultTest(test.serial, fault, async (t, see) => {
     await using stack = await startStack();
     const keys = createKeyClient(stack);
     const changes: Record<string, (at: KeyClient, key: string) => ReturnType<KeyClient['mint']>> = {
@@ -170,14 +211,13 @@ for (const [when, hold] of [
       revoke: (at, key) => at.revoke('revoke', key),
       mint: (at) => at.mint('first-mint'),
     };
-    const { hostname: host, port } = new URL(stack.redisUrl);
     for (const [name, change] of Object.entries(changes)) {
-      await using relay = await startHoldingRelay({ host, port: Number(port) });
-      const ingress = await stack.startIngress({ REDIS_URL: `redis://127.0.0.1:${relay.port}` });
+      await using proxy = await startTcpProxy(addressIn(stack.redisUrl));
+      const ingress = await stack.startIngress({ REDIS_URL: `redis://127.0.0.1:${proxy.port}` });
       const key = name === 'mint' ? '' : await keys.newKey(name);
       const account = name === 'mint' ? 'first-mint' : name;
       const states = (await keys.list(account)).map(({ state }) => state);
-      const held = hold(relay);
+      const held = hold(proxy);
       const lost = change(createKeyClient(stack, { url: () => ingress.url }), key);
       await held;
       t.like(await lost, { status: 503, body: { code: 'SERVICE_UNAVAILABLE' } }, name);
@@ -192,6 +232,9 @@ for (const [when, hold] of [
       await ingress.process.stop();
     }
     t.deepEqual(errorsOf(stack), []);
+    see(
+      `${Object.keys(changes).length} of ${Object.keys(changes).length} changes told by 503, and done when asked again`,
+    );
   });
 }
 
@@ -203,52 +246,61 @@ async function untilReady({ ingresses }: Stack): Promise<void> {
   }
 }
 
-test.serial('a Redis that forgot everything changes nothing for any key, at either of two ingresses', async (t) => {
-  await using stack = await startStack({ ingresses: 2 });
-  const onA = createKeyClient(stack, { url: () => stack.ingresses[0]?.url ?? '' });
-  const onB = createKeyClient(stack, { url: () => stack.ingresses[1]?.url ?? '' });
-  const rotated = await onA.newKey('rotated');
-  const rotatedTo = String((await onA.rotate('rotated', rotated)).body.key);
-  const revoked = await onA.newKey('revoked');
-  await onA.revoke('revoked', revoked);
-  const suspended = await onA.newKey('suspended');
-  await onA.change('user:suspended', { suspended: true });
-  const guest = String((await onA.guest('device-of-ann')).body.key);
-  const live = await onA.newKey('live');
-  const expected = new Map([
-    [live, 200],
-    [rotated, 401],
-    [rotatedTo, 200],
-    [revoked, 401],
-    [suspended, 403],
-    [guest, 200],
-  ]);
-  async function proves(when: string): Promise<void> {
-    for (const [name, keys] of Object.entries({ onA, onB })) {
-      for (const [index, [key, status]] of [...expected].entries()) {
-        const about = `key ${index}, ${name}, ${when}`;
-        t.is((await keys.models(key)).status, status, about);
-        t.is(await inferredStatus(keys, key), status, about);
+faultTest(
+  test.serial,
+  {
+    id: '12b',
+    done: 'Redis forgets everything, three times',
+    promised: 'no key is accepted or refused that was not before, at either of two ingresses',
+  },
+  async (t, see) => {
+    await using stack = await startStack({ ingresses: 2 });
+    const onA = createKeyClient(stack, { url: () => stack.ingresses[0]?.url ?? '' });
+    const onB = createKeyClient(stack, { url: () => stack.ingresses[1]?.url ?? '' });
+    const rotated = await onA.newKey('rotated');
+    const rotatedTo = String((await onA.rotate('rotated', rotated)).body.key);
+    const revoked = await onA.newKey('revoked');
+    await onA.revoke('revoked', revoked);
+    const suspended = await onA.newKey('suspended');
+    await onA.change('user:suspended', { suspended: true });
+    const guest = String((await onA.guest('device-of-ann')).body.key);
+    const live = await onA.newKey('live');
+    const expected = new Map([
+      [live, 200],
+      [rotated, 401],
+      [rotatedTo, 200],
+      [revoked, 401],
+      [suspended, 403],
+      [guest, 200],
+    ]);
+    async function proves(when: string): Promise<void> {
+      for (const [name, keys] of Object.entries({ onA, onB })) {
+        for (const [index, [key, status]] of [...expected].entries()) {
+          const about = `key ${index}, ${name}, ${when}`;
+          t.is((await keys.models(key)).status, status, about);
+          t.is(await inferredStatus(keys, key), status, about);
+        }
       }
     }
-  }
 
-  await proves('before');
-  const redis = new Redis(stack.redisUrl);
-  t.teardown(() => redis.disconnect());
-  for (const time of ['once', 'twice']) {
+    await proves('before');
+    const redis = new Redis(stack.redisUrl);
+    t.teardown(() => redis.disconnect());
+    for (const time of ['once', 'twice']) {
+      await redis.flushall();
+      await redis.script('FLUSH');
+      await proves(`emptied ${time}`);
+    }
     await redis.flushall();
-    await redis.script('FLUSH');
-    await proves(`emptied ${time}`);
-  }
-  await redis.flushall();
-  const again = await onB.rotate('rotated', rotatedTo);
-  await onB.change('user:suspended', { suspended: false });
-  expected.set(rotatedTo, 401).set(String(again.body.key), 200).set(suspended, 200);
-  await proves('after changes at the other ingress');
-  t.deepEqual((await onB.guest('device-of-ann')).body.key, guest);
-  t.deepEqual(errorsOf(stack), []);
-});
+    const again = await onB.rotate('rotated', rotatedTo);
+    await onB.change('user:suspended', { suspended: false });
+    expected.set(rotatedTo, 401).set(String(again.body.key), 200).set(suspended, 200);
+    await proves('after changes at the other ingress');
+    t.deepEqual((await onB.guest('device-of-ann')).body.key, guest);
+    t.deepEqual(errorsOf(stack), []);
+    see(`${expected.size} keys at 2 ingresses: each as it was before, 3 times`);
+  },
+);
 
 /** The stream that answers come by is forgotten, too, and opened anew within seconds; until then it is a 503. */
 async function inferredStatus(keys: KeyClient, key: string): Promise<number> {

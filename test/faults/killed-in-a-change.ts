@@ -3,9 +3,9 @@ import type { ExecutionContext, TestFn } from 'ava';
 import { Redis } from 'ioredis';
 import { changesKey, versionKey } from '../../shared/redis-keys.ts';
 import { type RunningIngress, type Stack, startStack } from '../stack/stack.ts';
-import { type HoldingRelay, startHoldingRelay } from '../support/holding-relay.ts';
 import { createKeyClient, type KeyClient, masked } from '../support/key-client.ts';
 import { databaseUrl, type MongoServer } from '../support/mongodb/start-mongo.ts';
+import { addressIn, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 /*
  * An ingress that changes a key is stopped at an exact point by what stands between it and Redis, and killed there. Its
@@ -31,27 +31,26 @@ let redis: Redis;
 let bystander: KeyClient;
 let another: KeyClient;
 
-type Victim = AsyncDisposable & { ingress: RunningIngress; relay: HoldingRelay; keys: KeyClient };
+type Victim = AsyncDisposable & { ingress: RunningIngress; proxy: TcpProxy; keys: KeyClient };
 
 async function startVictim(): Promise<Victim> {
-  const { hostname, port } = new URL(stack.redisUrl);
-  const relay = await startHoldingRelay({ host: hostname, port: Number(port) });
-  const ingress = await stack.startIngress({ REDIS_URL: `redis://127.0.0.1:${relay.port}` });
+  const proxy = await startTcpProxy(addressIn(stack.redisUrl));
+  const ingress = await stack.startIngress({ REDIS_URL: `redis://127.0.0.1:${proxy.port}` });
   return {
     ingress,
-    relay,
+    proxy,
     keys: createKeyClient(stack, { url: () => ingress.url }),
     [Symbol.asyncDispose]: async () => {
       ingress.process.kill('SIGKILL');
       await ingress.process.exited;
-      await relay[Symbol.asyncDispose]();
+      await proxy[Symbol.asyncDispose]();
     },
   };
 }
 
 type Point = {
   title: string;
-  hold: (relay: HoldingRelay) => Promise<void>;
+  hold: (proxy: TcpProxy) => Promise<void>;
   /** What must be in Redis once the ingress stands at this point. */
   marks: number;
   changed: boolean;
@@ -59,24 +58,24 @@ type Point = {
 };
 
 const points: readonly Point[] = [
-  { title: 'before the mark', hold: (relay) => relay.holdBefore(mark), marks: 0, changed: false, where: 'beside' },
+  { title: 'before the mark', hold: (proxy) => proxy.holdBefore(mark), marks: 0, changed: false, where: 'beside' },
   {
     title: 'between mark and store',
-    hold: (relay) => relay.holdAfter(mark),
+    hold: (proxy) => proxy.holdAfter(mark),
     marks: 1,
     changed: false,
     where: 'between',
   },
   {
     title: 'between store and unmark',
-    hold: (relay) => relay.holdBefore(unmark),
+    hold: (proxy) => proxy.holdBefore(unmark),
     marks: 1,
     changed: true,
     where: 'between',
   },
   {
     title: 'between unmark and answer',
-    hold: (relay) => relay.holdAfter(unmark),
+    hold: (proxy) => proxy.holdAfter(unmark),
     marks: 0,
     changed: true,
     where: 'beside',
@@ -129,7 +128,7 @@ async function killAt(t: ExecutionContext, victim: Victim, { account, second, ..
   let standing = { account, key, rotations: point.changed ? 1 : 0 };
   {
     await using dying = victim;
-    const reached = point.hold(dying.relay);
+    const reached = point.hold(dying.proxy);
     const lost = dying.keys.rotate(account, key).catch(() => 'lost');
     await reached;
     dying.ingress.process.kill('SIGSTOP'); // or it would give up waiting for Redis, and go on

@@ -5,9 +5,10 @@ import { Agent } from 'undici';
 import { openStore } from '../../shared/store/open-store.ts';
 import { oneBackend } from '../stack/plan.ts';
 import { type RunningIngress, type Stack, startStack } from '../stack/stack.ts';
+import { faultTest } from '../support/faults/fault-test.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { recordedLog } from '../support/recorded-log.ts';
-import { type SwallowingRelay, startSwallowingRelay } from '../support/swallowing-relay.ts';
+import { addressIn, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { type Asked, ask } from '../support/truth/ask.ts';
 import { contradictionsIn } from '../support/truth/contradictions.ts';
 import { followOutboxes } from '../support/truth/follow-outboxes.ts';
@@ -25,9 +26,9 @@ const jobs = { text: question, count: batch };
 
 type Scene = AsyncDisposable & {
   stack: Stack;
-  /** The one whose way to Redis is the relay. */
+  /** The one whose way to Redis is the proxy. */
   ingress: RunningIngress;
-  relay: SwallowingRelay;
+  proxy: TcpProxy;
   client: KeyClient;
   key: string;
   books: Books;
@@ -36,9 +37,8 @@ type Scene = AsyncDisposable & {
 async function openScene(workers: number): Promise<Scene> {
   await using parts = new AsyncDisposableStack();
   const stack = parts.use(await startStack({ models: oneBackend, workers, timeouts }));
-  const { hostname, port } = new URL(stack.redisUrl);
-  const relay = parts.use(await startSwallowingRelay({ host: hostname, port: Number(port) }));
-  const ingress = await stack.startIngress({ REDIS_URL: `redis://127.0.0.1:${relay.port}` });
+  const proxy = parts.use(await startTcpProxy(addressIn(stack.redisUrl)));
+  const ingress = await stack.startIngress({ REDIS_URL: `redis://127.0.0.1:${proxy.port}` });
   parts.defer(() => ingress.process.stop());
   const redis = parts.adopt(new Redis(stack.redisUrl), (connection) => connection.disconnect());
   const store = parts.use(await openStore(`sqlite:${join(stack.directory, 'store.sqlite')}`, recordedLog()));
@@ -47,17 +47,17 @@ async function openScene(workers: number): Promise<Scene> {
   const key = await client.newKey('alice');
   const books = openBooks({ stack, redis, store, outboxes, keys: new Map([['user:alice', key]]) });
   const owned = parts.move();
-  return { stack, ingress, relay, client, key, books, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  return { stack, ingress, proxy, client, key, books, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
 /** Batches of requests, until the answers of the last of these kinds were swallowed for so many. */
-async function askUnheard({ ingress, relay, key }: Scene, wanted: number, kinds: (typeof jobs)[]): Promise<Asked[]> {
+async function askUnheard({ ingress, proxy, key }: Scene, wanted: number, kinds: (typeof jobs)[]): Promise<Asked[]> {
   const unheard: Asked[] = [];
   const agent = new Agent();
   for (let batches = 0; unheard.length < wanted; batches++) {
     if (batches === batchesMax) throw new Error(`only ${unheard.length} of ${wanted} answers could be swallowed`);
     let isSwallowed = false;
-    void relay.swallow(kinds).then(() => {
+    void proxy.swallow(kinds).then(() => {
       isSwallowed = true;
     });
     const wish = { url: ingress.url, key, question, model: 'small-chat' };
@@ -68,7 +68,7 @@ async function askUnheard({ ingress, relay, key }: Scene, wanted: number, kinds:
       }),
     );
     if (isSwallowed) unheard.push(...asked);
-    relay.restore();
+    proxy.become('pass');
     await untilReady(ingress);
   }
   await agent.close();
@@ -106,9 +106,14 @@ function requestIdsOf(asked: readonly Asked[]): Set<string | undefined> {
   return new Set(asked.map(({ requestId }) => requestId));
 }
 
-test.serial(
-  '200 jobs that were added unheard reach no backend once they were taken back, and cost nothing',
-  async (t) => {
+faultTest(
+  test.serial,
+  {
+    id: '10b',
+    done: 'Redis adds jobs and its answers are lost; their requests are taken back',
+    promised: '503; the jobs reach no backend and cost nothing',
+  },
+  async (t, see) => {
     await using scene = await openScene(0);
     const { stack, books } = scene;
     await stack.startWorker();
@@ -138,44 +143,67 @@ test.serial(
     t.is(evidence.records.size, 1);
     await books.agree(t, evidence);
     isUnchanged(t, before, await standing(scene));
+    see(
+      `${unheard.length} of ${unheard.length} told by 503, ${added} of their jobs were still there; 0 calls, 0 records`,
+    );
   },
 );
 
-test.serial('of jobs that were added unheard, those that workers take at once are counted once', async (t) => {
-  await using scene = await openScene(2);
-  const { stack, books } = scene;
-  t.like(await scene.client.infer(scene.key), { status: 200 });
-  stack.modelServers[0].fail({ latencyMs: 2_500, times: batch });
+faultTest(
+  test.serial,
+  {
+    id: '10c',
+    done: 'Redis adds jobs and its answers are lost; workers take them at once',
+    promised: '503; what ran is counted once',
+  },
+  async (t, see) => {
+    await using scene = await openScene(2);
+    const { stack, books } = scene;
+    t.like(await scene.client.infer(scene.key), { status: 200 });
+    stack.modelServers[0].fail({ latencyMs: 2_500, times: batch });
 
-  const unheard = await askUnheard(scene, 3 * batch, [admissions, jobs]);
-  are503(t, unheard);
-  await books.untilNothingRuns();
-  await books.untilAllHasEnded();
-  await books.untilAllIsStored();
+    const unheard = await askUnheard(scene, 3 * batch, [admissions, jobs]);
+    are503(t, unheard);
+    await books.untilNothingRuns();
+    await books.untilAllHasEnded();
+    await books.untilAllIsStored();
 
-  const evidence = await books.evidence(unheard);
-  t.deepEqual(contradictionsIn(evidence), []);
-  const called = new Set(evidence.calls.map(({ requestId }) => requestId));
-  t.deepEqual([...called].sort(), [...evidence.records.keys()].sort(), 'what ran has a record, and nothing else has');
-  const outcomes = [...evidence.records.values()].map(({ outcome }) => outcome);
-  for (const outcome of ['completed', 'cancelled'] as const) t.true(outcomes.includes(outcome), `${outcomes}`);
-  await books.agree(t, evidence);
-});
+    const evidence = await books.evidence(unheard);
+    t.deepEqual(contradictionsIn(evidence), []);
+    const called = new Set(evidence.calls.map(({ requestId }) => requestId));
+    t.deepEqual([...called].sort(), [...evidence.records.keys()].sort(), 'what ran has a record, and nothing else has');
+    const outcomes = [...evidence.records.values()].map(({ outcome }) => outcome);
+    for (const outcome of ['completed', 'cancelled'] as const) t.true(outcomes.includes(outcome), `${outcomes}`);
+    await books.agree(t, evidence);
+    see(
+      `${unheard.length} of ${unheard.length} told by 503; ${called.size} ran, ${evidence.records.size} records, 0 contradictions`,
+    );
+  },
+);
 
-test.serial('admissions that nobody heard of are taken back, and leave no record', async (t) => {
-  await using scene = await openScene(1);
-  const { books } = scene;
-  t.like(await scene.client.infer(scene.key), { status: 200 });
-  await books.untilAllIsStored();
-  const before = await standing(scene);
+faultTest(
+  test.serial,
+  {
+    id: '10a',
+    done: 'Redis admits requests and its answers are lost',
+    promised: '503; what was reserved is given back, and no record is left',
+  },
+  async (t, see) => {
+    await using scene = await openScene(1);
+    const { books } = scene;
+    t.like(await scene.client.infer(scene.key), { status: 200 });
+    await books.untilAllIsStored();
+    const before = await standing(scene);
 
-  const unheard = await askUnheard(scene, 2 * batch, [admissions]);
-  are503(t, unheard);
-  await books.untilAllHasEnded();
+    const unheard = await askUnheard(scene, 2 * batch, [admissions]);
+    are503(t, unheard);
+    await books.untilAllHasEnded();
 
-  const evidence = await books.evidence(unheard);
-  t.is(evidence.calls.length, 1, 'that of the first request, of which all was heard');
-  t.is(evidence.records.size, 1);
-  await books.agree(t, evidence);
-  isUnchanged(t, before, await standing(scene));
-});
+    const evidence = await books.evidence(unheard);
+    t.is(evidence.calls.length, 1, 'that of the first request, of which all was heard');
+    t.is(evidence.records.size, 1);
+    await books.agree(t, evidence);
+    isUnchanged(t, before, await standing(scene));
+    see(`${unheard.length} of ${unheard.length} told by 503; 0 records, and what they had reserved was given back`);
+  },
+);

@@ -5,6 +5,7 @@ import { replyStreamKey } from '../../shared/redis-keys.ts';
 import type { Call } from '../stack/model-server.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { awaitMetric } from '../support/await-metric.ts';
+import { faultTest } from '../support/faults/fault-test.ts';
 import { type Random, seededRandom } from '../support/random.ts';
 import { ask, questionOf } from '../support/truth/ask.ts';
 import type { Evidence } from '../support/truth/contradictions.ts';
@@ -15,12 +16,17 @@ import { type Gone, goneIn } from '../support/truth/wrong-leavings.ts';
 /** From where the ingress sees it (API D7). On two busy cores seeing it takes some time, for a few clients more than for most. */
 const endedWithinMs = { most: 1_000, all: 5_000 };
 
-test.serial(
-  '200 clients that leave at random moments: each call ends within a second, and is charged by what came',
-  async (t) => {
+faultTest(
+  test.serial,
+  {
+    id: '7a',
+    done: 'clients leave at any moment, in the queue, before and after the first token',
+    promised: 'each call ends within a second of the ingress seeing it, and is charged by what came, once',
+  },
+  async (t, see) => {
     t.timeout(120_000);
     const seed = Number(process.env.LEAVING_SEED ?? Math.floor(Math.random() * 2 ** 31));
-    t.log(`LEAVING_SEED=${seed}`);
+    see(`LEAVING_SEED=${seed}`);
     await using stack = await startStack({
       ...{ ingresses: 2, workers: 2, env: { CONCURRENCY: '30' } },
       modelServers: { firstTokenMs: 300, tokensPerSecond: 25 },
@@ -37,7 +43,7 @@ test.serial(
     const evidence = await witnesses.agreeOn(t, sending.asked);
     const leavings = goneIn(evidence);
     const moments = Map.groupBy(leavings, (left) => momentOf(left, evidence));
-    t.log([...moments].map(([moment, { length }]) => `${length} ${moment}`).join(', '));
+    see([...moments].map(([moment, { length }]) => `${length} ${moment}`).join(', '));
     for (const moment of ['in the queue', 'before the first token', 'in the middle'])
       t.true(moments.has(moment), moment);
     t.true(leavings.length > 120);
@@ -96,8 +102,13 @@ function endedInTime(t: ExecutionContext, evidence: Evidence): void {
   t.true((ends.at(-1) ?? 0) < endedWithinMs.all);
 }
 
-test.serial(
-  'a client that leaves while its request waits for a full backend is charged nothing, and none is called for it',
+faultTest(
+  test.serial,
+  {
+    id: '7b',
+    done: 'a client leaves while its request waits for a full backend',
+    promised: 'nothing is charged, and no backend is called',
+  },
   async (t) => {
     t.timeout(60_000);
     const one = { requests_at_once: 1 };
@@ -143,9 +154,14 @@ test.serial(
   },
 );
 
-test.serial(
-  'the requests of a killed ingress are called off, streamed or whole, and each is settled once',
-  async (t) => {
+faultTest(
+  test.serial,
+  {
+    id: '5',
+    done: 'an ingress is killed (SIGKILL) while its clients wait',
+    promised: 'its calls are called off, each is settled once; clients of others are answered',
+  },
+  async (t, see) => {
     t.timeout(90_000);
     await using stack = await startStack({ workers: 2, modelServers: { firstTokenMs: 100, tokensPerSecond: 25 } });
     await using witnesses = await openWitnesses(stack);
@@ -172,7 +188,7 @@ test.serial(
     const goneAt = Date.now();
     while (calls().filter(({ state }) => state === 'running').length > 2) await sleep(20);
     const tookMs = Date.now() - goneAt;
-    t.log(`all calls had ended ${tookMs} ms after the reply stream`);
+    see(`all calls had ended ${tookMs} ms after the reply stream`);
     t.true(tookMs < 12_000, 'workers look every five seconds');
 
     const asked = await Promise.all(asking);

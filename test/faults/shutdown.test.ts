@@ -4,7 +4,9 @@ import test, { type ExecutionContext } from 'ava';
 import { oneBackend } from '../stack/plan.ts';
 import type { LogLine } from '../stack/service-process.ts';
 import { type RunningIngress, type RunningProcess, type Stack, startStack } from '../stack/stack.ts';
+import { faultTest } from '../support/faults/fault-test.ts';
 import { ask, type Ending, startLoad, unlimitedKey, until } from '../support/load.ts';
+import { openWitnesses } from '../support/truth/open-witnesses.ts';
 
 const rounds = 10;
 const clients = 12;
@@ -17,88 +19,128 @@ function unharmed(t: ExecutionContext, endings: readonly Ending[]): void {
   );
 }
 
-test('an ingress that is asked to end under load answers every request that it has begun to read', async (t) => {
-  await using stack = await startStack({ modelServers: { firstTokenMs: 30, tokensPerSecond: 400 } });
-  const key = await unlimitedKey(stack);
-  let answered = 0;
-  for (let round = 0; round < rounds; round++) {
-    const ingress = await stack.startIngress();
-    const load = startLoad({ url: () => ingress.url, key, name: `round${round}` });
-    await until(() => load.endings.length >= clients * 2);
-    ingress.process.kill('SIGTERM');
-    t.is(await ingress.process.exited, 0);
-    const endings = await load.stop();
+faultTest(
+  test,
+  {
+    id: '6a',
+    done: 'an ingress is asked to end (SIGTERM) under load, ten times',
+    promised: 'every request that it has begun to read is answered',
+  },
+  async (t, see) => {
+    await using stack = await startStack({ modelServers: { firstTokenMs: 30, tokensPerSecond: 400 } });
+    await using witnesses = await openWitnesses(stack);
+    const key = await unlimitedKey(stack);
+    let answered = 0;
+    for (let round = 0; round < rounds; round++) {
+      const ingress = await stack.startIngress();
+      const load = startLoad({ url: () => ingress.url, key, name: `round${round}` });
+      await until(() => load.endings.length >= clients * 2);
+      ingress.process.kill('SIGTERM');
+      t.is(await ingress.process.exited, 0);
+      const endings = await load.stop();
 
-    unharmed(t, endings);
-    const read = requestsReadBy(ingress);
-    const unanswered = endings.filter(({ kind, id }) => kind === 'no answer' && read.has(id));
-    t.deepEqual(unanswered, [], 'a request that was read has an answer');
-    t.true(endings.filter(({ kind }) => kind === 'answered').length >= clients * 2);
-    answered += endings.filter(({ kind }) => kind === 'answered').length;
-  }
-  t.log(`${answered} answers over ${rounds} shutdowns`);
-});
+      unharmed(t, endings);
+      const read = requestsReadBy(ingress);
+      const unanswered = endings.filter(({ kind, id }) => kind === 'no answer' && read.has(id));
+      t.deepEqual(unanswered, [], 'a request that was read has an answer');
+      t.true(endings.filter(({ kind }) => kind === 'answered').length >= clients * 2);
+      answered += endings.filter(({ kind }) => kind === 'answered').length;
+    }
+    see(`${answered} answers over ${rounds} shutdowns`);
+    const { records } = await witnesses.agreeOn(t, []);
+    see(`${records.size} records, 0 contradictions`);
+  },
+);
 
 function requestsReadBy({ process }: RunningIngress): Set<unknown> {
   return new Set(process.logs.map(({ clientRequestId }: LogLine) => clientRequestId));
 }
 
-test('a worker that is asked to end under load loses no request: it ends them or another takes them over', async (t) => {
-  await using stack = await startStack({ workers: 2, modelServers: { firstTokenMs: 30, tokensPerSecond: 400 } });
-  const key = await unlimitedKey(stack);
-  const load = startLoad({ url: () => stack.ingresses[0]?.url ?? '', key, name: 'load' });
-  for (let round = 0; round < rounds; round++) {
-    const before = load.endings.length;
-    await until(() => load.endings.length >= before + clients);
-    const [oldest] = stack.workers.splice(0, 1);
-    oldest?.process.kill('SIGTERM');
-    t.is(await oldest?.process.exited, 0);
+faultTest(
+  test,
+  {
+    id: '6b',
+    done: 'a worker is asked to end (SIGTERM) under load, ten times',
+    promised: 'every request is answered: the worker ends it, or another takes it over',
+  },
+  async (t, see) => {
+    await using stack = await startStack({ workers: 2, modelServers: { firstTokenMs: 30, tokensPerSecond: 400 } });
+    await using witnesses = await openWitnesses(stack);
+    const key = await unlimitedKey(stack);
+    const load = startLoad({ url: () => stack.ingresses[0]?.url ?? '', key, name: 'load' });
+    for (let round = 0; round < rounds; round++) {
+      const before = load.endings.length;
+      await until(() => load.endings.length >= before + clients);
+      const [oldest] = stack.workers.splice(0, 1);
+      oldest?.process.kill('SIGTERM');
+      t.is(await oldest?.process.exited, 0);
+      await stack.startWorker();
+    }
+    const endings = await load.stop();
+    t.deepEqual(
+      endings.filter(({ kind }) => kind !== 'answered'),
+      [],
+    );
+    see(`${endings.length} answers over ${rounds} shutdowns`);
+    const { records } = await witnesses.agreeOn(t, []);
+    see(`${records.size} records, 0 contradictions`);
+  },
+);
+
+faultTest(
+  test,
+  {
+    id: '6c',
+    done: "a worker's grace is over while it has calls in hand",
+    promised: 'what has sent nothing is run by another; a stream ends by an error frame',
+  },
+  async (t, see) => {
+    await using stack = await startStack({ models: oneBackend, workers: 0, env: { SHUTDOWN_GRACE_MS: '100' } });
+    const key = await stack.mintKey('alice');
+    const first = await stack.startWorker();
+    const url = stack.ingresses[0]?.url ?? '';
+    const [server] = stack.modelServers;
+
+    server.fail({ hang: true, times: 1 });
+    const whole = ask({ url, key, id: 'held-w' });
+    await server.waitForCall(({ state }) => state === 'running');
+    server.fail({ endless: true, chunkMs: 10, times: 1 });
+    const streamed = ask({ url, key, id: 'held-s' });
+    await server.waitForCall(({ chunksSent }) => chunksSent > 2);
+
+    first.process.kill('SIGTERM');
+    t.is((await streamed).kind, 'failed');
+    t.is(await first.process.exited, 0);
     await stack.startWorker();
-  }
-  const endings = await load.stop();
-  t.deepEqual(
-    endings.filter(({ kind }) => kind !== 'answered'),
-    [],
-  );
-  t.log(`${endings.length} answers over ${rounds} shutdowns`);
-});
+    t.is((await whole).kind, 'answered');
+    see('1 of 1 streams ended by an error frame, 1 of 1 whole answers came from another worker');
+  },
+);
 
-test('a worker whose grace is over hands back what has sent nothing and ends what has by an error frame', async (t) => {
-  await using stack = await startStack({ models: oneBackend, workers: 0, env: { SHUTDOWN_GRACE_MS: '100' } });
-  const key = await stack.mintKey('alice');
-  const first = await stack.startWorker();
-  const url = stack.ingresses[0]?.url ?? '';
-  const [server] = stack.modelServers;
-
-  server.fail({ hang: true, times: 1 });
-  const whole = ask({ url, key, id: 'held-w' });
-  await server.waitForCall(({ state }) => state === 'running');
-  server.fail({ endless: true, chunkMs: 10, times: 1 });
-  const streamed = ask({ url, key, id: 'held-s' });
-  await server.waitForCall(({ chunksSent }) => chunksSent > 2);
-
-  first.process.kill('SIGTERM');
-  t.is((await streamed).kind, 'failed');
-  t.is(await first.process.exited, 0);
-  await stack.startWorker();
-  t.is((await whole).kind, 'answered');
-});
-
-test('an ingress whose grace is over gives what still waits a clean error', async (t) => {
-  await using stack = await startStack({ models: oneBackend, ingresses: 0, env: { SHUTDOWN_GRACE_MS: '100' } });
-  const first: RunningIngress = await stack.startIngress();
-  const key = await stack.mintKey('alice');
-  const [server] = stack.modelServers;
-  server.fail({ hang: true });
-  const held = ask({ url: first.url, key, id: 'held-w' });
-  await server.waitForCall(({ state }) => state === 'running');
-  first.process.kill('SIGTERM');
-  const ending = await held;
-  t.like(ending, { kind: 'refused', status: 503 });
-  t.is(await first.process.exited, 0);
-  // Nobody waits any more, so the model server's work is called off.
-  t.is((await server.waitForCall(({ state }) => state !== 'running')).state, 'aborted');
-});
+faultTest(
+  test,
+  {
+    id: '6d',
+    done: "an ingress's grace is over while a client waits",
+    promised: '503, and the backend call is called off',
+  },
+  async (t, see) => {
+    await using stack = await startStack({ models: oneBackend, ingresses: 0, env: { SHUTDOWN_GRACE_MS: '100' } });
+    const first: RunningIngress = await stack.startIngress();
+    const key = await stack.mintKey('alice');
+    const [server] = stack.modelServers;
+    server.fail({ hang: true });
+    const held = ask({ url: first.url, key, id: 'held-w' });
+    await server.waitForCall(({ state }) => state === 'running');
+    first.process.kill('SIGTERM');
+    const ending = await held;
+    t.like(ending, { kind: 'refused', status: 503 });
+    t.is(await first.process.exited, 0);
+    // Nobody waits any more, so the model server's work is called off.
+    t.is((await server.waitForCall(({ state }) => state !== 'running')).state, 'aborted');
+    see('1 of 1 told by 503, and its call was called off');
+  },
+);
 
 test('an ingress does not wait for a connection on which nothing was ever asked', async (t) => {
   await using stack = await startStack({ workers: 0 });

@@ -2,10 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { Agent } from 'undici';
 import { type RunningProcess, startStack } from '../stack/stack.ts';
-import { serviceMetrics } from '../support/service-metric.ts';
+import { faultTest } from '../support/faults/fault-test.ts';
 import { openSlowReader } from '../support/slow-reader.ts';
 import { type Asked, ask, questionOf } from '../support/truth/ask.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
+import { watchMemory } from '../support/watch-memory.ts';
 
 const readers = 12;
 const mebibyte = 1_048_576;
@@ -20,104 +21,86 @@ const growthMax = readers * bytesPerReader + heapBytes;
 const isErrorFrame = /data: \{"error":\{[^\n]*"UPSTREAM_INTERRUPTED"[^\n]*\}\n\n/;
 const otherMsMax = 15_000;
 
-test('clients that do not read an endless stream cost bounded memory, are cut, and slow nobody down', async (t) => {
-  t.timeout(150_000);
-  await using stack = await startStack();
-  await using witnesses = await openWitnesses(stack);
-  using opened = new DisposableStack();
-  const agent = new Agent();
-  t.teardown(() => agent.destroy());
-  const url = stack.ingresses[0]?.url ?? '';
-  const { wish, keys } = witnesses;
-  const others: Asked[] = [];
+faultTest(
+  test,
+  {
+    id: '21a',
+    done: 'clients do not read their endless streams',
+    promised: 'memory is bounded, they are cut and charged for what came; other clients are answered',
+  },
+  async (t, see) => {
+    t.timeout(150_000);
+    await using stack = await startStack();
+    await using witnesses = await openWitnesses(stack);
+    using opened = new DisposableStack();
+    const agent = new Agent();
+    t.teardown(() => agent.destroy());
+    const url = stack.ingresses[0]?.url ?? '';
+    const { wish, keys } = witnesses;
+    const others: Asked[] = [];
 
-  /** Others ask one question after another, until told to stop. */
-  async function askOthers(name: string, isOver: () => boolean): Promise<number[]> {
-    const times: number[] = [];
-    const other = async (client: number) => {
-      for (let turn = 0; turn < 10 || !isOver(); turn += 1) {
-        const askedAt = performance.now();
-        const question = `${name} ${client} ${turn}?`;
-        others.push(await ask({ ...wish(question), model: 'medium-chat', stream: client % 2 === 0 }, agent));
-        times.push(performance.now() - askedAt);
-      }
-    };
-    await Promise.all([0, 1, 2, 3].map(other));
-    return times;
-  }
-
-  const usual = await askOthers('Before', () => true);
-  const processes = [...stack.ingresses, ...stack.workers];
-  using watching = watchMemory(processes);
-  for (const server of stack.modelServers) server.fail({ endless: true, chunkMs: 0 }, 'small-chat');
-  const slow = await Promise.all(
-    Array.from({ length: readers }, async (_, reader) => {
-      const asking = { url, key: keys[0] ?? '', question: `Slow ${reader}?` };
-      return opened.use(await openSlowReader(asking, reader % 3 === 1 ? 1_024 : 0));
-    }),
-  );
-  const calls = () =>
-    stack.modelServers.flatMap((server) => server.calls()).filter(({ body }) => questionOf(body)?.startsWith('Slow'));
-  let cut = false;
-  const meanwhile = askOthers('Meanwhile', () => cut);
-  while (calls().filter(({ state }) => state === 'aborted').length < readers) await sleep(50);
-  cut = true;
-  const times = await meanwhile;
-
-  // Some read on as soon as they are cut, and are told; the others are not waited for.
-  const told = await Promise.all(slow.filter((_, reader) => reader % 3 === 2).map((each) => each.readOn()));
-  t.true(told.every((text) => isErrorFrame.test(text.slice(-1_000))));
-  const [ingress] = stack.ingresses;
-  while (ingress !== undefined && (await abortedBy(ingress)) < (readers * 2) / 3) await sleep(100);
-  const growth = await watching.stop();
-  const rest = await Promise.all(slow.filter((_, reader) => reader % 3 !== 2).map((each) => each.readOn()));
-  t.false([...told, ...rest].some((text) => text.includes('[DONE]')));
-
-  const inMebibytes = growth.map((bytes) => Math.round(bytes / mebibyte));
-  t.log(`ingress and worker grew by ${inMebibytes.join(' and ')} MiB, of ${Math.round(growthMax / mebibyte)}`);
-  t.log(
-    `others took ${Math.round(median(usual))} ms before, ${Math.round(median(times))} meanwhile, at most ${Math.round(Math.max(...times))}`,
-  );
-  t.true(growth.every((bytes) => bytes < growthMax));
-  t.true(Math.max(...times) < otherMsMax);
-  t.true(others.every(({ ending }) => ending === 'answered'));
-
-  const { records } = await witnesses.agreeOn(t, others);
-  t.is(calls().length, readers);
-  for (const { requestId = '', completionTokens } of calls()) {
-    const record = records.get(requestId);
-    t.like(record, { outcome: 'cancelled', counted: 'estimated' });
-    // The tokenizer's are hardly ever shorter than the model server's, of four characters.
-    const charged = record?.completionTokens ?? 0;
-    t.true(charged > 0 && charged < 2 * completionTokens, `${charged} charged, ${completionTokens} sent`);
-  }
-});
-
-const residentMemory = async (process: RunningProcess) =>
-  (await serviceMetrics(process, ['process_resident_memory_bytes']))[0] ?? 0;
-
-/** By how much each process has grown at most. */
-function watchMemory(processes: readonly RunningProcess[]) {
-  let over = false;
-  const watching = processes.map(async (process) => {
-    const before = await residentMemory(process);
-    let most = before;
-    while (!over) {
-      await sleep(100);
-      most = Math.max(most, await residentMemory(process).catch(() => 0)); // of one that ends with the test, nothing more
+    /** Others ask one question after another, until told to stop. */
+    async function askOthers(name: string, isOver: () => boolean): Promise<number[]> {
+      const times: number[] = [];
+      const other = async (client: number) => {
+        for (let turn = 0; turn < 10 || !isOver(); turn += 1) {
+          const askedAt = performance.now();
+          const question = `${name} ${client} ${turn}?`;
+          others.push(await ask({ ...wish(question), model: 'medium-chat', stream: client % 2 === 0 }, agent));
+          times.push(performance.now() - askedAt);
+        }
+      };
+      await Promise.all([0, 1, 2, 3].map(other));
+      return times;
     }
-    return most - before;
-  });
-  return {
-    async stop(): Promise<number[]> {
-      over = true;
-      return Promise.all(watching);
-    },
-    [Symbol.dispose]() {
-      over = true;
-    },
-  };
-}
+
+    const usual = await askOthers('Before', () => true);
+    const processes = [...stack.ingresses, ...stack.workers];
+    using watching = watchMemory(processes);
+    for (const server of stack.modelServers) server.fail({ endless: true, chunkMs: 0 }, 'small-chat');
+    const slow = await Promise.all(
+      Array.from({ length: readers }, async (_, reader) => {
+        const asking = { url, key: keys[0] ?? '', question: `Slow ${reader}?` };
+        return opened.use(await openSlowReader(asking, reader % 3 === 1 ? 1_024 : 0));
+      }),
+    );
+    const calls = () =>
+      stack.modelServers.flatMap((server) => server.calls()).filter(({ body }) => questionOf(body)?.startsWith('Slow'));
+    let cut = false;
+    const meanwhile = askOthers('Meanwhile', () => cut);
+    while (calls().filter(({ state }) => state === 'aborted').length < readers) await sleep(50);
+    cut = true;
+    const times = await meanwhile;
+
+    // Some read on as soon as they are cut, and are told; the others are not waited for.
+    const told = await Promise.all(slow.filter((_, reader) => reader % 3 === 2).map((each) => each.readOn()));
+    t.true(told.every((text) => isErrorFrame.test(text.slice(-1_000))));
+    const [ingress] = stack.ingresses;
+    while (ingress !== undefined && (await abortedBy(ingress)) < (readers * 2) / 3) await sleep(100);
+    const growth = await watching.stop();
+    const rest = await Promise.all(slow.filter((_, reader) => reader % 3 !== 2).map((each) => each.readOn()));
+    t.false([...told, ...rest].some((text) => text.includes('[DONE]')));
+
+    const inMebibytes = growth.map((bytes) => Math.round(bytes / mebibyte));
+    see(`ingress and worker grew by ${inMebibytes.join(' and ')} MiB, of ${Math.round(growthMax / mebibyte)}`);
+    see(
+      `others took ${Math.round(median(usual))} ms before, ${Math.round(median(times))} meanwhile, at most ${Math.round(Math.max(...times))}`,
+    );
+    t.true(growth.every((bytes) => bytes < growthMax));
+    t.true(Math.max(...times) < otherMsMax);
+    t.true(others.every(({ ending }) => ending === 'answered'));
+
+    const { records } = await witnesses.agreeOn(t, others);
+    t.is(calls().length, readers);
+    for (const { requestId = '', completionTokens } of calls()) {
+      const record = records.get(requestId);
+      t.like(record, { outcome: 'cancelled', counted: 'estimated' });
+      // The tokenizer's are hardly ever shorter than the model server's, of four characters.
+      const charged = record?.completionTokens ?? 0;
+      t.true(charged > 0 && charged < 2 * completionTokens, `${charged} charged, ${completionTokens} sent`);
+    }
+  },
+);
 
 async function abortedBy({ operationsUrl }: RunningProcess): Promise<number> {
   const text = await (await fetch(`${operationsUrl}/metrics`)).text();

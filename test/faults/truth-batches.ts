@@ -6,24 +6,29 @@ import { monthOf } from '../../shared/store/account.ts';
 import { openStore } from '../../shared/store/open-store.ts';
 import { startStack } from '../stack/stack.ts';
 import { linesOf, openBatchClient, tokensIn } from '../support/batch-client.ts';
+import { faultTest } from '../support/faults/fault-test.ts';
 import { seededRandom } from '../support/random.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { killAtRandom } from '../support/truth/kill-at-random.ts';
 import type { StoreHome } from '../support/truth/store-homes.ts';
 
-type Registrar = { test: TestFn; lines: number; openHome: (parts: AsyncDisposableStack) => Promise<StoreHome> };
+type Registrar = {
+  test: TestFn;
+  fault: Parameters<typeof faultTest>[1];
+  lines: number;
+  openHome: (parts: AsyncDisposableStack) => Promise<StoreHome>;
+};
 
 const plans = { free: { requests_at_once: 8, batch_requests_at_once: 24, model_tiers: ['guest', 'standard'] } };
 const account = 'user:alice';
 const everyFewSeconds = { from: 2_000, to: 5_000 };
 
 /** Whatever dies and whatever is away: each line once, and charged is what stands in the results. */
-export function testTruthOfBatches({ test, lines, openHome }: Registrar): void {
-  const title = `a batch of ${lines} lines, while ingresses and workers are killed and the store is away: every line ends once, and is charged once`;
-  test(title, async (t) => {
+export function testTruthOfBatches({ test, fault, lines, openHome }: Registrar): void {
+  faultTest(test, fault, async (t, see) => {
     t.timeout(400_000);
     const seed = Number(process.env.TRUTH_SEED ?? Math.floor(Math.random() * 2 ** 31));
-    t.log(`TRUTH_SEED=${seed}`);
+    see(`TRUTH_SEED=${seed}`);
     const random = seededRandom(seed);
     await using parts = new AsyncDisposableStack();
     const home = await openHome(parts);
@@ -39,7 +44,7 @@ export function testTruthOfBatches({ test, lines, openHome }: Registrar): void {
     const user = () => openBatchClient(stack, 'alice', key);
     const { id } = await (await user()).create(linesOf(lines));
     const startedAt = performance.now();
-    const say = (text: string) => t.log(`${Math.round((performance.now() - startedAt) / 1_000)} s: ${text}`);
+    const say = (text: string) => see(`${Math.round((performance.now() - startedAt) / 1_000)} s: ${text}`);
     // The state in which it stands is asked of the store itself: ingresses come and go.
     const reached = async (share: number) => {
       while (((await store.batches.findBatch(id))?.counts.completed ?? 0) < lines * share) await sleep(200);

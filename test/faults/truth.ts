@@ -1,9 +1,10 @@
-import type { ExecutionContext, TestFn } from 'ava';
+import type { TestFn } from 'ava';
 import { Redis } from 'ioredis';
 import { Agent } from 'undici';
 import { leaseGraceMs } from '../../shared/limits/lease-life.ts';
 import { openStore } from '../../shared/store/open-store.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
+import { faultTest, type See } from '../support/faults/fault-test.ts';
 import { createKeyClient } from '../support/key-client.ts';
 import { seededRandom } from '../support/random.ts';
 import { recordedLog } from '../support/recorded-log.ts';
@@ -21,6 +22,7 @@ import { wrongLeavingsIn } from '../support/truth/wrong-leavings.ts';
 
 type Registrar = {
   test: TestFn;
+  fault: Parameters<typeof faultTest>[1];
   requests: number;
   openHome: (parts: AsyncDisposableStack) => Promise<StoreHome>;
 };
@@ -44,12 +46,11 @@ const timeouts = { queue_ms: 5_000, request_ms: 25_000, first_token_ms: 8_000, i
 const leaseMsMax = timeouts.request_ms + leaseGraceMs.started.interactive;
 
 /** Whatever dies and whatever is away, in the end everybody who counts has counted the same, and it is what was used. */
-export function testTruth({ test, requests, openHome }: Registrar): void {
-  const title = `${requests} requests, a quarter of whose clients may leave, while processes are killed, Redis cut off and the store away: all counts agree, to the token`;
-  test(title, async (t) => {
+export function testTruth({ test, fault, requests, openHome }: Registrar): void {
+  faultTest(test, fault, async (t, see) => {
     t.timeout(400_000);
     const seed = Number(process.env.TRUTH_SEED ?? Math.floor(Math.random() * 2 ** 31));
-    t.log(`TRUTH_SEED=${seed}`);
+    see(`TRUTH_SEED=${seed}`);
     const random = seededRandom(seed);
     await using parts = new AsyncDisposableStack();
     const home = await openHome(parts);
@@ -69,10 +70,10 @@ export function testTruth({ test, requests, openHome }: Registrar): void {
     const books = openBooks({ stack, redis, store, outboxes, keys });
 
     const startedAt = performance.now();
-    const say = (text: string) => t.log(`${Math.round((performance.now() - startedAt) / 1_000)} s: ${text}`);
+    const say = (text: string) => see(`${Math.round((performance.now() - startedAt) / 1_000)} s: ${text}`);
     const { asked, killed, waited } = await underFire();
     say(`clients have ended; ${waited} events had waited for the store`);
-    t.log(`killed: ${killed.ingresses} ingresses, ${killed.workers} workers; Redis cut off ${killed.cuts} times`);
+    see(`killed: ${killed.ingresses} ingresses, ${killed.workers} workers; Redis cut off ${killed.cuts} times`);
     t.true(waited > 0, 'the store was away while usage came');
     await books.untilNothingRuns();
     say(`no job is left, ${await books.leasesHeld()} leases are`);
@@ -89,7 +90,7 @@ export function testTruth({ test, requests, openHome }: Registrar): void {
     const evidence = await books.evidence(asked);
     t.deepEqual([...contradictionsIn(evidence), ...(await wrongLeavingsIn(evidence))], []);
     await books.agree(t, evidence);
-    tell(t, evidence);
+    tell(see, evidence);
     say('all agree');
 
     async function underFire() {
@@ -122,15 +123,15 @@ async function fillSlots({ ingresses, modelServers }: Stack, key: string): Promi
   return asked;
 }
 
-function tell(t: ExecutionContext, { asked, calls, records }: Evidence): void {
+function tell(see: See, { asked, calls, records }: Evidence): void {
   const all = [...records.values()];
   const endings = asked.map((one) => ('code' in one ? `${one.ending} ${one.code}` : one.ending));
-  t.log(`clients: ${counted(endings)}`);
-  t.log(`records: ${counted(all.map(({ outcome, counted }) => `${outcome} ${counted}`))}`);
-  t.log(`runs of a request: ${counted(all.map(({ runs }) => `with ${runs}`))}`);
+  see(`clients: ${counted(endings)}`);
+  see(`records: ${counted(all.map(({ outcome, counted }) => `${outcome} ${counted}`))}`);
+  see(`runs of a request: ${counted(all.map(({ runs }) => `with ${runs}`))}`);
   const lost = all.filter(({ outcome }) => outcome === 'lost');
-  t.log(`runs of those lost: ${counted(lost.map(({ runs }) => `with ${runs}`))}`);
-  t.log(`${calls.length} calls produced ${producedBy(calls)} tokens, ${chargedTo(all)} were charged`);
+  see(`runs of those lost: ${counted(lost.map(({ runs }) => `with ${runs}`))}`);
+  see(`${calls.length} calls produced ${producedBy(calls)} tokens, ${chargedTo(all)} were charged`);
 }
 
 function counted(names: readonly string[]): string {

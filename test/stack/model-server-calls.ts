@@ -14,6 +14,8 @@ export interface Call {
   readonly promptTokens: number;
   /** What was produced so far: of a stream what was sent. */
   readonly completionTokens: number;
+  /** How many of its model were running when it came, itself among them. */
+  readonly atOnce: number;
   /** Milliseconds of Unix time. */
   readonly startedAt: number;
   readonly endedAt: number | undefined;
@@ -29,7 +31,14 @@ export type CallList = ReturnType<typeof createCallList>;
 export function createCallList(kept: number) {
   const calls = new Map<number, Writable<Call>>();
   const watchers = new Set<() => void>();
+  /** By model; counted along the way, for a benchmark keeps very many calls. */
+  const running = new Map<string, number>();
   let nextId = 1;
+  const count = (model: string, change: number) => {
+    const now = (running.get(model) ?? 0) + change;
+    running.set(model, now);
+    return now;
+  };
   const tell = () => {
     for (const look of watchers) look();
   };
@@ -41,6 +50,7 @@ export function createCallList(kept: number) {
         id: nextId,
         ...arrival,
         ...untouched(),
+        atOnce: count(arrival.model, 1),
         startedAt: Date.now(),
         endedAt: undefined,
       };
@@ -52,6 +62,7 @@ export function createCallList(kept: number) {
       return call;
     },
     change(call: Call, change: Change): void {
+      if (call.state === 'running' && (change.state ?? 'running') !== 'running') count(call.model, -1);
       Object.assign(call, change);
       if (change.state !== undefined) Object.assign(call, { endedAt: Date.now() });
       tell();

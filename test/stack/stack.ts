@@ -29,7 +29,7 @@ export type StackOptions = {
   /** What each backend of the plan file has beside its address, by name. */
   backends?: Record<string, { requests_at_once?: number }>;
   env?: Record<string, string>;
-  modelServers?: Pick<ModelServerOptions, 'firstTokenMs' | 'tokensPerSecond' | 'splitBytes'>;
+  modelServers?: Pick<ModelServerOptions, 'firstTokenMs' | 'tokensPerSecond' | 'splitBytes' | 'callsKept'>;
   onLine?: (from: string, line: LogLine) => void;
 };
 

@@ -1,4 +1,4 @@
-import type { Stack } from '../stack/stack.ts';
+import type { IdentityProvider } from '../stack/identity-provider.ts';
 import { chat } from './chat.ts';
 
 export type Answer = { status: number; headers: Headers; body: Record<string, unknown> };
@@ -17,8 +17,11 @@ type ListedKey = {
 export const fullKey = /^svc_[0-9A-Za-z]{38}$/;
 export const masked = (key: string) => `${key.slice(0, 10)}****`;
 
+/** As much of a stack as keys are asked for with. */
+type Service = { ingresses: readonly { url: string }[]; identity: Pick<IdentityProvider, 'token'> };
+
 /** The service by its routes for keys, at the first ingress of the stack unless another `url` is given. */
-export function createKeyClient(stack: Stack, options: { url?: () => string } = {}) {
+export function createKeyClient(stack: Service, options: { url?: () => string } = {}) {
   const url = options.url ?? (() => stack.ingresses[0]?.url ?? '');
   const tokens = new Map<string, Promise<string>>();
   const token = (account: string, admin = false) => {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type Db, MongoClient } from 'mongodb';
 import { MongoStore } from '../../../shared/store/mongo-store.ts';
 import type { StoreHome } from '../../shared/store/store-contract.ts';
-import { type Relay, startRelay } from './relay.ts';
+import { type Mode, startTcpProxy, type TcpProxy } from '../tcp-proxy.ts';
 import { databaseUrl, type MongoServer, type NoMongo, urlThrough } from './start-mongo.ts';
 
 type MongoHome = StoreHome & {
@@ -13,8 +13,8 @@ type MongoHome = StoreHome & {
   indexes(collection?: string): Promise<unknown[]>;
   /** The address of the server itself. */
   primary: { host: string; port: number };
-  startRelay(mode: Parameters<Relay['become']>[0]): Promise<Relay>;
-  openThrough(relay: Relay): MongoStore;
+  startProxy(mode: Mode): Promise<TcpProxy>;
+  openThrough(proxy: TcpProxy): MongoStore;
 };
 
 /** A database of its own. */
@@ -44,7 +44,7 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
       const counts = await Promise.all(names.map((name) => database.collection(name).countDocuments()));
       return counts.reduce((sum, count) => sum + count, 0);
     },
-    startRelay: (mode) => startRelay(primary, mode),
+    startProxy: (mode) => startTcpProxy(primary, mode),
     openThrough: ({ port }) => new MongoStore(urlThrough(port, url), { log }),
     async [Symbol.asyncDispose]() {
       await database.dropDatabase();
@@ -53,7 +53,7 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
   };
 }
 
-/** The address of the member that takes writes, by which a relay can stand for the whole. */
+/** The address of the member that takes writes, by which a proxy can stand for the whole. */
 export async function findPrimary(client: MongoClient): Promise<{ host: string; port: number }> {
   let address = '';
   client.on('topologyDescriptionChanged', ({ newDescription }) => {

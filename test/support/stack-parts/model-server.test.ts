@@ -85,6 +85,27 @@ test('gives the official SDK the same text whole and streamed, byte for byte', a
   t.deepEqual(second?.headers, { contentType: 'application/json', hasAuthorization: true });
 });
 
+test('counts the calls of a model that it has in hand at once, and those that ended or were left no more', async (t) => {
+  await using server = await startModelServer({ name: 'onprem-a' });
+  const url = `${server.url}/chat/completions`;
+  const body = JSON.stringify({ model, messages });
+  server.fail({ hang: true }, model);
+  const leaving = new AbortController();
+  const hanging = fetch(url, { method: 'POST', body, signal: leaving.signal });
+  await server.waitForCall(({ id }) => id === 1);
+  server.heal();
+  for (let index = 0; index < 2; index += 1) await (await fetch(url, { method: 'POST', body })).text();
+  await (await fetch(url, { method: 'POST', body: JSON.stringify({ model: 'another', messages }) })).text();
+  leaving.abort();
+  await t.throwsAsync(hanging);
+  await server.waitForCall(({ id, state }) => id === 1 && state === 'aborted');
+  await (await fetch(url, { method: 'POST', body })).text();
+  t.deepEqual(
+    server.calls().map(({ atOnce }) => atOnce),
+    [1, 2, 2, 1, 1],
+  );
+});
+
 test('writes a stream in pieces that begin inside a character, unless told not to', async (t) => {
   for (const splitBytes of [true, false]) {
     await using server = await startModelServer({ name: 'onprem-a', splitBytes });

@@ -21,15 +21,21 @@ export interface Witnesses extends AsyncDisposable {
   wish(question: string): Wish;
   /** Waits until no job, no lease and no call is left, and requires that everybody who counts has counted the same. */
   agreeOn(t: ExecutionContext, asked: readonly Asked[]): Promise<Evidence>;
+  /** The usage records of these, as soon as nothing runs and nothing waits for the store; requires no more. */
+  recordsOf(asked: readonly Asked[]): Promise<Evidence['records']>;
 }
 
 const accounts = ['ann', 'bob', 'cem'];
 
-/** Whatever sees what requests come to, of a stack with a store of its own. */
-export async function openWitnesses(stack: Stack): Promise<Witnesses> {
+/** Whatever sees what requests come to; `databaseUrl`: the stack's store, where that is not one of its own. */
+export async function openWitnesses(
+  stack: Stack,
+  { databaseUrl = `sqlite:${stack.directory}/store.sqlite` }: { databaseUrl?: string } = {},
+): Promise<Witnesses> {
   await using opened = new AsyncDisposableStack();
   const redis = opened.adopt(new Redis(stack.redisUrl), (connection) => connection.disconnect());
-  const store = opened.use(await openStore(`sqlite:${stack.directory}/store.sqlite`, recordedLog()));
+  redis.on('error', () => {}); // it may be killed like all others
+  const store = opened.use(await openStore(databaseUrl, recordedLog()));
   const outboxes = opened.use(followOutboxes(stack.redisUrl));
   const keys = await openAccounts(stack);
   const books = openBooks({ stack, redis, store, outboxes, keys });
@@ -52,6 +58,11 @@ export async function openWitnesses(stack: Stack): Promise<Witnesses> {
       t.false(evidence.calls.some(({ state }) => state === 'running'));
       await books.agree(t, evidence);
       return evidence;
+    },
+    async recordsOf(asked) {
+      await books.untilNothingRuns();
+      await books.untilAllIsStored();
+      return (await books.evidence(asked)).records;
     },
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };

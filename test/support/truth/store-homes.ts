@@ -5,8 +5,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { MongoClient } from 'mongodb';
 import { patiently } from '../../../shared/store/sqlite-patience.ts';
 import { findPrimary } from '../mongodb/mongo-home.ts';
-import { startRelay } from '../mongodb/relay.ts';
-import { databaseUrl, urlThrough } from '../mongodb/start-mongo.ts';
+import { databaseUrl, type MongoServer, type NoMongo, urlThrough } from '../mongodb/start-mongo.ts';
+import { startTcpProxy } from '../tcp-proxy.ts';
 
 /** A store that can be taken from the service: `url` is the service's way to it, `directUrl` the test's own. */
 export type StoreHome = { url: string; directUrl: string; cut(): Promise<void>; restore(): void };
@@ -28,17 +28,18 @@ export async function openSqliteHome(parts: AsyncDisposableStack): Promise<Store
 
 export async function openMongoHome(
   parts: AsyncDisposableStack,
-  mongo: { url: string } & AsyncDisposable,
+  mongo: MongoServer | NoMongo,
   name: string,
 ): Promise<StoreHome> {
+  if ('reason' in mongo) throw new Error(mongo.reason);
   parts.use(mongo);
   const directUrl = databaseUrl(mongo.url, `${name}_${process.pid}`);
   await using client = new MongoClient(directUrl);
-  const relay = parts.use(await startRelay(await findPrimary(client), 'pass'));
+  const proxy = parts.use(await startTcpProxy(await findPrimary(client), 'pass'));
   return {
-    url: urlThrough(relay.port, directUrl),
+    url: urlThrough(proxy.port, directUrl),
     directUrl,
-    cut: async () => relay.become('silence'),
-    restore: () => relay.become('pass'),
+    cut: async () => proxy.become('black hole'),
+    restore: () => proxy.become('pass'),
   };
 }

@@ -17,6 +17,7 @@ import {
 } from '../support/backend-outcome.ts';
 import { chat } from '../support/chat.ts';
 import { readEnding } from '../support/chat-ending.ts';
+import { faultTest } from '../support/faults/fault-test.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { createRequestEvidence } from '../support/request-evidence.ts';
 
@@ -135,18 +136,69 @@ test.before(async () => {
 
 test.after.always(() => parts.disposeAsync());
 
-for (const [{ fault }, ofFault] of cases) {
-  test.serial(`is told, charged and held against its backend as it should be: ${JSON.stringify(fault)}`, async (t) => {
-    for (const { model } of ofFault) stack.modelServers[0].fail(fault, model);
-    const alone = ofFault.filter(({ backends }) => backends.length === 1);
-    await saveUpRounds();
-    const [asked] = await Promise.all([
-      Promise.all(ofFault.map((one) => askFirst(t, one))),
-      Promise.all(alone.filter(({ outcome }) => !fails(outcome)).map((one) => staysClosed(t, one))),
-    ]);
-    await Promise.all(alone.filter(({ outcome }) => fails(outcome)).map((one) => isLeftAlone(t, one)));
-    for (const [index, one] of ofFault.entries()) await isCharged(t, one, asked[index]);
+const kindOf = (row: Row) => row.streamed?.what;
+
+for (const { kind, ...fault } of [
+  {
+    kind: 'moves on' as const,
+    id: '17a',
+    done: 'a backend refuses, resets, closes, hangs, redirects or answers rubbish before its first token, in 34 ways',
+    promised:
+      'the next backend answers and the client never knows; where there is none 503; five in a row open its breaker',
+  },
+  {
+    kind: 'breaks off' as const,
+    id: '17b',
+    done: 'a backend resets, ends, stalls or derails after its first token, in 11 ways',
+    promised:
+      'a stream ends by the error frame UPSTREAM_INTERRUPTED and is charged what was delivered; a whole answer is the next one’s',
+  },
+  {
+    kind: 'runs out' as const,
+    id: '17c',
+    done: 'a backend never comes to an end',
+    promised: '504 DEADLINE_EXCEEDED, or an error frame; only one that had said nothing is at fault',
+  },
+  {
+    kind: 'answers' as const,
+    id: '17d',
+    done: 'a backend answers in an odd way: slow headers, no usage, no [DONE], a wrong length',
+    promised: 'the client has its whole answer, counted by tokenizer where none was reported; no breaker opens',
+  },
+  {
+    kind: 'is refused' as const,
+    id: '17g',
+    done: 'a backend says that the request is at fault: 400, 413, 422',
+    promised: 'the client is told so (400 VALIDATION_ERROR), nobody else is called, and no breaker opens',
+  },
+]) {
+  faultTest(test.serial, fault, async (t, see) => {
+    t.timeout(200_000);
+    const own = [...cases].filter(([row]) => kindOf(row) === kind);
+    for (const [{ fault }, ofFault] of own) {
+      await isAsItShouldBe(t, fault, ofFault).catch((error: unknown) => {
+        t.log(`at ${JSON.stringify(fault)}`);
+        throw error;
+      });
+    }
+    await leavesNothingOpen(t);
+    const asked = own.flatMap(([, ofFault]) => ofFault).length;
+    see(`${own.length} faults, ${asked} ways to ask told, charged and held against their backend as they should be`);
+    see('0 calls and 0 connections in use at the model servers afterwards');
   });
+}
+
+/** How it is told, charged and held against its backend. */
+async function isAsItShouldBe(t: ExecutionContext, fault: Fault, ofFault: readonly Case[]): Promise<void> {
+  for (const { model } of ofFault) stack.modelServers[0].fail(fault, model);
+  const alone = ofFault.filter(({ backends }) => backends.length === 1);
+  await saveUpRounds();
+  const [asked] = await Promise.all([
+    Promise.all(ofFault.map((one) => askFirst(t, one))),
+    Promise.all(alone.filter(({ outcome }) => !fails(outcome)).map((one) => staysClosed(t, one))),
+  ]);
+  await Promise.all(alone.filter(({ outcome }) => fails(outcome)).map((one) => isLeftAlone(t, one)));
+  for (const [index, one] of ofFault.entries()) await isCharged(t, one, asked[index]);
 }
 
 /** A second round is for a fifth of all requests: these make sure that each case has one. */
@@ -217,32 +269,44 @@ test.serial('what a backend refuses is refused in its own words, without its add
     const error = 'request: This model has 8192 tokens; see [address]';
     t.deepEqual(await response.json(), { error, code: 'VALIDATION_ERROR' });
   }
+  await leavesNothingOpen(t);
 });
 
-test.serial('with all backends of a model at fault each is named once, in the order they were tried', async (t) => {
-  for (const way of everyWay) {
-    const model = `all-${nameOf(way)}`;
-    for (const server of stack.modelServers)
-      for (const name of [model, 'upstream-model']) server.fail({ status: 500 }, name);
-    await saveUpRounds();
-    const { ending, requestId } = await ask({ model, way });
-    t.deepEqual(ending, exhausted(['onprem-a', 'onprem-b', 'cloud']));
-    t.deepEqual(evidence.calls(requestId).toSorted(), [
-      'cloud',
-      'cloud',
-      'onprem-a',
-      'onprem-a',
-      'onprem-b',
-      'onprem-b',
-    ]);
-  }
-});
+faultTest(
+  test.serial,
+  {
+    id: '18d',
+    done: 'all backends of a model answer 500',
+    promised: 'each is named once, in the order they were tried, and called twice at most',
+  },
+  async (t, see) => {
+    for (const way of everyWay) {
+      const model = `all-${nameOf(way)}`;
+      for (const server of stack.modelServers)
+        for (const name of [model, 'upstream-model']) server.fail({ status: 500 }, name);
+      await saveUpRounds();
+      const { ending, requestId } = await ask({ model, way });
+      t.deepEqual(ending, exhausted(['onprem-a', 'onprem-b', 'cloud']));
+      t.deepEqual(evidence.calls(requestId).toSorted(), [
+        'cloud',
+        'cloud',
+        'onprem-a',
+        'onprem-a',
+        'onprem-b',
+        'onprem-b',
+      ]);
+    }
+    await leavesNothingOpen(t);
+    see(`${everyWay.length} of ${everyWay.length} ways to ask: 3 backends named once, each called twice`);
+  },
+);
 
-test.serial('after all of this nothing is left open, running or written on stderr', async (t) => {
+/** Running, or written on stderr. */
+async function leavesNothingOpen(t: ExecutionContext): Promise<void> {
   await t.notThrowsAsync(evidence.untilNothingIsOpen());
   for (const { operationsUrl, process } of stack.workers) {
     const metrics = await (await fetch(`${operationsUrl}/metrics`)).text();
     t.regex(metrics, /^svc_jobs_running\{pool="default",lane="interactive"\} 0$/m);
     t.is(process.errors(), '');
   }
-});
+}

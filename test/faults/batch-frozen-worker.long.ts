@@ -1,0 +1,12 @@
+import test from 'ava';
+import { testFrozenWorker } from './batch-frozen-worker.ts';
+
+testFrozenWorker({
+  test,
+  fault: {
+    id: 'B5b',
+    done: 'the second of two workers stands still for longer than its locks amid a batch',
+    promised: 'its lines are run by the other; none is charged twice, and none is left uncharged',
+  },
+  index: 1,
+});

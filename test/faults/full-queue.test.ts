@@ -1,0 +1,172 @@
+import test, { type ExecutionContext } from 'ava';
+import OpenAI, { InternalServerError } from 'openai';
+import { type Stack, type StackOptions, startStack } from '../stack/stack.ts';
+import { awaitMetric } from '../support/await-metric.ts';
+import { chat } from '../support/chat.ts';
+import { faultTest } from '../support/faults/fault-test.ts';
+import { createKeyClient } from '../support/key-client.ts';
+import { watchRedis } from '../support/watch-redis.ts';
+
+const depthMax = 5;
+
+/** An ingress whose queue holds a few jobs, with nobody to take them unless a worker is started; an account without limits. */
+async function openFullService(t: ExecutionContext, options: StackOptions = {}) {
+  const stack = await startStack({
+    workers: 0,
+    timeouts: { queue_ms: 60_000 },
+    env: { QUEUE_DEPTH_MAX: String(depthMax) },
+    ...options,
+  });
+  t.teardown(() => stack[Symbol.asyncDispose]());
+  const keys = createKeyClient(stack);
+  const key = await keys.newKey('alice');
+  await keys.change('user:alice', { plan: 'pro' });
+  const url = stack.ingresses[0]?.url ?? '';
+  const leaving = new AbortController();
+  /** Waits for its answer until it is told to leave. */
+  const ask = (question = 'Hello', model = 'small-chat') => chat({ url, key, question, model, signal: leaving.signal });
+  await metric(stack, /^svc_queue_depth\{pool="default",lane="interactive"\} 0$/m);
+  return { stack, keys, key, url, ask, leaving };
+}
+
+/** At the first ingress. */
+async function metric(stack: Stack, line: RegExp): Promise<void> {
+  const [ingress] = stack.ingresses;
+  if (ingress !== undefined) await awaitMetric(ingress, line);
+}
+
+const depthIs = (jobs: number) => new RegExp(`^svc_queue_depth\\{pool="default",lane="interactive"\\} ${jobs}$`, 'm');
+
+faultTest(
+  test,
+  {
+    id: '18f',
+    done: "a pool's queue has no more room",
+    promised:
+      '503 SERVICE_UNAVAILABLE at once, nothing charged, Retry-After spread over 1 to 5 s; those that wait are served in the end',
+  },
+  async (t, see) => {
+    const { stack, keys, key, url, ask } = await openFullService(t);
+    const answers = Array.from({ length: 100 }, (_, index) => ask(`Question ${index}`));
+    let settled = 0;
+    const refused: Response[] = [];
+    const allRefused = Promise.withResolvers<void>();
+    for (const answer of answers) {
+      void answer.then((response) => {
+        refused.push(response);
+        settled += 1;
+        if (settled === answers.length - depthMax) allRefused.resolve();
+      });
+    }
+    await allRefused.promise;
+    await metric(stack, depthIs(depthMax));
+    t.is(settled, answers.length - depthMax, 'exactly so many wait');
+
+    const waits = new Set<string | null>();
+    for (const response of refused) {
+      t.is(response.status, 503);
+      const seconds = Number(response.headers.get('retry-after'));
+      const milliseconds = Number(response.headers.get('retry-after-ms'));
+      t.true(seconds >= 1 && seconds <= 5 && milliseconds <= seconds * 1_000);
+      waits.add(response.headers.get('retry-after-ms'));
+      t.false([...response.headers.keys()].some((name) => /quota|ratelimit/.test(name)));
+      t.deepEqual(await response.json(), {
+        error: 'The service is overloaded: its queue is full. Retry later.',
+        code: 'SERVICE_UNAVAILABLE',
+      });
+    }
+    t.true(waits.size > 10, 'they do not all come back in the same moment');
+
+    // It is refused without a word to Redis, whoever sends it and whatever else may be wrong with it.
+    await using watch = await watchRedis(stack.redisUrl);
+    const asked = await watch.during(async () => t.is((await ask('one more', 'medium-chat')).status, 503));
+    t.deepEqual(
+      asked.filter((command) => command.some((argument) => /^svc:\{p\d\d\}/.test(argument))),
+      [],
+    );
+    const invalid = await keys.send('POST', '/v1/chat/completions', { bearer: key, body: { model: 'small-chat' } });
+    t.is(invalid.status, 400, 'what can not be run hears that first');
+    t.truthy(invalid.headers.get('x-svc-quota-limit'));
+    await metric(stack, /^svc_queue_refusals_total\{pool="default",reason="jobs"\} 96$/m);
+
+    const client = new OpenAI({ apiKey: key, baseURL: `${url}/v1`, maxRetries: 0 });
+    const sdk = client.chat.completions.create({ model: 'small-chat', messages: [{ role: 'user', content: 'Hi' }] });
+    await t.throwsAsync(sdk, { instanceOf: InternalServerError, message: /overloaded/ });
+
+    await stack.startWorker({ POOLS: 'default' });
+    const statuses = (await Promise.all(answers)).map(({ status }) => status);
+    t.is(statuses.filter((status) => status === 200).length, depthMax);
+    await metric(stack, depthIs(0));
+    t.is((await ask('after all')).status, 200);
+    t.is(stack.modelServers.flatMap((server) => server.calls()).length, depthMax + 1);
+    await metric(stack, /^svc_queue_bytes_waiting 0$/m);
+    see(
+      `${answers.length - depthMax} of ${answers.length} told by 503, with ${waits.size} different waits; ${depthMax} of ${depthMax} served`,
+    );
+  },
+);
+
+test('a full pool leaves another as it is', async (t) => {
+  const { stack, ask } = await openFullService(t);
+  for (let index = 0; index < depthMax; index++) void ask().catch(() => {});
+  await metric(stack, depthIs(depthMax));
+  t.is((await ask()).status, 503);
+  await stack.startWorker({ POOLS: 'large' });
+  t.is((await ask('Hello', 'large-chat')).status, 200);
+});
+
+faultTest(
+  test,
+  {
+    id: '18g',
+    done: 'an ingress has no more room for waiting bodies',
+    promised: '503 SERVICE_UNAVAILABLE; the room is whole again when their clients leave',
+  },
+  async (t, see) => {
+    const { stack, ask, leaving, keys, key } = await openFullService(t, {
+      env: { QUEUE_DEPTH_MAX: '1000', QUEUE_BYTES_MAX: '10000' },
+    });
+    const waiting = [1, 2, 3].map(() => ask('x'.repeat(3_000)).catch(() => undefined));
+    await metric(stack, depthIs(3));
+    await metric(stack, /^svc_queue_bytes_waiting 9\d\d\d$/m);
+    const refused = await ask('x'.repeat(3_000));
+    t.is(refused.status, 503);
+    t.like(await refused.json(), { code: 'SERVICE_UNAVAILABLE' });
+    await metric(stack, /^svc_queue_refusals_total\{pool="default",reason="bytes"\} 1$/m);
+
+    // Refused at admission: its bytes are given back as well.
+    t.is((await keys.change('user:alice', { suspended: true })).status, 200);
+    t.is((await keys.infer(key)).status, 403);
+    t.is((await keys.change('user:alice', { suspended: false })).status, 200);
+    await metric(stack, /^svc_queue_bytes_waiting 9\d\d\d$/m);
+
+    leaving.abort();
+    await Promise.all(waiting);
+    await metric(stack, /^svc_queue_bytes_waiting 0$/m);
+    await metric(stack, depthIs(0));
+    see('3 of 3 waited in 10,000 bytes, 1 of 1 more told by 503');
+  },
+);
+
+test('a depth that is not known holds nobody up: with Redis away it is admission that says so', async (t) => {
+  const { stack, ask } = await openFullService(t);
+  for (let index = 0; index < depthMax; index++) void ask().catch(() => {});
+  await metric(stack, depthIs(depthMax));
+  t.regex(((await (await ask()).json()) as { error: string }).error, /queue is full/);
+  await stack.redis?.stop();
+  // Within a second the depth is not known any more; the test's own time-out ends the wait.
+  let message = '';
+  while (!message.includes('not available right now')) {
+    const answer = await ask();
+    t.is(answer.status, 503);
+    message = ((await answer.json()) as { error: string }).error;
+  }
+});
+
+test('jobs of other ingresses count', async (t) => {
+  const { stack, ask, key } = await openFullService(t);
+  for (let index = 0; index < depthMax; index++) void ask().catch(() => {});
+  await metric(stack, depthIs(depthMax));
+  const { url } = await stack.startIngress();
+  t.is((await chat({ url, key, question: 'Hi' })).status, 503);
+});

@@ -1,0 +1,42 @@
+import { declaredFaults, isMeant } from '../support/faults/declared-faults.ts';
+import { notRun } from '../support/faults/not-run.ts';
+import { runFaults } from '../support/faults/run-faults.ts';
+import { summary, type Told, tell } from '../support/faults/tell-faults.ts';
+import { writeReadme } from '../support/faults/when-down.ts';
+
+const help = `npm run faults                  every fault of the list, on real processes: about half an hour
+npm run faults -- 9 13a B       those of these numbers alone
+npm run faults -- --readme      all of them, and where all of it held writes the README's table of what fails
+npm run faults -- --list        what there is
+
+Tells of each fault what was done, what was promised and what was seen; ends with 1 where one failed or is missing.`;
+
+const wishes = process.argv.slice(2);
+const options = wishes.filter((wish) => wish.startsWith('--'));
+const numbers = wishes.filter((wish) => !wish.startsWith('--'));
+const declared = declaredFaults();
+const isWanted = ({ id }: { id: string }) => numbers.length === 0 || numbers.some((number) => isMeant(id, number));
+const hindered: Told[] = notRun
+  .filter(isWanted)
+  .map(({ reason, ...fault }) => ({ ...fault, verdict: 'not run', seen: [reason], ms: 0 }));
+const wanted = declared.filter(isWanted);
+const unknown = [
+  ...options.filter((option) => !['--help', '--readme', '--list'].includes(option)),
+  ...numbers.filter((number) => ![...declared, ...notRun].some(({ id }) => isMeant(id, number))),
+];
+
+if (unknown.length > 0) {
+  console.error(`There is no ${unknown.join(', ')}.\n\n${help}`);
+  process.exitCode = 2;
+} else if (options.includes('--help')) {
+  console.log(help);
+} else if (options.includes('--list')) {
+  for (const { id, done, file } of wanted) console.log(`${id.padEnd(4)} ${done} (${file})`);
+} else {
+  const { told, problem } = await runFaults(wanted, { isAll: numbers.length === 0, say: console.log });
+  for (const one of hindered) console.log(`\n${tell(one)}`);
+  console.log(`\n${summary([...told, ...hindered])}`);
+  if (problem !== undefined) console.error(problem);
+  if (problem !== undefined || told.some(({ verdict }) => verdict === 'FAILED')) process.exitCode = 1;
+  else if (options.includes('--readme')) console.log(await writeReadme(told));
+}

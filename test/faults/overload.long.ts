@@ -1,0 +1,121 @@
+import test from 'ava';
+import { at, offer, sortedMs } from '../bench/offer.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { faultTest } from '../support/faults/fault-test.ts';
+import { createKeyClient } from '../support/key-client.ts';
+
+/** What two replicas can have in hand at once, and how long each call takes: their capacity in requests a second. */
+const slots = 16;
+const serviceMs = 640;
+const capacity = (slots * 1_000) / serviceMs;
+const goodputMin = 0.9;
+/** Of the list: half of the refused are told sooner. */
+const refusedMsMax = 50;
+const floodAtOnce = slots * 1.5;
+
+function openStack(): Promise<Stack> {
+  return startStack({
+    modelServers: { firstTokenMs: serviceMs, splitBytes: false },
+    backends: { 'onprem-a': { requests_at_once: slots / 2 }, 'onprem-b': { requests_at_once: slots / 2 } },
+    models: { replicas: { tier: 'standard', pool: 'default', backends: ['onprem-a', 'onprem-b'] } },
+    plans: {
+      crowd: { priority: 100, model_tiers: ['guest', 'standard'] },
+      first: { priority: 1, model_tiers: ['guest', 'standard'] },
+      narrow: { priority: 100, requests_at_once: floodAtOnce, model_tiers: ['guest', 'standard'] },
+    },
+    // Half as much again as the backends take, so that none of their slots waits for a job.
+    env: { CONCURRENCY: String(slots * 1.5), QUEUE_DEPTH_MAX: String(4 * slots) },
+  });
+}
+
+function targets(stack: Stack) {
+  const keys = createKeyClient(stack);
+  return async (account: string, plan: string) => {
+    const key = await keys.newKey(account);
+    await keys.change(`user:${account}`, { plan });
+    return {
+      url: `${stack.ingresses[0]?.url}/v1/chat/completions`,
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+      body: JSON.stringify({ model: 'replicas', messages: [{ role: 'user', content: 'Hello' }] }),
+    };
+  };
+}
+
+type Offered = Awaited<ReturnType<typeof offer>>;
+
+/** Answers a second of both, as a share of what the backends can give. */
+function goodputOf(...both: readonly Offered[]): number {
+  const served = both.reduce((sum, { answers }) => sum + sortedMs(answers, 200).length, 0);
+  return served / Math.max(...both.map(({ tookSeconds }) => tookSeconds)) / capacity;
+}
+
+const othersThan = ({ answers }: Offered, ...statuses: readonly number[]) =>
+  answers.filter(({ status }) => !statuses.includes(status)).length;
+const inWords = (sorted: readonly number[]) =>
+  `p50 ${at(sorted, 0.5).toFixed(0)} ms, p99 ${at(sorted, 0.99).toFixed(0)} ms`;
+
+faultTest(
+  test.serial,
+  {
+    id: '23a',
+    done: 'clients ask for three times what the backends can take, for 60 s; one account of a plan with priority asks for a tenth',
+    promised:
+      'backends stay at work: 90 % of their capacity at least; half of the refusals, 503, are told within 50 ms; of those let in, who has priority waits for less',
+  },
+  async (t, see) => {
+    t.timeout(240_000);
+    await using stack = await openStack();
+    const targetOf = targets(stack);
+    const [crowd, first] = [await targetOf('crowd', 'crowd'), await targetOf('first', 'first')];
+    await offer(crowd, { perSecond: capacity / 2, seconds: 2 });
+
+    const [many, few] = await Promise.all([
+      offer(crowd, { perSecond: capacity * 3, seconds: 60 }),
+      offer(first, { perSecond: capacity / 10, seconds: 60 }),
+    ]);
+    const goodput = goodputOf(many, few);
+    const [refusedMs, manyMs, fewMs] = [
+      sortedMs(many.answers, 503),
+      sortedMs(many.answers, 200),
+      sortedMs(few.answers, 200),
+    ];
+    see(`${Math.round(goodput * 100)} % of the capacity of ${capacity} requests a second was served`);
+    see(`${refusedMs.length} refused, ${inWords(refusedMs)}`);
+    see(`with priority ${fewMs.length} of ${few.answers.length} served, ${inWords(fewMs)}; without ${inWords(manyMs)}`);
+    t.is(othersThan(many, 200, 503) + othersThan(few, 200, 503), 0);
+    t.true(goodput >= goodputMin, `${goodput}`);
+    t.true(at(refusedMs, 0.5) < refusedMsMax, inWords(refusedMs));
+    t.true(fewMs.length > 0 && at(fewMs, 0.5) < at(manyMs, 0.5), 'who has priority waits for less');
+  },
+);
+
+faultTest(
+  test.serial,
+  {
+    id: '23b',
+    done: 'one account, whose plan has requests_at_once, asks for three times what the backends can take, for 20 s; another of no higher priority for a tenth',
+    promised: 'it is held to its plan by 429, and the other is served whatever it asks; backends stay at work',
+  },
+  async (t, see) => {
+    t.timeout(120_000);
+    await using stack = await openStack();
+    const targetOf = targets(stack);
+    const [flooding, modest] = [await targetOf('flooding', 'narrow'), await targetOf('modest', 'crowd')];
+    await offer(flooding, { perSecond: capacity / 2, seconds: 2 });
+
+    const [flood, few] = await Promise.all([
+      offer(flooding, { perSecond: capacity * 3, seconds: 20 }),
+      offer(modest, { perSecond: capacity / 10, seconds: 20 }),
+    ]);
+    const [floodMs, fewMs] = [sortedMs(flood.answers, 200), sortedMs(few.answers, 200)];
+    const refused = sortedMs(flood.answers, 429).length;
+    const goodput = goodputOf(flood, few);
+    see(`of the other account ${fewMs.length} of ${few.answers.length} served, ${inWords(fewMs)}`);
+    see(`of the first ${floodMs.length} of ${flood.answers.length} served, ${inWords(floodMs)}; ${refused} were 429`);
+    see(`${Math.round(goodput * 100)} % of the capacity of ${capacity} requests a second was served`);
+    t.is(fewMs.length, few.answers.length, 'each is served');
+    t.true(refused > 0, 'the first asks for more than its plan has');
+    t.is(othersThan(flood, 200, 429), 0);
+    t.true(goodput >= goodputMin, `${goodput}`);
+  },
+);

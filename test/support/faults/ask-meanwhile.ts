@@ -1,0 +1,47 @@
+import { Agent } from 'undici';
+import { type Asked, ask } from '../truth/ask.ts';
+import type { Witnesses } from '../truth/open-witnesses.ts';
+
+const clients = 4;
+
+export type Meanwhile = {
+  asked: readonly Asked[];
+  /** From the shortest to the longest. */
+  sortedMs: readonly number[];
+};
+
+/** Clients that ask one question after another for as long as it takes, and how long they wait. */
+export async function askMeanwhile(witnesses: Witnesses, during: () => Promise<unknown>): Promise<Meanwhile> {
+  const agent = new Agent();
+  const asked: Asked[] = [];
+  const tookMs: number[] = [];
+  let isOver = false;
+  const asking = Array.from({ length: clients }, async (_, client) => {
+    do {
+      const askedAt = performance.now();
+      asked.push(
+        await ask({ ...witnesses.wish(`Meanwhile ${client} ${asked.length}?`), stream: client % 2 === 0 }, agent),
+      );
+      tookMs.push(performance.now() - askedAt);
+    } while (!isOver);
+  });
+  try {
+    await during();
+  } finally {
+    isOver = true;
+    await Promise.all(asking);
+    await agent.close();
+  }
+  return { asked, sortedMs: tookMs.sort((one, other) => one - other) };
+}
+
+export function percentileMs({ sortedMs }: Meanwhile, share: number): number {
+  return Math.round(sortedMs[Math.floor(sortedMs.length * share)] ?? Number.NaN);
+}
+
+export function inWords(meanwhile: Meanwhile): string {
+  const { asked } = meanwhile;
+  const at = (share: number) => percentileMs(meanwhile, share);
+  const answered = asked.filter(({ ending }) => ending === 'answered').length;
+  return `${answered} of ${asked.length} others answered, p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`;
+}

@@ -1,0 +1,85 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ExecutionContext } from 'ava';
+import { Agent } from 'undici';
+import type { Stack } from '../../stack/stack.ts';
+import { type Asked, ask } from '../truth/ask.ts';
+import type { Evidence } from '../truth/contradictions.ts';
+import type { Witnesses } from '../truth/open-witnesses.ts';
+import type { See } from './fault-test.ts';
+
+/** Promised is a second or two. This is what a slow machine is allowed, and still far below what a hang would be. */
+const neverAHangMs = 8_000;
+const recoveredWithinMs = 10_000;
+
+type Outage = {
+  stack: Stack;
+  witnesses: Witnesses;
+  /** In flight when it begins; half of them streams. */
+  clients: number;
+  forMs: number;
+  begin(): unknown;
+  end(): unknown;
+};
+
+export type Weathered = { evidence: Evidence; inFlight: readonly Asked[]; refused: readonly Asked[] };
+
+/**
+ * An outage under requests in flight, all of which have called a backend. New ones are 503 in time while it lasts, and answered
+ * soon after it; in the end everybody who counts has counted the same.
+ */
+export async function weather(t: ExecutionContext, see: See, outage: Outage): Promise<Weathered> {
+  const { stack, witnesses, clients, forMs } = outage;
+  const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
+  t.teardown(() => agent.destroy());
+  const { wish, keys } = witnesses;
+  const as = (client: number, question: string) => {
+    const stream = client % 2 === 0;
+    return ask({ ...wish(question), key: keys[client % keys.length] ?? '', stream, includeUsage: stream }, agent);
+  };
+  const calls = () => stack.modelServers.flatMap((server) => server.calls());
+
+  const asking = Array.from({ length: clients }, (_, client) => as(client, `In flight ${client}, repeat 8?`));
+  while (calls().filter(({ completionTokens }) => completionTokens > 5).length < clients) await sleep(20);
+  await outage.begin();
+  const until = performance.now() + forMs;
+  const refused: Asked[] = [];
+  const tookMs: number[] = [];
+  while (performance.now() < until) {
+    const askedAt = performance.now();
+    refused.push(await as(refused.length, `Meanwhile ${refused.length}?`));
+    tookMs.push(performance.now() - askedAt);
+    await sleep(200);
+  }
+  await outage.end();
+  const endedAt = performance.now();
+  const after: Asked[] = [];
+  do after.push(await as(1, `Afterwards ${after.length}?`));
+  while (after.at(-1)?.ending !== 'answered');
+  const recoveredMs = performance.now() - endedAt;
+  const inFlight = await Promise.all(asking);
+  const evidence = await witnesses.agreeOn(t, [...inFlight, ...refused, ...after]);
+
+  t.deepEqual([...new Set(refused.map((one) => ('status' in one ? one.status : one.ending)))], [503]);
+  const slowestMs = Math.max(...tookMs);
+  t.true(slowestMs < neverAHangMs, `a new request waited ${slowestMs} ms`);
+  t.true(recoveredMs < recoveredWithinMs, `it took ${recoveredMs} ms to recover`);
+  const answered = inFlight.filter(({ ending }) => ending === 'answered').length;
+  const again = [...evidence.records.values()].filter(({ runs }) => runs > 1).length;
+  see(`${answered} of ${clients} in flight answered; ${again} run again`);
+  see(`${refused.length} new requests 503, the slowest after ${Math.round(slowestMs)} ms`);
+  see(`answered again ${Math.round(recoveredMs)} ms after its end; ${evidence.records.size} records, 0 contradictions`);
+  return { evidence, inFlight, refused };
+}
+
+/** No request in flight noticed it, and none cost its backend a second call. */
+export function tookNoHarm(t: ExecutionContext, { evidence, inFlight }: Weathered): void {
+  t.deepEqual(
+    inFlight.filter(({ ending }) => ending !== 'answered'),
+    [],
+  );
+  t.deepEqual(
+    [...evidence.records.values()].filter(({ runs }) => runs !== 1),
+    [],
+    'none is run again',
+  );
+}

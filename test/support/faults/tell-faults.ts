@@ -1,0 +1,35 @@
+import type { Note } from './fault-notes.ts';
+import type { Fault } from './fault-test.ts';
+
+export type Verdict = 'ok' | 'FAILED' | 'not run';
+export type Told = Fault & { verdict: Verdict; seen: readonly string[]; ms: number };
+
+/** What came of each of these faults; one that began and never ended, or of which nothing was heard, has failed. */
+export function verdicts(faults: readonly Fault[], notes: readonly Note[]): Told[] {
+  return faults.map((fault) => {
+    const own = notes.filter(({ id }) => id === fault.id);
+    const last = own.find(({ is }) => is === 'FAILED') ?? own.at(-1);
+    if (last === undefined) return { ...fault, verdict: 'FAILED', seen: ['it is missing from the results'], ms: 0 };
+    const { is, seen, ms } = last;
+    if (is === 'begun') return { ...fault, verdict: 'FAILED', seen: [...seen, 'it did not come to its end'], ms };
+    return { ...fault, verdict: is, seen, ms };
+  });
+}
+
+export function tell({ id, done, promised, verdict, seen, ms }: Told): string {
+  const [first = 'nothing but that its claims hold', ...others] = seen;
+  return [
+    `${id.padEnd(4)} ${verdict}${ms > 0 ? `, ${(ms / 1_000).toFixed(1)} s` : ''}`,
+    `     done      ${done}`,
+    `     promised  ${promised}`,
+    `     ${verdict === 'not run' ? 'because ' : 'seen    '}  ${first}`,
+    ...others.map((text) => `               ${text}`),
+  ].join('\n');
+}
+
+export function summary(told: readonly Told[]): string {
+  const count = (verdict: Verdict) => told.filter((one) => one.verdict === verdict).length;
+  const failed = told.filter(({ verdict }) => verdict === 'FAILED').map(({ id }) => id);
+  const names = failed.length === 0 ? '' : ` (${failed.join(', ')})`;
+  return `${told.length} faults: ${count('ok')} ok, ${failed.length} FAILED${names}, ${count('not run')} not run`;
+}
