@@ -1,20 +1,26 @@
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { measureBatch } from './batches.ts';
-import { compareWithBareProxy } from './compare.ts';
+import { runPeers, runTruth } from './comparison/parts.ts';
+import { notWorthWriting } from './comparison/worth-writing.ts';
 import { measureFairness } from './fairness.ts';
 import { measureLanes } from './lanes.ts';
 import { measureOverload } from './overload.ts';
 import { reportBatch, reportFairness, reportLanes, reportOverload } from './report.ts';
 
-const usage = `Usage: npm run bench [-- <part> [<lines>]] [--rounds 5] [--seconds 5]
+const written = 'test/bench/results';
+const usage = `Usage: npm run bench [-- <part> [<lines>]] [--rounds 5] [--seconds 5] [--no-peers] [--peers <folder>] [--write]
+Peers are installed into a temporary folder, or into one that is given and kept; results are kept in .bench, and with --write
+in ${written} and the README, unless there were fewer than 3 rounds, rounds of less than 3 s, or a peer that was not measured.
 Parts, all of them unless one is named; each prints tables, and those of batches their figures as JSON too:
-  proxy               this service and a bare Koa proxy in front of the same model server of 0 ms, in turns, on this machine
+  peers               this service, a bare Koa proxy, Portkey's gateway and LiteLLM's proxy in front of the same model server
+  truth               what holds of the limits of each: at a window's edge, at once, after kill -9, without Redis
   overload            three times what the backends can take
   batches [50000]     a batch of so many lines by two workers: each line once, every token counted, lines a second, memory
   fairness [20000]    a batch of 20 lines beside one of so many
   lanes               interactive requests without and with lines of batches, in turns`;
 
-/** Of the backends that batches are measured with; \`--service-ms\` makes them faster than what is in front of them. */
+/** Of the backends that batches are measured with; `--service-ms` makes them faster than what is in front of them. */
 const slots = 32;
 
 const { values, positionals } = parseArgs({
@@ -22,6 +28,9 @@ const { values, positionals } = parseArgs({
   options: {
     rounds: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '5' },
+    write: { type: 'boolean', default: false },
+    peers: { type: 'string' },
+    'no-peers': { type: 'boolean', default: false },
     'service-ms': { type: 'string', default: '100' },
     help: { type: 'boolean', default: false },
   },
@@ -31,8 +40,19 @@ const rounds = Number(values.rounds);
 const seconds = Number(values.seconds);
 const serviceMs = Number(values['service-ms']);
 
+const comparison = {
+  ...{ rounds, seconds, withPeers: !values['no-peers'] },
+  keeping: { folder: values.write ? written : '.bench', intoReadme: values.write },
+  peers: values.peers === undefined ? undefined : resolve(values.peers),
+};
+
 const parts: Record<string, (lines: number | undefined) => Promise<void>> = {
-  proxy: () => compareWithBareProxy({ rounds, seconds }),
+  async peers() {
+    endWith(await runPeers(comparison));
+  },
+  async truth() {
+    endWith(await runTruth(comparison));
+  },
   overload: async () => reportOverload(await measureOverload({ seconds: 3 * seconds })),
   batches: async (lines = 50_000) => reportBatch(await measureBatch({ lines, slots, serviceMs })),
   async fairness(large = 20_000) {
@@ -57,6 +77,21 @@ if (values.help || !isKnown || !isNumber) {
   console.log(usage);
   process.exit(values.help ? 0 : 2);
 }
+
+const part = wanted ?? 'peers';
+const why = part === 'peers' || part === 'truth' ? notWorthWriting({ ...comparison, part }) : undefined;
+if (values.write && why !== undefined) {
+  console.error(`Not written, and not begun: ${why}.`);
+  process.exit(2);
+}
+
+/** As the worst of the parts ends: what is wrong comes before what is not written. */
+function endWith(code: number): void {
+  if (code !== 0 && process.exitCode !== 1) process.exitCode = code;
+}
+
+// What was started ends with an exit; without one it would go on.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
 for (const [name, measure] of Object.entries(parts)) {
   if (wanted !== undefined && name !== wanted) continue;

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { median } from './measure.ts';
 
@@ -22,14 +22,40 @@ export function busyShare(before: Ticks, after: Ticks): number {
   return 1 - (after.idle - before.idle) / (after.all - before.all);
 }
 
-/** Processor time that each process has used so far, in seconds, its own and the system's for it. */
+/**
+ * Processor time that each process has used so far, in seconds, its own and the system's for it, with that of children that
+ * have ended: Redis rewrites its append-only file in one.
+ */
 export async function cpuSeconds(pids: Record<string, number>): Promise<Record<string, number>> {
-  return mapValues(pids, async (pid) => {
-    const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-    // The name before it, in brackets, may hold spaces: from the state on, fields 12 and 13 (proc(5)).
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+  return mapValues(pids, cpuSecondsOf);
+}
+
+/** What each group of processes has used together, in seconds, and has in memory now, in MiB. */
+export async function usageOf(groups: Record<string, readonly number[]>): Promise<Record<string, Usage>> {
+  return mapValues(groups, async (pids) => ({
+    cpuSeconds: sum(await Promise.all(pids.map(cpuSecondsOf))),
+    memoryMiB: sum(await Promise.all(pids.map(residentMiB))),
+  }));
+}
+
+export type Usage = { cpuSeconds: number; memoryMiB: number };
+
+/** A process and all that it has started, and they, as far as they run. */
+export async function processTree(pid: number): Promise<number[]> {
+  const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
+  const children = threads.map(async (thread) => {
+    const text = await readFile(`/proc/${pid}/task/${thread}/children`, 'utf8').catch(() => '');
+    return text.split(' ').filter(Boolean).map(Number);
   });
+  const trees = (await Promise.all(children)).flat().map(processTree);
+  return [pid, ...(await Promise.all(trees)).flat()];
+}
+
+async function cpuSecondsOf(pid: number): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+  // The name before it, in brackets, may hold spaces: from the state on, utime, stime, cutime and cstime (proc(5)).
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return sum(fields.slice(11, 15).map(Number)) / ticksPerSecond;
 }
 
 /** Medians of what a process had in memory in the first and in the last quarter of a time, and the slope over the last three. */
@@ -54,7 +80,7 @@ export function watchMemory(pids: Record<string, number>) {
   };
 }
 
-async function residentMiB(pid: number): Promise<number> {
+export async function residentMiB(pid: number): Promise<number> {
   const [, pages] = (await readFile(`/proc/${pid}/statm`, 'utf8')).split(' ');
   return (Number(pages) * bytesPerPage) / bytesPerMiB;
 }
@@ -72,13 +98,17 @@ function memoryOf(samples: readonly number[]): Memory {
 /** Of the straight line that fits best, a sample. */
 function slopeOf(samples: readonly number[]): number {
   const middle = (samples.length - 1) / 2;
-  const mean = samples.reduce((sum, each) => sum + each, 0) / samples.length;
+  const mean = sum(samples) / samples.length;
   let [above, below] = [0, 0];
   for (const [at, each] of samples.entries()) {
     above += (at - middle) * (each - mean);
     below += (at - middle) ** 2;
   }
   return above / below;
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, each) => total + each, 0);
 }
 
 async function mapValues<From, To>(

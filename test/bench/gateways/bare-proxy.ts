@@ -1,8 +1,9 @@
 import Koa from 'koa';
 import { Agent } from 'undici';
 
-// The least a Koa process can do between a client and a model server: read the body, pass it on, pass the answer back.
-const [backendUrl] = process.argv.slice(2);
+// The least a Koa process can do between a client and a model server: read the body, pass it on, pass the answer back; a
+// stream as it comes.
+const [port, backendUrl] = process.argv.slice(2);
 const { origin } = new URL(backendUrl ?? '');
 const agent = new Agent({ connections: 256 });
 const app = new Koa();
@@ -13,16 +14,13 @@ app.use(async function proxy(ctx) {
   const { statusCode, headers, body } = await agent.request({
     origin,
     path: ctx.url as `/${string}`,
-    method: 'POST',
+    method: ctx.method,
     headers: { 'content-type': 'application/json' },
     body: Buffer.concat(chunks),
   });
   ctx.status = statusCode;
   ctx.type = String(headers['content-type']);
-  ctx.body = await body.text();
+  ctx.body = ctx.type === 'text/event-stream' ? body : await body.text();
 });
 
-const server = app.listen(0, '127.0.0.1', () => {
-  const address = server.address();
-  if (typeof address === 'object') process.send?.({ port: address?.port });
-});
+app.listen(Number(port), '127.0.0.1');

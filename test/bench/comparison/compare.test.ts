@@ -1,0 +1,67 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test from 'ava';
+import { startModelServer } from '../gateways/places.ts';
+import { loads } from '../loads/load.ts';
+import { compare } from './compare.ts';
+import { keepResults } from './keep-results.ts';
+import { resultsSchema } from './results.ts';
+import { names, rows } from './rows.ts';
+
+test('a round asks each row, this service loses, doubles and lets through nothing, and a peer that can not start says so', async (t) => {
+  t.timeout(120_000);
+  await using parts = new AsyncDisposableStack();
+  const directory = await mkdtemp(join(tmpdir(), 'inference-bench-'));
+  parts.defer(() => rm(directory, { recursive: true, force: true }));
+  const modelServer = parts.use(await startModelServer(directory));
+  const broken = {
+    ...{ name: 'a peer', does: 'nothing', isPeer: true },
+    start: () => Promise.reject(new Error('it can not be installed\n  at a place')),
+  };
+  const asked = [...rows.filter(({ name }) => name === names.proxy || name === names.one), broken];
+  const ofLoads = loads.filter(({ name }) => name === '64 clients');
+  const options = {
+    directory,
+    modelServer,
+    peers: directory,
+    rounds: 1,
+    seconds: 1,
+    warmUpSeconds: 1,
+    withPeers: true,
+  };
+  const found = await compare({ ...options, rows: asked, loads: ofLoads });
+
+  t.deepEqual(
+    found.rows.map(({ name, missing }) => [name, missing]),
+    [
+      [names.proxy, undefined],
+      [names.one, undefined],
+      ['a peer', 'Error: it can not be installed'],
+    ],
+  );
+  t.deepEqual(found.runs.map(({ row }) => row).sort(), [names.proxy, names.one].sort());
+  for (const { row, answered, failed } of found.runs) {
+    t.true(answered > 0, row);
+    t.is(failed, 0, row);
+  }
+  const ours = found.runs.find(({ row }) => row === names.one);
+  t.deepEqual(ours?.books, { overAdmitted: 0, lostUsage: 0, duplicates: 0 });
+  t.deepEqual(found.warmUps, [
+    { row: names.one, load: '64 clients', books: { overAdmitted: 0, lostUsage: 0, duplicates: 0 } },
+  ]);
+  t.deepEqual(Object.keys(ours?.cpuMicros ?? {}).sort(), ['ingress', 'redis', 'worker']);
+
+  const folder = join(directory, 'results');
+  const keeping = { folder, intoReadme: false };
+  await keepResults(keeping, {
+    part: 'truth',
+    found: { truth: [{ row: names.one, question: 'what', answer: 'this' }] },
+  });
+  await keepResults(keeping, { part: 'peers', found: { ...found, rounds: 1, seconds: 1 } });
+  const kept = resultsSchema.parse(JSON.parse(await readFile(join(folder, 'results.json'), 'utf8')));
+  t.is(kept.truth.length, 1, 'what another part has found stays');
+  t.deepEqual(Object.keys(kept.taken).sort(), ['peers', 'truth']);
+  t.is(kept.runs.length, 2);
+  t.regex(await readFile(join(folder, 'requests.svg'), 'utf8'), /64 clients/);
+});

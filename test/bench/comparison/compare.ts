@@ -1,0 +1,109 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Gateway } from '../gateways/gateway.ts';
+import type { Place } from '../gateways/places.ts';
+import { loads as allLoads, type Load } from '../loads/load.ts';
+import { busyShare, machineTicks } from '../processes.ts';
+import type { Results, RowState, Run } from './results.ts';
+import { rows as allRows, type Row } from './rows.ts';
+import { runLoad } from './run-load.ts';
+import { warningsOf } from './worth-writing.ts';
+
+/** Of each row's own load: compilers look at code that has run often, and a gateway of many processes has each to warm. */
+const warmUpSecondsUnlessTold = 10;
+const idleMs = 3_000;
+
+type Options = Place & { peers: string; rounds: number; seconds: number; withPeers: boolean } & {
+  warmUpSeconds?: number;
+  /** Left out, all of them. */
+  rows?: readonly Row[];
+  loads?: readonly Load[];
+};
+type Compared = Pick<Results, 'idleCpu' | 'warnings' | 'rows' | 'runs' | 'warmUps'>;
+type Up = { row: Row; gateway: Gateway };
+
+/** So that a row that is slow is not measured by what is cut off at the end. */
+const answersOfEachClient = 3;
+const longerAtMost = 6;
+
+/**
+ * Every row under every load, in turns: a round asks each row once, and begins with another one each time. A peer that can not
+ * be installed or started is a row that says so, one that answers nothing is not measured under that load; anything else that
+ * fails ends the comparison.
+ */
+export async function compare(options: Options): Promise<Compared> {
+  const { rounds, seconds, modelServer, rows = allRows, loads = allLoads } = options;
+  const { warmUpSeconds = warmUpSecondsUnlessTold } = options;
+  await using parts = new AsyncDisposableStack();
+  const up: Up[] = [];
+  const states: RowState[] = [];
+  for (const row of rows.filter(({ isPeer }) => options.withPeers || !isPeer)) {
+    console.error(`starting ${row.name} …`);
+    const state: RowState = { name: row.name, does: row.does };
+    states.push(state);
+    try {
+      up.push({ row, gateway: parts.use(await row.start(options)) });
+    } catch (error) {
+      if (!row.isPeer) throw error;
+      state.missing = String(error).split('\n')[0]?.slice(0, 300) ?? '';
+      console.error(`${row.name}: ${state.missing}`);
+    }
+  }
+  const idleCpu = await measureIdle();
+  const warnings = warningsOf(idleCpu);
+  for (const warning of warnings) console.error(`\nWARNING: ${warning}\n`);
+
+  const warmUps: Results['warmUps'] = [];
+  const runs: Run[] = [];
+  for (const load of loads) {
+    console.error(`${load.name}: warming up …`);
+    const measure = ({ row, gateway }: Up, forSeconds: number) =>
+      unlessPeerFails(row, () => runLoad({ gateway, modelServer, load, seconds: forSeconds }));
+    const lengths = new Map<Up, number>();
+    for (const one of up) {
+      const run = await measure(one, warmUpSeconds);
+      if (run?.books !== undefined) warmUps.push({ row: one.row.name, load: load.name, books: run.books });
+      const rate = run === undefined ? 0 : run.answered / run.seconds;
+      const needed = load.kind === 'streams' ? 0 : Math.ceil((answersOfEachClient * load.clients) / rate);
+      lengths.set(one, Math.min(longerAtMost * seconds, Math.max(seconds, needed)));
+    }
+    for (let round = 1; round <= rounds; round++) {
+      for (const one of inTurn(up, round)) {
+        const run = await measure(one, lengths.get(one) ?? seconds);
+        if (run !== undefined) runs.push({ row: one.row.name, round, ...run });
+      }
+      console.error(`${load.name}: round ${round} of ${rounds}: ${said(runs, { load: load.name, round })}`);
+    }
+  }
+  return { idleCpu, warnings, rows: states, runs, warmUps };
+}
+
+async function unlessPeerFails<Value>(row: Row, measure: () => Promise<Value>): Promise<Value | undefined> {
+  try {
+    return await measure();
+  } catch (error) {
+    if (!row.isPeer) throw error;
+    console.error(`${row.name}: ${error}`);
+    return undefined;
+  }
+}
+
+function inTurn<Value>(values: readonly Value[], round: number): Value[] {
+  const first = round % values.length;
+  return [...values.slice(first), ...values.slice(0, first)];
+}
+
+async function measureIdle(): Promise<number> {
+  const before = await machineTicks();
+  await sleep(idleMs);
+  return busyShare(before, await machineTicks());
+}
+
+function said(runs: readonly Run[], { load, round }: { load: string; round: number }): string {
+  return runs
+    .filter((run) => run.load === load && run.round === round)
+    .map(({ row, answered, seconds, failed, failures = {} }) => {
+      const failing = failed === 0 ? '' : ` (${failed} failed: ${JSON.stringify(failures)})`;
+      return `${row} ${(answered / seconds).toFixed(0)}/s${failing}`;
+    })
+    .join(', ');
+}

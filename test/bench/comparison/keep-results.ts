@@ -1,0 +1,52 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { availableParallelism, cpus, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { chartsOf } from '../charts/charts.ts';
+import { drawChart } from '../charts/draw-chart.ts';
+import { withFigures } from './readme.ts';
+import { type Part, type Results, resultsSchema, type Taken } from './results.ts';
+
+const readmeFile = fileURLToPath(new URL('../../../README.md', import.meta.url));
+
+/** `intoReadme`: the figures go into the README as well, which shows the charts of this folder. */
+export type Keeping = { folder: string; intoReadme: boolean };
+
+type Found = { part: Part; found: Partial<Omit<Results, 'taken'>> };
+
+/** Puts what a part has found into `results.json` in the folder, beside what the other part found last; all of it, and charts. */
+export async function keepResults({ folder, intoReadme }: Keeping, { part, found }: Found): Promise<Results> {
+  const file = join(folder, 'results.json');
+  const before = await readFile(file, 'utf8').catch(() => undefined);
+  const kept = resultsSchema.safeParse(before === undefined ? undefined : JSON.parse(before));
+  const taken = { ...kept.data?.taken, [part]: here() };
+  const results = { ...nothing(), ...kept.data, ...rounded(found), taken };
+  await mkdir(folder, { recursive: true });
+  await writeFile(file, `${JSON.stringify(results, null, 1)}\n`);
+  for (const [name, chart] of Object.entries(chartsOf(results))) await writeFile(join(folder, name), drawChart(chart));
+  if (intoReadme) await writeFile(readmeFile, withFigures(await readFile(readmeFile, 'utf8'), results));
+  return results;
+}
+
+/** What is kept is what is printed and drawn: five digits of each number. */
+function rounded(found: Found['found']): Found['found'] {
+  const short = (_name: string, value: unknown) =>
+    typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value;
+  return JSON.parse(JSON.stringify(found, short)) as Found['found']; // the same, but for digits
+}
+
+function nothing() {
+  return { rounds: 0, seconds: 0, idleCpu: 0, warnings: [], rows: [], runs: [], warmUps: [], truth: [] };
+}
+
+function here(): Taken {
+  return {
+    machine: {
+      processors: availableParallelism(),
+      model: cpus()[0]?.model.trim() ?? '',
+      memoryGiB: Math.round(totalmem() / 2 ** 30),
+      node: process.versions.node,
+    },
+    date: new Date().toISOString().slice(0, 10),
+  };
+}

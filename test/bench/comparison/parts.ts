@@ -1,0 +1,65 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startModelServer } from '../gateways/places.ts';
+import { findTruth } from '../truth/find-truth.ts';
+import { wrongIn } from './bars.ts';
+import { compare } from './compare.ts';
+import { type Keeping, keepResults } from './keep-results.ts';
+import { isOurs } from './rows.ts';
+import { printBars, printTables, printTruth } from './tables.ts';
+import { peersNotMeasured } from './worth-writing.ts';
+
+type Options = {
+  rounds: number;
+  seconds: number;
+  keeping: Keeping;
+  /** A folder that installed peers stay in; left out, they are installed for this run. */
+  peers: string | undefined;
+  withPeers: boolean;
+};
+
+/** As programs end; `wrong`: usage was let through, lost or counted twice, or this service could not be asked. */
+const [wellDone, wrong, notWritten] = [0, 1, 2];
+const unwritten: Keeping = { folder: '.bench', intoReadme: false };
+
+/** The comparison; resolves with what to exit with. */
+export async function runPeers(options: Options): Promise<number> {
+  await using place = await openPlace(options.peers);
+  const { rounds, seconds, keeping } = options;
+  const found = { ...(await compare({ ...options, ...place })), rounds, seconds };
+  const missing = keeping.intoReadme ? peersNotMeasured(found) : undefined;
+  const results = await keepResults(missing === undefined ? keeping : unwritten, { part: 'peers', found });
+  printTables(results);
+  printBars(results);
+  if (missing !== undefined) sayUnwritten(missing);
+  if ((wrongIn(results) ?? 0) > 0) return wrong;
+  return missing === undefined ? wellDone : notWritten;
+}
+
+/** What holds of the limits of each; resolves with what to exit with. */
+export async function runTruth({ keeping, peers, withPeers }: Options): Promise<number> {
+  await using place = await openPlace(peers);
+  const { truth, failed } = await findTruth({ ...place, withPeers });
+  const isToBeKept = failed.length === 0 || !keeping.intoReadme;
+  printTruth(await keepResults(isToBeKept ? keeping : unwritten, { part: 'truth', found: { truth } }));
+  if (!isToBeKept) sayUnwritten(`${failed.join(', ')} could not be asked`);
+  if (failed.some(isOurs)) return wrong;
+  return isToBeKept ? wellDone : notWritten;
+}
+
+function sayUnwritten(why: string): void {
+  console.error(`NOT WRITTEN: ${why}; the figures are in ${unwritten.folder}`);
+}
+
+async function openPlace(peers: string | undefined) {
+  await using parts = new AsyncDisposableStack();
+  const directory = await mkdtemp(join(tmpdir(), 'inference-bench-'));
+  parts.defer(() => rm(directory, { recursive: true, force: true }));
+  const modelServer = parts.use(await startModelServer(directory));
+  const owned = parts.move();
+  return {
+    ...{ directory, modelServer, peers: peers ?? join(directory, 'peers') },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}

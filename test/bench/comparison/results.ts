@@ -1,0 +1,60 @@
+import { z } from 'zod';
+import { figuresSchema } from '../loads/load.ts';
+
+const byProcess = z.record(z.string(), z.number());
+
+const booksSchema = z.object({ overAdmitted: z.number(), lostUsage: z.number(), duplicates: z.number() });
+
+/**
+ * One row under one load, once. CPU is in microseconds for each answered request, by what the processes are; `machineCpu` is
+ * the share of the whole machine's time that was not idle. `books` are of this service alone.
+ */
+export const runSchema = figuresSchema.extend({
+  row: z.string(),
+  load: z.string(),
+  round: z.number(),
+  cpuMicros: byProcess,
+  modelServerCpuMicros: z.number(),
+  generatorCpuMicros: z.number(),
+  memoryMiB: byProcess,
+  machineCpu: z.number(),
+  books: booksSchema.optional(),
+});
+export type Run = z.infer<typeof runSchema>;
+
+/** `missing`: why a row could not be measured. */
+const rowSchema = z.object({ name: z.string(), does: z.string(), missing: z.string().optional() });
+
+/** What a gateway did when it was asked; `checks none` where it has no such limit. */
+export const truthSchema = z.object({
+  row: z.string(),
+  question: z.string(),
+  answer: z.string(),
+});
+export type Truth = z.infer<typeof truthSchema>;
+
+/** Where and when a part was measured: the others may stem from another day. */
+const takenSchema = z.object({
+  machine: z.object({ processors: z.number(), model: z.string(), memoryGiB: z.number(), node: z.string() }),
+  date: z.iso.date(),
+});
+export type Taken = z.infer<typeof takenSchema>;
+const partSchema = z.enum(['peers', 'truth']);
+export type Part = z.infer<typeof partSchema>;
+
+export const resultsSchema = z.object({
+  taken: z.partialRecord(partSchema, takenSchema),
+  rounds: z.number(),
+  seconds: z.number(),
+  /** The share of the machine's time that was not idle while all rows were up and none was asked. */
+  idleCpu: z.number(),
+  /** What is to be known of all these figures, in words. */
+  warnings: z.array(z.string()),
+  rows: z.array(rowSchema),
+  runs: z.array(runSchema),
+  /** Of the loads before the first round, whose other figures nobody wants. */
+  warmUps: z.array(z.object({ row: z.string(), load: z.string(), books: booksSchema })),
+  truth: z.array(truthSchema),
+});
+export type Results = z.infer<typeof resultsSchema>;
+export type RowState = z.infer<typeof rowSchema>;

@@ -1,0 +1,99 @@
+import test from 'ava';
+import { sampleRun } from '../../support/sample-runs.ts';
+import { barsOf, boundOf, verdictOf } from './bars.ts';
+import { names } from './rows.ts';
+import { compareRounds, cpuMicros, requestsPerSecond, spreadOf } from './summarise.ts';
+
+const load = '64 clients';
+
+test('a spread is the median, the lowest and the highest of what was measured', (t) => {
+  t.deepEqual(spreadOf([3, 1, 2]), { median: 2, low: 1, high: 3 });
+  t.deepEqual(spreadOf([4, undefined, 1, Number.NaN]), { median: 2.5, low: 1, high: 4 });
+  t.is(spreadOf([undefined]), undefined);
+});
+
+test('a ratio is taken within each round, so that a machine that slows down between rounds does not change it', (t) => {
+  const runs = [1_000, 100, 10].flatMap((speed, round) => [
+    sampleRun({ row: 'proxy', load, round, answered: 4 * speed }),
+    sampleRun({ row: 'ours', load, round, answered: speed }),
+  ]);
+  const asked = { load, row: 'ours', to: 'proxy', figure: requestsPerSecond };
+  t.deepEqual(compareRounds(runs, { ...asked, by: 'ratio' }), { median: 0.25, low: 0.25, high: 0.25 });
+  t.deepEqual(compareRounds(runs, { ...asked, by: 'difference' }), { median: -300, low: -3_000, high: -30 });
+});
+
+test('a round that one of both has not been measured in is left out', (t) => {
+  const runs = [
+    sampleRun({ row: 'proxy', load, round: 1 }),
+    sampleRun({ row: 'ours', load, round: 1, answered: 500 }),
+    sampleRun({ row: 'ours', load, round: 2, answered: 1 }),
+    sampleRun({ row: 'proxy', load: '1 client', round: 2 }),
+  ];
+  const asked = { load, row: 'ours', to: 'proxy', figure: requestsPerSecond, by: 'ratio' } as const;
+  t.deepEqual(compareRounds(runs, asked), { median: 0.5, low: 0.5, high: 0.5 });
+  t.is(compareRounds(runs, { ...asked, to: 'nobody' }), undefined);
+});
+
+test('CPU of a request is that of all processes of its row together', (t) => {
+  t.is(cpuMicros(sampleRun({ row: 'ours', load, round: 1, cpuMicros: { ingress: 100, redis: 50 } })), 150);
+});
+
+test('a bar says whether it was met, by how much it was missed, and that it was not measured', (t) => {
+  const bar = { claim: 'x', atLeast: 1.2, goal: 1.5 };
+  t.is(verdictOf({ ...bar, measured: 1.5 }), 'met, and the goal');
+  t.is(verdictOf({ ...bar, measured: 1.2 }), 'met');
+  t.is(verdictOf({ ...bar, measured: 0.9 }), 'missed by 0.30 (25%)');
+  t.is(verdictOf({ ...bar, measured: undefined }), 'not measured');
+  t.is(verdictOf({ claim: 'x', atMost: 0, measured: 3 }), 'missed by 3.0');
+});
+
+test('a bar is measured against the row and the round that it names', (t) => {
+  const runs = [
+    sampleRun({ row: names.one, load, round: 1, answered: 1_300, cpuMicros: { ingress: 60, worker: 20 } }),
+    sampleRun({ row: names.portkey, load, round: 1, answered: 1_000 }),
+  ];
+  const byClaim = new Map(barsOf({ runs, warmUps: [] }).map((bar) => [bar.claim, bar.measured]));
+  t.is(byClaim.get('64 clients: requests/s of Portkey’s'), 1.3);
+  t.is(byClaim.get('64 clients: CPU/request of Portkey’s'), 0.8);
+  t.is(byClaim.get('64 clients: requests/s of LiteLLM’s'), undefined);
+  t.is(byClaim.get('over-admitted, lost usage and duplicates'), undefined, 'nothing was counted');
+});
+
+test('one request that is wrong in any run is in the bar for all of them', (t) => {
+  const right = { overAdmitted: 0, lostUsage: 0, duplicates: 0 };
+  const runs = [
+    sampleRun({ row: names.one, load, round: 1, books: right }),
+    sampleRun({ row: names.two, load: '1 client', round: 1, books: { ...right, duplicates: 1 } }),
+  ];
+  t.is(barsOf({ runs, warmUps: [] }).at(-1)?.measured, 1);
+  const warmUps = [{ row: names.one, load, books: { ...right, lostUsage: 2 } }];
+  t.is(barsOf({ runs, warmUps }).at(-1)?.measured, 3, 'and before the first round');
+});
+
+test('more processes are judged only where there was a core for them', (t) => {
+  const verdict = (machineCpu: number, two: number) => {
+    const runs = [
+      sampleRun({ row: names.one, load, round: 1, machineCpu }),
+      sampleRun({ row: names.two, load, round: 1, answered: two }),
+    ];
+    const bar = barsOf({ runs, warmUps: [] }).find(({ row }) => row === names.two);
+    return bar && verdictOf(bar);
+  };
+  t.is(verdict(0.9, 900), 'not judged: no core is free here');
+  t.is(verdict(0.89, 1_050), 'met');
+  t.regex(verdict(0.89, 1_040) ?? '', /^missed/);
+});
+
+test('what bounds a bar that was missed is told from figures, and nothing of one that was met', (t) => {
+  const bound = (answered: number, machineCpu: number) => {
+    const runs = [
+      sampleRun({ row: names.one, load, round: 1, answered, machineCpu, cpuMicros: { redis: 20, ingress: 60.4 } }),
+      sampleRun({ row: names.portkey, load, round: 1 }),
+    ];
+    const [bar] = barsOf({ runs, warmUps: [] });
+    return bar && boundOf(bar, { runs });
+  };
+  t.is(bound(2_000, 1), '');
+  t.is(bound(100, 0.95), 'processors (machine 95% busy); CPU, µs a request: ingress 60, redis 20');
+  t.regex(bound(100, 0.5) ?? '', /^the path of a request, not processors/);
+});

@@ -1,0 +1,128 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { endedRequestKey, outboxKey, outboxMarksKey, partitionOf, standingKey } from '../../../shared/redis-keys.ts';
+import { monthOf } from '../../../shared/store/account.ts';
+import { openStore } from '../../../shared/store/open-store.ts';
+import type { UsageRecord } from '../../../shared/store/usage-record.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+import type { Books } from './gateway.ts';
+import type { Call, ModelServer } from './places.ts';
+
+const settledWithinMs = 30_000;
+const lookEveryMs = 100;
+
+/** What Redis counts of the account: requests admitted, tokens used; undefined across the end of its day (UTC), of its month. */
+export type Counted = { admitted: number | undefined; used: number | undefined };
+
+type Options = { redisUrl: string; storeUrl: string; account: string; modelServer: ModelServer };
+
+/**
+ * The usage records of one account beside the calls that the model server has seen, run by run. What Redis counts begins again
+ * with each day (UTC) and month; a run across that is judged request by request alone.
+ */
+export async function openBooks({ redisUrl, storeUrl, account, modelServer }: Options) {
+  await using parts = new AsyncDisposableStack();
+  const redis = parts.adopt(new Redis(redisUrl), (connection) => connection.disconnect());
+  const store = parts.use(await openStore(storeUrl, recordedLog()));
+  const partition = partitionOf(account);
+  let before = await counted();
+
+  async function counted() {
+    const month = monthOf(new Date());
+    const names = ['day', 'dayRequests', `${month}:used`, `${month}:reserved`];
+    const [day, admitted, used, reserved] = await redis.hmget(standingKey(account), ...names);
+    const numbers = { admitted: Number(admitted ?? 0), used: Number(used ?? 0), reserved: Number(reserved ?? 0) };
+    return { month, day: day ?? null, ...numbers };
+  }
+
+  /** What the outbox keeps for a while after it has been brought to the store is not under way. */
+  async function isBroughtToStore(): Promise<boolean> {
+    const [drained, [last]] = await Promise.all([
+      redis.hget(outboxMarksKey(partition), 'drained'),
+      redis.xrevrange(outboxKey(partition), '+', '-', 'COUNT', 1),
+    ]);
+    return last === undefined || last[0] === drained;
+  }
+
+  /** Those of these requests that Redis remembers to have ended, so it had let them in. */
+  async function remembered(ids: readonly string[]): Promise<Set<string>> {
+    const found = await Promise.all(ids.map((id) => redis.exists(endedRequestKey(account, id))));
+    return new Set(ids.filter((_, index) => found[index] === 1));
+  }
+
+  /** Once each call has a record, or never will have. */
+  async function recordsOf(calls: readonly Call[]): Promise<Map<string, UsageRecord>> {
+    const records = new Map<string, UsageRecord>();
+    const giveUpAt = performance.now() + settledWithinMs;
+    while (true) {
+      for (const { id } of calls) {
+        const record = records.has(id) ? undefined : await store.findUsageRecord(id);
+        if (record !== undefined) records.set(id, record);
+      }
+      if (calls.every(({ id }) => records.has(id)) || performance.now() > giveUpAt) return records;
+      await sleep(lookEveryMs);
+    }
+  }
+
+  const owned = parts.move();
+  return {
+    /** Requests whose clients left with the load's end may still be under way. */
+    async drained(): Promise<void> {
+      const giveUpAt = performance.now() + settledWithinMs;
+      const isUnderWay = async () => (await counted()).reserved > 0 || !(await isBroughtToStore());
+      while ((await isUnderWay()) && performance.now() < giveUpAt) await sleep(lookEveryMs);
+    },
+    async books(): Promise<Books> {
+      // What another gateway still had in hand has no id of ours.
+      const calls = (await modelServer.calls()).filter(({ id }) => id.startsWith('req_'));
+      const records = await recordsOf(calls);
+      const admitted = await remembered(calls.flatMap(({ id }) => (records.has(id) ? [] : [id])));
+      const { kept, recomputed } = await store.recomputeUsage(account, monthOf(new Date()), '');
+      const after = await counted();
+      const sums = { kept: kept?.total.chargedTokens ?? 0, recomputed: recomputed?.total.chargedTokens ?? 0 };
+      const news = {
+        admitted: before.day === null || after.day === before.day ? after.admitted - before.admitted : undefined,
+        used: after.month === before.month ? after.used - before.used : undefined,
+      };
+      const drift = Math.abs(sums.kept - sums.recomputed) + Math.abs(after.used - sums.recomputed);
+      before = after;
+      const books = compareBooks({ calls, records, admitted, counted: news });
+      return { ...books, lostUsage: books.lostUsage + drift };
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+type Evidence = {
+  calls: readonly Call[];
+  records: ReadonlyMap<string, UsageRecord>;
+  /** Requests without a record that were let in all the same. */
+  admitted?: ReadonlySet<string>;
+  counted: Counted;
+};
+
+/**
+ * Requests that reached the model server and were not admitted, each by its own record or mark and all of them by the count;
+ * tokens that it produced for answered requests, or
+ * that records charge, and are missing on the other side; calls beyond the first of a request. A request whose client has
+ * left is charged at most what was produced.
+ */
+export function compareBooks({ calls, records, admitted = new Set(), counted }: Evidence): Books {
+  const byRequest = Map.groupBy(calls, ({ id }) => id);
+  const charged = [...records.values()].reduce((sum, { chargedTokens }) => sum + chargedTokens, 0);
+  let lost = Math.abs(charged - (counted.used ?? charged));
+  let unknown = 0;
+  for (const [id, ofRequest] of byRequest) {
+    const produced = ofRequest.reduce((sum, { tokens }) => sum + tokens, 0);
+    const record = records.get(id);
+    if (record === undefined && !admitted.has(id)) unknown += 1;
+    if (record === undefined) lost += produced;
+    else if (record.outcome === 'completed') lost += Math.abs(produced - record.chargedTokens);
+    else lost += Math.max(0, record.chargedTokens - produced);
+  }
+  return {
+    overAdmitted: Math.max(unknown, byRequest.size - (counted.admitted ?? byRequest.size)),
+    lostUsage: lost,
+    duplicates: calls.length - byRequest.size,
+  };
+}

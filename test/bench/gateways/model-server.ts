@@ -1,0 +1,123 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+
+// The one model server behind every row, as lean as it can be: the simulated one of `test/stack` looks after faults and keeps
+// whole bodies, and costs several times as much as the proxies that are measured. It answers at once, or at the pace that
+// the question asks for: `Say 60 tokens, 20 a second.` Each token of a stream with a pace says when it was sent, in
+// milliseconds of the clock that all processes of the machine have in common. `GET /calls` lists the calls since the last
+// `DELETE /calls`, which lists them as well.
+
+const promptTokens = 10;
+const tokensUnlessAsked = 5;
+const callsKept = 1_000_000;
+
+const chatSchema = z.object({
+  model: z.string(),
+  stream: z.boolean().nullish(),
+  stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
+  messages: z.array(z.object({ content: z.unknown() })),
+});
+type Chat = z.infer<typeof chatSchema>;
+type Wish = { tokens: number; perSecond: number };
+
+/** `at`: Unix milliseconds. `tokens`: of the prompt and of what was sent. */
+type Call = { id: string; at: number; tokens: number };
+let calls: Call[] = [];
+
+const server = createServer({ keepAliveTimeout: 75_000 }, (req, res) => {
+  const parts: Buffer[] = [];
+  req.on('data', (part: Buffer) => parts.push(part));
+  req.on('end', () => {
+    answer(req, res, Buffer.concat(parts).toString()).catch((error: Error) => res.destroy(error));
+  });
+});
+
+async function answer(req: IncomingMessage, res: ServerResponse, text: string): Promise<void> {
+  if (req.url === '/calls') return answerCalls(req, res);
+  if (req.method !== 'POST') return sendJson(res, { object: 'list', data: [] });
+  const chat = chatSchema.parse(JSON.parse(text));
+  const wish = wishOf(String(chat.messages.at(-1)?.content));
+  const call = { id: String(req.headers['x-request-id'] ?? ''), at: Date.now(), tokens: promptTokens };
+  if (calls.length < callsKept) calls.push(call);
+  if (chat.stream !== true) {
+    call.tokens += wish.tokens;
+    return sendJson(res, wholeOf(chat, wish.tokens));
+  }
+  res.writeHead(200, { 'content-type': 'text/event-stream' });
+  if (wish.perSecond === 0) {
+    call.tokens += wish.tokens;
+    res.end(streamAtOnce(chat, wish.tokens));
+  } else await streamPaced(res, chat, { wish, call });
+}
+
+function answerCalls(req: IncomingMessage, res: ServerResponse): void {
+  const seen = calls;
+  if (req.method === 'DELETE') calls = [];
+  sendJson(res, { calls: seen.map(({ id, at, tokens }) => [id, at, tokens]) });
+}
+
+function wishOf(question: string): Wish {
+  const [, tokens, perSecond] = /Say (\d+) tokens(?:, (\d+) a second)?/.exec(question) ?? [];
+  return { tokens: Number(tokens ?? tokensUnlessAsked), perSecond: Number(perSecond ?? 0) };
+}
+
+async function streamPaced(res: ServerResponse, chat: Chat, { wish, call }: { wish: Wish; call: Call }) {
+  const left = new AbortController();
+  res.once('close', () => left.abort());
+  const [before, after] = chunkAround(chat.model);
+  const startedAt = now();
+  for (let sent = 0; sent < wish.tokens && !left.signal.aborted; sent++) {
+    const wait = startedAt + (1_000 * sent) / wish.perSecond - now();
+    if (wait > 0) await sleep(wait, undefined, { signal: left.signal }).catch(() => {});
+    if (left.signal.aborted) return;
+    call.tokens += 1;
+    res.write(`${before} ${now().toFixed(3)}${after}`);
+  }
+  res.end(endOf(chat, wish.tokens));
+}
+
+function streamAtOnce(chat: Chat, tokens: number): string {
+  const [before, after] = chunkAround(chat.model);
+  return `${before} token${after}`.repeat(tokens) + endOf(chat, tokens);
+}
+
+function chunkAround(model: string): [string, string] {
+  const chunk = event(model, [{ index: 0, delta: { role: 'assistant', content: '@' }, finish_reason: null }]);
+  const at = chunk.indexOf('@');
+  return [chunk.slice(0, at), chunk.slice(at + 1)];
+}
+
+function endOf({ model, stream_options: options }: Chat, tokens: number): string {
+  const finish = event(model, [{ index: 0, delta: {}, finish_reason: 'stop' }]);
+  const usage = options?.include_usage === true ? event(model, [], usageOf(tokens)) : '';
+  return `${finish}${usage}data: [DONE]\n\n`;
+}
+
+function event(model: string, choices: object[], usage?: object): string {
+  const head = { id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1_700_000_000, model };
+  return `data: ${JSON.stringify({ ...head, choices, ...(usage && { usage }) })}\n\n`;
+}
+
+function wholeOf({ model }: Chat, tokens: number): object {
+  const message = { role: 'assistant', content: ' token'.repeat(tokens) };
+  return {
+    ...{ id: 'chatcmpl-bench', object: 'chat.completion', created: 1_700_000_000, model },
+    ...{ choices: [{ index: 0, message, logprobs: null, finish_reason: 'stop' }], usage: usageOf(tokens) },
+  };
+}
+
+function usageOf(tokens: number) {
+  return { prompt_tokens: promptTokens, completion_tokens: tokens, total_tokens: promptTokens + tokens };
+}
+
+function sendJson(res: ServerResponse, value: object): void {
+  const bytes = Buffer.from(JSON.stringify(value));
+  res.writeHead(200, { 'content-type': 'application/json', 'content-length': bytes.length }).end(bytes);
+}
+
+function now(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
+
+server.listen(Number(process.argv[2]), '127.0.0.1', 4_096);

@@ -1,0 +1,115 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { freePort } from '../../stack/free-port.ts';
+import { startIdentityProvider } from '../../stack/identity-provider.ts';
+import { planFileFor } from '../../stack/plan.ts';
+import { startRedis } from '../../stack/redis-server.ts';
+import { createKeyClient } from '../../support/key-client.ts';
+import { openBooks } from './books.ts';
+import type { Gateway } from './gateway.ts';
+import type { Place } from './places.ts';
+import { startProcess } from './start-process.ts';
+
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+const secret = () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url');
+
+/** All limits that there are, none of which a load reaches. */
+const highLimits = {
+  requests_per_minute: 100_000_000,
+  tokens_per_minute: 100_000_000_000,
+  requests_per_day: 1_000_000_000,
+  tokens_per_month: 1_000_000_000_000,
+  requests_at_once: 100_000,
+  model_tiers: ['guest'],
+};
+
+export type Service = Awaited<ReturnType<typeof startService>>;
+type Options = Place & { name: string; ingresses?: number; workers?: number; plans?: Record<string, object> };
+
+/**
+ * This service as it is deployed by default, with a Redis and a store of its own: its log is written, to a file. It listens
+ * on ports that it keeps when it is started again.
+ */
+export async function startService({ directory: above, modelServer, name, ...wanted }: Options) {
+  await using parts = new AsyncDisposableStack();
+  const directory = join(above, name);
+  await mkdir(directory, { recursive: true });
+  const redis = parts.use(await startRedis({ directory: join(directory, 'redis') }));
+  const [baseUrl, planFile] = ['http://127.0.0.1:8080', join(directory, 'plans.yaml')];
+  const identity = parts.use(await startIdentityProvider({ audience: baseUrl, dataDirectory: directory }));
+  const backends = { 'model-server': { url: `${modelServer.url}/v1`, location: 'on-prem' as const } };
+  await writeFile(planFile, planFileFor({ backends, plans: { free: highLimits, ...wanted.plans } }));
+  const settings = {
+    ...{ REDIS_URL: redis.url, DATABASE_URL: `sqlite:${join(directory, 'store.sqlite')}`, PLAN_FILE: planFile },
+    ...{ BASE_URL: baseUrl, AUTH_URL: identity.issuer, KEY_PEPPER: secret(), GUEST_KEY_SECRET: secret() },
+    HOST: '127.0.0.1',
+  };
+
+  async function placeFor(side: 'ingress' | 'workers', number: number) {
+    const [port, operationsPort] = [await freePort(), await freePort()];
+    const start = () =>
+      startProcess({
+        ...{ command: process.execPath, args: [`${side}/main.ts`], cwd: root },
+        env: { ...settings, OPS_PORT: String(operationsPort), ...(side === 'ingress' && { PORT: String(port) }) },
+        logFile: join(directory, `${side}-${number}.log`),
+        readyUrl: `http://127.0.0.1:${operationsPort}/readyz`,
+      });
+    const place = { url: `http://127.0.0.1:${port}`, process: await start(), start };
+    parts.defer(() => place.process[Symbol.asyncDispose]());
+    return place;
+  }
+
+  const places = (side: 'ingress' | 'workers', count: number) =>
+    Promise.all(Array.from({ length: count }, (_, index) => placeFor(side, index + 1)));
+  const [ingresses, workers] = [
+    await places('ingress', wanted.ingresses ?? 1),
+    await places('workers', wanted.workers ?? 1),
+  ];
+  const keys = createKeyClient({ ingresses, identity });
+
+  /** A key of an account of its own, on the plan that its limits stand in. */
+  async function keyOn(plan: string): Promise<string> {
+    const key = await keys.newKey(plan);
+    await keys.change(`user:${plan}`, { plan });
+    return key;
+  }
+
+  const owned = parts.move();
+  return {
+    ingresses,
+    workers,
+    redis,
+    keys,
+    keyOn,
+    storeUrl: settings.DATABASE_URL,
+    urls: ingresses.map(({ url }) => url),
+    async processes() {
+      return {
+        ingress: ingresses.map((each) => each.process.pid),
+        worker: workers.map((each) => each.process.pid),
+        redis: [redis.pid],
+      };
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** The service with all its limits on, and the account that the load is sent with. */
+export async function serviceRow(options: Options): Promise<Gateway> {
+  await using parts = new AsyncDisposableStack();
+  const service = parts.use(await startService(options));
+  const key = await service.keyOn('free');
+  const books = parts.use(
+    await openBooks({ redisUrl: service.redis.url, ...service, ...options, account: 'user:free' }),
+  );
+  const owned = parts.move();
+  return {
+    urls: service.urls,
+    headers: { authorization: `Bearer ${key}` },
+    processes: service.processes,
+    drained: books.drained,
+    books: books.books,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}

@@ -1,0 +1,35 @@
+import { createHash } from 'node:crypto';
+import { Redis } from 'ioredis';
+import { leaseEndsKey } from '../../../shared/redis-keys.ts';
+
+type LockEnd = { at: number; by: string };
+
+/** When the last lease of this account ends by itself; undefined where it has none. */
+export async function lastLeaseEnd(redisUrl: string, account: string): Promise<LockEnd | undefined> {
+  return await withRedis(redisUrl, async (redis) => {
+    const [, at] = await redis.zrange(leaseEndsKey(account), '-1', '-1', 'WITHSCORES');
+    return at === undefined ? undefined : { at: Number(at), by: 'its lease’s end' };
+  });
+}
+
+/**
+ * When LiteLLM's Redis lets go of the slots that this client key holds: a sorted set, named for the key or its SHA-256, which
+ * lives for as long after the last one was taken as each of them counts. Undefined where there is none.
+ */
+export async function lastSlotEnd(redisUrl: string, clientKey: string): Promise<LockEnd | undefined> {
+  const names = [clientKey, createHash('sha256').update(clientKey).digest('hex')];
+  return await withRedis(redisUrl, async (redis) => {
+    const lives = await Promise.all(names.map((name) => redis.pttl(`{api_key:${name}}:max_parallel_requests`)));
+    const longest = Math.max(0, ...lives);
+    return longest === 0 ? undefined : { at: Date.now() + longest, by: 'its key’s TTL' };
+  });
+}
+
+async function withRedis<Value>(url: string, ask: (redis: Redis) => Promise<Value>): Promise<Value> {
+  const redis = new Redis(url);
+  try {
+    return await ask(redis);
+  } finally {
+    redis.disconnect();
+  }
+}
