@@ -1,8 +1,15 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import test from 'ava';
 import { parse } from 'yaml';
 import { settingNames } from '../shared/config.ts';
 import { parsePlanFile } from '../shared/plan-file.ts';
+import { chartsOf } from './bench/charts/charts.ts';
+import { drawChart } from './bench/charts/draw-chart.ts';
+import { withFigures } from './bench/comparison/readme.ts';
+import { resultsSchema } from './bench/comparison/results.ts';
+import { byId, declaredFaults, isId, isMeant } from './support/faults/declared-faults.ts';
+import { notRun } from './support/faults/not-run.ts';
+import { notShown, tableIn, tableOf, whenDown } from './support/faults/when-down.ts';
 
 const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), 'utf8');
 const settings = [...new Set([...settingNames.ingress, ...settingNames.worker])];
@@ -44,4 +51,50 @@ test('containers get only settings that exist, no secret from the file, and do n
     t.truthy(healthcheck.test);
   }
   for (const secret of ['KEY_PEPPER', 'GUEST_KEY_SECRET']) t.regex(services.ingress.environment[secret], /^\$\{\w+:\?/);
+});
+
+test('the table of what fails is that of the tests which show it, and each row has one', (t) => {
+  t.is(tableIn(read('README.md')), tableOf(whenDown));
+  const ids = declaredFaults().map(({ id }) => id);
+  for (const { away, shownBy } of whenDown) t.true(shownBy.length > 0, away);
+  const told = ids.map((id) => ({ id, verdict: 'ok' as const }));
+  t.deepEqual(notShown(whenDown, { told, declared: ids }), [], 'there are no such faults');
+});
+
+test('each of the faults 1 to 24, and batches, has a test or a reason why it is not run; no two have one id', (t) => {
+  const listed = [...declaredFaults(), ...notRun];
+  const ids = listed.map(({ id }) => id);
+  t.deepEqual(
+    ids.filter((id) => !isId(id)),
+    [],
+  );
+  t.deepEqual([...new Set(ids)].toSorted(byId), ids.toSorted(byId));
+  const numbers = Array.from({ length: 24 }, (_, index) => String(index + 1));
+  t.deepEqual(
+    [...numbers, 'A', 'B'].filter((number) => !ids.some((id) => isMeant(id, number))),
+    [],
+  );
+  for (const { id, done, promised } of listed) t.true(done !== '' && promised !== '', id);
+});
+
+test('no fault is declared in a way that the list does not see', (t) => {
+  const declared = declaredFaults();
+  const byFile = Map.groupBy(declared, ({ file }) => file);
+  const files = readdirSync(new URL('./faults', import.meta.url)).filter((name) => /\.(test|long)\.ts$/.test(name));
+  for (const name of files) {
+    const text = read(`test/faults/${name}`);
+    const count = [...text.matchAll(/\bpromised:/g)].length;
+    t.is(byFile.get(`test/faults/${name}`)?.length ?? 0, count, name);
+    if (name.endsWith('.long.ts')) t.true(count > 0, `${name} is run by nobody`);
+  }
+});
+
+test('the figures in the README and its charts are those of the results that are kept beside them', (t) => {
+  const results = resultsSchema.parse(JSON.parse(read('test/bench/results/results.json')));
+  t.true(results.runs.length > 0);
+  t.is(withFigures(read('README.md'), results), read('README.md'));
+  for (const [name, chart] of Object.entries(chartsOf(results))) {
+    t.is(drawChart(chart), read(`test/bench/results/${name}`));
+    t.true(read('README.md').includes(`(test/bench/results/${name})`), `${name} is shown`);
+  }
 });

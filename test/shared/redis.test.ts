@@ -9,9 +9,9 @@ import {
   waitForRedis,
   waitUntilReady,
 } from '../../shared/redis.ts';
-import { startRelay } from '../support/mongodb/relay.ts';
 import { startPrivateRedis } from '../support/private-redis.ts';
 import { recordedLog } from '../support/recorded-log.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
 
 const never = new AbortController().signal;
 
@@ -67,17 +67,17 @@ test('for a request: a dead Redis fails at once, and one that returns is used ag
 
 test('for a request: a network that swallows everything is given up, and another connection used', async (t) => {
   await using own = await startPrivateRedis();
-  await using relay = await startRelay({ host: '127.0.0.1', port: own.server.port }, 'pass');
-  const connection = connectForRequests(`redis://127.0.0.1:${relay.port}`, recordedLog().log);
+  await using proxy = await startTcpProxy({ host: '127.0.0.1', port: own.server.port }, 'pass');
+  const connection = connectForRequests(`redis://127.0.0.1:${proxy.port}`, recordedLog().log);
   t.teardown(() => connection.disconnect());
   await waitUntilReady(connection, never);
 
   t.timeout(30_000);
-  relay.become('silence');
+  proxy.become('black hole');
   const closed = new Promise((resolve) => connection.once('close', resolve));
   t.true((await failureOf(connection.ping())).failed);
   await closed; // without a word from the other side
-  relay.become('pass');
+  proxy.become('pass');
   await waitUntilReady(connection, never);
   t.is(await connection.ping(), 'PONG');
 });
