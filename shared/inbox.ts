@@ -76,7 +76,9 @@ export function openInbox({ reader, redis, keyOf, onEntry, onLost, log, heartbea
     if (entries.length > 0) trimming ??= setTimeout(trim, trimEveryMs);
   }
 
-  /** What was read goes, to the last entry: it can be somebody's text. An error here only leaves it until the next one is read. */
+  /**
+   * What was read goes, to the last entry: it can be somebody's text. An error here only leaves it until the next one is read.
+   */
   function trim(): void {
     trimming = undefined;
     if (key !== undefined) redis.xtrim(key, 'MINID', '=', idAfter(lastId)).catch(() => {});

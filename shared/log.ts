@@ -14,7 +14,7 @@ export function maskKeys(line: string): string {
   return line.replace(fullKey, 'svc_$1****');
 }
 
-const unreadBytesMax = 8_388_608;
+const unreadCharactersMax = 8_388_608;
 
 type Options = { level: string; process: string; forTerminal?: boolean };
 
@@ -34,7 +34,7 @@ export function createLog({ level, process, forTerminal = false }: Options): Log
     },
     // Lines that come while one is written leave together. What is not written yet is at the process's end, unless it is killed;
     // of what nobody reads for long the newest is dropped.
-    pino.destination({ dest: forTerminal ? 2 : 1, sync: forTerminal, maxLength: unreadBytesMax }),
+    pino.destination({ dest: forTerminal ? 2 : 1, sync: forTerminal, maxLength: unreadCharactersMax }),
   );
 }
 

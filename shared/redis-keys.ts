@@ -117,7 +117,9 @@ export function batchKeeperKey(account: string): string {
 /** String: the worker that removes files whose time is over. Expires within minutes unless it is renewed. */
 export const fileKeeperKey = 'svc:file-keeper';
 
-/** String: the account's version, a copy of the store's that may be missing. Expires half an hour to an hour after its last use. */
+/**
+ * String: the account's version, a copy of the store's that may be missing. Expires half an hour to an hour after its last use.
+ */
 export function versionKey(account: string): string {
   return `svc:${partitionTag(account)}:version:${account}`;
 }

@@ -38,7 +38,8 @@ export function connectForRequests(url: string, log: Log): Redis {
 
 /**
  * For work that outlives an outage: a call waits until Redis is back and may then be applied twice, so whatever it does
- * is idempotent; only what a replica refuses fails. BullMQ's workers need this kind, or they record finished jobs as failed after an outage.
+ * is idempotent; only what a replica refuses fails. BullMQ's workers need this kind, or they record finished jobs as failed
+ * after an outage.
  */
 export function connectForWork(url: string, log: Log): Redis {
   return observe(new Redis(url, { ...common, maxRetriesPerRequest: null, socketTimeout: workSocketTimeoutMs }), log);

@@ -31,7 +31,10 @@ export const echoClientRequestId: Stage = async function echoClientRequestId(ctx
   await next();
 };
 
-/** Numbers from 0 to below 1 by the platform's generator, many at a time: called for each letter it costs more than the rest of an id. */
+/**
+ * Numbers from 0 to below 1 by the platform's generator, many at a time: called for each letter it costs more than the rest of
+ * an id.
+ */
 function drawRandom(): () => number {
   const drawn = new Uint32Array(256);
   let next = drawn.length;

@@ -17,8 +17,8 @@ local clock = redis.call('TIME')
 -- ARGV      account; version of the caller at hand, -1 where there is none; `known`, or `read` from the store after this
 --           request was told to; token: what the answer `stale` came with, for `known` an id of this request;
 --           mode: `admit`, `stand` (look at the standing), `look` (at the version only);
---           versionLifeMs, how long a version stands after it was last renewed, which use does past half of that; readLifeMs, longer than
---           reading the store may take;
+--           versionLifeMs, how long a version stands after it was last renewed, which use does past half of that; readLifeMs,
+--           longer than reading the store may take;
 --           and for `admit`: request; its report should it be lost, JSON; tokens to reserve; the limits, -1 for none:
 --           requests and tokens a minute, requests a day, requests at once, tokens this month without top-ups;
 --           month (YYYY-MM) of the latest top-ups and their tokens; 1 if overage is on; queueMs, requestMs, graceMs: until

@@ -46,6 +46,8 @@ const noteUse = `INSERT INTO key_uses (account, key_id, used_at)
   ON CONFLICT (account) DO UPDATE SET key_id = excluded.key_id, used_at = excluded.used_at
     WHERE key_uses.key_id <> excluded.key_id OR used_at < excluded.used_at`;
 
+type Options = { openCommits?: (path: string) => LastingCommits };
+
 /** The store in one SQLite file, and a folder of files beside it, for one machine; any number of its processes can have it open. */
 export class SqliteStore implements Store {
   readonly batches: BatchStore;
@@ -61,13 +63,14 @@ export class SqliteStore implements Store {
   readonly #usage: UsageStore;
 
   /** Creates the file and its folder where missing; throws an error for the operator when it cannot be used. */
-  static async open(file: string): Promise<SqliteStore> {
-    return new SqliteStore(await openSqlite(file), resolve(file));
+  static async open(file: string, { openCommits = openLastingCommits }: Options = {}): Promise<SqliteStore> {
+    const path = resolve(file);
+    return new SqliteStore(await openSqlite(file), path, openCommits(path));
   }
 
-  private constructor(database: DatabaseSync, path: string) {
+  private constructor(database: DatabaseSync, path: string, commits: LastingCommits) {
     this.#database = database;
-    this.#commits = openLastingCommits(path);
+    this.#commits = commits;
     this.#calls = createSqliteCalls(database, this.#commits);
     this.#selectAccount = database.prepare(selectAccount);
     this.#selectOwner = database.prepare(selectOwner);

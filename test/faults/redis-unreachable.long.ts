@@ -1,12 +1,7 @@
 import test from 'ava';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { openBehindProxy } from '../support/faults/open-behind-proxy.ts';
-import { tookNoHarm, weather } from '../support/faults/outage.ts';
-
-const clients = 24;
-const forMs = 5_000;
-/** An answer takes twice as long as the outage. */
-const options = { workers: 2, modelServers: { firstTokenMs: 100, tokensPerSecond: 12 } };
+import { longAnswers, shortOutage, tookNoHarm, weather } from '../support/faults/outage.ts';
 
 faultTest(
   test.serial,
@@ -17,10 +12,10 @@ faultTest(
   },
   async (t, see) => {
     t.timeout(120_000);
-    await using scene = await openBehindProxy(options);
+    await using scene = await openBehindProxy(longAnswers);
     const { proxy } = scene;
     const weathered = await weather(t, see, {
-      ...{ ...scene, clients, forMs },
+      ...{ ...scene, ...shortOutage },
       begin: () => proxy.become('reset'),
       end: () => proxy.become('pass'),
     });
@@ -37,10 +32,10 @@ faultTest(
   },
   async (t, see) => {
     t.timeout(120_000);
-    await using scene = await openBehindProxy(options);
+    await using scene = await openBehindProxy(longAnswers);
     const { redis } = scene;
     const weathered = await weather(t, see, {
-      ...{ ...scene, clients, forMs },
+      ...{ ...scene, ...shortOutage },
       begin: () => redis.kill('SIGSTOP'),
       end: () => redis.kill('SIGCONT'),
     });

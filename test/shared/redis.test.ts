@@ -151,3 +151,32 @@ test('a script is loaded again by a Redis that has forgotten it', async (t) => {
   await own.redis.script('FLUSH');
   t.deepEqual(await run(['key'], ['text', 5]), ['key', 'text', '5']);
 });
+
+test('a connection whose Redis has become a replica is left, and what it has refused is not sent again', async (t) => {
+  await using own = await startPrivateRedis();
+  for (const connect of [connectForRequests, connectForWork]) {
+    const redis = connect(own.server.url, recordedLog().log);
+    t.teardown(() => redis.disconnect());
+    await waitUntilReady(redis, never);
+    await own.redis.replicaof('127.0.0.1', '1');
+    const closed = new Promise((resolve) => redis.once('close', resolve));
+    await t.throwsAsync(redis.incr('counted'), { message: /^READONLY/ });
+    await closed;
+    await own.redis.replicaof('NO', 'ONE');
+    await waitUntilReady(redis, never);
+    t.is(await redis.get('counted'), null);
+  }
+});
+
+test('what is sent in one turn of the event loop comes as little more than one piece', async (t) => {
+  await using own = await startPrivateRedis();
+  const redis = connectForRequests(own.server.url, recordedLog().log);
+  t.teardown(() => redis.disconnect());
+  await waitUntilReady(redis, never);
+  const reads = async () => Number(/^total_reads_processed:(\d+)/m.exec(await own.redis.info('stats'))?.[1]);
+  const before = await reads();
+  const calls = Array.from({ length: 200 }, () => redis.incr('counted'));
+  t.is((await Promise.all(calls)).at(-1), 200);
+  const pieces = (await reads()) - before;
+  t.true(pieces < 20, `${pieces} pieces for 200 calls`);
+});

@@ -10,6 +10,7 @@ import { compareBooks } from './compare-books.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const nothingDiffers = 0;
+const driftFoundWithinMs = 120_000;
 
 /** `wrong` is in words: by request, and by the months' sums in Redis and the store, of which `report` tells more. */
 type Checked = { found: Record<string, number>; report: string; wrong: string[] };
@@ -39,7 +40,8 @@ async function findDrift(
   const child = spawn(process.execPath, ['workers/reconcile/main.ts'], {
     cwd: root,
     env: { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl, PLAN_FILE: `${directory}/plans.yaml` },
-    stdio: ['ignore', 'pipe', 'ignore'],
+    stdio: ['ignore', 'pipe', 'inherit'],
+    timeout: driftFoundWithinMs,
   });
   const [report, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')]);
   return { report: report.trimEnd(), code };

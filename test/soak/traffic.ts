@@ -63,9 +63,10 @@ export async function startTraffic(stack: Stack, random: Random) {
     const account = random.oneOf(accounts);
     const key = keys.get(account) ?? '';
     if (random() < 0.7) {
-      const rotated = await client.rotate(account, key);
-      keys.set(account, String(rotated.body.key));
-      count(`key rotated: ${rotated.status}`);
+      const { status, body } = await client.rotate(account, key);
+      if (status !== 200) throw new Error(`a key was not rotated: ${status}`);
+      keys.set(account, String(body.key));
+      count(`key rotated: ${status}`);
     } else {
       count(`key revoked: ${(await client.revoke(account, key)).status}`);
       keys.set(account, await currentKey(account));

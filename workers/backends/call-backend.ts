@@ -20,8 +20,9 @@ export interface CallBackend {
   whole(call: BackendCall): Promise<string>;
   /**
    * The data of each event, in lists of those that came at once. The answer proper has to begin within `first_token_ms`
-   * (`begun`: whether it has, as whoever reads the events knows); from then on no event may take longer than `idle_ms`. Reading no further ends the call. A
-   * backend that answers whole all the same fails, unless there is `takeWhole`: then that is given the text, and no event comes.
+   * (`begun`: whether it has, as whoever reads the events knows); from then on no event may take longer than `idle_ms`.
+   * Reading no further ends the call. A backend that answers whole all the same fails, unless there is `takeWhole`: then that
+   * is given the text, and no event comes.
    */
   stream(call: BackendCall, begun: () => boolean, takeWhole?: (text: string) => void): AsyncGenerator<string[]>;
 }

@@ -43,11 +43,10 @@ export function createReplySender(parts: Parts): ReplySender {
   let gathered = '';
   let tokensWritten = 0;
   let timer: NodeJS.Timeout | undefined;
-  let sentTextAt = Number.NEGATIVE_INFINITY;
+  let sentTextAt: number | undefined;
   let opening: { send: () => void; timer: NodeJS.Timeout } | undefined;
   let unsent = 0;
   let gone = false;
-  let sentText = false;
   let latest: Promise<void> = Promise.resolve();
 
   function openLater(content: ReplyContent): void {
@@ -94,8 +93,7 @@ export function createReplySender(parts: Parts): ReplySender {
     const text = gathered;
     gathered = '';
     unsent += text.length;
-    if (!sentText) onFirstText?.();
-    sentText = true;
+    if (sentTextAt === undefined) onFirstText?.();
     sentTextAt = now();
     return send({ kind: 'chunk', data: text, tokens: tokensWritten }).finally(() => {
       unsent -= text.length;
@@ -109,7 +107,7 @@ export function createReplySender(parts: Parts): ReplySender {
     async chunk(text, tokens) {
       gathered += text;
       tokensWritten = tokens;
-      const waitMs = sentTextAt + gatherMs - now();
+      const waitMs = sentTextAt === undefined ? 0 : sentTextAt + gatherMs - now();
       // At once where none came just before: of a slow stream each, and of any the first.
       if (waitMs <= 0 || gathered.length >= gatheredCharactersMax) {
         const flushed = flush();

@@ -98,7 +98,7 @@ export function verdictOf({ measured, atMost, atLeast, goal, notJudged }: Bar): 
   return `missed by ${Math.abs(measured - bound).toPrecision(2)}${share}`;
 }
 
-/** Where a bar was missed: whether there was no processor left, and which process has taken most of them for a request. */
+/** Where a bar was missed: how much of the machine was in use, and what of it each process has taken for a request. */
 export function boundOf(bar: Bar, { runs }: Pick<Results, 'runs'>): string {
   const { load, row = names.one } = bar;
   if (load === undefined || !verdictOf(bar).startsWith('missed')) return '';
@@ -111,8 +111,7 @@ export function boundOf(bar: Bar, { runs }: Pick<Results, 'runs'>): string {
   const parts = medians
     .toSorted(([, one], [, other]) => other - one)
     .map(([name, value]) => `${name} ${value.toFixed(0)}`);
-  const by = busyShare >= busyMax ? 'processors' : 'the path of a request, not processors';
-  return `${by} (machine ${(100 * busyShare).toFixed(0)}% busy); CPU, µs a request: ${parts.join(', ')}`;
+  return `machine ${(100 * busyShare).toFixed(0)}% busy; CPU, µs a request: ${parts.join(', ')}`;
 }
 
 function busyIn(runs: readonly Run[], of: { row: string; load: string }): number {

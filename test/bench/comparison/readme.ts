@@ -33,6 +33,8 @@ function figuresOf(results: Results): string {
     '',
     ...barsTable(results),
     '',
+    scalingOf(results),
+    '',
     `What holds of each, asked on ${takenOn(taken.truth)}:`,
     '',
     ...truthTable(results),
@@ -52,7 +54,26 @@ function barsTable(results: Results): string[] {
     const figures = [measured?.toPrecision(3) ?? '–', wanted, goal === undefined ? '' : String(goal)];
     return [claim, ...figures, verdictOf(bar), boundOf(bar, results)];
   });
-  return tableOf(['', 'measured', 'wanted', 'goal', 'verdict', 'bounded by'], lines);
+  return tableOf(['', 'measured', 'wanted', 'goal', 'verdict', 'measured with'], lines);
+}
+
+/** By what each process takes of a processor for a request, how many requests a second one of it can serve at most. */
+function scalingOf({ runs }: Results): string {
+  const one = runsOf(runs, { row: names.one, load: many });
+  const parts = Object.keys(one[0]?.cpuMicros ?? {}).map((name) => {
+    const micros = spreadOf(one.map((run) => run.cpuMicros[name]))?.median ?? Number.NaN;
+    return `${name} ${micros.toFixed(0)} µs, so at most ${(10 * Math.round(100_000 / micros)).toFixed(0)} a second`;
+  });
+  const pairs = compareRounds(runs, {
+    load: many,
+    row: names.two,
+    to: names.one,
+    figure: requestsPerSecond,
+    by: 'ratio',
+  });
+  const second =
+    pairs === undefined ? '' : ` On this machine two pairs gave ${pairs.median.toFixed(2)} of what one did.`;
+  return `What scales with what: of a processor a short request takes ${parts.join('; ')}.${second}`;
 }
 
 function costTable({ rows, runs, warmUps }: Results): string[] {

@@ -94,6 +94,6 @@ test('what bounds a bar that was missed is told from figures, and nothing of one
     return bar && boundOf(bar, { runs });
   };
   t.is(bound(2_000, 1), '');
-  t.is(bound(100, 0.95), 'processors (machine 95% busy); CPU, µs a request: ingress 60, redis 20');
-  t.regex(bound(100, 0.5) ?? '', /^the path of a request, not processors/);
+  t.is(bound(100, 0.95), 'machine 95% busy; CPU, µs a request: ingress 60, redis 20');
+  t.regex(bound(100, 0.5) ?? '', /^machine 50% busy/);
 });

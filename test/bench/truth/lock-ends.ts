@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { leaseEndsKey } from '../../../shared/redis-keys.ts';
 
-type LockEnd = { at: number; by: string };
+/** When Redis itself ends what stands there as running, in Unix milliseconds, and what by. */
+export type LockEnd = { at: number; by: string };
 
 /** When the last lease of this account ends by itself; undefined where it has none. */
 export async function lastLeaseEnd(redisUrl: string, account: string): Promise<LockEnd | undefined> {

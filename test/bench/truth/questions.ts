@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Asked, type Client, openClient } from './ask.ts';
+import type { LockEnd } from './lock-ends.ts';
 import { worstMinute } from './worst-minute.ts';
 
 export const limits = { perMinute: 100, tokensPerMinute: 1_000, atOnce: 4, awayPerMinute: 20 };
@@ -14,8 +15,6 @@ export type Subject = {
   killings: Record<string, Killing>;
 };
 
-/** When Redis itself ends what stands there as running, in Unix milliseconds, and what by. */
-type LockEnd = { at: number; by: string };
 type Killing = { key: string; kill: () => Promise<void>; lockEnd: () => Promise<LockEnd | undefined> };
 
 const lockedForMsMax = 90_000;

@@ -392,3 +392,16 @@ test.serial('every key of an account expires by itself', async (t) => {
     t.true(lifeMs > 600_000 && lifeMs <= 62 * dayMs, `${key}: ${lifeMs}`);
   }
 });
+
+test.serial('what has gone and comes again within a bucket expires as well', async (t) => {
+  const side = await freshAccount();
+  await side.admit({ requestId: 'a' });
+  await side.start('a');
+  await side.settle('a');
+  const holders = leaseHoldersKey(partitionOf(side.account));
+  await own.redis.del(holders);
+  const keys = [leasesKey(side.account), leaseEndsKey(side.account), holders];
+  t.is(await own.redis.exists(...keys), 0);
+  await side.admit({ requestId: 'b' });
+  for (const key of keys) t.true((await own.redis.pttl(key)) > 61 * dayMs, key);
+});

@@ -52,6 +52,12 @@ test.serial('being used keeps a version, and one that is not used is gone after 
   t.true(leftMs > hourMs - 60_000 && leftMs <= hourMs);
 });
 
+test.serial('being used writes nothing to a version that has more than half of its life left', async (t) => {
+  await own.redis.set(versionKey(account), 7, 'PX', 0.6 * hourMs);
+  await known('a', 7);
+  t.true((await own.redis.pttl(versionKey(account))) <= 0.6 * hourMs);
+});
+
 test.serial(
   'a missing version is filled by whoever read the caller, and callers of it are taken from then on',
   async (t) => {

@@ -8,6 +8,8 @@ import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { z } from 'zod';
 import { changeSettings } from '../../../shared/store/account-changes.ts';
+import type { LastingCommits } from '../../../shared/store/lasting-commits.ts';
+import { SqliteStore } from '../../../shared/store/sqlite-store.ts';
 import { testChangesContract } from './changes-contract.ts';
 import { testKeyUseContract } from './key-use-contract.ts';
 import { testModelContract } from './model-contract.ts';
@@ -146,3 +148,30 @@ function rootPages(file: string): number[] {
   const rows = database.prepare('SELECT rootpage FROM sqlite_schema WHERE rootpage > 0').all();
   return rows.map((row) => z.object({ rootpage: z.int() }).parse(row).rootpage);
 }
+
+test('a change that finds nothing to change waits for the disk as well, and one that has failed is told of', async (t) => {
+  await using home = await createSqliteHome();
+  let asked = 0;
+  let failure: Error | undefined;
+  const openCommits = (): LastingCommits => ({
+    async last() {
+      asked++;
+      if (failure !== undefined) throw failure;
+    },
+    check() {
+      if (failure !== undefined) throw failure;
+    },
+    async [Symbol.asyncDispose]() {},
+  });
+  await using store = await SqliteStore.open(home.file, { openCommits });
+  await mint(store, 'user:ann');
+  const written = asked;
+  t.true(written > 0);
+  t.false((await mint(store, 'user:ann')).minted);
+  t.is(asked, written + 1);
+  await t.notThrowsAsync(store.ping());
+
+  failure = new Error('EIO: i/o error, fdatasync');
+  await failsWith(t, 'SERVICE_UNAVAILABLE', store.ping());
+  await failsWith(t, 'SERVICE_UNAVAILABLE', mint(store, 'user:ann'));
+});

@@ -11,6 +11,10 @@ import type { See } from './fault-test.ts';
 const neverAHangMs = 8_000;
 const recoveredWithinMs = 10_000;
 
+/** Of an outage that everybody in flight outlasts: an answer takes twice as long. */
+export const shortOutage = { clients: 24, forMs: 5_000 };
+export const longAnswers = { workers: 2, modelServers: { firstTokenMs: 100, tokensPerSecond: 12 } };
+
 type Outage = {
   stack: Stack;
   witnesses: Witnesses;
