@@ -50,13 +50,22 @@ async function openScene(workers: number): Promise<Scene> {
   return { stack, ingress, proxy, client, key, books, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** Batches of requests, until the answers of the last of these kinds were swallowed for so many. */
-async function askUnheard({ ingress, proxy, key }: Scene, wanted: number, kinds: (typeof jobs)[]): Promise<Asked[]> {
+/**
+ * Batches of requests, until the answers of the last of these kinds were swallowed for so many. A batch of which some were
+ * heard is followed by another.
+ */
+async function askUnheard(
+  { ingress, proxy, key }: Scene,
+  wanted: number,
+  kinds: (typeof jobs)[],
+  beforeEach?: () => void,
+): Promise<Asked[]> {
   const unheard: Asked[] = [];
   const agent = new Agent();
   for (let batches = 0; unheard.length < wanted; batches++) {
     if (batches === batchesMax) throw new Error(`only ${unheard.length} of ${wanted} answers could be swallowed`);
     let isSwallowed = false;
+    beforeEach?.();
     void proxy.swallow(kinds).then(() => {
       isSwallowed = true;
     });
@@ -160,9 +169,9 @@ faultTest(
     await using scene = await openScene(2);
     const { stack, books } = scene;
     t.like(await scene.client.infer(scene.key), { status: 200 });
-    stack.modelServers[0].fail({ latencyMs: 2_500, times: batch });
-
-    const unheard = await askUnheard(scene, 3 * batch, [admissions, jobs]);
+    const unheard = await askUnheard(scene, 3 * batch, [admissions, jobs], () => {
+      stack.modelServers[0].fail({ latencyMs: 2_500, times: Math.floor(batch / 2) });
+    });
     are503(t, unheard);
     await books.untilNothingRuns();
     await books.untilAllHasEnded();
