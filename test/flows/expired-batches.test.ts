@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { lineOf, linesOf, openBatchClient, tokensIn } from '../support/batch-client.ts';
@@ -33,7 +34,7 @@ test('a batch whose window ends keeps what was done; what runs is stopped, and l
   while (standing.reserved > 0) standing = await quota();
   const answered = tokensIn(await user.output(batch));
   t.true(standing.used > answered && standing.used <= answered + 8 * 20, `charged: ${standing.used}`);
-  while (server.calls().some(({ state }) => state === 'running'));
+  while (server.calls().some(({ state }) => state === 'running')) await sleep(20);
   server.heal();
 });
 

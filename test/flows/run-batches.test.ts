@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { openStore } from '../../shared/store/open-store.ts';
 import type { Store } from '../../shared/store/store.ts';
@@ -83,7 +84,10 @@ test('the official SDK hands in a file and fetches what came of it; each line is
 
   for (const requestId of requestIds) {
     let record = await store.findUsageRecord(requestId);
-    while (record === undefined) record = await store.findUsageRecord(requestId);
+    while (record === undefined) {
+      await sleep(20);
+      record = await store.findUsageRecord(requestId);
+    }
     t.like(record, { account: 'user:whole', batch: batch.id, outcome: 'completed', runs: 1, model: 'small-chat' });
   }
   const file = await user.client.files.retrieve(batch.output_file_id ?? '');
@@ -93,7 +97,7 @@ test('the official SDK hands in a file and fetches what came of it; each line is
     listed.data.map(({ id }) => id),
     [batch.id],
   );
-  while ((await store.batches.listOpenBatches()).some(({ id }) => id === batch.id));
+  while ((await store.batches.listOpenBatches()).some(({ id }) => id === batch.id)) await sleep(20);
   t.deepEqual(
     await store.batches.listResults(batch.id, { after: 0, limit: 1 }),
     [],
@@ -241,7 +245,8 @@ test('a batch that is cancelled ends within seconds: what runs is stopped and ch
     !server()
       .calls()
       .some(({ model, state }) => model === 'slow-chat' && state === 'running')
-  );
+  )
+    await sleep(20);
   const cancelledAt = Date.now();
   t.is((await user.client.batches.cancel(id)).status, 'cancelling');
   const batch = await user.ended(id, 30_000);
