@@ -23,7 +23,7 @@ const logBytesMax = 4_096_000;
 const checkpointEveryMs = 5_000;
 const closeMs = 5_000;
 
-type Options = { now?: () => number };
+type Options = { now?: () => number; datasync?: (log: FileHandle) => Promise<void> };
 
 /**
  * SQLite waits for the disk within a commit, and so would every stream of the process. Here a commit only writes to the
@@ -31,7 +31,10 @@ type Options = { now?: () => number };
  * the log is forced to the disk from outside, before anybody is told of the commit. So a change that finds by reading that
  * there is nothing to change waits for that as well. Checkpoints, which wait for the disk, too, are made by a thread.
  */
-export function openLastingCommits(file: string, { now = () => performance.now() }: Options = {}): LastingCommits {
+export function openLastingCommits(
+  file: string,
+  { now = () => performance.now(), datasync = (log) => log.datasync() }: Options = {},
+): LastingCommits {
   let log: Promise<FileHandle> | undefined;
   let thread: Worker | undefined;
   let failure: { cause: unknown } | undefined;
@@ -42,7 +45,7 @@ export function openLastingCommits(file: string, { now = () => performance.now()
     check();
     const opened = await openLog();
     try {
-      await opened.datasync();
+      await datasync(opened);
     } catch (cause) {
       failure = { cause };
       throw cause;

@@ -393,6 +393,13 @@ test.serial('every key of an account expires by itself', async (t) => {
   }
 });
 
+test.serial('a standing that is used stays as long as one that has just come into being', async (t) => {
+  const side = await freshAccount();
+  await own.redis.pexpire(standingKey(side.account), dayMs);
+  await side.admit({ requestId: 'a' });
+  t.true((await own.redis.pttl(standingKey(side.account))) > 61 * dayMs);
+});
+
 test.serial('what has gone and comes again within a bucket expires as well', async (t) => {
   const side = await freshAccount();
   await side.admit({ requestId: 'a' });

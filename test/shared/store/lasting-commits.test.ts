@@ -61,3 +61,17 @@ test('many that wait for the disk at once all hear of it, also one that has lost
   await using elsewhere = openLastingCommits(`${home.folder}/not-there`);
   await t.throwsAsync(elsewhere.last(), { code: 'ENOENT' });
 });
+
+test('a disk that has failed once fails every later call, though it would not fail again', async (t) => {
+  await using home = await createSqliteHome();
+  using database = await openSqlite(home.file);
+  database.exec(`INSERT INTO accounts (id, document) VALUES ('user:ann', '{}')`);
+  let failures = 1;
+  const datasync = async () => {
+    if (failures-- > 0) throw new Error('EIO: i/o error, fdatasync');
+  };
+  await using commits = openLastingCommits(home.file, { datasync });
+  t.notThrows(() => commits.check());
+  for (let call = 0; call < 3; call++) await t.throwsAsync(commits.last(), { message: /^EIO/ });
+  t.throws(() => commits.check(), { message: /^EIO/ });
+});
