@@ -1,0 +1,52 @@
+import { ApiError } from '../../shared/errors.ts';
+import type { AppContext, Stage } from '../request-state.ts';
+import type { StaticContent } from './static-content.ts';
+
+/** A year, and never asked for again: its address changes with its bytes (RFC 8246). */
+const forGood = 'public, max-age=31536000, immutable';
+/** Kept, and asked for each time: 304 while it is the same. */
+const askFirst = 'no-cache';
+
+/** `GET` of a page of our own: it may load and reach what `policy` names, be framed by nobody, and tells nobody where one came from. */
+export function servePage(content: StaticContent, policy: string): Stage {
+  return async function servePage(ctx) {
+    ctx.set({
+      'content-security-policy': policy,
+      'cross-origin-opener-policy': 'same-origin',
+      'referrer-policy': 'no-referrer',
+      'x-frame-options': 'DENY',
+    });
+    send(ctx, content, askFirst);
+  };
+}
+
+/** `GET` of what a page loads, by the name that has its hash in it; `NOT_FOUND` for any other. */
+export function serveAsset(assets: ReadonlyMap<string, StaticContent>): Stage {
+  return async function serveAsset(ctx) {
+    const { params } = ctx as { params?: { asset?: string } }; // the router sets it for the route that names it
+    const content = assets.get(params?.asset ?? '');
+    if (content === undefined) throw new ApiError('NOT_FOUND', 'There is nothing at this path.');
+    send(ctx, content, forGood);
+  };
+}
+
+/** As small as its client can read it; 304 with no body to one that has it. */
+export function send(ctx: AppContext, content: StaticContent, cacheControl: string): void {
+  ctx.status = 200;
+  ctx.type = content.type;
+  ctx.set({
+    'cache-control': cacheControl,
+    'cross-origin-resource-policy': 'same-origin',
+    etag: `"${content.hash}"`,
+    'x-content-type-options': 'nosniff',
+  });
+  ctx.vary('Accept-Encoding');
+  if (ctx.fresh) {
+    ctx.status = 304;
+    return;
+  }
+  const encoding = ctx.acceptsEncodings('br', 'gzip', 'identity');
+  const compressed = encoding === 'br' ? content.br : encoding === 'gzip' ? content.gzip : undefined;
+  if (compressed !== undefined) ctx.set('content-encoding', String(encoding));
+  ctx.body = compressed ?? content.bytes;
+}

@@ -1,0 +1,18 @@
+import { createHash } from 'node:crypto';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+
+/** Bytes that do not change while the process runs: as they are, compressed, and the hash that names them. */
+export type StaticContent = { type: string; bytes: Buffer; br?: Buffer; gzip?: Buffer; hash: string };
+
+/** Below this a compressed answer is no smaller by the time it has its headers. */
+const compressedFrom = 512;
+const quality = 6;
+
+/** `type` is a media type, with its character set. */
+export function createStaticContent(content: Buffer | string, type: string): StaticContent {
+  const bytes = Buffer.from(content);
+  const hash = createHash('sha256').update(bytes).digest('base64url').slice(0, 16);
+  if (bytes.length < compressedFrom) return { type, bytes, hash };
+  const br = brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: quality } });
+  return { type, bytes, br, gzip: gzipSync(bytes, { level: quality }), hash };
+}
