@@ -5,6 +5,7 @@ import type { PlanFile } from '../shared/plan-file.ts';
 import type { Store } from '../shared/store/store.ts';
 import type { Callers } from './callers.ts';
 import type { CheckCaller } from './check-caller.ts';
+import type { ConsoleSettings } from './console/settings.ts';
 import type { GuestKeys } from './guests/guest-keys.ts';
 import type { LimitMints } from './guests/limit-mints.ts';
 import type { KeyUse } from './key-use.ts';
@@ -27,6 +28,7 @@ import { refuseGuests } from './middleware/refuse-guests.ts';
 import { refuseUnrouted } from './middleware/refuse-unrouted.ts';
 import { requireScope } from './middleware/require-scope.ts';
 import { requireWellFormedHead } from './middleware/require-well-formed-head.ts';
+import { createConsole } from './pages/console.ts';
 import type { QueueBounds } from './queue-bounds.ts';
 import type { WaitingRequests } from './replies/waiting-requests.ts';
 import type { RequestQueues } from './request-queues.ts';
@@ -56,7 +58,7 @@ type AppParts = {
   planFile: PlanFile;
   docsUrl: string;
   topupUrl: string;
-  consoleUrl: string;
+  console: ConsoleSettings;
   trustedProxyHops: number;
   peppers: readonly string[];
   store: Store;
@@ -84,7 +86,7 @@ export function createApp(parts: AppParts): Koa<RequestState> {
   app.use(logRequest(parts));
   app.use(answerErrors(parts));
   app.use(requireWellFormedHead);
-  app.use(allowOrigins(parts));
+  app.use(allowOrigins({ consoleUrl: parts.console.consoleUrl }));
   app.use(echoClientRequestId);
   app.use(router.routes());
   app.use(refuseUnrouted(router));
@@ -139,5 +141,9 @@ function createRouter(parts: AppParts): Router<RequestState> {
 
   router.get('/admin/accounts/:account', withSignIn, check, asOperator, retrieveAccount(parts));
   router.patch('/admin/accounts/:account', withSignIn, check, asOperator, readBody, updateAccount(parts));
+
+  const { page, asset } = createConsole(parts.console);
+  router.get('/console', page);
+  router.get('/console/assets/*asset', asset);
   return router;
 }

@@ -97,7 +97,7 @@ export function readIngressConfig(env: Environment = process.env) {
     listener: { host: settings.HOST, port: settings.PORT, bodyBytesMax: settings.BODY_BYTES_MAX },
     trustedProxyHops: settings.TRUST_PROXY,
     links: {
-      baseUrl: settings.BASE_URL,
+      baseUrl: base,
       consoleUrl,
       docsUrl: settings.DOCS_URL ?? `${base}/docs`,
       topupUrl: settings.TOPUP_URL ?? `${consoleUrl}#top-up`,

@@ -1,0 +1,26 @@
+import { h } from 'preact';
+import type { Batch } from '../../openapi/answers.ts';
+import { formatCount } from '../page/format.ts';
+
+/** How many lines are done, as a bar and in words; a bar without a value while the lines are not counted yet. */
+export function BatchProgress({ batch }: { batch: Pick<Batch, 'id' | 'status' | 'request_counts'> }) {
+  const { total, completed, failed } = batch.request_counts;
+  const done = completed + failed;
+  const isValidating = batch.status === 'validating' || (batch.status === 'cancelling' && total === 0);
+  if (batch.status === 'failed' || (total === 0 && !isValidating)) return null;
+  return h(
+    'div',
+    { class: 'progress' },
+    h('progress', {
+      'aria-label': `Lines done of ${batch.id}`,
+      ...(!isValidating && { max: total, value: done }),
+    }),
+    h(
+      'span',
+      null,
+      isValidating
+        ? 'checking its lines'
+        : `${formatCount(done)} of ${formatCount(total)} lines${failed > 0 ? `, ${formatCount(failed)} failed` : ''}`,
+    ),
+  );
+}

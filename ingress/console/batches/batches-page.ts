@@ -1,0 +1,70 @@
+import { h } from 'preact';
+import { useState } from 'preact/hooks';
+import type { Batch } from '../../openapi/answers.ts';
+import type { Api } from '../api/api.ts';
+import { ConfirmDialog } from '../page/dialog.ts';
+import { LoadedView } from '../page/failure.ts';
+import { useLoaded, useRepeated } from '../page/use-loaded.ts';
+import { BatchCard } from './batch-card.ts';
+import { UploadForm } from './upload-form.ts';
+
+type Page = { data: Batch[]; has_more: boolean };
+
+const pageSize = 20;
+const pageSizeMax = 100;
+const lookEveryMs = 1_500;
+const moving = new Set(['validating', 'in_progress', 'finalizing', 'cancelling']);
+
+/** Hand in a file, watch how it goes, cancel it, fetch what came of it. */
+export function BatchesPage({ api }: { api: Api }) {
+  const [limit, setLimit] = useState(pageSize);
+  const [asking, setAsking] = useState<string>();
+  const loaded = useLoaded((signal) => api.call<Page>(`/v1/batches?limit=${limit}`, { signal }), []);
+  const isMoving = loaded.value?.data.some(({ status }) => moving.has(status)) ?? false;
+  useRepeated(loaded.reload, { everyMs: lookEveryMs, active: isMoving && !loaded.loading });
+
+  async function cancel(id: string): Promise<void> {
+    await api.call(`/v1/batches/${id}/cancel`, { method: 'POST' });
+    loaded.reload();
+  }
+
+  const close = () => setAsking(undefined);
+  const showMore = () => {
+    setLimit(pageSizeMax);
+    loaded.reload();
+  };
+  return [
+    h('h1', { tabIndex: -1 }, 'Batches'),
+    h(UploadForm, { api, handedIn: loaded.reload }),
+    h('h2', null, 'Your batches'),
+    h(LoadedView<Page>, {
+      loaded,
+      what: 'your batches',
+      children: ({ data, has_more }) => [
+        data.length === 0 && h('p', { class: 'empty' }, 'You have handed in no batch yet.'),
+        h(
+          'ul',
+          { class: 'cards' },
+          data.map((batch) => h(BatchCard, { key: batch.id, api, batch, cancel: () => setAsking(batch.id) })),
+        ),
+        has_more &&
+          (limit < pageSizeMax
+            ? h('button', { type: 'button', onClick: showMore }, 'Show more')
+            : h('p', { class: 'quiet' }, `Shown are the last ${pageSizeMax}. Older ones are there by the API.`)),
+      ],
+    }),
+    asking && h(CancelDialog, { run: () => cancel(asking), close }),
+  ];
+}
+
+function CancelDialog({ run, close }: { run: () => Promise<void>; close: () => void }) {
+  return h(
+    ConfirmDialog,
+    { title: 'Cancel this batch?', action: 'Cancel the batch', isDangerous: true, run, close },
+    h(
+      'p',
+      null,
+      'Lines that have not run yet end as batch_cancelled, and cost nothing. What is done stays, is charged, and can be fetched.',
+    ),
+  );
+}

@@ -1,0 +1,22 @@
+import { h } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { CopyButton } from '../page/copy-button.ts';
+
+/** The full value, once. */
+export function NewKey({ value, putAway }: { value: string; putAway: () => void }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus(), [value]);
+  return h(
+    'section',
+    { class: 'notice', 'aria-labelledby': 'new-key' },
+    h('h2', { id: 'new-key', tabIndex: -1, ref: heading }, 'Your new key'),
+    h('p', null, 'Store it now, where your program keeps its secrets. It is shown this once and cannot be recovered.'),
+    h('p', null, h('code', { class: 'key' }, value)),
+    h(
+      'div',
+      { class: 'actions' },
+      h(CopyButton, { text: value, label: 'Copy' }),
+      h('button', { type: 'button', onClick: putAway }, 'I have stored it'),
+    ),
+  );
+}

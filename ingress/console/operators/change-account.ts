@@ -1,0 +1,9 @@
+/** What an operator may do about an account; each change counts on its next request. */
+export type AccountSettings = Partial<{
+  plan: string;
+  overageEnabled: boolean;
+  suspended: boolean;
+  topUp: { id: string; tokens: number };
+}>;
+/** Fails with `ApiFailure`; once it is through, the view shows what is so now. */
+export type ChangeAccount = (settings: AccountSettings) => Promise<void>;

@@ -1,0 +1,109 @@
+import { h } from 'preact';
+import { useState } from 'preact/hooks';
+import type { AccountSummary } from '../../openapi/answers.ts';
+import type { Api } from '../api/api.ts';
+import { LoadedView } from '../page/failure.ts';
+import { formatTime } from '../page/format.ts';
+import { accountLink } from '../page/route.ts';
+import { Table } from '../page/table.ts';
+import { useLoaded } from '../page/use-loaded.ts';
+import { deviceAccount } from './device-account.ts';
+
+type Page = { data: AccountSummary[]; has_more: boolean };
+
+const pageSize = 50;
+
+/** Find an account by how its name begins, or a device by its id. */
+export function OperatorsPage({ api }: { api: Api }) {
+  const [prefix, setPrefix] = useState('');
+  const [after, setAfter] = useState<string>();
+  const query = new URLSearchParams({ limit: String(pageSize), ...(prefix && { prefix }), ...(after && { after }) });
+  const loaded = useLoaded((signal) => api.call<Page>(`/admin/accounts?${query}`, { signal }), [query.toString()]);
+  const search = (wanted: string) => {
+    setAfter(undefined);
+    setPrefix(wanted);
+  };
+  return [
+    h('h1', { tabIndex: -1 }, 'Operators'),
+    h(SearchForm, { search }),
+    h(LoadedView<Page>, {
+      loaded,
+      what: 'the accounts',
+      children: ({ data, has_more }) => [
+        data.length === 0
+          ? h('p', { class: 'empty' }, prefix === '' ? 'There are no accounts.' : `No account begins with "${prefix}".`)
+          : h(AccountTable, { accounts: data }),
+        h(
+          'div',
+          { class: 'actions' },
+          after !== undefined && h('button', { type: 'button', onClick: () => setAfter(undefined) }, 'First page'),
+          has_more &&
+            h('button', { type: 'button', onClick: () => setAfter(data.at(-1)?.account) }, `Next ${pageSize}`),
+        ),
+      ],
+    }),
+  ];
+}
+
+function SearchForm({ search }: { search: (prefix: string) => void }) {
+  const [kind, setKind] = useState<'account' | 'device'>('account');
+  const [text, setText] = useState('');
+
+  async function submit(event: Event): Promise<void> {
+    event.preventDefault();
+    const wanted = text.trim();
+    if (kind === 'device' && wanted !== '') window.location.hash = accountLink(await deviceAccount(wanted));
+    else search(wanted === '' || /^(user|device):/.test(wanted) ? wanted : `user:${wanted}`);
+  }
+
+  return h(
+    'form',
+    { class: 'fields', role: 'search', onSubmit: (event: Event) => void submit(event) },
+    h(
+      'label',
+      null,
+      'Find by',
+      h(
+        'select',
+        {
+          value: kind,
+          onChange: ({ currentTarget }: { currentTarget: HTMLSelectElement }) =>
+            setKind(currentTarget.value === 'device' ? 'device' : 'account'),
+        },
+        h('option', { value: 'account' }, 'beginning of the account'),
+        h('option', { value: 'device' }, 'device id'),
+      ),
+    ),
+    h(
+      'label',
+      null,
+      kind === 'account' ? 'Account' : 'Device id',
+      h('input', {
+        type: 'search',
+        value: text,
+        placeholder: kind === 'account' ? 'user:alice' : 'the id that the device sends',
+        autocomplete: 'off',
+        onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setText(currentTarget.value),
+      }),
+    ),
+    h('button', { type: 'submit', class: 'primary' }, 'Find'),
+  );
+}
+
+function AccountTable({ accounts }: { accounts: readonly AccountSummary[] }) {
+  return h(Table<AccountSummary>, {
+    caption: 'Accounts and devices',
+    rows: accounts,
+    rowKey: ({ account }) => account,
+    columns: [
+      { title: 'Account', cell: ({ account }) => h('a', { href: accountLink(account) }, account) },
+      { title: 'Plan', cell: ({ plan }) => plan },
+      {
+        title: 'State',
+        cell: ({ suspended }) => (suspended ? h('span', { class: 'state revoked' }, 'suspended') : 'active'),
+      },
+      { title: 'Overage', cell: ({ overageEnabled }) => (overageEnabled ? 'on' : 'off') },
+      { title: 'Since', cell: ({ createdAt }) => formatTime(createdAt) },
+    ],
+  });
+}

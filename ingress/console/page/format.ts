@@ -1,0 +1,50 @@
+const whole = new Intl.NumberFormat('en');
+const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
+const dateAndTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
+const dayAlone = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
+const monthAlone = new Intl.DateTimeFormat('en-GB', { month: 'long', year: 'numeric', timeZone: 'UTC' });
+
+/** `1,234,567`. */
+export function formatCount(count: number): string {
+  return whole.format(count);
+}
+
+/** `1.2M`. */
+export function formatShort(count: number): string {
+  return short.format(count);
+}
+
+/** A limit of a plan, none being null. */
+export function formatLimit(limit: number | null): string {
+  return limit === null ? 'no limit' : whole.format(limit);
+}
+
+/** In the reader's own time zone. `time` is ISO 8601 text or seconds since 1970. */
+export function formatTime(time: string | number): string {
+  return dateAndTime.format(typeof time === 'number' ? time * 1000 : new Date(time));
+}
+
+/** `YYYY-MM-DD`, UTC. */
+export function formatDay(day: string): string {
+  return dayAlone.format(new Date(`${day}T00:00:00Z`));
+}
+
+/** `YYYY-MM`. */
+export function formatMonth(month: string): string {
+  return monthAlone.format(new Date(`${month}-01T00:00:00Z`));
+}
+
+/** So many months after this one: `YYYY-MM`. */
+export function monthAfter(month: string, months: number): string {
+  const date = new Date(`${month}-01T00:00:00Z`);
+  date.setUTCMonth(date.getUTCMonth() + months);
+  return date.toISOString().slice(0, 7);
+}
+
+/** `12.3 MiB`. */
+export function formatBytes(bytes: number): string {
+  if (bytes < 1024) return `${bytes} bytes`;
+  const units = ['KiB', 'MiB', 'GiB', 'TiB'];
+  const power = Math.min(units.length, Math.floor(Math.log2(bytes) / 10));
+  return `${(bytes / 1024 ** power).toFixed(1)} ${units[power - 1]}`;
+}

@@ -1,0 +1,26 @@
+import { useState } from 'preact/hooks';
+
+/** Something that is done at the press of a button: whether it is under way, and why it failed. */
+export type Doing = { busy: boolean; error: unknown; run: (event?: Event) => void };
+
+export function useDoing(what: () => Promise<void>): Doing {
+  const [state, setState] = useState<{ busy: boolean; error: unknown }>({ busy: false, error: undefined });
+
+  async function run(): Promise<void> {
+    setState({ busy: true, error: undefined });
+    try {
+      await what();
+      setState({ busy: false, error: undefined });
+    } catch (error) {
+      setState({ busy: false, error });
+    }
+  }
+
+  return {
+    ...state,
+    run(event) {
+      event?.preventDefault();
+      void run();
+    },
+  };
+}

@@ -1,0 +1,48 @@
+import { h } from 'preact';
+import { formatCount } from '../page/format.ts';
+import type { Answer } from './stream-answer.ts';
+
+type Props = { state: 'idle' | 'running' | 'stopped' | 'done' | 'failed'; answer: Answer | undefined };
+
+const words = {
+  idle: 'No answer yet.',
+  running: 'Waiting for the first token …',
+  stopped: 'Stopped before the answer was whole. What had come is charged.',
+  done: 'The answer is whole.',
+  failed: 'The answer is not whole.',
+};
+
+/** The text as it comes, and what it took. */
+export function AnswerView({ state, answer }: Props) {
+  const isStreaming = state === 'running' && answer !== undefined && answer.text !== '';
+  return h(
+    'section',
+    { 'aria-labelledby': 'answer-title' },
+    h('h2', { id: 'answer-title' }, 'Answer'),
+    h('p', { role: 'status', class: 'quiet' }, isStreaming ? 'Streaming …' : words[state]),
+    answer && [
+      h('output', { class: 'answer', 'aria-busy': state === 'running' }, answer.text),
+      h(
+        'dl',
+        { class: 'figures' },
+        [
+          ['Time to first token', milliseconds(answer.firstTokenMs)],
+          ['Whole answer', milliseconds(answer.totalMs)],
+          ['Prompt tokens', tokens(answer.usage?.prompt_tokens)],
+          ['Completion tokens', tokens(answer.usage?.completion_tokens)],
+          ['Tokens in all', tokens(answer.usage?.total_tokens)],
+          ['Ended by', answer.finishReason ?? '–'],
+          ['Request', answer.requestId ?? '–'],
+        ].map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
+      ),
+    ],
+  );
+}
+
+function milliseconds(ms: number | undefined): string {
+  return ms === undefined ? '–' : `${formatCount(ms)} ms`;
+}
+
+function tokens(count: number | undefined): string {
+  return count === undefined ? '–' : formatCount(count);
+}

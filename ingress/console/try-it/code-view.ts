@@ -1,0 +1,35 @@
+import { h } from 'preact';
+import { useState } from 'preact/hooks';
+import { CopyButton } from '../page/copy-button.ts';
+import { type ChatRequest, codeFor, type Language, languages } from './chat-request.ts';
+
+/** The request as a program would make it. The key is in none of it: programs take it from their environment. */
+export function CodeView({ request, baseUrl }: { request: ChatRequest; baseUrl: string }) {
+  const [language, setLanguage] = useState<Language>('curl');
+  const code = codeFor(language, request, baseUrl);
+  return h(
+    'section',
+    { 'aria-labelledby': 'code-title' },
+    h('h2', { id: 'code-title' }, 'The same request from a program'),
+    h(
+      'fieldset',
+      { class: 'choice' },
+      h('legend', null, 'Language'),
+      Object.entries(languages).map(([name, label]) =>
+        h(
+          'label',
+          { key: name },
+          h('input', {
+            type: 'radio',
+            name: 'language',
+            checked: name === language,
+            onChange: () => setLanguage(name as Language), // it is one of the names
+          }),
+          label,
+        ),
+      ),
+    ),
+    h('pre', { tabIndex: 0, 'aria-label': `The request in ${languages[language]}` }, h('code', null, code)),
+    h(CopyButton, { text: code, label: 'Copy the code' }),
+  );
+}

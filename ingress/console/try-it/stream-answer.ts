@@ -1,0 +1,76 @@
+import { EventSourceParserStream } from 'eventsource-parser/stream';
+import { ApiFailure, failureOf, unreachable } from '../api/api-failure.ts';
+import type { ChatRequest } from './chat-request.ts';
+
+/** What of an answer has come. Times are in milliseconds from when the request was sent. */
+export type Answer = {
+  text: string;
+  firstTokenMs?: number;
+  totalMs?: number;
+  usage?: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
+  finishReason?: string;
+  requestId?: string;
+};
+
+type Chunk = {
+  choices?: { delta?: { content?: string | null }; finish_reason?: string | null }[];
+  usage?: NonNullable<Answer['usage']> | null;
+  error?: { code?: string; message?: string };
+};
+
+type Call = { baseUrl: string; key: string; request: ChatRequest; signal: AbortSignal; show: (answer: Answer) => void };
+
+const bufferCharactersMax = 1_000_000;
+
+/**
+ * Asks for an answer and shows it as it comes. Fails with `ApiFailure`: refused, broken off (the text that came stays shown),
+ * or ended without saying that it is whole.
+ */
+export async function streamAnswer({ baseUrl, key, request, signal, show }: Call): Promise<void> {
+  const sentAt = performance.now();
+  const sinceSent = () => Math.round(performance.now() - sentAt);
+  const response = await fetch(`${baseUrl}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(request),
+    credentials: 'omit',
+    signal,
+  }).catch((error: unknown) => {
+    throw signal.aborted ? error : unreachable();
+  });
+  const requestId = response.headers.get('x-request-id') ?? undefined;
+  if (!response.ok || response.body === null) {
+    throw failureOf(response.status, await response.text(), requestId ?? null);
+  }
+
+  let answer: Answer = { text: '', ...(requestId && { requestId }) };
+  const brokenOff = (message: string, code: string) => new ApiFailure(message, { code, status: 200, requestId });
+  for await (const { data } of eventsOf(response.body)) {
+    if (data === '[DONE]') return show({ ...answer, totalMs: sinceSent() });
+    const { choices, usage, error } = JSON.parse(data) as Chunk; // the service's own frame
+    if (error !== undefined) throw brokenOff(error.message ?? '', error.code ?? '');
+    const [choice] = choices ?? [];
+    const text = choice?.delta?.content ?? '';
+    answer = {
+      ...answer,
+      text: answer.text + text,
+      ...(text !== '' && answer.firstTokenMs === undefined && { firstTokenMs: sinceSent() }),
+      ...(usage && { usage }),
+      ...(choice?.finish_reason && { finishReason: choice.finish_reason }),
+    };
+    show(answer);
+  }
+  throw brokenOff('The answer ended without saying that it is whole.', 'cut off');
+}
+
+async function* eventsOf(body: ReadableStream<Uint8Array<ArrayBuffer>>) {
+  const reader = body
+    .pipeThrough(new TextDecoderStream())
+    .pipeThrough(new EventSourceParserStream({ maxBufferSize: bufferCharactersMax }))
+    .getReader();
+  try {
+    for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value;
+  } finally {
+    await reader.cancel().catch(() => {});
+  }
+}

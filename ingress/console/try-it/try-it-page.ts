@@ -1,0 +1,128 @@
+import { h } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Model } from '../../openapi/answers.ts';
+import type { Api } from '../api/api.ts';
+import { Failure, LoadedView } from '../page/failure.ts';
+import { useLoaded } from '../page/use-loaded.ts';
+import { AnswerView } from './answer-view.ts';
+import { type ChatRequest, type Draft, requestOf } from './chat-request.ts';
+import { CodeView } from './code-view.ts';
+import { MessageFields } from './message-fields.ts';
+import { type Answer, streamAnswer } from './stream-answer.ts';
+
+type Run = { name: 'idle' | 'running' | 'stopped' | 'done' } | { name: 'failed'; error: unknown };
+
+/** One chat completion with a key that is pasted in. The key stays in its field: it is not kept, and not shown in the code. */
+export function TryItPage({ api, baseUrl }: { api: Api; baseUrl: string }) {
+  const models = useLoaded((signal) => api.call<{ data: Model[] }>('/v1/models', { signal }), []);
+  return [
+    h('h1', { tabIndex: -1 }, 'Try it'),
+    h(LoadedView<{ data: Model[] }>, {
+      loaded: models,
+      what: 'the models of your plan',
+      children: ({ data }) =>
+        data.length === 0
+          ? h('p', { class: 'empty' }, 'Your plan includes no model that is served here.')
+          : h(TryIt, { models: data.map(({ id }) => id), baseUrl }),
+    }),
+  ];
+}
+
+const firstMessages: Draft['messages'] = [{ role: 'user', content: 'Say hello in three languages.' }];
+
+function TryIt({ models, baseUrl }: { models: readonly string[]; baseUrl: string }) {
+  const [draft, setDraft] = useState<Draft>({ model: models[0] ?? '', messages: firstMessages, maxTokens: '' });
+  const [run, setRun] = useState<Run>({ name: 'idle' });
+  const [answer, setAnswer] = useState<Answer>();
+  const key = useRef<HTMLInputElement>(null);
+  const stop = useRef(() => {});
+  useEffect(() => () => stop.current(), []);
+  const change = (part: Partial<Draft>) => setDraft((before) => ({ ...before, ...part }));
+  const request = requestOf(draft);
+
+  async function send(event: Event): Promise<void> {
+    event.preventDefault();
+    const aborting = new AbortController();
+    stop.current = () => aborting.abort();
+    setRun({ name: 'running' });
+    setAnswer(undefined);
+    const call = { baseUrl, key: key.current?.value.trim() ?? '', request, signal: aborting.signal };
+    try {
+      await streamAnswer({ ...call, show: (shown) => aborting.signal.aborted || setAnswer(shown) });
+      setRun({ name: 'done' });
+    } catch (error) {
+      setRun(aborting.signal.aborted ? { name: 'stopped' } : { name: 'failed', error });
+    }
+  }
+
+  return [
+    h(
+      'form',
+      { onSubmit: (event: Event) => void send(event) },
+      h(
+        'div',
+        { class: 'fields' },
+        h(KeyField, { field: key }),
+        h(
+          'label',
+          null,
+          'Model',
+          h(
+            'select',
+            { value: draft.model, onChange: (event: Event) => change({ model: fieldValue(event) }) },
+            models.map((model) => h('option', { key: model, value: model }, model)),
+          ),
+        ),
+        h(
+          'label',
+          null,
+          'Most tokens of the answer',
+          h('input', {
+            type: 'number',
+            min: 1,
+            value: draft.maxTokens,
+            placeholder: 'the model’s own bound',
+            onInput: (event: Event) => change({ maxTokens: fieldValue(event) }),
+          }),
+        ),
+      ),
+      h(MessageFields, { messages: draft.messages, change: (messages) => change({ messages }) }),
+      h(Buttons, { request, isRunning: run.name === 'running', stop: () => stop.current() }),
+    ),
+    h(AnswerView, { state: run.name, answer }),
+    run.name === 'failed' && h(Failure, { error: run.error }),
+    h(CodeView, { request, baseUrl }),
+  ];
+}
+
+function KeyField({ field }: { field: { current: HTMLInputElement | null } }) {
+  return h(
+    'label',
+    null,
+    'API key',
+    h('input', {
+      ref: field,
+      type: 'password',
+      required: true,
+      autocomplete: 'off',
+      spellcheck: false,
+      placeholder: 'svc_…',
+      'aria-describedby': 'key-hint',
+    }),
+    h('span', { class: 'quiet', id: 'key-hint' }, 'Is not kept: it is gone with this page.'),
+  );
+}
+
+function Buttons({ request, isRunning, stop }: { request: ChatRequest; isRunning: boolean; stop: () => void }) {
+  const disabled = isRunning || request.messages.length === 0;
+  return h(
+    'div',
+    { class: 'actions' },
+    h('button', { type: 'submit', class: 'primary', disabled }, 'Send'),
+    h('button', { type: 'button', disabled: !isRunning, onClick: stop }, 'Stop'),
+  );
+}
+
+function fieldValue({ currentTarget }: Event): string {
+  return (currentTarget as HTMLInputElement | HTMLSelectElement).value; // it is on no other element
+}

@@ -1,0 +1,72 @@
+import type { UsageDay } from '../../openapi/answers.ts';
+
+/** What the chart can show, and its name. */
+export const measures = { chargedTokens: 'tokens charged', requests: 'requests' } as const;
+export type Measure = keyof typeof measures;
+
+/** Of one model on one day, stacked: from here to there, drawn as the series of this number. */
+type Part = { model: string; from: number; to: number; series: number };
+type Day = { day: string; total: number; parts: Part[] };
+export type Chart = {
+  /** Every day of the month, those of no use included. */
+  days: Day[];
+  series: { model: string; series: number }[];
+  max: number;
+  ticks: number[];
+};
+
+/** Each model of the first few has a series of its own, by how much it was used; all others share the last one. */
+const seriesMax = 6;
+const others = 'other models';
+
+export function chartOf({
+  month,
+  days,
+  measure,
+}: {
+  month: string;
+  days: readonly UsageDay[];
+  measure: Measure;
+}): Chart {
+  const byModel = Map.groupBy(days, ({ model }) => model);
+  const sum = (rows: readonly UsageDay[]) => rows.reduce((total, row) => total + row[measure], 0);
+  const ordered = [...byModel].toSorted(([, one], [, other]) => sum(other) - sum(one)).map(([model]) => model);
+  const shared = ordered.length > seriesMax;
+  const named = ordered.slice(0, shared ? seriesMax - 1 : seriesMax);
+  const names = shared ? [...named, others] : named;
+
+  const byDay = Map.groupBy(days, ({ day }) => day);
+  const charted = daysOf(month).map((day) => {
+    const rows = Map.groupBy(byDay.get(day) ?? [], ({ model }) => (named.includes(model) ? model : others));
+    let total = 0;
+    const parts = names.flatMap((model, series) => {
+      const from = total;
+      total += sum(rows.get(model) ?? []);
+      return total > from ? [{ model, from, to: total, series }] : [];
+    });
+    return { day, total, parts };
+  });
+  const ticks = ticksUpTo(Math.max(...charted.map(({ total }) => total)));
+  return {
+    days: charted,
+    series: names.map((model, series) => ({ model, series })),
+    max: ticks.at(-1) ?? 1,
+    ticks,
+  };
+}
+
+function daysOf(month: string): string[] {
+  const [year = 0, number = 1] = month.split('-').map(Number);
+  const count = new Date(Date.UTC(year, number, 0)).getUTCDate();
+  return Array.from({ length: count }, (_, index) => `${month}-${String(index + 1).padStart(2, '0')}`);
+}
+
+/** Round steps from 0 to at least `most`: four or five of them. */
+function ticksUpTo(most: number): number[] {
+  const rough = Math.max(most, 4) / 4;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step =
+    ([1, 2, 2.5, 5].find((factor) => factor * power >= rough && Number.isInteger(factor * power)) ?? 10) * power;
+  const count = Math.ceil(Math.max(most, 1) / step);
+  return Array.from({ length: count + 1 }, (_, index) => index * step);
+}

@@ -1,0 +1,58 @@
+import { h } from 'preact';
+import { useState } from 'preact/hooks';
+import type { Usage, UsageDay } from '../../openapi/answers.ts';
+import { LoadedView } from '../page/failure.ts';
+import { formatCount, formatDay, formatMonth, monthAfter } from '../page/format.ts';
+import { Table } from '../page/table.ts';
+import { useLoaded } from '../page/use-loaded.ts';
+import { UsageChart } from './usage-chart.ts';
+
+/** One month of an account by day and model, and the months before it. */
+export function MonthOfUsage({ load }: { load: (month: string, signal: AbortSignal) => Promise<Usage> }) {
+  const thisMonth = new Date().toISOString().slice(0, 7);
+  const [month, setMonth] = useState(thisMonth);
+  const loaded = useLoaded((signal) => load(month, signal), [month]);
+  return h(
+    'section',
+    { 'aria-labelledby': 'usage-title' },
+    h('h2', { id: 'usage-title', 'aria-live': 'polite' }, `Requests and tokens in ${formatMonth(month)}`),
+    h(
+      'div',
+      { class: 'actions' },
+      h('button', { type: 'button', onClick: () => setMonth(monthAfter(month, -1)) }, 'Month before'),
+      h(
+        'button',
+        { type: 'button', disabled: month >= thisMonth, onClick: () => setMonth(monthAfter(month, 1)) },
+        'Month after',
+      ),
+      h('button', { type: 'button', onClick: loaded.reload }, 'Refresh'),
+    ),
+    h(LoadedView<Usage>, { loaded, what: 'the usage', children: (usage) => h(UsageOfMonth, { usage }) }),
+  );
+}
+
+function UsageOfMonth({ usage: { month, total, data } }: { usage: Usage }) {
+  if (data.length === 0) return h('p', { class: 'empty' }, `Nothing was used in ${formatMonth(month)}.`);
+  return [
+    h(UsageChart, { month, days: data }),
+    h(Table<UsageDay>, {
+      caption: `By day (UTC) and model; in all ${formatCount(total.requests)} requests, ${formatCount(total.chargedTokens)} tokens charged`,
+      rows: data,
+      rowKey: ({ day, model }) => `${day} ${model}`,
+      columns: [
+        { title: 'Day', cell: ({ day }) => formatDay(day) },
+        { title: 'Model', cell: ({ model }) => model },
+        ...counts.map(([title, name]) => ({ title, cell: (row: UsageDay) => formatCount(row[name]), isNumber: true })),
+      ],
+    }),
+  ];
+}
+
+const counts = [
+  ['Requests', 'requests'],
+  ['Failed', 'failed'],
+  ['Cancelled', 'cancelled'],
+  ['Prompt tokens', 'promptTokens'],
+  ['Completion tokens', 'completionTokens'],
+  ['Charged tokens', 'chargedTokens'],
+] as const satisfies readonly (readonly [string, keyof UsageDay])[];

@@ -1,0 +1,56 @@
+import { type ComponentChildren, h } from 'preact';
+import type { Quota } from '../../openapi/answers.ts';
+import { formatCount, formatDay, formatMonth } from '../page/format.ts';
+
+/** This month's tokens: a bar for the eye, and each figure in words. */
+export function QuotaView({ quota }: { quota: Quota }) {
+  const { period, limit, used, reserved, remaining, overageEnabled, overageUsed, topUp, resetDate, topupUrl } = quota;
+  const isSpent = remaining === 0;
+  return h(
+    'section',
+    { 'aria-labelledby': 'quota-title' },
+    h('h2', { id: 'quota-title' }, `Tokens of ${formatMonth(period.start.slice(0, 7))}`),
+    limit !== null && h(QuotaBar, { quota, limit }),
+    h(
+      'dl',
+      { class: 'figures' },
+      figure('Used', formatCount(used), 'used'),
+      figure('Reserved', formatCount(reserved), 'reserved'),
+      figure('Remaining', remaining === null ? 'no limit' : formatCount(remaining), 'remaining'),
+      figure('Allowance', limit === null ? 'no limit' : formatCount(limit), 'limit'),
+      figure('Topped up', formatCount(topUp), 'topUp'),
+      figure('Overage', `${overageEnabled ? 'on' : 'off'}, ${formatCount(overageUsed)} used`, 'overage'),
+      figure('Resets', formatDay(resetDate), 'resetDate'),
+    ),
+    isSpent &&
+      h(
+        'p',
+        { class: 'warning' },
+        overageEnabled
+          ? 'The allowance is spent. Overage is on: requests go on, and are counted as overage.'
+          : `The allowance is spent: requests get 402 quota_exceeded until ${formatDay(resetDate)}, a top-up, or overage.`,
+      ),
+    h('p', null, h('a', { href: topupUrl }, 'Top up')),
+  );
+}
+
+function figure(term: string, value: ComponentChildren, name: string) {
+  return h('div', { key: name }, h('dt', null, term), h('dd', { 'data-figure': name }, value));
+}
+
+/** Overage makes the bar longer than the allowance, which a mark then shows. */
+function QuotaBar({ quota, limit }: { quota: Quota; limit: number }) {
+  const { used, reserved, remaining } = quota;
+  const whole = Math.max(1, limit, used + reserved);
+  const share = (tokens: number) => (100 * tokens) / whole;
+  const percent = Math.round((100 * used) / Math.max(1, limit));
+  const label = `${percent} % used: ${formatCount(used)} used, ${formatCount(reserved)} reserved, ${formatCount(remaining ?? 0)} remaining of ${formatCount(limit)} tokens`;
+  return h(
+    'svg',
+    { class: 'quota-bar', role: 'img', 'aria-label': label, height: 24, width: '100%' },
+    h('rect', { class: 'rest', width: '100%', height: '100%' }),
+    h('rect', { class: 'used', width: `${share(Math.min(used, limit))}%`, height: '100%' }),
+    h('rect', { class: 'over', x: `${share(limit)}%`, width: `${share(Math.max(0, used - limit))}%`, height: '100%' }),
+    h('rect', { class: 'reserved', x: `${share(used)}%`, width: `${share(reserved)}%`, height: '100%' }),
+  );
+}

@@ -1,0 +1,31 @@
+import { createHash } from 'node:crypto';
+import { createStaticContent, type StaticContent } from './static-content.ts';
+
+/**
+ * What a page loads, each by a name that begins with one hash of them all: modules that import each other by relative paths
+ * are of one release, and none of it is ever out of date under its name. `nameOf` gives the name of a path.
+ */
+export type AssetSet = { assets: ReadonlyMap<string, StaticContent>; nameOf: (path: string) => string };
+
+const types: Record<string, string> = {
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  svg: 'image/svg+xml',
+};
+
+/** `files` are texts by path; the ending says what each is. */
+export function createAssetSet(files: ReadonlyMap<string, string>): AssetSet {
+  const hash = createHash('sha256');
+  for (const [path, text] of files) hash.update(`${path}\0${text}\0`);
+  const release = hash.digest('base64url').slice(0, 16);
+  const nameOf = (path: string) => {
+    if (!files.has(path)) throw new Error(`there is no asset "${path}"`);
+    return `${release}/${path}`;
+  };
+  const assets = [...files].map(([path, text]) => {
+    const type = types[path.split('.').at(-1) ?? ''];
+    if (type === undefined) throw new Error(`no media type is known for "${path}"`);
+    return [nameOf(path), createStaticContent(text, type)] as const;
+  });
+  return { assets: new Map(assets), nameOf };
+}

@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs';
+import { stripTypeScriptTypes } from 'node:module';
+import { posix, relative } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { parse } from 'es-module-lexer/js';
+
+/** JavaScript that a browser can load, by the path under which the others of its graph import it. */
+export type BrowserModules = ReadonlyMap<string, string>;
+
+/**
+ * Everything that this module imports, at whatever distance, for a browser: types stripped, and every import written as the
+ * relative path of what it means, for a browser resolves no package. Ours keep their path below `directory`, those of
+ * packages are below `packages/`. The entry is the first. Throws for an import that leads nowhere, or out of `directory`.
+ */
+export function collectBrowserModules({ directory, entry }: { directory: string; entry: string }): BrowserModules {
+  const modules = new Map<string, string>();
+  const pathOf = (url: string) => publicPath(fileURLToPath(url), directory);
+
+  function collect(url: string): void {
+    const path = pathOf(url);
+    if (modules.has(path)) return;
+    modules.set(path, ''); // it holds its place, so that a ring of imports ends
+    const code = withoutTypes(url);
+    let written = '';
+    let end = 0;
+    for (const found of parse(code)[0]) {
+      if (found.type !== 'static' && found.type !== 'reexport-star') continue;
+      const imported = resolve(found.specifier, url);
+      written += code.slice(end, found.start) + relativePath(path, pathOf(imported));
+      end = found.end;
+      collect(imported);
+    }
+    modules.set(path, written + code.slice(end));
+  }
+
+  collect(pathToFileURL(`${directory}/${entry}`).href);
+  return modules;
+}
+
+/** A package is resolved as for this file, so that there is one of each. */
+function resolve(specifier: string, importer: string): string {
+  return specifier.startsWith('.') ? new URL(specifier, importer).href : import.meta.resolve(specifier);
+}
+
+function withoutTypes(url: string): string {
+  const code = readFileSync(fileURLToPath(url), 'utf8');
+  return url.endsWith('.ts') ? withoutWarning(() => stripTypeScriptTypes(code)) : code;
+}
+
+/** Node warns of what it does here that it may change, as it no longer does of the same thing when it runs a file. */
+function withoutWarning<T>(run: () => T): T {
+  const { emitWarning } = process;
+  process.emitWarning = () => {};
+  try {
+    return run();
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}
+
+const nodeModules = '/node_modules/';
+
+function publicPath(file: string, directory: string): string {
+  const ours = relative(directory, file);
+  const packaged = file.lastIndexOf(nodeModules);
+  if (packaged < 0 && ours.startsWith('..')) throw new Error(`${file} is not for browsers`);
+  const path = packaged < 0 ? ours : `packages/${file.slice(packaged + nodeModules.length)}`;
+  return path.replace(/\.(ts|mjs)$/, '.js');
+}
+
+function relativePath(from: string, to: string): string {
+  const path = posix.relative(posix.dirname(from), to);
+  return path.startsWith('.') ? path : `./${path}`;
+}

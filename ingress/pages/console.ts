@@ -1,0 +1,57 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { ConsoleSettings } from '../console/settings.ts';
+import type { Stage } from '../request-state.ts';
+import { createAssetSet } from './asset-set.ts';
+import { collectBrowserModules } from './browser-modules.ts';
+import { contentSecurityPolicy } from './content-security-policy.ts';
+import { escapeHtml } from './escape-html.ts';
+import { serveAsset, servePage } from './serve-content.ts';
+import { createStaticContent } from './static-content.ts';
+
+const directory = fileURLToPath(new URL('../console', import.meta.url));
+const entry = 'main.js';
+const styles = ['theme.css', 'console.css'];
+
+/**
+ * The console: one page, and what it loads. Made when the process starts; no step builds it. Its script may reach the API and
+ * the issuer, and it may send a form to the issuer, which ends the session there and sends the browser back.
+ */
+export function createConsole(settings: ConsoleSettings): { page: Stage; asset: Stage } {
+  const modules = collectBrowserModules({ directory, entry: 'main.ts' });
+  const files = new Map(modules);
+  for (const name of ['theme.css', 'icon.svg']) files.set(name, readFileSync(new URL(name, import.meta.url), 'utf8'));
+  files.set('console.css', readFileSync(`${directory}/console.css`, 'utf8'));
+  const { assets, nameOf } = createAssetSet(files);
+
+  const path = new URL(settings.consoleUrl).pathname.replace(/\/$/, '');
+  const address = (name: string) => `${path}/assets/${nameOf(name)}`;
+  const html = pageOf({ settings, modules: [...modules.keys()].map(address), styles: styles.map(address) });
+  const issuer = new URL(settings.issuer).origin;
+  const policy = contentSecurityPolicy({
+    connect: [issuer, new URL(settings.baseUrl).origin],
+    formAction: ["'self'", issuer],
+  });
+  return { page: servePage(createStaticContent(html, 'text/html; charset=utf-8'), policy), asset: serveAsset(assets) };
+
+  function pageOf(parts: { settings: ConsoleSettings; modules: string[]; styles: string[] }): string {
+    return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="console-settings" content="${escapeHtml(JSON.stringify(parts.settings))}">
+<title>Console</title>
+<link rel="icon" href="${escapeHtml(address('icon.svg'))}" type="image/svg+xml">
+${parts.styles.map((href) => `<link rel="stylesheet" href="${escapeHtml(href)}">`).join('\n')}
+${parts.modules.map((href) => `<link rel="modulepreload" href="${escapeHtml(href)}">`).join('\n')}
+<script type="module" src="${escapeHtml(address(entry))}"></script>
+</head>
+<body>
+<div id="app"><main><h1>Console</h1><p>Loading … If this stays, reload the page, in a browser of these years with scripts allowed.</p></main></div>
+</body>
+</html>
+`;
+  }
+}
