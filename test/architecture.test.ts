@@ -34,6 +34,20 @@ test('imports are found in every form that the code can have', (t) => {
   }
 });
 
+test('what runs in a browser imports nothing of the service but types', (t) => {
+  const values = /\bimport (?!type\b)[^;]*?from '(\.[^']+)'/g;
+  const browser = files.filter(({ path }) => path.startsWith('ingress/console/'));
+  t.true(browser.length > 20);
+  for (const { path, text } of browser) {
+    const imported = importsOf(path, [...text.matchAll(values)].map(([statement]) => statement).join('\n'));
+    t.deepEqual(
+      imported.filter((other) => !other.startsWith('ingress/console/')),
+      [],
+      path,
+    );
+  }
+});
+
 test('ingress and workers import shared and not each other, and shared neither', (t) => {
   const allowed: Record<string, string[]> = {
     ingress: ['ingress', 'shared'],
@@ -61,7 +75,9 @@ test('no file imports itself, however far around', (t) => {
 });
 
 test('the environment is read in one place', (t) => {
-  t.deepEqual(pathsOf(files.filter(({ text }) => /\bprocess\s*\.\s*env\b|\benv\b.*from 'node:process'/.test(text))), [
+  // What runs in a browser has none; there it stands in programs that are shown.
+  const ours = files.filter(({ path }) => !path.startsWith('ingress/console/'));
+  t.deepEqual(pathsOf(ours.filter(({ text }) => /\bprocess\s*\.\s*env\b|\benv\b.*from 'node:process'/.test(text))), [
     'shared/config.ts',
   ]);
 });

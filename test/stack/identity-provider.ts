@@ -1,9 +1,16 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Configuration, errors, Provider } from 'oidc-provider';
+import { type Configuration, errors, type KoaContextWithOIDC, Provider } from 'oidc-provider';
 import { z } from 'zod';
 import { loadIdentitySecrets } from './identity-secrets.ts';
+import {
+  answerSignIn,
+  interactionUrl,
+  logoutSource,
+  postLogoutSuccessSource,
+  signInPagesPolicy,
+} from './sign-in-pages.ts';
 
 /** The client that tokens on the command line and in tests come from, and the grant type that only it may use. */
 const localClientId = 'local-tokens';
@@ -15,9 +22,6 @@ const operators = new Set(['olga']);
 const consoleTokenSeconds = 3_600;
 const localTokenSeconds = 43_200;
 const sessionSeconds = 14 * 86_400;
-
-/** The sign-in page asks a font server on the internet for its typeface; this keeps it at home. */
-const contentSecurityPolicy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
 export interface IdentityProviderOptions {
   /** Whom the access tokens are for: the API's `BASE_URL`. */
@@ -36,7 +40,7 @@ export type IdentityProvider = Awaited<ReturnType<typeof startIdentityProvider>>
 
 /**
  * A real OpenID provider for one machine: JWT access tokens (ES256, `at+jwt`) for one API, a public client `console` that
- * signs in with PKCE on pages that accept any name and password, and tokens for any account by `requestToken`. It listens
+ * signs in with PKCE on pages that accept any name, and tokens for any account by `requestToken`. It listens
  * when this resolves. Sessions and refresh tokens are in memory and end with it.
  */
 export async function startIdentityProvider(options: IdentityProviderOptions) {
@@ -59,12 +63,15 @@ export async function startIdentityProvider(options: IdentityProviderOptions) {
     const secrets = { jwks: { keys }, cookies: { keys: [cookieKey] } };
     const provider = withoutWarnings(() => new Provider(issuer, { ...configuration, ...secrets }));
     registerLocalGrant(provider, audience);
-    return provider.callback();
+    const callback = provider.callback();
+    return async (req: IncomingMessage, res: ServerResponse) => {
+      if (!(await answerSignIn(provider, req, res))) await callback(req, res);
+    };
   }
 
   server.on('request', (req, res) => {
     if (hangs) return;
-    res.setHeader('content-security-policy', contentSecurityPolicy);
+    res.setHeader('content-security-policy', signInPagesPolicy);
     void answer(req, res);
   });
 
@@ -168,13 +175,16 @@ function configurationFor(parts: { audience: string; redirectUris: readonly stri
     clients: [consoleClient(redirectUris), localClient(clientSecret)],
     scopes: ['openid', 'offline_access'],
     pkce: { required: () => true },
+    interactions: { url: interactionUrl },
+    loadExistingGrant: (ctx) => grantAll(ctx, audience),
     findAccount: (_ctx, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
     // Also where nobody was asked for it (`prompt=none`), as other providers do.
     issueRefreshToken: (_ctx, client) => client.grantTypeAllowed('refresh_token'),
     clientBasedCORS: (_ctx, origin) => origins.has(origin),
     // The service reads access tokens only, and the console asks for no more.
     features: {
-      devInteractions: { enabled: true },
+      devInteractions: { enabled: false },
+      rpInitiatedLogout: { enabled: true, logoutSource, postLogoutSuccessSource },
       revocation: { enabled: true, allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId },
       resourceIndicators: {
         enabled: true,
@@ -198,6 +208,21 @@ function configurationFor(parts: { audience: string; redirectUris: readonly stri
       Session: sessionSeconds,
     },
   } satisfies Configuration;
+}
+
+/** Whoever signs in lets the console do all that they may do themselves. */
+async function grantAll(ctx: KoaContextWithOIDC, audience: string) {
+  const { client, session, provider } = ctx.oidc;
+  const accountId = session?.accountId;
+  const clientId = client?.clientId;
+  if (accountId === undefined || clientId === undefined) return undefined;
+  const grantId = session?.grantIdFor(clientId);
+  const known = grantId === undefined ? undefined : await provider.Grant.find(grantId);
+  const grant = known ?? new provider.Grant({ accountId, clientId });
+  grant.addOIDCScope('openid offline_access');
+  if (operators.has(accountId)) grant.addResourceScope(audience, adminScope);
+  await grant.save();
+  return grant;
 }
 
 function resourceServerFor(audience: string, isOperator: boolean) {

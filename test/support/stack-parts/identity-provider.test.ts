@@ -77,7 +77,7 @@ test('signs a person in for the console, by PKCE alone, and renews the token', a
     code_challenge: createHash('sha256').update(verifier).digest('base64url'),
     code_challenge_method: 'S256',
   });
-  const returned = await browser.signIn(`${provider.issuer}/auth?${query}`, 'carol');
+  const returned = await browser.signIn(`${provider.issuer}/auth?${query}`, 'olga');
   const code = returned.searchParams.get('code') ?? '';
 
   const exchange = { grant_type: 'authorization_code', code, redirect_uri: redirectUri };
@@ -85,7 +85,7 @@ test('signs a person in for the console, by PKCE alone, and renews the token', a
     (await exchangeFor(provider.issuer, { ...exchange, code_verifier: randomBytes(32).toString('base64url') })).status,
     400,
   );
-  const again = await browser.signIn(`${provider.issuer}/auth?${query}`, 'carol');
+  const again = await browser.signIn(`${provider.issuer}/auth?${query}`, 'olga');
   const reply = await exchangeFor(provider.issuer, {
     ...exchange,
     code: again.searchParams.get('code') ?? '',
@@ -94,14 +94,14 @@ test('signs a person in for the console, by PKCE alone, and renews the token', a
   t.is(reply.status, 200);
   t.is(reply.headers.get('access-control-allow-origin'), audience);
   const tokens = (await reply.json()) as { access_token: string; refresh_token: string };
-  t.like((await verify(tokens.access_token, provider.issuer)).payload, { sub: 'carol', scope: 'svc:admin' });
+  t.like((await verify(tokens.access_token, provider.issuer)).payload, { sub: 'olga', scope: 'svc:admin' });
 
   const renewal = await exchangeFor(provider.issuer, {
     grant_type: 'refresh_token',
     refresh_token: tokens.refresh_token,
   });
   const renewed = (await renewal.json()) as { access_token: string };
-  t.is((await verify(renewed.access_token, provider.issuer)).payload.sub, 'carol');
+  t.is((await verify(renewed.access_token, provider.issuer)).payload.sub, 'olga');
 });
 
 test('signs nobody in without PKCE, or for an API it does not know', async (t) => {
@@ -152,9 +152,8 @@ function createBrowser() {
           continue;
         }
         const action = /<form[^>]*action="([^"]+)"/.exec(page)?.[1] ?? '';
-        const prompt = /name="prompt" value="([^"]+)"/.exec(page)?.[1] ?? '';
         url = new URL(action, url);
-        form = new URLSearchParams({ prompt, login: account, password: 'any' });
+        form = new URLSearchParams({ login: account });
       }
       return url;
     },
