@@ -9,9 +9,11 @@ import { createSession } from './session/session.ts';
 const settings = readSettings(document);
 const session = createSession({ provider: createIdentityProvider(settings), ...browser });
 const api = createApi({ baseUrl: settings.baseUrl, session });
+// The address that the issuer sent the browser back to is gone before anything is shown, which goes by the address.
+const started = session.start();
 const root = document.getElementById('app');
 if (root !== null) {
   root.replaceChildren();
   render(h(App, { session, api, settings }), root);
 }
-await session.start();
+await started;

@@ -15,7 +15,7 @@ const styles = ['theme.css', 'console.css'];
 
 /**
  * The console: one page, and what it loads. Made when the process starts; no step builds it. Its script may reach the API and
- * the issuer, and it may send a form to the issuer, which ends the session there and sends the browser back.
+ * the issuer.
  */
 export function createConsole(settings: ConsoleSettings): { page: Stage; asset: Stage } {
   const modules = collectBrowserModules({ directory, entry: 'main.ts' });
@@ -27,11 +27,7 @@ export function createConsole(settings: ConsoleSettings): { page: Stage; asset: 
   const path = new URL(settings.consoleUrl).pathname.replace(/\/$/, '');
   const address = (name: string) => `${path}/assets/${nameOf(name)}`;
   const html = pageOf({ settings, modules: [...modules.keys()].map(address), styles: styles.map(address) });
-  const issuer = new URL(settings.issuer).origin;
-  const policy = contentSecurityPolicy({
-    connect: [issuer, new URL(settings.baseUrl).origin],
-    formAction: ["'self'", issuer],
-  });
+  const policy = contentSecurityPolicy([new URL(settings.issuer).origin, new URL(settings.baseUrl).origin]);
   return { page: servePage(createStaticContent(html, 'text/html; charset=utf-8'), policy), asset: serveAsset(assets) };
 
   function pageOf(parts: { settings: ConsoleSettings; modules: string[]; styles: string[] }): string {

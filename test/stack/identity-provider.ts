@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Configuration, errors, type KoaContextWithOIDC, Provider } from 'oidc-provider';
+import { type Configuration, errors, interactionPolicy, type KoaContextWithOIDC, Provider } from 'oidc-provider';
 import { z } from 'zod';
 import { loadIdentitySecrets } from './identity-secrets.ts';
 import {
@@ -9,6 +9,7 @@ import {
   interactionUrl,
   logoutSource,
   postLogoutSuccessSource,
+  renderError,
   signInPagesPolicy,
 } from './sign-in-pages.ts';
 
@@ -175,7 +176,8 @@ function configurationFor(parts: { audience: string; redirectUris: readonly stri
     clients: [consoleClient(redirectUris), localClient(clientSecret)],
     scopes: ['openid', 'offline_access'],
     pkce: { required: () => true },
-    interactions: { url: interactionUrl },
+    interactions: { url: interactionUrl, policy: promptsForBrowsers() },
+    renderError,
     loadExistingGrant: (ctx) => grantAll(ctx, audience),
     findAccount: (_ctx, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
     // Also where nobody was asked for it (`prompt=none`), as other providers do.
@@ -210,6 +212,13 @@ function configurationFor(parts: { audience: string; redirectUris: readonly stri
   } satisfies Configuration;
 }
 
+/** The console counts as a native client for its plain http address, but is a page, and may ask without asking anybody. */
+function promptsForBrowsers() {
+  const prompts = interactionPolicy.base();
+  prompts.get('consent')?.checks.remove('native_client_prompt');
+  return prompts;
+}
+
 /** Whoever signs in lets the console do all that they may do themselves. */
 async function grantAll(ctx: KoaContextWithOIDC, audience: string) {
   const { client, session, provider } = ctx.oidc;
@@ -221,6 +230,7 @@ async function grantAll(ctx: KoaContextWithOIDC, audience: string) {
   const grant = known ?? new provider.Grant({ accountId, clientId });
   grant.addOIDCScope('openid offline_access');
   if (operators.has(accountId)) grant.addResourceScope(audience, adminScope);
+  else grant.rejectResourceScope(audience, adminScope); // else it would be asked for without end
   await grant.save();
   return grant;
 }

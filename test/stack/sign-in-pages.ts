@@ -3,7 +3,8 @@ import { text } from 'node:stream/consumers';
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider';
 
 /** The pages have a style and a script of their own, inline, and reach nothing. */
-export const signInPagesPolicy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+export const signInPagesPolicy =
+  "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
 const path = /^\/interaction\/[\w-]+$/;
 
@@ -39,6 +40,11 @@ export async function answerSignIn(provider: Provider, req: IncomingMessage, res
 export function logoutSource(ctx: KoaContextWithOIDC, form: string): void {
   const submit = '<button type="submit" form="op.logoutForm" name="logout" value="yes">Sign out</button>';
   ctx.body = page('Sign out', `${form}${submit}<script>document.querySelector('button').click()</script>`);
+}
+
+export function renderError(ctx: KoaContextWithOIDC, { error }: { error: string }): void {
+  ctx.type = 'html';
+  ctx.body = page('Sign-in failed', `<p>${error.replace(/[^\w ]/g, '')}</p>`);
 }
 
 export function postLogoutSuccessSource(ctx: KoaContextWithOIDC): void {

@@ -5,7 +5,6 @@ import type { ConsoleSettings } from '../settings.ts';
 export type Tokens = {
   accessToken: string;
   refreshToken: string | undefined;
-  idToken: string | undefined;
   account: string;
   scopes: readonly string[];
   expiresInS: number;
@@ -124,7 +123,6 @@ export function createIdentityProvider(settings: ConsoleSettings) {
         return {
           ...fresh,
           refreshToken: fresh.refreshToken ?? tokens.refreshToken,
-          idToken: fresh.idToken ?? tokens.idToken,
           // A reply that names no scope grants what was granted before (RFC 6749 5.1).
           scopes: granted.scope === undefined ? tokens.scopes : fresh.scopes,
         };
@@ -144,13 +142,17 @@ export function createIdentityProvider(settings: ConsoleSettings) {
       await oauth.processRevocationResponse(answer);
     },
 
-    /** Where the issuer's own session is ended, and the fields to send there (OpenID Connect RP-Initiated Logout 1.0, 2). */
-    async endSession({ idToken }: Tokens): Promise<{ url: string; fields: Record<string, string> } | undefined> {
-      const { end_session_endpoint: url } = await discover();
-      if (url === undefined) return undefined;
-      const hint = idToken === undefined ? {} : { id_token_hint: idToken };
-      const returnTo = { client_id: settings.clientId, post_logout_redirect_uri: settings.consoleUrl };
-      return { url, fields: { ...hint, ...returnTo } };
+    /**
+     * Where the issuer's own session is ended (OpenID Connect RP-Initiated Logout 1.0, 2); undefined where it does not say.
+     * Without an ID token, which would stand in the browser's history; so an issuer may ask whether one really wants to.
+     */
+    async endSession(): Promise<URL | undefined> {
+      const { end_session_endpoint: address } = await discover();
+      if (address === undefined) return undefined;
+      const url = new URL(address);
+      url.searchParams.set('client_id', settings.clientId);
+      url.searchParams.set('post_logout_redirect_uri', settings.consoleUrl);
+      return url;
     },
   };
 }
@@ -171,7 +173,6 @@ function tokensOf(granted: oauth.TokenEndpointResponse, account: string): Tokens
   return {
     accessToken: granted.access_token,
     refreshToken: granted.refresh_token,
-    idToken: granted.id_token,
     account,
     scopes: granted.scope?.split(' ') ?? [],
     expiresInS: granted.expires_in ?? defaultLifeS,

@@ -36,7 +36,6 @@ export type Surroundings = {
   address: () => URL;
   replaceAddress: (url: string) => void;
   leaveFor: (url: string) => void;
-  postTo: (url: string, fields: Record<string, string>) => void;
   later: (run: () => void, ms: number) => () => void;
 };
 
@@ -154,9 +153,15 @@ export function createSession(parts: { provider: IdentityProvider } & Surroundin
     },
     async signOut() {
       const old = requireTokens();
-      const ending = await Promise.all([provider.endSession(old), provider.revoke(old)]).catch(() => 'failed' as const);
-      end(ending === 'failed' ? signedOutHere : 'You have signed out.');
-      if (ending !== 'failed' && ending[0] !== undefined) parts.postTo(ending[0].url, ending[0].fields);
+      const told = Promise.all([provider.endSession(), provider.revoke(old)]);
+      end('Signing out …');
+      try {
+        const [url] = await told;
+        end('You have signed out.');
+        if (url !== undefined) parts.leaveFor(url.href);
+      } catch {
+        end(signedOutHere);
+      }
     },
     async token() {
       return requireTokens().accessToken;
