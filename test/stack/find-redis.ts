@@ -1,16 +1,9 @@
-import { execFile, spawn } from 'node:child_process';
-import { access, constants } from 'node:fs/promises';
-import { delimiter, join } from 'node:path';
+import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
-import { promisify } from 'node:util';
-
-const run = promisify(execFile);
+import { findProgram, installByApt } from './install-by-apt.ts';
 
 /** The scripts' flags need it. */
 const majorVersionMin = 7;
-
-/** `apt-get update` on a slow line, or another apt that is still at work. */
-const aptWithinMs = 300_000;
 
 /**
  * The program that `findRedis` finds has to be started under this name (`argv0`): `redis-server` and `redis-check-rdb` are
@@ -41,46 +34,8 @@ export async function findRedis(): Promise<string> {
 }
 
 async function installRedis(): Promise<string> {
-  const asRoot = (await findProgram('apt-get')) === undefined ? undefined : await rootPrefix();
-  if (asRoot === undefined) throw new Error(`Redis is missing: ${advice}.`);
-  console.error('Redis is missing; installing the package redis-tools by apt (the program only, no system service) …');
-  const aptGet = (...args: string[]) => {
-    const [command = 'apt-get', ...rest] = [...asRoot, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', ...args];
-    return run(command, rest, { timeout: aptWithinMs });
-  };
-  const install = () =>
-    aptGet('install', '-y', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=120', 'redis-tools');
-  try {
-    await install().catch(async () => {
-      await aptGet('update', '-q'); // the usual reason: no package lists, or old ones
-      await install();
-    });
-  } catch (cause) {
-    throw new Error(`Redis is missing, and apt could not install it: ${advice}.`, { cause });
-  }
+  await installByApt({ what: 'Redis', packages: ['redis-tools'], advice });
   const installed = await findProgram('redis-check-rdb');
   if (installed === undefined) throw new Error(`apt installed no Redis: ${advice}.`);
   return installed;
-}
-
-/** What makes a command run as root without asking anybody: nothing, or `sudo -n`; `undefined` if that is refused. */
-async function rootPrefix(): Promise<string[] | undefined> {
-  if (process.getuid?.() === 0) return [];
-  const allowed = await run('sudo', ['-n', 'true'], { timeout: 10_000 }).then(
-    () => true,
-    () => false,
-  );
-  return allowed ? ['sudo', '-n'] : undefined;
-}
-
-async function findProgram(name: string): Promise<string | undefined> {
-  for (const directory of (process.env.PATH ?? '').split(delimiter).filter(Boolean)) {
-    const path = join(directory, name);
-    const executable = await access(path, constants.X_OK).then(
-      () => true,
-      () => false,
-    );
-    if (executable) return path;
-  }
-  return undefined;
 }

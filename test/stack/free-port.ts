@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
@@ -10,4 +11,24 @@ export async function freePort(): Promise<number> {
   await once(server, 'close');
   if (address === null || typeof address === 'string') throw new Error('a TCP listener has a port');
   return address.port;
+}
+
+/**
+ * One for a listener whose address has to be known before it starts: below those that the kernel gives to clients, so that
+ * only somebody else who asks for one like this can take it.
+ */
+export async function freeFixedPort(): Promise<number> {
+  for (let attempt = 1; ; attempt += 1) {
+    const port = randomInt(20_000, 30_000);
+    const server = createServer();
+    try {
+      server.listen(port, '127.0.0.1');
+      await once(server, 'listening');
+      server.close();
+      await once(server, 'close');
+      return port;
+    } catch (error) {
+      if (attempt === 100) throw error;
+    }
+  }
 }

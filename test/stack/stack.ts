@@ -15,7 +15,12 @@ export type StackOptions = {
   ingresses?: number;
   workers?: number;
   /** Ports of what others reach; left out, free ones. */
-  ports?: { ingress: number; identity: number; models: [number, number, number]; operations: [number, number] };
+  ports?: Partial<{
+    ingress: number;
+    identity: number;
+    models: [number, number, number];
+    operations: [number, number];
+  }>;
   /** Left out, a private `redis-server`. */
   redisUrl?: string | undefined;
   databaseUrl?: string | undefined;
@@ -67,9 +72,9 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   await mkdir(directory, { recursive: true });
 
   const modelServers: Stack['modelServers'] = [
-    started.use(await startModelServer({ name: 'onprem-a', port: ports?.models[0] ?? 0, ...pace })),
-    started.use(await startModelServer({ name: 'onprem-b', port: ports?.models[1] ?? 0, ...pace })),
-    started.use(await startModelServer({ name: 'cloud', port: ports?.models[2] ?? 0, ...pace })),
+    started.use(await startModelServer({ name: 'onprem-a', port: ports?.models?.[0] ?? 0, ...pace })),
+    started.use(await startModelServer({ name: 'onprem-b', port: ports?.models?.[1] ?? 0, ...pace })),
+    started.use(await startModelServer({ name: 'cloud', port: ports?.models?.[2] ?? 0, ...pace })),
   ];
   const baseUrl = `http://127.0.0.1:${ports?.ingress ?? 8080}`;
   const identity = started.use(
@@ -117,7 +122,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   }
 
   async function startIngress(env: Record<string, string> = {}): Promise<RunningIngress> {
-    const own = { PORT: String(ports?.ingress ?? 0), OPS_PORT: String(ports?.operations[0] ?? 0), HOST: '127.0.0.1' };
+    const own = { PORT: String(ports?.ingress ?? 0), OPS_PORT: String(ports?.operations?.[0] ?? 0), HOST: '127.0.0.1' };
     const child = start('ingress', { ...own, ...env });
     const [url, operationsUrl] = await Promise.all([urlOf(child, 'ready'), urlOf(child, 'operations')]);
     const running = { process: child, url, operationsUrl };
@@ -126,7 +131,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   }
 
   async function startWorker(env: Record<string, string> = {}): Promise<RunningProcess> {
-    const child = start('worker', { OPS_PORT: String(ports?.operations[1] ?? 0), ...env });
+    const child = start('worker', { OPS_PORT: String(ports?.operations?.[1] ?? 0), ...env });
     await child.line(({ msg }) => msg === 'ready');
     const running = { process: child, operationsUrl: await urlOf(child, 'operations') };
     workers.push(running);

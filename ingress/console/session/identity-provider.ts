@@ -69,6 +69,8 @@ export function createIdentityProvider(settings: ConsoleSettings) {
       hash: string;
       silently: boolean;
     }): Promise<{ url: URL; pending: PendingSignIn }> {
+      // Asked anew: a page that leaves for an issuer that is away is lost in an error page of the browser's.
+      found = undefined;
       const server = await discover();
       const verifier = oauth.generateRandomCodeVerifier();
       const pending = { verifier, state: oauth.generateRandomState(), nonce: oauth.generateRandomNonce(), hash };

@@ -1,0 +1,87 @@
+import test from 'ava';
+import OpenAI from 'openai';
+import { openBrowserTests } from '../support/browser/browser-tests.ts';
+
+const { browserTest, stack, openConsole } = openBrowserTests(test);
+
+const models = (apiKey: string) =>
+  new OpenAI({ baseURL: `${stack().baseUrl}/v1`, apiKey, maxRetries: 0 }).models.list().then(
+    ({ data }) => data.length,
+    (error: { status: number; code: string }) => error.status,
+  );
+
+browserTest(
+  'mints a key that the official SDK can use, rotates it, which ends the old one, and revokes it',
+  async (t) => {
+    await using console = await openConsole();
+    const { page } = console;
+    await console.goTo('keys');
+    await console.signIn('minter');
+    await page.getByText('You have no key yet.').waitFor();
+    await page.getByRole('button', { name: 'Mint a key' }).click();
+    const shown = page.locator('code.key');
+    const first = await shown.innerText();
+    t.regex(first, /^svc_[0-9A-Za-z]{38}$/);
+    t.is(await models(first), 2);
+
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.getByRole('button', { name: 'Copy' }).click();
+    await page.getByText('Copied.').waitFor();
+    t.is(await page.evaluate('navigator.clipboard.readText()'), first);
+    await page.getByRole('button', { name: 'I have stored it' }).click();
+    await shown.waitFor({ state: 'detached' });
+
+    const masked = `${first.slice(0, 10)}****`;
+    await page.getByRole('button', { name: 'Rotate' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Rotate this key?' });
+    t.true((await dialog.innerText()).includes(`${masked} stops working everywhere, at once`));
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    t.is(await models(first), 2, 'what was not confirmed is not done');
+
+    await page.getByRole('button', { name: 'Rotate' }).click();
+    await dialog.getByRole('button', { name: 'Rotate' }).click();
+    const second = await shown.innerText();
+    t.not(second, first);
+    t.is(await models(first), 401);
+    t.is(await models(second), 2);
+    await page.getByRole('button', { name: 'I have stored it' }).click();
+
+    await page.getByRole('button', { name: 'Revoke' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+    await page.getByText('You have no active key').waitFor();
+    t.is(await models(second), 401);
+    const states = await page.locator('tbody .state').allInnerTexts();
+    t.deepEqual(states, ['revoked', 'rotated away']);
+    await console.requireClean(t);
+  },
+);
+
+browserTest(
+  'what another place has done to the key meanwhile is told in the words of the API, with the request id',
+  async (t) => {
+    await using console = await openConsole();
+    const { page } = console;
+    await console.goTo('keys');
+    await console.signIn('hasty');
+    await page.getByRole('button', { name: 'Mint a key' }).click();
+    const key = await page.locator('code.key').innerText();
+    await page.getByRole('button', { name: 'I have stored it' }).click();
+    await page.getByRole('button', { name: 'Revoke' }).click();
+
+    const revoked = await fetch(`${stack().baseUrl}/v1/keys/developer/revoke`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${await stack().identity.token('hasty')}` },
+      body: JSON.stringify({ key }),
+    });
+    t.is(revoked.status, 200);
+    console.expectFailures();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Revoke' }).click();
+    const failure = await dialog.getByRole('alert').innerText();
+    t.regex(failure, /The API key is unknown, revoked or rotated away\./);
+    t.regex(failure, /401 INVALID_KEY · request req_[0-9A-Z]{26}/);
+    await dialog.getByRole('button', { name: 'Keep as it is' }).click();
+    await console.requireClean(t);
+  },
+);

@@ -1,0 +1,111 @@
+import test from 'ava';
+import { openBrowserTests } from '../support/browser/browser-tests.ts';
+
+const { browserTest, stack, openConsole } = openBrowserTests(test);
+
+browserTest('signs in and comes back to where one was, and nothing of it stays in the address', async (t) => {
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('batches');
+  await page.getByRole('heading', { name: 'Console' }).waitFor();
+  t.is(await page.title(), 'Sign in · Console');
+  await console.signIn('returner');
+  t.is(page.url(), `${console.url}#batches`);
+  t.is(await page.title(), 'Batches · Console');
+  await page.getByText('user:returner').waitFor();
+  t.is(await page.evaluate('document.activeElement.textContent'), 'Batches', 'reading goes on at the heading');
+  await console.requireClean(t);
+});
+
+browserTest('a reload asks the issuer again, which asks nobody: one is still signed in', async (t) => {
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('usage');
+  await console.signIn('reloader');
+  await page.reload();
+  await page.getByRole('button', { name: 'Sign out' }).waitFor();
+  t.is(page.url(), `${console.url}#usage`);
+  await console.requireClean(t);
+});
+
+browserTest('who has gone at the issuer meanwhile is asked to sign in, and no more than once', async (t) => {
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('keys');
+  await console.signIn('leaver');
+  await page.context().clearCookies();
+  await page.reload();
+  await page.getByRole('button', { name: 'Sign in' }).waitFor();
+  t.is(page.url(), `${console.url}#keys`);
+  t.is(await page.getByRole('alert').count(), 0, 'nothing has failed');
+  await console.requireClean(t);
+});
+
+browserTest('an expired token is renewed, and what was asked with it is asked again', async (t) => {
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('keys');
+  await console.signIn('sleeper');
+  await page.getByText('You have no key yet.').waitFor();
+  const expired = await stack().identity.token('sleeper', { expiresIn: -60 });
+  const statuses: number[] = [];
+  page.on('response', (response) => {
+    if (response.url().endsWith('/v1/keys/developer')) statuses.push(response.status());
+  });
+  await page.route(
+    '**/v1/keys/developer',
+    (route) => route.continue({ headers: { ...route.request().headers(), authorization: `Bearer ${expired}` } }),
+    { times: 1 },
+  );
+  console.expectFailures();
+  await page.getByRole('button', { name: 'Mint a key' }).click();
+  await page.getByRole('button', { name: 'I have stored it' }).click();
+  t.deepEqual(statuses.slice(0, 2), [401, 200]);
+  await console.requireClean(t);
+});
+
+browserTest('a token is renewed before it ends, with nobody doing anything', async (t) => {
+  await using console = await openConsole();
+  const { page } = console;
+  await page.clock.install();
+  await console.goTo('keys');
+  await console.signIn('waiter');
+  const renewal = page.waitForResponse((response) => response.url().endsWith('/token'));
+  await page.clock.fastForward('59:30');
+  t.is((await renewal).status(), 200);
+  await page.getByRole('button', { name: 'Sign out' }).waitFor();
+  await console.requireClean(t);
+});
+
+browserTest(
+  'signing out ends it at the issuer: the refresh token is dead, and signing in asks who one is',
+  async (t) => {
+    await using console = await openConsole();
+    const { page } = console;
+    await console.goTo('keys');
+    const granted = page.waitForResponse((response) => response.url().endsWith('/token'));
+    await console.signIn('ender');
+    const { refresh_token } = (await (await granted).json()) as { refresh_token: string };
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.waitForURL(console.url);
+    await page.getByRole('button', { name: 'Sign in' }).waitFor();
+    const renewal = await fetch(`${stack().identity.issuer}/token`, {
+      method: 'POST',
+      body: new URLSearchParams({ grant_type: 'refresh_token', client_id: 'console', refresh_token }),
+    });
+    t.is(renewal.status, 400);
+    await page.reload();
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByLabel('Name').waitFor();
+    await console.requireClean(t);
+  },
+);
+
+browserTest('an answer of the issuer that was not asked for in this tab signs nobody in', async (t) => {
+  await using console = await openConsole();
+  const { page } = console;
+  await page.goto(`${console.url}?code=stolen&state=guessed#keys`);
+  await page.getByText('This sign-in was not begun in this tab.').waitFor();
+  t.is(page.url(), console.url);
+  await console.requireClean(t);
+});

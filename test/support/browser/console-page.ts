@@ -1,0 +1,53 @@
+import type { ExecutionContext } from 'ava';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { Stack } from '../../stack/stack.ts';
+import { watchPage } from './watch-page.ts';
+
+export type ConsolePageOptions = Pick<BrowserContextOptions, 'colorScheme' | 'viewport'>;
+
+/** The console in a browser of its own, watched from its first request on. */
+export interface ConsolePage extends AsyncDisposable {
+  page: Page;
+  url: string;
+  /** Goes to a page of the console by its fragment. */
+  goTo(fragment: string): Promise<void>;
+  /** From the button of the console to its return, by the pages of the identity provider. */
+  signIn(account: string): Promise<void>;
+  /** Nothing went wrong that nobody has announced, and no key or token was left anywhere. */
+  requireClean(t: ExecutionContext): Promise<void>;
+  /** From now on answers with this status, and calls that get none, are what the test is about. */
+  expectFailures(): void;
+}
+
+const withinMs = 20_000;
+
+type Parts = ConsolePageOptions & { browser: Browser; stack: Stack };
+
+export async function openConsolePage({ browser, stack, ...wishes }: Parts): Promise<ConsolePage> {
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 900 },
+    acceptDownloads: true,
+    ...wishes,
+  });
+  context.setDefaultTimeout(withinMs);
+  const page = await context.newPage();
+  const url = `${stack.baseUrl}/console`;
+  const watch = await watchPage(page, { stack });
+  return {
+    page,
+    url,
+    async goTo(fragment) {
+      await page.goto(`${url}#${fragment}`);
+    },
+    async signIn(account) {
+      if (!page.url().startsWith(url)) await page.goto(url);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByLabel('Name').fill(account);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('button', { name: 'Sign out' }).waitFor();
+    },
+    requireClean: (t) => watch.requireClean(t),
+    expectFailures: watch.expectFailures,
+    [Symbol.asyncDispose]: () => context.close(),
+  };
+}

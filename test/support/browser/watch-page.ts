@@ -1,0 +1,81 @@
+import type { ExecutionContext } from 'ava';
+import type { Page } from 'playwright-core';
+import { fullKeysIn } from '../../stack/search-keys.ts';
+import type { Stack } from '../../stack/stack.ts';
+
+/** What a browser says of an answer that is no success, or that did not come; not of a page that did something wrong. */
+const failedRequest = /^Failed to load resource: /;
+
+/** Both run in the page. */
+const tellViolations = `document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) => {
+  window.noteViolation(violatedDirective + ' ' + blockedURI);
+});`;
+const whatIsLeft = `(async () => ({
+  local: JSON.stringify({ ...localStorage }),
+  session: JSON.stringify({ ...sessionStorage }),
+  databases: JSON.stringify(await indexedDB.databases()),
+  caches: JSON.stringify(await caches.keys()),
+  source: document.documentElement.outerHTML,
+  address: location.href,
+}))()`;
+
+/**
+ * Notes from now on what a page says, asks for and is told, on every document that it shows: what is wrong in itself, and the
+ * secrets that must be left nowhere.
+ */
+export async function watchPage(page: Page, { stack }: { stack: Stack }) {
+  const origins = new Set([stack.baseUrl, stack.identity.issuer]);
+  const wrong: string[] = [];
+  const addresses: string[] = [];
+  const said: string[] = [];
+  const secrets = new Set<string>();
+  let failuresExpected = false;
+
+  await page.exposeFunction('noteViolation', (violation: string) => wrong.push(`policy violation: ${violation}`));
+  await page.addInitScript({ content: tellViolations });
+  page.on('console', (message) => {
+    said.push(message.text());
+    if (message.type() !== 'error' || (failuresExpected && failedRequest.test(message.text()))) return;
+    wrong.push(`console: ${message.text()} (${message.location().url})`);
+  });
+  page.on('pageerror', (error) => wrong.push(`uncaught: ${error.message}`));
+  page.on('request', (request) => {
+    const { protocol, origin } = new URL(request.url());
+    if (protocol.startsWith('http') && !origins.has(origin)) wrong.push(`a request to ${request.url()}`);
+    addresses.push(request.url());
+  });
+  page.on('framenavigated', (frame) => addresses.push(frame.url()));
+  page.on('response', async (response) => {
+    if (!/\/token$|\/v1\/keys\//.test(new URL(response.url()).pathname)) return;
+    const body = await response.text().catch(() => ''); // the page has left meanwhile
+    for (const secret of secretsIn(body)) secrets.add(secret);
+  });
+
+  return {
+    expectFailures() {
+      failuresExpected = true;
+    },
+    async requireClean(t: ExecutionContext): Promise<void> {
+      t.deepEqual(wrong, []);
+      const left = await page.evaluate<Record<string, string>>(whatIsLeft);
+      const cookies = JSON.stringify(await page.context().cookies());
+      const logs = JSON.stringify(stack.started().map((process) => process.logs));
+      const places = { ...left, cookies, addresses: addresses.join('\n'), said: said.join('\n'), logs };
+      for (const [place, text] of Object.entries(places)) {
+        t.deepEqual(fullKeysIn(text), [], place);
+        t.deepEqual(
+          [...secrets].filter((secret) => text.includes(secret)),
+          [],
+          place,
+        );
+      }
+    },
+    /** So that a test can tell that there was something to be found. */
+    secrets: () => secrets.size,
+  };
+}
+
+function secretsIn(body: string): string[] {
+  const named = body.matchAll(/"(?:access_token|refresh_token|id_token|key)":"([^"*]{20,})"/g);
+  return [...named].map(([, secret = '']) => secret);
+}
