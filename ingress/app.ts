@@ -27,12 +27,13 @@ import { refuseGuests } from './middleware/refuse-guests.ts';
 import { refuseUnrouted } from './middleware/refuse-unrouted.ts';
 import { requireScope } from './middleware/require-scope.ts';
 import { requireWellFormedHead } from './middleware/require-well-formed-head.ts';
+import type { StaticContent } from './pages/static-content.ts';
 import type { QueueBounds } from './queue-bounds.ts';
 import type { WaitingRequests } from './replies/waiting-requests.ts';
 import type { RequestQueues } from './request-queues.ts';
 import type { RequestState } from './request-state.ts';
 import type { ChangeAccount } from './revocation/change-account.ts';
-import { retrieveAccount, updateAccount } from './routes/accounts.ts';
+import { listAccounts, retrieveAccount, updateAccount } from './routes/accounts.ts';
 import { cancelBatch, createBatch, listBatches, retrieveBatch } from './routes/batches.ts';
 import { chatCompletions } from './routes/chat-completions.ts';
 import {
@@ -46,7 +47,10 @@ import { uploadFile } from './routes/file-uploads.ts';
 import { deleteFile, listFiles, retrieveFile } from './routes/files.ts';
 import { mintGuestKey } from './routes/guest-keys.ts';
 import { listModels, retrieveModel } from './routes/models.ts';
+import { retrieveOpenApiDocument } from './routes/openapi-document.ts';
+import { listPlans, retrievePlan } from './routes/plans.ts';
 import { retrieveQuota } from './routes/quota.ts';
+import { retrieveAccountUsage, retrieveUsage } from './routes/usage.ts';
 import type { SharedCallers } from './shared-callers.ts';
 import type { SignIn } from './sign-in.ts';
 
@@ -72,6 +76,7 @@ type AppParts = {
   queueBounds: QueueBounds;
   waitingRequests: WaitingRequests;
   replyTo: () => string | undefined;
+  openApiDocument: StaticContent;
   /** `giveUp` is aborted when a shutdown waits no longer, with the `ApiError` that clients are to see. */
   body: { bodyBytesMax: number; bodyMs: number; giveUp: AbortSignal };
 };
@@ -136,8 +141,15 @@ function createRouter(parts: AppParts): Router<RequestState> {
   router.post('/v1/batches/:batch/cancel', withEither, check, refuseGuests, cancelBatch(parts));
 
   router.get('/billing/quota', withEither, checkStanding(parts), retrieveQuota(parts));
+  router.get('/billing/usage', withEither, check, retrieveUsage(parts));
+  router.get('/billing/plan', withEither, check, retrievePlan(parts));
 
+  router.get('/admin/accounts', withSignIn, check, asOperator, listAccounts(parts));
   router.get('/admin/accounts/:account', withSignIn, check, asOperator, retrieveAccount(parts));
   router.patch('/admin/accounts/:account', withSignIn, check, asOperator, readBody, updateAccount(parts));
+  router.get('/admin/accounts/:account/usage', withSignIn, check, asOperator, retrieveAccountUsage(parts));
+  router.get('/admin/plans', withSignIn, check, asOperator, listPlans(parts));
+
+  router.get('/openapi.json', retrieveOpenApiDocument(parts));
   return router;
 }

@@ -29,6 +29,8 @@ import { createKeyUse } from './key-use.ts';
 import { listen } from './listener.ts';
 import { createIngressMetrics } from './metrics.ts';
 import { answerBrokenRequest } from './middleware/answer-errors.ts';
+import { createOpenApiDocument } from './openapi/document.ts';
+import { createStaticContent } from './pages/static-content.ts';
 import { createQueueBounds } from './queue-bounds.ts';
 import { createReleaseLater } from './release-later.ts';
 import { listenForReplies } from './replies/reply-listener.ts';
@@ -149,6 +151,10 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     queueBounds,
     waitingRequests,
     replyTo: inbox.address,
+    openApiDocument: createStaticContent(
+      JSON.stringify(createOpenApiDocument({ ...links, authUrl: issuer })),
+      'application/json; charset=utf-8',
+    ),
     body: { bodyBytesMax: config.listener.bodyBytesMax, bodyMs, giveUp: giveUp.signal },
   });
   const listener = await listen({
