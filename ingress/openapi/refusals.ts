@@ -67,9 +67,13 @@ const nestedFields: Partial<Record<ErrorCode, Record<string, z.ZodType>>> = {
   },
 };
 
+/** The codes that a whole answer can have. */
+const bodyCodes = (Object.keys(errorCodes) as ErrorCode[]) // the keys of the table are the codes
+  .filter((code) => code !== 'UPSTREAM_INTERRUPTED');
+
 /** The body of each code (specification 7.1, 7.2), by its code. */
 export const refusalSchemas: Record<string, z.ZodType> = Object.fromEntries(
-  (Object.keys(errorCodes) as ErrorCode[]).map((code) => [code, bodyOf(code)]), // the keys of the table are the codes
+  bodyCodes.map((code) => [code, bodyOf(code)]),
 );
 
 function bodyOf(code: ErrorCode): z.ZodType {
