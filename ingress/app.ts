@@ -5,7 +5,6 @@ import type { PlanFile } from '../shared/plan-file.ts';
 import type { Store } from '../shared/store/store.ts';
 import type { Callers } from './callers.ts';
 import type { CheckCaller } from './check-caller.ts';
-import type { ConsoleSettings } from './console/settings.ts';
 import type { GuestKeys } from './guests/guest-keys.ts';
 import type { LimitMints } from './guests/limit-mints.ts';
 import type { KeyUse } from './key-use.ts';
@@ -28,13 +27,14 @@ import { refuseGuests } from './middleware/refuse-guests.ts';
 import { refuseUnrouted } from './middleware/refuse-unrouted.ts';
 import { requireScope } from './middleware/require-scope.ts';
 import { requireWellFormedHead } from './middleware/require-well-formed-head.ts';
-import { createConsole } from './pages/console.ts';
+import type { Console } from './pages/console.ts';
+import type { StaticContent } from './pages/static-content.ts';
 import type { QueueBounds } from './queue-bounds.ts';
 import type { WaitingRequests } from './replies/waiting-requests.ts';
 import type { RequestQueues } from './request-queues.ts';
 import type { RequestState } from './request-state.ts';
 import type { ChangeAccount } from './revocation/change-account.ts';
-import { retrieveAccount, updateAccount } from './routes/accounts.ts';
+import { listAccounts, retrieveAccount, updateAccount } from './routes/accounts.ts';
 import { cancelBatch, createBatch, listBatches, retrieveBatch } from './routes/batches.ts';
 import { chatCompletions } from './routes/chat-completions.ts';
 import {
@@ -48,7 +48,10 @@ import { uploadFile } from './routes/file-uploads.ts';
 import { deleteFile, listFiles, retrieveFile } from './routes/files.ts';
 import { mintGuestKey } from './routes/guest-keys.ts';
 import { listModels, retrieveModel } from './routes/models.ts';
+import { retrieveOpenApiDocument } from './routes/openapi-document.ts';
+import { listPlans, retrievePlan } from './routes/plans.ts';
 import { retrieveQuota } from './routes/quota.ts';
+import { retrieveAccountUsage, retrieveUsage } from './routes/usage.ts';
 import type { SharedCallers } from './shared-callers.ts';
 import type { SignIn } from './sign-in.ts';
 
@@ -58,7 +61,8 @@ type AppParts = {
   planFile: PlanFile;
   docsUrl: string;
   topupUrl: string;
-  console: ConsoleSettings;
+  consoleUrl: string;
+  console: Console;
   trustedProxyHops: number;
   peppers: readonly string[];
   store: Store;
@@ -74,6 +78,7 @@ type AppParts = {
   queueBounds: QueueBounds;
   waitingRequests: WaitingRequests;
   replyTo: () => string | undefined;
+  openApiDocument: StaticContent;
   /** `giveUp` is aborted when a shutdown waits no longer, with the `ApiError` that clients are to see. */
   body: { bodyBytesMax: number; bodyMs: number; giveUp: AbortSignal };
 };
@@ -86,7 +91,7 @@ export function createApp(parts: AppParts): Koa<RequestState> {
   app.use(logRequest(parts));
   app.use(answerErrors(parts));
   app.use(requireWellFormedHead);
-  app.use(allowOrigins({ consoleUrl: parts.console.consoleUrl }));
+  app.use(allowOrigins(parts));
   app.use(echoClientRequestId);
   app.use(router.routes());
   app.use(refuseUnrouted(router));
@@ -138,12 +143,17 @@ function createRouter(parts: AppParts): Router<RequestState> {
   router.post('/v1/batches/:batch/cancel', withEither, check, refuseGuests, cancelBatch(parts));
 
   router.get('/billing/quota', withEither, checkStanding(parts), retrieveQuota(parts));
+  router.get('/billing/usage', withEither, check, retrieveUsage(parts));
+  router.get('/billing/plan', withEither, check, retrievePlan(parts));
 
+  router.get('/admin/accounts', withSignIn, check, asOperator, listAccounts(parts));
   router.get('/admin/accounts/:account', withSignIn, check, asOperator, retrieveAccount(parts));
   router.patch('/admin/accounts/:account', withSignIn, check, asOperator, readBody, updateAccount(parts));
+  router.get('/admin/accounts/:account/usage', withSignIn, check, asOperator, retrieveAccountUsage(parts));
+  router.get('/admin/plans', withSignIn, check, asOperator, listPlans(parts));
 
-  const { page, asset } = createConsole(parts.console);
-  router.get('/console', page);
-  router.get('/console/assets/*asset', asset);
+  router.get('/openapi.json', retrieveOpenApiDocument(parts));
+  router.get('/console', parts.console.page);
+  router.get('/console/assets/*asset', parts.console.asset);
   return router;
 }

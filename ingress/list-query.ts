@@ -11,12 +11,17 @@ export function parseQuery<Schema extends z.ZodType>(schema: Schema, querystring
   return parseFields(schema, Object.fromEntries(fields));
 }
 
-/** How many items a list is to have at most, at most so many. */
-export function limitParameter(max: number) {
+/** How many items a list is to have at most, of at most `max`; `usual` where that is left out. */
+export function limitParameter({ max, usual }: { max: number; usual: number }) {
   const message = `expected a whole number from 1 to ${max}`;
   return z
     .string()
     .regex(/^[1-9]\d{0,6}$/, message)
     .transform(Number)
-    .refine((limit) => limit <= max, message);
+    .refine((limit) => limit <= max, message)
+    .default(usual)
+    .meta({
+      description: 'How many the list is to have at most.',
+      documentedAs: z.int().min(1).max(max).default(usual),
+    });
 }

@@ -29,6 +29,9 @@ import { createKeyUse } from './key-use.ts';
 import { listen } from './listener.ts';
 import { createIngressMetrics } from './metrics.ts';
 import { answerBrokenRequest } from './middleware/answer-errors.ts';
+import { createOpenApiDocument } from './openapi/document.ts';
+import { createConsole } from './pages/console.ts';
+import { createStaticContent } from './pages/static-content.ts';
 import { createQueueBounds } from './queue-bounds.ts';
 import { createReleaseLater } from './release-later.ts';
 import { listenForReplies } from './replies/reply-listener.ts';
@@ -133,14 +136,8 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     planFile,
     docsUrl: links.docsUrl,
     topupUrl: links.topupUrl,
-    console: {
-      baseUrl: links.baseUrl,
-      consoleUrl: links.consoleUrl,
-      docsUrl: links.docsUrl,
-      issuer,
-      audience,
-      clientId: config.signIn.consoleClientId,
-    },
+    consoleUrl: links.consoleUrl,
+    console: createConsole({ ...links, ...config.signIn }),
     trustedProxyHops: config.trustedProxyHops,
     peppers: config.keyPeppers,
     store,
@@ -156,6 +153,10 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     queueBounds,
     waitingRequests,
     replyTo: inbox.address,
+    openApiDocument: createStaticContent(
+      JSON.stringify(createOpenApiDocument({ ...links, authUrl: issuer })),
+      'application/json; charset=utf-8',
+    ),
     body: { bodyBytesMax: config.listener.bodyBytesMax, bodyMs, giveUp: giveUp.signal },
   });
   const listener = await listen({

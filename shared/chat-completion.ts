@@ -22,18 +22,23 @@ function checkItems(items: readonly unknown[], item: z.ZodType, ctx: z.Refinemen
   }
 }
 
+/** `documentedAs`, here and below: the schema that would say what is checked by hand, for whoever describes it to clients. */
 function listOf(item: z.ZodType) {
   return z
     .custom<unknown[]>(Array.isArray, 'expected an array')
-    .superRefine((items, ctx) => checkItems(items, item, ctx));
+    .superRefine((items, ctx) => checkItems(items, item, ctx))
+    .meta({ documentedAs: z.array(item) });
 }
 
 const contentPart = z.looseObject({ type: z.string(), text: z.string().optional() });
 
-const content = z.unknown().superRefine((value, ctx) => {
-  if (Array.isArray(value)) checkItems(value, contentPart, ctx);
-  else if (typeof value !== 'string' && value != null) ctx.addIssue('expected a string or an array');
-});
+const content = z
+  .unknown()
+  .superRefine((value, ctx) => {
+    if (Array.isArray(value)) checkItems(value, contentPart, ctx);
+    else if (typeof value !== 'string' && value != null) ctx.addIssue('expected a string or an array');
+  })
+  .meta({ documentedAs: z.union([z.string(), z.array(contentPart), z.null()]) });
 
 const message = z
   .looseObject({
@@ -52,26 +57,35 @@ const isText = (value: unknown) => typeof value === 'string';
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-const stop = z.custom<string | string[]>(
-  (value) => isText(value) || (Array.isArray(value) && value.every(isText)),
-  'expected a string or an array of strings',
-);
-const logitBias = z.custom<Record<string, number>>(
-  (value) => isRecord(value) && Object.values(value).every((bias) => typeof bias === 'number'),
-  'expected an object of numbers',
-);
+const stop = z
+  .custom<string | string[]>(
+    (value) => isText(value) || (Array.isArray(value) && value.every(isText)),
+    'expected a string or an array of strings',
+  )
+  .meta({ documentedAs: z.union([z.string(), z.array(z.string())]) });
+const logitBias = z
+  .custom<Record<string, number>>(
+    (value) => isRecord(value) && Object.values(value).every((bias) => typeof bias === 'number'),
+    'expected an object of numbers',
+  )
+  .meta({ documentedAs: z.record(z.string(), z.number()) });
 
 const count = z.int().positive();
 
 export const chatRequestSchema = z
   .looseObject({
-    model: z.string().min(1),
-    messages: listOf(message).refine((messages) => messages.length > 0, 'expected at least one message'),
-    stream: z.boolean().nullish(),
-    stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
-    max_tokens: count.nullish(),
-    max_completion_tokens: count.nullish(),
-    n: count.max(128).nullish(),
+    model: z.string().min(1).meta({ description: "A model of the caller's plan." }),
+    messages: listOf(message)
+      .refine((messages) => messages.length > 0, 'expected at least one message')
+      .meta({ documentedAs: z.array(message).min(1) }),
+    stream: z.boolean().nullish().meta({ description: 'Whether to answer by server-sent events.' }),
+    stream_options: z
+      .looseObject({ include_usage: z.boolean().nullish() })
+      .nullish()
+      .meta({ description: 'With `stream` only.' }),
+    max_tokens: count.nullish().meta({ description: 'The most tokens to produce for each choice.' }),
+    max_completion_tokens: count.nullish().meta({ description: 'The same; of the two the larger counts.' }),
+    n: count.max(128).nullish().meta({ description: 'How many choices to produce.' }),
     temperature: z.number().min(0).max(2).nullish(),
     top_p: z.number().min(0).max(1).nullish(),
     presence_penalty: z.number().min(-2).max(2).nullish(),

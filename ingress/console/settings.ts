@@ -7,5 +7,5 @@ export type ConsoleSettings = {
   consoleUrl: string;
   docsUrl: string;
   issuer: string;
-  clientId: string;
+  consoleClientId: string;
 };

@@ -1,8 +1,11 @@
 import cors from '@koa/cors';
 import type { Stage } from '../request-state.ts';
 
-/** What page anywhere may call: inference, and the key of a guest, both of which run in end users' browsers (API A4). */
-const openPaths = /^\/v1\/(chat\/completions|models|models\/.+|keys\/guest)$/;
+/**
+ * What a page anywhere may call: inference, and the key of a guest, both of which run in end users' browsers (API A4); and what
+ * the API is described by, for whoever reads such descriptions.
+ */
+const openPaths = /^\/(v1\/(chat\/completions|models|models\/.+|keys\/guest)|openapi\.json)$/;
 
 const quota = ['limit', 'used', 'remaining', 'reset', 'overage'].map((name) => `x-svc-quota-${name}`);
 const rateLimits = ['limit', 'remaining', 'reset'].flatMap((name) => [

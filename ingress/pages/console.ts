@@ -13,11 +13,16 @@ const directory = fileURLToPath(new URL('../console', import.meta.url));
 const entry = 'main.js';
 const styles = ['theme.css', 'console.css'];
 
+/** The stages of its routes: the page, and what it loads. */
+export type Console = { page: Stage; asset: Stage };
+
 /**
  * The console: one page, and what it loads. Made when the process starts; no step builds it. Its script may reach the API and
  * the issuer.
  */
-export function createConsole(settings: ConsoleSettings): { page: Stage; asset: Stage } {
+export function createConsole(known: ConsoleSettings): Console {
+  const { baseUrl, audience, consoleUrl, docsUrl, issuer, consoleClientId } = known;
+  const settings: ConsoleSettings = { baseUrl, audience, consoleUrl, docsUrl, issuer, consoleClientId }; // and no more
   const modules = collectBrowserModules({ directory, entry: 'main.ts' });
   const files = new Map(modules);
   for (const name of ['theme.css', 'icon.svg']) files.set(name, readFileSync(new URL(name, import.meta.url), 'utf8'));

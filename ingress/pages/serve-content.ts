@@ -5,7 +5,7 @@ import type { StaticContent } from './static-content.ts';
 /** A year, and never asked for again: its address changes with its bytes (RFC 8246). */
 const forGood = 'public, max-age=31536000, immutable';
 /** Kept, and asked for each time: 304 while it is the same. */
-const askFirst = 'no-cache';
+export const askFirst = 'no-cache';
 
 /** `GET` of a page of our own: it may load and reach what `policy` names, be framed by nobody, and tells nobody where one came from. */
 export function servePage(content: StaticContent, policy: string): Stage {

@@ -4,9 +4,11 @@ import { ApiError, validationError } from '../../shared/errors.ts';
 import { guestPlan, type PlanFile } from '../../shared/plan-file.ts';
 import { type Account, monthOf } from '../../shared/store/account.ts';
 import { changeSettings } from '../../shared/store/account-changes.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { ListedAccount, Store } from '../../shared/store/store.ts';
 import { presentBatch } from '../batches/present-batch.ts';
 import { parseBody } from '../json-body.ts';
+import { limitParameter, parseQuery } from '../list-query.ts';
+import type { AccountSummary } from '../openapi/answers.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 import type { ChangeAccount } from '../revocation/change-account.ts';
 import { keysOf } from './developer-keys.ts';
@@ -16,20 +18,47 @@ const topUp = z.strictObject({
   tokens: z.int().positive().max(1e12),
 });
 
-const settingsBody = z
+export const settingsBody = z
   .strictObject({
-    plan: z.string().optional(),
-    overageEnabled: z.boolean().optional(),
-    topUp: topUp.optional(),
-    suspended: z.boolean().optional(),
+    plan: z.string().optional().meta({ description: 'A plan of the plan file; a device stays on `guest-device`.' }),
+    overageEnabled: z.boolean().optional().meta({ description: 'Whether it goes on past its monthly allowance.' }),
+    topUp: topUp.optional().meta({ description: 'Tokens more for this month, once for each `id`.' }),
+    suspended: z.boolean().optional().meta({ description: 'Whether all its requests are 403.' }),
   })
   .refine((settings) => Object.values(settings).some((value) => value !== undefined), {
     path: ['body'],
     message: 'expected plan, overageEnabled, topUp or suspended',
   });
 
+export const accountsQuery = z.strictObject({
+  prefix: z
+    .string()
+    .max(300)
+    .optional()
+    .meta({ description: 'What the ids begin with: `user:al`, `device:ab12`.', examples: ['user:al'] }),
+  limit: limitParameter({ max: 100, usual: 20 }),
+  after: z
+    .string()
+    .max(300)
+    .optional()
+    .meta({ description: 'The account before the first: the last of the page before.' }),
+});
+
 /** An account that a sign-in token could name (OpenID Connect Core 1.0, section 2). */
 const userId = /^user:.{1,255}$/su;
+
+/** `GET /admin/accounts`: accounts and devices in order of their ids, by their bytes in UTF-8 (API E8). */
+export function listAccounts({ store }: { store: Pick<Store, 'listAccounts'> }): Stage {
+  return async function listAccounts(ctx) {
+    const { limit, ...query } = parseQuery(accountsQuery, ctx.querystring);
+    const found = await store.listAccounts({ ...query, limit: limit + 1 });
+    ctx.body = { object: 'list', data: found.slice(0, limit).map(summarise), has_more: found.length > limit };
+  };
+}
+
+function summarise({ id, plan, overageEnabled, suspended, createdAt }: ListedAccount): AccountSummary {
+  return { account: id, plan, overageEnabled, suspended, createdAt: createdAt.toISOString() };
+}
 
 /** `GET /admin/accounts/{account}`: what an operator may know of an account or device, its last batches among it (API E8). */
 export function retrieveAccount({ store }: { store: Pick<Store, 'findAccount' | 'batches'> }): Stage {
@@ -77,7 +106,7 @@ function requirePlanFor(account: string, plan: string, { plans }: PlanFile): voi
   if (!isDevice && plan === guestPlan) throw refuse(`the plan ${guestPlan} is for devices`);
 }
 
-function accountOf(ctx: AppContext): string {
+export function accountOf(ctx: AppContext): string {
   const { params } = ctx as { params?: { account?: string } }; // the router sets it for the route that names it
   return params?.account ?? '';
 }

@@ -31,19 +31,27 @@ const isPrototypeSet = (value: unknown) =>
 const metadata = z
   .unknown()
   .refine((value) => !isPrototypeSet(value), '__proto__ is no name')
-  .pipe(pairs);
+  .pipe(pairs)
+  .meta({
+    description: `At most ${pairsMax} pairs; a name has 1 to 64 characters, a value at most 512.`,
+    documentedAs: z.record(z.string(), z.string().max(512)),
+  });
 
-const batchBody = z.strictObject({
-  input_file_id: z.string(),
+export const batchBody = z.strictObject({
+  input_file_id: z.string().meta({ description: 'A file of the purpose `batch`.' }),
   endpoint: z.literal('/v1/chat/completions'),
   completion_window: z.literal('24h'),
   metadata: metadata.nullish(),
   output_expires_after: z.never({ error: 'is not supported' }).optional(),
 });
 
-const listQuery = z.strictObject({
-  limit: limitParameter(100).default(20),
-  after: z.string().regex(batchId, 'expected the id of a batch').optional(),
+export const batchesQuery = z.strictObject({
+  limit: limitParameter({ max: 100, usual: 20 }),
+  after: z
+    .string()
+    .regex(batchId, 'expected the id of a batch')
+    .optional()
+    .meta({ description: 'The batch before the first: `last_id` of the page before.' }),
 });
 
 /**
@@ -97,7 +105,7 @@ export function createBatch({ store, planFile }: Parts & { planFile: PlanFile })
 /** `GET /v1/batches`: the account's, newest first; `after` any id, for they sort by time (API F1). */
 export function listBatches({ store }: Parts): Stage {
   return async function listBatches(ctx) {
-    const { limit, after } = parseQuery(listQuery, ctx.querystring);
+    const { limit, after } = parseQuery(batchesQuery, ctx.querystring);
     const page = { limit: limit + 1, after, order: 'desc' } as const;
     const found = await store.batches.listBatches(stateOf(ctx, 'caller').account, page);
     ctx.body = presentList({ found, limit, present: presentBatch });

@@ -11,8 +11,10 @@ import type { ChangeAccount } from '../revocation/change-account.ts';
 
 type Parts = { changeAccount: ChangeAccount; peppers: readonly string[] };
 
-const emptyObject = z.strictObject({});
-const namedKeyBody = z.strictObject({ key: z.string() });
+export const emptyObject = z.strictObject({});
+export const namedKeyBody = z.strictObject({
+  key: z.string().meta({ description: 'The active key, in full or masked.' }),
+});
 
 /**
  * `POST /v1/keys/developer`: mints the account's key, shown in full this once; an account that has one gets it masked

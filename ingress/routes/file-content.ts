@@ -20,13 +20,12 @@ export function retrieveFileContent({ store, log, clientStuckMs = stuckMs }: Par
   return async function retrieveFileContent(ctx) {
     const file = await findFile(store, wantedFile(ctx));
     if (file === undefined) throw noSuchFile();
+    // Before there is a status or a header: a store that is away has its own answer, which is no file.
+    const first = ctx.method === 'HEAD' ? undefined : await readBlock(file, 0);
+    ctx.status = 200;
     ctx.type = 'application/octet-stream';
     ctx.attachment(file.filename);
-    if (ctx.method === 'HEAD') {
-      ctx.status = 200;
-    } else {
-      // Before there is a status: a store that is away has its own.
-      const first = await readBlock(file, 0);
+    if (first !== undefined) {
       ctx.body = Readable.from(blocks(file, first), { objectMode: false });
       cutWhenStuck(ctx.res, clientStuckMs);
     }

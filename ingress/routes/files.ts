@@ -12,17 +12,21 @@ type Parts = { store: Pick<Store, 'batches' | 'files'> };
 
 const filesMax = 10_000;
 
-const listQuery = z.strictObject({
+export const filesQuery = z.strictObject({
   purpose: z.enum(['batch', 'batch_output']).optional(),
-  limit: limitParameter(filesMax).default(filesMax),
-  after: z.string().refine(isFileId, 'expected the id of a file').optional(),
-  order: z.enum(['asc', 'desc']).default('desc'),
+  limit: limitParameter({ max: filesMax, usual: filesMax }),
+  after: z
+    .string()
+    .refine(isFileId, 'expected the id of a file')
+    .optional()
+    .meta({ description: 'The file before the first: `last_id` of the page before.' }),
+  order: z.enum(['asc', 'desc']).default('desc').meta({ description: 'By the time of upload; `desc`: newest first.' }),
 });
 
 /** `GET /v1/files`: the account's, newest first unless asked for otherwise; `after` any id, for they sort by time (API F1). */
 export function listFiles({ store }: Parts): Stage {
   return async function listFiles(ctx) {
-    const { limit, ...query } = parseQuery(listQuery, ctx.querystring);
+    const { limit, ...query } = parseQuery(filesQuery, ctx.querystring);
     const found = await store.batches.listFiles(stateOf(ctx, 'caller').account, { ...query, limit: limit + 1 });
     ctx.body = presentList({ found, limit, present: presentFile });
   };

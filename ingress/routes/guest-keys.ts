@@ -29,8 +29,11 @@ type Parts = {
 
 /** No controls, no white space, nothing that Unicode has not assigned. */
 const visible = /^[^\p{C}\p{Z}]{8,256}$/u;
-const guestBody = z.strictObject({
-  device_id: z.string().regex(visible, 'expected 8 to 256 visible characters'),
+export const guestBody = z.strictObject({
+  device_id: z
+    .string()
+    .regex(visible, 'expected 8 to 256 visible characters')
+    .meta({ description: 'What tells this device from all others, for good; kept as a hash.' }),
 });
 
 /**

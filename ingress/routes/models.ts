@@ -1,5 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { Model, PlanFile } from '../../shared/plan-file.ts';
+import { modelsOf } from '../plan-models.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
 /** `GET /v1/models`: what the caller's plan includes, in OpenAI's shape plus `tier` (API D2). */
@@ -19,9 +20,8 @@ export function retrieveModel({ planFile }: { planFile: PlanFile }): Stage {
   };
 }
 
-function included(ctx: AppContext, { plans, models }: PlanFile): [string, Model][] {
-  const tiers = plans[stateOf(ctx, 'caller').plan]?.modelTiers ?? [];
-  return Object.entries(models).filter(([, { tier }]) => tiers.includes(tier));
+function included(ctx: AppContext, planFile: PlanFile): [string, Model][] {
+  return modelsOf(stateOf(ctx, 'caller').plan, planFile);
 }
 
 /** `created` and `owned_by` are part of OpenAI's shape and of no use here: a model is as old as the plan file says nothing of. */

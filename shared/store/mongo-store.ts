@@ -2,6 +2,7 @@ import { type Collection, type Db, MongoServerError } from 'mongodb';
 import { z } from 'zod';
 import { type Account, accountSchema } from './account.ts';
 import type { Decide } from './account-changes.ts';
+import { listedAccountSchema, rangeOf } from './account-pages.ts';
 import type { BatchStore } from './batch-store.ts';
 import { deferFailure } from './defer-failure.ts';
 import type { FileStore } from './file-store.ts';
@@ -15,7 +16,7 @@ import { createMongoFiles } from './mongo-files.ts';
 import { createMongoLines } from './mongo-lines.ts';
 import { createMongoUsage } from './mongo-usage.ts';
 import { createUsageIndexes } from './mongo-usage-documents.ts';
-import type { KeyOwner, KeyUse, Store } from './store.ts';
+import type { AccountPage, KeyOwner, KeyUse, ListedAccount, Store } from './store.ts';
 import { keyHashTaken } from './store-errors.ts';
 import type { UsageRecord } from './usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from './usage-store.ts';
@@ -66,6 +67,15 @@ export class MongoStore implements Store {
 
   async findAccount(id: string): Promise<Account | undefined> {
     return this.#calls.call(() => this.#read(id));
+  }
+
+  async listAccounts({ limit, ...page }: AccountPage): Promise<ListedAccount[]> {
+    const { from, includesFrom, end } = rangeOf(page);
+    const _id = { [includesFrom ? '$gte' : '$gt']: from, ...(end !== undefined && { $lt: end }) };
+    const projection = { plan: 1, overageEnabled: 1, suspended: 1, createdAt: 1 };
+    const options = { projection, sort: { _id: 1 }, limit, ...this.#calls.lasting() } as const;
+    const found = await this.#calls.call(() => this.#accounts.find({ _id }, options).toArray());
+    return found.map((document) => listedAccountSchema.parse(withId(document)));
   }
 
   async findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined> {

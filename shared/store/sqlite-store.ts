@@ -10,12 +10,13 @@ import { createFolderFileStore } from './folder-file-store.ts';
 import { keyOwnerSchema } from './key-owner.ts';
 import { type LastingCommits, openLastingCommits } from './lasting-commits.ts';
 import { openSqlite } from './open-sqlite.ts';
+import { createSqliteAccounts } from './sqlite-accounts.ts';
 import { createSqliteBatches } from './sqlite-batches.ts';
 import { createSqliteCalls, type SqliteCalls } from './sqlite-calls.ts';
 import { createSqliteFiles } from './sqlite-files.ts';
 import { createSqliteLines } from './sqlite-lines.ts';
 import { createSqliteUsage } from './sqlite-usage.ts';
-import type { KeyOwner, KeyUse, Store } from './store.ts';
+import type { AccountPage, KeyOwner, KeyUse, ListedAccount, Store } from './store.ts';
 import { storeUnavailable } from './store-errors.ts';
 import { storedJson } from './stored-json.ts';
 import type { UsageRecord } from './usage-record.ts';
@@ -60,6 +61,7 @@ export class SqliteStore implements Store {
   readonly #writeAccount: StatementSync;
   readonly #noteUse: StatementSync;
   readonly #readFile: StatementSync;
+  readonly #accounts: Pick<Store, 'listAccounts'>;
   readonly #usage: UsageStore;
 
   /** Creates the file and its folder where missing; throws an error for the operator when it cannot be used. */
@@ -77,6 +79,7 @@ export class SqliteStore implements Store {
     this.#writeAccount = database.prepare(writeAccount);
     this.#noteUse = database.prepare(noteUse);
     this.#readFile = database.prepare('PRAGMA user_version'); // unlike SELECT 1, it looks at the file
+    this.#accounts = createSqliteAccounts(database, this.#calls);
     this.#usage = createUsageStore(createSqliteUsage(database, this.#calls));
     this.batches = {
       ...createSqliteFiles(database, this.#calls),
@@ -102,6 +105,10 @@ export class SqliteStore implements Store {
 
   async findAccount(id: string): Promise<Account | undefined> {
     return this.#calls.read(() => this.#read(id));
+  }
+
+  listAccounts(page: AccountPage): Promise<ListedAccount[]> {
+    return this.#accounts.listAccounts(page);
   }
 
   async findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined> {

@@ -29,6 +29,12 @@ export interface Store extends UsageStore, AsyncDisposable {
   findAccount(id: string): Promise<Account | undefined>;
 
   /**
+   * Accounts and devices whose id begins with `prefix` and comes after `after`, in order of their ids: by code points, which is
+   * by their bytes in UTF-8. Each text has to be well-formed.
+   */
+  listAccounts(page: AccountPage): Promise<ListedAccount[]>;
+
+  /**
    * Whose active key has one of these hashes; undefined when nobody's has. Reads what every change that was answered has
    * written (in a replica set, from the primary).
    */
@@ -47,6 +53,11 @@ export interface Store extends UsageStore, AsyncDisposable {
    */
   recordKeyUse(uses: readonly KeyUse[]): Promise<void>;
 }
+
+export type AccountPage = { prefix?: string | undefined; after?: string | undefined; limit: number };
+
+/** An account without its keys and its history, which can be large. */
+export type ListedAccount = Pick<Account, 'id' | 'plan' | 'overageEnabled' | 'suspended' | 'createdAt'>;
 
 /** `plan` is the account's now, not the one the key was minted under (specification 5.4, API C13). */
 export type KeyOwner = {

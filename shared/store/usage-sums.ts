@@ -105,7 +105,8 @@ function countsOf(record: SummedRecord): UsageCounts {
   };
 }
 
-const noCounts: UsageCounts = {
+/** Of whoever used nothing. */
+export const noCounts: UsageCounts = {
   requests: 0,
   failed: 0,
   cancelled: 0,

@@ -3,6 +3,7 @@ import OpenAI, { InternalServerError } from 'openai';
 import { type Stack, type StackOptions, startStack } from '../stack/stack.ts';
 import { awaitMetric } from '../support/await-metric.ts';
 import { chat } from '../support/chat.ts';
+import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { createKeyClient } from '../support/key-client.ts';
 import { watchRedis } from '../support/watch-redis.ts';
@@ -89,7 +90,7 @@ faultTest(
     t.truthy(invalid.headers.get('x-svc-quota-limit'));
     await metric(stack, /^svc_queue_refusals_total\{pool="default",reason="jobs"\} 96$/m);
 
-    const client = new OpenAI({ apiKey: key, baseURL: `${url}/v1`, maxRetries: 0 });
+    const client = new OpenAI({ apiKey: key, baseURL: `${url}/v1`, maxRetries: 0, fetch: documentedFetch });
     const sdk = client.chat.completions.create({ model: 'small-chat', messages: [{ role: 'user', content: 'Hi' }] });
     await t.throwsAsync(sdk, { instanceOf: InternalServerError, message: /overloaded/ });
 

@@ -3,6 +3,7 @@ import OpenAI, { type APIError, BadRequestError, ConflictError, NotFoundError, R
 import { openStore } from '../../shared/store/open-store.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
+import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { createFileClient, line } from '../support/file-client.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { recordedLog } from '../support/recorded-log.ts';
@@ -23,7 +24,8 @@ test.before(async () => {
 
 test.after.always(() => parts.disposeAsync());
 
-const openClient = (apiKey: string) => new OpenAI({ baseURL: `${stack.ingresses[0]?.url}/v1`, apiKey, maxRetries: 0 });
+const openClient = (apiKey: string) =>
+  new OpenAI({ baseURL: `${stack.ingresses[0]?.url}/v1`, apiKey, maxRetries: 0, fetch: documentedFetch });
 const handIn = { endpoint: '/v1/chat/completions', completion_window: '24h' } as const;
 
 async function openBatchClient(account: string) {

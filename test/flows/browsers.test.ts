@@ -1,5 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import { type Stack, startStack } from '../stack/stack.ts';
+import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 
 const consoleOrigin = 'https://console.example:8443';
@@ -97,7 +98,7 @@ const listed = (headers: Headers, name: string) =>
 
 /** Sends what a browser would before a request that is not simple. */
 async function preflight({ method, path }: Route, origin: string): Promise<Response> {
-  return fetch(`${stack.ingresses[0]?.url}${path}`, {
+  return documentedFetch(`${stack.ingresses[0]?.url}${path}`, {
     method: 'OPTIONS',
     headers: {
       origin,
@@ -167,7 +168,7 @@ test.serial(
 test.serial('what is not a preflight learns which methods a path takes', async (t) => {
   for (const { method, path } of routes) {
     for (const headers of [{}, { origin: anywhere }, { 'access-control-request-method': 'POST' }]) {
-      const response = await fetch(`${stack.ingresses[0]?.url}${path}`, { method: 'OPTIONS', headers });
+      const response = await documentedFetch(`${stack.ingresses[0]?.url}${path}`, { method: 'OPTIONS', headers });
       t.is(response.status, 204, path);
       if (!('access-control-request-method' in headers)) {
         t.true(listed(response.headers, 'allow').includes(method.toLowerCase()), path);
@@ -201,7 +202,7 @@ test.serial('an answer can be read where it may be asked for, with its headers',
 });
 
 test.serial('a stream can be read like any answer', async (t) => {
-  const response = await fetch(`${stack.ingresses[0]?.url}/v1/chat/completions`, {
+  const response = await documentedFetch(`${stack.ingresses[0]?.url}/v1/chat/completions`, {
     method: 'POST',
     headers: { origin: anywhere, 'content-type': 'application/json', authorization: `Bearer ${key}` },
     body: JSON.stringify({ model: 'small-chat', stream: true, messages: [{ role: 'user', content: 'Hi' }] }),

@@ -3,6 +3,7 @@ import OpenAI, { APIError, AuthenticationError, BadRequestError, RateLimitError 
 import { answerFor } from '../stack/model-server.ts';
 import { oneBackend } from '../stack/plan.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
+import { documentedFetch } from '../support/documented/documented-fetch.ts';
 
 let stack: Stack;
 let client: OpenAI;
@@ -17,7 +18,7 @@ test.after.always(async () => {
 });
 
 function clientWith(apiKey: string): OpenAI {
-  return new OpenAI({ apiKey, baseURL: `${stack.ingresses[0]?.url}/v1`, maxRetries: 0 });
+  return new OpenAI({ apiKey, baseURL: `${stack.ingresses[0]?.url}/v1`, maxRetries: 0, fetch: documentedFetch });
 }
 
 const messages = [
@@ -168,7 +169,7 @@ test('lists the models of the plan, and one of them, for a key and for a sign-in
 
 async function post(body: object | string): Promise<Response> {
   const authorization = `Bearer ${client.apiKey}`;
-  return fetch(`${stack.ingresses[0]?.url}/v1/chat/completions`, {
+  return documentedFetch(`${stack.ingresses[0]?.url}/v1/chat/completions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization },
     body: typeof body === 'string' ? body : JSON.stringify(body),

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import test from 'ava';
 import OpenAI, { NotFoundError, toFile } from 'openai';
 import { type Stack, startStack } from '../stack/stack.ts';
+import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { createFileClient, line } from '../support/file-client.ts';
 import { filesLeft } from '../support/files-left.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
@@ -24,7 +25,8 @@ test.before(async () => {
 
 test.after.always(() => parts.disposeAsync());
 
-const openClient = (apiKey: string) => new OpenAI({ baseURL: `${url}/v1`, apiKey, maxRetries: 0 });
+const openClient = (apiKey: string) =>
+  new OpenAI({ baseURL: `${url}/v1`, apiKey, maxRetries: 0, fetch: documentedFetch });
 
 test('the official SDK uploads a file from a stream, finds it, reads it as a stream, and deletes it', async (t) => {
   const path = join(stack.directory, 'requests.jsonl');

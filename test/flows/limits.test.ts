@@ -1,6 +1,7 @@
 import test, { type ExecutionContext } from 'ava';
 import OpenAI from 'openai';
 import { type Stack, startStack } from '../stack/stack.ts';
+import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 
 const tiers = { model_tiers: ['guest', 'standard'] };
@@ -106,7 +107,12 @@ test('past the daily cap the wait is until midnight, and an SDK is told not to',
 
 test.serial('one request at once: a second waits for the first to end', async (t) => {
   const { key, chat } = await openAccount('once', 'one-at-once');
-  const client = new OpenAI({ baseURL: `${stack.ingresses[0]?.url}/v1`, apiKey: key, maxRetries: 0 });
+  const client = new OpenAI({
+    baseURL: `${stack.ingresses[0]?.url}/v1`,
+    apiKey: key,
+    maxRetries: 0,
+    fetch: documentedFetch,
+  });
   for (const server of stack.modelServers) server.fail({ hang: true });
   const hanging = new AbortController();
   const first = client.chat.completions.create(

@@ -129,16 +129,99 @@ const noAccounts = [
   'x'.repeat(10_000),
 ];
 
-function accountCases(method: string, cast: Cast, body?: object): Case[] {
-  const call = callTo(method, '/admin/accounts/user:alice');
-  const at = (path: string) => callTo(method, `/admin/accounts/${path}`)({ bearer: cast.operator, body });
+type OfAccount = { body?: object; suffix?: string };
+
+function accountCases(method: string, cast: Cast, { body, suffix = '' }: OfAccount = {}): Case[] {
+  const call = callTo(method, `/admin/accounts/user:alice${suffix}`);
+  const at = (path: string) => callTo(method, `/admin/accounts/${path}${suffix}`)({ bearer: cast.operator, body });
   return [
     ...signedInCases(call, cast, body),
     forbidden('no scope', call({ bearer: cast.token, body }), { says: 'svc:admin' }),
-    ...Object.entries(accountPaths).map(([path, account]) =>
-      ok(path, at(path), { check: (t, body) => void t.is(body.account, account) }),
-    ),
+    ...Object.entries(accountPaths)
+      .filter(([path]) => suffix === '' || !path.includes('?'))
+      .map(([path, account]) =>
+        ok(path, at(path), { check: (t, body) => void t.is(body.account, suffix === '' ? account : undefined) }),
+      ),
     ...noAccounts.map((path) => notFound(path.slice(0, 40), at(path))),
+  ];
+}
+
+/** Of a route that takes a month, for whoever may ask. */
+function monthCases(path: string, bearer: string): Case[] {
+  const as = (query: string) => callTo('GET', `${path}?${query}`)({ bearer });
+  const none = { month: '2001-02', unit: 'tokens', total: { requests: 0, overageTokens: 0 }, data: { length: 0 } };
+  return [
+    ok('a month without usage', as('month=2001-02'), { check: (t, body) => void t.like(body, none) }),
+    ...['2001-13', '2001-00', '2001-1', '2001', '', '2001-02-03', 'x', '2001-02%00'].map((month) =>
+      invalid(`the month "${month}"`, as(`month=${month}`), { says: 'month: expected a month as YYYY-MM' }),
+    ),
+    invalid('two months', as('month=2001-02&month=2001-03'), { says: 'month: expected string' }),
+    invalid('an unknown parameter', as('day=2001-02-03'), { says: 'day: is not known' }),
+  ];
+}
+
+function billingUsageCases(cast: Cast): Case[] {
+  const usage = callTo('GET', '/billing/usage');
+  return [
+    ...eitherCases(usage, cast),
+    ...monthCases('/billing/usage', cast.key),
+    ok('a key', usage({ bearer: cast.key })),
+    ok('a guest key', usage({ bearer: cast.guestKey })),
+    ok('a sign-in token', usage({ bearer: cast.token })),
+    ok('an account that was never used', usage({ bearer: cast.newcomer }), {
+      check: (t, body) => void t.like(body, { unit: 'tokens', total: { requests: 0 }, data: { length: 0 } }),
+    }),
+  ];
+}
+
+const freePlan = {
+  plan: 'free',
+  requestsPerDay: null,
+  tokensPerMonth: 10_000_000,
+  models: ['small-chat', 'medium-chat'],
+};
+
+function listCases(cast: Cast): Case[] {
+  const call = callTo('GET', '/admin/accounts');
+  const as = (query: string) => callTo('GET', `/admin/accounts?${query}`)({ bearer: cast.operator });
+  const names =
+    (...accounts: string[]): NonNullable<Case['check']> =>
+    (t, { data }) =>
+      // The service's own list.
+      void t.deepEqual(
+        (data as { account: string }[]).map(({ account }) => account),
+        accounts,
+      );
+  const none = { check: names() };
+  return [
+    ...signedInCases(call, cast),
+    forbidden('no scope', call({ bearer: cast.token }), { says: 'svc:admin' }),
+    ok('an operator', call({ bearer: cast.operator }), { check: (t, { data }) => void t.like(data, { length: 20 }) }),
+    ok('one', as('limit=1&prefix=user:'), {
+      check: (t, body) => void t.like(body, { data: { length: 1 }, has_more: true }),
+    }),
+    ok('the most', as('limit=100')),
+    ok('one prefix', as('prefix=user:to-'), {
+      check: names('user:to-revoke', 'user:to-revoke-masked', 'user:to-rotate', 'user:to-rotate-masked'),
+    }),
+    ok('after one of them', as('prefix=user:to-&after=user:to-revoke-masked'), {
+      check: names('user:to-rotate', 'user:to-rotate-masked'),
+    }),
+    ok('after one that there is not', as('prefix=user:to-&after=user:to-ro'), {
+      check: names('user:to-rotate', 'user:to-rotate-masked'),
+    }),
+    ok('a prefix with an escape', as(`prefix=${encodeURIComponent('user:ü 1')}`), { check: names('user:ü 100%') }),
+    ok('a whole id', as(`prefix=${deviceOf('device-of-gus')}`), { check: names(deviceOf('device-of-gus')) }),
+    ...['%25', '_', '.*', 'USER:', 'user:%00', '%F0%9F%99%82', '%EF%BF%BF'].map((prefix) =>
+      ok(`a prefix of nobody: ${prefix}`, as(`prefix=${prefix}`), none),
+    ),
+    ok('after the last', as('after=%EF%BF%BF'), none),
+    ...['0', '101', '1.5', 'x', ''].map((limit) =>
+      invalid(`a limit of ${limit}`, as(`limit=${limit}`), { says: 'limit: expected a whole number from 1 to 100' }),
+    ),
+    invalid('two prefixes', as('prefix=a&prefix=b'), { says: 'prefix: expected string' }),
+    invalid('a prefix longer than any id', as(`prefix=${'x'.repeat(301)}`), { says: 'prefix: ' }),
+    invalid('an unknown parameter', as('before=x'), { says: 'before: is not known' }),
   ];
 }
 
@@ -239,6 +322,8 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
   const models = callTo('GET', '/v1/models');
   const model = (name: string, bearer: string) => callTo('GET', `/v1/models/${name}`)({ bearer });
   const quota = callTo('GET', '/billing/quota');
+  const plan = callTo('GET', '/billing/plan');
+  const plans = callTo('GET', '/admin/plans');
   const list = callTo('GET', '/v1/keys/developer');
   const mint = callTo('POST', '/v1/keys/developer');
   const rotate = callTo('POST', '/v1/keys/developer/rotate');
@@ -302,7 +387,41 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
       ok('a key', quota({ bearer: cast.key })),
       ok('a sign-in token', quota({ bearer: cast.token })),
     ],
+    'GET /billing/usage': billingUsageCases(cast),
+    'GET /billing/plan': [
+      ...eitherCases(plan, cast),
+      ok('a key', plan({ bearer: cast.key }), { check: (t, body) => void t.like(body, freePlan) }),
+      ok('a sign-in token', plan({ bearer: cast.token }), { check: (t, body) => void t.like(body, freePlan) }),
+      ok('a guest key', plan({ bearer: cast.guestKey }), {
+        check: (t, body) => void t.like(body, { plan: 'guest-device', requestsPerDay: 50, models: ['small-chat'] }),
+      }),
+      ok('a plan of one limit', plan({ bearer: cast.spentKey }), {
+        check: (t, body) => void t.like(body, { plan: 'one-token', tokensPerMonth: 1, requestsAtOnce: null }),
+      }),
+    ],
+    'GET /admin/accounts': listCases(cast),
     'GET /admin/accounts/:account': accountCases('GET', cast),
-    'PATCH /admin/accounts/:account': [...accountCases('PATCH', cast, { suspended: false }), ...settingsCases(cast)],
+    'PATCH /admin/accounts/:account': [
+      ...accountCases('PATCH', cast, { body: { suspended: false } }),
+      ...settingsCases(cast),
+    ],
+    'GET /admin/accounts/:account/usage': [
+      ...accountCases('GET', cast, { suffix: '/usage' }),
+      ...monthCases('/admin/accounts/user:alice/usage', cast.operator),
+    ],
+    'GET /admin/plans': [
+      ...signedInCases(plans, cast),
+      forbidden('no scope', plans({ bearer: cast.token }), { says: 'svc:admin' }),
+      ok('an operator', plans({ bearer: cast.operator }), {
+        check: (t, { data }) => void t.like(data, [freePlan, { plan: 'pro', tokensPerMonth: null }]),
+      }),
+    ],
+    'GET /openapi.json': [
+      ...headCases(callTo('GET', '/openapi.json'), undefined),
+      ok('nobody', callTo('GET', '/openapi.json')({}), {
+        check: (t, body) => void t.regex(String(body.openapi), /^3\.1/),
+      }),
+      ok('whatever credential comes with it', callTo('GET', '/openapi.json')({ bearer: 'abc' })),
+    ],
   };
 }

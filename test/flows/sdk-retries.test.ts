@@ -3,6 +3,7 @@ import { Redis } from 'ioredis';
 import OpenAI, { APIError } from 'openai';
 import { standingKey } from '../../shared/redis-keys.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
+import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 
 const tiers = { model_tiers: ['guest', 'standard'] };
@@ -35,7 +36,7 @@ async function openClient(account: string, plan: keyof typeof plans) {
     apiKey,
     async fetch(url, init) {
       const sentAt = performance.now();
-      const response = await fetch(url, init);
+      const response = await documentedFetch(url, init);
       exchanges.push({ sentAt, status: response.status, waitMs: Number(response.headers.get('retry-after-ms')) });
       return response;
     },

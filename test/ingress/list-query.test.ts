@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { limitParameter, parseQuery } from '../../ingress/list-query.ts';
 import { presentList } from '../../ingress/present-list.ts';
 
-const schema = z.strictObject({ limit: limitParameter(100).default(20), after: z.string().optional() });
+const schema = z.strictObject({ limit: limitParameter({ max: 100, usual: 20 }), after: z.string().optional() });
 
 test('a query has its values, and defaults for what is not there', (t) => {
   t.deepEqual(parseQuery(schema, ''), { limit: 20 });

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import OpenAI, { toFile } from 'openai';
 import type { Stack } from '../stack/stack.ts';
+import { documentedFetch } from './documented/documented-fetch.ts';
 
 export type BatchLine = {
   id: string;
@@ -29,7 +30,8 @@ const over = ['failed', 'completed', 'expired', 'cancelled'];
 /** A batch user with the official SDK; by default with a new developer key of this account. */
 export async function openBatchClient(stack: Stack, account: string, key?: string) {
   const apiKey = key ?? (await stack.mintKey(account));
-  const client = new OpenAI({ baseURL: `${stack.ingresses[0]?.url}/v1`, apiKey, maxRetries: 0 });
+  const baseURL = `${stack.ingresses[0]?.url}/v1`;
+  const client = new OpenAI({ baseURL, apiKey, maxRetries: 0, fetch: documentedFetch });
 
   async function upload(text: string | Uint8Array): Promise<string> {
     const file = await client.files.create({ file: await toFile(Buffer.from(text), 'in.jsonl'), purpose: 'batch' });

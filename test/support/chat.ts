@@ -1,3 +1,5 @@
+import { documentedFetch } from './documented/documented-fetch.ts';
+
 /** A chat completion with one question, as any HTTP client would send it. */
 export function chat({
   url,
@@ -9,7 +11,7 @@ export function chat({
   headers = {},
   fields = {},
 }: ChatOptions) {
-  return fetch(`${url}/v1/chat/completions`, {
+  return documentedFetch(`${url}/v1/chat/completions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${key}`, ...headers },
     body: JSON.stringify({ model, stream, messages: [{ role: 'user', content: question }], ...fields }),

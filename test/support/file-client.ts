@@ -1,4 +1,5 @@
 import type { Stack } from '../stack/stack.ts';
+import { documentedFetch } from './documented/documented-fetch.ts';
 
 /** One line of an input file. */
 export const line = (id: string, { model = 'small-chat', content = 'Hi' } = {}) =>
@@ -15,7 +16,7 @@ type Shown = { id: string; [field: string]: unknown };
 export function createFileClient(stack: Stack, bearer: string) {
   async function ask(method: string, path: string, body?: FormData | object): Promise<Shown> {
     const isForm = body instanceof FormData;
-    const response = await fetch(`${stack.ingresses[0]?.url}${path}`, {
+    const response = await documentedFetch(`${stack.ingresses[0]?.url}${path}`, {
       method,
       headers: { authorization: `Bearer ${bearer}`, ...(body && !isForm && { 'content-type': 'application/json' }) },
       ...(body && { body: isForm ? body : JSON.stringify(body) }),

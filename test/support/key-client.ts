@@ -1,5 +1,6 @@
 import type { IdentityProvider } from '../stack/identity-provider.ts';
 import { chat } from './chat.ts';
+import { documentedFetch } from './documented/documented-fetch.ts';
 
 export type Answer = { status: number; headers: Headers; body: Record<string, unknown> };
 
@@ -33,7 +34,7 @@ export function createKeyClient(stack: Service, options: { url?: () => string } 
   /** `body` is sent as it stands if it is text, as JSON else; `bearer` left out, there is no credential. */
   async function send(method: string, path: string, wishes: Wishes = {}): Promise<Answer> {
     const { bearer, body, headers } = wishes;
-    const response = await fetch(`${url()}${path}`, {
+    const response = await documentedFetch(`${url()}${path}`, {
       method,
       headers: {
         ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),

@@ -44,7 +44,7 @@ export type IdentityProvider = ReturnType<typeof createIdentityProvider>;
 /** The configured issuer, by authorization code with PKCE (RFC 7636) as a public client. Asked for its metadata once, when first needed. */
 export function createIdentityProvider(settings: ConsoleSettings) {
   const issuer = new URL(settings.issuer);
-  const client: oauth.Client = { client_id: settings.clientId };
+  const client: oauth.Client = { client_id: settings.consoleClientId };
   const auth = oauth.None();
   const plain = { [oauth.allowInsecureRequests]: issuer.protocol === 'http:' };
   const options = () => ({ ...plain, signal: AbortSignal.timeout(requestMs) });
@@ -76,7 +76,7 @@ export function createIdentityProvider(settings: ConsoleSettings) {
       const pending = { verifier, state: oauth.generateRandomState(), nonce: oauth.generateRandomNonce(), hash };
       const url = new URL(server.authorization_endpoint ?? '');
       for (const [name, value] of Object.entries({
-        client_id: settings.clientId,
+        client_id: settings.consoleClientId,
         redirect_uri: settings.consoleUrl,
         response_type: 'code',
         scope,
@@ -152,7 +152,7 @@ export function createIdentityProvider(settings: ConsoleSettings) {
       const { end_session_endpoint: address } = await discover();
       if (address === undefined) return undefined;
       const url = new URL(address);
-      url.searchParams.set('client_id', settings.clientId);
+      url.searchParams.set('client_id', settings.consoleClientId);
       url.searchParams.set('post_logout_redirect_uri', settings.consoleUrl);
       return url;
     },

@@ -9,6 +9,7 @@ import { MongoStore } from '../../../shared/store/mongo-store.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { freePort } from '../../stack/free-port.ts';
 import { openMongoTests } from '../../support/mongodb/mongo-tests.ts';
+import { testAccountsContract } from './accounts-contract.ts';
 import { testChangesContract } from './changes-contract.ts';
 import { testKeyUseContract } from './key-use-contract.ts';
 import { testModelContract } from './model-contract.ts';
@@ -38,7 +39,9 @@ testStoreContract({
   description: /^mongodb \d+\.\d+\.\d+\S* \((standalone|sharded cluster|replica set \S+)\)$/,
 });
 
+const ordersUtf16 = 'url' in mongo && mongo.description.startsWith('mongo-java-server');
 testChangesContract({ test: mongoTest, createHome });
+testAccountsContract({ test: mongoTest, createHome, ordersUtf16 });
 testRacesContract({ test: mongoTestAlone, createHome });
 testKeyUseContract({ test: mongoTestAlone, createHome });
 testModelContract({ test: mongoTestAlone, createHome });

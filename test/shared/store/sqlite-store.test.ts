@@ -10,6 +10,7 @@ import { z } from 'zod';
 import { changeSettings } from '../../../shared/store/account-changes.ts';
 import type { LastingCommits } from '../../../shared/store/lasting-commits.ts';
 import { SqliteStore } from '../../../shared/store/sqlite-store.ts';
+import { testAccountsContract } from './accounts-contract.ts';
 import { testChangesContract } from './changes-contract.ts';
 import { testKeyUseContract } from './key-use-contract.ts';
 import { testModelContract } from './model-contract.ts';
@@ -24,6 +25,7 @@ const minter = fileURLToPath(new URL('mint-from-process.ts', import.meta.url));
 
 testStoreContract({ test, createHome: createSqliteHome, description: /^sqlite 3\.\d+\.\d+$/ });
 testChangesContract({ test, createHome: createSqliteHome });
+testAccountsContract({ test, createHome: createSqliteHome });
 // What makes many calls keeps this process busy, and others beside it from letting go of a lock in time.
 testRacesContract({ test: test.serial, createHome: createSqliteHome });
 testKeyUseContract({ test: test.serial, createHome: createSqliteHome });

@@ -70,6 +70,7 @@ export function callEveryMethod(store: Store): Promise<unknown>[] {
     store.describe(),
     store.ping(),
     store.findAccount('user:anyone'),
+    store.listAccounts({ limit: 1 }),
     store.findKeyOwner(['any hash']),
     mint(store, 'user:anyone'),
     store.recordKeyUse([{ account: 'user:anyone', keyId: 'key_1', at: new Date() }]),

@@ -1,0 +1,85 @@
+import { describeOperation } from './describe-operation.ts';
+import { headerComponents } from './headers.ts';
+import { toComponents } from './json-schema.ts';
+import { refusalSchemas } from './refusals.ts';
+import type { RouteDescriptions, Tag } from './route-description.ts';
+import { documentedRoutes } from './routes.ts';
+import { answerSchemas, requestSchemas } from './schemas.ts';
+
+type Addresses = { baseUrl: string; docsUrl: string; authUrl: string };
+
+const tags: Record<Tag, string> = {
+  Inference: 'Chat completions, and the models that answer them.',
+  Keys: 'The API key of an account, by its sign-in token; and the keys of devices.',
+  Files: 'Input and results of batches.',
+  Batches: 'Many requests in one file, run within a day.',
+  Billing: 'What an account may use, and what it has used.',
+  Operators: 'For sign-in tokens with the scope `svc:admin`.',
+  Documentation: 'This document.',
+};
+
+const about = `Keys, inference, batches and usage. Every answer has an \`x-request-id\`; a client's own \`x-client-request-id\` comes back
+beside it. Errors have a stable \`code\`, in one of two shapes: \`{"error": "…", "code": "…"}\`, or \`{"error": {"code": "…", …}}\`
+for \`rate_limit_exceeded\` and \`quota_exceeded\`.`;
+
+/** The API as an OpenAPI 3.1 document: plain JSON, made of the schemas that check requests and those that answers have. */
+export function createOpenApiDocument({ baseUrl, docsUrl, authUrl }: Addresses): object {
+  return {
+    openapi: '3.1.1',
+    info: { title: 'Inference API', version: '1.0.0', description: about },
+    externalDocs: { description: 'Documentation', url: docsUrl },
+    servers: [{ url: withoutSlash(baseUrl) }],
+    tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
+    paths: pathsOf(documentedRoutes),
+    components: {
+      schemas: {
+        ...toComponents(requestSchemas, 'input'),
+        ...toComponents({ ...answerSchemas, ...refusalSchemas }, 'output'),
+      },
+      headers: headerComponents,
+      parameters: { clientRequestId },
+      securitySchemes: securitySchemesFor(authUrl),
+    },
+  };
+}
+
+const clientRequestId = {
+  name: 'x-client-request-id',
+  in: 'header',
+  description: "The client's own id of the request: echoed and logged.",
+  schema: { type: 'string', pattern: '^[\\x21-\\x7e]{1,512}$' },
+};
+
+function securitySchemesFor(authUrl: string): object {
+  return {
+    apiKey: {
+      type: 'http',
+      scheme: 'bearer',
+      description: 'An API key: `Authorization: Bearer svc_…`.',
+    },
+    signIn: {
+      type: 'openIdConnect',
+      openIdConnectUrl: `${withoutSlash(authUrl)}/.well-known/openid-configuration`,
+      description: 'An access token of the identity provider for this API: `Authorization: Bearer <token>`.',
+    },
+  };
+}
+
+function pathsOf(routes: RouteDescriptions): Record<string, object> {
+  const paths: Record<string, Record<string, object>> = {};
+  for (const [name, route] of Object.entries(routes)) {
+    const [method = '', pattern = ''] = name.split(' ');
+    const path = templateOf(pattern);
+    paths[path] = { ...paths[path], [method.toLowerCase()]: describeOperation(path, route) };
+  }
+  return paths;
+}
+
+/** A path as OpenAPI writes it: `/v1/files/{file}` for `/v1/files/:file`. */
+export function templateOf(pattern: string): string {
+  return pattern.replace(/[:*](\w+)/g, '{$1}');
+}
+
+function withoutSlash(url: string): string {
+  return url.replace(/\/$/, '');
+}

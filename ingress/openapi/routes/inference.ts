@@ -1,0 +1,59 @@
+import { type RouteDescriptions, refusedBody, refusedHead } from '../route-description.ts';
+
+const model = { id: 'small-chat', object: 'model', created: 0, owned_by: 'service', tier: 'standard' };
+
+export const inferenceRoutes = {
+  'POST /v1/chat/completions': {
+    id: 'createChatCompletion',
+    tag: 'Inference',
+    summary: 'Create a chat completion',
+    description: `Compatible with OpenAI's. Fields that are not known here go to the model server untouched. With \`stream\` the answer is
+server-sent events: \`data: <ChatCompletionChunk>\` each, then \`data: [DONE]\`. A stream that broke off ends with \`data: <StreamError>\`
+and no \`[DONE]\`. Lines that begin with a colon are comments, sent while nothing else is.`,
+    credential: 'key',
+    body: {
+      schema: 'ChatCompletionRequest',
+      example: { model: 'small-chat', messages: [{ role: 'user', content: 'Hello' }] },
+    },
+    answer: {
+      description: 'The completion; or its events, where `stream` is true.',
+      schema: 'ChatCompletion',
+      stream: true,
+      example: {
+        id: 'chatcmpl-7f3a',
+        object: 'chat.completion',
+        created: 1_767_225_600,
+        model: 'small-chat',
+        choices: [
+          { index: 0, message: { role: 'assistant', content: 'Hello! How can I help?' }, finish_reason: 'stop' },
+        ],
+        usage: { prompt_tokens: 8, completion_tokens: 7, total_tokens: 15 },
+      },
+    },
+    refusals: [
+      ...refusedHead.key,
+      ...refusedBody,
+      'quota_exceeded',
+      'rate_limit_exceeded',
+      'UPSTREAMS_EXHAUSTED',
+      'DEADLINE_EXCEEDED',
+    ],
+    limits: ['requests_limit', 'tokens_limit', 'daily_limit', 'concurrency_limit', 'plan_limit'],
+  },
+  'GET /v1/models': {
+    id: 'listModels',
+    tag: 'Inference',
+    summary: "List the models of the caller's plan",
+    credential: 'either',
+    answer: { description: 'The models.', schema: 'ModelList', example: { object: 'list', data: [model] } },
+    refusals: refusedHead.key,
+  },
+  'GET /v1/models/*model': {
+    id: 'retrieveModel',
+    tag: 'Inference',
+    summary: "Retrieve a model of the caller's plan",
+    credential: 'either',
+    answer: { description: 'The model.', schema: 'Model', example: model },
+    refusals: [...refusedHead.key, 'NOT_FOUND'],
+  },
+} as const satisfies RouteDescriptions;

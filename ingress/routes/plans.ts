@@ -1,0 +1,34 @@
+import type { PlanFile } from '../../shared/plan-file.ts';
+import type { PlanLimits } from '../openapi/answers.ts';
+import { modelsOf } from '../plan-models.ts';
+import { type Stage, stateOf } from '../request-state.ts';
+
+/** `GET /billing/plan`: what the caller's plan allows, and the models that it includes. */
+export function retrievePlan({ planFile }: { planFile: PlanFile }): Stage {
+  return async function retrievePlan(ctx) {
+    ctx.body = present(stateOf(ctx, 'caller').plan, planFile);
+  };
+}
+
+/** `GET /admin/plans`: every plan of the plan file, in its order. */
+export function listPlans({ planFile }: { planFile: PlanFile }): Stage {
+  return async function listPlans(ctx) {
+    ctx.body = { object: 'list', data: Object.keys(planFile.plans).map((plan) => present(plan, planFile)) };
+  };
+}
+
+/** A plan that the plan file has no more limits nothing and includes no model, as for requests. */
+function present(plan: string, planFile: PlanFile): PlanLimits {
+  const limits = planFile.plans[plan];
+  return {
+    plan,
+    requestsPerMinute: limits?.requestsPerMinute ?? null,
+    tokensPerMinute: limits?.tokensPerMinute ?? null,
+    tokensPerMonth: limits?.tokensPerMonth ?? null,
+    requestsPerDay: limits?.requestsPerDay ?? null,
+    requestsAtOnce: limits?.requestsAtOnce ?? null,
+    batchRequestsAtOnce: limits?.batchRequestsAtOnce ?? null,
+    batchTokensWaiting: limits?.batchTokensWaiting ?? null,
+    models: modelsOf(plan, planFile).map(([name]) => name),
+  };
+}

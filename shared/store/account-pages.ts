@@ -1,0 +1,40 @@
+import { accountSchema } from './account.ts';
+import type { AccountPage } from './store.ts';
+
+export const listedAccountSchema = accountSchema.pick({
+  id: true,
+  plan: true,
+  overageEnabled: true,
+  suspended: true,
+  createdAt: true,
+});
+
+/** Where a page of ids begins, with `from` itself if it `includesFrom`, and the id before which it ends, if it has an end. */
+export type IdRange = { from: string; includesFrom: boolean; end: string | undefined };
+
+/** The ids that begin with `prefix` and come after `after`, by code points: one range, so that an index finds them. */
+export function rangeOf({ prefix = '', after }: Omit<AccountPage, 'limit'>): IdRange {
+  const end = endOf(prefix);
+  if (after === undefined || compareBytes(after, prefix) < 0) return { from: prefix, includesFrom: true, end };
+  return { from: after, includesFrom: false, end };
+}
+
+const lastPoint = 0x10ffff;
+
+/** The first text after all that begin with this one; undefined where there is none. */
+function endOf(prefix: string): string | undefined {
+  const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);
+  for (let point = points.pop(); point !== undefined; point = points.pop()) {
+    if (point < lastPoint) return String.fromCodePoint(...points, nextPoint(point));
+  }
+  return undefined;
+}
+
+/** Half a character is no character. */
+function nextPoint(point: number): number {
+  return point === 0xd7ff ? 0xe000 : point + 1;
+}
+
+function compareBytes(one: string, other: string): number {
+  return Buffer.compare(Buffer.from(one), Buffer.from(other));
+}

@@ -1,0 +1,158 @@
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import test from 'ava';
+import { createOpenApiDocument } from '../../../ingress/openapi/document.ts';
+import { codesOf } from '../../../ingress/openapi/route-codes.ts';
+import type { RouteDescription } from '../../../ingress/openapi/route-description.ts';
+import { documentedRoutes } from '../../../ingress/openapi/routes.ts';
+import { batchBody } from '../../../ingress/routes/batches.ts';
+import { errorStatus } from '../../../shared/errors.ts';
+import { routerRoutes } from '../../support/router-routes.ts';
+
+type Operation = {
+  operationId: string;
+  security: object[];
+  parameters: { name?: string; in?: string; schema?: object }[];
+  requestBody?: { content: Record<string, { schema: object; example?: unknown }> };
+  responses: Record<string, { headers: object; content?: Record<string, { schema: object; example?: unknown }> }>;
+};
+type Document = {
+  servers: { url: string }[];
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, object> };
+};
+
+const addresses = {
+  baseUrl: 'https://api.example.com/',
+  docsUrl: 'https://docs.example.com',
+  authUrl: 'https://id.example.com',
+};
+const document: Document = JSON.parse(JSON.stringify(createOpenApiDocument(addresses)));
+const operations = Object.values(document.paths).flatMap((path) => Object.values(path));
+
+/** Every object within a value, the value itself included. */
+function* objectsIn(value: unknown): Generator<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null) return;
+  yield value as Record<string, unknown>; // any object of JSON is one
+  for (const item of Object.values(value)) yield* objectsIn(item);
+}
+
+function resolve(ref: string): unknown {
+  const names = ref.slice('#/'.length).split('/');
+  return names.reduce<unknown>((value, name) => (value as Record<string, unknown>)?.[name], document);
+}
+
+test('the document is one by OpenAPI 3.1, and would not be with a fault in it', async (t) => {
+  const validator = new Validator();
+  t.like(await validator.validate(structuredClone(document)), { valid: true });
+  t.is(validator.version, '3.1');
+  const wrong = { ...structuredClone(document), servers: 'here' };
+  t.like(await new Validator().validate(wrong), { valid: false });
+});
+
+test('it documents every route of the router, and none that is not there', (t) => {
+  t.deepEqual(Object.keys(documentedRoutes).sort(), routerRoutes().sort());
+  const documented = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+  t.deepEqual(documented.sort(), Object.keys(documentedRoutes).map(templateOf).sort());
+});
+
+function templateOf(route: string): string {
+  return route.replace(/[:*](\w+)/g, '{$1}');
+}
+
+test('every reference leads somewhere, and every component is referred to or told of in words', (t) => {
+  const refs = [...objectsIn(document)].flatMap(({ $ref }) => (typeof $ref === 'string' ? [$ref] : []));
+  t.true(refs.length > 100);
+  for (const ref of new Set(refs)) t.truthy(resolve(ref), ref);
+  const text = JSON.stringify(document);
+  for (const name of Object.keys(document.components.schemas)) {
+    const isTold = refs.includes(`#/components/schemas/${name}`) || text.includes(`\`${name}\``);
+    t.true(isTold || name === 'METHOD_NOT_ALLOWED', name); // no operation answers it, every path does
+  }
+});
+
+test('every schema is one that a strict validator takes', (t) => {
+  const ajv = new Ajv2020({ strictTypes: false, formats: { date: true, 'date-time': true, binary: true } });
+  ajv.addVocabulary(['example']);
+  const definitions = JSON.parse(
+    JSON.stringify(document.components.schemas).replaceAll('#/components/schemas/', '#/$defs/'),
+  );
+  for (const name of Object.keys(definitions)) {
+    t.notThrows(() => ajv.compile({ $ref: `#/$defs/${name}`, $defs: definitions }), name);
+  }
+});
+
+test('every example is what its schema says', (t) => {
+  const ajv = new Ajv2020({ strict: false, formats: { date: true, 'date-time': true, binary: true } });
+  ajv.addSchema({ $id: 'openapi', ...document });
+  let examples = 0;
+  for (const [path, methods] of Object.entries(document.paths)) {
+    for (const [method, { requestBody, responses }] of Object.entries(methods)) {
+      for (const { content = {} } of [requestBody ?? {}, ...Object.values(responses)]) {
+        for (const { schema, example } of Object.values(content)) {
+          if (example === undefined) continue;
+          examples += 1;
+          const ref = JSON.stringify(schema).replaceAll('"#/', '"openapi#/');
+          t.true(ajv.validate(JSON.parse(ref), example), `${method} ${path}: ${ajv.errorsText()}`);
+        }
+      }
+    }
+  }
+  t.true(examples > 20);
+  t.true(
+    batchBody.safeParse(document.paths['/v1/batches']?.post?.requestBody?.content['application/json']?.example).success,
+  );
+});
+
+test('every route has every status that its codes have, an id of its own, and an id of the request in each answer', (t) => {
+  const ids = operations.map(({ operationId }) => operationId);
+  t.is(new Set(ids).size, ids.length);
+  for (const [route, description] of Object.entries<RouteDescription>(documentedRoutes)) {
+    const [method = '', path = ''] = templateOf(route).split(' ');
+    const responses = document.paths[path]?.[method.toLowerCase()]?.responses ?? {};
+    const wanted = new Set([
+      200,
+      ...codesOf(description).map(errorStatus),
+      ...(description.answer.cached ? [304] : []),
+    ]);
+    t.deepEqual(Object.keys(responses), [...wanted].toSorted((one, other) => one - other).map(String), route);
+    for (const { headers } of Object.values(responses)) t.true('x-request-id' in headers, route);
+    t.is(new Set(description.refusals).size, description.refusals.length, route);
+    t.is(description.limits === undefined, !description.refusals.includes('rate_limit_exceeded'), route);
+  }
+});
+
+test('what a client sends is documented as it is sent: numbers of a query in their range, lists of a body as such', (t) => {
+  const [purpose, limit, after, order] = document.paths['/v1/files']?.get?.parameters ?? [];
+  t.like(
+    [purpose, limit, after, order],
+    [
+      { name: 'purpose', in: 'query', schema: { enum: ['batch', 'batch_output'] } },
+      { name: 'limit', in: 'query', schema: { type: 'integer', minimum: 1, maximum: 10_000, default: 10_000 } },
+      { name: 'after', in: 'query', schema: { type: 'string' } },
+      { name: 'order', in: 'query', schema: { default: 'desc' } },
+    ],
+  );
+  t.like(document.components.schemas.ChatCompletionRequest, {
+    required: ['model', 'messages'],
+    properties: {
+      messages: { type: 'array', minItems: 1, items: { required: ['role'] } },
+      stop: { anyOf: [{ anyOf: [{ type: 'string' }, { type: 'array' }] }, { type: 'null' }] },
+    },
+  });
+  t.like(document.paths['/v1/files']?.post?.requestBody, {
+    content: { 'multipart/form-data': { schema: { $ref: '#/components/schemas/FileUpload' } } },
+  });
+});
+
+test('it says where the service is, and which credential each route takes', (t) => {
+  t.deepEqual(document.servers, [{ url: 'https://api.example.com' }]);
+  const securityOf = (path: string, method: string) => document.paths[path]?.[method]?.security;
+  t.deepEqual(securityOf('/v1/chat/completions', 'post'), [{ apiKey: [] }]);
+  t.deepEqual(securityOf('/v1/keys/developer', 'post'), [{ signIn: [] }]);
+  t.deepEqual(securityOf('/billing/usage', 'get'), [{ apiKey: [] }, { signIn: [] }]);
+  t.deepEqual(securityOf('/v1/keys/guest', 'post'), []);
+  t.deepEqual(securityOf('/admin/accounts', 'get'), [{ signIn: ['svc:admin'] }]);
+});

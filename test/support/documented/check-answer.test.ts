@@ -1,0 +1,57 @@
+import test from 'ava';
+import { requireDocumented, type SeenAnswer, undocumentedIn, undocumentedInEvent } from './check-answer.ts';
+
+const json = { 'content-type': 'application/json; charset=utf-8', 'x-request-id': 'req_01KBN4V4W0R2E9Z6Y5QH3T8MXA' };
+const plan = { key: 'svc_', plan: 'free' };
+
+type Wishes = { method?: string; path?: string; status?: number; headers?: Record<string, string>; body?: unknown };
+
+function answer({ method = 'POST', path = '/v1/keys/developer', status = 200, headers = {}, body = plan }: Wishes) {
+  const all: Record<string, string> = { ...json, ...headers };
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return { method, path, status, header: (name: string) => all[name], body: text } satisfies SeenAnswer;
+}
+
+const faultsOf = (wishes: Wishes) => undocumentedIn(answer(wishes)).join('; ');
+const noAuth = { error: 'No.', code: 'NO_AUTH' };
+const bearer = { 'www-authenticate': 'Bearer' };
+
+test('an answer as it is documented has no faults', (t) => {
+  t.is(faultsOf({}), '');
+  t.is(faultsOf({ status: 401, headers: bearer, body: noAuth }), '');
+  t.is(faultsOf({ method: 'GET', path: '/no/such?x=1', status: 404, body: { error: 'No.', code: 'NOT_FOUND' } }), '');
+  t.is(faultsOf({ method: 'PUT', status: 405, body: { error: 'No.', code: 'METHOD_NOT_ALLOWED' } }), '');
+  t.is(faultsOf({ method: 'HEAD', path: '/v1/models/a/b', body: '' }), '');
+  t.is(faultsOf({ method: 'OPTIONS', status: 204, body: '' }), '');
+  t.notThrows(() => requireDocumented(answer({})));
+});
+
+test('whatever is not documented is found: status, type, fields, codes, headers, paths', (t) => {
+  t.regex(faultsOf({ status: 418 }), /status 418/);
+  t.regex(faultsOf({ headers: { 'content-type': 'text/html' } }), /type "text\/html"/);
+  t.regex(faultsOf({ body: { ...plan, hash: 'x' } }), /must NOT have additional properties .*"hash"/);
+  t.regex(faultsOf({ body: { key: 'svc_' } }), /must have required property 'plan'/);
+  t.regex(faultsOf({ body: { key: 1, plan: 'free' } }), /\/key must be string/);
+  t.regex(
+    faultsOf({ status: 401, headers: bearer, body: { error: 'No.', code: 'FORBIDDEN' } }),
+    /\/code must be equal/,
+  );
+  t.regex(faultsOf({ status: 401, headers: bearer, body: { error: { code: 'NO_AUTH' } } }), /\/error must be string/);
+  t.regex(faultsOf({ status: 401, body: noAuth }), /there is no www-authenticate/);
+  t.regex(faultsOf({ headers: { 'x-request-id': '1' } }), /x-request-id is 1/);
+  t.regex(faultsOf({ headers: { 'retry-after': '1' } }), /retry-after is not documented/);
+  t.regex(faultsOf({ path: '/v1/other' }), /path is not documented, and answers 200/);
+  t.regex(faultsOf({ status: 404, body: { error: 'No.', code: 'NOT_FOUND' } }), /status 404/);
+  t.throws(() => requireDocumented(answer({ status: 418 })), {
+    message: /^POST \/v1\/keys\/developer: 418 not as doc/,
+  });
+});
+
+test('an event of a stream is a chunk, an error of ours, or the end', (t) => {
+  t.deepEqual(undocumentedInEvent('[DONE]'), []);
+  t.deepEqual(undocumentedInEvent('{"model":"m","choices":[]}'), []);
+  const error = { code: 'UPSTREAM_INTERRUPTED', type: 'server_error', message: 'It broke off.', param: null };
+  t.deepEqual(undocumentedInEvent(JSON.stringify({ error })), []);
+  t.true(undocumentedInEvent('{"choices":[]}').length > 0);
+  t.true(undocumentedInEvent(JSON.stringify({ error: { ...error, code: 'OTHER' } })).length > 0);
+});

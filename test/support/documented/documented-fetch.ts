@@ -1,0 +1,60 @@
+import { requireDocumented, type SeenAnswer, undocumentedInEvent } from './check-answer.ts';
+
+type Fetch = (url: string | URL | Request, init?: RequestInit) => Promise<Response>;
+
+/**
+ * `fetch` for clients of the public listener, which fails where an answer is not as documented: its status, its headers, its
+ * type and its body, JSON as it comes and the events of a stream one by one. A body that breaks off is nobody's fault here.
+ */
+export const documentedFetch: Fetch = async (url, init) => {
+  const response = await fetch(url, init);
+  const { pathname, search } = new URL(url instanceof Request ? url.url : url);
+  const method = init?.method ?? (url instanceof Request ? url.method : 'GET');
+  const check = (body: string) => requireDocumented({ ...seen(response), method, path: pathname + search, body });
+  const type = response.headers.get('content-type') ?? '';
+  if (type.startsWith('text/event-stream') && response.body !== null) {
+    check('');
+    return sameAs(response, response.body.pipeThrough(checkingEvents()));
+  }
+  if (type.startsWith('application/octet-stream')) {
+    check('');
+    return response;
+  }
+  return wholeAnswer(response, check);
+};
+
+function seen({ status, headers }: Response): Pick<SeenAnswer, 'status' | 'header'> {
+  return { status, header: (name) => headers.get(name) ?? undefined };
+}
+
+async function wholeAnswer(response: Response, check: (body: string) => void): Promise<Response> {
+  let text: string;
+  try {
+    text = await response.text();
+  } catch (error) {
+    return sameAs(response, new ReadableStream({ start: (controller) => controller.error(error) }));
+  }
+  check(text);
+  return sameAs(response, text === '' ? null : text);
+}
+
+function sameAs({ status, statusText, headers }: Response, body: ReadableStream | string | null): Response {
+  return new Response(body, { status, statusText, headers });
+}
+
+/** Lets a stream pass as it is, and fails it at the first event that is not documented. */
+function checkingEvents(): TransformStream<Uint8Array, Uint8Array> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  return new TransformStream({
+    transform(bytes, controller) {
+      const events = (rest + decoder.decode(bytes, { stream: true })).split('\n\n');
+      rest = events.pop() ?? '';
+      for (const event of events) {
+        const faults = event.startsWith('data: ') ? undocumentedInEvent(event.slice('data: '.length)) : [];
+        if (faults.length > 0) throw new Error(`not as documented: ${faults.join('; ')}: ${event.slice(0, 500)}`);
+      }
+      controller.enqueue(bytes);
+    },
+  });
+}
