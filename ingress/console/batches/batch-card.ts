@@ -14,13 +14,13 @@ const canBeCancelled = new Set(['validating', 'in_progress']);
 
 /** One batch: how far it is, what can be done about it, and what is wrong with its file. */
 export function BatchCard({ api, batch, cancel }: { api: Api; batch: Batch; cancel: () => void }) {
-  const { id, status, errors, output_file_id: output, error_file_id: failed, created_at, expires_at } = batch;
+  const { id, status, errors, output_file_id: output, error_file_id: failed, created_at } = batch;
   return h(
     'li',
     { class: 'card', 'data-batch': id },
     h('h3', null, h('code', null, id), ' ', h('span', { class: `state ${status}` }, status.replace('_', ' '))),
     h(BatchProgress, { batch }),
-    h('p', { class: 'quiet' }, `Handed in ${formatTime(created_at)} · ends by ${formatTime(expires_at)}`),
+    h('p', { class: 'quiet' }, `Handed in ${formatTime(created_at)} · ${endOf(batch)}`),
     h(
       'div',
       { class: 'actions' },
@@ -30,6 +30,11 @@ export function BatchCard({ api, batch, cancel }: { api: Api; batch: Batch; canc
     ),
     errors && h(Faults, { faults: errors.data }),
   );
+}
+
+function endOf({ expires_at, completed_at, failed_at, expired_at, cancelled_at }: Batch): string {
+  const endedAt = completed_at ?? failed_at ?? expired_at ?? cancelled_at;
+  return endedAt === null ? `ends by ${formatTime(expires_at)}` : `ended ${formatTime(endedAt)}`;
 }
 
 function Faults({ faults }: { faults: readonly Fault[] }) {

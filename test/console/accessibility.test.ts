@@ -1,0 +1,161 @@
+import test from 'ava';
+import { linesOf } from '../support/batch-client.ts';
+import { openBrowserTests } from '../support/browser/browser-tests.ts';
+import type { ConsolePage } from '../support/browser/console-page.ts';
+import { findBarriersInAllViews } from '../support/browser/find-barriers.ts';
+import { createKeyClient } from '../support/key-client.ts';
+
+const { browserTest, stack, openConsole } = openBrowserTests(test);
+
+/** Each page, and how it comes to have something on it: what is shown is asked for in every view. */
+const shown: Record<string, { account: string; fragment: string; fill?: (console: ConsolePage) => Promise<void> }> = {
+  'the keys of a new account': {
+    account: 'new',
+    fragment: 'keys',
+    fill: ({ page }) => page.getByText('You have no key yet.').waitFor(),
+  },
+  'a key that was just minted, and the one that was asked about': {
+    account: 'minter',
+    fragment: 'keys',
+    async fill({ page }) {
+      await page.getByRole('button', { name: 'Mint a key' }).click();
+      await page.getByRole('button', { name: 'Rotate' }).click();
+      await page.getByRole('dialog').waitFor();
+    },
+  },
+  'the usage of a month, with something in it': {
+    account: 'user',
+    fragment: 'top-up',
+    async fill({ page }) {
+      const keys = createKeyClient(stack());
+      const key = await keys.newKey('user');
+      for (const model of ['small-chat', 'medium-chat']) await keys.infer(key, model);
+      await page.reload();
+      const chart = page.locator('.chart');
+      while (!(await chart.isVisible())) {
+        await page.getByRole('button', { name: 'Refresh' }).click();
+        await page.waitForTimeout(300);
+      }
+    },
+  },
+  'the usage of a month with nothing in it': {
+    account: 'idler',
+    fragment: 'usage',
+    fill: ({ page }) => page.getByText(/^Nothing was used in /).waitFor(),
+  },
+  'an answer': {
+    account: 'asker',
+    fragment: 'try-it',
+    async fill({ page }) {
+      await page.getByLabel('API key').fill(await stack().mintKey('asker'));
+      await page.getByRole('button', { name: 'Send' }).click();
+      await page.getByText('The answer is whole.').waitFor();
+    },
+  },
+  'batches that are over, and faults of one': {
+    account: 'batcher',
+    fragment: 'batches',
+    async fill({ page }) {
+      for (const lines of [linesOf(3), 'no JSON']) {
+        await page
+          .getByLabel(/^Drop a file/)
+          .setInputFiles({ name: 'in.jsonl', mimeType: 'application/jsonl', buffer: Buffer.from(lines) });
+      }
+      await page.getByText('Faults by line').first().waitFor();
+      await page.getByRole('button', { name: 'Download results' }).waitFor();
+    },
+  },
+  'the list of accounts': {
+    account: 'olga',
+    fragment: 'operators',
+    async fill({ page }) {
+      await createKeyClient(stack()).newKey('listed');
+      await page.reload();
+      await page.getByRole('link', { name: 'user:listed' }).waitFor();
+    },
+  },
+  'an account': {
+    account: 'olga',
+    fragment: 'operators/user%3Asubject',
+    async fill({ page }) {
+      const keys = createKeyClient(stack());
+      await keys.infer(await keys.newKey('subject'));
+      await keys.change('user:subject', { overageEnabled: true });
+      await page.reload();
+      await page.getByText('overage on').waitFor();
+    },
+  },
+  'a failure': {
+    account: 'olga',
+    fragment: 'operators/user%3Anobody',
+    async fill(console) {
+      console.expectFailures();
+      await console.page.reload();
+      await console.page.getByRole('alert').waitFor();
+    },
+  },
+};
+
+for (const [what, { account, fragment, fill }] of Object.entries(shown)) {
+  browserTest(`nothing bars anybody from ${what}: light and dark, wide and on a phone`, async (t) => {
+    await using console = await openConsole();
+    if (what === 'a failure') console.expectFailures();
+    await console.goTo(fragment);
+    await console.signIn(account);
+    await fill?.(console);
+    t.deepEqual(await findBarriersInAllViews(console.page), []);
+  });
+}
+
+browserTest('nothing bars anybody from signing in', async (t) => {
+  await using console = await openConsole();
+  await console.goTo('keys');
+  await console.page.getByRole('button', { name: 'Sign in' }).waitFor();
+  t.deepEqual(await findBarriersInAllViews(console.page), []);
+  await console.requireClean(t);
+});
+
+browserTest('everything is done by the keyboard alone: from signing in to a key that is revoked', async (t) => {
+  await using console = await openConsole();
+  const { page } = console;
+  const { keyboard } = page;
+  const focused = () =>
+    page.evaluate<string>(
+      'document.activeElement.innerText || document.activeElement.getAttribute("aria-label") || ""',
+    );
+  const tabTo = async (name: string) => {
+    for (let steps = 0; (await focused()) !== name; steps += 1) {
+      if (steps > 60) throw new Error(`no way leads to "${name}" by the keyboard`);
+      await keyboard.press('Tab');
+    }
+  };
+  await console.goTo('keys');
+  await page.getByRole('button', { name: 'Sign in' }).waitFor();
+  await tabTo('Sign in');
+  await keyboard.press('Enter');
+  await page.getByLabel('Name').waitFor();
+  await keyboard.type('typist');
+  await keyboard.press('Enter');
+  await page.getByText('You have no key yet.').waitFor();
+  await tabTo('Mint a key');
+  await keyboard.press('Enter');
+  await page.locator('code.key').waitFor();
+  await tabTo('I have stored it');
+  await keyboard.press('Enter');
+  await tabTo('Revoke');
+  await keyboard.press('Enter');
+  await page.getByRole('dialog').waitFor();
+  await keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  t.is(await focused(), 'Revoke', 'the focus is where it was before the question');
+  await keyboard.press('Enter');
+  await page.getByRole('dialog').waitFor();
+  await keyboard.press('Tab');
+  await keyboard.press('Enter');
+  await page.getByText('You have no active key').waitFor();
+  await tabTo('Usage');
+  await keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Usage', exact: true }).waitFor();
+  t.is(await focused(), 'Usage');
+  await console.requireClean(t);
+});

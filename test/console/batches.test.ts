@@ -1,0 +1,83 @@
+import { readFile } from 'node:fs/promises';
+import test from 'ava';
+import { lineOf, linesOf } from '../support/batch-client.ts';
+import { openBrowserTests } from '../support/browser/browser-tests.ts';
+
+const { browserTest, openConsole } = openBrowserTests(test, {
+  modelServers: { firstTokenMs: 60, tokensPerSecond: 40 },
+});
+
+const asFile = (name: string, lines: string) => ({ name, mimeType: 'application/jsonl', buffer: Buffer.from(lines) });
+
+browserTest('a file of 200 lines goes from upload to download, and the bar moves', async (t) => {
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('batches');
+  await console.signIn('batcher');
+  await page.getByText('You have handed in no batch yet.').waitFor();
+  await page.getByLabel(/^Drop a file/).setInputFiles(asFile('in.jsonl', linesOf(200)));
+  await page.getByText('in.jsonl is handed in.').waitFor();
+  const bar = page.getByRole('progressbar', { name: /^Lines done of batch_/ });
+  const seen = new Set<number>();
+  const download = page.getByRole('button', { name: 'Download results' });
+  while (!(await download.isVisible())) {
+    seen.add(Number(await bar.getAttribute('value', { timeout: 5_000 }).catch(() => 0)));
+    await page.waitForTimeout(100);
+  }
+  t.true(
+    [...seen].some((done) => done > 0 && done < 200),
+    `seen were ${[...seen].join(', ')}`,
+  );
+  await page.getByText('200 of 200 lines').waitFor();
+  const [file] = await Promise.all([page.waitForEvent('download'), download.click()]);
+  t.regex(file.suggestedFilename(), /^batch_[0-9A-Z]{26}-output\.jsonl$/);
+  const lines = (await readFile(await file.path(), 'utf8')).trimEnd().split('\n');
+  const names = lines.map((line) => (JSON.parse(line) as { custom_id: string }).custom_id); // the service's own file
+  t.deepEqual(names.toSorted(), Array.from({ length: 200 }, (_, index) => `line-${index + 1}`).toSorted());
+  await console.requireClean(t);
+});
+
+browserTest('what is wrong with a file is told by line and field', async (t) => {
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('batches');
+  await console.signIn('careless');
+  const lines = [lineOf('good'), lineOf('good'), 'no JSON', lineOf('elsewhere', { model: 'no-such-model' })];
+  await page.getByLabel(/^Drop a file/).setInputFiles(asFile('bad.jsonl', lines.join('\n')));
+  const faults = page.getByRole('region', { name: 'Faults by line' });
+  await faults.waitFor();
+  const rows = (await faults.locator('tbody tr').allInnerTexts()).map((row) => row.split('\t').slice(0, 2));
+  t.deepEqual(rows, [
+    ['2', 'custom_id'],
+    ['3', '–'],
+    ['4', 'body.model'],
+  ]);
+  t.true(await page.getByText('3 faults in the file: nothing of it was run or charged').isVisible());
+
+  console.expectFailures();
+  await page.getByLabel(/^Drop a file/).setInputFiles(asFile('empty.jsonl', ''));
+  const refusal = page.getByRole('alert');
+  t.regex(await refusal.innerText(), /VALIDATION_ERROR · request req_/);
+  await console.requireClean(t);
+});
+
+browserTest('a running batch is cancelled once that is confirmed, and what was done can be fetched', async (t) => {
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('batches');
+  await console.signIn('canceller');
+  const slow = linesOf(400, { maxTokens: 40, content: 'a rather long answer, please '.repeat(4) });
+  await page.getByLabel(/^Drop a file/).setInputFiles(asFile('slow.jsonl', slow));
+  await page.getByText(/^[1-9]\d* of 400 lines/).waitFor();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Cancel this batch?' });
+  t.regex(await dialog.innerText(), /Lines that have not run yet end as batch_cancelled, and cost nothing/);
+  await dialog.getByRole('button', { name: 'Cancel the batch' }).click();
+  await page.locator('.state.cancelled').waitFor();
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Download failed lines' }).click(),
+  ]);
+  t.regex(await readFile(await file.path(), 'utf8'), /batch_cancelled/);
+  await console.requireClean(t);
+});

@@ -1,0 +1,113 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import test from 'ava';
+import { openBrowserTests } from '../support/browser/browser-tests.ts';
+
+const { browserTest, stack, openConsole } = openBrowserTests(test, {
+  modelServers: { firstTokenMs: 50, tokensPerSecond: 40 },
+});
+
+const modules = fileURLToPath(new URL('../../node_modules', import.meta.url));
+
+browserTest('an answer streams in with its times and tokens, by a key that is left nowhere', async (t) => {
+  const key = await stack().mintKey('trier');
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('try-it');
+  await console.signIn('trier');
+  await page.getByLabel('Text of message 1').fill('Count to five, slowly.');
+  await page.getByLabel('API key').fill(key);
+  await page.getByRole('button', { name: 'Send' }).click();
+  const answer = page.locator('output');
+  await page.getByText('Streaming …').waitFor();
+  const part = await answer.innerText();
+  await page.getByText('The answer is whole.').waitFor();
+  const whole = await answer.innerText();
+  t.true(whole.includes('Count to five, slowly.'), whole);
+  t.true(whole.startsWith(part) && part.length < whole.length, 'it was there bit by bit');
+  const figures = await page.locator('section:has(#answer-title) .figures').innerText();
+  t.regex(figures, /Time to first token\n+[\d,]+ ms/);
+  t.regex(figures, /Prompt tokens\n+\d+\n/);
+  t.regex(figures, /Request\n+req_[0-9A-Z]{26}/);
+  const [prompt = 0, completion = 0, total = 0] = ['Prompt tokens', 'Completion tokens', 'Tokens in all'].map((name) =>
+    Number(new RegExp(`${name}\\n+(\\d+)`).exec(figures)?.[1]),
+  );
+  t.true(prompt > 0 && completion > 0);
+  t.is(total, prompt + completion);
+  await console.requireClean(t);
+});
+
+browserTest('the code that is shown makes the same request', async (t) => {
+  const key = await stack().mintKey('coder');
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('try-it');
+  await console.signIn('coder');
+  await page.getByLabel('Text of message 1').fill(`It's "five" & $KEY\n</script>`);
+  await page.getByLabel('Most tokens of the answer').fill('64');
+  const directory = await mkdtemp(join(tmpdir(), 'shown-code-'));
+  t.teardown(() => rm(directory, { recursive: true, force: true }));
+  await symlink(modules, join(directory, 'node_modules'));
+  const code = page.locator('pre code');
+
+  const curl = await run('bash', ['-c', await code.innerText()], { key, directory });
+  t.regex(curl, /"content":"You"/);
+  t.regex(curl, /data: \[DONE\]/);
+
+  await page.getByLabel('Node.js').check();
+  await writeFile(join(directory, 'shown.mjs'), await code.innerText());
+  const node = await run(process.execPath, ['shown.mjs'], { key, directory });
+  t.true(node.includes(`It's "five" & $KEY\n</script>`), node);
+
+  await page.getByLabel('Python').check();
+  t.regex(await code.innerText(), /max_tokens=64,/);
+  await console.requireClean(t);
+});
+
+browserTest('a stopped answer, one that broke off and a refusal say what they are', async (t) => {
+  const key = await stack().mintKey('stopper');
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('try-it');
+  await console.signIn('stopper');
+  await page.getByRole('combobox', { name: 'Model', exact: true }).selectOption('medium-chat');
+  await page.getByLabel('API key').fill(key);
+  await page.getByLabel('Text of message 1').fill('Say much. '.repeat(80));
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.getByText('Streaming …').waitFor();
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await page.getByText('Stopped before the answer was whole.').waitFor();
+
+  for (const server of stack().modelServers) server.fail({ cutAfterChunks: 3 }, 'medium-chat');
+  await page.getByLabel('Text of message 1').fill('Break off in the middle of this');
+  await page.getByRole('button', { name: 'Send' }).click();
+  const failure = page.getByRole('alert');
+  t.regex(
+    await failure.innerText(),
+    /The model server broke off before its answer was complete\.\s+200 UPSTREAM_INTERRUPTED · request req_/,
+  );
+  t.true((await page.locator('output').innerText()).length > 0, 'what had come stays');
+
+  console.expectFailures();
+  await page.getByLabel('API key').fill(`svc_${'0'.repeat(38)}`);
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.getByText('401 INVALID_KEY').waitFor();
+  await page.getByLabel('API key').fill('');
+  await console.requireClean(t);
+});
+
+async function run(program: string, args: string[], { key, directory }: { key: string; directory: string }) {
+  const child = spawn(program, args, {
+    cwd: directory,
+    env: { PATH: process.env.PATH ?? '', KEY: key },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: 30_000,
+  });
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  return `${out}${err}`;
+}

@@ -1,0 +1,33 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Page } from 'playwright-core';
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+type Found = { violations: { id: string; help: string; nodes: { html: string; failureSummary?: string }[] }[] };
+
+/** What axe-core finds wrong with the page as it is now, all of its rules but experimental ones: one text for each place. */
+export async function findBarriers(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate<Found>('axe.run(document)');
+  return violations.flatMap(({ id, help, nodes }) => nodes.map(({ html }) => `${id}: ${help}: ${html}`));
+}
+
+/** Wide and phone, light and dark. */
+export const views = [1280, 390].flatMap((width) =>
+  (['light', 'dark'] as const).map((colorScheme) => ({ colorScheme, viewport: { width, height: 900 } })),
+);
+
+/** The same in each of the views; what is found says in which. Also what makes a page scroll sideways. */
+export async function findBarriersInAllViews(page: Page): Promise<string[]> {
+  const found: string[] = [];
+  for (const { colorScheme, viewport } of views) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize(viewport);
+    const here = await findBarriers(page);
+    const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+    if (overflow > 0) here.push(`the page is ${overflow} px wider than the window`);
+    found.push(...here.map((text) => `${colorScheme} ${viewport.width}: ${text}`));
+  }
+  return found;
+}
