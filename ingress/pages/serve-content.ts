@@ -37,7 +37,7 @@ export function send(ctx: AppContext, content: StaticContent, cacheControl: stri
   ctx.set({
     'cache-control': cacheControl,
     'cross-origin-resource-policy': 'same-origin',
-    etag: `"${content.hash}"`,
+    etag: `W/"${content.hash}"`, // weak: it is the same compressed or not
     'x-content-type-options': 'nosniff',
   });
   ctx.vary('Accept-Encoding');

@@ -67,7 +67,8 @@ function parseAnswer(text: string, method: string): Omit<RawAnswer, 'interim'> |
   );
   const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1]);
   if (Number.isNaN(status)) throw new Error(`not an answer: ${statusLine}`);
-  const length = status < 200 || status === 204 || method === 'HEAD' ? 0 : Number(headers['content-length']);
+  const length =
+    status < 200 || status === 204 || status === 304 || method === 'HEAD' ? 0 : Number(headers['content-length']);
   const bytes = text.slice(headEnd + 4);
   if (Number.isNaN(length)) throw new Error('an answer without a length');
   if (bytes.length < length) return undefined;

@@ -1,0 +1,99 @@
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import test from 'ava';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { exchange } from '../support/raw-http.ts';
+
+let stack: Stack;
+
+test.before(async () => {
+  stack = await startStack({
+    env: { CONSOLE_URL: 'https://console.example/some/where/', CONSOLE_CLIENT_ID: 'a"b<c>' },
+  });
+});
+test.after.always(() => stack[Symbol.asyncDispose]());
+
+const url = (path: string) => `${stack.ingresses[0]?.url}${path}`;
+/** `fetch` adds headers of its own to a request that names what it has or can read. */
+const get = (header: string) =>
+  exchange({
+    port: Number(new URL(url('/')).port),
+    send: `GET /console HTTP/1.1\r\nHost: x\r\n${header}\r\nConnection: close\r\n\r\n`,
+  });
+const page = async () => (await fetch(url('/console'))).text();
+
+test('the page is told of its service and of nothing else, whatever stands in the settings', async (t) => {
+  const html = await page();
+  const [, content = ''] = /<meta name="console-settings" content="([^"]*)">/.exec(html) ?? [];
+  const settings = JSON.parse(content.replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&gt;', '>'));
+  t.deepEqual(settings, {
+    baseUrl: stack.baseUrl,
+    audience: stack.baseUrl,
+    consoleUrl: 'https://console.example/some/where/',
+    docsUrl: `${stack.baseUrl}/docs`,
+    issuer: stack.identity.issuer,
+    consoleClientId: 'a"b<c>',
+  });
+  t.false(html.includes('<script>'), 'no inline script');
+  t.false(/ style=| on\w+=/.test(html));
+});
+
+test('it may load from its own host alone, and reach the API and the issuer; it is framed by nobody', async (t) => {
+  const { headers } = await fetch(url('/console'));
+  t.is(
+    headers.get('content-security-policy'),
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+      `connect-src 'self' ${stack.identity.issuer} ${stack.baseUrl}; form-action 'none'; base-uri 'none'; ` +
+      "frame-ancestors 'none'; require-trusted-types-for 'script'",
+  );
+  t.is(headers.get('x-frame-options'), 'DENY');
+  t.is(headers.get('x-content-type-options'), 'nosniff');
+  t.is(headers.get('referrer-policy'), 'no-referrer');
+  t.is(headers.get('cross-origin-opener-policy'), 'same-origin');
+  t.is(headers.get('cache-control'), 'no-cache');
+  t.is(headers.get('access-control-allow-origin'), null);
+});
+
+test('all that it loads is there under the path of CONSOLE_URL, is kept for good, and asked for again costs nothing', async (t) => {
+  const html = await page();
+  const links = [...html.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, link = '']) => link);
+  t.true(links.length > 30);
+  for (const link of links) {
+    t.true(link.startsWith('/some/where/assets/'), link);
+    const asset = await fetch(url(link.replace('/some/where', '/console')));
+    t.is(asset.status, 200, link);
+    t.is(asset.headers.get('cache-control'), 'public, max-age=31536000, immutable');
+    t.regex(asset.headers.get('content-type') ?? '', /^(text\/(javascript|css); charset=utf-8|image\/svg\+xml)$/);
+  }
+  const etag = (await fetch(url('/console'))).headers.get('etag') ?? '';
+  const again = await get(`If-None-Match: ${etag}`);
+  t.like(again, { status: 304, body: '' });
+});
+
+test('it goes compressed to who can read that, and as it is to who cannot', async (t) => {
+  const plain = await get('Accept-Encoding: identity');
+  t.is(plain.headers['content-encoding'], undefined);
+  const lengths = { br: 0, gzip: 0 };
+  for (const [encoding, decompress] of Object.entries({ br: brotliDecompressSync, gzip: gunzipSync })) {
+    const response = await fetch(url('/console'), { headers: { 'accept-encoding': encoding } });
+    t.is(response.headers.get('content-encoding'), encoding);
+    t.regex(response.headers.get('vary') ?? '', /Accept-Encoding/);
+    lengths[encoding as 'br' | 'gzip'] = Number(response.headers.get('content-length'));
+    t.is(await response.text(), plain.body, String(decompress.name));
+  }
+  t.true(lengths.br < plain.body.length / 2 && lengths.gzip < plain.body.length / 2);
+});
+
+test('what is not there, and a method that it does not take, are answered as everywhere', async (t) => {
+  for (const path of [
+    '/console/assets/none/main.js',
+    '/console/assets/',
+    '/console/other',
+    '/console/assets/..%2f..%2fpackage.json',
+  ]) {
+    const response = await fetch(url(path));
+    t.is(response.status, 404, path);
+    t.like(await response.json(), { code: 'NOT_FOUND' });
+  }
+  t.is((await fetch(url('/console'), { method: 'POST' })).status, 405);
+  t.is((await fetch(url('/console'), { method: 'HEAD' })).status, 200);
+});

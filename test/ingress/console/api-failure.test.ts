@@ -1,0 +1,27 @@
+import test from 'ava';
+import { failureOf } from '../../../ingress/console/api/api-failure.ts';
+import { ApiError, errorBody, rateLimitExceeded } from '../../../shared/errors.ts';
+
+const docsUrl = 'https://docs.example';
+
+test('both shapes of a refusal give its own words, its code and its request', (t) => {
+  const flat = errorBody(new ApiError('CONFLICT', 'It is in use.'), docsUrl);
+  t.like(failureOf(409, JSON.stringify(flat), 'req_1'), {
+    message: 'It is in use.',
+    code: 'CONFLICT',
+    status: 409,
+    requestId: 'req_1',
+  });
+  const nested = errorBody(rateLimitExceeded('requests_limit', 'Too many.', 10), docsUrl);
+  t.like(failureOf(429, JSON.stringify(nested), 'req_2'), { message: 'Too many.', code: 'rate_limit_exceeded' });
+});
+
+test('what is no answer of the API is not shown as one', (t) => {
+  for (const body of ['', '<html>502 Bad Gateway</html>', 'null', '[]', '"x"', '{"error":1}', '{"error":{}}']) {
+    t.like(failureOf(502, body, null), {
+      message: 'The answer was 502, and is not one of the API.',
+      code: 'not the API',
+      requestId: undefined,
+    });
+  }
+});

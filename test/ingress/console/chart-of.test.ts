@@ -1,0 +1,50 @@
+import test from 'ava';
+import { chartOf } from '../../../ingress/console/usage/chart-of.ts';
+import type { UsageDay } from '../../../ingress/openapi/answers.ts';
+
+const none = { failed: 0, cancelled: 0, promptTokens: 0, completionTokens: 0, overageTokens: 0 };
+const used = (day: string, model: string, requests: number, chargedTokens = 0): UsageDay => ({
+  ...none,
+  day,
+  model,
+  requests,
+  chargedTokens,
+});
+
+test('every day of the month has its place, and what is stacked on one adds up', (t) => {
+  const days = [used('2028-02-03', 'a', 5), used('2028-02-03', 'b', 7), used('2028-02-29', 'a', 1)];
+  const chart = chartOf({ month: '2028-02', days, measure: 'requests' });
+  t.is(chart.days.length, 29);
+  t.deepEqual(chart.days[2], {
+    day: '2028-02-03',
+    total: 12,
+    parts: [
+      { model: 'b', from: 0, to: 7, series: 0 },
+      { model: 'a', from: 7, to: 12, series: 1 },
+    ],
+  });
+  t.is(chart.days[28]?.total, 1);
+  t.true(chart.max >= 12);
+});
+
+test('the axis has round steps that reach the largest day, and no more than that needs', (t) => {
+  for (const most of [0, 1, 3, 4, 7, 12, 99, 100, 101, 24_999, 1_000_000, 123_456_789]) {
+    const { ticks, max } = chartOf({ month: '2026-11', days: [used('2026-11-01', 'a', most)], measure: 'requests' });
+    const [first, second = 0, ...rest] = ticks;
+    t.is(first, 0, String(most));
+    t.true(Number.isInteger(second) && second > 0, String(most));
+    t.true(max >= most && max - second < Math.max(most, 1), String(most));
+    t.true(rest.length <= 5, `${most}: ${ticks.join(' ')}`);
+  }
+});
+
+test('models beyond the sixth share one series, the least used ones', (t) => {
+  const days = Array.from({ length: 9 }, (_, index) => used('2026-11-01', `model-${index}`, 1, (index + 1) * 10));
+  const { series, days: charted } = chartOf({ month: '2026-11', days, measure: 'chargedTokens' });
+  t.deepEqual(
+    series.map(({ model }) => model),
+    ['model-8', 'model-7', 'model-6', 'model-5', 'model-4', 'other models'],
+  );
+  t.is(charted[0]?.total, 450);
+  t.deepEqual(charted[0]?.parts.at(-1), { model: 'other models', from: 350, to: 450, series: 5 });
+});

@@ -1,0 +1,31 @@
+import test from 'ava';
+import {
+  formatBytes,
+  formatCount,
+  formatDay,
+  formatLimit,
+  formatMonth,
+  formatShort,
+  monthAfter,
+} from '../../../ingress/console/page/format.ts';
+
+test('figures are in the words of the page', (t) => {
+  t.is(formatCount(1_234_567), '1,234,567');
+  t.is(formatShort(1_250_000), '1.3M');
+  t.is(formatLimit(null), 'no limit');
+  t.is(formatLimit(0), '0');
+  t.is(formatDay('2026-12-01'), '1 Dec 2026');
+  t.is(formatMonth('2026-12'), 'December 2026');
+  t.deepEqual([0, 1023, 1024, 12_900_000, 2 ** 41].map(formatBytes), [
+    '0 bytes',
+    '1023 bytes',
+    '1.0 KiB',
+    '12.3 MiB',
+    '2.0 TiB',
+  ]);
+});
+
+test('months go over the turn of the year', (t) => {
+  t.is(monthAfter('2026-12', 1), '2027-01');
+  t.is(monthAfter('2026-01', -1), '2025-12');
+});

@@ -1,0 +1,161 @@
+import test from 'ava';
+import {
+  type IdentityProvider,
+  IssuerAway,
+  SignInEnded,
+  type Tokens,
+} from '../../../ingress/console/session/identity-provider.ts';
+import { createSession, type Surroundings } from '../../../ingress/console/session/session.ts';
+
+const tokensOf = (number: number, expiresInS = 3_600): Tokens => ({
+  accessToken: `access ${number}`,
+  refreshToken: `refresh ${number}`,
+  account: 'alice',
+  scopes: ['openid', 'svc:admin'],
+  expiresInS,
+});
+
+/** A browser that is none, at the address that an issuer sends it back to, and an issuer that does as it is told. */
+function open({ url = 'https://console.example/console?code=c&state=s', provider = {}, stored = {} }: Wishes = {}) {
+  const kept = new Map<string, string>(Object.entries(stored));
+  const timers: { run: () => void; ms: number }[] = [];
+  const left: string[] = [];
+  let address = new URL(url);
+  const surroundings: Surroundings = {
+    storage: {
+      getItem: (name) => kept.get(name) ?? null,
+      setItem: (name, value) => void kept.set(name, value),
+      removeItem: (name) => void kept.delete(name),
+    },
+    address: () => address,
+    replaceAddress: (next) => {
+      address = new URL(next, address);
+    },
+    leaveFor: (next) => void left.push(next),
+    later(run, ms) {
+      const timer = { run, ms };
+      timers.push(timer);
+      return () => void timers.splice(timers.indexOf(timer), 1);
+    },
+  };
+  let renewals = 0;
+  const full: IdentityProvider = {
+    begin: async ({ hash, silently }) => ({
+      url: new URL(`https://issuer.example/auth?silently=${silently}`),
+      pending: { verifier: 'v', state: 's', nonce: 'n', hash },
+    }),
+    finish: async () => tokensOf(0),
+    renew: async () => {
+      renewals += 1;
+      return tokensOf(renewals);
+    },
+    revoke: async () => {},
+    endSession: async () => new URL('https://issuer.example/end'),
+    ...provider,
+  };
+  const session = createSession({ provider: full, ...surroundings });
+  return { session, kept, timers, left, address: () => address.href, renewals: () => renewals };
+}
+
+type Wishes = { url?: string; provider?: Partial<IdentityProvider>; stored?: Record<string, string> };
+const pending = { 'sign-in under way': JSON.stringify({ verifier: 'v', state: 's', nonce: 'n', hash: '#usage' }) };
+
+test('the code is out of the address before it is spent, and one is where one was', async (t) => {
+  let seen = '';
+  const opened = open({
+    stored: pending,
+    provider: {
+      finish: async () => {
+        seen = opened.address();
+        return tokensOf(0);
+      },
+    },
+  });
+  await opened.session.start();
+  t.is(seen, 'https://console.example/console#usage');
+  t.deepEqual(opened.session.state(), { name: 'signed in', account: 'alice', isOperator: true });
+  t.deepEqual([...opened.kept], [['was signed in', 'yes']], 'no token, and no verifier any more');
+});
+
+test('an answer that no sign-in of this tab waits for is not looked at', async (t) => {
+  const opened = open({ provider: { finish: () => t.fail() as never } });
+  await opened.session.start();
+  t.is(opened.session.state().name, 'signed out');
+  t.is(opened.address(), 'https://console.example/console');
+});
+
+test('a page that was signed in asks the issuer silently, once; a new one asks nobody', async (t) => {
+  const again = open({ url: 'https://console.example/console#keys', stored: { 'was signed in': 'yes' } });
+  await again.session.start();
+  t.deepEqual(again.left, ['https://issuer.example/auth?silently=true']);
+  t.false(again.kept.has('was signed in'));
+
+  const fresh = open({ url: 'https://console.example/console' });
+  await fresh.session.start();
+  t.deepEqual(fresh.left, []);
+  t.deepEqual(fresh.session.state(), { name: 'signed out' });
+});
+
+test('a token is renewed a minute before it ends, and again after that', async (t) => {
+  const opened = open({ stored: pending });
+  await opened.session.start();
+  t.deepEqual(
+    opened.timers.map(({ ms }) => ms),
+    [3_540_000],
+  );
+  opened.timers[0]?.run();
+  await opened.session.tokenAfter('access 0');
+  t.is(await opened.session.token(), 'access 1');
+  t.is(opened.renewals(), 1);
+  t.is(opened.timers.length, 1);
+});
+
+test('many calls that are refused at once renew once: an issuer takes a refresh token that comes twice for a stolen one', async (t) => {
+  const opened = open({ stored: pending });
+  await opened.session.start();
+  const tokens = await Promise.all(Array.from({ length: 5 }, () => opened.session.tokenAfter('access 0')));
+  t.deepEqual([...new Set(tokens)], ['access 1']);
+  t.is(opened.renewals(), 1);
+  t.is(await opened.session.tokenAfter('access 0'), 'access 1', 'one that was refused late needs no other');
+  t.is(opened.renewals(), 1);
+});
+
+test('an issuer that gives no more ends the sign-in; one that is away does not, and is asked again', async (t) => {
+  const ended = open({ stored: pending, provider: { renew: () => Promise.reject(new SignInEnded('over')) } });
+  await ended.session.start();
+  await t.throwsAsync(ended.session.tokenAfter('access 0'), { instanceOf: SignInEnded });
+  t.like(ended.session.state(), { name: 'signed out' });
+  t.deepEqual([ended.timers.length, ended.kept.size], [0, 0]);
+
+  const away = open({ stored: pending, provider: { renew: () => Promise.reject(new TypeError('refused')) } });
+  await away.session.start();
+  await t.throwsAsync(away.session.tokenAfter('access 0'), { instanceOf: IssuerAway });
+  t.is(away.session.state().name, 'signed in');
+  t.deepEqual(
+    away.timers.map(({ ms }) => ms),
+    [15_000],
+  );
+});
+
+test('who signs out while a token is renewed stays signed out', async (t) => {
+  const { promise, resolve } = Promise.withResolvers<Tokens>();
+  const opened = open({ stored: pending, provider: { renew: () => promise } });
+  await opened.session.start();
+  const renewal = opened.session.tokenAfter('access 0');
+  await opened.session.signOut();
+  resolve(tokensOf(1));
+  await t.throwsAsync(renewal, { instanceOf: SignInEnded });
+  t.is(opened.session.state().name, 'signed out');
+  t.deepEqual(opened.left, ['https://issuer.example/end']);
+  t.is(opened.timers.length, 0);
+});
+
+test('whoever follows is told of each change, until they follow no more', async (t) => {
+  const opened = open({ stored: pending });
+  const seen: string[] = [];
+  const stop = opened.session.follow(() => void seen.push(opened.session.state().name));
+  await opened.session.start();
+  stop();
+  await opened.session.signOut();
+  t.deepEqual(seen, ['signed in']);
+});
