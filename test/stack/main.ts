@@ -56,6 +56,7 @@ async function introduce(stack: Stack): Promise<void> {
   const token = await stack.identity.token('alice');
   console.log(`
 API                ${url}
+Console            ${url}/console (sign in by any name; olga is an operator)
 Operations         ${stack.ingresses[0]?.operationsUrl}/readyz (ingress), ${stack.workers[0]?.operationsUrl}/readyz (worker)
 Identity provider  ${issuer}
 Model servers      ${stack.modelServers.map((server) => server.url).join(', ')}
