@@ -24,6 +24,7 @@ const open: Route[] = [
   { method: 'GET', path: '/v1/models' },
   { method: 'GET', path: '/v1/models/small-chat' },
   { method: 'POST', path: '/v1/keys/guest' },
+  { method: 'GET', path: '/openapi.json' },
 ];
 const ofConsole: Route[] = [
   { method: 'GET', path: '/v1/keys/developer' },
@@ -40,7 +41,12 @@ const ofConsole: Route[] = [
   { method: 'GET', path: '/v1/batches/batch_1' },
   { method: 'POST', path: '/v1/batches/batch_1/cancel' },
   { method: 'GET', path: '/billing/quota' },
+  { method: 'GET', path: '/billing/usage' },
+  { method: 'GET', path: '/billing/plan' },
+  { method: 'GET', path: '/admin/accounts' },
   { method: 'GET', path: '/admin/accounts/user%3Aalice' },
+  { method: 'GET', path: '/admin/accounts/user%3Aalice/usage' },
+  { method: 'GET', path: '/admin/plans' },
   { method: 'PATCH', path: '/admin/accounts/user%3Aalice' },
 ];
 const routes = [...open, ...ofConsole];
