@@ -144,7 +144,7 @@ function isAllowed(t: ExecutionContext, { status, headers }: Response, route: Ro
   goesWithoutCookies(t, headers, about);
 }
 
-test.serial('inference, models and guest keys may be asked for from a page anywhere', async (t) => {
+test.serial('inference, models, guest keys and what the API is may be asked for from a page anywhere', async (t) => {
   for (const route of open) {
     for (const origin of [...foreign, consoleOrigin]) isAllowed(t, await preflight(route, origin), route, '*');
   }
