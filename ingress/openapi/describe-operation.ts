@@ -4,7 +4,6 @@ import { type JsonSchema, propertiesOf, refTo, toJsonSchema } from './json-schem
 import { limitTypes, meanings } from './refusals.ts';
 import { codesOf } from './route-codes.ts';
 import type { Credential, RouteDescription } from './route-description.ts';
-import { requestSchemas } from './schemas.ts';
 
 /** One route as an Operation Object (OpenAPI 3.1, 4.8.10); `path` as OpenAPI writes it. */
 export function describeOperation(path: string, route: RouteDescription): object {
@@ -65,10 +64,8 @@ function queryParameters({ query }: RouteDescription): object[] {
 
 function describeBody({ schema, form, example }: NonNullable<RouteDescription['body']>): object {
   const type = form ? 'multipart/form-data' : 'application/json';
-  const { description } = toJsonSchema(requestSchemas[schema], 'input');
   return {
     required: true,
-    ...(description !== undefined && { description }),
     content: { [type]: { schema: refTo(schema), ...(example !== undefined && { example }) } },
   };
 }

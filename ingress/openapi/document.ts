@@ -76,7 +76,7 @@ function pathsOf(routes: RouteDescriptions): Record<string, object> {
 }
 
 /** A path as OpenAPI writes it: `/v1/files/{file}` for `/v1/files/:file`. */
-export function templateOf(pattern: string): string {
+function templateOf(pattern: string): string {
   return pattern.replace(/[:*](\w+)/g, '{$1}');
 }
 

@@ -26,13 +26,16 @@ export function retrieveUsage({ store }: Parts): Stage {
   };
 }
 
-/** `GET /admin/accounts/{account}/usage`: the same of any account; `NOT_FOUND` for one that was never used. */
+/**
+ * `GET /admin/accounts/{account}/usage`: the same of any account. One that handed in batches with a sign-in token alone has
+ * usage and nothing else; `NOT_FOUND` for one that has nothing.
+ */
 export function retrieveAccountUsage({ store }: Parts & { store: Pick<Store, 'findAccount'> }): Stage {
   return async function retrieveAccountUsage(ctx) {
     const month = monthIn(ctx);
     const account = accountOf(ctx);
     const [known, sum] = await Promise.all([store.findAccount(account), store.findUsageSum(account, month)]);
-    if (known === undefined) throw new ApiError('NOT_FOUND', 'There is no such account.');
+    if (known === undefined && sum === undefined) throw new ApiError('NOT_FOUND', 'There is no such account.');
     ctx.body = present(month, sum);
   };
 }

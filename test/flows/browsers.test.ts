@@ -24,6 +24,7 @@ const open: Route[] = [
   { method: 'GET', path: '/v1/models' },
   { method: 'GET', path: '/v1/models/small-chat' },
   { method: 'POST', path: '/v1/keys/guest' },
+  { method: 'GET', path: '/openapi.json' },
 ];
 const ofConsole: Route[] = [
   { method: 'GET', path: '/v1/keys/developer' },
@@ -40,7 +41,12 @@ const ofConsole: Route[] = [
   { method: 'GET', path: '/v1/batches/batch_1' },
   { method: 'POST', path: '/v1/batches/batch_1/cancel' },
   { method: 'GET', path: '/billing/quota' },
+  { method: 'GET', path: '/billing/usage' },
+  { method: 'GET', path: '/billing/plan' },
+  { method: 'GET', path: '/admin/accounts' },
   { method: 'GET', path: '/admin/accounts/user%3Aalice' },
+  { method: 'GET', path: '/admin/accounts/user%3Aalice/usage' },
+  { method: 'GET', path: '/admin/plans' },
   { method: 'PATCH', path: '/admin/accounts/user%3Aalice' },
 ];
 const routes = [...open, ...ofConsole];
@@ -138,7 +144,7 @@ function isAllowed(t: ExecutionContext, { status, headers }: Response, route: Ro
   goesWithoutCookies(t, headers, about);
 }
 
-test.serial('inference, models and guest keys may be asked for from a page anywhere', async (t) => {
+test.serial('inference, models, guest keys and what the API is may be asked for from a page anywhere', async (t) => {
   for (const route of open) {
     for (const origin of [...foreign, consoleOrigin]) isAllowed(t, await preflight(route, origin), route, '*');
   }

@@ -41,6 +41,10 @@ export function callsOfStore(keys: KeyClient, { seen, unseen }: Cast): Calls {
     'guest mint, the first': () => keys.guest('device-of-bob'),
     'operator reads': () => keys.account('user:seen'),
     'operator reads of nobody': () => keys.account('user:nobody'),
+    'operator lists': async () => keys.send('GET', '/admin/accounts', { bearer: await keys.token('operator', true) }),
+    'operator reads usage': async () =>
+      keys.send('GET', '/admin/accounts/user%3Aseen/usage', { bearer: await keys.token('operator', true) }),
+    'usage, a key': () => keys.send('GET', '/billing/usage', { bearer: seen }),
     'operator suspends': () => keys.change('user:seen', { suspended: true }),
     'operator changes a plan': () => keys.change('user:seen', { plan: 'pro' }),
     'models, a key never seen': () => keys.models(unseen),
@@ -57,6 +61,7 @@ export function callsOfTheSeen(keys: KeyClient, { seen, guest }: Cast): Calls {
     'inference, a key': infer(keys, seen),
     'models, a guest key': () => keys.models(guest),
     'models, a sign-in token': async () => keys.send('GET', '/v1/models', { bearer: await keys.token('seen') }),
+    'its plan, a key': () => keys.send('GET', '/billing/plan', { bearer: seen }),
     'one model, a key': () => keys.send('GET', '/v1/models/small-chat', { bearer: seen }),
   };
 }

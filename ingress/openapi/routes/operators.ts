@@ -22,7 +22,7 @@ export const operatorRoutes = {
     id: 'listAccounts',
     tag: 'Operators',
     summary: 'List accounts and devices',
-    description: 'In order of their ids; those that were used at least once.',
+    description: 'In order of their ids; those that were ever given a key or changed.',
     credential: 'operator',
     query: accountsQuery,
     answer: {

@@ -1,0 +1,29 @@
+import test from 'ava';
+import { createOpenApiDocument } from '../../ingress/openapi/document.ts';
+import { startStack } from '../stack/stack.ts';
+import { documentedFetch } from '../support/documented/documented-fetch.ts';
+
+test('the document is there for everyone, compressed, with the addresses of this service, and is sent once', async (t) => {
+  const env = { DOCS_URL: 'https://docs.example.com' };
+  await using stack = await startStack({ env });
+  const url = `${stack.ingresses[0]?.url}/openapi.json`;
+  const origin = 'https://page.example.com';
+  const response = await fetch(url, { headers: { origin, 'accept-encoding': 'br' } });
+  t.is(response.status, 200);
+  const { headers } = response;
+  t.is(headers.get('content-type'), 'application/json; charset=utf-8');
+  t.is(headers.get('cache-control'), 'no-cache');
+  t.is(headers.get('content-encoding'), 'br');
+  t.is(headers.get('access-control-allow-origin'), '*');
+  t.regex(headers.get('x-request-id') ?? '', /^req_/);
+  t.true(Number(headers.get('content-length')) < 20_000, 'it is large, and nobody waits for all of it');
+  const addresses = { baseUrl: stack.baseUrl, docsUrl: env.DOCS_URL, authUrl: stack.identity.issuer };
+  t.deepEqual(await response.json(), JSON.parse(JSON.stringify(createOpenApiDocument(addresses))));
+
+  // As browsers ask; left to itself, fetch asks for all of it.
+  const known = { 'if-none-match': headers.get('etag') ?? '', 'cache-control': 'max-age=0' };
+  const again = await documentedFetch(url, { headers: known });
+  t.deepEqual([again.status, await again.text()], [304, '']);
+  const head = await documentedFetch(url, { method: 'HEAD' });
+  t.deepEqual([head.status, head.headers.get('etag'), await head.text()], [200, headers.get('etag'), '']);
+});

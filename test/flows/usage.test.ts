@@ -1,0 +1,241 @@
+import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'ava';
+import OpenAI from 'openai';
+import type { z } from 'zod';
+import { accountList, planLimits, planList, usage } from '../../ingress/openapi/answers.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { documentedFetch } from '../support/documented/documented-fetch.ts';
+import { createKeyClient, type KeyClient } from '../support/key-client.ts';
+
+type Usage = z.infer<typeof usage>;
+type Counts = Usage['total'];
+
+/** On one backend each, so that a test knows which one it asks. */
+const models = {
+  'one-server': { tier: 'guest', pool: 'default', backends: ['onprem-a'] },
+  'broken-server': { tier: 'guest', pool: 'default', backends: ['onprem-a'] },
+};
+const plans = { generous: { tokens_per_month: 5, requests_at_once: 3, model_tiers: ['guest', 'premium'] } };
+const noCounts: Counts = {
+  requests: 0,
+  failed: 0,
+  cancelled: 0,
+  promptTokens: 0,
+  completionTokens: 0,
+  chargedTokens: 0,
+  overageTokens: 0,
+};
+
+let stack: Stack;
+let keys: KeyClient;
+const parts = new AsyncDisposableStack();
+
+test.before(async () => {
+  stack = parts.use(await startStack({ models, plans }));
+  keys = createKeyClient(stack);
+});
+
+test.after.always(() => parts.disposeAsync());
+
+const clientOf = (apiKey: string) =>
+  new OpenAI({ baseURL: `${stack.ingresses[0]?.url}/v1`, apiKey, maxRetries: 0, fetch: documentedFetch });
+
+const thisMonth = () => new Date().toISOString().slice(0, 7);
+
+async function usageOf(bearer: string, path = '/billing/usage'): Promise<Usage> {
+  const { status, body } = await keys.send('GET', path, { bearer });
+  if (status !== 200) throw new Error(`${path} was refused: ${status} ${JSON.stringify(body)}`);
+  return usage.parse(body);
+}
+
+/** Once so many requests are drained into the store; the test's own time-out ends the wait. */
+async function usageWith(requests: number, bearer: string): Promise<Usage> {
+  for (;;) {
+    const found = await usageOf(bearer);
+    if (found.total.requests >= requests) return found;
+    await sleep(50);
+  }
+}
+
+function sumOf(days: readonly Counts[]): Counts {
+  const sum = { ...noCounts };
+  const names = Object.keys(noCounts) as (keyof Counts)[]; // its keys are those of its type
+  for (const day of days) for (const name of names) sum[name] += day[name];
+  return sum;
+}
+
+/** Asks `count` times, whole and streamed in turn; the tokens that the answers say. */
+async function answered(client: OpenAI, model: string, count: number) {
+  const tokens = { promptTokens: 0, completionTokens: 0 };
+  for (let index = 0; index < count; index++) {
+    const asked = { model, messages: [{ role: 'user' as const, content: `Question ${index}` }] };
+    const reported = index % 2 === 0 ? await wholeUsage(client, asked) : await streamedUsage(client, asked);
+    tokens.promptTokens += reported.prompt_tokens;
+    tokens.completionTokens += reported.completion_tokens;
+  }
+  return tokens;
+}
+
+type Asked = { model: string; messages: { role: 'user'; content: string }[] };
+
+async function wholeUsage(client: OpenAI, asked: Asked): Promise<OpenAI.CompletionUsage> {
+  const { usage: reported } = await client.chat.completions.create(asked);
+  if (reported === undefined) throw new Error('an answer says its usage');
+  return reported;
+}
+
+async function streamedUsage(client: OpenAI, asked: Asked): Promise<OpenAI.CompletionUsage> {
+  const stream = await client.chat.completions.create({
+    ...asked,
+    stream: true,
+    stream_options: { include_usage: true },
+  });
+  const chunks = await Array.fromAsync(stream);
+  const reported = chunks.at(-1)?.usage;
+  if (!reported) throw new Error('the last chunk says the usage');
+  return reported;
+}
+
+test('usage is what was answered: by day and model, with what failed and what was left, for a key and a token alike', async (t) => {
+  const key = await keys.newKey('ann');
+  const client = clientOf(key);
+  const [server] = stack.modelServers;
+  const small = await answered(client, 'small-chat', 4);
+  const medium = await answered(client, 'medium-chat', 1);
+  server.fail({ status: 500 }, 'broken-server');
+  const broken = { model: 'broken-server', messages: [{ role: 'user' as const, content: 'Fail' }] };
+  await t.throwsAsync(client.chat.completions.create(broken), { message: /503/ });
+  server.fail({ endless: true, chunkMs: 5 }, 'one-server');
+  const left = { model: 'one-server', messages: [{ role: 'user' as const, content: 'Leave' }], stream: true as const };
+  for await (const _chunk of await client.chat.completions.create(left)) break;
+
+  const found = await usageWith(7, key);
+  t.is(found.month, thisMonth());
+  t.is(found.unit, 'tokens');
+  t.deepEqual(
+    found.data.map(({ day, model }) => [day.slice(0, 7), model]),
+    ['broken-server', 'medium-chat', 'one-server', 'small-chat'].map((model) => [thisMonth(), model]),
+  );
+  const [failed, ofMedium, cancelled, ofSmall] = found.data;
+  t.like(failed, { requests: 1, failed: 1, cancelled: 0, chargedTokens: 0 });
+  t.like(cancelled, { requests: 1, failed: 0, cancelled: 1 });
+  t.true((cancelled?.chargedTokens ?? 0) > 0, 'what was received is charged');
+  t.like(ofMedium, {
+    ...noCounts,
+    requests: 1,
+    ...medium,
+    chargedTokens: medium.promptTokens + medium.completionTokens,
+  });
+  t.like(ofSmall, { ...noCounts, requests: 4, ...small, chargedTokens: small.promptTokens + small.completionTokens });
+  t.deepEqual(found.total, sumOf(found.data));
+
+  t.deepEqual(await usageOf(await keys.token('ann')), found);
+  t.deepEqual(await usageOf(key, `/billing/usage?month=${thisMonth()}`), found);
+  const { body: quota } = await keys.send('GET', '/billing/quota', { bearer: key });
+  t.is(quota.used, found.total.chargedTokens);
+  t.is(quota.overageUsed, 0);
+
+  const operator = await keys.token('olga', true);
+  t.deepEqual(await usageOf(operator, '/admin/accounts/user%3Aann/usage'), found, 'operators see the same');
+  t.like(await keys.send('GET', '/admin/accounts/user%3Aann/usage', { bearer: await keys.token('ann') }), {
+    status: 403,
+    body: { code: 'FORBIDDEN' },
+  });
+});
+
+test('another month, another account and one that was never used have nothing in theirs', async (t) => {
+  const key = await keys.newKey('bob');
+  await keys.infer(key);
+  await usageWith(1, key);
+  const other = await keys.newKey('cid');
+  t.like(await usageOf(key, '/billing/usage?month=2001-02'), {
+    month: '2001-02',
+    total: noCounts,
+    data: { length: 0 },
+  });
+  t.like(await usageOf(other), { month: thisMonth(), total: noCounts, data: { length: 0 } });
+  t.like(await usageOf(await keys.token('never-used')), { total: noCounts, data: { length: 0 } });
+});
+
+test('a device has its usage and its plan, and so has its operator', async (t) => {
+  const { body } = await keys.guest('device-of-usage');
+  const key = String(body.key);
+  t.is((await keys.infer(key)).status, 200);
+  const found = await usageWith(1, key);
+  t.like(found.data, [{ model: 'small-chat', requests: 1, failed: 0 }]);
+  const device = `device:${createHash('sha256').update('device-of-usage').digest('hex')}`;
+  const operator = await keys.token('olga', true);
+  t.deepEqual(await usageOf(operator, `/admin/accounts/${device}/usage`), found);
+  const { body: plan } = await keys.send('GET', '/billing/plan', { bearer: key });
+  t.like(plan, { plan: 'guest-device', requestsPerDay: 50, requestsPerMinute: 5 });
+  t.deepEqual(plan.models, ['small-chat', 'one-server', 'broken-server']);
+});
+
+test('what is charged beyond the allowance is counted as overage', async (t) => {
+  const key = await keys.newKey('dora');
+  await keys.change('user:dora', { plan: 'generous', overageEnabled: true });
+  await keys.infer(key);
+  await usageWith(1, key);
+  await keys.infer(key);
+  const { total } = await usageWith(2, key);
+  t.true(total.overageTokens > 0);
+  t.true(total.overageTokens <= total.chargedTokens);
+  const { body: quota } = await keys.send('GET', '/billing/quota', { bearer: key });
+  t.like(quota, { overageUsed: total.overageTokens, used: total.chargedTokens });
+});
+
+test('a plan is the caller’s present one, with the same limits and models that operators see in the list of all', async (t) => {
+  const key = await keys.newKey('ed');
+  const planOf = async (bearer: string) => planLimits.parse((await keys.send('GET', '/billing/plan', { bearer })).body);
+  const free = await planOf(key);
+  t.like(free, { plan: 'free', requestsPerMinute: 600, requestsPerDay: null });
+  t.deepEqual(free.models, ['small-chat', 'medium-chat', 'one-server', 'broken-server']);
+  await keys.change('user:ed', { plan: 'generous' });
+  const generous = await planOf(key);
+  t.deepEqual(generous, {
+    plan: 'generous',
+    requestsPerMinute: null,
+    tokensPerMinute: null,
+    tokensPerMonth: 5,
+    requestsPerDay: null,
+    requestsAtOnce: 3,
+    batchRequestsAtOnce: null,
+    batchTokensWaiting: null,
+    models: ['small-chat', 'large-chat', 'one-server', 'broken-server'],
+  });
+  t.deepEqual(await planOf(await keys.token('ed')), generous);
+  const models = (await keys.models(key)).body.data as { id: string }[]; // the service's own list
+  t.deepEqual(
+    models.map(({ id }) => id),
+    generous.models,
+  );
+  const { body } = await keys.send('GET', '/admin/plans', { bearer: await keys.token('olga', true) });
+  const all = planList.parse(body).data;
+  t.deepEqual(
+    all.map(({ plan }) => plan),
+    ['free', 'pro', 'guest-device', 'generous'],
+  );
+  t.deepEqual([all[0], all[3]], [free, generous]);
+});
+
+test('operators page through all accounts, each once, and find one as it stands', async (t) => {
+  const names = ['pager-1', 'pager-2', 'pager-3', 'pager-%', 'pager-_'];
+  for (const name of names) await keys.newKey(name);
+  await keys.change('user:pager-2', { plan: 'pro', suspended: true });
+  const operator = await keys.token('olga', true);
+  const list = async (query: string) =>
+    accountList.parse((await keys.send('GET', `/admin/accounts?${query}`, { bearer: operator })).body);
+  const found: string[] = [];
+  for (let after = ''; ; ) {
+    const page = await list(`prefix=user:pager-&limit=2${after}`);
+    found.push(...page.data.map(({ account }) => account));
+    if (!page.has_more) break;
+    after = `&after=${encodeURIComponent(found.at(-1) ?? '')}`;
+  }
+  t.deepEqual(found, names.map((name) => `user:${name}`).sort());
+  const [second] = (await list('prefix=user:pager-2')).data;
+  t.like(second, { plan: 'pro', suspended: true, overageEnabled: false });
+  const { body } = await keys.account('user:pager-2');
+  t.is(second?.createdAt, String(body.createdAt));
+});

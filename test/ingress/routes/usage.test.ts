@@ -1,0 +1,55 @@
+import { once } from 'node:events';
+import Router from '@koa/router';
+import test, { type ExecutionContext } from 'ava';
+import Koa from 'koa';
+import { answerErrors } from '../../../ingress/middleware/answer-errors.ts';
+import { usage } from '../../../ingress/openapi/answers.ts';
+import type { RequestState } from '../../../ingress/request-state.ts';
+import { retrieveAccountUsage, retrieveUsage } from '../../../ingress/routes/usage.ts';
+import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
+import { usageRecord } from '../../shared/store/usage-records.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+
+/** A listener with both routes for a caller, at this time by Redis, and a store with usage of an account that has no document. */
+async function start(t: ExecutionContext, now: string) {
+  const parts = new AsyncDisposableStack();
+  t.teardown(() => parts.disposeAsync());
+  const home = parts.use(await createSqliteHome());
+  const store = parts.use(await home.open());
+  const admittedAt = new Date('2026-12-31T23:59:59.999Z');
+  await store.recordUsage([usageRecord({ account: 'user:ann', month: '2026-12', admittedAt })]);
+  const app = new Koa<RequestState>();
+  app.use(answerErrors({ log: recordedLog().log, docsUrl: '' }));
+  app.use(async (ctx, next) => {
+    ctx.state.caller = { account: 'user:ann', plan: 'free', suspended: false, version: 0, overageEnabled: false };
+    ctx.state.now = Date.parse(now);
+    await next();
+  });
+  const router = new Router<RequestState>();
+  router.get('/usage', retrieveUsage({ store }));
+  router.get('/accounts/:account/usage', retrieveAccountUsage({ store }));
+  app.use(router.routes());
+  const server = app.listen(0, '127.0.0.1');
+  parts.defer(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number }; // a TCP server's address
+  return (path: string) => fetch(`http://127.0.0.1:${port}${path}`);
+}
+
+test('the month is the present one by Redis’s time, up to its last millisecond, unless one is asked for', async (t) => {
+  const asked = async (now: string, path: string) => usage.parse(await (await (await start(t, now))(path)).json());
+  const [last, first] = ['2026-12-31T23:59:59.999Z', '2027-01-01T00:00:00.000Z'];
+  t.like(await asked(last, '/usage'), { month: '2026-12', total: { requests: 1 }, data: [{ day: '2026-12-31' }] });
+  t.like(await asked(first, '/usage'), { month: '2027-01', total: { requests: 0 }, data: { length: 0 } });
+  t.like(await asked(first, '/usage?month=2026-12'), { month: '2026-12', total: { requests: 1 } });
+});
+
+test('an operator sees usage of an account that has nothing else, and 404 where there is nothing at all', async (t) => {
+  const ask = await start(t, '2026-12-31T12:00:00.000Z');
+  const found = await ask('/accounts/user:ann/usage');
+  t.deepEqual(await found.json(), await (await ask('/usage')).json());
+  t.is((await ask('/accounts/user:bob/usage')).status, 404);
+});
