@@ -49,7 +49,7 @@ function Faults({ faults }: { faults: readonly Fault[] }) {
       columns: [
         { title: 'Line', cell: ({ line }) => line ?? 'the whole file' },
         { title: 'Field', cell: ({ param }) => (param === null ? '–' : h('code', null, param)) },
-        { title: 'What is wrong', cell: ({ message }) => message },
+        { title: 'What is wrong', cell: ({ message }) => message, holds: 'text' },
         { title: 'Code', cell: ({ code }) => h('code', null, code) },
       ],
     }),

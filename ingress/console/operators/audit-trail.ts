@@ -13,7 +13,7 @@ export function AuditTrail({ changes }: { changes: readonly AccountChange[] }) {
     columns: [
       { title: 'When', cell: ({ change: { at } }) => formatTime(at) },
       { title: 'Who', cell: ({ change: { by } }) => h('span', { class: 'account' }, by) },
-      { title: 'What', cell: ({ change }) => wordsOf(change).join('; ') },
+      { title: 'What', cell: ({ change }) => wordsOf(change).join('; '), holds: 'text' },
     ],
   });
 }

@@ -1,6 +1,11 @@
 import { type ComponentChildren, h } from 'preact';
 
-type Column<Row> = { title: string; cell: (row: Row) => ComponentChildren; isNumber?: boolean };
+type Column<Row> = {
+  title: string;
+  cell: (row: Row) => ComponentChildren;
+  /** Numbers stand at the end of their column; texts may go over several lines, as nothing else does. */
+  holds?: 'number' | 'text';
+};
 type Props<Row> = {
   caption: string;
   columns: readonly Column<Row>[];
@@ -8,9 +13,8 @@ type Props<Row> = {
   rowKey: (row: Row) => string;
 };
 
-/** Wider than a phone it scrolls by itself, with the keyboard as well. The first cell of each row names it. */
+/** Larger than its place it scrolls by itself, with the keyboard as well. The first cell of each row names it. */
 export function Table<Row>({ caption, columns, rows, rowKey }: Props<Row>) {
-  const numeric = (isNumber: boolean | undefined) => (isNumber ? { class: 'number' } : {});
   return h(
     'div',
     { class: 'scroll', tabIndex: 0, role: 'region', 'aria-label': caption },
@@ -24,7 +28,7 @@ export function Table<Row>({ caption, columns, rows, rowKey }: Props<Row>) {
         h(
           'tr',
           null,
-          columns.map(({ title, isNumber }) => h('th', { scope: 'col', key: title, ...numeric(isNumber) }, title)),
+          columns.map(({ title, holds = '' }) => h('th', { scope: 'col', key: title, class: holds }, title)),
         ),
       ),
       h(
@@ -34,10 +38,10 @@ export function Table<Row>({ caption, columns, rows, rowKey }: Props<Row>) {
           h(
             'tr',
             { key: rowKey(row) },
-            columns.map(({ title, cell, isNumber }, index) =>
+            columns.map(({ title, cell, holds = '' }, index) =>
               index === 0
                 ? h('th', { scope: 'row', key: title }, cell(row))
-                : h('td', { key: title, ...numeric(isNumber) }, cell(row)),
+                : h('td', { key: title, class: holds }, cell(row)),
             ),
           ),
         ),

@@ -42,7 +42,11 @@ function UsageOfMonth({ usage: { month, total, data } }: { usage: Usage }) {
       columns: [
         { title: 'Day', cell: ({ day }) => formatDay(day) },
         { title: 'Model', cell: ({ model }) => model },
-        ...counts.map(([title, name]) => ({ title, cell: (row: UsageDay) => formatCount(row[name]), isNumber: true })),
+        ...counts.map(([title, name]) => ({
+          title,
+          cell: (row: UsageDay) => formatCount(row[name]),
+          holds: 'number' as const,
+        })),
       ],
     }),
   ];

@@ -24,7 +24,7 @@ export function PlanTable({ plan }: { plan: PlanLimits }) {
     rowKey: ({ name }) => name,
     columns: [
       { title: 'Limit', cell: ({ name }) => name },
-      { title: 'Value', cell: ({ value }) => value },
+      { title: 'Value', cell: ({ value }) => value, holds: 'text' },
     ],
   });
 }

@@ -6,8 +6,8 @@ import { chartOf, type Measure, measures } from './chart-of.ts';
 
 const width = 640;
 const height = 220;
-const left = 44;
-const bottom = 22;
+const left = 60;
+const bottom = 30;
 const top = 8;
 
 /** Stacked bars, a day each, a colour and a pattern of its own for each model. The table beside it has the figures. */
@@ -64,7 +64,7 @@ export function UsageChart({ month, days }: { month: string; days: readonly Usag
             ),
           ),
           (index % 7 === 0 || chart.days.length < 10) &&
-            h('text', { x: left + (index + 0.5) * step, y: height - 6, 'text-anchor': 'middle' }, String(index + 1)),
+            h('text', { x: left + (index + 0.5) * step, y: height - 8, 'text-anchor': 'middle' }, String(index + 1)),
         ),
       ),
     ),

@@ -16,9 +16,9 @@ export function UsagePage({ api, isTopUp }: { api: Api; isTopUp: boolean }) {
     h('h1', { tabIndex: -1 }, 'Usage'),
     h(LoadedView<Quota>, { loaded: quota, what: 'your quota', children: (value) => h(QuotaView, { quota: value }) }),
     isTopUp && h(TopUp, null),
-    h(MonthOfUsage, { load: (month, signal) => api.call(`/billing/usage?month=${month}`, { signal }) }),
     h('h2', null, 'Limits of your plan'),
     h(LoadedView<PlanLimits>, { loaded: plan, what: 'your plan', children: (value) => h(PlanTable, { plan: value }) }),
+    h(MonthOfUsage, { load: (month, signal) => api.call(`/billing/usage?month=${month}`, { signal }) }),
   ];
 }
 
