@@ -18,7 +18,7 @@ import {
 } from '../../shared/errors.ts';
 import { decodeReply, encodeReply } from '../../shared/replies.ts';
 
-const docsUrl = 'https://docs.example/errors';
+const docsUrl = 'https://docs.example';
 const seen = (error: ApiError) => ({
   status: errorStatus(error.code),
   body: errorBody(error, docsUrl),
@@ -103,7 +103,7 @@ test('a burst limit says the wait three times, in whole seconds rounded up and a
         type: 'requests_limit',
         param: null,
         retry_after_ms: ms,
-        docs: `${docsUrl}#rate_limit_exceeded`,
+        docs: `${docsUrl}/errors#rate_limit_exceeded`,
       },
     });
     t.deepEqual(headers, { 'retry-after': seconds, 'retry-after-ms': String(ms) });
@@ -136,7 +136,7 @@ test('plan_limit names model and upgrade, with a wait of 0 and no Retry-After', 
     type: 'plan_limit',
     param: null,
     retry_after_ms: 0,
-    docs: `${docsUrl}#rate_limit_exceeded`,
+    docs: `${docsUrl}/errors#rate_limit_exceeded`,
   } as object);
   t.deepEqual(headers, { 'x-should-retry': 'false' });
 });

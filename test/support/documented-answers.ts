@@ -35,6 +35,11 @@ export function answerName({ status, body }: Pick<RawAnswer, 'status' | 'body'>)
   return `${status} ${code ?? error?.code}`;
 }
 
+/** By the setting of these tests, which has a slash at its end. */
+function helpOf({ code, error }: { code?: string; error: { type?: string } }): string {
+  return `https://docs.example.com/here/errors#${code ?? error.type}`;
+}
+
 /** Refusals of a head that is wrong: there is no route yet, and nothing of anybody's in them. */
 const beforeAnyRoute = /^(x-client-request-id|request|Host): /;
 /** Far above any message of ours: what a client sent is not sent back to it at any length. */
@@ -56,6 +61,8 @@ export function shapeFaults(route: Route, answer: RawAnswer): string[] {
       headers['www-authenticate'] === (status === 401 ? 'Bearer' : undefined),
     'is stored by caches where it may be': headers['cache-control'] === cachingOf(route, status, error),
     'says what is wrong': status === 200 || nested || typeof error === 'string',
+    'leads to where its error is explained':
+      headers.link === (status === 200 ? undefined : `<${helpOf(JSON.parse(body))}>; rel="help"`),
     'says that a retry is no use': headers['x-should-retry'] === (nested || status === 409 ? 'false' : undefined),
     'is short where it refuses': status === 200 || Buffer.byteLength(body) <= refusalBytesMax,
   };
