@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createStaticContent, type StaticContent } from '../pages/static-content.ts';
 import { fillPlaceholders, type Placeholders } from './fill-placeholders.ts';
-import { type Frame, layOutPage, type PageLink } from './page-layout.ts';
+import { type Frame, layOutPage, type PageLink, pageType } from './page-layout.ts';
 import { readPages, reference } from './page-list.ts';
 import type { RenderReference } from './reference/render-reference.ts';
 import { renderMarkdown } from './render-markdown.ts';
@@ -33,8 +33,6 @@ type Parts = {
   renderReference: RenderReference;
 };
 
-export const pageType = 'text/html; charset=utf-8';
-
 /** Reads and lays out every page that is written by hand. Throws for a place-holder or a link to a page that there is not. */
 export function createDocumentation({ links, model, renderReference }: Parts): Documentation {
   const { docsUrl } = links;
@@ -55,7 +53,7 @@ export function createDocumentation({ links, model, renderReference }: Parts): D
     }),
   );
   const askReference = onceDone(() =>
-    renderReference({ frame, index: pages.length, canonical: `${docsUrl}/${reference.name}` }),
+    renderReference({ frame, home, index: pages.length, canonical: `${docsUrl}/${reference.name}` }),
   );
   const [first] = laidOut.values();
   return {

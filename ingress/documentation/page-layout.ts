@@ -23,6 +23,7 @@ type Page = RenderedPage & {
   listedDepth?: number;
 };
 
+export const pageType = 'text/html; charset=utf-8';
 const serviceName = 'Inference service';
 
 /** A whole HTML document: no script, and nothing inline, so that it needs neither from its policy. */

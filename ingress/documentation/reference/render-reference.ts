@@ -3,8 +3,8 @@ import { temporarilyUnavailable } from '../../../shared/errors.ts';
 import type { StaticContent } from '../../pages/static-content.ts';
 import type { Frame } from '../page-layout.ts';
 
-/** What the thread gets: the OpenAPI document, and where its page stands. */
-export type ReferenceRequest = { document: unknown; frame: Frame; index: number; canonical: string };
+/** What the thread gets: the OpenAPI document, and where its page stands; pages are at `home`, a slash and their name. */
+export type ReferenceRequest = { document: object; frame: Frame; home: string; index: number; canonical: string };
 
 /** The page of the OpenAPI document; fails with `SERVICE_UNAVAILABLE`. */
 export type RenderReference = (page: Omit<ReferenceRequest, 'document'>) => Promise<StaticContent>;
@@ -15,7 +15,7 @@ const renderMs = 60_000;
  * Made by a thread that ends with it: what renders OpenAPI is large, takes about a second, and is not needed again. `document`
  * is anything that can be written as JSON.
  */
-export function createRenderReference({ document }: { document: unknown }): RenderReference {
+export function createRenderReference({ document }: { document: object }): RenderReference {
   return async function renderReference(page) {
     const request: ReferenceRequest = { ...page, document: JSON.parse(JSON.stringify(document)) };
     const thread = new Worker(new URL('./main.ts', import.meta.url), { workerData: request });
