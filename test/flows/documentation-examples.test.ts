@@ -1,11 +1,9 @@
 import test, { type ExecutionContext } from 'ava';
-import { placeholders } from '../../ingress/documentation/documentation.ts';
-import { fillPlaceholders } from '../../ingress/documentation/fill-placeholders.ts';
 import { readPages } from '../../ingress/documentation/page-list.ts';
-import { freePort } from '../stack/free-port.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { misfits, textFits } from '../support/documentation/fits-example.ts';
 import { type Example, examplesOf } from '../support/documentation/page-examples.ts';
+import { asRead, fixedPorts } from '../support/documentation/pages-of-stack.ts';
 import { findPython, openExampleFolder, type Ran, runScript, runShell } from '../support/documentation/run-examples.ts';
 
 const parts = new AsyncDisposableStack();
@@ -13,33 +11,10 @@ let stack: Stack;
 let python: string | undefined;
 
 test.before(async () => {
-  const port = () => freePort();
-  stack = parts.use(
-    await startStack({
-      ports: {
-        ingress: await port(),
-        identity: await port(),
-        models: [await port(), await port(), await port()],
-        operations: [await port(), await port()],
-      },
-    }),
-  );
+  stack = parts.use(await startStack({ ports: await fixedPorts() }));
   python = await findPython();
 });
 test.after.always(() => parts.disposeAsync());
-
-/** The page as its reader has it. */
-function filled(markdown: string): string {
-  const { baseUrl, identity } = stack;
-  const links = {
-    baseUrl,
-    authUrl: identity.issuer,
-    consoleUrl: `${baseUrl}/console`,
-    topupUrl: `${baseUrl}/console#top-up`,
-    docsUrl: `${baseUrl}/docs`,
-  };
-  return fillPlaceholders(markdown, placeholders(links, 'small-chat'));
-}
 
 /** What pages say that their reader has: a key and a token of one account, but where the first key is made on the page itself. */
 async function environmentFor(page: string): Promise<Record<string, string>> {
@@ -54,7 +29,7 @@ async function environmentFor(page: string): Promise<Record<string, string>> {
 
 for (const { name, markdown } of readPages()) {
   test(`every example of "${name}" runs as it stands, and comes to what the page says`, async (t) => {
-    const examples = examplesOf(filled(markdown));
+    const examples = examplesOf(asRead(markdown, stack));
     await using folder = await openExampleFolder();
     const place = { folder: folder.path, env: await environmentFor(name) };
     const of = (language: string) =>
