@@ -77,5 +77,9 @@ function refusals({ responses }: Operation): string {
 }
 
 function cellOf(text: string): string {
-  return text.replace(/\s*\n\s*(?:- )?/g, ' ').replaceAll('|', '\\|');
+  const line = text
+    .replace(/\.?\n\n- /, ': ')
+    .replace(/\n- /g, '; ')
+    .replace(/\s*\n\s*/g, ' ');
+  return line.replaceAll('|', '\\|');
 }
