@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { createAssetSet } from '../pages/asset-set.ts';
 import { createStaticContent, type StaticContent } from '../pages/static-content.ts';
 import { fillPlaceholders, type Placeholders } from './fill-placeholders.ts';
 import { type Frame, layOutPage, type PageLink, pageType } from './page-layout.ts';
@@ -8,7 +10,7 @@ import { renderMarkdown } from './render-markdown.ts';
 
 /** What is served under `/docs`. */
 export interface Documentation {
-  /** Style sheets and the icon, by names with their hash in it. */
+  /** Style sheets and the icon, by names with a hash in them. */
   assets: ReadonlyMap<string, StaticContent>;
   /**
    * A page by its name, the first one by no name as well; undefined for a name that there is not. The reference is made when it
@@ -37,14 +39,15 @@ type Parts = {
 export function createDocumentation({ links, model, renderReference }: Parts): Documentation {
   const { docsUrl } = links;
   const home = new URL(docsUrl).pathname.replace(/\/$/, '');
-  const assets = readAssets();
+  const files = readAssets();
+  const { assets, nameOf } = createAssetSet(files);
   const pages = renderPages(placeholders(links, model), home);
   const referenceLink: PageLink = { title: reference.title, href: `${home}/${reference.name}` };
   const frame: Frame = {
     home: home === '' ? '/' : home,
     pages: [...pages.map(({ name, page }) => ({ title: page.title, href: `${home}/${name}` })), referenceLink],
     site: siteLinks(links, referenceLink),
-    assets: assets.map(([asset]) => `${home}/assets/${asset}`),
+    assets: [...files.keys()].map((file) => `${home}/assets/${nameOf(file)}`),
   };
   const laidOut = new Map(
     pages.map(({ name, page }, index) => {
@@ -57,7 +60,7 @@ export function createDocumentation({ links, model, renderReference }: Parts): D
   );
   const [first] = laidOut.values();
   return {
-    assets: new Map(assets),
+    assets,
     page: (name) => (name === reference.name ? askReference() : name === '' ? first : laidOut.get(name)),
   };
 }
@@ -97,17 +100,9 @@ function siteLinks({ baseUrl, consoleUrl }: DocumentationLinks, referenceLink: P
 }
 
 /** The theme comes first, so that the documentation's own rules come after it. */
-function readAssets(): [name: string, content: StaticContent][] {
-  const css = 'text/css; charset=utf-8';
-  const files = [
-    { name: 'theme', extension: 'css', file: '../pages/theme.css', type: css },
-    { name: 'documentation', extension: 'css', file: './documentation.css', type: css },
-    { name: 'icon', extension: 'svg', file: './icon.svg', type: 'image/svg+xml' },
-  ];
-  return files.map(({ name, extension, file, type }) => {
-    const content = createStaticContent(readFileSync(new URL(file, import.meta.url)), type);
-    return [`${name}.${content.hash}.${extension}`, content];
-  });
+function readAssets(): Map<string, string> {
+  const files = ['../pages/theme.css', './documentation.css', '../pages/icon.svg'];
+  return new Map(files.map((file) => [basename(file), readFileSync(new URL(file, import.meta.url), 'utf8')]));
 }
 
 /** A success is kept; a failure is forgotten, so that whoever asks next has it tried again. */

@@ -1,4 +1,4 @@
-import { escapeHtml } from './escape-html.ts';
+import { escapeHtml } from '../pages/escape-html.ts';
 import type { RenderedPage, Section } from './render-markdown.ts';
 
 /** A page in the navigation. */

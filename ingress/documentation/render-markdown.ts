@@ -1,5 +1,5 @@
 import { Marked, type Token, type Tokens } from 'marked';
-import { escapeHtml } from './escape-html.ts';
+import { escapeHtml } from '../pages/escape-html.ts';
 import { createHeadingIds } from './heading-ids.ts';
 
 /** A heading of a page, `text` without its markup. */

@@ -1,12 +1,12 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { Documentation } from '../documentation/documentation.ts';
-import { contentSecurityPolicy } from '../pages/content-security-policy.ts';
+import { scriptlessPolicy } from '../pages/content-security-policy.ts';
 import { servePage } from '../pages/serve-content.ts';
 import type { Stage } from '../request-state.ts';
 
 /** `GET /docs` and `GET /docs/{page}`: pages that run no script and load nothing but their style sheets. */
 export function showDocumentation({ documentation }: { documentation: Documentation }): Stage {
-  const policy = contentSecurityPolicy({ scripts: false });
+  const policy = scriptlessPolicy();
   return async function showDocumentation(ctx, next) {
     const { params } = ctx as { params?: { page?: string } }; // the router sets it for the route that names it
     const content = await documentation.page(params?.page ?? '');

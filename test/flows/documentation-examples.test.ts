@@ -1,9 +1,10 @@
 import test, { type ExecutionContext } from 'ava';
 import { readPages } from '../../ingress/documentation/page-list.ts';
+import { freeFixedPort } from '../stack/free-port.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { misfits, textFits } from '../support/documentation/fits-example.ts';
 import { type Example, examplesOf } from '../support/documentation/page-examples.ts';
-import { asRead, fixedPorts } from '../support/documentation/pages-of-stack.ts';
+import { asRead } from '../support/documentation/pages-of-stack.ts';
 import { findPython, openExampleFolder, type Ran, runScript, runShell } from '../support/documentation/run-examples.ts';
 
 const parts = new AsyncDisposableStack();
@@ -11,7 +12,7 @@ let stack: Stack;
 let python: string | undefined;
 
 test.before(async () => {
-  stack = parts.use(await startStack({ ports: await fixedPorts() }));
+  stack = parts.use(await startStack({ ports: { ingress: await freeFixedPort() } }));
   python = await findPython();
 });
 test.after.always(() => parts.disposeAsync());

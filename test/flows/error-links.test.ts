@@ -2,11 +2,12 @@ import test, { type ExecutionContext } from 'ava';
 import { makeKey } from '../../ingress/api-key.ts';
 import { readPages } from '../../ingress/documentation/page-list.ts';
 import { errorCodes } from '../../shared/errors.ts';
+import { freeFixedPort } from '../stack/free-port.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { misfits } from '../support/documentation/fits-example.ts';
 import { examplesOf } from '../support/documentation/page-examples.ts';
-import { asRead, fixedPorts } from '../support/documentation/pages-of-stack.ts';
+import { asRead } from '../support/documentation/pages-of-stack.ts';
 import { type Answer, createKeyClient, type KeyClient } from '../support/key-client.ts';
 
 const tiers = { model_tiers: ['guest', 'standard'] };
@@ -27,7 +28,7 @@ let key: string;
 let errorsPage: string;
 
 test.before(async () => {
-  stack = parts.use(await startStack({ ports: await fixedPorts(), plans }));
+  stack = parts.use(await startStack({ ports: { ingress: await freeFixedPort() }, plans }));
   keys = createKeyClient(stack);
   key = await keys.newKey('alice');
   errorsPage = await (await fetch(`${stack.baseUrl}/docs/errors`)).text();

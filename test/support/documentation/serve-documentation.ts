@@ -39,7 +39,7 @@ export async function serveDocumentation({ links, renderReference }: Wishes = {}
   const showPage = showDocumentation({ documentation });
   router.get('/docs{/}', showPage);
   router.get('/docs/:page{/}', showPage);
-  router.get('/docs/assets/:asset', serveAsset(documentation.assets));
+  router.get('/docs/assets/*asset', serveAsset(documentation.assets));
   const app = new Koa<RequestState>();
   app.use(assignRequestId);
   app.use(answerErrors({ log: recordedLog().log, docsUrl: `${url}/docs` }));
