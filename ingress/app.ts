@@ -161,8 +161,10 @@ function createRouter(parts: AppParts): Router<RequestState> {
   router.get('/console/assets/*asset', parts.console.asset);
 
   const showPage = showDocumentation(parts);
-  router.get('/docs{/}', showPage);
-  router.get('/docs/:page{/}', showPage);
+  router.get('/docs', showPage);
+  router.get('/docs/', showPage);
+  router.get('/docs/:page', showPage);
+  router.get('/docs/:page/', showPage);
   router.get('/docs/assets/*asset', serveAsset(parts.documentation.assets));
   return router;
 }

@@ -6,6 +6,7 @@ import {
   errorCodes,
   errorFrame,
   errorHeaders,
+  errorLink,
   errorStatus,
   packError,
   planLimit,
@@ -82,6 +83,18 @@ test('UPSTREAMS_EXHAUSTED names the tier and each backend once, in the order tri
   t.deepEqual(Object.keys(body).sort(), ['attempted', 'code', 'error', 'tier']);
   t.is(typeof body.error, 'string');
   t.deepEqual(headers, { 'retry-after': '1' });
+});
+
+test('each error leads to its place in the documentation, a limit to that of its type', (t) => {
+  const linkTo = (anchor: string) => `<${docsUrl}/errors#${anchor}>; rel="help"`;
+  for (const [code, { shape }] of Object.entries(errorCodes)) {
+    const fields = shape === 'flat' ? { type: 'ours' } : {};
+    t.is(errorLink(new ApiError(code as ErrorCode, 'Why.', { fields }), docsUrl), linkTo(code));
+  }
+  t.is(errorLink(rateLimitExceeded('daily_limit', 'Later.', 1), docsUrl), linkTo('daily_limit'));
+  t.is(errorLink(planLimit('large-chat', 'free'), docsUrl), linkTo('plan_limit'));
+  const standing = { resetDate: '2026-12-01', topupUrl: 'https://console.example', overageEnabled: false };
+  t.is(errorLink(quotaExceeded(standing), docsUrl), linkTo('quota_limit'));
 });
 
 test('a burst limit says the wait three times, in whole seconds rounded up and at least one', (t) => {

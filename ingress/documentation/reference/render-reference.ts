@@ -19,6 +19,7 @@ export function createRenderReference({ document }: { document: object }): Rende
   return async function renderReference(page) {
     const request: ReferenceRequest = { ...page, document: JSON.parse(JSON.stringify(document)) };
     const thread = new Worker(new URL('./main.ts', import.meta.url), { workerData: request });
+    thread.unref(); // a process that ends waits for no page
     const late = setTimeout(() => void thread.terminate(), renderMs);
     try {
       return await firstMessage(thread);

@@ -37,8 +37,10 @@ export async function serveDocumentation({ links, renderReference }: Wishes = {}
   });
   const router = new Router<RequestState>({ strict: true, sensitive: true });
   const showPage = showDocumentation({ documentation });
-  router.get('/docs{/}', showPage);
-  router.get('/docs/:page{/}', showPage);
+  router.get('/docs', showPage);
+  router.get('/docs/', showPage);
+  router.get('/docs/:page', showPage);
+  router.get('/docs/:page/', showPage);
   router.get('/docs/assets/*asset', serveAsset(documentation.assets));
   const app = new Koa<RequestState>();
   app.use(assignRequestId);
