@@ -35,9 +35,9 @@ export function answerName({ status, body }: Pick<RawAnswer, 'status' | 'body'>)
   return `${status} ${code ?? error?.code}`;
 }
 
-/** By the setting of these tests, which has a slash at its end. */
-function helpOf({ code, error }: { code?: string; error: { type?: string } }): string {
-  return `https://docs.example.com/here/errors#${code ?? error.type}`;
+/** A refusal leads to its code, or to the type of its limit, on whichever page of errors the service has. */
+function leadsToHelp(link: string | undefined, { code, error }: { code?: string; error: { type?: string } }): boolean {
+  return /^<https?:/.test(link ?? '') && link?.endsWith(`/errors#${code ?? error.type}>; rel="help"`) === true;
 }
 
 /** Refusals of a head that is wrong: there is no route yet, and nothing of anybody's in them. */
@@ -62,7 +62,7 @@ export function shapeFaults(route: Route, answer: RawAnswer): string[] {
     'is stored by caches where it may be': headers['cache-control'] === cachingOf(route, status, error),
     'says what is wrong': status === 200 || nested || typeof error === 'string',
     'leads to where its error is explained':
-      headers.link === (status === 200 ? undefined : `<${helpOf(JSON.parse(body))}>; rel="help"`),
+      status === 200 ? headers.link === undefined : leadsToHelp(headers.link, JSON.parse(body)),
     'says that a retry is no use': headers['x-should-retry'] === (nested || status === 409 ? 'false' : undefined),
     'is short where it refuses': status === 200 || Buffer.byteLength(body) <= refusalBytesMax,
   };
