@@ -5,6 +5,7 @@ import type { PlanFile } from '../shared/plan-file.ts';
 import type { Store } from '../shared/store/store.ts';
 import type { Callers } from './callers.ts';
 import type { CheckCaller } from './check-caller.ts';
+import type { Documentation } from './documentation/documentation.ts';
 import type { GuestKeys } from './guests/guest-keys.ts';
 import type { LimitMints } from './guests/limit-mints.ts';
 import type { KeyUse } from './key-use.ts';
@@ -28,6 +29,7 @@ import { refuseUnrouted } from './middleware/refuse-unrouted.ts';
 import { requireScope } from './middleware/require-scope.ts';
 import { requireWellFormedHead } from './middleware/require-well-formed-head.ts';
 import type { Console } from './pages/console.ts';
+import { serveAsset } from './pages/serve-content.ts';
 import type { StaticContent } from './pages/static-content.ts';
 import type { QueueBounds } from './queue-bounds.ts';
 import type { WaitingRequests } from './replies/waiting-requests.ts';
@@ -43,6 +45,7 @@ import {
   revokeDeveloperKey,
   rotateDeveloperKey,
 } from './routes/developer-keys.ts';
+import { showDocumentation } from './routes/documentation.ts';
 import { retrieveFileContent } from './routes/file-content.ts';
 import { uploadFile } from './routes/file-uploads.ts';
 import { deleteFile, listFiles, retrieveFile } from './routes/files.ts';
@@ -78,6 +81,7 @@ type AppParts = {
   queueBounds: QueueBounds;
   waitingRequests: WaitingRequests;
   replyTo: () => string | undefined;
+  documentation: Documentation;
   openApiDocument: StaticContent;
   /** `giveUp` is aborted when a shutdown waits no longer, with the `ApiError` that clients are to see. */
   body: { bodyBytesMax: number; bodyMs: number; giveUp: AbortSignal };
@@ -155,5 +159,12 @@ function createRouter(parts: AppParts): Router<RequestState> {
   router.get('/openapi.json', retrieveOpenApiDocument(parts));
   router.get('/console', parts.console.page);
   router.get('/console/assets/*asset', parts.console.asset);
+
+  const showPage = showDocumentation(parts);
+  router.get('/docs', showPage);
+  router.get('/docs/', showPage);
+  router.get('/docs/:page', showPage);
+  router.get('/docs/:page/', showPage);
+  router.get('/docs/assets/*asset', serveAsset(parts.documentation.assets));
   return router;
 }

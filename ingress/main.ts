@@ -22,6 +22,9 @@ import { createCallers } from './callers.ts';
 import { createCheckCaller } from './check-caller.ts';
 import { countJobs } from './count-jobs.ts';
 import { createQueueDashboard } from './dashboard/queue-dashboard.ts';
+import { createDocumentation } from './documentation/documentation.ts';
+import { exampleModel } from './documentation/example-model.ts';
+import { createRenderReference } from './documentation/reference/render-reference.ts';
 import { createGuestKeys } from './guests/guest-keys.ts';
 import { createLimitMints } from './guests/limit-mints.ts';
 import { createIssuerKeys } from './issuer/issuer-keys.ts';
@@ -130,6 +133,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const askLimits = createAskLimits({ seed: createSeed({ redis, store }) });
   const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax });
   const giveUp = new AbortController();
+  const openApiDocument = createOpenApiDocument({ ...links, authUrl: issuer });
   const app = createApp({
     log,
     metrics,
@@ -153,10 +157,12 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     queueBounds,
     waitingRequests,
     replyTo: inbox.address,
-    openApiDocument: createStaticContent(
-      JSON.stringify(createOpenApiDocument({ ...links, authUrl: issuer })),
-      'application/json; charset=utf-8',
-    ),
+    openApiDocument: createStaticContent(JSON.stringify(openApiDocument), 'application/json; charset=utf-8'),
+    documentation: createDocumentation({
+      links: { ...links, authUrl: issuer },
+      model: exampleModel(planFile),
+      renderReference: createRenderReference({ document: openApiDocument }),
+    }),
     body: { bodyBytesMax: config.listener.bodyBytesMax, bodyMs, giveUp: giveUp.signal },
   });
   const listener = await listen({

@@ -99,7 +99,7 @@ export function readIngressConfig(env: Environment = process.env) {
     links: {
       baseUrl: base,
       consoleUrl,
-      docsUrl: settings.DOCS_URL ?? `${base}/docs`,
+      docsUrl: pageFolder(settings.DOCS_URL ?? `${base}/docs`),
       topupUrl: settings.TOPUP_URL ?? `${consoleUrl}#top-up`,
     },
     signIn: { issuer: settings.AUTH_URL, audience: settings.BASE_URL, consoleClientId: settings.CONSOLE_CLIENT_ID },
@@ -145,6 +145,11 @@ export function readReconcileConfig(env: Environment = process.env) {
     logLevel: settings.LOG_LEVEL,
     usageMonthsKept: planFile.usageMonthsKept,
   });
+}
+
+/** Names of pages come after it, and it stands in headers: so without a slash at its end, and in ASCII. */
+function pageFolder(url: string): string {
+  return new URL(url).href.replace(/\/+$/, '');
 }
 
 /** Every pool that some model belongs to, each once. */

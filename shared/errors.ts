@@ -152,12 +152,22 @@ export function toApiError(error: unknown): ApiError {
   return new ApiError('INTERNAL_ERROR', 'Something went wrong on our side.', { cause: error });
 }
 
-/** The JSON body in the code's shape. `docsUrl` is the page that the link of a rate limit error leads to. */
+/** The JSON body in the code's shape. `docsUrl` is the documentation's address, without a slash at its end. */
 export function errorBody(error: ApiError, docsUrl: string): Record<string, unknown> {
   const { code, message, fields } = error;
   if (errorCodes[code].shape === 'flat') return { error: message, code, ...fields };
-  const docs = code === 'rate_limit_exceeded' ? { docs: `${docsUrl}#${code}` } : {};
+  const docs = code === 'rate_limit_exceeded' ? { docs: errorPage(docsUrl, code) } : {};
   return { error: { code, message, param: null, ...fields, ...docs } };
+}
+
+/** Where the documentation says what the client can do (RFC 8288): about the limit, where one was exceeded, else about the code. */
+export function errorLink({ code, fields }: ApiError, docsUrl: string): string {
+  const about = errorCodes[code].shape === 'nested' && typeof fields.type === 'string' ? fields.type : code;
+  return `<${errorPage(docsUrl, about)}>; rel="help"`;
+}
+
+function errorPage(docsUrl: string, anchor: string): string {
+  return `${docsUrl}/errors#${anchor}`;
 }
 
 /** What a stream that has begun carries instead of its end, whatever the code (API D4). */

@@ -12,7 +12,7 @@ const rateLimits = ['limit', 'remaining', 'reset'].flatMap((name) => [
   `x-ratelimit-${name}-requests`,
   `x-ratelimit-${name}-tokens`,
 ]);
-const exposed = ['x-request-id', 'x-client-request-id', 'retry-after', 'retry-after-ms', 'x-should-retry'];
+const exposed = ['x-request-id', 'x-client-request-id', 'retry-after', 'retry-after-ms', 'x-should-retry', 'link'];
 
 /** Everything else is for the console, which is at one origin. Nothing here goes by cookies, so none are asked for. */
 export function allowOrigins({ consoleUrl }: { consoleUrl: string }): Stage {

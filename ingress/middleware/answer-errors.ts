@@ -1,7 +1,7 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http';
 import { type Duplex, Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
-import { ApiError, errorBody, errorHeaders, errorStatus, toApiError } from '../../shared/errors.ts';
+import { ApiError, errorBody, errorHeaders, errorLink, errorStatus, toApiError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import { within } from '../../shared/shutdown.ts';
 import type { AppContext, Stage } from '../request-state.ts';
@@ -24,7 +24,7 @@ export function answerErrors({ log, docsUrl }: { log: Log; docsUrl: string }): S
       }
       ctx.remove('content-length');
       ctx.status = errorStatus(error.code);
-      ctx.set(errorHeaders(error));
+      ctx.set({ ...errorHeaders(error), link: errorLink(error, docsUrl) });
       ctx.body = errorBody(error, docsUrl);
       if (!ctx.req.complete) lingerOverUnreadBody(ctx);
     }
@@ -113,6 +113,7 @@ function rawResponse(error: ApiError, docsUrl: string): string {
     'content-length': String(Buffer.byteLength(body)),
     connection: 'close',
     ...errorHeaders(error),
+    link: errorLink(error, docsUrl),
   };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   const status = errorStatus(error.code);

@@ -39,6 +39,7 @@ export const headerComponents = {
   'retry-after-ms': { description: 'The same in milliseconds; official SDKs heed it first.', schema: wholeNumber },
   'x-should-retry': { description: '`false` where a retry is of no use.', schema: { const: 'false' } },
   'www-authenticate': { description: 'The scheme that is asked for.', required: true, schema: { const: 'Bearer' } },
+  link: { description: 'Where this error is explained (RFC 8288).', required: true, schema: text },
   etag: { description: 'For `If-None-Match`.', required: true, schema: text },
   'content-disposition': { description: "The file's name.", required: true, schema: text },
   ...quotaHeaders,
@@ -61,5 +62,6 @@ const withoutStanding: readonly number[] = [401, 408, 431];
 export function headersOf(status: number, credential: Credential): HeaderName[] {
   const tellsStanding = credential === 'key' && !withoutStanding.includes(status);
   const standing = Object.keys(tellsStanding ? quotaHeaders : {}) as HeaderName[]; // the names of a part of the table
-  return ['x-request-id', 'x-client-request-id', ...(retryHeaders[status] ?? []), ...standing];
+  const help: HeaderName[] = status >= 400 ? ['link'] : [];
+  return ['x-request-id', 'x-client-request-id', ...help, ...(retryHeaders[status] ?? []), ...standing];
 }

@@ -72,6 +72,7 @@ const exposed = [
   'retry-after',
   'retry-after-ms',
   'x-should-retry',
+  'link',
   'x-svc-quota-limit',
   'x-svc-quota-used',
   'x-svc-quota-remaining',

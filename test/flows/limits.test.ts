@@ -47,7 +47,7 @@ function assertBurst(t: ExecutionContext, answer: Answered, type: string): numbe
   t.is(answer.status, 429, JSON.stringify(answer.body));
   const { error } = answer.body as { error: Record<string, unknown> }; // the service's own answer
   t.deepEqual(Object.keys(error).sort(), ['code', 'docs', 'message', 'param', 'retry_after_ms', 'type']);
-  t.like(error, { code: 'rate_limit_exceeded', type, docs: `${stack.baseUrl}/docs#rate_limit_exceeded` });
+  t.like(error, { code: 'rate_limit_exceeded', type, docs: `${stack.baseUrl}/docs/errors#rate_limit_exceeded` });
   const waitMs = Number(error.retry_after_ms);
   t.is(answer.headers.get('retry-after-ms'), String(waitMs));
   t.is(answer.headers.get('retry-after'), String(Math.max(1, Math.ceil(waitMs / 1_000))));

@@ -24,7 +24,7 @@ type Registrar = {
 const env = {
   BODY_BYTES_MAX: String(bodyBytesMax),
   TRUST_PROXY: '1',
-  DOCS_URL: 'https://docs.example.com/errors',
+  DOCS_URL: 'https://docs.example.com/here/',
   // Nobody serves the other pool: what waits in it stays where it is.
   POOLS: 'default',
   TOPUP_URL: 'https://billing.example.com/top-up',

@@ -39,6 +39,14 @@ function planFileWith(text: string): string {
   return file;
 }
 
+test('the address of the documentation is one that names of pages can follow, and that can stand in a header', (t) => {
+  const docsUrlOf = (DOCS_URL: string) => readIngressConfig({ ...ingress, DOCS_URL }).links.docsUrl;
+  t.is(docsUrlOf('https://docs.example.com'), 'https://docs.example.com');
+  t.is(docsUrlOf('https://docs.example.com/'), 'https://docs.example.com');
+  t.is(docsUrlOf('https://example.com/help//'), 'https://example.com/help');
+  t.is(docsUrlOf('https://exämple.com/hälp'), 'https://xn--exmple-cua.com/h%C3%A4lp');
+});
+
 test('an ingress starts on what it must be given, everything else at its default', (t) => {
   const { planFile: plan, ...config } = readIngressConfig(ingress);
   t.deepEqual(config, {

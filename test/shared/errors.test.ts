@@ -6,6 +6,7 @@ import {
   errorCodes,
   errorFrame,
   errorHeaders,
+  errorLink,
   errorStatus,
   packError,
   planLimit,
@@ -18,7 +19,7 @@ import {
 } from '../../shared/errors.ts';
 import { decodeReply, encodeReply } from '../../shared/replies.ts';
 
-const docsUrl = 'https://docs.example/errors';
+const docsUrl = 'https://docs.example';
 const seen = (error: ApiError) => ({
   status: errorStatus(error.code),
   body: errorBody(error, docsUrl),
@@ -84,6 +85,18 @@ test('UPSTREAMS_EXHAUSTED names the tier and each backend once, in the order tri
   t.deepEqual(headers, { 'retry-after': '1' });
 });
 
+test('each error leads to its place in the documentation, a limit to that of its type', (t) => {
+  const linkTo = (anchor: string) => `<${docsUrl}/errors#${anchor}>; rel="help"`;
+  for (const [code, { shape }] of Object.entries(errorCodes)) {
+    const fields = shape === 'flat' ? { type: 'ours' } : {};
+    t.is(errorLink(new ApiError(code as ErrorCode, 'Why.', { fields }), docsUrl), linkTo(code));
+  }
+  t.is(errorLink(rateLimitExceeded('daily_limit', 'Later.', 1), docsUrl), linkTo('daily_limit'));
+  t.is(errorLink(planLimit('large-chat', 'free'), docsUrl), linkTo('plan_limit'));
+  const standing = { resetDate: '2026-12-01', topupUrl: 'https://console.example', overageEnabled: false };
+  t.is(errorLink(quotaExceeded(standing), docsUrl), linkTo('quota_limit'));
+});
+
 test('a burst limit says the wait three times, in whole seconds rounded up and at least one', (t) => {
   const waits: [number, string][] = [
     [0, '1'],
@@ -103,7 +116,7 @@ test('a burst limit says the wait three times, in whole seconds rounded up and a
         type: 'requests_limit',
         param: null,
         retry_after_ms: ms,
-        docs: `${docsUrl}#rate_limit_exceeded`,
+        docs: `${docsUrl}/errors#rate_limit_exceeded`,
       },
     });
     t.deepEqual(headers, { 'retry-after': seconds, 'retry-after-ms': String(ms) });
@@ -136,7 +149,7 @@ test('plan_limit names model and upgrade, with a wait of 0 and no Retry-After', 
     type: 'plan_limit',
     param: null,
     retry_after_ms: 0,
-    docs: `${docsUrl}#rate_limit_exceeded`,
+    docs: `${docsUrl}/errors#rate_limit_exceeded`,
   } as object);
   t.deepEqual(headers, { 'x-should-retry': 'false' });
 });

@@ -35,6 +35,11 @@ export function answerName({ status, body }: Pick<RawAnswer, 'status' | 'body'>)
   return `${status} ${code ?? error?.code}`;
 }
 
+/** A refusal leads to its code, or to the type of its limit, on whichever page of errors the service has. */
+function leadsToHelp(link: string | undefined, { code, error }: { code?: string; error: { type?: string } }): boolean {
+  return /^<https?:/.test(link ?? '') && link?.endsWith(`/errors#${code ?? error.type}>; rel="help"`) === true;
+}
+
 /** Refusals of a head that is wrong: there is no route yet, and nothing of anybody's in them. */
 const beforeAnyRoute = /^(x-client-request-id|request|Host): /;
 /** Far above any message of ours: what a client sent is not sent back to it at any length. */
@@ -56,6 +61,8 @@ export function shapeFaults(route: Route, answer: RawAnswer): string[] {
       headers['www-authenticate'] === (status === 401 ? 'Bearer' : undefined),
     'is stored by caches where it may be': headers['cache-control'] === cachingOf(route, status, error),
     'says what is wrong': status === 200 || nested || typeof error === 'string',
+    'leads to where its error is explained':
+      status === 200 ? headers.link === undefined : leadsToHelp(headers.link, JSON.parse(body)),
     'says that a retry is no use': headers['x-should-retry'] === (nested || status === 409 ? 'false' : undefined),
     'is short where it refuses': status === 200 || Buffer.byteLength(body) <= refusalBytesMax,
   };

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 /** Pages for people are no part of the API: the document does not name them. */
-const page = /^\w+ \/(docs|console)(\/|$)/;
+const page = /^\w+ \/(docs|console)\b/;
 
 /** Every route of the public listener's router but those of pages, as `ingress/app.ts` writes them: `GET /v1/files/:file`. */
 export function routerRoutes(): string[] {

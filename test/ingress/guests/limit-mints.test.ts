@@ -167,7 +167,7 @@ test.serial(
     const refusal = await mint('another');
     if (refusal === undefined) return t.fail('it was let in');
     t.is(errorStatus(refusal.code), 429);
-    t.deepEqual(errorBody(refusal, 'https://docs.example/errors'), {
+    t.deepEqual(errorBody(refusal, 'https://docs.example'), {
       error: {
         code: 'rate_limit_exceeded',
         message: 'Too many new devices from this address within an hour.',

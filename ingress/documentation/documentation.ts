@@ -1,0 +1,118 @@
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { createAssetSet } from '../pages/asset-set.ts';
+import { createStaticContent, type StaticContent } from '../pages/static-content.ts';
+import { fillPlaceholders, type Placeholders } from './fill-placeholders.ts';
+import { type Frame, layOutPage, type PageLink, pageType } from './page-layout.ts';
+import { readPages, reference } from './page-list.ts';
+import type { RenderReference } from './reference/render-reference.ts';
+import { renderMarkdown } from './render-markdown.ts';
+
+/** What is served under `/docs`. */
+export interface Documentation {
+  /** Style sheets and the icon, by names with a hash in them. */
+  assets: ReadonlyMap<string, StaticContent>;
+  /**
+   * A page by its name, the first one by no name as well; undefined for a name that there is not. The reference is made when it
+   * is first asked for, and fails with `SERVICE_UNAVAILABLE` where it cannot be.
+   */
+  page(name: string): StaticContent | Promise<StaticContent> | undefined;
+}
+
+/** Addresses as others know them; `docsUrl` has no slash at its end. */
+export type DocumentationLinks = {
+  baseUrl: string;
+  authUrl: string;
+  consoleUrl: string;
+  topupUrl: string;
+  docsUrl: string;
+};
+
+type Parts = {
+  links: DocumentationLinks;
+  /** The model that examples ask for. */
+  model: string;
+  renderReference: RenderReference;
+};
+
+/** Reads and lays out every page that is written by hand. Throws for a place-holder or a link to a page that there is not. */
+export function createDocumentation({ links, model, renderReference }: Parts): Documentation {
+  const { docsUrl } = links;
+  const home = new URL(docsUrl).pathname.replace(/\/$/, '');
+  const files = readAssets();
+  const { assets, nameOf } = createAssetSet(files);
+  const pages = renderPages(placeholders(links, model), home);
+  const referenceLink: PageLink = { title: reference.title, href: `${home}/${reference.name}` };
+  const frame: Frame = {
+    home: home === '' ? '/' : home,
+    pages: [...pages.map(({ name, page }) => ({ title: page.title, href: `${home}/${name}` })), referenceLink],
+    site: siteLinks(links, referenceLink),
+    assets: [...files.keys()].map((file) => `${home}/assets/${nameOf(file)}`),
+  };
+  const laidOut = new Map(
+    pages.map(({ name, page }, index) => {
+      const html = layOutPage({ ...page, index, canonical: `${docsUrl}/${name}` }, frame);
+      return [name, createStaticContent(html, pageType)] as const;
+    }),
+  );
+  const askReference = onceDone(() =>
+    renderReference({ frame, home, index: pages.length, canonical: `${docsUrl}/${reference.name}` }),
+  );
+  const [first] = laidOut.values();
+  return {
+    assets,
+    page: (name) => (name === reference.name ? askReference() : name === '' ? first : laidOut.get(name)),
+  };
+}
+
+function renderPages(values: Placeholders, home: string) {
+  const written = readPages();
+  const known = new Set([...written.map(({ name }) => name), reference.name]);
+  const hrefOf = (name: string) => {
+    if (!known.has(name)) throw new Error(`There is no page "${name}".`);
+    return `${home}/${name}`;
+  };
+  return written.map(({ name, markdown }) => ({
+    name,
+    page: renderMarkdown(markdown, { hrefOf, fill: (text) => fillPlaceholders(text, values) }),
+  }));
+}
+
+/** What pages name. The API's address has no slash at its end, so that a path can follow. */
+export function placeholders(links: DocumentationLinks, model: string): Placeholders {
+  const { baseUrl, authUrl, consoleUrl, topupUrl, docsUrl } = links;
+  return {
+    model,
+    base_url: baseUrl.replace(/\/$/, ''),
+    auth_url: authUrl,
+    console_url: consoleUrl,
+    topup_url: topupUrl,
+    docs_url: docsUrl,
+  };
+}
+
+function siteLinks({ baseUrl, consoleUrl }: DocumentationLinks, referenceLink: PageLink): PageLink[] {
+  return [
+    { title: 'Console', href: consoleUrl },
+    referenceLink,
+    { title: 'openapi.json', href: `${baseUrl.replace(/\/$/, '')}/openapi.json` },
+  ];
+}
+
+/** The theme comes first, so that the documentation's own rules come after it. */
+function readAssets(): Map<string, string> {
+  const files = ['../pages/theme.css', './documentation.css', '../pages/icon.svg'];
+  return new Map(files.map((file) => [basename(file), readFileSync(new URL(file, import.meta.url), 'utf8')]));
+}
+
+/** A success is kept; a failure is forgotten, so that whoever asks next has it tried again. */
+function onceDone<Result>(make: () => Promise<Result>): () => Promise<Result> {
+  let made: Promise<Result> | undefined;
+  return () => {
+    made ??= make().catch((error) => {
+      made = undefined;
+      throw error;
+    });
+    return made;
+  };
+}

@@ -1,0 +1,95 @@
+import { escapeHtml } from '../pages/escape-html.ts';
+import type { RenderedPage, Section } from './render-markdown.ts';
+
+/** A page in the navigation. */
+export type PageLink = { title: string; href: string };
+
+/** What all pages have around them: addresses, in the order of the navigation, and what they load. */
+export type Frame = {
+  pages: readonly PageLink[];
+  site: readonly PageLink[];
+  /** Of the documentation itself, without a slash at its end. */
+  home: string;
+  /** Style sheets in their order, and the icon. */
+  assets: readonly string[];
+};
+
+type Page = RenderedPage & {
+  /** Where it stands in `frame.pages`. */
+  index: number;
+  /** The address that others know it by. */
+  canonical: string;
+  /** The deepest headings that its own list has. */
+  listedDepth?: number;
+};
+
+export const pageType = 'text/html; charset=utf-8';
+const serviceName = 'Inference service';
+
+/** A whole HTML document: no script, and nothing inline, so that it needs neither from its policy. */
+export function layOutPage({ title, body, sections, index, canonical, listedDepth = 2 }: Page, frame: Frame): string {
+  const { pages, site, home, assets } = frame;
+  const listed = sections.filter(({ depth }) => depth > 1 && depth <= listedDepth);
+  const all = pageList(pages, index);
+  const own = sectionList(listed);
+  const links = site.map(({ title, href }) => `<li><a href="${escapeHtml(href)}">${escapeHtml(title)}</a></li>`);
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${escapeHtml(title)} – ${serviceName}</title>
+<link rel="canonical" href="${escapeHtml(canonical)}">
+${assets.map(assetLink).join('\n')}
+</head>
+<body>
+<a class="skip" href="#content">Skip to the content</a>
+<header class="top">
+<a class="name" href="${escapeHtml(home)}">${serviceName} <span>documentation</span></a>
+<nav aria-label="Service"><ul class="links">${links.join('')}</ul></nav>
+</header>
+<div class="columns">
+<nav class="pages wide" aria-label="Pages">${all}</nav>
+<details class="narrow"><summary>All pages</summary><nav aria-label="All pages">${all}</nav></details>
+${own && `<details class="narrow"><summary>On this page</summary><nav aria-label="Parts of this page">${own}</nav></details>`}
+<main id="content" tabindex="-1">
+${body}
+${neighbours(pages, index)}
+</main>
+${own && `<nav class="sections wide" aria-label="On this page"><p class="list-title">On this page</p>${own}</nav>`}
+</div>
+</body>
+</html>
+`;
+}
+
+function assetLink(href: string): string {
+  return `<link rel="${href.endsWith('.css') ? 'stylesheet' : 'icon'}" href="${escapeHtml(href)}">`;
+}
+
+function pageList(pages: readonly PageLink[], current: number): string {
+  const items = pages.map(({ title, href }, index) => {
+    const mark = index === current ? ' aria-current="page"' : '';
+    return `<li><a href="${escapeHtml(href)}"${mark}>${escapeHtml(title)}</a></li>`;
+  });
+  return `<ul class="links">${items.join('')}</ul>`;
+}
+
+function sectionList(sections: readonly Section[]): string {
+  if (sections.length === 0) return '';
+  const items = sections.map(
+    ({ id, text, depth }) => `<li class="depth-${depth}"><a href="#${escapeHtml(id)}">${escapeHtml(text)}</a></li>`,
+  );
+  return `<ul class="links">${items.join('')}</ul>`;
+}
+
+function neighbours(pages: readonly PageLink[], index: number): string {
+  const link = (page: PageLink | undefined, relation: 'prev' | 'next', word: string) =>
+    page === undefined
+      ? ''
+      : `<a rel="${relation}" href="${escapeHtml(page.href)}"><span>${word}</span> ${escapeHtml(page.title)}</a>`;
+  const previous = link(pages[index - 1], 'prev', 'Previous:');
+  const next = link(pages[index + 1], 'next', 'Next:');
+  return `<nav class="neighbours" aria-label="Previous and next page">${previous}${next}</nav>`;
+}

@@ -1,0 +1,17 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { createMarkdownFromOpenApi } from '@scalar/openapi-to-markdown';
+import { createStaticContent } from '../../pages/static-content.ts';
+import { layOutPage, pageType } from '../page-layout.ts';
+import { renderMarkdown } from '../render-markdown.ts';
+import { arrangeReference } from './arrange-reference.ts';
+import { documentSchema } from './openapi-document.ts';
+import { prepareDocument } from './prepare-document.ts';
+import type { ReferenceRequest } from './render-reference.ts';
+
+// A thread: it makes one page of one OpenAPI document, and ends.
+const { document, frame, home, index, canonical } = workerData as ReferenceRequest; // as whoever started this thread gave it
+const markdown = await createMarkdownFromOpenApi(prepareDocument(document));
+const arranged = arrangeReference(markdown, documentSchema.parse(document));
+const page = renderMarkdown(arranged, { hrefOf: (name) => `${home}/${name}` });
+const html = layOutPage({ ...page, index, canonical, listedDepth: 3 }, frame);
+parentPort?.postMessage(createStaticContent(html, pageType));

@@ -1,0 +1,62 @@
+import { isRefusal } from './openapi-document.ts';
+
+/** What every operation takes and answers with is said once, at the top of the page. */
+const everywhere = ['x-client-request-id', 'x-request-id', '#/components/parameters/clientRequestId'];
+
+type Fields = Record<string, unknown>;
+
+/**
+ * The document as its renderer is to have it. What it would repeat under each operation is left out: servers, credentials,
+ * refusals, and what all operations have alike; schemas that say the same in more words are put shortly: a type that may be
+ * null, and that nothing else may be there.
+ */
+export function prepareDocument(document: object): Fields {
+  const { servers: _servers, security: _security, ...rest } = document as Fields; // an object has fields
+  return shorten(rest) as Fields; // an object stays one
+}
+
+function shorten(value: unknown): unknown {
+  if (Array.isArray(value)) return value.filter((item) => !isEverywhere(item)).map(shorten);
+  if (typeof value !== 'object' || value === null) return value;
+  const fields = Object.entries(value as Fields).flatMap(([name, field]) => shortenField(name, field)); // an object has fields
+  return foldNull(Object.fromEntries(fields));
+}
+
+function shortenField(name: string, field: unknown): [string, unknown][] {
+  // What an example holds is no schema, whatever it looks like.
+  if (name === 'example' || name === 'examples' || name === 'default') return [[name, field]];
+  if (name === 'additionalProperties' && field === false) return [];
+  if (name === 'security' && Array.isArray(field)) return [];
+  if (name === 'responses' && isFields(field)) return [[name, shorten(without(field, isRefusal))]];
+  if (name === 'headers' && isFields(field)) return [[name, shorten(without(field, isEverywhere))]];
+  return [[name, shorten(field)]];
+}
+
+function isEverywhere(item: unknown): boolean {
+  return everywhere.includes(String(isFields(item) ? (item.$ref ?? item.name) : item));
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function without(fields: Fields, leaveOut: (name: string) => boolean): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => !leaveOut(name)));
+}
+
+/** A choice that is nothing but a choice between others stands for those. */
+function choicesOf(schema: unknown): unknown[] {
+  return isFields(schema) && Array.isArray(schema.anyOf) && Object.keys(schema).length === 1 ? schema.anyOf : [schema];
+}
+
+/** `{anyOf: [{type: 'integer', …}, {type: 'null'}]}` as `{type: ['integer', 'null'], …}`, which allows the same. */
+function foldNull(fields: Fields): Fields {
+  if (!Array.isArray(fields.anyOf)) return fields;
+  const { anyOf: _, ...rest } = fields;
+  const choices = fields.anyOf.flatMap(choicesOf);
+  const [schema, nothing, another] = choices;
+  const kept = { ...rest, anyOf: choices };
+  if (another !== undefined || !isFields(schema) || !isFields(nothing) || nothing.type !== 'null') return kept;
+  if (typeof schema.type !== 'string' || 'const' in schema || 'enum' in schema) return kept;
+  return { ...schema, ...rest, type: [schema.type, 'null'] };
+}

@@ -1,0 +1,57 @@
+import test, { type ExecutionContext } from 'ava';
+import { readPages } from '../../ingress/documentation/page-list.ts';
+import { freeFixedPort } from '../stack/free-port.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { misfits, textFits } from '../support/documentation/fits-example.ts';
+import { type Example, examplesOf } from '../support/documentation/page-examples.ts';
+import { asRead } from '../support/documentation/pages-of-stack.ts';
+import { findPython, openExampleFolder, type Ran, runScript, runShell } from '../support/documentation/run-examples.ts';
+
+const parts = new AsyncDisposableStack();
+let stack: Stack;
+let python: string | undefined;
+
+test.before(async () => {
+  stack = parts.use(await startStack({ ports: { ingress: await freeFixedPort() } }));
+  python = await findPython();
+});
+test.after.always(() => parts.disposeAsync());
+
+/** What pages say that their reader has: a key and a token of one account, but where the first key is made on the page itself. */
+async function environmentFor(page: string): Promise<Record<string, string>> {
+  const newcomer = page === 'quick-start' ? 'newcomer' : page;
+  return {
+    TOKEN: await stack.identity.token(newcomer),
+    KEY: await stack.mintKey(page),
+    OPERATOR: await stack.identity.token('olga', { admin: true }),
+    OPS: stack.ingresses[0]?.operationsUrl ?? '',
+  };
+}
+
+for (const { name, markdown } of readPages()) {
+  test(`every example of "${name}" runs as it stands, and comes to what the page says`, async (t) => {
+    const examples = examplesOf(asRead(markdown, stack));
+    await using folder = await openExampleFolder();
+    const place = { folder: folder.path, env: await environmentFor(name) };
+    const of = (language: string) =>
+      examples.flatMap((example) => (example.role === 'run' && example.language === language ? [example] : []));
+    const ran = await runShell(of('sh'), place);
+    for (const example of of('ts')) ran.push(await runScript(example, place, process.execPath));
+    if (of('python').length > 0 && python === undefined) {
+      t.log('NOT RUN: there is no python3 here, or the package openai cannot be had');
+      t.not(process.env.CI, 'true', 'examples in Python have to run');
+    } else {
+      for (const example of of('python')) ran.push(await runScript(example, place, python ?? ''));
+    }
+    for (const one of ran) assertComesTo(t, one, examples);
+  });
+}
+
+function assertComesTo(t: ExecutionContext, { example, output, failed }: Ran, examples: readonly Example[]): void {
+  const about = `under "${example.under}": ${example.text.slice(0, 80)}`;
+  t.is(failed, undefined, about);
+  const next = examples[examples.indexOf(example) + 1];
+  if (next?.role !== 'output') return;
+  if (next.language === 'text') t.true(textFits(next.text, output), `${about}\n${output}`);
+  else t.deepEqual(misfits(JSON.parse(next.text), JSON.parse(output)), [], about);
+}

@@ -1,0 +1,155 @@
+import test, { type ExecutionContext } from 'ava';
+import { makeKey } from '../../ingress/api-key.ts';
+import { readPages } from '../../ingress/documentation/page-list.ts';
+import { errorCodes } from '../../shared/errors.ts';
+import { freeFixedPort } from '../stack/free-port.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { linesOf, openBatchClient } from '../support/batch-client.ts';
+import { misfits } from '../support/documentation/fits-example.ts';
+import { examplesOf } from '../support/documentation/page-examples.ts';
+import { asRead } from '../support/documentation/pages-of-stack.ts';
+import { type Answer, createKeyClient, type KeyClient } from '../support/key-client.ts';
+
+const tiers = { model_tiers: ['guest', 'standard'] };
+const plans = {
+  'one-a-minute': { requests_per_minute: 1, ...tiers },
+  'few-tokens': { tokens_per_minute: 100, ...tiers },
+  'one-a-day': { requests_per_day: 1, ...tiers },
+  'one-at-once': { requests_at_once: 1, ...tiers },
+  'no-batches': { batch_tokens_waiting: 1, ...tiers },
+  'one-token': { tokens_per_month: 1, ...tiers },
+};
+const body = { model: 'small-chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 50 };
+
+const parts = new AsyncDisposableStack();
+let stack: Stack;
+let keys: KeyClient;
+let key: string;
+let errorsPage: string;
+
+test.before(async () => {
+  stack = parts.use(await startStack({ ports: { ingress: await freeFixedPort() }, plans }));
+  keys = createKeyClient(stack);
+  key = await keys.newKey('alice');
+  errorsPage = await (await fetch(`${stack.baseUrl}/docs/errors`)).text();
+});
+test.after.always(() => parts.disposeAsync());
+
+const chat = (bearer: string, more: object = {}) =>
+  keys.send('POST', '/v1/chat/completions', { bearer, body: { ...body, ...more } });
+
+/** The last of so many equal requests of a new account on this plan. */
+async function last(plan: keyof typeof plans, requests: number): Promise<Answer> {
+  const own = await keys.newKey(`on-${plan}`);
+  await keys.change(`user:on-${plan}`, { plan });
+  for (let request = 1; request < requests; request++) await chat(own);
+  return chat(own);
+}
+
+/** How each code, and each type of a limit, can be had from a stack in which all is well, by its anchor. */
+const ways: Record<string, () => Promise<Answer>> = {
+  NO_AUTH: () => keys.send('GET', '/v1/models'),
+  INVALID_KEY: () => keys.models(makeKey()),
+  INVALID_TOKEN: () => keys.models('nobody'),
+  FORBIDDEN: async () => keys.send('GET', '/admin/plans', { bearer: await keys.token('alice') }),
+  VALIDATION_ERROR: () => keys.send('POST', '/v1/chat/completions', { bearer: key, body: { model: 'small-chat' } }),
+  NOT_FOUND: () => keys.send('GET', '/nothing'),
+  METHOD_NOT_ALLOWED: () => keys.send('DELETE', '/v1/models'),
+  CONFLICT: cancelFinished,
+  PAYLOAD_TOO_LARGE: () => chat(key, { user: 'x'.repeat(5_000_000) }),
+  UNSUPPORTED_MEDIA_TYPE: () =>
+    keys.send('POST', '/v1/chat/completions', { bearer: key, body: 'x', headers: { 'content-type': 'text/plain' } }),
+  HEADERS_TOO_LARGE: () => keys.send('GET', '/v1/models', { headers: { 'x-large': 'x'.repeat(20_000) } }),
+  requests_limit: () => last('one-a-minute', 2),
+  tokens_limit: () => last('few-tokens', 3),
+  daily_limit: () => last('one-a-day', 2),
+  plan_limit: () => chat(key, { model: 'large-chat' }),
+  batch_limit: createTooLarge,
+  quota_limit: () => last('one-token', 2),
+};
+
+async function cancelFinished(): Promise<Answer> {
+  const client = await openBatchClient(stack, 'alice', key);
+  const { id } = await client.ended((await client.create(linesOf(1))).id);
+  return keys.send('POST', `/v1/batches/${id}/cancel`, { bearer: key });
+}
+
+async function createTooLarge(): Promise<Answer> {
+  const own = await keys.newKey('on-no-batches');
+  await keys.change('user:on-no-batches', { plan: 'no-batches' });
+  const input_file_id = await (await openBatchClient(stack, 'on-no-batches', own)).upload(linesOf(1));
+  const batch = { input_file_id, endpoint: '/v1/chat/completions', completion_window: '24h' };
+  return keys.send('POST', '/v1/batches', { bearer: own, body: batch });
+}
+
+function assertExplained(t: ExecutionContext, { status, headers, body }: Answer, anchor: string): void {
+  const error = body.error as { code?: string; type?: string; docs?: string }; // an object where it is nested
+  const code = String(body.code ?? error.code);
+  const about = `${anchor}: ${status} ${JSON.stringify(body).slice(0, 500)}`;
+  t.is(error.type ?? code, anchor, about);
+  const [, link = ''] = /^<(.*)>; rel="help"$/.exec(headers.get('link') ?? '') ?? [];
+  t.is(link, `${stack.baseUrl}/docs/errors#${anchor}`, about);
+  t.true(errorsPage.includes(`id="${anchor}"`), about);
+  if (error.docs === undefined) return;
+  t.is(error.docs, `${stack.baseUrl}/docs/errors#${code}`, about);
+  t.true(errorsPage.includes(`id="${code}"`), about);
+}
+
+for (const [anchor, provoke] of Object.entries(ways)) {
+  test.serial(
+    `what is answered as ${anchor} leads to where the documentation explains it, and is shown there as it is`,
+    async (t) => {
+      const answer = await provoke();
+      assertExplained(t, answer, anchor);
+      for (const shown of shownBodies(anchor))
+        t.deepEqual(misfits(anyNumbers(shown), anyNumbers(answer.body)), [], anchor);
+    },
+  );
+}
+
+test.serial('so is what is answered while all model servers fail, or one does not answer', async (t) => {
+  const busyKey = await keys.newKey('busy');
+  await keys.change('user:busy', { plan: 'one-at-once' });
+  for (const server of stack.modelServers) server.fail({ hang: true });
+  const leaving = new AbortController();
+  const first = fetch(`${stack.baseUrl}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${busyKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+    signal: leaving.signal,
+  });
+  first.catch(() => {});
+  await Promise.any(stack.modelServers.map((server) => server.waitForCall(({ state }) => state === 'running')));
+  assertExplained(t, await chat(busyKey), 'concurrency_limit');
+  leaving.abort();
+  for (const server of stack.modelServers) server.fail({ status: 500 });
+  assertExplained(t, await chat(key), 'UPSTREAMS_EXHAUSTED');
+});
+
+/** What the page of errors shows of this code or type. */
+function shownBodies(anchor: string): unknown[] {
+  const text = readPages().find(({ name }) => name === 'errors')?.markdown ?? '';
+  const codes: Record<string, string> = { requests_limit: 'rate_limit_exceeded', quota_limit: 'quota_exceeded' };
+  return examplesOf(asRead(text, stack))
+    .filter((example) => example.role === 'error' && example.about === (codes[anchor] ?? anchor))
+    .map(({ text }) => JSON.parse(text));
+}
+
+/** Limits, waits and dates are what they are at the time. */
+function anyNumbers(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value).replace(/\d+/g, '0'));
+}
+
+test('every code is provoked here, or comes of a fault that no healthy service has', (t) => {
+  const nested = ['rate_limit_exceeded', 'quota_exceeded'];
+  const elsewhere = [
+    'REQUEST_TIMEOUT',
+    'INTERNAL_ERROR',
+    'SERVICE_UNAVAILABLE',
+    'DEADLINE_EXCEEDED',
+    'UPSTREAM_INTERRUPTED',
+  ];
+  const provoked = [...Object.keys(ways), 'UPSTREAMS_EXHAUSTED'].filter((anchor) => anchor in errorCodes);
+  t.deepEqual([...provoked, ...nested, ...elsewhere].sort(), Object.keys(errorCodes).sort());
+  for (const code of elsewhere) t.true(errorsPage.includes(`id="${code}"`), code);
+});

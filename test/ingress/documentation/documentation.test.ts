@@ -1,0 +1,145 @@
+import test from 'ava';
+import { createDocumentation } from '../../../ingress/documentation/documentation.ts';
+import { exampleModel } from '../../../ingress/documentation/example-model.ts';
+import { createRenderReference } from '../../../ingress/documentation/reference/render-reference.ts';
+import { createStaticContent } from '../../../ingress/pages/static-content.ts';
+import { temporarilyUnavailable } from '../../../shared/errors.ts';
+import { batchPlan } from '../../support/batch-plan.ts';
+import { serveDocumentation } from '../../support/documentation/serve-documentation.ts';
+
+const links = {
+  baseUrl: 'https://api.example.com/',
+  authUrl: 'https://auth.example.com',
+  consoleUrl: 'https://console.example.com/?a=1&b="2"',
+  topupUrl: 'https://console.example.com/#top-up',
+  docsUrl: 'https://docs.example.com/help',
+};
+const renderReference = () => Promise.reject(temporarilyUnavailable());
+const create = (more: object = {}) =>
+  createDocumentation({ links: { ...links, ...more }, model: 'm', renderReference });
+const textOf = async (page: ReturnType<ReturnType<typeof create>['page']>) => String((await page)?.bytes);
+
+test('a page is HTML with a language, a title, landmarks and no script, and is asked for each time', async (t) => {
+  await using site = await serveDocumentation();
+  const answer = await fetch(`${site.url}/docs/errors`);
+  const html = await answer.text();
+  t.is(answer.status, 200);
+  t.is(answer.headers.get('content-type'), 'text/html; charset=utf-8');
+  t.is(answer.headers.get('cache-control'), 'no-cache');
+  const policy = answer.headers.get('content-security-policy') ?? '';
+  for (const directive of ["default-src 'none'", "script-src 'none'", "connect-src 'none'", "style-src 'self'"]) {
+    t.true(policy.split('; ').includes(directive), policy);
+  }
+  t.regex(html, /^<!doctype html>\n<html lang="en">/);
+  t.true(html.includes('<title>Errors – Inference service</title>'));
+  for (const part of [
+    '<header',
+    '<main id="content"',
+    '<nav class="pages wide" aria-label="Pages"',
+    'href="#content"',
+  ]) {
+    t.true(html.includes(part), part);
+  }
+  t.notRegex(html, /<script|<style| style=| on\w+=/);
+  const etag = answer.headers.get('etag') ?? '';
+  const again = await fetch(`${site.url}/docs/errors`, {
+    // Without the second one fetch asks for an answer from nobody's memory.
+    headers: { 'if-none-match': etag, 'cache-control': 'max-age=0' },
+  });
+  t.is(again.status, 304);
+  const small = await fetch(`${site.url}/docs/errors`, { headers: { 'accept-encoding': 'br' } });
+  t.is(small.headers.get('content-encoding'), 'br');
+  t.is(await small.text(), html);
+});
+
+test('what a page loads is there, never to be asked for again', async (t) => {
+  await using site = await serveDocumentation();
+  const html = await (await fetch(`${site.url}/docs`)).text();
+  const loaded = [...html.matchAll(/<link rel="(?:stylesheet|icon)" href="([^"]+)"/g)].map(([, href = '']) => href);
+  t.is(loaded.length, 3);
+  for (const href of loaded) {
+    const answer = await fetch(new URL(href, site.url));
+    t.is(answer.status, 200, href);
+    t.is(answer.headers.get('cache-control'), 'public, max-age=31536000, immutable', href);
+    t.regex(answer.headers.get('content-type') ?? '', /^(text\/css|image\/svg)/, href);
+  }
+});
+
+test('the first page is where the documentation is, with a slash at its end or without', async (t) => {
+  await using site = await serveDocumentation();
+  const pages = await Promise.all(
+    ['/docs', '/docs/', '/docs/quick-start', '/docs/quick-start/'].map(async (path) =>
+      (await fetch(site.url + path)).text(),
+    ),
+  );
+  t.is(new Set(pages).size, 1);
+  t.true(pages[0]?.includes(`<link rel="canonical" href="${site.url}/docs/quick-start">`));
+});
+
+test('a page or an asset that there is not is the 404 of every other path', async (t) => {
+  await using site = await serveDocumentation();
+  for (const path of [
+    'nothing',
+    'constructor',
+    '__proto__',
+    'Errors',
+    'errors.md',
+    'assets',
+    'assets/nothing',
+    'errors/x',
+  ]) {
+    const answer = await fetch(`${site.url}/docs/${path}`);
+    t.is(answer.status, 404, path);
+    t.deepEqual(await answer.json(), { error: 'There is nothing at this path.', code: 'NOT_FOUND' }, path);
+  }
+});
+
+test('pages link to each other where others have them, in their order', async (t) => {
+  const documentation = create();
+  const html = await textOf(documentation.page('errors'));
+  const hrefs = [...html.matchAll(/href="([^"]+)"/g)].map(([, href = '']) => href);
+  t.deepEqual(
+    hrefs.filter((href) => href.startsWith('/') && !/^\/help(\/|$)/.test(href)),
+    [],
+  );
+  t.true(html.includes('<a rel="prev" href="/help/authentication">'));
+  t.true(html.includes('<a rel="next" href="/help/limits">'));
+  t.true(hrefs.includes('https://console.example.com/?a=1&amp;b=&quot;2&quot;'));
+  t.true(hrefs.includes('https://api.example.com/openapi.json'));
+  for (const [name] of documentation.assets) t.true(hrefs.includes(`/help/assets/${name}`));
+  const atTop = await textOf(create({ docsUrl: 'https://docs.example.com' }).page(''));
+  t.true(atTop.includes('href="/errors#NO_AUTH"') || atTop.includes('href="/errors"'));
+  t.true(atTop.includes('<a class="name" href="/">'));
+});
+
+test('examples ask for a model that a new account may use', (t) => {
+  const plan = batchPlan();
+  t.is(exampleModel(plan), 'small-chat');
+  const { 'small-chat': small, ...others } = plan.models;
+  t.is(exampleModel({ ...plan, models: { ...others, last: small ?? never() } }), 'medium-chat');
+  t.is(exampleModel({ ...plan, models: {} }), '');
+});
+
+function never(): never {
+  throw new Error('the plan of these tests has that model');
+}
+
+test('the reference is made once it is asked for, and once for all who ask; a failure is tried again', async (t) => {
+  let asked = 0;
+  const content = createStaticContent('<p>made</p>', 'text/html');
+  const make = () => (asked++ === 0 ? Promise.reject(temporarilyUnavailable()) : Promise.resolve(content));
+  const documentation = createDocumentation({ links, model: 'm', renderReference: make });
+  t.is(asked, 0);
+  await t.throwsAsync(async () => documentation.page('reference'), { message: /not available/ });
+  const all = await Promise.all([documentation.page('reference'), documentation.page('reference')]);
+  t.deepEqual(all, [content, content]);
+  t.is(asked, 2);
+});
+
+test('a document that cannot be rendered is 503, and the next page is served', async (t) => {
+  await using site = await serveDocumentation({ renderReference: createRenderReference({ document: { openapi: 5 } }) });
+  const answer = await fetch(`${site.url}/docs/reference`);
+  t.is(answer.status, 503);
+  t.is(((await answer.json()) as { code: string }).code, 'SERVICE_UNAVAILABLE');
+  t.is((await fetch(`${site.url}/docs/errors`)).status, 200);
+});

@@ -1,0 +1,89 @@
+import test, { type ExecutionContext } from 'ava';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { readPages, reference } from '../../../ingress/documentation/page-list.ts';
+import { findBarriers, views } from '../../support/browser/find-barriers.ts';
+import { findChromium } from '../../support/browser/find-chromium.ts';
+import { serveDocumentation } from '../../support/documentation/serve-documentation.ts';
+
+const names = [...readPages().map(({ name }) => name), reference.name];
+
+let browser: Browser | undefined;
+let site: Awaited<ReturnType<typeof serveDocumentation>>;
+
+test.before(async () => {
+  const executablePath = await findChromium();
+  if (executablePath !== undefined) browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  site = await serveDocumentation();
+});
+test.after.always(async () => {
+  await browser?.close();
+  await site?.[Symbol.asyncDispose]();
+});
+
+type View = (typeof views)[number];
+
+/** Looks, where there is a browser to look with: it has to be there with CI=true. */
+async function inBrowser(t: ExecutionContext, view: View, look: (page: Page) => Promise<void>) {
+  if (browser === undefined) {
+    t.log('SKIPPED: there is no Chromium on this machine');
+    t.not(process.env.CI, 'true');
+    return;
+  }
+  const context = await browser.newContext(view);
+  try {
+    await look(await context.newPage());
+  } finally {
+    await context.close();
+  }
+}
+
+for (const view of views) {
+  const { colorScheme, viewport } = view;
+  test(`every page can be used by everybody, ${colorScheme} and ${viewport.width} wide, and asks no other host`, async (t) => {
+    await inBrowser(t, view, async (page) => {
+      const told: string[] = [];
+      page.on('console', (message) => told.push(message.text()));
+      page.on('pageerror', (error) => told.push(error.message));
+      page.on('requestfailed', (request) => told.push(`not loaded: ${request.url()}`));
+      page.on('request', (request) => {
+        if (new URL(request.url()).origin !== site.url) told.push(`asked elsewhere: ${request.url()}`);
+      });
+      for (const name of names) {
+        await page.goto(`${site.url}/docs/${name}`);
+        t.deepEqual(await findBarriers(page), [], name);
+        const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+        t.is(overflow, 0, `${name} is as wide as the window`);
+      }
+      t.deepEqual(told, []);
+    });
+  });
+}
+
+const wide: View = { colorScheme: 'dark', viewport: { width: 1280, height: 900 } };
+const narrow: View = { colorScheme: 'light', viewport: { width: 390, height: 900 } };
+
+test('on a narrow screen the navigation is folded, and opens by keyboard', async (t) => {
+  await inBrowser(t, narrow, async (page) => {
+    await page.goto(`${site.url}/docs/errors`);
+    const link = page.getByRole('navigation', { name: 'All pages' }).getByRole('link', { name: 'Batches' });
+    t.false(await link.isVisible());
+    await page.getByText('All pages').focus();
+    await page.keyboard.press('Enter');
+    t.true(await link.isVisible());
+    await link.click();
+    t.is(await page.locator('h1').innerText(), 'Batches');
+  });
+});
+
+test('who comes by keyboard skips to the content first, and a link to an error shows it', async (t) => {
+  await inBrowser(t, wide, async (page) => {
+    await page.goto(`${site.url}/docs/limits`);
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    t.is(await page.evaluate('document.activeElement.id'), 'content');
+    await page.goto(`${site.url}/docs/errors#plan_limit`);
+    t.true(await page.locator('#plan_limit').isVisible());
+    t.true(((await page.locator('#plan_limit').boundingBox())?.y ?? -1) >= 0);
+    t.is(await page.locator('.pages.wide [aria-current="page"]').innerText(), 'Errors');
+  });
+});

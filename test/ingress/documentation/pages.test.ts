@@ -1,0 +1,144 @@
+import test from 'ava';
+import { placeholders } from '../../../ingress/documentation/documentation.ts';
+import { fillPlaceholders } from '../../../ingress/documentation/fill-placeholders.ts';
+import { readPages, reference } from '../../../ingress/documentation/page-list.ts';
+import { renderMarkdown } from '../../../ingress/documentation/render-markdown.ts';
+import { usage } from '../../../ingress/openapi/answers.ts';
+import { limitTypes } from '../../../ingress/openapi/refusals.ts';
+import {
+  type ApiError,
+  deadlineExceeded,
+  type ErrorCode,
+  errorBody,
+  errorCodes,
+  errorFrame,
+  replyLost,
+  temporarilyUnavailable,
+  toApiError,
+  upstreamsExhausted,
+} from '../../../shared/errors.ts';
+import { parsePlanFile } from '../../../shared/plan-file.ts';
+import { unfinished } from '../../../workers/batches/line-results.ts';
+import { parseLine } from '../../../workers/batches/parse-line.ts';
+import { batchPlan } from '../../support/batch-plan.ts';
+import { misfits } from '../../support/documentation/fits-example.ts';
+import { examplesOf } from '../../support/documentation/page-examples.ts';
+
+const docsUrl = 'https://docs.example.com';
+const links = { baseUrl: 'https://api.example.com', authUrl: 'https://auth.example.com', docsUrl };
+const values = placeholders({ ...links, consoleUrl: 'https://c.example', topupUrl: 'https://t.example' }, 'small-chat');
+const pages = readPages().map(({ name, markdown }) => {
+  const page = renderMarkdown(markdown, {
+    hrefOf: (other) => `/${other}`,
+    fill: (text) => fillPlaceholders(text, values),
+  });
+  return { name, ...page, examples: examplesOf(fillPlaceholders(markdown, values)) };
+});
+const errors = pages.find(({ name }) => name === 'errors');
+const idsOn = new Map(
+  pages.map(({ name, body }) => [name, new Set([...body.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id))]),
+);
+
+test('every code, every type of a limit and every code of a line has its place on the page of errors', (t) => {
+  const lineCodes = Object.values(unfinished).map(({ code }) => code);
+  const anchors = [...Object.keys(errorCodes), ...Object.keys(limitTypes), 'quota_limit', ...lineCodes];
+  t.deepEqual(
+    anchors.filter((anchor) => !idsOn.get('errors')?.has(anchor)),
+    [],
+  );
+});
+
+test('the page of errors has each code in its table, with its status, and nothing else', (t) => {
+  const rows = [
+    ...(errors?.body ?? '').matchAll(/<tr><td><a href="#(\w+)"><code>(\w+)<\/code><\/a><\/td><td>(.*?)<\/td>/g),
+  ];
+  const told = Object.fromEntries(rows.map(([, anchor, code, status]) => [code, anchor === code && status]));
+  const known = Object.entries(errorCodes).map(([code, { status }]) => [code, String(status)]);
+  t.deepEqual(told, { ...Object.fromEntries(known), UPSTREAM_INTERRUPTED: 'none: in a stream' });
+});
+
+test('what is said under each code begins with its status', (t) => {
+  for (const [code, { status }] of Object.entries(errorCodes)) {
+    if (code === 'UPSTREAM_INTERRUPTED') continue;
+    const [, paragraph = ''] =
+      new RegExp(`<h3 id="${code}">.*?</h3>\\s*<p>(.*?)</p>`, 's').exec(errors?.body ?? '') ?? [];
+    t.true(paragraph.startsWith(`<strong>${status}.</strong> `), `${code}: ${paragraph}`);
+  }
+});
+
+test('every link within the documentation leads to something', (t) => {
+  for (const { name, body } of pages) {
+    for (const [, href = ''] of body.matchAll(/href="([#/][^"]*)"/g)) {
+      const [path = '', anchor] = href.split('#');
+      const page = path === '' ? name : path.slice(1);
+      t.true(page === reference.name || idsOn.has(page), `${name}: ${href}`);
+      if (anchor !== undefined && page !== reference.name) t.true(idsOn.get(page)?.has(anchor), `${name}: ${href}`);
+    }
+  }
+});
+
+/** Of a service in which something has failed; the others are compared with what a stack answers. */
+const failures: Partial<Record<ErrorCode, ApiError>> = {
+  INTERNAL_ERROR: toApiError(new Error('a fault')),
+  SERVICE_UNAVAILABLE: temporarilyUnavailable(),
+  UPSTREAMS_EXHAUSTED: upstreamsExhausted('standard', ['onprem-a', 'onprem-b', 'cloud']),
+  DEADLINE_EXCEEDED: deadlineExceeded(),
+  UPSTREAM_INTERRUPTED: replyLost(true),
+};
+
+test('errors of a service that fails are shown as they are', (t) => {
+  for (const example of pages.flatMap(({ examples }) => examples)) {
+    if (example.role !== 'error' && example.role !== 'frame') continue;
+    const failure = failures[example.about as ErrorCode]; // or of no failure
+    if (failure === undefined) continue;
+    const body = example.role === 'frame' ? errorFrame(failure) : errorBody(failure, docsUrl);
+    t.deepEqual(misfits(JSON.parse(example.text), body), [], example.about);
+  }
+});
+
+test('each code that has a body of its own is shown', (t) => {
+  const shown = new Set(errors?.examples.flatMap((example) => (example.role === 'error' ? [example.about] : [])));
+  for (const code of Object.keys(errorCodes)) t.is(shown.has(code), code !== 'UPSTREAM_INTERRUPTED', code);
+});
+
+const answers: Record<string, { safeParse(value: unknown): { success: boolean } }> = { usage };
+
+test('answers, plan files and lines of batches that are shown are ones that the service gives and takes', (t) => {
+  const seen = new Set<string>();
+  for (const example of pages.flatMap(({ examples }) => examples)) {
+    seen.add(example.role);
+    if (example.role === 'answer')
+      t.true(answers[example.about]?.safeParse(JSON.parse(example.text)).success, example.text);
+    if (example.role === 'plan') t.true('planFile' in parsePlanFile(example.text), example.text);
+    if (example.role !== 'line') continue;
+    for (const [index, line] of example.text.split('\n').entries()) {
+      const read = parseLine({ number: index + 1, bytes: Buffer.from(line) }, batchPlan().models);
+      t.true('parsed' in read, line);
+    }
+  }
+  for (const role of ['answer', 'plan', 'line', 'error', 'frame', 'stream', 'run', 'output'])
+    t.true(seen.has(role), role);
+});
+
+test('a block of code that is neither run nor checked is found', (t) => {
+  for (const info of ['', 'sh', 'json', 'yaml', 'ts output', 'text', 'python check']) {
+    t.throws(() => examplesOf(`## Here\n\n\`\`\`${info}\nx\n\`\`\`\n`), { message: /under "Here"/ }, info);
+  }
+  t.throws(() => examplesOf('```json output\n{}\n```'), { message: /output of nothing/ });
+  t.throws(() => examplesOf('    indented'), { message: /neither run nor checked/ });
+});
+
+test('an example fits what it shows, and nothing else', (t) => {
+  t.deepEqual(
+    misfits({ a: 'svc_…', b: 1, c: null, d: ['x', '…'] }, { a: 'svc_1', b: 7, c: null, d: ['x', 'y', 'z'] }),
+    [],
+  );
+  t.deepEqual(misfits({ a: 'svc_…' }, { a: 'key_1' }), ['$.a is "key_1"']);
+  t.deepEqual(misfits({ a: 1 }, { a: '1' }), ['$.a is "1"']);
+  t.deepEqual(misfits({ a: 1 }, { b: 1 }), ['$.a is missing', '$.b is not shown']);
+  t.deepEqual(misfits({ a: null }, { a: 1 }), ['$.a is 1']);
+  t.deepEqual(misfits(['x'], ['x', 'y']).length, 1);
+  t.deepEqual(misfits(['x', 'y', '…'], ['x']).length, 1);
+  t.deepEqual(misfits([], {}).length, 1);
+  t.deepEqual(misfits({}, []).length, 1);
+});

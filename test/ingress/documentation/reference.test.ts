@@ -1,0 +1,72 @@
+import test from 'ava';
+import { arrangeReference } from '../../../ingress/documentation/reference/arrange-reference.ts';
+import { documentSchema, operationsOf } from '../../../ingress/documentation/reference/openapi-document.ts';
+import { prepareDocument } from '../../../ingress/documentation/reference/prepare-document.ts';
+import { createRenderReference } from '../../../ingress/documentation/reference/render-reference.ts';
+import { createOpenApiDocument } from '../../../ingress/openapi/document.ts';
+import { serveDocumentation } from '../../support/documentation/serve-documentation.ts';
+import { smallDocument } from '../../support/documentation/small-document.ts';
+
+const addresses = { baseUrl: 'https://api.example.com', docsUrl: 'https://d.example', authUrl: 'https://a.example' };
+
+test('the reference shows every operation of the document under its tag, with its path', async (t) => {
+  const document = createOpenApiDocument(addresses);
+  await using site = await serveDocumentation({ renderReference: createRenderReference({ document }) });
+  const html = await (await fetch(`${site.url}/docs/reference`)).text();
+  const { tags } = documentSchema.parse(document);
+  for (const { name } of tags) t.true(html.includes(`>${name}</a></h2>`), name);
+  const operations = operationsOf(documentSchema.parse(document));
+  t.true(operations.length > 20);
+  for (const { method, path } of operations) {
+    t.true(html.includes(`<code>${method.toUpperCase()} ${path}</code>`), `${method} ${path}`);
+  }
+  const ids = [...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id);
+  t.is(new Set(ids).size, ids.length, 'each id is there once');
+});
+
+test('refusals are a table that leads to what can be done about each', async (t) => {
+  await using site = await serveDocumentation({
+    renderReference: createRenderReference({ document: createOpenApiDocument(addresses) }),
+  });
+  const html = await (await fetch(`${site.url}/docs/reference`)).text();
+  const errors = await (await fetch(`${site.url}/docs/errors`)).text();
+  const linked = [...html.matchAll(/href="\/docs\/errors#(\w+)"/g)].map(([, code]) => code);
+  t.true(linked.length > 100);
+  for (const code of new Set(linked)) t.true(errors.includes(`id="${code}"`), code);
+  t.true(html.includes('<td>429</td><td><a href="/docs/errors#rate_limit_exceeded">'));
+});
+
+test('no description of the document can put a script on the page', async (t) => {
+  await using site = await serveDocumentation();
+  const html = await (await fetch(`${site.url}/docs/reference`)).text();
+  t.true(html.includes('Whole, or as a stream.'));
+  t.notRegex(html, /<script/);
+});
+
+test('what all operations have alike is not repeated, and schemas say the same in fewer words', (t) => {
+  const prepared = JSON.stringify(prepareDocument(smallDocument));
+  for (const gone of ['servers', '"security"', 'x-client-request-id', 'x-request-id', '"429"']) {
+    t.false(prepared.includes(gone), gone);
+  }
+  const shortened = (schema: object) => (prepareDocument({ schema }) as { schema: object }).schema;
+  const nothing = { type: 'null' };
+  t.deepEqual(shortened({ anyOf: [{ type: 'integer', minimum: 1 }, nothing], description: 'x' }), {
+    type: ['integer', 'null'],
+    minimum: 1,
+    description: 'x',
+  });
+  const constant = { anyOf: [{ type: 'string', const: 'a' }, nothing] };
+  t.deepEqual(shortened(constant), constant);
+  const choice = { anyOf: [{ anyOf: [{ type: 'string' }, { type: 'array' }] }, nothing] };
+  t.deepEqual(shortened(choice), { anyOf: [{ type: 'string' }, { type: 'array' }, nothing] });
+  t.deepEqual(shortened({ additionalProperties: false, example: { additionalProperties: false } }), {
+    example: { additionalProperties: false },
+  });
+});
+
+test('operations that were not rendered are a fault, and are not left out without a word', (t) => {
+  const document = documentSchema.parse(smallDocument);
+  t.throws(() => arrangeReference('# T\n\n## Operations\n\n### One\n\n- **Method:** `GET`\n', document), {
+    message: '1 of 4 operations were rendered',
+  });
+});

@@ -1,0 +1,80 @@
+import test from 'ava';
+import { fillPlaceholders } from '../../../ingress/documentation/fill-placeholders.ts';
+import { renderMarkdown } from '../../../ingress/documentation/render-markdown.ts';
+
+const hrefOf = (page: string) => `/here/${page}`;
+const render = (markdown: string) => renderMarkdown(markdown, { hrefOf });
+
+test('a heading has an id that stays the same when others come, and is a link to itself', (t) => {
+  const { title, body, sections } = render(
+    '# The Title\n\n## One\n\n### Fields\n\n## Two, & more\n\n### Fields\n\n### Fields',
+  );
+  t.is(title, 'The Title');
+  t.deepEqual(
+    sections.map(({ id, depth }) => [id, depth]),
+    [
+      ['one', 2],
+      ['fields', 3],
+      ['two-more', 2],
+      ['two-more-fields', 3],
+      ['two-more-fields-2', 3],
+    ],
+  );
+  t.true(body.includes('<h2 id="two-more"><a href="#two-more">Two, &amp; more</a></h2>'));
+});
+
+test('a heading that is one piece of code has it as its id, letter for letter', (t) => {
+  const { sections } = render('# Errors\n\n### `NO_AUTH`\n\n### `rate_limit_exceeded`\n\n### `GET` it');
+  t.deepEqual(
+    sections.map(({ id }) => id),
+    ['NO_AUTH', 'rate_limit_exceeded', 'get-it'],
+  );
+});
+
+test('no markup but that of Markdown comes through', (t) => {
+  const hostile = [
+    '<script>alert(1)</script>',
+    'a <img src=x onerror=alert(1)> b',
+    '[x](javascript:alert(1)) [y](//elsewhere.example) [z](data:text/html,x)',
+    '![<b>](https://elsewhere.example/x.png)',
+    '`<i>` and **<u>**',
+    '```"><b>\n<script>\n```',
+    '| <b> |\n|---|\n| <s> |',
+  ].join('\n\n');
+  const { body } = render(`# <em>T</em>\n\n${hostile}`);
+  t.notRegex(body, /<(script|img|b|i|u|s|em)\b/);
+  t.notRegex(body, /href="(javascript|data|\/\/)/);
+  t.notRegex(body, /data-language="[^"]*[<>]/);
+});
+
+test('links lead to pages by the name of their file, and elsewhere as they stand', (t) => {
+  const { body } = render('[a](errors.md) [b](errors.md#NO_AUTH) [c](#here) [d](https://example.com/?a=1&b=2)');
+  t.deepEqual(
+    [...body.matchAll(/href="([^"]*)"/g)].map(([, href]) => href),
+    ['/here/errors', '/here/errors#NO_AUTH', '#here', 'https://example.com/?a=1&amp;b=2'],
+  );
+});
+
+test('code and tables can be scrolled by keyboard, and no two have one name', (t) => {
+  const { body } = render('# T\n\n## Part\n\n```sh run\na\n```\n\n```\nb\n```\n\n| x |\n|---|\n| y |');
+  const regions = [...body.matchAll(/<(?:pre|div)[^>]* role="region" tabindex="0" aria-label="([^"]*)"/g)];
+  t.deepEqual(
+    regions.map(([, name]) => name),
+    ['Code: Part', 'Code: Part (2)', 'Table: Part'],
+  );
+  t.true(body.includes('<th scope="col">x</th>'));
+});
+
+test('a place-holder is filled wherever text stands, escaped; one that there is not is a fault', (t) => {
+  const url = 'https://a.example/?x=1&y="<';
+  const fill = (text: string) => fillPlaceholders(text, { url });
+  const escaped = 'https://a.example/?x=1&amp;y=&quot;&lt;';
+  const markdown =
+    '# T\n\nAt {{url}}, `{{url}}` and *{{url}}*.\n\n```sh\n{{url}}\n```\n\n| {{url}} |\n|---|\n| {{url}} |';
+  const { body } = renderMarkdown(markdown, { hrefOf, fill });
+  t.is(body.split(escaped).length - 1, 6, body);
+  t.true(renderMarkdown('[x]({{url}})', { hrefOf, fill }).body.includes('href="https://a.example/?x=1&amp;y='));
+  t.throws(() => renderMarkdown('`{{other}}`', { hrefOf, fill }), { message: /"other"/ });
+  t.throws(() => fillPlaceholders('{{ url }}', { url }));
+  t.throws(() => fillPlaceholders('{{constructor}}', { url }));
+});

@@ -1,0 +1,42 @@
+/**
+ * What of this value is not as the example shows it; nothing where it fits. `…` in a text is any text; a number is any number; an
+ * object has exactly the names that are shown; a list has the items that are shown, and more where the last of them is `…`.
+ */
+export function misfits(shown: unknown, value: unknown, path = '$'): string[] {
+  if (typeof shown === 'string') return typeof value === 'string' && textFits(shown, value) ? [] : [told(path, value)];
+  if (typeof shown === 'number') return typeof value === 'number' ? [] : [told(path, value)];
+  if (Array.isArray(shown)) return Array.isArray(value) ? listMisfits(shown, value, path) : [told(path, value)];
+  if (typeof shown === 'object' && shown !== null) return objectMisfits(shown, value, path);
+  return shown === value ? [] : [told(path, value)];
+}
+
+/** Whether a text is the one that is shown, where `…` stands for anything and the ends do not count. */
+export function textFits(shown: string, text: string): boolean {
+  const parts = shown
+    .trim()
+    .split('…')
+    .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(`^${parts.join('.*?')}$`, 's').test(text.trim());
+}
+
+function listMisfits(shown: readonly unknown[], value: readonly unknown[], path: string): string[] {
+  const goesOn = shown.at(-1) === '…';
+  const items = goesOn ? shown.slice(0, -1) : shown;
+  if (goesOn ? value.length < items.length : value.length !== items.length) return [told(path, value)];
+  return items.flatMap((item, index) => misfits(item, value[index], `${path}[${index}]`));
+}
+
+function objectMisfits(shown: object, value: unknown, path: string): string[] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return [told(path, value)];
+  const names = [...new Set([...Object.keys(shown), ...Object.keys(value)])];
+  const fields = value as Record<string, unknown>; // an object, as was seen
+  return names.flatMap((name) =>
+    Object.hasOwn(shown, name) && Object.hasOwn(value, name)
+      ? misfits((shown as Record<string, unknown>)[name], fields[name], `${path}.${name}`)
+      : [`${path}.${name} is ${Object.hasOwn(value, name) ? 'not shown' : 'missing'}`],
+  );
+}
+
+function told(path: string, value: unknown): string {
+  return `${path} is ${JSON.stringify(value)?.slice(0, 300)}`;
+}

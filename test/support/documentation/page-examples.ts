@@ -1,0 +1,39 @@
+import { marked, type Token } from 'marked';
+
+/** What a fenced block of a page is for, by what stands behind its language. */
+export type Example = { text: string; under: string } & (
+  | { role: 'run'; language: 'sh' | 'ts' | 'python' }
+  | { role: 'output'; language: 'json' | 'text' }
+  | { role: 'error' | 'frame' | 'answer'; about: string }
+  | { role: 'stream' | 'line' | 'plan' }
+);
+
+const runnable = ['sh', 'ts', 'python'] as const;
+
+/** Every block of code on a page, in order. Throws for one that says of itself nothing that can be checked. */
+export function examplesOf(markdown: string): Example[] {
+  const examples: Example[] = [];
+  let under = '';
+  marked.walkTokens(marked.lexer(markdown), (token: Token) => {
+    if (token.type === 'heading') under = token.text;
+    if (token.type === 'code') examples.push(exampleOf(token.text, token.lang ?? '', under));
+  });
+  for (const [index, { role }] of examples.entries()) {
+    if (role === 'output' && examples[index - 1]?.role !== 'run')
+      throw new Error(`output of nothing, under "${under}"`);
+  }
+  return examples;
+}
+
+function exampleOf(text: string, info: string, under: string): Example {
+  const [language = '', role = '', about = ''] = info.split(' ');
+  const known = runnable.find((name) => name === language);
+  if (known !== undefined && role === 'run') return { text, under, role, language: known };
+  if ((language === 'json' || language === 'text') && role === 'output') return { text, under, role, language };
+  if (language === 'json' && (role === 'error' || role === 'frame')) return { text, under, role, about };
+  if (language === 'json' && role !== '') return { text, under, role: 'answer', about: role };
+  if (info === 'text stream') return { text, under, role: 'stream' };
+  if (info === 'jsonl line') return { text, under, role: 'line' };
+  if (info === 'yaml plan') return { text, under, role: 'plan' };
+  throw new Error(`a block under "${under}" is neither run nor checked: "${info}"`);
+}

@@ -1,0 +1,15 @@
+import { placeholders } from '../../../ingress/documentation/documentation.ts';
+import { fillPlaceholders } from '../../../ingress/documentation/fill-placeholders.ts';
+import type { Stack } from '../../stack/stack.ts';
+
+/** A page of this stack as its reader has it. */
+export function asRead(markdown: string, { baseUrl, identity }: Stack): string {
+  const links = {
+    baseUrl,
+    authUrl: identity.issuer,
+    consoleUrl: `${baseUrl}/console`,
+    topupUrl: `${baseUrl}/console#top-up`,
+    docsUrl: `${baseUrl}/docs`,
+  };
+  return fillPlaceholders(markdown, placeholders(links, 'small-chat'));
+}

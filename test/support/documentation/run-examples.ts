@@ -1,0 +1,80 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import type { Example } from './page-examples.ts';
+
+type Runnable = Extract<Example, { role: 'run' }>;
+/** What an example has written to its standard output; `failed` says how, where it did not end well. */
+export type Ran = { example: Example; output: string; failed?: string };
+
+const execute = promisify(execFile);
+const modules = fileURLToPath(new URL('../../../node_modules', import.meta.url));
+const runMs = 90_000;
+const openaiVersion = '3.54.0';
+
+/** A folder of its own for the examples of one page, in which Node finds this project's packages. */
+export async function openExampleFolder(): Promise<AsyncDisposable & { path: string }> {
+  const path = await mkdtemp(join(tmpdir(), 'inference-examples-'));
+  await symlink(modules, join(path, 'node_modules'));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+type Place = { folder: string; env: Record<string, string> };
+
+/** All shell examples of a page, one after another in one shell, as a reader types them. */
+export async function runShell(examples: readonly Runnable[], { folder, env }: Place): Promise<Ran[]> {
+  const mark = '-- the next example --';
+  const script = examples.map(({ text }) => text).join(`\nprintf '%s' '${mark}'\n`);
+  const { output, failed } = await run('bash', ['-e', '-o', 'pipefail', '-c', script], { folder, env });
+  const outputs = output.split(mark);
+  return examples.map((example, index) => ({
+    example,
+    output: outputs[index] ?? '',
+    ...(failed !== undefined && index >= outputs.length - 1 && { failed }),
+  }));
+}
+
+export async function runScript(example: Runnable, { folder, env }: Place, command: string): Promise<Ran> {
+  const file = join(folder, `example.${example.language === 'ts' ? 'ts' : 'py'}`);
+  await writeFile(file, example.text);
+  return { example, ...(await run(command, [file], { folder, env })) };
+}
+
+async function run(command: string, args: readonly string[], { folder, env }: Place) {
+  const path = `${dirname(process.execPath)}:${process.env.PATH ?? ''}`;
+  try {
+    const options = { cwd: folder, env: { PATH: path, HOME: folder, ...env }, timeout: runMs };
+    const { stdout } = await execute(command, [...args], options);
+    return { output: stdout };
+  } catch (error) {
+    const { message, stdout = '' } = error as Error & { stdout?: string }; // what execFile rejects with
+    return { output: stdout, failed: message };
+  }
+}
+
+/**
+ * The Python of an environment with the package `openai`, made once in the temporary folder and used again; undefined where
+ * there is no Python, or the package cannot be had.
+ */
+export async function findPython(): Promise<string | undefined> {
+  const folder = join(tmpdir(), `inference-examples-python-openai-${openaiVersion}`);
+  const python = join(folder, 'bin', 'python');
+  if (existsSync(python)) return python;
+  const making = await mkdtemp(`${folder}-`);
+  try {
+    await mkdir(making, { recursive: true });
+    await execute('python3', ['-m', 'venv', making], { timeout: runMs });
+    const pip = ['-m', 'pip', 'install', '--quiet', `openai==${openaiVersion}`];
+    await execute(join(making, 'bin', 'python'), pip, { timeout: 3 * runMs });
+    // `bin/python` finds its packages from where it stands, so that a whole environment can be moved to its place.
+    await rename(making, folder);
+    return python;
+  } catch {
+    await rm(making, { recursive: true, force: true });
+    return existsSync(python) ? python : undefined;
+  }
+}

@@ -1,0 +1,63 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import Router from '@koa/router';
+import Koa from 'koa';
+import { createDocumentation, type DocumentationLinks } from '../../../ingress/documentation/documentation.ts';
+import {
+  createRenderReference,
+  type RenderReference,
+} from '../../../ingress/documentation/reference/render-reference.ts';
+import { answerErrors } from '../../../ingress/middleware/answer-errors.ts';
+import { assignRequestId } from '../../../ingress/middleware/assign-request-id.ts';
+import { refuseUnrouted } from '../../../ingress/middleware/refuse-unrouted.ts';
+import { serveAsset } from '../../../ingress/pages/serve-content.ts';
+import type { RequestState } from '../../../ingress/request-state.ts';
+import { showDocumentation } from '../../../ingress/routes/documentation.ts';
+import { freePort } from '../../stack/free-port.ts';
+import { recordedLog } from '../recorded-log.ts';
+import { smallDocument } from './small-document.ts';
+
+type Wishes = { links?: Partial<DocumentationLinks>; renderReference?: RenderReference };
+
+/** The documentation as an ingress serves it, without the rest of one; the reference is that of a small document. */
+export async function serveDocumentation({ links, renderReference }: Wishes = {}) {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const documentation = createDocumentation({
+    links: {
+      baseUrl: url,
+      authUrl: 'https://sign-in.example.com/realms/main',
+      consoleUrl: `${url}/console`,
+      topupUrl: `${url}/console#top-up`,
+      docsUrl: `${url}/docs`,
+      ...links,
+    },
+    model: 'small-chat',
+    renderReference: renderReference ?? createRenderReference({ document: smallDocument }),
+  });
+  const router = new Router<RequestState>({ strict: true, sensitive: true });
+  const showPage = showDocumentation({ documentation });
+  router.get('/docs', showPage);
+  router.get('/docs/', showPage);
+  router.get('/docs/:page', showPage);
+  router.get('/docs/:page/', showPage);
+  router.get('/docs/assets/*asset', serveAsset(documentation.assets));
+  const app = new Koa<RequestState>();
+  app.use(assignRequestId);
+  app.use(answerErrors({ log: recordedLog().log, docsUrl: `${url}/docs` }));
+  app.use(router.routes());
+  app.use(refuseUnrouted(router));
+  const server = createServer(app.callback());
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url,
+    documentation,
+    async [Symbol.asyncDispose](): Promise<void> {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
