@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { batchStates } from '../../shared/batches/batch.ts';
+import { usageCountsSchema } from '../../shared/store/usage-sums.ts';
 
 /** What the service answers where it does not refuse: the shapes that are documented, and that the console reads. */
 
@@ -49,16 +51,7 @@ export const file = z.strictObject({
 export const deletedFile = z.strictObject({ id: z.string(), object: z.literal('file'), deleted: z.literal(true) });
 
 const requestCounts = z.strictObject({ total: count, completed: count, failed: count });
-const batchStatus = z.enum([
-  'validating',
-  'failed',
-  'in_progress',
-  'finalizing',
-  'completed',
-  'expired',
-  'cancelling',
-  'cancelled',
-]);
+const batchStatus = z.enum(batchStates);
 const batchError = z.strictObject({
   code: z.string(),
   line: z.int().positive().nullable(),
@@ -107,15 +100,7 @@ export const quota = z.strictObject({
   topupUrl: z.string(),
 });
 
-const usageCounts = {
-  requests: count,
-  failed: count,
-  cancelled: count,
-  promptTokens: count,
-  completionTokens: count,
-  chargedTokens: count,
-  overageTokens: count,
-};
+const usageCounts = usageCountsSchema.shape;
 const usageDay = z.strictObject({ day: date, model: z.string(), ...usageCounts });
 export const usage = z.strictObject({
   month,

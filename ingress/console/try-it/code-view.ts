@@ -1,5 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
+import { Choice } from '../page/choice.ts';
 import { CopyButton } from '../page/copy-button.ts';
 import { type ChatRequest, codeFor, type Language, languages } from './chat-request.ts';
 
@@ -11,24 +12,7 @@ export function CodeView({ request, baseUrl }: { request: ChatRequest; baseUrl: 
     'section',
     { 'aria-labelledby': 'code-title' },
     h('h2', { id: 'code-title' }, 'The same request from a program'),
-    h(
-      'fieldset',
-      { class: 'choice' },
-      h('legend', null, 'Language'),
-      Object.entries(languages).map(([name, label]) =>
-        h(
-          'label',
-          { key: name },
-          h('input', {
-            type: 'radio',
-            name: 'language',
-            checked: name === language,
-            onChange: () => setLanguage(name as Language), // it is one of the names
-          }),
-          label,
-        ),
-      ),
-    ),
+    h(Choice<Language>, { legend: 'Language', options: languages, chosen: language, choose: setLanguage }),
     h('pre', { tabIndex: 0, 'aria-label': `The request in ${languages[language]}` }, h('code', null, code)),
     h(CopyButton, { text: code, label: 'Copy the code' }),
   );

@@ -1,6 +1,7 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { UsageDay } from '../../openapi/answers.ts';
+import { Choice } from '../page/choice.ts';
 import { formatCount, formatDay, formatShort } from '../page/format.ts';
 import { chartOf, type Measure, measures } from './chart-of.ts';
 
@@ -20,24 +21,7 @@ export function UsageChart({ month, days }: { month: string; days: readonly Usag
   return h(
     'figure',
     { class: 'chart' },
-    h(
-      'fieldset',
-      { class: 'choice' },
-      h('legend', null, 'Show'),
-      Object.entries(measures).map(([name, label]) =>
-        h(
-          'label',
-          { key: name },
-          h('input', {
-            type: 'radio',
-            name: 'measure',
-            checked: name === measure,
-            onChange: () => setMeasure(name as Measure), // it is one of the names
-          }),
-          label,
-        ),
-      ),
-    ),
+    h(Choice<Measure>, { legend: 'Show', options: measures, chosen: measure, choose: setMeasure }),
     h(
       'svg',
       { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': describe(chart.days, measure) },

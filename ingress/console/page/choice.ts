@@ -1,0 +1,28 @@
+import { h } from 'preact';
+import { useId } from 'preact/hooks';
+
+type Props<Name extends string> = {
+  legend: string;
+  /** What can be chosen, and the words for it. */
+  options: Readonly<Record<Name, string>>;
+  chosen: Name;
+  choose: (name: Name) => void;
+};
+
+/** One of a few, all of them in sight. */
+export function Choice<Name extends string>({ legend, options, chosen, choose }: Props<Name>) {
+  const group = useId();
+  return h(
+    'fieldset',
+    { class: 'choice' },
+    h('legend', null, legend),
+    (Object.keys(options) as Name[]).map((name) =>
+      h(
+        'label',
+        { key: name },
+        h('input', { type: 'radio', name: group, checked: name === chosen, onChange: () => choose(name) }),
+        options[name],
+      ),
+    ),
+  );
+}
