@@ -158,6 +158,7 @@ function createRouter(parts: AppParts): Router<RequestState> {
 
   router.get('/openapi.json', retrieveOpenApiDocument(parts));
   router.get('/console', parts.console.page);
+  router.get('/console/', parts.console.page);
   router.get('/console/assets/*asset', parts.console.asset);
 
   const showPage = showDocumentation(parts);

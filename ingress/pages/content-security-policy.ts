@@ -22,6 +22,7 @@ function policyOf({ script, connect }: { script: readonly string[]; connect: rea
     'base-uri': ["'none'"],
     'frame-ancestors': ["'none'"],
     'require-trusted-types-for': ["'script'"],
+    'trusted-types': ["'none'"],
   };
   return Object.entries(directives)
     .map(([name, sources]) => [name, ...new Set(sources)].join(' '))

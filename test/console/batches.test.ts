@@ -37,6 +37,36 @@ browserTest('a file of 200 lines goes from upload to download, and the bar moves
   await console.requireClean(t);
 });
 
+browserTest('the bar of an upload moves with what has been sent, and a stopped one comes to nothing', async (t) => {
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('batches');
+  await console.signIn('uploader');
+  const network = await page.context().newCDPSession(page);
+  await network.send('Network.enable');
+  const slowly = { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: 600_000 };
+  await network.send('Network.emulateNetworkConditions', slowly);
+  const lines = asFile('large.jsonl', linesOf(2_000, { content: 'x'.repeat(900) }));
+  await page.getByLabel(/^Drop a file/).setInputFiles(lines);
+  const bar = page.getByRole('progressbar', { name: 'Upload of large.jsonl' });
+  const sent = async () => Number(await bar.getAttribute('value'));
+  const whole = Number(await bar.getAttribute('max'));
+  t.true(whole >= lines.buffer.length);
+  let before = await sent();
+  for (let moves = 0; moves < 3; ) {
+    await page.waitForTimeout(50);
+    const now = await sent();
+    t.true(now >= before && now < whole, `${before} ${now} ${whole}`);
+    if (now > before) moves += 1;
+    before = now;
+  }
+  await page.getByRole('button', { name: 'Stop the upload' }).click();
+  await bar.waitFor({ state: 'detached' });
+  t.is(await page.locator('.failure').count(), 0);
+  t.true(await page.getByText('You have handed in no batch yet.').isVisible());
+  await console.requireClean(t);
+});
+
 browserTest('what is wrong with a file is told by line and field', async (t) => {
   await using console = await openConsole();
   const { page } = console;
@@ -56,7 +86,7 @@ browserTest('what is wrong with a file is told by line and field', async (t) => 
 
   console.expectFailures();
   await page.getByLabel(/^Drop a file/).setInputFiles(asFile('empty.jsonl', ''));
-  const refusal = page.getByRole('alert');
+  const refusal = page.locator('.failure');
   t.regex(await refusal.innerText(), /VALIDATION_ERROR · request req_/);
   await console.requireClean(t);
 });

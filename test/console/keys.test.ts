@@ -28,20 +28,26 @@ browserTest(
     await page.getByRole('button', { name: 'Copy' }).click();
     await page.getByText('Copied.').waitFor();
     t.is(await page.evaluate('navigator.clipboard.readText()'), first);
-    await page.getByRole('button', { name: 'I have stored it' }).click();
-    await shown.waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: 'Usage' }).click();
+    await page.getByRole('link', { name: 'Keys' }).click();
+    t.is(await shown.innerText(), first, 'it is there until it is put away');
+    await page.getByRole('button', { name: 'Copy' }).click();
+    await page.getByText('Copied.').waitFor();
 
     const masked = `${first.slice(0, 10)}****`;
     await page.getByRole('button', { name: 'Rotate' }).click();
     const dialog = page.getByRole('dialog', { name: 'Rotate this key?' });
     t.true((await dialog.innerText()).includes(`${masked} stops working everywhere, at once`));
-    await page.keyboard.press('Escape');
+    await dialog.getByRole('button', { name: 'Keep as it is' }).click();
     await dialog.waitFor({ state: 'detached' });
+    t.is(await page.evaluate('document.activeElement.innerText'), 'Rotate', 'the focus is where it was');
     t.is(await models(first), 2, 'what was not confirmed is not done');
 
     await page.getByRole('button', { name: 'Rotate' }).click();
     await dialog.getByRole('button', { name: 'Rotate' }).click();
+    await page.getByText(first).waitFor({ state: 'detached' });
     const second = await shown.innerText();
+    t.is(await page.getByText('Copied.').count(), 0, 'what was copied is another key');
     t.not(second, first);
     t.is(await models(first), 401);
     t.is(await models(second), 2);
@@ -51,6 +57,7 @@ browserTest(
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
     await page.getByText('You have no active key').waitFor();
     t.is(await models(second), 401);
+    t.is(await page.evaluate('document.activeElement.innerText'), 'Keys', 'what had the focus has gone');
     const states = await page.locator('tbody .state').allInnerTexts();
     t.deepEqual(states, ['revoked', 'rotated away']);
     await console.requireClean(t);
@@ -76,12 +83,19 @@ browserTest(
     });
     t.is(revoked.status, 200);
     console.expectFailures();
+    let renewals = 0;
+    page.on('request', (request) => {
+      if (request.url().endsWith('/token')) renewals += 1;
+    });
     const dialog = page.getByRole('dialog');
     await dialog.getByRole('button', { name: 'Revoke' }).click();
-    const failure = await dialog.getByRole('alert').innerText();
+    const failure = await dialog.locator('.failure').innerText();
     t.regex(failure, /The API key is unknown, revoked or rotated away\./);
     t.regex(failure, /401 INVALID_KEY · request req_[0-9A-Z]{26}/);
     await dialog.getByRole('button', { name: 'Keep as it is' }).click();
+    await page.getByText('You have no active key').waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).waitFor();
+    t.is(renewals, 0, 'a 401 of a key is no 401 of the token');
     await console.requireClean(t);
   },
 );

@@ -76,8 +76,23 @@ browserTest('an operator finds a device by the id that it sends', async (t) => {
   await page.getByText('guest-device').first().waitFor();
 
   console.expectFailures();
-  await console.goTo('operators/user%3Anobody');
+  await console.goTo('operators/device%3Anone');
   await page.getByText('There is no such account.').waitFor();
+  await console.requireClean(t);
+});
+
+browserTest('whoever has signed in and has no key yet can be given a plan by name', async (t) => {
+  await using console = await openConsole();
+  const { page } = console;
+  console.expectFailures();
+  await console.goTo('operators/user%3Anewcomer');
+  await console.signIn('olga');
+  await page.getByText('This account has had no key and no change yet').waitFor();
+  await page.getByLabel('Plan of the account').selectOption('pro');
+  await page.getByRole('button', { name: 'Change the plan' }).click();
+  await page.getByRole('region', { name: 'Changes, newest first' }).waitFor();
+  const keys = createKeyClient(stack());
+  t.is((await keys.infer(await keys.newKey('newcomer'), 'large-chat')).status, 200);
   await console.requireClean(t);
 });
 

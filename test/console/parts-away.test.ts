@@ -1,7 +1,37 @@
 import test from 'ava';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
 
-const { browserTestAlone, stack, openConsole } = openBrowserTests(test);
+const { browserTestAlone, stack, openConsole } = openBrowserTests(test, {
+  modelServers: { firstTokenMs: 50, tokensPerSecond: 12 },
+});
+
+browserTestAlone('an answer whose connection is lost says so, and what had come stays', async (t) => {
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('try-it');
+  await console.signIn('cut-off');
+  await page.getByLabel('API key').fill(await stack().mintKey('cut-off'));
+  await page.getByLabel('Text of message 1').fill('Say much. '.repeat(40));
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.getByText('Streaming …').waitFor();
+  console.expectFailures();
+  const ingress = stack().ingresses.at(-1);
+  ingress?.process.kill('SIGKILL');
+  await ingress?.process.exited;
+  const failure = await page.locator('.failure').innerText();
+  t.regex(failure, /The answer broke off before it was whole\. Try again\.\s+200 cut off · request req_/);
+  t.true((await page.locator('.answer').innerText()).length > 0);
+  await page.getByLabel('API key').fill('');
+  await stack().startIngress();
+  await console.requireClean(t);
+});
+
+browserTestAlone('another name of the same host leads to the address that the issuer knows', async (t) => {
+  await using console = await openConsole();
+  await console.page.goto(`${console.url.replace('127.0.0.1', 'localhost')}#usage`);
+  await console.page.waitForURL(`${console.url}#usage`);
+  t.pass();
+});
 
 browserTestAlone('an API that is away is shown as that, and a page goes on when it is back', async (t) => {
   await using console = await openConsole();
@@ -14,11 +44,11 @@ browserTestAlone('an API that is away is shown as that, and a page goes on when 
   ingress?.process.kill('SIGKILL');
   await ingress?.process.exited;
   await page.getByRole('button', { name: 'Mint a key' }).click();
-  const failure = page.getByRole('alert');
+  const failure = page.locator('section .failure');
   t.regex(await failure.innerText(), /The API cannot be reached\..*/);
 
   await page.getByRole('link', { name: 'Batches' }).click();
-  await page.getByRole('alert').waitFor();
+  await page.getByRole('button', { name: 'Try again' }).waitFor();
   await stack().startIngress();
   await page.getByRole('button', { name: 'Try again' }).click();
   await page.getByText('You have handed in no batch yet.').waitFor();

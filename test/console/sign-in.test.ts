@@ -105,7 +105,7 @@ browserTest('an answer of the issuer that was not asked for in this tab signs no
   await using console = await openConsole();
   const { page } = console;
   await page.goto(`${console.url}?code=stolen&state=guessed#keys`);
-  await page.getByText('This sign-in was not begun in this tab.').waitFor();
+  await page.getByText('This sign-in was not begun in this tab').waitFor();
   t.is(page.url(), console.url);
   await console.requireClean(t);
 });

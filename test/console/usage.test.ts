@@ -1,8 +1,19 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
 import { createKeyClient } from '../support/key-client.ts';
 
-const { browserTest, stack, openConsole } = openBrowserTests(test);
+const tiers = { model_tiers: ['guest', 'standard'] };
+const { browserTest, stack, openConsole } = openBrowserTests(test, {
+  plans: { small: { tokens_per_month: 100, ...tiers } },
+});
+
+/** What share of the quota's bar each of its parts has, by its class. */
+const measureBar = `(() => {
+  const bar = document.querySelector('.quota-bar').getBoundingClientRect().width - 2;
+  const parts = [...document.querySelectorAll('.quota-bar rect')];
+  return Object.fromEntries(parts.map((part) => [part.getAttribute('class'), part.getBoundingClientRect().width / bar]));
+})()`;
 
 browserTest(
   'the quota is the one of the API, as a bar and in figures; the usage of the month is there by day and model',
@@ -39,11 +50,15 @@ browserTest(
       charged += Number(tokens);
     }
     t.is(charged, Number(quota.used));
-    t.is(await page.locator('.chart rect').count(), 2, 'one piece of a bar for each model');
-    const described = await page.locator('.chart svg').getAttribute('aria-label');
+    t.is(
+      await page.locator('.chart rect.patterned').count(),
+      4,
+      'a piece of a bar and one of the legend for each model',
+    );
+    const described = await page.locator('.chart svg[role=img]').getAttribute('aria-label');
     t.regex(described ?? '', new RegExp(`^tokens charged by day and model: on one day, .*\\(${charged}\\)`));
     await page.getByRole('radio', { name: 'requests' }).check();
-    t.regex((await page.locator('.chart svg').getAttribute('aria-label')) ?? '', /\(3\)/);
+    t.regex((await page.locator('.chart svg[role=img]').getAttribute('aria-label')) ?? '', /\(3\)/);
 
     await page.getByRole('button', { name: 'Month before' }).click();
     await page.getByText(/^Nothing was used in /).waitFor();
@@ -51,6 +66,54 @@ browserTest(
     await console.requireClean(t);
   },
 );
+
+browserTest('the bar is as long as the figures say: used, reserved, and what goes beyond the allowance', async (t) => {
+  const keys = createKeyClient(stack());
+  const key = await keys.newKey('measured');
+  await keys.change('user:measured', { plan: 'small', overageEnabled: true });
+  for (const server of stack().modelServers) server.fail({ hang: true }, 'medium-chat');
+  const leaving = new AbortController();
+  const hanging = fetch(`${stack().baseUrl}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'medium-chat', max_tokens: 30, messages: [{ role: 'user', content: 'Wait' }] }),
+    signal: leaving.signal,
+  }).catch(() => undefined);
+  const quotaOf = async () =>
+    (await keys.send('GET', '/billing/quota', { bearer: key })).body as Record<string, number>;
+  await t.notThrowsAsync(async () => {
+    while (!((await quotaOf()).reserved ?? 0)) await sleep(50);
+  });
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('usage');
+  await console.signIn('measured');
+  const look = async () => {
+    await page.reload();
+    await page.locator('.quota-bar').waitFor();
+    const bar = await page.evaluate<Record<string, number>>(measureBar);
+    return { bar, quota: await quotaOf() };
+  };
+  const shares = (bar: Record<string, number>) =>
+    ['used', 'reserved', 'over'].map((part) => Math.round(100 * (bar[part] ?? 0)));
+  const first = await look();
+  const { used = 0, reserved = 0, limit = 0 } = first.quota;
+  t.true(reserved > 0 && used + reserved < limit);
+  t.deepEqual(shares(first.bar), shares({ used: used / limit, reserved: reserved / limit }));
+
+  for (let more = 0; more < 6; more += 1) t.is((await keys.infer(key)).status, 200);
+  const second = await look();
+  const { used: all = 0, reserved: waiting = 0 } = second.quota;
+  const whole = all + waiting;
+  t.true(all > limit);
+  t.deepEqual(
+    shares(second.bar),
+    shares({ used: limit / whole, reserved: waiting / whole, over: (all - limit) / whole }),
+  );
+  leaving.abort();
+  await hanging;
+  await console.requireClean(t);
+});
 
 browserTest('the link of a spent quota leads to what one can do about it', async (t) => {
   const keys = createKeyClient(stack());
@@ -61,6 +124,7 @@ browserTest('the link of a spent quota leads to what one can do about it', async
   await page.goto(String(body.topupUrl));
   await console.signIn('topper');
   await page.getByRole('heading', { name: 'Top up' }).waitFor();
+  t.is(await page.evaluate('document.activeElement.innerText'), 'Top up');
   t.is(await page.getByRole('link', { name: 'Usage' }).getAttribute('aria-current'), 'page');
   await console.requireClean(t);
 });

@@ -43,7 +43,7 @@ test('it may load from its own host alone, and reach the API and the issuer; it 
     headers.get('content-security-policy'),
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
       `connect-src 'self' ${stack.identity.issuer} ${stack.baseUrl}; form-action 'none'; base-uri 'none'; ` +
-      "frame-ancestors 'none'; require-trusted-types-for 'script'",
+      "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
   );
   t.is(headers.get('x-frame-options'), 'DENY');
   t.is(headers.get('x-content-type-options'), 'nosniff');
@@ -96,4 +96,5 @@ test('what is not there, and a method that it does not take, are answered as eve
   }
   t.is((await fetch(url('/console'), { method: 'POST' })).status, 405);
   t.is((await fetch(url('/console'), { method: 'HEAD' })).status, 200);
+  t.is((await fetch(url('/console/'))).status, 200, 'an address may end in a slash');
 });

@@ -25,6 +25,15 @@ export function unreachable(): ApiFailure {
   });
 }
 
+/** An answer had begun, and its connection was lost. */
+export function brokenOff(status: number, requestId: string | null): ApiFailure {
+  return new ApiFailure('The answer broke off before it was whole. Try again.', {
+    code: 'cut off',
+    status,
+    requestId: requestId ?? undefined,
+  });
+}
+
 /** Both shapes of the API's refusals, and whatever a proxy before it may say. */
 export function failureOf(status: number, body: string, requestId: string | null): ApiFailure {
   const { error, code } = fieldsOf(body);

@@ -1,90 +1,111 @@
 import type { Session } from '../session/session.ts';
-import { failureOf, unreachable } from './api-failure.ts';
+import { ApiFailure, brokenOff, failureOf, unreachable } from './api-failure.ts';
+import { type Progress, postForm } from './post-form.ts';
 
 /** `body` is sent as JSON. */
 type Call = { method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'; body?: unknown; signal?: AbortSignal };
-type Progress = (sentBytes: number, totalBytes: number) => void;
 
-/** The API as the person who is signed in. Everything fails with `ApiFailure`, or `AbortError` where its signal says so. */
+type Transfer = { progress: Progress; signal: AbortSignal };
+
+/** The API as the person who is signed in. Everything fails with `ApiFailure`, or with its signal's reason where that is aborted. */
 export interface Api {
   /** The answer, which is of the shape that the API documents for this path. */
   call<Answer>(path: string, call?: Call): Promise<Answer>;
-  download(path: string): Promise<Blob>;
-  /** `purpose=batch` and the file, as a form; `progress` is called as its bytes go out. */
-  upload<Answer>(file: File, options: { progress: Progress; signal: AbortSignal }): Promise<Answer>;
+  download(path: string, transfer: Transfer): Promise<Blob>;
+  /** `purpose=batch` and the file, as a form. */
+  upload<Answer>(file: File, transfer: Transfer): Promise<Answer>;
 }
 
-const requestMs = 30_000;
+/** Until an answer has begun, and between two pieces of it. */
+const silenceMs = 30_000;
 
 export function createApi({ baseUrl, session }: { baseUrl: string; session: Session }): Api {
-  /** Once more with a fresh token where the API does not take this one any more. */
-  async function withToken<Result>(run: (token: string) => Promise<Result>, isRefused: (result: Result) => boolean) {
+  /** Once more with a fresh token where the API does not take this one; other refusals, 401 or not, are answers. */
+  async function withToken<Result>(run: (token: string) => Promise<Result>, signal?: AbortSignal): Promise<Result> {
     const token = await session.token();
-    const result = await run(token);
-    return isRefused(result) ? run(await session.tokenAfter(token)) : result;
+    try {
+      return await run(token);
+    } catch (error) {
+      if (!(error instanceof ApiFailure) || error.code !== 'INVALID_TOKEN') throw error;
+      const fresh = await session.tokenAfter(token);
+      signal?.throwIfAborted();
+      return run(fresh);
+    }
   }
 
-  async function send(path: string, { method = 'GET', body, signal }: Call): Promise<Response> {
-    const limit = AbortSignal.timeout(requestMs);
-    const answer = await withToken(
-      (token) =>
-        fetch(`${baseUrl}${path}`, {
+  /** The body of a good answer, in pieces as they come. */
+  async function send(path: string, { method = 'GET', body, signal, progress }: Call & { progress?: Progress }) {
+    return withToken(async (token) => {
+      const silence = createSilence(signal);
+      try {
+        const answer = await fetch(`${baseUrl}${path}`, {
           method,
           headers: {
             authorization: `Bearer ${token}`,
             ...(body !== undefined && { 'content-type': 'application/json' }),
           },
           ...(body !== undefined && { body: JSON.stringify(body) }),
-          signal: signal === undefined ? limit : AbortSignal.any([signal, limit]),
+          signal: silence.signal,
           credentials: 'omit',
-        }).catch((error: unknown) => {
-          throw signal?.aborted ? error : unreachable();
-        }),
-      ({ status }) => status === 401,
-    );
-    if (!answer.ok) throw failureOf(answer.status, await answer.text(), answer.headers.get('x-request-id'));
-    return answer;
+        }).catch(() => {
+          signal?.throwIfAborted();
+          throw unreachable();
+        });
+        const requestId = answer.headers.get('x-request-id');
+        const bytes = await readBody(answer, { heard: silence.heard, progress }).catch(() => {
+          signal?.throwIfAborted();
+          throw brokenOff(answer.status, requestId);
+        });
+        if (!answer.ok) throw failureOf(answer.status, await bytes.text(), requestId);
+        return bytes;
+      } finally {
+        silence.end();
+      }
+    }, signal);
   }
 
   return {
     async call<Answer>(path: string, call: Call = {}) {
-      return (await (await send(path, call)).json()) as Answer; // the service's own answer
+      return JSON.parse(await (await send(path, call)).text()) as Answer; // the service's own answer
     },
-    async download(path) {
-      return (await send(path, {})).blob();
-    },
-    async upload<Answer>(file: File, { progress, signal }: { progress: Progress; signal: AbortSignal }) {
-      const sendOnce = (token: string) => postForm({ url: `${baseUrl}/v1/files`, token, file, progress, signal });
-      const { status, text, requestId } = await withToken(sendOnce, (answer) => answer.status === 401);
-      if (status !== 200) throw failureOf(status, text, requestId);
-      return JSON.parse(text) as Answer; // the service's own answer
+    download: (path, transfer) => send(path, transfer),
+    async upload<Answer>(file: File, transfer: Transfer) {
+      const post = (token: string) => postForm({ url: `${baseUrl}/v1/files`, token, file, ...transfer });
+      return JSON.parse(await withToken(post, transfer.signal)) as Answer; // the service's own answer
     },
   };
 }
 
-type Upload = { url: string; token: string; file: File; progress: Progress; signal: AbortSignal };
-type Uploaded = { status: number; text: string; requestId: string | null };
+/** A signal that is aborted with another one, or where nothing is heard for too long. */
+function createSilence(signal: AbortSignal | undefined) {
+  const silent = new AbortController();
+  const begin = () => setTimeout(() => silent.abort(), silenceMs);
+  let timer = begin();
+  return {
+    signal: signal === undefined ? silent.signal : AbortSignal.any([signal, silent.signal]),
+    heard() {
+      clearTimeout(timer);
+      timer = begin();
+    },
+    end: () => clearTimeout(timer),
+  };
+}
 
-/** `fetch` tells nothing of what has been sent. */
-function postForm({ url, token, file, progress, signal }: Upload): Promise<Uploaded> {
-  const form = new FormData();
-  form.append('purpose', 'batch');
-  form.append('file', file);
-  const request = new XMLHttpRequest();
-  return new Promise((resolve, reject) => {
-    request.open('POST', url);
-    request.setRequestHeader('authorization', `Bearer ${token}`);
-    request.upload.addEventListener('progress', ({ loaded, total }) => progress(loaded, total));
-    request.addEventListener('load', () =>
-      resolve({
-        status: request.status,
-        text: request.responseText,
-        requestId: request.getResponseHeader('x-request-id'),
-      }),
-    );
-    request.addEventListener('error', () => reject(unreachable()));
-    request.addEventListener('abort', () => reject(signal.reason));
-    signal.addEventListener('abort', () => request.abort(), { once: true });
-    request.send(form);
-  });
+type Reading = { heard: () => void; progress: Progress | undefined };
+
+async function readBody({ body, headers }: Response, { heard, progress }: Reading): Promise<Blob> {
+  if (body === null) return new Blob();
+  // What is compressed comes out longer than its length says.
+  const length = headers.has('content-encoding') ? undefined : Number(headers.get('content-length') ?? Number.NaN);
+  const total = length === undefined || Number.isNaN(length) ? undefined : length;
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  let received = 0;
+  const reader = body.getReader();
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    heard();
+    pieces.push(read.value);
+    received += read.value.length;
+    progress?.(received, total);
+  }
+  return new Blob(pieces);
 }

@@ -1,15 +1,17 @@
 import { h } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Batch } from '../../openapi/answers.ts';
 import type { Api } from '../api/api.ts';
 import { Failure } from '../page/failure.ts';
-import { formatCount, formatTime } from '../page/format.ts';
+import { formatBytes, formatCount, formatTime } from '../page/format.ts';
 import { Table } from '../page/table.ts';
-import { BatchProgress } from './batch-progress.ts';
-import { save } from './save-file.ts';
+import { useDoing } from '../page/use-doing.ts';
+import { BatchHead } from './batch-head.ts';
+import { saveFile } from './save-file.ts';
 
 type Fault = NonNullable<Batch['errors']>['data'][number];
 
+const faultsToldMax = 100;
 const canBeCancelled = new Set(['validating', 'in_progress']);
 
 /** One batch: how far it is, what can be done about it, and what is wrong with its file. */
@@ -18,8 +20,7 @@ export function BatchCard({ api, batch, cancel }: { api: Api; batch: Batch; canc
   return h(
     'li',
     { class: 'card', 'data-batch': id },
-    h('h3', null, h('code', null, id), ' ', h('span', { class: `state ${status}` }, status.replace('_', ' '))),
-    h(BatchProgress, { batch }),
+    h(BatchHead, { batch }),
     h('p', { class: 'quiet' }, `Handed in ${formatTime(created_at)} · ${endOf(batch)}`),
     h(
       'div',
@@ -37,11 +38,17 @@ function endOf({ expires_at, completed_at, failed_at, expired_at, cancelled_at }
   return endedAt === null ? `ends by ${formatTime(expires_at)}` : `ended ${formatTime(endedAt)}`;
 }
 
+/** The API tells of the first hundred. */
+function countOf({ length }: readonly Fault[]): string {
+  if (length === faultsToldMax) return `The first ${length} faults`;
+  return length === 1 ? '1 fault' : `${formatCount(length)} faults`;
+}
+
 function Faults({ faults }: { faults: readonly Fault[] }) {
   return h(
     'details',
     { open: true },
-    h('summary', null, `${formatCount(faults.length)} faults in the file: nothing of it was run or charged`),
+    h('summary', null, `${countOf(faults)} in the file: nothing of it was run or charged`),
     h(Table<Fault>, {
       caption: 'Faults by line',
       rows: faults,
@@ -57,20 +64,17 @@ function Faults({ faults }: { faults: readonly Fault[] }) {
 }
 
 function Download({ api, file, name, label }: { api: Api; file: string; name: string; label: string }) {
-  const [state, setState] = useState<{ busy: boolean; error?: unknown }>({ busy: false });
-
-  async function fetchIt(): Promise<void> {
-    setState({ busy: true });
-    try {
-      save(await api.download(`/v1/files/${file}/content`), name);
-      setState({ busy: false });
-    } catch (error) {
-      setState({ busy: false, error });
-    }
-  }
-
+  const [received, setReceived] = useState(0);
+  const leaving = useRef(new AbortController());
+  useEffect(() => () => leaving.current.abort(), []);
+  const doing = useDoing(async () => {
+    setReceived(0);
+    const { signal } = leaving.current;
+    saveFile(await api.download(`/v1/files/${file}/content`, { progress: setReceived, signal }), name);
+  });
   return [
-    h('button', { type: 'button', disabled: state.busy, onClick: () => void fetchIt() }, label),
-    state.error !== undefined && h(Failure, { error: state.error }),
+    h('button', { type: 'button', 'aria-disabled': doing.busy, onClick: doing.run }, label),
+    doing.busy && h('span', { class: 'quiet', role: 'status' }, `${formatBytes(received)} have come`),
+    doing.error !== undefined && h(Failure, { error: doing.error }),
   ];
 }

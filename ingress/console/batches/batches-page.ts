@@ -2,8 +2,8 @@ import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Batch } from '../../openapi/answers.ts';
 import type { Api } from '../api/api.ts';
-import { ConfirmDialog } from '../page/dialog.ts';
-import { LoadedView } from '../page/failure.ts';
+import { ConfirmDialog } from '../page/confirm-dialog.ts';
+import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded, useRepeated } from '../page/use-loaded.ts';
 import { BatchCard } from './batch-card.ts';
 import { UploadForm } from './upload-form.ts';
@@ -13,6 +13,7 @@ type Page = { data: Batch[]; has_more: boolean };
 const pageSize = 20;
 const pageSizeMax = 100;
 const lookEveryMs = 1_500;
+const lookAfterFailureMs = 10_000;
 const moving = new Set(['validating', 'in_progress', 'finalizing', 'cancelling']);
 
 /** Hand in a file, watch how it goes, cancel it, fetch what came of it. */
@@ -21,7 +22,8 @@ export function BatchesPage({ api }: { api: Api }) {
   const [asking, setAsking] = useState<string>();
   const loaded = useLoaded((signal) => api.call<Page>(`/v1/batches?limit=${limit}`, { signal }), []);
   const isMoving = loaded.value?.data.some(({ status }) => moving.has(status)) ?? false;
-  useRepeated(loaded.reload, { everyMs: lookEveryMs, active: isMoving && !loaded.loading });
+  const everyMs = loaded.error === undefined ? lookEveryMs : lookAfterFailureMs;
+  useRepeated(loaded.reload, { everyMs, active: isMoving && !loaded.loading });
 
   async function cancel(id: string): Promise<void> {
     await api.call(`/v1/batches/${id}/cancel`, { method: 'POST' });

@@ -1,5 +1,5 @@
 /** Has the browser keep these bytes as a file, as if it had been a link to one. */
-export function save(bytes: Blob, name: string): void {
+export function saveFile(bytes: Blob, name: string): void {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(bytes);
   link.download = name;

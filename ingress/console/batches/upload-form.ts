@@ -2,6 +2,7 @@ import { h } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Batch, File as StoredFile } from '../../openapi/answers.ts';
 import type { Api } from '../api/api.ts';
+import { ApiFailure } from '../api/api-failure.ts';
 import { Failure } from '../page/failure.ts';
 import { formatBytes } from '../page/format.ts';
 
@@ -29,17 +30,27 @@ export function UploadForm({ api, handedIn }: { api: Api; handedIn: () => void }
     try {
       const { id } = await api.upload<StoredFile>(file, {
         signal: aborting.signal,
-        progress: (sent, total) => setState({ name: 'uploading', file: file.name, sent, total }),
+        progress: (sent, total = file.size) => setState({ name: 'uploading', file: file.name, sent, total }),
       });
+      aborting.signal.throwIfAborted();
       setState({ name: 'creating', file: file.name });
-      await api.call<Batch>('/v1/batches', {
-        method: 'POST',
-        body: { input_file_id: id, endpoint, completion_window: '24h' },
-      });
+      await create(id);
       setState({ name: 'done', file: file.name });
       handedIn();
     } catch (error) {
       setState(aborting.signal.aborted ? { name: 'idle' } : { name: 'failed', error });
+    }
+  }
+
+  async function create(id: string): Promise<void> {
+    try {
+      const body = { input_file_id: id, endpoint, completion_window: '24h' };
+      await api.call<Batch>('/v1/batches', { method: 'POST', body });
+    } catch (error) {
+      // What was refused is of no use there. Where there was no answer, a batch may have it.
+      const isRefused = error instanceof ApiFailure && error.status >= 400 && error.status < 500;
+      if (isRefused) void api.call(`/v1/files/${id}`, { method: 'DELETE' }).catch(() => {});
+      throw error;
     }
   }
 

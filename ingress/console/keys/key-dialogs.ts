@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import type { DeveloperKey } from '../../openapi/answers.ts';
-import { ConfirmDialog } from '../page/dialog.ts';
+import { ConfirmDialog } from '../page/confirm-dialog.ts';
 
 type Props = { shown: DeveloperKey; run: () => Promise<void>; close: () => void };
 

@@ -2,19 +2,21 @@ import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Account, ChangedAccount, PlanLimits } from '../../openapi/answers.ts';
 import type { Api } from '../api/api.ts';
-import { BatchProgress } from '../batches/batch-progress.ts';
+import { ApiFailure } from '../api/api-failure.ts';
+import { BatchHead } from '../batches/batch-head.ts';
 import { KeyTable } from '../keys/key-table.ts';
-import { LoadedView } from '../page/failure.ts';
 import { formatCount, formatTime } from '../page/format.ts';
+import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded } from '../page/use-loaded.ts';
 import { MonthOfUsage } from '../usage/month-of-usage.ts';
 import { AuditTrail } from './audit-trail.ts';
-import type { AccountSettings } from './change-account.ts';
+import type { AccountFormProps, AccountSettings } from './change-account.ts';
+import { OverageButton } from './overage-button.ts';
 import { PlanForm } from './plan-form.ts';
-import { OverageButton, SuspendButton } from './switches.ts';
+import { SuspendButton } from './suspend-button.ts';
 import { TopUpForm } from './top-up-form.ts';
 
-type Shown = { account: Account; plans: PlanLimits[] };
+type Shown = { account: Account | undefined; plans: string[] };
 
 /** One account or device: its standing, what can be changed, and what was. */
 export function AccountPage({ api, name }: { api: Api; name: string }) {
@@ -22,51 +24,53 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
   const [said, setSaid] = useState('');
   const loaded = useLoaded<Shown>(
     async (signal) => {
-      const [account, plans] = await Promise.all([
-        api.call<Account>(path, { signal }),
+      const [account, { data }] = await Promise.all([
+        api.call<Account>(path, { signal }).catch((error: unknown) => unlessUnknown(error, name)),
         api.call<{ data: PlanLimits[] }>('/admin/plans', { signal }),
       ]);
-      return { account, plans: plans.data };
+      return { account, plans: data.map(({ plan }) => plan) };
     },
     [path],
   );
 
   async function change(settings: AccountSettings): Promise<void> {
+    setSaid('');
     await api.call<ChangedAccount>(path, { method: 'PATCH', body: settings });
     setSaid('Changed. It counts on the next request of this account.');
     loaded.reload();
   }
 
   return [
-    h('h1', { tabIndex: -1 }, h('span', { class: 'account' }, name)),
+    h('h1', { tabIndex: -1 }, name),
     h('p', null, h('a', { href: '#operators' }, 'All accounts')),
     h('p', { role: 'status', class: 'good' }, said),
     h(LoadedView<Shown>, {
       loaded,
       what: 'the account',
       children: ({ account, plans }) => [
-        h(Standing, { account }),
-        h('h2', null, 'Change it'),
-        h(
-          'div',
-          { class: 'forms' },
-          h(PlanForm, { account, plans: plans.map(({ plan }) => plan), change }),
-          h(TopUpForm, { change }),
-          h(OverageButton, { account, change }),
-          h(SuspendButton, { account, change }),
-        ),
+        account === undefined ? h(Unknown, null) : h(Standing, { account }),
+        h(Forms, { account: account ?? { ...unknown, account: name }, plans, change }),
         h(MonthOfUsage, { load: (month, signal) => api.call(`${path}/usage?month=${month}`, { signal }) }),
-        h('h2', null, 'Batches'),
-        h(LastBatches, { batches: account.batches }),
-        h('h2', null, 'Keys'),
-        account.keys.length === 0
-          ? h('p', { class: 'empty' }, 'It has never had a key.')
-          : h(KeyTable, { keys: account.keys }),
-        h('h2', null, 'Audit trail'),
-        h(AuditTrail, { changes: account.changes }),
+        account && h(History, { account }),
       ],
     }),
   ];
+}
+
+/** Whoever has signed in, and has no key yet, can be changed as anybody else. */
+function unlessUnknown(error: unknown, name: string): undefined {
+  const isUnknown = error instanceof ApiFailure && error.status === 404 && name.startsWith('user:');
+  if (!isUnknown) throw error;
+}
+
+const unknown = { plan: '', overageEnabled: false, suspended: false };
+
+function Unknown() {
+  return h(
+    'p',
+    { class: 'notice' },
+    'This account has had no key and no change yet, or there is nobody of this name. A change that you make here counts when they come.',
+  );
 }
 
 function Standing({ account: { plan, suspended, overageEnabled, topUp, createdAt } }: { account: Account }) {
@@ -83,25 +87,40 @@ function Standing({ account: { plan, suspended, overageEnabled, topUp, createdAt
   );
 }
 
-function LastBatches({ batches }: { batches: Account['batches'] }) {
-  if (batches.length === 0) return h('p', { class: 'empty' }, 'It has handed in no batch.');
-  return h(
-    'ul',
-    { class: 'cards' },
-    batches.map((batch) =>
-      h(
-        'li',
-        { class: 'card', key: batch.id },
-        h(
-          'h3',
-          null,
-          h('code', null, batch.id),
-          ' ',
-          h('span', { class: `state ${batch.status}` }, batch.status.replace('_', ' ')),
-        ),
-        h(BatchProgress, { batch }),
-        h('p', { class: 'quiet' }, `Handed in ${formatTime(batch.created_at)}`),
-      ),
+function Forms({ account, plans, change }: AccountFormProps & { plans: readonly string[] }) {
+  return [
+    h('h2', null, 'Change it'),
+    h(
+      'div',
+      { class: 'forms' },
+      h(PlanForm, { account, plans, change }),
+      h(TopUpForm, { change }),
+      h(OverageButton, { account, change }),
+      h(SuspendButton, { account, change }),
     ),
-  );
+  ];
+}
+
+function History({ account: { batches, keys, changes } }: { account: Account }) {
+  return [
+    h('h2', null, 'Batches'),
+    batches.length === 0
+      ? h('p', { class: 'empty' }, 'It has handed in no batch.')
+      : h(
+          'ul',
+          { class: 'cards' },
+          batches.map((batch) =>
+            h(
+              'li',
+              { class: 'card', key: batch.id },
+              h(BatchHead, { batch }),
+              h('p', { class: 'quiet' }, `Handed in ${formatTime(batch.created_at)}`),
+            ),
+          ),
+        ),
+    h('h2', null, 'Keys'),
+    keys.length === 0 ? h('p', { class: 'empty' }, 'It has never had a key.') : h(KeyTable, { keys }),
+    h('h2', null, 'Audit trail'),
+    h(AuditTrail, { changes }),
+  ];
 }

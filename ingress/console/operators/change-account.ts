@@ -1,3 +1,5 @@
+import type { Account } from '../../openapi/answers.ts';
+
 /** What an operator may do about an account; each change counts on its next request. */
 export type AccountSettings = Partial<{
   plan: string;
@@ -7,3 +9,9 @@ export type AccountSettings = Partial<{
 }>;
 /** Fails with `ApiFailure`; once it is through, the view shows what is so now. */
 export type ChangeAccount = (settings: AccountSettings) => Promise<void>;
+
+/** What the forms go by; `plan` is empty for an account that is not known yet. */
+export type AccountFormProps = {
+  account: Pick<Account, 'account' | 'plan' | 'overageEnabled' | 'suspended'>;
+  change: ChangeAccount;
+};

@@ -2,8 +2,8 @@ import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { AccountSummary } from '../../openapi/answers.ts';
 import type { Api } from '../api/api.ts';
-import { LoadedView } from '../page/failure.ts';
 import { formatTime } from '../page/format.ts';
+import { LoadedView } from '../page/loaded-view.ts';
 import { accountLink } from '../page/route.ts';
 import { Table } from '../page/table.ts';
 import { useLoaded } from '../page/use-loaded.ts';
@@ -22,6 +22,7 @@ export function OperatorsPage({ api }: { api: Api }) {
   const search = (wanted: string) => {
     setAfter(undefined);
     setPrefix(wanted);
+    if (wanted === prefix) loaded.reload();
   };
   return [
     h('h1', { tabIndex: -1 }, 'Operators'),

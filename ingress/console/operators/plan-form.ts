@@ -1,13 +1,10 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Account } from '../../openapi/answers.ts';
 import { Failure } from '../page/failure.ts';
 import { useDoing } from '../page/use-doing.ts';
-import type { ChangeAccount } from './change-account.ts';
+import type { AccountFormProps } from './change-account.ts';
 
-type Props = { account: Account; plans: readonly string[]; change: ChangeAccount };
-
-export function PlanForm({ account, plans, change }: Props) {
+export function PlanForm({ account, plans, change }: AccountFormProps & { plans: readonly string[] }) {
   const [plan, setPlan] = useState(account.plan);
   const doing = useDoing(() => change({ plan }));
   return h(
@@ -28,7 +25,11 @@ export function PlanForm({ account, plans, change }: Props) {
         [...new Set([account.plan, ...plans])].map((name) => h('option', { key: name, value: name }, name)),
       ),
     ),
-    h('button', { type: 'submit', class: 'primary', disabled: doing.busy || plan === account.plan }, 'Change the plan'),
+    h(
+      'button',
+      { type: 'submit', class: 'primary', disabled: plan === account.plan, 'aria-disabled': doing.busy },
+      'Change the plan',
+    ),
     doing.error !== undefined && h(Failure, { error: doing.error }),
   );
 }

@@ -44,7 +44,7 @@ export function TopUpForm({ change }: { change: ChangeAccount }) {
         onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setId(currentTarget.value),
       }),
     ),
-    h('button', { type: 'submit', class: 'primary', disabled: doing.busy }, 'Top up'),
+    h('button', { type: 'submit', class: 'primary', 'aria-disabled': doing.busy }, 'Top up'),
     doing.error !== undefined && h(Failure, { error: doing.error }),
   );
 }

@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useErrorBoundary, useRef, useState } from 'preact/hooks';
 import type { Api } from '../api/api.ts';
 import { BatchesPage } from '../batches/batches-page.ts';
 import { KeysPage } from '../keys/keys-page.ts';
@@ -9,8 +9,11 @@ import type { Session, SessionState } from '../session/session.ts';
 import type { ConsoleSettings } from '../settings.ts';
 import { TryItPage } from '../try-it/try-it-page.ts';
 import { UsagePage } from '../usage/usage-page.ts';
+import { Failure } from './failure.ts';
 import { Header } from './header.ts';
+import { keepFocus } from './keep-focus.ts';
 import { pages, parseRoute, type Route } from './route.ts';
+import { useDoing } from './use-doing.ts';
 
 type Props = { session: Session; api: Api; settings: ConsoleSettings };
 
@@ -19,9 +22,15 @@ export function App({ session, api, settings }: Props) {
   const state = useSession(session);
   const route = useRoute();
   const main = useRef<HTMLElement>(null);
-  const place = `${route.page}/${route.account ?? ''}`;
+  const place = `${route.page}/${route.account ?? route.section ?? ''}`;
   const isSignedIn = state.name === 'signed in';
+  const [freshKey, setFreshKey] = useState<string>();
   useFocusOn(main, `${isSignedIn} ${place}`);
+
+  useEffect(() => (main.current === null ? undefined : keepFocus(main.current)), []);
+  useEffect(() => {
+    if (!isSignedIn) setFreshKey(undefined);
+  }, [isSignedIn]);
 
   useEffect(() => {
     document.title = isSignedIn ? `${route.account ?? pages[route.page]} · Console` : 'Sign in · Console';
@@ -34,19 +43,32 @@ export function App({ session, api, settings }: Props) {
       'main',
       { id: 'main', ref: main, tabIndex: -1 },
       isSignedIn
-        ? h(Page, { key: place, api, route, baseUrl: settings.baseUrl, isOperator: state.isOperator })
+        ? h(Page, { key: place, api, route, settings, isOperator: state.isOperator, freshKey, setFreshKey })
         : h(SignedOut, { state, signIn: () => session.signIn() }),
     ),
   ];
 }
 
-type PageProps = { api: Api; route: Route; baseUrl: string; isOperator: boolean };
+type PageProps = Omit<Props, 'session'> & {
+  route: Route;
+  isOperator: boolean;
+  freshKey: string | undefined;
+  setFreshKey: (key: string | undefined) => void;
+};
 
-function Page({ api, route, baseUrl, isOperator }: PageProps) {
+/** A page that fails of itself takes nothing else with it. */
+function Page(props: PageProps) {
+  const [error, recover] = useErrorBoundary();
+  if (error !== undefined)
+    return [h('h1', { tabIndex: -1 }, pages[props.route.page]), h(Failure, { error, retry: recover })];
+  return h(KnownPage, props);
+}
+
+function KnownPage({ api, route, settings, isOperator, freshKey, setFreshKey }: PageProps) {
   if (route.page === 'usage') return h(UsagePage, { api, isTopUp: route.section === 'top-up' });
-  if (route.page === 'try-it') return h(TryItPage, { api, baseUrl });
+  if (route.page === 'try-it') return h(TryItPage, { api, baseUrl: settings.baseUrl });
   if (route.page === 'batches') return h(BatchesPage, { api });
-  if (route.page === 'keys') return h(KeysPage, { api });
+  if (route.page === 'keys') return h(KeysPage, { api, fresh: freshKey, setFresh: setFreshKey });
   if (!isOperator) {
     return [
       h('h1', { tabIndex: -1 }, 'Operators'),
@@ -57,15 +79,10 @@ function Page({ api, route, baseUrl, isOperator }: PageProps) {
 }
 
 function SignedOut({ state, signIn }: { state: SessionState; signIn: () => Promise<void> }) {
-  const [busy, setBusy] = useState(false);
+  const doing = useDoing(signIn);
   if (state.name === 'starting') return h('p', { role: 'status', class: 'quiet' }, 'Asking who you are …');
+  if (state.name === 'signing out') return h('p', { role: 'status', class: 'quiet' }, 'Signing out …');
   const message = state.name === 'signed out' ? state.message : undefined;
-
-  async function leave(): Promise<void> {
-    setBusy(true);
-    await signIn();
-    setBusy(false);
-  }
 
   return h(
     'section',
@@ -73,7 +90,7 @@ function SignedOut({ state, signIn }: { state: SessionState; signIn: () => Promi
     h('h1', { tabIndex: -1 }, 'Console'),
     h('p', null, 'Keys, usage and batches of your account. You sign in at your sign-in provider, and come back here.'),
     message && h('p', { role: 'alert', class: 'warning' }, message),
-    h('button', { type: 'button', class: 'primary', disabled: busy, onClick: () => void leave() }, 'Sign in'),
+    h('button', { type: 'button', class: 'primary', 'aria-disabled': doing.busy, onClick: doing.run }, 'Sign in'),
   );
 }
 
@@ -96,15 +113,15 @@ function useRoute(): Route {
   return route;
 }
 
-/** A page that is new is read from its heading on; the first one of all leaves the focus where browsers have it. */
+/** A page that is new is read from its heading on, or from the part that its address is of; the first one of all leaves the focus where browsers have it. */
 function useFocusOn(main: { current: HTMLElement | null }, place: string): void {
   const before = useRef(place);
   useEffect(() => {
     if (before.current === place) return;
     before.current = place;
-    const heading = main.current?.querySelector('h1');
-    if (heading?.contains(document.activeElement) === false) heading.focus();
     window.scrollTo(0, 0);
+    const goal = main.current?.querySelector<HTMLElement>('[data-goal]') ?? main.current?.querySelector('h1');
+    goal?.focus();
   }, [place]);
 }
 

@@ -1,18 +1,23 @@
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 
-/** Something that is done at the press of a button: whether it is under way, and why it failed. */
+/** Something that is done at the press of a button: whether it is under way, and why it failed. `run` while it is does nothing. */
 export type Doing = { busy: boolean; error: unknown; run: (event?: Event) => void };
 
 export function useDoing(what: () => Promise<void>): Doing {
   const [state, setState] = useState<{ busy: boolean; error: unknown }>({ busy: false, error: undefined });
+  const isRunning = useRef(false);
 
   async function run(): Promise<void> {
+    if (isRunning.current) return;
+    isRunning.current = true;
     setState({ busy: true, error: undefined });
     try {
       await what();
       setState({ busy: false, error: undefined });
     } catch (error) {
       setState({ busy: false, error });
+    } finally {
+      isRunning.current = false;
     }
   }
 

@@ -60,6 +60,12 @@ export function createIdentityProvider(settings: ConsoleSettings) {
     return found;
   }
 
+  /** A page that leaves for an issuer that is away is lost in an error page of the browser's. */
+  function discoverAnew(): Promise<oauth.AuthorizationServer> {
+    found = undefined;
+    return discover();
+  }
+
   return {
     /** The address to go to, and what has to be kept until the browser is back. `silently`: nobody is asked anything. */
     async begin({
@@ -69,9 +75,7 @@ export function createIdentityProvider(settings: ConsoleSettings) {
       hash: string;
       silently: boolean;
     }): Promise<{ url: URL; pending: PendingSignIn }> {
-      // Asked anew: a page that leaves for an issuer that is away is lost in an error page of the browser's.
-      found = undefined;
-      const server = await discover();
+      const server = await discoverAnew();
       const verifier = oauth.generateRandomCodeVerifier();
       const pending = { verifier, state: oauth.generateRandomState(), nonce: oauth.generateRandomNonce(), hash };
       const url = new URL(server.authorization_endpoint ?? '');
@@ -125,7 +129,7 @@ export function createIdentityProvider(settings: ConsoleSettings) {
         return {
           ...fresh,
           refreshToken: fresh.refreshToken ?? tokens.refreshToken,
-          // A reply that names no scope grants what was granted before (RFC 6749 5.1).
+          // Here, one that names no scope grants what was granted before (RFC 6749 6).
           scopes: granted.scope === undefined ? tokens.scopes : fresh.scopes,
         };
       } catch (error) {
@@ -149,7 +153,7 @@ export function createIdentityProvider(settings: ConsoleSettings) {
      * Without an ID token, which would stand in the browser's history; so an issuer may ask whether one really wants to.
      */
     async endSession(): Promise<URL | undefined> {
-      const { end_session_endpoint: address } = await discover();
+      const { end_session_endpoint: address } = await discoverAnew();
       if (address === undefined) return undefined;
       const url = new URL(address);
       url.searchParams.set('client_id', settings.consoleClientId);
@@ -176,7 +180,8 @@ function tokensOf(granted: oauth.TokenEndpointResponse, account: string): Tokens
     accessToken: granted.access_token,
     refreshToken: granted.refresh_token,
     account,
-    scopes: granted.scope?.split(' ') ?? [],
+    // A reply that names no scope grants what was asked for (RFC 6749 5.1).
+    scopes: (granted.scope ?? scope).split(' '),
     expiresInS: granted.expires_in ?? defaultLifeS,
   };
 }

@@ -10,7 +10,8 @@ import {
 export type SessionState =
   | { name: 'starting' }
   | { name: 'signed out'; message?: string }
-  | { name: 'signed in'; account: string; isOperator: boolean };
+  | { name: 'signed in'; account: string; isOperator: boolean }
+  | { name: 'signing out' };
 
 export interface Session {
   state(): SessionState;
@@ -20,7 +21,7 @@ export interface Session {
   start(): Promise<void>;
   /** Leaves for the issuer. */
   signIn(): Promise<void>;
-  /** Ends the tokens and the issuer's session, and leaves for it; or stays where the issuer cannot be reached. */
+  /** Ends the tokens and the issuer's session, for which it leaves for the issuer; or stays where that cannot be reached. */
   signOut(): Promise<void>;
   /** The present token; the API says if it is not good any more. Throws where nobody is signed in. */
   token(): Promise<string>;
@@ -30,18 +31,21 @@ export interface Session {
 
 /** What the session needs of a browser. */
 export type Surroundings = {
-  /** Of this tab only. Holds no token, ever: what a sign-in under way is known by, and whether there was one. */
+  /** Of this tab only. Holds no token, ever: what a sign-in under way is known by, and what this tab has done. */
   storage: Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
   /** The page's address, and how it is replaced without a trace in the history. */
   address: () => URL;
   replaceAddress: (url: string) => void;
-  leaveFor: (url: string) => void;
+  /** `inPlace`: Back leads to where one was before, and not here again. */
+  leaveFor: (url: string, options: { inPlace: boolean }) => void;
   later: (run: () => void, ms: number) => () => void;
+  /** Other tabs of this page, which hear of it when somebody signs out in this one. */
+  others: { tell: () => void; hear: (run: () => void) => void };
 };
 
 const pendingName = 'sign-in under way';
-const rememberedName = 'was signed in';
-const renewBeforeS = 60;
+const signedInName = 'was signed in';
+const signedOutName = 'has signed out';
 const retryRenewalMs = 15_000;
 const adminScope = 'svc:admin';
 
@@ -61,17 +65,22 @@ export function createSession(parts: { provider: IdentityProvider } & Surroundin
 
   function take(fresh: Tokens): Tokens {
     tokens = fresh;
-    storage.setItem(rememberedName, 'yes');
-    scheduleRenewal(Math.max(1, fresh.expiresInS - renewBeforeS) * 1000);
+    storage.setItem(signedInName, 'yes');
+    stopTimer();
+    if (fresh.refreshToken !== undefined) scheduleRenewal(renewAfterMs(fresh.expiresInS));
     become({ name: 'signed in', account: fresh.account, isOperator: fresh.scopes.includes(adminScope) });
     return fresh;
   }
 
-  function end(message?: string): void {
+  function forget(next: SessionState): void {
     stopTimer();
     tokens = undefined;
-    storage.removeItem(rememberedName);
-    become({ name: 'signed out', ...(message && { message }) });
+    storage.removeItem(signedInName);
+    become(next);
+  }
+
+  function end(message?: string): void {
+    forget({ name: 'signed out', ...(message && { message }) });
   }
 
   function scheduleRenewal(ms: number): void {
@@ -92,8 +101,9 @@ export function createSession(parts: { provider: IdentityProvider } & Surroundin
     const old = requireTokens();
     try {
       const fresh = await provider.renew(old);
-      if (tokens !== old) throw new SignInEnded('Signed out meanwhile.');
-      return take(fresh);
+      if (tokens === old) return take(fresh);
+      void provider.revoke(fresh).catch(() => {}); // nobody is there for it any more
+      throw new SignInEnded('Signed out meanwhile.');
     } catch (error) {
       if (tokens === old) {
         if (error instanceof SignInEnded) end('Your sign-in has ended. Sign in again to go on.');
@@ -108,16 +118,20 @@ export function createSession(parts: { provider: IdentityProvider } & Surroundin
     return tokens;
   }
 
-  async function begin(silently: boolean): Promise<void> {
-    const { url, pending } = await provider.begin({ hash: parts.address().hash, silently });
-    storage.setItem(pendingName, JSON.stringify(pending));
-    parts.leaveFor(url.href);
+  async function begin(options: { silently: boolean }): Promise<void> {
+    try {
+      const { url, pending } = await provider.begin({ hash: parts.address().hash, ...options });
+      storage.setItem(pendingName, JSON.stringify(pending));
+      parts.leaveFor(url.href, { inPlace: options.silently });
+    } catch (error) {
+      end(new IssuerAway(error).message);
+    }
   }
 
   async function finish(parameters: URLSearchParams): Promise<void> {
     const pending = takePending();
     parts.replaceAddress(`${parts.address().pathname}${pending?.hash ?? ''}`);
-    if (pending === undefined) return end('This sign-in was not begun in this tab. Sign in again.');
+    if (pending === undefined) return end(notBegunHere);
     try {
       take(await provider.finish(parameters, pending));
     } catch (error) {
@@ -131,6 +145,10 @@ export function createSession(parts: { provider: IdentityProvider } & Surroundin
     return stored === null ? undefined : (JSON.parse(stored) as PendingSignIn); // written by `begin`
   }
 
+  parts.others.hear(() => {
+    if (tokens !== undefined) end('You have signed out in another tab.');
+  });
+
   return {
     state: () => state,
     follow(changed) {
@@ -140,28 +158,23 @@ export function createSession(parts: { provider: IdentityProvider } & Surroundin
     async start() {
       const parameters = parts.address().searchParams;
       if (parameters.has('state') && (parameters.has('code') || parameters.has('error'))) return finish(parameters);
-      if (storage.getItem(rememberedName) === null) return end();
-      storage.removeItem(rememberedName); // not asked for twice, whatever comes of it
-      await begin(true).catch((error: unknown) => end(new IssuerAway(error).message));
+      const hasSignedOut = storage.getItem(signedOutName) !== null;
+      storage.removeItem(signedOutName);
+      if (storage.getItem(signedInName) === null) return end(hasSignedOut ? signedOut : undefined);
+      storage.removeItem(signedInName); // not asked for twice, whatever comes of it
+      await begin({ silently: true });
     },
-    async signIn() {
-      try {
-        await begin(false);
-      } catch (error) {
-        end(new IssuerAway(error).message);
-      }
-    },
+    signIn: () => begin({ silently: false }),
     async signOut() {
       const old = requireTokens();
-      const told = Promise.all([provider.endSession(), provider.revoke(old)]);
-      end('Signing out …');
-      try {
-        const [url] = await told;
-        end('You have signed out.');
-        if (url !== undefined) parts.leaveFor(url.href);
-      } catch {
-        end(signedOutHere);
-      }
+      forget({ name: 'signing out' });
+      parts.others.tell();
+      const [revoked, ending] = await Promise.allSettled([provider.revoke(old), provider.endSession()]);
+      const url = ending.status === 'fulfilled' ? ending.value : undefined;
+      if (url === undefined)
+        return end(ending.status === 'fulfilled' && revoked.status === 'fulfilled' ? signedOut : signedOutHere);
+      storage.setItem(signedOutName, 'yes');
+      parts.leaveFor(url.href, { inPlace: false });
     },
     async token() {
       return requireTokens().accessToken;
@@ -173,5 +186,17 @@ export function createSession(parts: { provider: IdentityProvider } & Surroundin
   };
 }
 
+const renewBeforeS = 60;
+const renewAfterMsMax = 86_400_000;
+
+/** A minute before a token ends, and not before the half of its life; once a day at least, which timers can count. */
+export function renewAfterMs(expiresInS: number): number {
+  const ms = Math.max(expiresInS - renewBeforeS, expiresInS / 2) * 1000;
+  return Math.min(Math.max(1_000, ms), renewAfterMsMax);
+}
+
+const signedOut = 'You have signed out.';
 const signedOutHere =
   'You have signed out here. The sign-in provider could not be told: close the browser to end your session there.';
+const notBegunHere =
+  'This sign-in was not begun in this tab, or the browser keeps nothing for this page. Sign in again.';

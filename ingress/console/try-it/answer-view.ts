@@ -21,7 +21,7 @@ export function AnswerView({ state, answer }: Props) {
     h('h2', { id: 'answer-title' }, 'Answer'),
     h('p', { role: 'status', class: 'quiet' }, isStreaming ? 'Streaming …' : words[state]),
     answer && [
-      h('output', { class: 'answer', 'aria-busy': state === 'running' }, answer.text),
+      h('div', { class: 'answer', 'aria-busy': state === 'running' }, answer.text),
       h(
         'dl',
         { class: 'figures' },

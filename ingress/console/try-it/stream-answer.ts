@@ -1,5 +1,5 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
-import { ApiFailure, failureOf, unreachable } from '../api/api-failure.ts';
+import { ApiFailure, brokenOff, failureOf, unreachable } from '../api/api-failure.ts';
 import type { ChatRequest } from './chat-request.ts';
 
 /** What of an answer has come. Times are in milliseconds from when the request was sent. */
@@ -24,7 +24,7 @@ const bufferCharactersMax = 1_000_000;
 
 /**
  * Asks for an answer and shows it as it comes. Fails with `ApiFailure`: refused, broken off (the text that came stays shown),
- * or ended without saying that it is whole.
+ * or ended without saying that it is whole; or as its signal says.
  */
 export async function streamAnswer({ baseUrl, key, request, signal, show }: Call): Promise<void> {
   const sentAt = performance.now();
@@ -35,32 +35,44 @@ export async function streamAnswer({ baseUrl, key, request, signal, show }: Call
     body: JSON.stringify(request),
     credentials: 'omit',
     signal,
-  }).catch((error: unknown) => {
-    throw signal.aborted ? error : unreachable();
+  }).catch(() => {
+    signal.throwIfAborted();
+    throw unreachable();
   });
-  const requestId = response.headers.get('x-request-id') ?? undefined;
-  if (!response.ok || response.body === null) {
-    throw failureOf(response.status, await response.text(), requestId ?? null);
-  }
+  const { status, body } = response;
+  const requestId = response.headers.get('x-request-id');
+  if (!response.ok || body === null) throw failureOf(status, await response.text().catch(() => ''), requestId);
 
-  let answer: Answer = { text: '', ...(requestId && { requestId }) };
-  const brokenOff = (message: string, code: string) => new ApiFailure(message, { code, status: 200, requestId });
-  for await (const { data } of eventsOf(response.body)) {
-    if (data === '[DONE]') return show({ ...answer, totalMs: sinceSent() });
-    const { choices, usage, error } = JSON.parse(data) as Chunk; // the service's own frame
-    if (error !== undefined) throw brokenOff(error.message ?? '', error.code ?? '');
-    const [choice] = choices ?? [];
-    const text = choice?.delta?.content ?? '';
-    answer = {
-      ...answer,
-      text: answer.text + text,
-      ...(text !== '' && answer.firstTokenMs === undefined && { firstTokenMs: sinceSent() }),
-      ...(usage && { usage }),
-      ...(choice?.finish_reason && { finishReason: choice.finish_reason }),
-    };
-    show(answer);
+  let answer: Answer = { text: '', ...(requestId !== null && { requestId }) };
+  try {
+    for await (const { data } of eventsOf(body)) {
+      if (data === '[DONE]') return show({ ...answer, totalMs: sinceSent() });
+      const chunk = JSON.parse(data) as Chunk; // the service's own frame
+      if (chunk.error !== undefined) throw interrupted(chunk.error, requestId);
+      answer = withChunk(answer, chunk, sinceSent);
+      show(answer);
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error instanceof ApiFailure ? error : brokenOff(status, requestId);
   }
-  throw brokenOff('The answer ended without saying that it is whole.', 'cut off');
+  throw brokenOff(status, requestId);
+}
+
+function interrupted({ code = '', message = '' }: NonNullable<Chunk['error']>, requestId: string | null): ApiFailure {
+  return new ApiFailure(message, { code, status: 200, requestId: requestId ?? undefined });
+}
+
+function withChunk(answer: Answer, { choices, usage }: Chunk, sinceSent: () => number): Answer {
+  const [choice] = choices ?? [];
+  const text = choice?.delta?.content ?? '';
+  return {
+    ...answer,
+    text: answer.text + text,
+    ...(text !== '' && answer.firstTokenMs === undefined && { firstTokenMs: sinceSent() }),
+    ...(usage && { usage }),
+    ...(choice?.finish_reason && { finishReason: choice.finish_reason }),
+  };
 }
 
 async function* eventsOf(body: ReadableStream<Uint8Array<ArrayBuffer>>) {

@@ -2,7 +2,8 @@ import { h } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Model } from '../../openapi/answers.ts';
 import type { Api } from '../api/api.ts';
-import { Failure, LoadedView } from '../page/failure.ts';
+import { Failure } from '../page/failure.ts';
+import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded } from '../page/use-loaded.ts';
 import { AnswerView } from './answer-view.ts';
 import { type ChatRequest, type Draft, requestOf } from './chat-request.ts';
@@ -42,6 +43,7 @@ function TryIt({ models, baseUrl }: { models: readonly string[]; baseUrl: string
 
   async function send(event: Event): Promise<void> {
     event.preventDefault();
+    if (run.name === 'running') return;
     const aborting = new AbortController();
     stop.current = () => aborting.abort();
     setRun({ name: 'running' });
@@ -102,8 +104,12 @@ function KeyField({ field }: { field: { current: HTMLInputElement | null } }) {
     'API key',
     h('input', {
       ref: field,
-      type: 'password',
+      type: 'text',
+      class: 'masked',
       required: true,
+      pattern: ' *svc_[0-9A-Za-z]{38} *',
+      title: 'svc_ and 38 letters and digits',
+      autocapitalize: 'off',
       autocomplete: 'off',
       spellcheck: false,
       placeholder: 'svc_…',
@@ -114,12 +120,15 @@ function KeyField({ field }: { field: { current: HTMLInputElement | null } }) {
 }
 
 function Buttons({ request, isRunning, stop }: { request: ChatRequest; isRunning: boolean; stop: () => void }) {
-  const disabled = isRunning || request.messages.length === 0;
   return h(
     'div',
     { class: 'actions' },
-    h('button', { type: 'submit', class: 'primary', disabled }, 'Send'),
-    h('button', { type: 'button', disabled: !isRunning, onClick: stop }, 'Stop'),
+    h(
+      'button',
+      { type: 'submit', class: 'primary', disabled: request.messages.length === 0, 'aria-disabled': isRunning },
+      'Send',
+    ),
+    h('button', { type: 'button', 'aria-disabled': !isRunning, onClick: stop }, 'Stop'),
   );
 }
 

@@ -1,17 +1,27 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Usage, UsageDay } from '../../openapi/answers.ts';
-import { LoadedView } from '../page/failure.ts';
 import { formatCount, formatDay, formatMonth, monthAfter } from '../page/format.ts';
+import { LoadedView } from '../page/loaded-view.ts';
 import { Table } from '../page/table.ts';
 import { useLoaded } from '../page/use-loaded.ts';
 import { UsageChart } from './usage-chart.ts';
 
+type Props = {
+  load: (month: string, signal: AbortSignal) => Promise<Usage>;
+  /** Called when somebody asks for the present figures. */
+  refreshed?: () => void;
+};
+
 /** One month of an account by day and model, and the months before it. */
-export function MonthOfUsage({ load }: { load: (month: string, signal: AbortSignal) => Promise<Usage> }) {
+export function MonthOfUsage({ load, refreshed }: Props) {
   const thisMonth = new Date().toISOString().slice(0, 7);
   const [month, setMonth] = useState(thisMonth);
   const loaded = useLoaded((signal) => load(month, signal), [month]);
+  const refresh = () => {
+    loaded.reload();
+    refreshed?.();
+  };
   return h(
     'section',
     { 'aria-labelledby': 'usage-title' },
@@ -25,7 +35,7 @@ export function MonthOfUsage({ load }: { load: (month: string, signal: AbortSign
         { type: 'button', disabled: month >= thisMonth, onClick: () => setMonth(monthAfter(month, 1)) },
         'Month after',
       ),
-      h('button', { type: 'button', onClick: loaded.reload }, 'Refresh'),
+      h('button', { type: 'button', onClick: refresh }, 'Refresh'),
     ),
     h(LoadedView<Usage>, { loaded, what: 'the usage', children: (usage) => h(UsageOfMonth, { usage }) }),
   );
@@ -59,4 +69,5 @@ const counts = [
   ['Prompt tokens', 'promptTokens'],
   ['Completion tokens', 'completionTokens'],
   ['Charged tokens', 'chargedTokens'],
+  ['Of them overage', 'overageTokens'],
 ] as const satisfies readonly (readonly [string, keyof UsageDay])[];

@@ -16,10 +16,10 @@ export function QuotaView({ quota }: { quota: Quota }) {
       { class: 'figures' },
       figure('Used', formatCount(used), 'used'),
       figure('Reserved', formatCount(reserved), 'reserved'),
-      figure('Remaining', remaining === null ? 'no limit' : formatCount(remaining), 'remaining'),
+      figure('Remaining', remaining === null ? 'no limit' : formatCount(remaining), 'rest', 'remaining'),
       figure('Allowance', limit === null ? 'no limit' : formatCount(limit), 'limit'),
       figure('Topped up', formatCount(topUp), 'topUp'),
-      figure('Overage', `${overageEnabled ? 'on' : 'off'}, ${formatCount(overageUsed)} used`, 'overage'),
+      figure('Overage', `${overageEnabled ? 'on' : 'off'}, ${formatCount(overageUsed)} used`, 'over', 'overage'),
       figure('Resets', formatDay(resetDate), 'resetDate'),
     ),
     isSpent &&
@@ -34,11 +34,15 @@ export function QuotaView({ quota }: { quota: Quota }) {
   );
 }
 
-function figure(term: string, value: ComponentChildren, name: string) {
-  return h('div', { key: name }, h('dt', null, term), h('dd', { 'data-figure': name }, value));
+/** `colour` is that of its part in the bar, by its name; so is the figure, unless it has one of its own. */
+function figure(term: string, value: ComponentChildren, colour: string, name = colour) {
+  const swatch = parts.has(colour) && h('span', { class: `swatch ${colour}`, 'aria-hidden': true });
+  return h('div', { key: name }, h('dt', null, swatch, term), h('dd', { 'data-figure': name }, value));
 }
 
-/** Overage makes the bar longer than the allowance, which a mark then shows. */
+const parts = new Set(['used', 'reserved', 'rest', 'over']);
+
+/** What goes beyond the allowance has a colour of its own, and begins at a mark. */
 function QuotaBar({ quota, limit }: { quota: Quota; limit: number }) {
   const { used, reserved, remaining } = quota;
   const whole = Math.max(1, limit, used + reserved);
@@ -52,5 +56,6 @@ function QuotaBar({ quota, limit }: { quota: Quota; limit: number }) {
     h('rect', { class: 'used', width: `${share(Math.min(used, limit))}%`, height: '100%' }),
     h('rect', { class: 'over', x: `${share(limit)}%`, width: `${share(Math.max(0, used - limit))}%`, height: '100%' }),
     h('rect', { class: 'reserved', x: `${share(used)}%`, width: `${share(reserved)}%`, height: '100%' }),
+    whole > limit && h('rect', { class: 'mark', x: `${share(limit)}%`, width: 3, height: '100%' }),
   );
 }

@@ -1,8 +1,7 @@
 import { h } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
 import type { PlanLimits, Quota } from '../../openapi/answers.ts';
 import type { Api } from '../api/api.ts';
-import { LoadedView } from '../page/failure.ts';
+import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded } from '../page/use-loaded.ts';
 import { MonthOfUsage } from './month-of-usage.ts';
 import { PlanTable } from './plan-table.ts';
@@ -18,21 +17,19 @@ export function UsagePage({ api, isTopUp }: { api: Api; isTopUp: boolean }) {
     isTopUp && h(TopUp, null),
     h('h2', null, 'Limits of your plan'),
     h(LoadedView<PlanLimits>, { loaded: plan, what: 'your plan', children: (value) => h(PlanTable, { plan: value }) }),
-    h(MonthOfUsage, { load: (month, signal) => api.call(`/billing/usage?month=${month}`, { signal }) }),
+    h(MonthOfUsage, {
+      load: (month, signal) => api.call(`/billing/usage?month=${month}`, { signal }),
+      refreshed: quota.reload,
+    }),
   ];
 }
 
 /** What the link of a spent quota leads to where the operator has named no page of their own. */
 function TopUp() {
-  const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => {
-    heading.current?.focus();
-    heading.current?.scrollIntoView();
-  }, []);
   return h(
     'section',
-    { class: 'notice', id: 'top-up', 'aria-labelledby': 'top-up-title' },
-    h('h2', { id: 'top-up-title', ref: heading, tabIndex: -1 }, 'Top up'),
+    { class: 'notice', 'aria-labelledby': 'top-up-title' },
+    h('h2', { id: 'top-up-title', 'data-goal': true, tabIndex: -1 }, 'Top up'),
     h(
       'p',
       null,

@@ -5,7 +5,7 @@ import {
   SignInEnded,
   type Tokens,
 } from '../../../ingress/console/session/identity-provider.ts';
-import { createSession, type Surroundings } from '../../../ingress/console/session/session.ts';
+import { createSession, renewAfterMs, type Surroundings } from '../../../ingress/console/session/session.ts';
 
 const tokensOf = (number: number, expiresInS = 3_600): Tokens => ({
   accessToken: `access ${number}`,
@@ -20,6 +20,8 @@ function open({ url = 'https://console.example/console?code=c&state=s', provider
   const kept = new Map<string, string>(Object.entries(stored));
   const timers: { run: () => void; ms: number }[] = [];
   const left: string[] = [];
+  const told: string[] = [];
+  let hear = () => {};
   let address = new URL(url);
   const surroundings: Surroundings = {
     storage: {
@@ -31,7 +33,13 @@ function open({ url = 'https://console.example/console?code=c&state=s', provider
     replaceAddress: (next) => {
       address = new URL(next, address);
     },
-    leaveFor: (next) => void left.push(next),
+    leaveFor: (next, { inPlace }) => void left.push(inPlace ? `${next} in place` : next),
+    others: {
+      tell: () => void told.push('signed out'),
+      hear: (run) => {
+        hear = run;
+      },
+    },
     later(run, ms) {
       const timer = { run, ms };
       timers.push(timer);
@@ -54,7 +62,16 @@ function open({ url = 'https://console.example/console?code=c&state=s', provider
     ...provider,
   };
   const session = createSession({ provider: full, ...surroundings });
-  return { session, kept, timers, left, address: () => address.href, renewals: () => renewals };
+  return {
+    session,
+    kept,
+    timers,
+    left,
+    told,
+    hear: () => hear(),
+    address: () => address.href,
+    renewals: () => renewals,
+  };
 }
 
 type Wishes = { url?: string; provider?: Partial<IdentityProvider>; stored?: Record<string, string> };
@@ -87,7 +104,7 @@ test('an answer that no sign-in of this tab waits for is not looked at', async (
 test('a page that was signed in asks the issuer silently, once; a new one asks nobody', async (t) => {
   const again = open({ url: 'https://console.example/console#keys', stored: { 'was signed in': 'yes' } });
   await again.session.start();
-  t.deepEqual(again.left, ['https://issuer.example/auth?silently=true']);
+  t.deepEqual(again.left, ['https://issuer.example/auth?silently=true in place']);
   t.false(again.kept.has('was signed in'));
 
   const fresh = open({ url: 'https://console.example/console' });
@@ -139,13 +156,16 @@ test('an issuer that gives no more ends the sign-in; one that is away does not, 
 
 test('who signs out while a token is renewed stays signed out', async (t) => {
   const { promise, resolve } = Promise.withResolvers<Tokens>();
-  const opened = open({ stored: pending, provider: { renew: () => promise } });
+  const revoked: (string | undefined)[] = [];
+  const revoke = async ({ refreshToken }: Tokens) => void revoked.push(refreshToken);
+  const opened = open({ stored: pending, provider: { renew: () => promise, revoke } });
   await opened.session.start();
   const renewal = opened.session.tokenAfter('access 0');
   await opened.session.signOut();
   resolve(tokensOf(1));
   await t.throwsAsync(renewal, { instanceOf: SignInEnded });
-  t.is(opened.session.state().name, 'signed out');
+  t.is(opened.session.state().name, 'signing out');
+  t.deepEqual(revoked, ['refresh 0', 'refresh 1'], 'what came too late is made worthless as well');
   t.deepEqual(opened.left, ['https://issuer.example/end']);
   t.is(opened.timers.length, 0);
 });
@@ -158,4 +178,61 @@ test('whoever follows is told of each change, until they follow no more', async 
   stop();
   await opened.session.signOut();
   t.deepEqual(seen, ['signed in']);
+});
+
+test('a token that lives for a moment is renewed no sooner than at its half, one that lives for years as soon as timers can count', (t) => {
+  t.deepEqual([0, 1, 60, 100, 120, 3_600, 2_592_000, 1e12].map(renewAfterMs), [
+    ...[1_000, 1_000, 30_000, 50_000, 60_000, 3_540_000],
+    ...[86_400_000, 86_400_000],
+  ]);
+});
+
+test('where no refresh token was given nothing is renewed ahead, and the sign-in ends when its token is refused', async (t) => {
+  const opened = open({
+    stored: pending,
+    provider: {
+      finish: async () => ({ ...tokensOf(0), refreshToken: undefined }),
+      renew: () => Promise.reject(new SignInEnded('none')),
+    },
+  });
+  await opened.session.start();
+  t.is(opened.timers.length, 0);
+  t.is(opened.session.state().name, 'signed in');
+  await t.throwsAsync(opened.session.tokenAfter('access 0'), { instanceOf: SignInEnded });
+  t.is(opened.session.state().name, 'signed out');
+});
+
+test('signing out ends the session at the issuer though its tokens cannot be revoked, and is told when one is back', async (t) => {
+  const opened = open({ stored: pending, provider: { revoke: () => Promise.reject(new TypeError('refused')) } });
+  await opened.session.start();
+  const leaving = opened.session.signOut();
+  t.is(opened.session.state().name, 'signing out', 'there is no way back in meanwhile');
+  await leaving;
+  t.deepEqual(opened.left, ['https://issuer.example/end']);
+  t.deepEqual(opened.told, ['signed out']);
+
+  const back = open({ url: 'https://console.example/console', stored: Object.fromEntries(opened.kept) });
+  await back.session.start();
+  t.deepEqual(back.session.state(), { name: 'signed out', message: 'You have signed out.' });
+  t.is(back.kept.size, 0);
+});
+
+test('an issuer that cannot be told of a sign-out is said so, and one that has no session to end is not waited for', async (t) => {
+  const away = open({ stored: pending, provider: { endSession: () => Promise.reject(new TypeError('refused')) } });
+  await away.session.start();
+  await away.session.signOut();
+  t.regex((away.session.state() as { message?: string }).message ?? '', /could not be told/);
+  t.deepEqual(away.left, []);
+  const none = open({ stored: pending, provider: { endSession: async () => undefined } });
+  await none.session.start();
+  await none.session.signOut();
+  t.deepEqual(none.session.state(), { name: 'signed out', message: 'You have signed out.' });
+});
+
+test('who signs out in another tab has signed out in this one', async (t) => {
+  const opened = open({ stored: pending });
+  await opened.session.start();
+  opened.hear();
+  t.deepEqual(opened.session.state(), { name: 'signed out', message: 'You have signed out in another tab.' });
+  await t.throwsAsync(opened.session.token(), { instanceOf: SignInEnded });
 });

@@ -42,6 +42,7 @@ export async function openConsolePage({ browser, stack, ...wishes }: Parts): Pro
     },
     async signIn(account) {
       if (!page.url().startsWith(url)) await page.goto(url);
+      watch.expectSecrets();
       await page.getByRole('button', { name: 'Sign in' }).click();
       await page.getByLabel('Name').fill(account);
       await page.getByRole('button', { name: 'Sign in' }).click();

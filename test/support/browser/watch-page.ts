@@ -6,6 +6,8 @@ import type { Stack } from '../../stack/stack.ts';
 /** What a browser says of an answer that is no success, or that did not come; not of a page that did something wrong. */
 const failedRequest = /^Failed to load resource: /;
 
+const jwt = /eyJ[\w-]+\.eyJ[\w-]+\.[\w-]+/;
+
 /** Both run in the page. */
 const tellViolations = `document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) => {
   window.noteViolation(violatedDirective + ' ' + blockedURI);
@@ -30,6 +32,7 @@ export async function watchPage(page: Page, { stack }: { stack: Stack }) {
   const said: string[] = [];
   const secrets = new Set<string>();
   let failuresExpected = false;
+  let secretsExpected = false;
 
   await page.exposeFunction('noteViolation', (violation: string) => wrong.push(`policy violation: ${violation}`));
   await page.addInitScript({ content: tellViolations });
@@ -52,6 +55,10 @@ export async function watchPage(page: Page, { stack }: { stack: Stack }) {
   });
 
   return {
+    /** From now on there has to be something to be found. */
+    expectSecrets() {
+      secretsExpected = true;
+    },
     expectFailures() {
       failuresExpected = true;
     },
@@ -61,7 +68,9 @@ export async function watchPage(page: Page, { stack }: { stack: Stack }) {
       const cookies = JSON.stringify(await page.context().cookies());
       const logs = JSON.stringify(stack.started().map((process) => process.logs));
       const places = { ...left, cookies, addresses: addresses.join('\n'), said: said.join('\n'), logs };
+      t.true(secrets.size > 0 || !secretsExpected, 'the tokens that were given out are known');
       for (const [place, text] of Object.entries(places)) {
+        t.notRegex(text, jwt, place);
         t.deepEqual(fullKeysIn(text), [], place);
         t.deepEqual(
           [...secrets].filter((secret) => text.includes(secret)),
@@ -70,8 +79,6 @@ export async function watchPage(page: Page, { stack }: { stack: Stack }) {
         );
       }
     },
-    /** So that a test can tell that there was something to be found. */
-    secrets: () => secrets.size,
   };
 }
 

@@ -1,6 +1,7 @@
 import { type ComponentChildren, h } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useRef } from 'preact/hooks';
 import { Failure } from './failure.ts';
+import { useDoing } from './use-doing.ts';
 
 type Props = {
   title: string;
@@ -16,20 +17,14 @@ type Props = {
 export function ConfirmDialog({ title, action, isDangerous = false, run, close, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const titleId = useId();
-  const [state, setState] = useState<{ busy: boolean; error?: unknown }>({ busy: false });
+  // Closed before it is taken away: the browser then puts the focus back to where it was.
+  const leave = () => dialog.current?.close();
+  const doing = useDoing(async () => {
+    await run();
+    leave();
+  });
 
   useEffect(() => dialog.current?.showModal(), []);
-
-  async function confirm(event: Event): Promise<void> {
-    event.preventDefault();
-    setState({ busy: true });
-    try {
-      await run();
-      close();
-    } catch (error) {
-      setState({ busy: false, error });
-    }
-  }
 
   return h(
     'dialog',
@@ -37,19 +32,19 @@ export function ConfirmDialog({ title, action, isDangerous = false, run, close, 
       ref: dialog,
       'aria-labelledby': titleId,
       onClose: close,
-      onCancel: (event: Event) => state.busy && event.preventDefault(),
+      onCancel: (event: Event) => doing.busy && event.preventDefault(),
     },
     h(
       'form',
-      { onSubmit: (event: Event) => void confirm(event) },
+      { onSubmit: doing.run },
       h('h2', { id: titleId }, title),
       children,
-      state.error !== undefined && h(Failure, { error: state.error }),
+      doing.error !== undefined && h(Failure, { error: doing.error }),
       h(
         'div',
         { class: 'actions' },
-        h('button', { type: 'button', onClick: close, disabled: state.busy }, 'Keep as it is'),
-        h('button', { type: 'submit', class: isDangerous ? 'danger' : 'primary', disabled: state.busy }, action),
+        h('button', { type: 'button', onClick: leave, 'aria-disabled': doing.busy }, 'Keep as it is'),
+        h('button', { type: 'submit', class: isDangerous ? 'danger' : 'primary', 'aria-disabled': doing.busy }, action),
       ),
     ),
   );

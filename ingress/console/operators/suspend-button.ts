@@ -1,36 +1,9 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Account } from '../../openapi/answers.ts';
-import { ConfirmDialog } from '../page/dialog.ts';
-import { Failure } from '../page/failure.ts';
-import { useDoing } from '../page/use-doing.ts';
-import type { ChangeAccount } from './change-account.ts';
+import { ConfirmDialog } from '../page/confirm-dialog.ts';
+import type { AccountFormProps } from './change-account.ts';
 
-type Props = { account: Account; change: ChangeAccount };
-
-export function OverageButton({ account: { overageEnabled }, change }: Props) {
-  const doing = useDoing(() => change({ overageEnabled: !overageEnabled }));
-  return h(
-    'section',
-    { class: 'card' },
-    h('h3', null, 'Overage'),
-    h(
-      'p',
-      null,
-      overageEnabled
-        ? 'On: past its allowance the account goes on, and what it uses is counted as overage.'
-        : 'Off: past its allowance the account gets 402 quota_exceeded.',
-    ),
-    h(
-      'button',
-      { type: 'button', disabled: doing.busy, onClick: doing.run },
-      overageEnabled ? 'Switch overage off' : 'Switch overage on',
-    ),
-    doing.error !== undefined && h(Failure, { error: doing.error }),
-  );
-}
-
-export function SuspendButton({ account: { account, suspended }, change }: Props) {
+export function SuspendButton({ account: { account, suspended }, change }: AccountFormProps) {
   const [isAsking, setAsking] = useState(false);
   return h(
     'section',

@@ -2,8 +2,19 @@ import { h } from 'preact';
 import type { Batch } from '../../openapi/answers.ts';
 import { formatCount } from '../page/format.ts';
 
+type Props = { batch: Pick<Batch, 'id' | 'status' | 'request_counts'> };
+
+/** Which batch it is, and how far. */
+export function BatchHead({ batch }: Props) {
+  const { id, status } = batch;
+  return [
+    h('h3', null, h('code', null, id), ' ', h('span', { class: `state ${status}` }, status.replace('_', ' '))),
+    h(BatchProgress, { batch }),
+  ];
+}
+
 /** How many lines are done, as a bar and in words; a bar without a value while the lines are not counted yet. */
-export function BatchProgress({ batch }: { batch: Pick<Batch, 'id' | 'status' | 'request_counts'> }) {
+function BatchProgress({ batch }: Props) {
   const { total, completed, failed } = batch.request_counts;
   const done = completed + failed;
   const isValidating = batch.status === 'validating' || (batch.status === 'cancelling' && total === 0);

@@ -1,0 +1,29 @@
+import { failureOf, unreachable } from './api-failure.ts';
+
+/** Bytes that have gone or come, and all of them where that is known. */
+export type Progress = (bytes: number, totalBytes: number | undefined) => void;
+
+type Upload = { url: string; token: string; file: File; progress: Progress; signal: AbortSignal };
+
+/** Sends a file as `purpose=batch`; the text of a good answer, else `ApiFailure`. (`fetch` tells nothing of what has gone.) */
+export function postForm({ url, token, file, progress, signal }: Upload): Promise<string> {
+  signal.throwIfAborted();
+  const form = new FormData();
+  form.append('purpose', 'batch');
+  form.append('file', file);
+  const request = new XMLHttpRequest();
+  return new Promise((resolve, reject) => {
+    request.open('POST', url);
+    request.setRequestHeader('authorization', `Bearer ${token}`);
+    request.upload.addEventListener('progress', ({ loaded, total }) => progress(loaded, total));
+    request.addEventListener('load', () => {
+      const { status, responseText } = request;
+      if (status === 200) resolve(responseText);
+      else reject(failureOf(status, responseText, request.getResponseHeader('x-request-id')));
+    });
+    request.addEventListener('error', () => reject(unreachable()));
+    request.addEventListener('abort', () => reject(signal.reason));
+    signal.addEventListener('abort', () => request.abort(), { once: true });
+    request.send(form);
+  });
+}

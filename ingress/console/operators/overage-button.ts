@@ -1,0 +1,26 @@
+import { h } from 'preact';
+import { Failure } from '../page/failure.ts';
+import { useDoing } from '../page/use-doing.ts';
+import type { AccountFormProps } from './change-account.ts';
+
+export function OverageButton({ account: { overageEnabled }, change }: AccountFormProps) {
+  const doing = useDoing(() => change({ overageEnabled: !overageEnabled }));
+  return h(
+    'section',
+    { class: 'card' },
+    h('h3', null, 'Overage'),
+    h(
+      'p',
+      null,
+      overageEnabled
+        ? 'On: past its allowance the account goes on, and what it uses is counted as overage.'
+        : 'Off: past its allowance the account gets 402 quota_exceeded.',
+    ),
+    h(
+      'button',
+      { type: 'button', 'aria-disabled': doing.busy, onClick: doing.run },
+      overageEnabled ? 'Switch overage off' : 'Switch overage on',
+    ),
+    doing.error !== undefined && h(Failure, { error: doing.error }),
+  );
+}

@@ -1,0 +1,20 @@
+/**
+ * Whoever goes by the keyboard must not start at the top of the page when what had the focus is taken away: the focus then goes
+ * to the heading of this part of the page. Until what it returns is called.
+ */
+export function keepFocus(part: HTMLElement): () => void {
+  let last: Element | null = null;
+  const remember = () => {
+    last = document.activeElement;
+  };
+  const changes = new MutationObserver(() => {
+    const isLost = last !== null && !last.isConnected && document.activeElement === document.body;
+    if (isLost) part.querySelector<HTMLElement>('h1')?.focus({ preventScroll: true });
+  });
+  part.addEventListener('focusin', remember);
+  changes.observe(part, { childList: true, subtree: true });
+  return () => {
+    part.removeEventListener('focusin', remember);
+    changes.disconnect();
+  };
+}
