@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import test from 'ava';
-import { lineOf, linesOf } from '../support/batch-client.ts';
+import { lineOf, linesOf, openBatchClient } from '../support/batch-client.ts';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
 
-const { browserTest, openConsole } = openBrowserTests(test, {
+const { browserTest, stack, openConsole } = openBrowserTests(test, {
   modelServers: { firstTokenMs: 60, tokensPerSecond: 40 },
 });
 
@@ -109,5 +109,24 @@ browserTest('a running batch is cancelled once that is confirmed, and what was d
     page.getByRole('button', { name: 'Download failed lines' }).click(),
   ]);
   t.regex(await readFile(await file.path(), 'utf8'), /batch_cancelled/);
+  await console.requireClean(t);
+});
+
+browserTest('older batches are shown when they are asked for', async (t) => {
+  const user = await openBatchClient(stack(), 'collector');
+  const input_file_id = await user.upload(linesOf(1));
+  const batch = { input_file_id, endpoint: '/v1/chat/completions', completion_window: '24h' } as const;
+  for (let made = 0; made < 22; made += 1) await user.client.batches.create(batch);
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('batches');
+  await console.signIn('collector');
+  const cards = page.locator('[data-batch]');
+  await cards.nth(19).waitFor();
+  t.is(await cards.count(), 20);
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await cards.nth(21).waitFor();
+  t.is(await cards.count(), 22);
+  t.is(await page.getByRole('button', { name: 'Show more' }).count(), 0);
   await console.requireClean(t);
 });
