@@ -17,6 +17,13 @@ browserTest('an operator finds an account and changes its plan, and its next req
   await page.getByRole('link', { name: 'user:customer' }).click();
   await page.getByRole('heading', { name: 'user:customer' }).waitFor();
   t.is(page.url(), `${console.url}#operators/user%3Acustomer`);
+  await page.goBack();
+  t.is(
+    await page.getByLabel('Account', { exact: true }).inputValue(),
+    'user:custom',
+    'what was looked for is there again',
+  );
+  await page.getByRole('link', { name: 'user:customer' }).click();
 
   await page.getByLabel('Plan of the account').selectOption('pro');
   await page.getByRole('button', { name: 'Change the plan' }).click();

@@ -4,7 +4,7 @@ import type { AccountSummary } from '../../openapi/answers.ts';
 import type { Api } from '../api/api.ts';
 import { formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { accountLink } from '../page/route.ts';
+import { accountLink, searchLink } from '../page/route.ts';
 import { Table } from '../page/table.ts';
 import { useLoaded } from '../page/use-loaded.ts';
 import { deviceAccount } from './device-account.ts';
@@ -14,19 +14,18 @@ type Page = { data: AccountSummary[]; has_more: boolean };
 const pageSize = 50;
 
 /** Find an account by how its name begins, or a device by its id. */
-export function OperatorsPage({ api }: { api: Api }) {
-  const [prefix, setPrefix] = useState('');
+export function OperatorsPage({ api, prefix }: { api: Api; prefix: string }) {
   const [after, setAfter] = useState<string>();
   const query = new URLSearchParams({ limit: String(pageSize), ...(prefix && { prefix }), ...(after && { after }) });
   const loaded = useLoaded((signal) => api.call<Page>(`/admin/accounts?${query}`, { signal }), [query.toString()]);
   const search = (wanted: string) => {
     setAfter(undefined);
-    setPrefix(wanted);
     if (wanted === prefix) loaded.reload();
+    else window.location.hash = searchLink(wanted); // so that Back from an account leads here again
   };
   return [
     h('h1', { tabIndex: -1 }, 'Operators'),
-    h(SearchForm, { search }),
+    h(SearchForm, { shown: prefix, search }),
     h(LoadedView<Page>, {
       loaded,
       what: 'the accounts',
@@ -46,9 +45,9 @@ export function OperatorsPage({ api }: { api: Api }) {
   ];
 }
 
-function SearchForm({ search }: { search: (prefix: string) => void }) {
+function SearchForm({ shown, search }: { shown: string; search: (prefix: string) => void }) {
   const [kind, setKind] = useState<'account' | 'device'>('account');
-  const [text, setText] = useState('');
+  const [text, setText] = useState(shown);
 
   async function submit(event: Event): Promise<void> {
     event.preventDefault();

@@ -75,7 +75,9 @@ function KnownPage({ api, route, settings, isOperator, freshKey, setFreshKey }: 
       h('p', { class: 'empty' }, 'This page is for operators: it needs a sign-in with the scope svc:admin.'),
     ];
   }
-  return route.account === undefined ? h(OperatorsPage, { api }) : h(AccountPage, { api, name: route.account });
+  return route.account === undefined
+    ? h(OperatorsPage, { api, prefix: route.search ?? '' })
+    : h(AccountPage, { api, name: route.account });
 }
 
 function SignedOut({ state, signIn }: { state: SessionState; signIn: () => Promise<void> }) {
