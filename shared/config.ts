@@ -45,7 +45,9 @@ const ingressSettings = z.object({
   AUTH_URL: webUrl,
   CONSOLE_URL: webUrl.optional(),
   TOPUP_URL: webUrl.optional(),
-  DOCS_URL: webUrl.optional(),
+  DOCS_URL: webUrl
+    .pipe(z.string().refine(isFolder, 'expected an address without user, password, query and fragment'))
+    .optional(),
   KEY_PEPPER: secrets,
   GUEST_KEY_SECRET: secrets,
   TRUST_PROXY: integer(0, 32).default(0),
@@ -145,6 +147,12 @@ export function readReconcileConfig(env: Environment = process.env) {
     logLevel: settings.LOG_LEVEL,
     usageMonthsKept: planFile.usageMonthsKept,
   });
+}
+
+/** Whether names of pages can come after it, and everyone may read it. */
+function isFolder(address: string): boolean {
+  const { username, password, href } = new URL(address);
+  return username === '' && password === '' && !/[?#]/.test(href);
 }
 
 /** Names of pages come after it, and it stands in headers: so without a slash at its end, and in ASCII. */

@@ -5,7 +5,7 @@ import { createStaticContent, type StaticContent } from '../pages/static-content
 import { fillPlaceholders, type Placeholders } from './fill-placeholders.ts';
 import { type Frame, layOutPage, type PageLink, pageType } from './page-layout.ts';
 import { readPages, reference } from './page-list.ts';
-import type { RenderReference } from './reference/render-reference.ts';
+import { type RenderReference, renderPauseMs } from './reference/render-reference.ts';
 import { renderMarkdown } from './render-markdown.ts';
 
 /** What is served under `/docs`. */
@@ -14,7 +14,8 @@ export interface Documentation {
   assets: ReadonlyMap<string, StaticContent>;
   /**
    * A page by its name, the first one by no name as well; undefined for a name that there is not. The reference is made when it
-   * is first asked for, and fails with `SERVICE_UNAVAILABLE` where it cannot be.
+   * is first asked for, and fails with `SERVICE_UNAVAILABLE` where it cannot be; after a failure it is made again five seconds later at
+   * the earliest.
    */
   page(name: string): StaticContent | Promise<StaticContent> | undefined;
 }
@@ -33,10 +34,17 @@ type Parts = {
   /** The model that examples ask for. */
   model: string;
   renderReference: RenderReference;
+  /** Milliseconds, of a clock that only goes forward. */
+  now?: () => number;
 };
 
 /** Reads and lays out every page that is written by hand. Throws for a place-holder or a link to a page that there is not. */
-export function createDocumentation({ links, model, renderReference }: Parts): Documentation {
+export function createDocumentation({
+  links,
+  model,
+  renderReference,
+  now = () => performance.now(),
+}: Parts): Documentation {
   const { docsUrl } = links;
   const home = new URL(docsUrl).pathname.replace(/\/$/, '');
   const files = readAssets();
@@ -55,8 +63,9 @@ export function createDocumentation({ links, model, renderReference }: Parts): D
       return [name, createStaticContent(html, pageType)] as const;
     }),
   );
-  const askReference = onceDone(() =>
-    renderReference({ frame, home, index: pages.length, canonical: `${docsUrl}/${reference.name}` }),
+  const askReference = onceDone(
+    () => renderReference({ frame, home, index: pages.length, canonical: `${docsUrl}/${reference.name}` }),
+    now,
   );
   const [first] = laidOut.values();
   return {
@@ -83,7 +92,7 @@ export function placeholders(links: DocumentationLinks, model: string): Placehol
   const { baseUrl, authUrl, consoleUrl, topupUrl, docsUrl } = links;
   return {
     model,
-    base_url: baseUrl.replace(/\/$/, ''),
+    base_url: withoutSlash(baseUrl),
     auth_url: authUrl,
     console_url: consoleUrl,
     topup_url: topupUrl,
@@ -95,8 +104,12 @@ function siteLinks({ baseUrl, consoleUrl }: DocumentationLinks, referenceLink: P
   return [
     { title: 'Console', href: consoleUrl },
     referenceLink,
-    { title: 'openapi.json', href: `${baseUrl.replace(/\/$/, '')}/openapi.json` },
+    { title: 'openapi.json', href: `${withoutSlash(baseUrl)}/openapi.json` },
   ];
+}
+
+function withoutSlash(url: string): string {
+  return url.replace(/\/$/, '');
 }
 
 /** The theme comes first, so that the documentation's own rules come after it. */
@@ -105,12 +118,15 @@ function readAssets(): Map<string, string> {
   return new Map(files.map((file) => [basename(file), readFileSync(new URL(file, import.meta.url), 'utf8')]));
 }
 
-/** A success is kept; a failure is forgotten, so that whoever asks next has it tried again. */
-function onceDone<Result>(make: () => Promise<Result>): () => Promise<Result> {
+/** A success is kept. So is a failure for a while, so that who asks again and again does not have it tried each time. */
+function onceDone<Result>(make: () => Promise<Result>, now: () => number): () => Promise<Result> {
   let made: Promise<Result> | undefined;
+  let staleAt = Number.POSITIVE_INFINITY;
   return () => {
-    made ??= make().catch((error) => {
-      made = undefined;
+    if (made !== undefined && now() < staleAt) return made;
+    staleAt = Number.POSITIVE_INFINITY;
+    made = make().catch((error) => {
+      staleAt = now() + renderPauseMs;
       throw error;
     });
     return made;

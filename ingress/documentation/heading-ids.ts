@@ -7,7 +7,7 @@ export type HeadingText = { text: string; depth: number; code: boolean };
  * heading it stands under in front, so that it stays the same when others are added elsewhere.
  */
 export function createHeadingIds(): (heading: HeadingText) => string {
-  const taken = new Set<string>();
+  const taken = new Set<string>(['content']); // the id of the page's <main>
   const above: string[] = [];
 
   return function headingId({ text, depth, code }) {

@@ -20,7 +20,7 @@ const tags: Record<Tag, string> = {
 
 const about = `Keys, inference, batches and usage. Every answer has an \`x-request-id\`; a client's own \`x-client-request-id\` comes back
 beside it. Errors have a stable \`code\`, in one of two shapes: \`{"error": "…", "code": "…"}\`, or \`{"error": {"code": "…", …}}\`
-for \`rate_limit_exceeded\` and \`quota_exceeded\`.`;
+for \`rate_limit_exceeded\` and \`quota_exceeded\`. A method that a path does not take is 405 \`METHOD_NOT_ALLOWED\`.`;
 
 /** The API as an OpenAPI 3.1 document: plain JSON, made of the schemas that check requests and those that answers have. */
 export function createOpenApiDocument({ baseUrl, docsUrl, authUrl }: Addresses): object {

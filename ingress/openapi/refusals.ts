@@ -20,7 +20,7 @@ export const meanings: Record<ErrorCode, string> = {
   INTERNAL_ERROR: 'A fault of the service.',
   SERVICE_UNAVAILABLE: 'A part of the service is away or overloaded. Retry after `Retry-After`.',
   UPSTREAMS_EXHAUSTED:
-    'No model server could answer, after internal retries. Retry with exponential backoff and jitter.',
+    'No model server could answer: each failed, or has failed so often that it was not asked. Retry with exponential backoff and jitter.',
   UPSTREAM_INTERRUPTED: 'In a stream only: it broke off after its first token.',
   DEADLINE_EXCEEDED: 'The request was not finished before its deadline.',
   rate_limit_exceeded: 'A limit of the plan was passed; `type` says which.',
@@ -45,7 +45,10 @@ const limitNames = Object.keys(limitTypes) as [LimitType, ...LimitType[]]; // th
 const extraFields: Partial<Record<ErrorCode, Record<string, z.ZodType>>> = {
   UPSTREAMS_EXHAUSTED: {
     tier: z.string().meta({ description: "The model's tier." }),
-    attempted: z.array(z.string()).meta({ description: 'The model servers that were tried, in order.' }),
+    attempted: z.array(z.string()).meta({
+      description:
+        'The model servers that were asked, in order; all of them where none was, because they keep failing.',
+    }),
   },
 };
 
@@ -53,10 +56,10 @@ const extraFields: Partial<Record<ErrorCode, Record<string, z.ZodType>>> = {
 const nestedFields: Partial<Record<ErrorCode, Record<string, z.ZodType>>> = {
   rate_limit_exceeded: {
     type: z.enum(limitNames),
-    retry_after_ms: z
-      .int()
-      .nonnegative()
-      .meta({ description: 'Milliseconds until the same request passes; 0 where waiting does not help.' }),
+    retry_after_ms: z.int().nonnegative().meta({
+      description:
+        'Milliseconds until the same request passes; 0 where waiting does not help. For `concurrency_limit` (1000) and `batch_limit` (60000) nobody knows: they say when to ask again.',
+    }),
     docs: z.string().meta({ description: 'Where this error is explained.' }),
   },
   quota_exceeded: {

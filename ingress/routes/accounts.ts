@@ -28,7 +28,8 @@ export const settingsBody = z
   .refine((settings) => Object.values(settings).some((value) => value !== undefined), {
     path: ['body'],
     message: 'expected plan, overageEnabled, topUp or suspended',
-  });
+  })
+  .meta({ minProperties: 1 });
 
 export const accountsQuery = z.strictObject({
   prefix: z

@@ -34,7 +34,7 @@ const metadata = z
   .pipe(pairs)
   .meta({
     description: `At most ${pairsMax} pairs; a name has 1 to 64 characters, a value at most 512.`,
-    documentedAs: z.record(z.string(), z.string().max(512)),
+    documentedAs: z.record(metadataKey, z.string().max(512)).meta({ maxProperties: pairsMax }),
   });
 
 export const batchBody = z.strictObject({
@@ -120,7 +120,7 @@ export function retrieveBatch({ store }: Parts): Stage {
   };
 }
 
-/** `POST /v1/batches/{id}/cancel`: again for one that is being cancelled changes nothing; `CONFLICT` once it ends by itself. */
+/** `POST /v1/batches/{id}/cancel`: again for one that is being cancelled changes nothing; `CONFLICT` once it is over, however it ended. */
 export function cancelBatch({ store }: Parts): Stage {
   return async function cancelBatch(ctx) {
     const { id, account } = wantedBatch(ctx);

@@ -7,12 +7,16 @@ import { type Example, examplesOf } from '../support/documentation/page-examples
 import { asRead } from '../support/documentation/pages-of-stack.ts';
 import { findPython, openExampleFolder, type Ran, runScript, runShell } from '../support/documentation/run-examples.ts';
 
+/** Asked by the examples of one page alone. */
+const batchesModel = 'batches-chat';
+
 const parts = new AsyncDisposableStack();
 let stack: Stack;
 let python: string | undefined;
 
 test.before(async () => {
-  stack = parts.use(await startStack({ ports: { ingress: await freeFixedPort() } }));
+  const models = { [batchesModel]: { tier: 'guest', pool: 'default', backends: ['onprem-a'] } };
+  stack = parts.use(await startStack({ ports: { ingress: await freeFixedPort() }, models }));
   python = await findPython();
 });
 test.after.always(() => parts.disposeAsync());
@@ -28,14 +32,22 @@ async function environmentFor(page: string): Promise<Record<string, string>> {
   };
 }
 
+/** The page runs one batch to its end and cancels the next, which must not end by itself before that, however fast it is. */
+async function answerOneCall(): Promise<void> {
+  const [server] = stack.modelServers;
+  await server.waitForCall(({ model, state }) => model === batchesModel && state === 'completed', 60_000);
+  server.fail({ hang: true }, batchesModel);
+}
+
 for (const { name, markdown } of readPages()) {
   test(`every example of "${name}" runs as it stands, and comes to what the page says`, async (t) => {
-    const examples = examplesOf(asRead(markdown, stack));
+    const isBatches = name === 'batches';
+    const examples = examplesOf(asRead(markdown, stack, isBatches ? batchesModel : undefined));
     await using folder = await openExampleFolder();
     const place = { folder: folder.path, env: await environmentFor(name) };
     const of = (language: string) =>
       examples.flatMap((example) => (example.role === 'run' && example.language === language ? [example] : []));
-    const ran = await runShell(of('sh'), place);
+    const [ran] = await Promise.all([runShell(of('sh'), place), ...(isBatches ? [answerOneCall()] : [])]);
     for (const example of of('ts')) ran.push(await runScript(example, place, process.execPath));
     if (of('python').length > 0 && python === undefined) {
       t.log('NOT RUN: there is no python3 here, or the package openai cannot be had');

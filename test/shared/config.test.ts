@@ -45,6 +45,25 @@ test('the address of the documentation is one that names of pages can follow, an
   t.is(docsUrlOf('https://docs.example.com/'), 'https://docs.example.com');
   t.is(docsUrlOf('https://example.com/help//'), 'https://example.com/help');
   t.is(docsUrlOf('https://exämple.com/hälp'), 'https://xn--exmple-cua.com/h%C3%A4lp');
+  for (const end of ['?v=1', '?', '#top', '#']) {
+    t.deepEqual(
+      named(() => docsUrlOf(`https://docs.example.com/help${end}`)),
+      ['DOCS_URL'],
+      end,
+    );
+  }
+  t.deepEqual(
+    named(() => docsUrlOf('https://user@docs.example.com')),
+    ['DOCS_URL'],
+  );
+  t.deepEqual(
+    named(() => docsUrlOf('https://:password@docs.example.com')),
+    ['DOCS_URL'],
+  );
+  t.deepEqual(
+    named(() => docsUrlOf('nonsense')),
+    ['DOCS_URL'],
+  );
 });
 
 test('an ingress starts on what it must be given, everything else at its default', (t) => {

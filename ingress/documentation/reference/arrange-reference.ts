@@ -3,12 +3,11 @@ import { isRefusal, type OpenApiDocument, type Operation, operationsOf } from '.
 
 /**
  * The page of the document, of what its renderer has made of the prepared one: there operations stand one after another; here they
- * stand under their tags, each with its path, its credentials and its refusals, which lead to the page of errors. The schemas at the
- * end are left out, for every operation shows those that it has. Throws where there is not one part for each operation.
+ * stand under their tags, each with its path, its credentials and its refusals, which lead to the page of errors. Of the schemas at the
+ * end those are kept that no operation has shown, and that no refusal is. Throws where there is not one part for each operation.
  */
 export function arrangeReference(markdown: string, document: OpenApiDocument): string {
-  const [, rendered = ''] = /^## Operations\n(.*?)(?=^## |(?![\s\S]))/ms.exec(markdown) ?? [];
-  const parts = rendered.split(/^(?=### )/m).filter((part) => part.startsWith('### '));
+  const parts = partsUnder('Operations', markdown);
   const operations = operationsOf(document);
   if (parts.length !== operations.length) {
     throw new Error(`${parts.length} of ${operations.length} operations were rendered`);
@@ -22,7 +21,31 @@ export function arrangeReference(markdown: string, document: OpenApiDocument): s
     .map((tag) => ({ tag, of: described.filter((one) => one.tag === tag) }))
     .filter(({ of }) => of.length > 0)
     .map(({ tag, of }) => [`## ${tag}`, tags.get(tag) ?? '', ...of.map(({ text }) => text)].join('\n\n'));
-  return [introduction(document), ...chapters].join('\n\n');
+  const others = otherSchemas(partsUnder('Schemas', markdown), parts, operations);
+  return [introduction(document), ...chapters, ...others].join('\n\n');
+}
+
+function partsUnder(heading: string, markdown: string): string[] {
+  const [, rendered = ''] = new RegExp(`^## ${heading}\\n(.*?)(?=^## |(?![\\s\\S]))`, 'ms').exec(markdown) ?? [];
+  return rendered.split(/^(?=### )/m).filter((part) => part.startsWith('### '));
+}
+
+/** What is told of in words alone: the events of a stream, for instance, which are text to the document. */
+function otherSchemas(
+  schemas: readonly string[],
+  parts: readonly string[],
+  operations: readonly Operation[],
+): string[] {
+  const shown = parts.join('');
+  const refusals = JSON.stringify(
+    operations.map(({ responses }) => Object.entries(responses).filter(([status]) => isRefusal(status))),
+  );
+  const others = schemas.filter((schema) => {
+    const [, name = ''] = /^### (.*)/.exec(schema) ?? [];
+    return !shown.includes(`schema: \`${name}\``) && !refusals.includes(`"#/components/schemas/${name}"`);
+  });
+  if (others.length === 0) return [];
+  return ['## Schemas', ...others.map((schema) => plainer(schema).replace(/^- \*\*Type:.*\n+/m, ''))];
 }
 
 function introduction({ info, servers }: OpenApiDocument): string {
@@ -30,10 +53,10 @@ function introduction({ info, servers }: OpenApiDocument): string {
   return [`# ${reference.title}`, info.description, `Version ${info.version}, at ${addresses}.`].join('\n\n');
 }
 
-/** Code is marked as such in descriptions; and a choice between types is not one type, whatever the renderer calls it. */
+/** Code is marked as such in descriptions, letter for letter; and a choice between types is not one type, whatever the renderer calls it. */
 function plainer(part: string): string {
   return part
-    .replaceAll('\\`', '`')
+    .replace(/\\`([^`]*)\\`/g, (_whole, code: string) => `\`${code.replace(/\\([!-/:-@[-`{-~])/g, '$1')}\``)
     .replace(/^( *)`object`(?: — (.*))?\n\n( *\*\*(?:Any|One) of:\*\*)/gm, (_whole, indent: string, text, choice) =>
       text === undefined ? choice : `${indent}${text}\n\n${choice}`,
     );

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { temporarilyUnavailable } from '../../../shared/errors.ts';
+import { ApiError } from '../../../shared/errors.ts';
 import type { StaticContent } from '../../pages/static-content.ts';
 import type { Frame } from '../page-layout.ts';
 
@@ -10,6 +10,9 @@ export type ReferenceRequest = { document: object; frame: Frame; home: string; i
 export type RenderReference = (page: Omit<ReferenceRequest, 'document'>) => Promise<StaticContent>;
 
 const renderMs = 60_000;
+
+/** A try costs a thread and about a second of a processor: after one that failed there is none for so long. */
+export const renderPauseMs = 5_000;
 
 /**
  * Made by a thread that ends with it: what renders OpenAPI is large, takes about a second, and is not needed again. `document`
@@ -24,7 +27,8 @@ export function createRenderReference({ document }: { document: object }): Rende
     try {
       return await firstMessage(thread);
     } catch (error) {
-      throw temporarilyUnavailable(error);
+      const message = 'The reference is not available right now. Retry.';
+      throw new ApiError('SERVICE_UNAVAILABLE', message, { cause: error, retryAfterMs: renderPauseMs });
     } finally {
       clearTimeout(late);
     }

@@ -61,7 +61,7 @@ export const billingRoutes = {
     tag: 'Billing',
     summary: 'Retrieve what the account used in a month',
     description:
-      'In all, and by day and model. A request counts a few seconds after it is over; `failed` were charged nothing.',
+      'In all, and by day and model. A request counts a few seconds after it is over. Most `failed` were charged nothing; streams that broke off were, for their prompt and what was delivered, and so were lines of batches whose answer was too large.',
     credential: 'either',
     query: usageQuery,
     answer: { description: 'The usage; a month without any has zeros.', schema: 'Usage', example: usage },

@@ -124,15 +124,22 @@ function never(): never {
   throw new Error('the plan of these tests has that model');
 }
 
-test('the reference is made once it is asked for, and once for all who ask; a failure is tried again', async (t) => {
+test('the reference is made once it is asked for, and once for all who ask; after a failure it is tried again five seconds later, not before', async (t) => {
   let asked = 0;
   const content = createStaticContent('<p>made</p>', 'text/html');
   const make = () => (asked++ === 0 ? Promise.reject(temporarilyUnavailable()) : Promise.resolve(content));
-  const documentation = createDocumentation({ links, model: 'm', renderReference: make });
+  let now = 0;
+  const documentation = createDocumentation({ links, model: 'm', renderReference: make, now: () => now });
   t.is(asked, 0);
-  await t.throwsAsync(async () => documentation.page('reference'), { message: /not available/ });
+  for (now of [0, 4_999]) {
+    await t.throwsAsync(async () => documentation.page('reference'), { message: /not available/ });
+    t.is(asked, 1);
+  }
+  now = 5_000;
   const all = await Promise.all([documentation.page('reference'), documentation.page('reference')]);
   t.deepEqual(all, [content, content]);
+  now = 1_000_000;
+  t.is(await documentation.page('reference'), content);
   t.is(asked, 2);
 });
 
@@ -141,5 +148,6 @@ test('a document that cannot be rendered is 503, and the next page is served', a
   const answer = await fetch(`${site.url}/docs/reference`);
   t.is(answer.status, 503);
   t.is(((await answer.json()) as { code: string }).code, 'SERVICE_UNAVAILABLE');
+  t.is(answer.headers.get('retry-after'), '5');
   t.is((await fetch(`${site.url}/docs/errors`)).status, 200);
 });

@@ -1,10 +1,13 @@
 import test, { type ExecutionContext } from 'ava';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { readPages, reference } from '../../../ingress/documentation/page-list.ts';
+import { createRenderReference } from '../../../ingress/documentation/reference/render-reference.ts';
+import { createOpenApiDocument } from '../../../ingress/openapi/document.ts';
 import { findBarriers, views } from '../../support/browser/find-barriers.ts';
 import { findChromium } from '../../support/browser/find-chromium.ts';
 import { serveDocumentation } from '../../support/documentation/serve-documentation.ts';
 
+const addresses = { baseUrl: 'https://api.example.com', docsUrl: 'https://d.example', authUrl: 'https://a.example' };
 const names = [...readPages().map(({ name }) => name), reference.name];
 
 let browser: Browser | undefined;
@@ -13,7 +16,8 @@ let site: Awaited<ReturnType<typeof serveDocumentation>>;
 test.before(async () => {
   const executablePath = await findChromium();
   if (executablePath !== undefined) browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
-  site = await serveDocumentation();
+  const document = createOpenApiDocument(addresses);
+  site = await serveDocumentation({ renderReference: createRenderReference({ document }) });
 });
 test.after.always(async () => {
   await browser?.close();

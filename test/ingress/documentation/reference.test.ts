@@ -24,6 +24,41 @@ test('the reference shows every operation of the document under its tag, with it
   t.is(new Set(ids).size, ids.length, 'each id is there once');
 });
 
+test('every schema is on the page: under an operation, as a row of its refusals, or at the end', async (t) => {
+  const document = createOpenApiDocument(addresses);
+  await using site = await serveDocumentation({ renderReference: createRenderReference({ document }) });
+  const html = await (await fetch(`${site.url}/docs/reference`)).text();
+  const names = Object.keys(schemasOf(document));
+  t.true(names.length > 40);
+  const isShown = (name: string) =>
+    [`schema: <code>${name}</code>`, `href="/docs/errors#${name}"`, `<h3 id="${name.toLowerCase()}">`].some((mark) =>
+      html.includes(mark),
+    );
+  t.deepEqual(
+    names.filter((name) => !isShown(name)),
+    [],
+  );
+  const [, atTheEnd = ''] = html.split('<h2 id="schemas">');
+  for (const field of ['delta', 'StreamError', 'UPSTREAM_INTERRUPTED']) t.true(atTheEnd.includes(field), field);
+});
+
+function schemasOf(document: object): object {
+  const { components } = document as { components: { schemas: object } }; // as every OpenAPI document of ours has it
+  return components.schemas;
+}
+
+test('code is shown letter for letter', async (t) => {
+  const document = createOpenApiDocument(addresses);
+  await using site = await serveDocumentation({ renderReference: createRenderReference({ document }) });
+  const html = await (await fetch(`${site.url}/docs/reference`)).text();
+  const spans = [...html.matchAll(/(?<!>)<code>(.*?)<\/code>/gs)].map(([, code = '']) => code);
+  t.true(spans.includes('[DONE]'));
+  t.deepEqual(
+    spans.filter((code) => /\\[!-/:-@[-`{-~]/.test(code)),
+    [],
+  );
+});
+
 test('refusals are a table that leads to what can be done about each', async (t) => {
   await using site = await serveDocumentation({
     renderReference: createRenderReference({ document: createOpenApiDocument(addresses) }),

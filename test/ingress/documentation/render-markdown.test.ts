@@ -23,6 +23,14 @@ test('a heading has an id that stays the same when others come, and is a link to
   t.true(body.includes('<h2 id="two-more"><a href="#two-more">Two, &amp; more</a></h2>'));
 });
 
+test('no heading has the id of the part of the page that they stand in', (t) => {
+  const { sections } = render('# The Title\n\n## Content\n');
+  t.deepEqual(
+    sections.map(({ id }) => id),
+    ['the-title-content'],
+  );
+});
+
 test('a heading that is one piece of code has it as its id, letter for letter', (t) => {
   const { sections } = render('# Errors\n\n### `NO_AUTH`\n\n### `rate_limit_exceeded`\n\n### `GET` it');
   t.deepEqual(

@@ -2,8 +2,8 @@ import { placeholders } from '../../../ingress/documentation/documentation.ts';
 import { fillPlaceholders } from '../../../ingress/documentation/fill-placeholders.ts';
 import type { Stack } from '../../stack/stack.ts';
 
-/** A page of this stack as its reader has it. */
-export function asRead(markdown: string, { baseUrl, identity }: Stack): string {
+/** A page of this stack as its reader has it; `model` is the one that its examples ask for. */
+export function asRead(markdown: string, { baseUrl, identity }: Stack, model = 'small-chat'): string {
   const links = {
     baseUrl,
     authUrl: identity.issuer,
@@ -11,5 +11,5 @@ export function asRead(markdown: string, { baseUrl, identity }: Stack): string {
     topupUrl: `${baseUrl}/console#top-up`,
     docsUrl: `${baseUrl}/docs`,
   };
-  return fillPlaceholders(markdown, placeholders(links, 'small-chat'));
+  return fillPlaceholders(markdown, placeholders(links, model));
 }

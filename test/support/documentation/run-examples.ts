@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,7 +15,11 @@ export type Ran = { example: Example; output: string; failed?: string };
 const execute = promisify(execFile);
 const modules = fileURLToPath(new URL('../../../node_modules', import.meta.url));
 const runMs = 90_000;
+const importMs = 20_000;
+/** To make the environment and to see that it is whole. */
+const environmentMs = 150_000;
 const openaiVersion = '3.54.0';
+const environment = join(modules, '.cache', `python-openai-${openaiVersion}`);
 
 /** A folder of its own for the examples of one page, in which Node finds this project's packages. */
 export async function openExampleFolder(): Promise<AsyncDisposable & { path: string }> {
@@ -57,24 +62,45 @@ async function run(command: string, args: readonly string[], { folder, env }: Pl
 }
 
 /**
- * The Python of an environment with the package `openai`, made once in the temporary folder and used again; undefined where
- * there is no Python, or the package cannot be had.
+ * The Python of an environment with the package `openai`, kept with this project's packages and used again; made anew where it is
+ * not whole. Undefined where there is no Python, or the package cannot be had within three minutes; why is told aloud.
  */
 export async function findPython(): Promise<string | undefined> {
-  const folder = join(tmpdir(), `inference-examples-python-openai-${openaiVersion}`);
-  const python = join(folder, 'bin', 'python');
-  if (existsSync(python)) return python;
-  const making = await mkdtemp(`${folder}-`);
+  const signal = AbortSignal.timeout(environmentMs);
+  if (await hasOpenai(environment, signal)) return pythonIn(environment);
+  const making = `${environment}-${randomUUID()}`;
   try {
-    await mkdir(making, { recursive: true });
-    await execute('python3', ['-m', 'venv', making], { timeout: runMs });
-    const pip = ['-m', 'pip', 'install', '--quiet', `openai==${openaiVersion}`];
-    await execute(join(making, 'bin', 'python'), pip, { timeout: 3 * runMs });
+    await makeEnvironment(making, signal);
+    // Another process may have made it meanwhile, and be using it.
+    if (await hasOpenai(environment, signal)) return pythonIn(environment);
+    await rm(environment, { recursive: true, force: true });
     // `bin/python` finds its packages from where it stands, so that a whole environment can be moved to its place.
-    await rename(making, folder);
-    return python;
-  } catch {
+    await rename(making, environment);
+    return pythonIn(environment);
+  } catch (error) {
+    if (await hasOpenai(environment, AbortSignal.timeout(importMs))) return pythonIn(environment);
+    console.error('There is no Python with the package openai:', error);
+    return undefined;
+  } finally {
     await rm(making, { recursive: true, force: true });
-    return existsSync(python) ? python : undefined;
   }
+}
+
+async function makeEnvironment(folder: string, signal: AbortSignal): Promise<void> {
+  await mkdir(dirname(folder), { recursive: true });
+  await execute('python3', ['-m', 'venv', folder], { signal });
+  await execute(pythonIn(folder), ['-m', 'pip', 'install', '--quiet', `openai==${openaiVersion}`], { signal });
+  if (!(await hasOpenai(folder, signal))) throw new Error('openai was installed, and cannot be imported');
+}
+
+async function hasOpenai(folder: string, signal: AbortSignal): Promise<boolean> {
+  if (!existsSync(pythonIn(folder))) return false;
+  return execute(pythonIn(folder), ['-c', 'import openai'], { signal }).then(
+    () => true,
+    () => false,
+  );
+}
+
+function pythonIn(folder: string): string {
+  return join(folder, 'bin', 'python');
 }

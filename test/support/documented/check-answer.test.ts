@@ -14,7 +14,8 @@ function answer({ method = 'POST', path = '/v1/keys/developer', status = 200, he
 
 const faultsOf = (wishes: Wishes) => undocumentedIn(answer(wishes)).join('; ');
 const noAuth = { error: 'No.', code: 'NO_AUTH' };
-const bearer = { 'www-authenticate': 'Bearer' };
+const link = '<https://docs.example.com/errors#NO_AUTH>; rel="help"';
+const bearer = { 'www-authenticate': 'Bearer', link };
 
 test('an answer as it is documented has no faults', (t) => {
   t.is(faultsOf({}), '');
@@ -37,7 +38,8 @@ test('whatever is not documented is found: status, type, fields, codes, headers,
     /\/code must be equal/,
   );
   t.regex(faultsOf({ status: 401, headers: bearer, body: { error: { code: 'NO_AUTH' } } }), /\/error must be string/);
-  t.regex(faultsOf({ status: 401, body: noAuth }), /there is no www-authenticate/);
+  t.is(faultsOf({ status: 401, headers: { link }, body: noAuth }), 'there is no www-authenticate');
+  t.is(faultsOf({ status: 401, headers: { 'www-authenticate': 'Bearer' }, body: noAuth }), 'there is no link');
   t.regex(faultsOf({ headers: { 'x-request-id': '1' } }), /x-request-id is 1/);
   t.regex(faultsOf({ headers: { 'retry-after': '1' } }), /retry-after is not documented/);
   t.regex(faultsOf({ path: '/v1/other' }), /path is not documented, and answers 200/);
