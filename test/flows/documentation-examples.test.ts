@@ -40,7 +40,8 @@ async function answerOneCall(): Promise<void> {
 }
 
 for (const { name, markdown } of readPages()) {
-  test(`every example of "${name}" runs as it stands, and comes to what the page says`, async (t) => {
+  // One page after another: each starts a shell, Node and Python, and limits are counted by the minute.
+  test.serial(`every example of "${name}" runs as it stands, and comes to what the page says`, async (t) => {
     const isBatches = name === 'batches';
     const examples = examplesOf(asRead(markdown, stack, isBatches ? batchesModel : undefined));
     await using folder = await openExampleFolder();
