@@ -11,7 +11,8 @@ import { createStaticContent } from './static-content.ts';
 
 const directory = fileURLToPath(new URL('../console', import.meta.url));
 const entry = 'main.js';
-const styles = ['theme.css', 'console.css'];
+/** The first is the documentation's, too; each goes by what those before it have set. */
+const styles = ['theme.css', 'page/page.css', 'page/controls.css', 'page/table.css', 'usage/usage.css'];
 
 /** The stages of its routes: the page, and what it loads. */
 export type Console = { page: Stage; asset: Stage };
@@ -26,7 +27,7 @@ export function createConsole(known: ConsoleSettings): Console {
   const modules = collectBrowserModules({ directory, entry: 'main.ts' });
   const files = new Map(modules);
   for (const name of ['theme.css', 'icon.svg']) files.set(name, readFileSync(new URL(name, import.meta.url), 'utf8'));
-  files.set('console.css', readFileSync(`${directory}/console.css`, 'utf8'));
+  for (const name of styles.slice(1)) files.set(name, readFileSync(`${directory}/${name}`, 'utf8'));
   const { assets, nameOf } = createAssetSet(files);
 
   const path = new URL(settings.consoleUrl).pathname.replace(/\/$/, '');
