@@ -41,7 +41,10 @@ const needsPerson = new Set([
 
 export type IdentityProvider = ReturnType<typeof createIdentityProvider>;
 
-/** The configured issuer, by authorization code with PKCE (RFC 7636) as a public client. Asked for its metadata once, when first needed. */
+/**
+ * The configured issuer, by authorization code with PKCE (RFC 7636) as a public client. Its metadata is kept once it was asked
+ * for, and asked for anew before anybody is sent there.
+ */
 export function createIdentityProvider(settings: ConsoleSettings) {
   const issuer = new URL(settings.issuer);
   const client: oauth.Client = { client_id: settings.consoleClientId };
