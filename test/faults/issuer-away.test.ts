@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import { startIdentityProvider } from '../stack/identity-provider.ts';
@@ -28,6 +29,7 @@ async function verdictOn(stack: Stack, token: string): Promise<number> {
   for (;;) {
     const status = await statusOf(stack, token);
     if (status !== 503) return status;
+    await sleep(20);
   }
 }
 

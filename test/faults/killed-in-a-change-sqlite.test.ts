@@ -1,4 +1,5 @@
 import test from 'ava';
+import { sized } from '../support/size.ts';
 import { testKilledInAChange } from './killed-in-a-change.ts';
 
-testKilledInAChange({ test, kills: { between: 30, beside: 5 } });
+testKilledInAChange({ test, kills: { between: sized(1, 6), beside: sized(1, 3) } });

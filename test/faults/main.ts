@@ -1,3 +1,4 @@
+import { prepare } from '../suite/prepare.ts';
 import { declaredFaults, isMeant } from '../support/faults/declared-faults.ts';
 import { notRun } from '../support/faults/not-run.ts';
 import { runFaults } from '../support/faults/run-faults.ts';
@@ -33,6 +34,7 @@ if (unknown.length > 0) {
 } else if (options.includes('--list')) {
   for (const { id, done, file } of wanted) console.log(`${id.padEnd(4)} ${done} (${file})`);
 } else {
+  await prepare();
   const { told, problem } = await runFaults(wanted, { isAll: numbers.length === 0, say: console.log });
   for (const one of hindered) console.log(`\n${tell(one)}`);
   console.log(`\n${summary([...told, ...hindered])}`);

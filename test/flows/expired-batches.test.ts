@@ -31,7 +31,10 @@ test('a batch whose window ends keeps what was done; what runs is stopped, and l
   t.is(new Set(errors.map(({ custom_id }) => custom_id)).size, 50);
   const quota = () => user.client.get<{ used: number; reserved: number }>('/../billing/quota');
   let standing = await quota();
-  while (standing.reserved > 0) standing = await quota();
+  while (standing.reserved > 0) {
+    await sleep(20);
+    standing = await quota();
+  }
   const answered = tokensIn(await user.output(batch));
   t.true(standing.used > answered && standing.used <= answered + 8 * 20, `charged: ${standing.used}`);
   while (server.calls().some(({ state }) => state === 'running')) await sleep(20);

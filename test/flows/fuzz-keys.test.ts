@@ -6,6 +6,7 @@ import { answerName, documentedAnswers, type Route, routes, shapeFaults } from '
 import { createKeyClient, fullKey, type KeyClient } from '../support/key-client.ts';
 import { exchange, type RawAnswer } from '../support/raw-http.ts';
 import { head, stillServes } from '../support/refusal.ts';
+import { sized } from '../support/size.ts';
 
 let stack: Stack;
 let keys: KeyClient;
@@ -28,7 +29,7 @@ test.before(async () => {
 test.after.always(() => parts.disposeAsync());
 
 /** Ends each search after a while; what it found by then counts. A failure prints its seed, which finds it again. */
-const search = (runs: number) => ({ numRuns: runs, interruptAfterTimeLimit: 2_500 });
+const search = (runs: number) => ({ numRuns: runs, interruptAfterTimeLimit: sized(800, 2_500) });
 
 type Sent = { lines?: readonly (string | Buffer)[]; body?: string | Buffer; path?: string };
 

@@ -47,6 +47,7 @@ async function chargedTo(key: string): Promise<{ used: number; overageUsed: numb
   for (;;) {
     const { body } = await keys.send('GET', '/billing/quota', { bearer: key });
     if (body.reserved === 0) return { used: Number(body.used), overageUsed: Number(body.overageUsed) };
+    await sleep(20);
   }
 }
 

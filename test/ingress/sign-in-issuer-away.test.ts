@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import { createIssuerKeys } from '../../ingress/issuer/issuer-keys.ts';
@@ -24,6 +25,7 @@ async function verdictOn(signIn: SignIn, token: string): Promise<string> {
   for (;;) {
     const outcome = await outcomeOf(signIn, token);
     if (outcome !== 'SERVICE_UNAVAILABLE') return outcome;
+    await sleep(20);
   }
 }
 

@@ -9,6 +9,9 @@ import { freePort } from './free-port.ts';
 
 export { findRedis } from './find-redis.ts';
 
+/** Redis itself has 16 where nothing else is said. */
+export const databasesMax = 64;
+
 /** A large append-only file takes a while to load. */
 const startWithinMs = 30_000;
 
@@ -123,6 +126,7 @@ function argumentsFor(directory: string, port: number): string[] {
     appendonly: 'yes',
     appendfsync: 'everysec',
     'maxmemory-policy': 'noeviction',
+    databases: String(databasesMax),
     save: '',
   };
   return Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);

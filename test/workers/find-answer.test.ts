@@ -1,13 +1,13 @@
 import test from 'ava';
 import type { Reply } from '../../shared/replies.ts';
 import { answerFor } from '../stack/model-server.ts';
-import { type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../support/private-redis.ts';
 import { messages, openWorkerSide, textOf, type WorkerSide } from '../support/worker-side.ts';
 
-let given: PrivateRedis;
+let given: RedisDatabase;
 
 test.before(async () => {
-  given = await startPrivateRedis();
+  given = await openRedisDatabase();
 });
 
 test.after.always(() => given?.[Symbol.asyncDispose]());

@@ -9,14 +9,14 @@ import { jobName, queueName, queueOptions } from '../../shared/queues.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { startPoolWorker } from '../../workers/pool-worker.ts';
 import type { Outcome, ProcessJob } from '../../workers/run.ts';
-import { type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../support/private-redis.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { jobFor } from '../support/worker-side.ts';
 
-let given: PrivateRedis;
+let given: RedisDatabase;
 
 test.before(async () => {
-  given = await startPrivateRedis();
+  given = await openRedisDatabase();
 });
 
 test.after.always(() => given?.[Symbol.asyncDispose]());

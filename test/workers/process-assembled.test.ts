@@ -1,13 +1,13 @@
 import test from 'ava';
 import { countPromptTokens } from '../../workers/backends/count-tokens.ts';
 import { answerFor, type Fault, promptTokensOf } from '../stack/model-server.ts';
-import { type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../support/private-redis.ts';
 import { kindsOf, messages, openWorkerSide, textOf } from '../support/worker-side.ts';
 
-let given: PrivateRedis;
+let given: RedisDatabase;
 
 test.before(async () => {
-  given = await startPrivateRedis();
+  given = await openRedisDatabase();
 });
 
 test.after.always(() => given?.[Symbol.asyncDispose]());

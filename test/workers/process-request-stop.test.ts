@@ -2,13 +2,13 @@ import { inspect } from 'node:util';
 import test from 'ava';
 import { countPromptTokens } from '../../workers/backends/count-tokens.ts';
 import { answerFor } from '../stack/model-server.ts';
-import { type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../support/private-redis.ts';
 import { kindsOf, messages, openWorkerSide, textOf, type WorkerSide } from '../support/worker-side.ts';
 
-let given: PrivateRedis;
+let given: RedisDatabase;
 
 test.before(async () => {
-  given = await startPrivateRedis();
+  given = await openRedisDatabase();
 });
 
 test.after.always(() => given?.[Symbol.asyncDispose]());

@@ -3,14 +3,14 @@ import type { InferenceJob } from '../../shared/inference-job.ts';
 import { countPromptTokens, countTokens } from '../../workers/backends/count-tokens.ts';
 import { answerFor, type Fault, promptTokensOf } from '../stack/model-server.ts';
 import { streamEvents } from '../support/chat.ts';
-import { type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../support/private-redis.ts';
 import { rawAnswer, startRawBackend } from '../support/raw-backend.ts';
 import { chunksOf, kindsOf, messages, openWorkerSide, textOf } from '../support/worker-side.ts';
 
-let given: PrivateRedis;
+let given: RedisDatabase;
 
 test.before(async () => {
-  given = await startPrivateRedis();
+  given = await openRedisDatabase();
 });
 
 test.after.always(() => given?.[Symbol.asyncDispose]());

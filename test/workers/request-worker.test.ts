@@ -10,15 +10,15 @@ import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { startRequestWorker } from '../../workers/request-worker.ts';
 import type { ProcessJob } from '../../workers/run.ts';
 import { answerFor } from '../stack/model-server.ts';
-import { type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../support/private-redis.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { contentsOf } from '../support/redis-contents.ts';
 import { kindsOf, messages, openWorkerSide, textOf, type WorkerSide } from '../support/worker-side.ts';
 
-let given: PrivateRedis;
+let given: RedisDatabase;
 
 test.before(async () => {
-  given = await startPrivateRedis();
+  given = await openRedisDatabase();
 });
 
 test.after.always(() => given?.[Symbol.asyncDispose]());

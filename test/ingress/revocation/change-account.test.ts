@@ -6,7 +6,7 @@ import { connectForRequests, waitUntilReady } from '../../../shared/redis.ts';
 import { changesKey, fillKey, versionKey } from '../../../shared/redis-keys.ts';
 import type { Account } from '../../../shared/store/account.ts';
 import { changeSettings, type Decide } from '../../../shared/store/account-changes.ts';
-import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 const id = 'user:alice';
@@ -23,16 +23,16 @@ const alice: Account = {
 };
 const suspend = changeSettings({ settings: { suspended: true }, at: new Date(1), by: 'user:operator' });
 
-let own: PrivateRedis;
+let own: RedisDatabase;
 
 test.before(async () => {
-  own = await startPrivateRedis();
+  own = await openRedisDatabase();
 });
 
 test.after.always(() => own?.[Symbol.asyncDispose]());
 
 test.beforeEach(async () => {
-  await own.redis.flushall();
+  await own.redis.flushdb();
   await own.redis.set(versionKey(id), 3);
 });
 
@@ -197,7 +197,7 @@ test.serial(
 );
 
 test.serial('a change whose mark cannot be taken away is made, is answered, and is told to the operator', async (t) => {
-  const redis = connectForRequests(own.server.url, recordedLog().log);
+  const redis = connectForRequests(own.url, recordedLog().log);
   t.teardown(() => redis.disconnect());
   const { log, lines } = recordedLog();
   const { store, kept } = recordedStore({ afterChange: async () => redis.disconnect() });

@@ -10,9 +10,10 @@ import { createAskLimits } from '../../../shared/limits/ask-limits.ts';
 import { changesKey, fillKey, versionKey } from '../../../shared/redis-keys.ts';
 import type { Account } from '../../../shared/store/account.ts';
 import type { Decide } from '../../../shared/store/account-changes.ts';
-import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
+import { sized } from '../../support/size.ts';
 
 /*
  * Ingresses that read and ingresses that change one account, each by its own code, on one Redis and a store in memory whose
@@ -22,11 +23,11 @@ const account = 'user:alice';
 const credential = { account };
 const startedAt = 1_900_000_000_000;
 
-let own: PrivateRedis;
+let own: RedisDatabase;
 let setTime: (nowMs: number) => Promise<void>;
 
 test.before(async () => {
-  own = await startPrivateRedis();
+  own = await openRedisDatabase();
   setTime = replaceClock(own.redis);
 });
 
@@ -60,7 +61,7 @@ type Felt = 'stored' | 'answered';
 const prove = (t: ExecutionContext, felt: Felt) =>
   fc.assert(
     fc.asyncProperty(fc.scheduler(), plans, (turns, plan) => proveRace(t, { turns, plan, felt })),
-    { numRuns: 500 },
+    { numRuns: sized(80, 500) },
   );
 
 test.serial(

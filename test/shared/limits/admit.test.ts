@@ -10,19 +10,19 @@ import {
   versionKey,
 } from '../../../shared/redis-keys.ts';
 import { openLimits, timeouts } from '../../support/limits-side.ts';
-import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 
 /** Noon of a day in the middle of a month, at the start of a bucket of 5 s. */
 const noon = Date.UTC(2030, 4, 15, 12);
 const dayMs = 86_400_000;
 
-let own: PrivateRedis;
+let own: RedisDatabase;
 let setTime: (nowMs: number) => Promise<void>;
 let accounts = 0;
 
 test.before(async () => {
-  own = await startPrivateRedis();
+  own = await openRedisDatabase();
   setTime = replaceClock(own.redis);
 });
 
@@ -56,7 +56,7 @@ test.serial('a request gets its times from the clock of Redis, and a lease', asy
 });
 
 test.serial('without a replaced clock the time is that of Redis', async (t) => {
-  const plain = new Redis(own.server.url);
+  const plain = new Redis(own.url);
   t.teardown(() => plain.disconnect());
   const [seconds] = (await plain.time()).map(Number);
   await plain.set(versionKey('user:plain'), 1);

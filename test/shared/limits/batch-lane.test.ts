@@ -14,19 +14,19 @@ import {
   standingKey,
 } from '../../../shared/redis-keys.ts';
 import { lostReport, openLimits, timeouts } from '../../support/limits-side.ts';
-import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 
 const now = Date.UTC(2030, 4, 15, 12);
 const deadline = now + timeouts.requestMs;
 const day = 86_400_000;
 
-let own: PrivateRedis;
+let own: RedisDatabase;
 let setTime: (nowMs: number) => Promise<void>;
 let accounts = 0;
 
 test.before(async () => {
-  own = await startPrivateRedis();
+  own = await openRedisDatabase();
   setTime = replaceClock(own.redis);
 });
 

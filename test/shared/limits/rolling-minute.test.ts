@@ -3,24 +3,25 @@ import type { Allowance } from '../../../shared/limits/admit.ts';
 import { standingKey } from '../../../shared/redis-keys.ts';
 import { type Arrival, type ArrivalPattern, type Attempt, arrivalPatterns } from '../../support/arrival-patterns.ts';
 import { type LimitsSide, openLimits } from '../../support/limits-side.ts';
-import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 import { seededRandom } from '../../support/seeded-random.ts';
+import { sized } from '../../support/size.ts';
 
 const begin = Date.UTC(2030, 4, 15, 12);
 const minuteMs = 60_000;
 const hours = 2;
 /** A pattern that asks very often is cut here: it has had its hours' worth of refusals. */
-const attemptsMax = 2_500;
+const attemptsMax = sized(700, 2_500);
 /** Of the refusals every so many are checked for their wait, each by three calls. */
 const checkedEvery = 7;
 
-let own: PrivateRedis;
+let own: RedisDatabase;
 let setTime: (nowMs: number) => Promise<void>;
 let accounts = 0;
 
 test.before(async () => {
-  own = await startPrivateRedis();
+  own = await openRedisDatabase();
   setTime = replaceClock(own.redis);
 });
 

@@ -7,7 +7,7 @@ import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createDrainPartition } from '../../../workers/usage/drain-partition.ts';
 import { createTrimOutbox } from '../../../workers/usage/trim-outbox.ts';
 import { openLimits } from '../../support/limits-side.ts';
-import { startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 import { createSqliteHome } from '../store/sqlite-home.ts';
@@ -20,7 +20,7 @@ const firstOfJune = Date.UTC(2030, 5, 1, 0, 0, 5);
 /** One account on a Redis and a store of their own; the clock stands at the end of May 2030. */
 async function open() {
   await using parts = new AsyncDisposableStack();
-  const own = parts.use(await startPrivateRedis());
+  const own = parts.use(await openRedisDatabase());
   const home = parts.use(await createSqliteHome());
   const store: Store = parts.use(await home.open());
   const { redis } = own;
@@ -44,7 +44,7 @@ async function open() {
     },
     /** Everything but the clock. */
     async empty(now: number) {
-      await redis.flushall();
+      await redis.flushdb();
       await setTime(now);
     },
     used: (month: string) => redis.hget(standingKey(account), `${month}:used`),

@@ -203,7 +203,7 @@ async function keepsLarge(t: ExecutionContext, { files }: Store): Promise<void> 
   t.is(await files.read(id, 0, 1), undefined);
 }
 
-/** How much more memory there is at any chunk than at the first, when what nobody holds any more is left out. */
+/** How much more memory there is after any MiB than before the first, when what nobody holds any more is left out. */
 function watchMemory() {
   setFlagsFromString('--expose-gc');
   const collect: unknown = runInNewContext('gc');
@@ -217,8 +217,12 @@ function watchMemory() {
   return {
     mostBytes: () => mostBytes,
     async *watched(chunks: AsyncIterable<Uint8Array>) {
+      let written = 0;
       for await (const chunk of chunks) {
         yield chunk;
+        written += chunk.length;
+        if (written < MiB) continue;
+        written = 0;
         mostBytes = Math.max(mostBytes, held() - before);
       }
     },

@@ -1,42 +1,51 @@
 import type { TestFn } from 'ava';
 import { type Browser, chromium } from 'playwright-core';
-import { freeFixedPort } from '../../stack/free-port.ts';
-import { type Stack, type StackOptions, startStack } from '../../stack/stack.ts';
+import { openSharedStack } from '../shared-stack.ts';
 import { type ConsolePage, type ConsolePageOptions, openConsolePage } from './console-page.ts';
 import { findChromium } from './find-chromium.ts';
 
 const program = await findChromium();
 
+/** The browser of this process, while a file uses it: each page has a context of its own in it. */
+let shared: { launched: Promise<Browser>; users: number } | undefined;
+
+type StackOptions = Parameters<typeof openSharedStack>[1];
+
 /**
- * A stack and a real browser for the tests of one file, ended after them, and the way to declare those that need them: where
- * there is no Chromium one test says aloud that they are skipped, and fails with `CI=true`.
+ * A stack and a real browser for the tests of one file, shared by the files of its process, and the way to declare those that need
+ * them: where there is no Chromium one test says aloud that they are skipped, and fails with `CI=true`.
  */
 export function openBrowserTests(test: TestFn, options: StackOptions = {}) {
-  const parts = new AsyncDisposableStack();
-  let stack: Stack;
-  let browser: Browser;
-
   if (program === undefined) {
     test('the tests in a browser are skipped', (t) => {
       t.log('TESTS IN A BROWSER ARE SKIPPED: there is no Chromium on this machine');
       t.not(process.env.CI, 'true');
     });
-  } else {
-    test.before(async () => {
-      stack = parts.use(await startStack({ ...options, ports: { ingress: await freeFixedPort(), ...options.ports } }));
-      // Where everything is root's, as in a container, Chromium cannot have its own sandbox.
-      browser = await chromium.launch({ executablePath: program, args: ['--no-sandbox'] });
-      parts.defer(() => browser.close());
-    });
-    test.after.always(() => parts.disposeAsync());
+    const none = () => {
+      throw new Error('there is no Chromium on this machine');
+    };
+    return { browserTest: test.skip, browserTestAlone: test.serial.skip, stack: none, openConsole: none };
   }
-
+  const stack = openSharedStack(test, { ...options, isAtBaseUrl: true });
+  let browser: Browser;
+  test.before(async () => {
+    // Where everything is root's, as in a container, Chromium cannot have its own sandbox.
+    shared ??= { launched: chromium.launch({ executablePath: program, args: ['--no-sandbox'] }), users: 0 };
+    shared.users++;
+    browser = await shared.launched;
+  });
+  test.after.always(async () => {
+    if (shared === undefined || --shared.users > 0) return;
+    const { launched } = shared;
+    shared = undefined;
+    await (await launched).close();
+  });
   return {
-    browserTest: program === undefined ? test.skip : test,
+    browserTest: test,
     /** For what takes a part of the stack away. */
-    browserTestAlone: program === undefined ? test.serial.skip : test.serial,
-    stack: () => stack,
+    browserTestAlone: test.serial,
+    stack,
     openConsole: (wishes: ConsolePageOptions = {}): Promise<ConsolePage> =>
-      openConsolePage({ browser, stack, ...wishes }),
+      openConsolePage({ browser, stack: stack(), ...wishes }),
   };
 }

@@ -22,7 +22,7 @@ export function faultsIn(text: string): Fault[] {
 
 /** Those of test/faults, by number and letter. Found by reading: a test file that was loaded would begin to run. */
 export function declaredFaults(): DeclaredFault[] {
-  const files = readdirSync(join(root, 'test/faults')).filter((name) => /\.(test|long)\.ts$/.test(name));
+  const files = readdirSync(join(root, 'test/faults')).filter((name) => /\.(test|slow|long)\.ts$/.test(name));
   const declared = files.flatMap((name) => {
     const file = `test/faults/${name}`;
     return faultsIn(readFileSync(join(root, file), 'utf8')).map((fault) => ({ ...fault, file }));

@@ -57,8 +57,10 @@ export async function weather(t: ExecutionContext, see: See, outage: Outage): Pr
   await outage.end();
   const endedAt = performance.now();
   const after: Asked[] = [];
-  do after.push(await as(1, `Afterwards ${after.length}?`));
-  while (after.at(-1)?.ending !== 'answered');
+  do {
+    after.push(await as(1, `Afterwards ${after.length}?`));
+    await sleep(20);
+  } while (after.at(-1)?.ending !== 'answered');
   const recoveredMs = performance.now() - endedAt;
   const inFlight = await Promise.all(asking);
   const evidence = await witnesses.agreeOn(t, [...inFlight, ...refused, ...after]);

@@ -2,17 +2,17 @@ import test from 'ava';
 import { createClearBatch } from '../../../workers/batches/clear-batch.ts';
 import { resultOf, retryOf } from '../../shared/store/batch-records.ts';
 import { openBatchSide } from '../../support/batch-side.ts';
-import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 
-let own: PrivateRedis;
+let own: RedisDatabase;
 const signal = new AbortController().signal;
 
 test.before(async () => {
-  own = await startPrivateRedis();
+  own = await openRedisDatabase();
 });
 
 test.after.always(() => own?.[Symbol.asyncDispose]());
-test.serial.beforeEach(() => own.redis.flushall());
+test.serial.beforeEach(() => own.redis.flushdb());
 
 async function open(lines = 5) {
   const side = await openBatchSide(own.redis, { lines });

@@ -5,17 +5,17 @@ import { createCloseBatch } from '../../../workers/batches/close-batch.ts';
 import { answeredLine } from '../../../workers/batches/line-results.ts';
 import { resultOf, retryOf } from '../../shared/store/batch-records.ts';
 import { type BatchSide, openBatchSide } from '../../support/batch-side.ts';
-import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 
-let own: PrivateRedis;
+let own: RedisDatabase;
 const never = new AbortController().signal;
 
 test.before(async () => {
-  own = await startPrivateRedis();
+  own = await openRedisDatabase();
 });
 
 test.after.always(() => own?.[Symbol.asyncDispose]());
-test.serial.beforeEach(() => own.redis.flushall());
+test.serial.beforeEach(() => own.redis.flushdb());
 
 type Closing = Partial<Batch> & { agoMs?: number; signal?: AbortSignal };
 

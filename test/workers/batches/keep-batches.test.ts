@@ -11,16 +11,16 @@ import { createHold } from '../../../workers/holds/hold.ts';
 import { createLeave } from '../../../workers/holds/leave.ts';
 import { resultOf } from '../../shared/store/batch-records.ts';
 import { type BatchSide, openBatchSide } from '../../support/batch-side.ts';
-import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 
-let own: PrivateRedis;
+let own: RedisDatabase;
 
 test.before(async () => {
-  own = await startPrivateRedis();
+  own = await openRedisDatabase();
 });
 
 test.after.always(() => own?.[Symbol.asyncDispose]());
-test.serial.beforeEach(() => own.redis.flushall());
+test.serial.beforeEach(() => own.redis.flushdb());
 
 type Run = { account: string; looks: string[][]; isStopped: boolean; lookSoon: () => void };
 

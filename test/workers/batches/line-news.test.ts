@@ -3,13 +3,13 @@ import fc from 'fast-check';
 import { controlStreamKey } from '../../../shared/redis-keys.ts';
 import { createTellNews, decodeNews, type LineNews } from '../../../workers/batches/line-news.ts';
 import { retryOf } from '../../shared/store/batch-records.ts';
-import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
-let own: PrivateRedis;
+let own: RedisDatabase;
 
 test.before(async () => {
-  own = await startPrivateRedis();
+  own = await openRedisDatabase();
 });
 
 test.after.always(() => own?.[Symbol.asyncDispose]());

@@ -5,18 +5,18 @@ import { createLookAfterLines } from '../../../workers/batches/look-after-lines.
 import { createModelHealth } from '../../../workers/batches/model-health.ts';
 import { resultOf, retryOf } from '../../shared/store/batch-records.ts';
 import { openBatchSide } from '../../support/batch-side.ts';
-import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 
-let own: PrivateRedis;
+let own: RedisDatabase;
 const signal = new AbortController().signal;
 const now = Date.now();
 
 test.before(async () => {
-  own = await startPrivateRedis();
+  own = await openRedisDatabase();
 });
 
 test.after.always(() => own?.[Symbol.asyncDispose]());
-test.serial.beforeEach(() => own.redis.flushall());
+test.serial.beforeEach(() => own.redis.flushdb());
 
 /** A batch whose first lines are in hand, as whoever feeds it believes. */
 async function open(inHand: number) {

@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { answeredLine, failedLine, unfinished } from '../../../workers/batches/line-results.ts';
 import { type Breakable, type LineSide, openLineSide } from '../../support/line-side.ts';
-import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 
-let own: PrivateRedis;
+let own: RedisDatabase;
 
 test.before(async () => {
-  own = await startPrivateRedis();
+  own = await openRedisDatabase();
 });
 
 test.after.always(() => own?.[Symbol.asyncDispose]());

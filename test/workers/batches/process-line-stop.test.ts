@@ -3,12 +3,12 @@ import test from 'ava';
 import type { BatchJob } from '../../../workers/batches/batch-job.ts';
 import type { StopReason } from '../../../workers/run.ts';
 import { type LineSide, openLineSide } from '../../support/line-side.ts';
-import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 
-let own: PrivateRedis;
+let own: RedisDatabase;
 
 test.before(async () => {
-  own = await startPrivateRedis();
+  own = await openRedisDatabase();
 });
 
 test.after.always(() => own?.[Symbol.asyncDispose]());

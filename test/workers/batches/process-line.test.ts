@@ -2,12 +2,12 @@ import test from 'ava';
 import { requestIdOf } from '../../../shared/batches/ids.ts';
 import { resultOf, retryOf } from '../../shared/store/batch-records.ts';
 import { type LineSide, openLineSide } from '../../support/line-side.ts';
-import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 
-let own: PrivateRedis;
+let own: RedisDatabase;
 
 test.before(async () => {
-  own = await startPrivateRedis();
+  own = await openRedisDatabase();
 });
 
 test.after.always(() => own?.[Symbol.asyncDispose]());

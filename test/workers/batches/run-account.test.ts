@@ -8,16 +8,16 @@ import { createLookAfterLines } from '../../../workers/batches/look-after-lines.
 import { createAccountRun } from '../../../workers/batches/run-account.ts';
 import { batchOf, resultOf, retryOf } from '../../shared/store/batch-records.ts';
 import { type BatchSide, openBatchSide } from '../../support/batch-side.ts';
-import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 
-let own: PrivateRedis;
+let own: RedisDatabase;
 
 test.before(async () => {
-  own = await startPrivateRedis();
+  own = await openRedisDatabase();
 });
 
 test.after.always(() => own?.[Symbol.asyncDispose]());
-test.serial.beforeEach(() => own.redis.flushall());
+test.serial.beforeEach(() => own.redis.flushdb());
 
 type Given = { suspended?: boolean; add?: (job: BatchJob) => Promise<void> | undefined };
 

@@ -5,19 +5,19 @@ import { temporarilyUnavailable } from '../../../shared/errors.ts';
 import { createWriteBatchFiles, presentLine } from '../../../workers/batches/write-batch-files.ts';
 import { resultOf } from '../../shared/store/batch-records.ts';
 import { type BatchSide, openBatchSide } from '../../support/batch-side.ts';
-import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 
-let own: PrivateRedis;
+let own: RedisDatabase;
 const signal = new AbortController().signal;
 const now = Date.UTC(2030, 4, 15);
 const dayMs = 86_400_000;
 
 test.before(async () => {
-  own = await startPrivateRedis();
+  own = await openRedisDatabase();
 });
 
 test.after.always(() => own?.[Symbol.asyncDispose]());
-test.serial.beforeEach(() => own.redis.flushall());
+test.serial.beforeEach(() => own.redis.flushdb());
 
 const error = { code: 'batch_cancelled', message: 'No.' };
 const failed = { failed: true, status: null, body: null, error };

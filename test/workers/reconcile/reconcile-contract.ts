@@ -5,7 +5,7 @@ import type { Store } from '../../../shared/store/store.ts';
 import { driftOf } from '../../../workers/reconcile/reconcile-drift.ts';
 import type { Drifted } from '../../../workers/reconcile/reconcile-month.ts';
 import { reportOf } from '../../../workers/reconcile/reconcile-report.ts';
-import { startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase } from '../../support/private-redis.ts';
 import { type ReconcileHome, wrongBy } from './reconcile-homes.ts';
 import { openReconcileSide } from './reconcile-side.ts';
 import { findsNothingUnderTraffic } from './reconcile-traffic.ts';
@@ -20,7 +20,7 @@ type Contract = {
 export function testReconcileContract({ test, createHome }: Contract): void {
   const prove = (title: string, proof: (t: ExecutionContext, given: Given) => Promise<void>) =>
     test(title, async (t) => {
-      await using own = await startPrivateRedis();
+      await using own = await openRedisDatabase();
       await using home = await createHome();
       await using store = await home.open();
       await proof(t, { store, home, redis: own.redis, side: openReconcileSide(own.redis, store) });
@@ -159,7 +159,7 @@ async function findsUnsummed(t: ExecutionContext, { side, home, store, redis }: 
   t.like(await side.reconcile({ repair: true }), { left: { months: 0 } });
 
   await home.spoil('user:ann', 'missing');
-  await redis.flushall();
+  await redis.flushdb();
   t.like(await side.reconcile(), { found: { months: 1, tokens: 40 } }, 'nor is there an outbox that has it');
   t.like(await side.reconcile({ repair: true }), { left: { months: 0 } });
   t.is((await store.findUsageSum('user:ann', await side.monthsAgo(0)))?.total.chargedTokens, 40);

@@ -9,7 +9,7 @@ import test, { type ExecutionContext } from 'ava';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { freePort } from '../../stack/free-port.ts';
 import { planText } from '../../support/plan-text.ts';
-import { startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase } from '../../support/private-redis.ts';
 import { createSqliteReconcileHome, wrongBy } from './reconcile-homes.ts';
 import { openReconcileSide } from './reconcile-side.ts';
 
@@ -72,7 +72,7 @@ test('settings that are wrong are named all at once', async (t) => {
 });
 
 test('drift is exit code 1 and told on standard output, and 0 once it is repaired', async (t) => {
-  await using own = await startPrivateRedis();
+  await using own = await openRedisDatabase();
   await using home = await createSqliteReconcileHome();
   await using store = await home.open();
   const side = openReconcileSide(own.redis, store);
@@ -82,7 +82,7 @@ test('drift is exit code 1 and told on standard output, and 0 once it is repaire
   await bob.use('b', { tokens: 30 });
   await side.drain();
   const folder = home.url.replace(/^sqlite:/, '').replace(/[^/]*$/, '');
-  const env = { REDIS_URL: own.server.url, DATABASE_URL: home.url, PLAN_FILE: await writePlanFile(folder) };
+  const env = { REDIS_URL: own.url, DATABASE_URL: home.url, PLAN_FILE: await writePlanFile(folder) };
 
   const checked = 'accounts checked: 2\nmonths checked: 4\n';
   const exact = await run([], env);
@@ -109,11 +109,11 @@ test('drift is exit code 1 and told on standard output, and 0 once it is repaire
 });
 
 test('a Redis or a store that is away is told after a while, and no address with it', async (t) => {
-  await using own = await startPrivateRedis();
+  await using own = await openRedisDatabase();
   await using home = await createSqliteHome();
   await (await home.open())[Symbol.asyncDispose]();
   const nobody = `user:hunter2@127.0.0.1:${await freePort()}`;
-  const env = { REDIS_URL: own.server.url, DATABASE_URL: home.url, PLAN_FILE: await writePlanFile(home.folder) };
+  const env = { REDIS_URL: own.url, DATABASE_URL: home.url, PLAN_FILE: await writePlanFile(home.folder) };
   const [redisAway, storeAway, bothAway] = await Promise.all([
     run([], { ...env, REDIS_URL: `redis://${nobody}` }),
     run([], { ...env, DATABASE_URL: `mongodb://${nobody}/usage` }),

@@ -3,7 +3,7 @@ import { outboxKey, outboxMarksKey } from '../../../shared/redis-keys.ts';
 import { entryOf } from '../../../shared/usage-outbox.ts';
 import { entryBefore, summedUpTo } from '../../../workers/reconcile/summed-up-to.ts';
 import { redisNow } from '../../../workers/usage/redis-now.ts';
-import { startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase } from '../../support/private-redis.ts';
 
 test('the entry before another is the last that sorts before it', (t) => {
   t.is(entryBefore('1700000000000-5'), entryOf('1700000000000-4'));
@@ -12,7 +12,7 @@ test('the entry before another is the last that sorts before it', (t) => {
 });
 
 test('it is before what waits and before now, and never before what is drained', async (t) => {
-  await using own = await startPrivateRedis();
+  await using own = await openRedisDatabase();
   const { redis } = own;
   const [outbox, marks] = [outboxKey(7), outboxMarksKey(7)];
 

@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { upstreamsExhausted } from '../../../shared/errors.ts';
 import { createReplySender } from '../../../workers/replies/send-reply.ts';
-import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase, startPrivateRedis } from '../../support/private-redis.ts';
 import { openReplyStream, type ReplyStream } from '../../support/reply-stream.ts';
 
-let given: PrivateRedis;
+let given: RedisDatabase;
 
 test.before(async () => {
-  given = await startPrivateRedis();
+  given = await openRedisDatabase();
 });
 
 test.after.always(() => given?.[Symbol.asyncDispose]());

@@ -7,16 +7,16 @@ import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createDrainPartition } from '../../../workers/usage/drain-partition.ts';
 import { createSqliteHome, type SqliteHome } from '../../shared/store/sqlite-home.ts';
 import { isExact } from '../../shared/store/usage-contract.ts';
-import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { accountOf, appendUsage } from '../../support/usage-events.ts';
 
-let own: PrivateRedis;
+let own: RedisDatabase;
 let home: SqliteHome;
 let store: Store;
 
 test.before(async () => {
-  own = await startPrivateRedis();
+  own = await openRedisDatabase();
   home = await createSqliteHome();
   store = await home.open();
 });

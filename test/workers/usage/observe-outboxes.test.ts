@@ -4,11 +4,11 @@ import { Registry } from 'prom-client';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createMarkDrained } from '../../../workers/usage/mark-drained.ts';
 import { createObserveOutboxes } from '../../../workers/usage/observe-outboxes.ts';
-import { startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase } from '../../support/private-redis.ts';
 import { accountOf, appendUsage } from '../../support/usage-events.ts';
 
 test('the outboxes are measured by what is in them, and by the age of what is not drained', async (t) => {
-  await using own = await startPrivateRedis();
+  await using own = await openRedisDatabase();
   await own.redis.ping();
   const observe = createObserveOutboxes(own.redis);
   t.deepEqual(await observe(), { entries: 0, longest: 0, ageSeconds: 0 });
@@ -59,7 +59,7 @@ test('a scrape shows it, by one look', async (t) => {
 });
 
 test('who asks meanwhile shares the look, and a Redis that is away is no obstacle', async (t) => {
-  await using own = await startPrivateRedis();
+  await using own = await openRedisDatabase();
   await own.redis.ping();
   const observe = createObserveOutboxes(own.redis);
   const [first, ...others] = await Promise.all([observe(), observe(), observe()]);

@@ -3,7 +3,7 @@ import { createRemoveOldMonths, firstMonthKept } from '../../../workers/usage/re
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { isExact } from '../../shared/store/usage-contract.ts';
 import { usageRecords } from '../../shared/store/usage-records.ts';
-import { startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 test('the present month and so many closed ones before it are kept', (t) => {
@@ -16,7 +16,7 @@ test('the present month and so many closed ones before it are kept', (t) => {
 });
 
 test('while the clocks of Redis and of this machine are a day apart nothing is removed', async (t) => {
-  await using own = await startPrivateRedis();
+  await using own = await openRedisDatabase();
   const { log, lines } = recordedLog();
   const store = { removeUsageBefore: async () => t.fail() as never };
   const now = () => Date.now() - 2 * 86_400_000;
@@ -25,7 +25,7 @@ test('while the clocks of Redis and of this machine are a day apart nothing is r
 });
 
 test('what is older goes, by the clock of Redis, however much it is, and nothing else', async (t) => {
-  await using own = await startPrivateRedis();
+  await using own = await openRedisDatabase();
   await using home = await createSqliteHome();
   await using store = await home.open();
   const [seconds] = await own.redis.time();

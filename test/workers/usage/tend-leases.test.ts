@@ -7,16 +7,16 @@ import { leaseHoldersKey, partitionOf } from '../../../shared/redis-keys.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { countLeases, createTendLeases } from '../../../workers/usage/tend-leases.ts';
 import { lostReport, openLimits, timeouts } from '../../support/limits-side.ts';
-import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 
 const now = Date.UTC(2030, 4, 15, 12);
 
-let own: PrivateRedis;
+let own: RedisDatabase;
 let setTime: (nowMs: number) => Promise<void>;
 
 test.before(async () => {
-  own = await startPrivateRedis();
+  own = await openRedisDatabase();
   setTime = replaceClock(own.redis);
 });
 
@@ -24,7 +24,7 @@ test.after.always(() => own?.[Symbol.asyncDispose]());
 
 /** Accounts of one partition, each with a request that was admitted at `now`. */
 async function openPartition(accounts: number) {
-  await own.redis.flushall();
+  await own.redis.flushdb();
   await setTime(now);
   const partition = partitionOf('user:0');
   const sides: ReturnType<typeof openLimits>[] = [];

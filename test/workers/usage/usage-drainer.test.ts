@@ -13,7 +13,7 @@ import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createUsageDrainer } from '../../../workers/usage/usage-drainer.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { isExact } from '../../shared/store/usage-contract.ts';
-import { startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { accountOf, appendUsage } from '../../support/usage-events.ts';
 
@@ -44,7 +44,7 @@ function startDrainer(redis: Redis, store: Store, given: Given = {}) {
 }
 
 test('usage of all partitions comes to the store, and goes from the outboxes only later', async (t) => {
-  await using own = await startPrivateRedis();
+  await using own = await openRedisDatabase();
   await using home = await createSqliteHome();
   await using store = await home.open();
   const accounts = Array.from({ length: partitionCount }, (_, partition) => accountOf(partition));
@@ -70,7 +70,7 @@ test('usage of all partitions comes to the store, and goes from the outboxes onl
 });
 
 test('usage waits while the store is away, and comes to it when it is back', async (t) => {
-  await using own = await startPrivateRedis();
+  await using own = await openRedisDatabase();
   await using home = await createSqliteHome();
   await using store = await home.open();
   const records = await Promise.all(
@@ -100,7 +100,7 @@ test('usage waits while the store is away, and comes to it when it is back', asy
 });
 
 test('leases are tended for each partition that is held, and a failure of that stops nothing', async (t) => {
-  await using own = await startPrivateRedis();
+  await using own = await openRedisDatabase();
   await using home = await createSqliteHome();
   await using store = await home.open();
   const tended = new Map<number, number>();
@@ -116,7 +116,7 @@ test('leases are tended for each partition that is held, and a failure of that s
 });
 
 test('a drainer that is disposed of ends at once, also in the midst of a call, and frees its partitions', async (t) => {
-  await using own = await startPrivateRedis();
+  await using own = await openRedisDatabase();
   await using home = await createSqliteHome();
   await using store = await home.open();
   await appendUsage(own.redis, { account: accountOf(1) });
@@ -141,7 +141,7 @@ test('a drainer that is disposed of ends at once, also in the midst of a call, a
 
 test('drainers that are killed at any moment lose nothing and count nothing twice', async (t) => {
   t.timeout(120_000);
-  await using own = await startPrivateRedis();
+  await using own = await openRedisDatabase();
   await using home = await createSqliteHome();
   await using store = await home.open();
   const accounts = [2, 2, 7, 11, 30].map(accountOf);
@@ -152,7 +152,7 @@ test('drainers that are killed at any moment lose nothing and count nothing twic
   });
   const records = await Promise.all(Array.from({ length: 5_000 }, (_, index) => appendUsage(own.redis, shape(index))));
   for (let round = 1; round <= 5; round += 1) {
-    const drain = spawn(process.execPath, [drainingProcess, own.server.url, home.url, `killed ${round}`], {
+    const drain = spawn(process.execPath, [drainingProcess, own.url, home.url, `killed ${round}`], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const exited = once(drain, 'exit');

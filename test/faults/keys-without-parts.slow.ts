@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { Redis } from 'ioredis';
 import { type Stack, startStack } from '../stack/stack.ts';
@@ -309,6 +310,7 @@ async function inferredStatus(keys: KeyClient, key: string): Promise<number> {
   for (;;) {
     const { status } = await keys.infer(key);
     if (status !== 503) return status;
+    await sleep(20);
   }
 }
 

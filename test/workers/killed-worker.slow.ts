@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { answerFor } from '../stack/model-server.ts';
 import { oneBackend } from '../stack/plan.ts';
@@ -52,7 +53,7 @@ test('a stream whose worker is killed ends by an error frame, and its text is ne
 
   // Its worker cannot say what it came to, so its ingress does: the prompt, and about what the client has got.
   const quota = async () => (await keys.send('GET', '/billing/quota', { bearer: key })).body;
-  while ((await quota()).reserved !== 0);
+  while ((await quota()).reserved !== 0) await sleep(100);
   const received = events.filter((event) => event !== '[DONE]' && event.choices?.[0]?.delta?.content).length;
   const { used } = await quota();
   t.true(Number(used) >= received && Number(used) <= 3 * received + 50, `${used} tokens for ${received} events`);

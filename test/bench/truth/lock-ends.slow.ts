@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import test from 'ava';
 import { leaseEndsKey } from '../../../shared/redis-keys.ts';
-import { startPrivateRedis } from '../../support/private-redis.ts';
+import { openRedisDatabase } from '../../support/private-redis.ts';
 import { lastLeaseEnd, lastSlotEnd } from './lock-ends.ts';
 
 test('the end of a lock is that of its last lease, or the end of the life of its slots, as Redis has it', async (t) => {
-  await using own = await startPrivateRedis();
-  const { url } = own.server;
+  await using own = await openRedisDatabase();
+  const { url } = own;
   t.is(await lastLeaseEnd(url, 'user:a'), undefined);
   t.is(await lastSlotEnd(url, 'sk-a'), undefined);
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import type { ModelServer } from '../stack/model-server.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
@@ -21,7 +22,7 @@ async function breakersOf(stack: Stack, model: string): Promise<Record<string, s
 }
 
 async function untilBreaker(stack: Stack, model: string, backend: string, state: string): Promise<void> {
-  while ((await breakersOf(stack, model))[backend] !== state);
+  while ((await breakersOf(stack, model))[backend] !== state) await sleep(20);
 }
 
 const callsOf = (server: ModelServer, model: string) => server.calls().filter((call) => call.model === model);

@@ -1,0 +1,10 @@
+const declarations: (() => void)[] = [];
+
+/** ava begins a moment after the first test is declared, so nothing is declared until the last file is loaded. */
+export function declareLater(declare: () => void): void {
+  declarations.push(declare);
+}
+
+export function declareAll(): void {
+  for (const declare of declarations.splice(0)) declare();
+}

@@ -1,0 +1,54 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { startMongo } from '../support/mongodb/start-mongo.ts';
+import { prepare } from './prepare.ts';
+import { sharesVariable } from './share-process.ts';
+import { root, shareProcesses, testFiles } from './test-files.ts';
+
+const help = `npm test                    the tests that fit in six minutes
+npm run test:rest           all others, and random and repeated cases at full size
+npm run test:all            both
+npm run test:one -- <file>  one file or more, with options of ava
+npm run fuzz -- [times]     random and repeated cases, five times the full size or as many times as you say`;
+
+/** More than the cores: tests wait for timers, for Redis and for each other's processes. */
+const processesAtOnce = 3;
+
+const [command, ...wishes] = process.argv.slice(2);
+const times = Number(wishes[0] ?? 5);
+if (command === 'fast') await runFiles(testFiles('fast'), 'small');
+else if (command === 'rest') await runFiles(testFiles('rest'), '1');
+else if (command === 'fuzz' && times > 0) await runFiles(testFiles('sized'), String(times));
+else if (command === 'one' && wishes.length > 0) process.exitCode = await runAva(wishes);
+else {
+  console.error(help);
+  process.exitCode = 2;
+}
+
+async function runFiles(files: readonly string[], size: string): Promise<void> {
+  await prepare();
+  const mongo = await startMongo();
+  const { shares, alone } = shareProcesses(files);
+  const groups = shares.map((_, number) => `test/suite/shared-${number}.group.ts`);
+  try {
+    process.exitCode = await runAva(['--concurrency', String(processesAtOnce), ...alone, ...groups], {
+      TEST_SIZE: size,
+      [sharesVariable]: JSON.stringify(shares),
+      ...('url' in mongo && { MONGODB_URL: mongo.url }),
+    });
+  } finally {
+    if ('url' in mongo) await mongo[Symbol.asyncDispose]();
+  }
+}
+
+/** Its exit code. */
+async function runAva(wishes: readonly string[], env: Record<string, string> = {}): Promise<number> {
+  const child = spawn('ava', ['--config', 'test/suite/ava.config.mjs', ...wishes], {
+    cwd: root,
+    env: { NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/compile'), ...process.env, ...env },
+    stdio: 'inherit',
+  });
+  const [code] = await once(child, 'exit');
+  return (code as number | null) ?? 1;
+}

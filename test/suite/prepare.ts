@@ -1,0 +1,15 @@
+import { findRedis } from '../stack/redis-server.ts';
+import { provideChromium } from '../support/browser/find-chromium.ts';
+import { providePython } from '../support/documentation/provide-python.ts';
+
+/** Installs once what is missing, so that several test files do not at the same time. Fails where a test could not run. */
+export async function prepare(): Promise<void> {
+  await findRedis();
+  for (const provide of [provideChromium, providePython]) {
+    await provide().catch((error: unknown) => {
+      // Tests that need it are reported as skipped.
+      if (process.env.CI === 'true') throw error;
+      console.error(error instanceof Error ? error.message : error);
+    });
+  }
+}

@@ -1,0 +1,52 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { importsOf, projectFiles, reachableFrom } from '../support/source-files.ts';
+
+export const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/**
+ * `fast`: what `npm test` runs. `rest`: what `npm run test:all` runs besides, files that end in `.slow.ts` and those whose size
+ * can be chosen. `sized`: the latter alone.
+ */
+export type Selection = 'fast' | 'rest' | 'sized';
+
+/** Files with tests, by their path from the top. */
+export function testFiles(selection: Selection): string[] {
+  const files = projectFiles().filter((path) => path.startsWith('test/') && path.endsWith('.ts'));
+  const fast = files.filter((path) => path.endsWith('.test.ts'));
+  if (selection === 'fast') return fast;
+  const sources = files.map((path) => ({ path, text: '', imports: importsOf(path, textOf(path)) }));
+  const sized = fast.filter((path) => reachableFrom(sources, [path]).has('test/support/size.ts'));
+  return selection === 'sized' ? sized : [...sized, ...files.filter((path) => path.endsWith('.slow.ts'))];
+}
+
+/** What such a file uses is its process's own: stacks, killed processes, replaced timers, measured memory. */
+const hasOwnProcess = /^test\/(faults|flows)\/|-file-store\./;
+const concernsProcess = /\bmock\.timers\b|\bfindChromium\b/;
+
+/** Files that share a process, and how many of their tests run at the same time. */
+export type Share = { files: string[]; testsAtOnce: number };
+
+/**
+ * A process costs as much as a dozen files that need no stack, so those share some; tests of the console share a stack and a
+ * browser. `alone`: the others.
+ */
+export function shareProcesses(files: readonly string[]): { shares: Share[]; alone: string[] } {
+  const isConsole = (path: string) => path.startsWith('test/console/');
+  const isAlone = (path: string) => hasOwnProcess.test(path) || concernsProcess.test(textOf(path));
+  const alone = files.filter((path) => !isConsole(path) && isAlone(path));
+  const small = files.filter((path) => !isConsole(path) && !isAlone(path));
+  const smallShares = Array.from({ length: Math.min(smallSharesMax, small.length) }, (_, share) => ({
+    files: small.filter((_, index) => index % smallSharesMax === share),
+    testsAtOnce: 6,
+  }));
+  return { shares: [{ files: files.filter(isConsole), testsAtOnce: 3 }, ...smallShares], alone };
+}
+
+/** Even shares, small enough that none is still running for long when all others have ended. */
+const smallSharesMax = 8;
+
+function textOf(path: string): string {
+  return readFileSync(join(root, path), 'utf8');
+}

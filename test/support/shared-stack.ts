@@ -1,0 +1,51 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { TestFn } from 'ava';
+import { freeFixedPort } from '../stack/free-port.ts';
+import { type Stack, type StackOptions, startStack } from '../stack/stack.ts';
+
+/** What files may ask for beside the shape of a stack: whoever does not use it does not see it. */
+type Additions = Required<Pick<StackOptions, 'plans' | 'models'>>;
+type Options = Omit<StackOptions, 'directory' | 'ports' | 'redisUrl' | 'databaseUrl' | 'onLine'> & {
+  /** Whether its ingress listens where its `baseUrl` says, as a browser needs it. */
+  isAtBaseUrl?: boolean;
+};
+type Shared = { shape: Omit<Options, keyof Additions>; additions: Additions; started?: Promise<Stack>; users: number };
+
+const shared: Shared[] = [];
+
+/**
+ * A stack for the tests of this file, which all files of its process share that ask for the same one; plans and models are added up.
+ * Accounts and faults of model servers are everybody's: a test takes accounts of its own, and heals what it has made ill. What is
+ * counted in metrics or ended has a stack of its own (`startStack`).
+ */
+export function openSharedStack(test: TestFn, options: Options = {}): () => Stack {
+  const { plans = {}, models = {}, ...shape } = options;
+  const found = shared.find((one) => isDeepStrictEqual(one.shape, shape) && agree(one.additions, { plans, models }));
+  const own: Shared = found ?? { shape, additions: { plans: {}, models: {} }, users: 0 };
+  if (found === undefined) shared.push(own);
+  Object.assign(own.additions.plans, plans);
+  Object.assign(own.additions.models, models);
+  own.users++;
+
+  let stack: Stack;
+  test.before(async () => {
+    own.started ??= start(own);
+    stack = await own.started;
+  });
+  test.after.always(async () => {
+    own.users--;
+    if (own.users === 0) await (await own.started)?.[Symbol.asyncDispose]();
+  });
+  return () => stack;
+}
+
+async function start({ shape: { isAtBaseUrl, ...shape }, additions }: Shared): Promise<Stack> {
+  return startStack({ ...shape, ...additions, ...(isAtBaseUrl && { ports: { ingress: await freeFixedPort() } }) });
+}
+
+/** Whether both can be in one plan file. */
+function agree(one: Additions, other: Additions): boolean {
+  const agreeOn = (mine: Record<string, object>, others: Record<string, object>) =>
+    Object.entries(others).every(([name, each]) => mine[name] === undefined || isDeepStrictEqual(mine[name], each));
+  return agreeOn(one.plans, other.plans) && agreeOn(one.models, other.models);
+}
