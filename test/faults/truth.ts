@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { TestFn } from 'ava';
 import { Redis } from 'ioredis';
 import { Agent } from 'undici';
@@ -104,7 +105,8 @@ export function testTruth({ test, fault, requests, openHome }: Registrar): void 
       await sending.reached(requests * 0.3);
       await home.cut();
       await sending.reached(requests * 0.5);
-      const waited = await outboxes.waiting();
+      let waited = await outboxes.waiting();
+      for (; waited === 0 && sending.asked.length < requests; waited = await outboxes.waiting()) await sleep(100);
       home.restore();
       await sending.done;
       return { asked: [...sending.asked], killed: { ...killing.killed, cuts: cutting.cuts() }, waited };

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { type Stack, startStack } from '../stack/stack.ts';
+import type { Stack } from '../stack/stack.ts';
 import { exchange } from '../support/raw-http.ts';
 import {
   assertRefused,
@@ -15,19 +15,17 @@ import {
   stillServes,
   validation,
 } from '../support/refusal.ts';
+import { openSharedStack } from '../support/shared-stack.ts';
 
+const shared = openSharedStack(test, { isAtBaseUrl: true });
 let stack: Stack;
 let port: number;
 let key: string;
 
 test.before(async () => {
-  stack = await startStack();
+  stack = shared();
   port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
-  key = await stack.mintKey('alice');
-});
-
-test.after.always(async () => {
-  await stack?.[Symbol.asyncDispose]();
+  key = await stack.mintKey('heads');
 });
 
 const nowhere = 'GET /v1/nowhere HTTP/1.1';

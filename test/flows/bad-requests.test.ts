@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import test from 'ava';
 import { makeKey, maskKey } from '../../ingress/api-key.ts';
-import { type Stack, startStack } from '../stack/stack.ts';
+import type { Stack } from '../stack/stack.ts';
 import { exchange } from '../support/raw-http.ts';
 import {
   assertRefused,
@@ -20,21 +20,19 @@ import {
   validation,
   wrongMethod,
 } from '../support/refusal.ts';
+import { openSharedStack } from '../support/shared-stack.ts';
 
+const shared = openSharedStack(test, { isAtBaseUrl: true });
 let stack: Stack;
 let port: number;
 let key: string;
 let token: string;
 
 test.before(async () => {
-  stack = await startStack();
+  stack = shared();
   port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
-  key = await stack.mintKey('alice');
-  token = await stack.identity.token('alice');
-});
-
-test.after.always(async () => {
-  await stack?.[Symbol.asyncDispose]();
+  key = await stack.mintKey('requester');
+  token = await stack.identity.token('requester');
 });
 
 const authorized = () => `Authorization: Bearer ${key}`;
@@ -191,7 +189,7 @@ test('a key for the management of keys is 401, and what a mint is sent has to be
   const [fields] = await refuses(t, port, [
     ['fields', mintAs(`Bearer ${token}`, '{"plan":"pro","x":1}'), validation],
     ['a key', mintAs(`Bearer ${key}`), invalidToken],
-    ['an expired token', mintAs(`Bearer ${await stack.identity.token('alice', { expiresIn: -60 })}`), invalidToken],
+    ['an expired token', mintAs(`Bearer ${await stack.identity.token('requester', { expiresIn: -60 })}`), invalidToken],
     ['nothing', `${head('POST /v1/keys/developer HTTP/1.1', json, 'Content-Length: 2')}{}`, noAuth],
   ]);
   t.is(JSON.parse(fields?.body ?? '{}').error, 'plan: is not known; x: is not known');

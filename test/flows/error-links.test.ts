@@ -2,18 +2,18 @@ import test, { type ExecutionContext } from 'ava';
 import { makeKey } from '../../ingress/api-key.ts';
 import { readPages } from '../../ingress/documentation/page-list.ts';
 import { errorCodes } from '../../shared/errors.ts';
-import { freeFixedPort } from '../stack/free-port.ts';
-import { type Stack, startStack } from '../stack/stack.ts';
+import type { Stack } from '../stack/stack.ts';
 import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { misfits } from '../support/documentation/fits-example.ts';
 import { examplesOf } from '../support/documentation/page-examples.ts';
 import { asRead } from '../support/documentation/pages-of-stack.ts';
 import { type Answer, createKeyClient, type KeyClient } from '../support/key-client.ts';
+import { openSharedStack } from '../support/shared-stack.ts';
 
 const tiers = { model_tiers: ['guest', 'standard'] };
 const plans = {
   'one-a-minute': { requests_per_minute: 1, ...tiers },
-  'few-tokens': { tokens_per_minute: 100, ...tiers },
+  'hundred-tokens': { tokens_per_minute: 100, ...tiers },
   'one-a-day': { requests_per_day: 1, ...tiers },
   'one-at-once': { requests_at_once: 1, ...tiers },
   'no-batches': { batch_tokens_waiting: 1, ...tiers },
@@ -21,19 +21,18 @@ const plans = {
 };
 const body = { model: 'small-chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 50 };
 
-const parts = new AsyncDisposableStack();
+const shared = openSharedStack(test, { isAtBaseUrl: true, plans });
 let stack: Stack;
 let keys: KeyClient;
 let key: string;
 let errorsPage: string;
 
 test.before(async () => {
-  stack = parts.use(await startStack({ ports: { ingress: await freeFixedPort() }, plans }));
+  stack = shared();
   keys = createKeyClient(stack);
-  key = await keys.newKey('alice');
+  key = await keys.newKey('linker');
   errorsPage = await (await fetch(`${stack.baseUrl}/docs/errors`)).text();
 });
-test.after.always(() => parts.disposeAsync());
 
 const chat = (bearer: string, more: object = {}) =>
   keys.send('POST', '/v1/chat/completions', { bearer, body: { ...body, ...more } });
@@ -51,7 +50,7 @@ const ways: Record<string, () => Promise<Answer>> = {
   NO_AUTH: () => keys.send('GET', '/v1/models'),
   INVALID_KEY: () => keys.models(makeKey()),
   INVALID_TOKEN: () => keys.models('nobody'),
-  FORBIDDEN: async () => keys.send('GET', '/admin/plans', { bearer: await keys.token('alice') }),
+  FORBIDDEN: async () => keys.send('GET', '/admin/plans', { bearer: await keys.token('linker') }),
   VALIDATION_ERROR: () => keys.send('POST', '/v1/chat/completions', { bearer: key, body: { model: 'small-chat' } }),
   NOT_FOUND: () => keys.send('GET', '/nothing'),
   METHOD_NOT_ALLOWED: () => keys.send('DELETE', '/v1/models'),
@@ -61,7 +60,7 @@ const ways: Record<string, () => Promise<Answer>> = {
     keys.send('POST', '/v1/chat/completions', { bearer: key, body: 'x', headers: { 'content-type': 'text/plain' } }),
   HEADERS_TOO_LARGE: () => keys.send('GET', '/v1/models', { headers: { 'x-large': 'x'.repeat(20_000) } }),
   requests_limit: () => last('one-a-minute', 2),
-  tokens_limit: () => last('few-tokens', 3),
+  tokens_limit: () => last('hundred-tokens', 3),
   daily_limit: () => last('one-a-day', 3), // one more than is needed: a day may begin in between
   plan_limit: () => chat(key, { model: 'large-chat' }),
   batch_limit: createTooLarge,
@@ -69,7 +68,7 @@ const ways: Record<string, () => Promise<Answer>> = {
 };
 
 async function cancelFinished(): Promise<Answer> {
-  const client = await openBatchClient(stack, 'alice', key);
+  const client = await openBatchClient(stack, 'linker', key);
   const { id } = await client.ended((await client.create(linesOf(1))).id);
   return keys.send('POST', `/v1/batches/${id}/cancel`, { bearer: key });
 }
@@ -124,6 +123,7 @@ test.serial('so is what is answered while all model servers fail, or one does no
   leaving.abort();
   for (const server of stack.modelServers) server.fail({ status: 500 });
   assertExplained(t, await chat(key), 'UPSTREAMS_EXHAUSTED');
+  for (const server of stack.modelServers) server.heal();
 });
 
 /** What the page of errors shows of this code or type. */

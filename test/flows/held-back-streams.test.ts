@@ -1,17 +1,22 @@
 import test from 'ava';
 import { answerFor } from '../stack/model-server.ts';
-import { startStack } from '../stack/stack.ts';
 import { chat, streamedText } from '../support/chat.ts';
+import { openSharedStack } from '../support/shared-stack.ts';
 
+const model = 'late-chat';
+const shared = openSharedStack(test, {
+  isAtBaseUrl: true,
+  models: { [model]: { tier: 'guest', pool: 'default', backends: ['onprem-a'] } },
+});
 const question = 'Are you still there?';
 
 test('a stream whose model takes more than ten seconds begins with a comment, and is whole in the end', async (t) => {
-  await using stack = await startStack();
-  const key = await stack.mintKey('alice');
+  const stack = shared();
+  const key = await stack.mintKey('held-back');
   const [server] = stack.modelServers;
-  for (const each of stack.modelServers) each.fail({ latencyMs: 11_000, times: 1 });
+  server.fail({ latencyMs: 11_000, times: 1 }, model);
   const sentAt = performance.now();
-  const response = await chat({ url: stack.ingresses[0]?.url ?? '', key, question, stream: true });
+  const response = await chat({ url: stack.ingresses[0]?.url ?? '', key, question, stream: true, model });
   const waitedMs = performance.now() - sentAt;
   t.is(response.status, 200);
   t.true(waitedMs >= 9_900, `status and headers after ${Math.round(waitedMs)} ms`);

@@ -2,9 +2,10 @@ import test, { type ExecutionContext } from 'ava';
 import { Redis } from 'ioredis';
 import OpenAI, { APIError } from 'openai';
 import { standingKey } from '../../shared/redis-keys.ts';
-import { type Stack, startStack } from '../stack/stack.ts';
+import type { Stack } from '../stack/stack.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
+import { openSharedStack } from '../support/shared-stack.ts';
 
 const tiers = { model_tiers: ['guest', 'standard'] };
 const plans = {
@@ -15,16 +16,14 @@ const plans = {
   'one-token': { tokens_per_month: 1, ...tiers },
 };
 
+const shared = openSharedStack(test, { isAtBaseUrl: true, plans });
 let stack: Stack;
 let keys: KeyClient;
-const parts = new AsyncDisposableStack();
 
 test.before(async () => {
-  stack = parts.use(await startStack({ plans }));
+  stack = shared();
   keys = createKeyClient(stack);
 });
-
-test.after.always(() => parts.disposeAsync());
 
 /** An official client with its own settings, and what went over the wire: when, and what came back. */
 async function openClient(account: string, plan: keyof typeof plans) {
@@ -86,7 +85,7 @@ test('and a request more than are allowed at once', async (t) => {
   for (const server of stack.modelServers) server.fail({ latencyMs: 1_500 }, model);
   const first = ask({ model });
   await Promise.any(stack.modelServers.map((server) => server.waitForCall((call) => call.model === model)));
-  for (const server of stack.modelServers) server.heal();
+  for (const server of stack.modelServers) server.heal(model);
   const second = ask({ model });
   t.is((await first).object, 'chat.completion');
   t.is((await second).object, 'chat.completion');

@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
-import { type Stack, startStack } from '../stack/stack.ts';
+import type { Stack } from '../stack/stack.ts';
 import { answerName, documentedAnswers, shapeFaults } from '../support/documented-answers.ts';
 import { createFileClient, line } from '../support/file-client.ts';
 import { filesLeft } from '../support/files-left.ts';
@@ -8,17 +8,16 @@ import { hostileLines, nested } from '../support/hostile-lines.ts';
 import { contentType, file, multipart, purpose } from '../support/multipart.ts';
 import { exchange } from '../support/raw-http.ts';
 import { head, stillServes } from '../support/refusal.ts';
+import { openSharedStack } from '../support/shared-stack.ts';
 
+const shared = openSharedStack(test, { isAtBaseUrl: true });
 let stack: Stack;
 let key: string;
-const parts = new AsyncDisposableStack();
 
 test.before(async () => {
-  stack = parts.use(await startStack());
-  key = await stack.mintKey('alice');
+  stack = shared();
+  key = await stack.mintKey('uploader-of-lines');
 });
-
-test.after.always(() => parts.disposeAsync());
 
 function upload(text: string) {
   const port = Number(new URL(stack.ingresses[0]?.url ?? '').port);

@@ -62,8 +62,10 @@ export function createFaults() {
     set(fault: Fault, model = everyModel): void {
       faults.set(model, { fault, left: fault.times ?? Number.POSITIVE_INFINITY });
     },
-    clear(): void {
-      faults.clear();
+    /** Those of one model, or all. */
+    clear(model?: string): void {
+      if (model === undefined) faults.clear();
+      else faults.delete(model);
     },
     take(model: string): Fault {
       const held = faults.get(model) ?? faults.get(everyModel);

@@ -70,7 +70,7 @@ export async function startModelServer(options: ModelServerOptions) {
     /** The same as `PUT /control`; with a model, for calls of that one alone. */
     fail: (fault: Fault, model?: string): void => faults.set(fault, model),
     /** The same as `DELETE /control`. */
-    heal: (): void => faults.clear(),
+    heal: (model?: string): void => faults.clear(model),
     /** How many connections are in use: those that wait for their next call are closed by asking. */
     async connectionsInUse(): Promise<number> {
       server.closeIdleConnections();

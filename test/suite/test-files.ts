@@ -23,6 +23,7 @@ export function testFiles(selection: Selection): string[] {
 
 /** What such a file uses is its process's own: stacks, killed processes, replaced timers, measured memory. */
 const hasOwnProcess = /^test\/(faults|flows)\/|-file-store\./;
+const sharesStack = /\bopenSharedStack\b/;
 const concernsProcess = /\bmock\.timers\b|\bfindChromium\b/;
 
 /** Files that share a process, and how many of their tests run at the same time. */
@@ -33,15 +34,20 @@ export type Share = { files: string[]; testsAtOnce: number };
  * browser. `alone`: the others.
  */
 export function shareProcesses(files: readonly string[]): { shares: Share[]; alone: string[] } {
-  const isConsole = (path: string) => path.startsWith('test/console/');
-  const isAlone = (path: string) => hasOwnProcess.test(path) || concernsProcess.test(textOf(path));
-  const alone = files.filter((path) => !isConsole(path) && isAlone(path));
-  const small = files.filter((path) => !isConsole(path) && !isAlone(path));
+  const kinds = Object.groupBy(files, kindOf);
+  const { console = [], flows = [], small = [], alone = [] } = kinds;
   const smallShares = Array.from({ length: Math.min(smallSharesMax, small.length) }, (_, share) => ({
     files: small.filter((_, index) => index % smallSharesMax === share),
     testsAtOnce: 6,
   }));
-  return { shares: [{ files: files.filter(isConsole), testsAtOnce: 3 }, ...smallShares], alone };
+  return { shares: [{ files: console, testsAtOnce: 3 }, { files: flows, testsAtOnce: 3 }, ...smallShares], alone };
+}
+
+function kindOf(path: string): 'console' | 'flows' | 'small' | 'alone' {
+  const text = textOf(path);
+  if (path.startsWith('test/console/')) return 'console';
+  if (sharesStack.test(text)) return 'flows';
+  return hasOwnProcess.test(path) || concernsProcess.test(text) ? 'alone' : 'small';
 }
 
 /** Even shares, small enough that none is still running for long when all others have ended. */
