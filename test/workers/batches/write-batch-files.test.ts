@@ -126,6 +126,23 @@ test.serial('two who write the files at once write the same ones', async (t) => 
   t.is((await side.read(one.outputFile)).split('\n').length, 41);
 });
 
+test.serial('fails when results are missing, and leaves the file that another worker wrote as it is', async (t) => {
+  await using side = await open(9);
+  const { outputFile } = fileNames(side.batch);
+  const { listResults } = side.store.batches;
+  const whole = Promise.withResolvers<string>();
+  side.store.batches.listResults = async (...page) => {
+    side.store.batches.listResults = listResults;
+    await write(side);
+    whole.resolve(await side.read(outputFile));
+    await side.store.batches.removeResults(side.batch.id, 100);
+    return listResults.apply(side.store.batches, page);
+  };
+  await t.throwsAsync(write(side), { message: /6 results of .* are missing/ });
+  t.is((await whole.promise).split('\n').length, 7);
+  t.is(await side.read(outputFile), await whole.promise);
+});
+
 test.serial('a file that was removed while it was written is not named by its batch', async (t) => {
   await using side = await open(9);
   const { outputFile } = fileNames(side.batch);
