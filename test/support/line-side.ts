@@ -45,6 +45,8 @@ type Options = {
   servers?: number;
   /** Of each backend. */
   requestsAtOnce?: number;
+  /** What times are taken from while a line is run. */
+  now?: () => number;
 };
 
 /** What fails when it is told to: calls of the store by their names, and scripts of Redis by theirs. */
@@ -59,7 +61,7 @@ export type Breakable =
 
 /** What a worker has for the lines of one running batch but for its queue: a real store, and model servers. */
 export async function openLineSide(redis: Redis, options: Options = {}) {
-  const { timeouts = {}, plans = {}, servers: count = 1, requestsAtOnce } = options;
+  const { timeouts = {}, plans = {}, servers: count = 1, requestsAtOnce, now = () => performance.now() } = options;
   await using parts = new AsyncDisposableStack();
   const servers: ModelServer[] = [];
   for (let number = 1; number <= count; number++) {
@@ -125,7 +127,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       firstTokenMs: planFile.timeouts.firstTokenMs,
     }),
     endLine,
-    ...{ startRun, writeResult, followBatch: watch.follow, tellNews, metrics, log },
+    ...{ startRun, writeResult, followBatch: watch.follow, tellNews, metrics, log, now },
   });
   const limits = openLimits(redis, { account });
   const takings = new Map<string, number>();

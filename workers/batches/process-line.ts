@@ -39,9 +39,10 @@ type Parts = {
   tellNews: TellNews;
   metrics: Pick<WorkerMetrics, 'batchLineRetries'>;
   log: Log;
+  now?: () => number;
 };
 
-/** `takenAt` is when this worker had the job, by `performance.now()`. */
+/** `takenAt` is when this worker had the job, by `now`. */
 type Begun = { job: BatchJob; taken: number; takenAt: number };
 /** A run that may call backends; `hadTime` where most of its request's time was left when it began. */
 type StartedLine = Begun & LineRun & CallingRun & { hadTime: boolean };
@@ -65,10 +66,10 @@ const neverStreamed: CallingRun['reply'] = {
  * first, and what is charged follows from what is stored, so that whoever dies in between leaves it to the next taking.
  */
 export function createProcessLine(parts: Parts): ProcessJob {
-  const { store, leave, writeResult, endLine, metrics, log } = parts;
+  const { store, leave, writeResult, endLine, metrics, log, now = () => performance.now() } = parts;
 
   return async function processLine({ data, taken, signal }) {
-    const takenAt = performance.now();
+    const takenAt = now();
     const job = batchJobSchema.parse(data);
     try {
       const line = await store.findLine(job.batch, job.line);
@@ -88,9 +89,9 @@ export function createProcessLine(parts: Parts): ProcessJob {
 
   /** Waits a moment for room before anything is held for the line: what waits for long must not run out of time by it. */
   async function hasRoom({ model }: BatchJob, signal: AbortSignal): Promise<boolean> {
-    const giveUpAt = performance.now() + waitForBackendMs;
+    const giveUpAt = now() + waitForBackendMs;
     while (parts.isFull(model, lane)) {
-      if (performance.now() >= giveUpAt) return false;
+      if (now() >= giveUpAt) return false;
       await sleep(lookForRoomEveryMs, undefined, { signal });
     }
     return true;
@@ -115,12 +116,12 @@ export function createProcessLine(parts: Parts): ProcessJob {
     );
     using deadline = createWatchdog([signal, over.signal]);
     deadline.expectWithin(start.remainingMs, () => 'deadline' satisfies StopReason);
-    const startedAt = performance.now();
+    const startedAt = now();
     const started: StartedLine = {
       ...{ job: { ...job, plan }, run, taken, ledger, admission, lane, reply: neverStreamed },
       signal: deadline.signal,
-      leftMs: () => startedAt + start.remainingMs - performance.now(),
-      mayWaitMs: () => startedAt + waitForBackendMs - performance.now(),
+      leftMs: () => startedAt + start.remainingMs - now(),
+      mayWaitMs: () => startedAt + waitForBackendMs - now(),
       hadTime: start.remainingMs >= parts.requestMs / 2,
       takenAt,
     };
@@ -184,7 +185,7 @@ export function createProcessLine(parts: Parts): ProcessJob {
 
   /** The result stands from here on, and what goes wrong in settling it is no reason to run the line again. */
   async function end(run: StartedLine, result: BatchResult, signal: AbortSignal): Promise<Outcome> {
-    if (performance.now() - run.takenAt > unchallengedMs && (await isClearedUp(run.job))) return leave.drop(run);
+    if (now() - run.takenAt > unchallengedMs && (await isClearedUp(run.job))) return leave.drop(run);
     const standing = await writeResult(result, signal);
     return endLine(run, standing).then(
       () => done,

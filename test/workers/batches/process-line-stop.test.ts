@@ -112,6 +112,25 @@ test('a line whose lock is lost ends without a word, its call with it, and its l
   t.is(await side.leases(), 1);
 });
 
+for (const [heldMs, isWritten] of [
+  [5_000, true],
+  [5_001, false],
+] as const) {
+  const outcome = isWritten ? 'gets its result without a check' : 'is dropped, and is charged nothing';
+  test(`a line that its worker has had for ${heldMs} ms, and whose batch is cleared up, ${outcome}`, async (t) => {
+    let now = 0;
+    await using side = await openLineSide(own.redis, { now: () => now });
+    const hanging = await runHanging(side);
+    now = heldMs;
+    await side.moveBatch({ state: 'cancelled', ending: 'cancelled', open: false });
+    t.deepEqual(await hanging.outcome, { outcome: 'done' });
+    t.is((await side.result()) !== undefined, isWritten);
+    t.is(side.news.at(-1)?.news, isWritten ? 'ended' : 'dropped');
+    if (!isWritten) t.deepEqual(await side.charged(), nothing);
+    t.is(await side.leases(), 0);
+  });
+}
+
 test('a shutdown hands a line back with what it has tried, and another worker answers it', async (t) => {
   await using side = await openLineSide(own.redis);
   const { outcome, stop } = await runHanging(side);
