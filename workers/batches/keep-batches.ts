@@ -34,6 +34,8 @@ type Parts = {
   now: () => Promise<number>;
   log: Log;
   lookEveryMs?: number;
+  /** Between two looks; ends early, without a failure, when the signal is aborted. */
+  pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 };
 
 /** Accounts that are taken at a look: few, so that workers that look at once get about as many. */
@@ -59,7 +61,7 @@ type Step = Pick<Batch, 'account' | 'state'> & { controller: AbortController; ta
  * look after one account for a while one has its way; what the other does in vain it finds out by what is stored.
  */
 export function keepBatches(parts: Parts): BatchKeeper {
-  const { store, hold, leave, log, lookEveryMs = 500 } = parts;
+  const { store, hold, leave, log, lookEveryMs = 500, pause = pauseFor } = parts;
   const closing = new AbortController();
   const { signal } = closing;
   const accounts = new Map<string, AccountRun>();
@@ -191,8 +193,7 @@ export function keepBatches(parts: Parts): BatchKeeper {
         return 0;
       });
       const pauseMs = Math.min(pauseMsMax, lookEveryMs + open * pausePerBatchMs) * (0.75 + Math.random() / 2);
-      const pause = sleep(pauseMs, undefined, { signal }).catch(() => {});
-      await Promise.race([pause, nudge.promise]);
+      await Promise.race([pause(pauseMs, signal), nudge.promise]);
     }
   }
 
@@ -224,6 +225,10 @@ export function keepBatches(parts: Parts): BatchKeeper {
       await within(closeMs, Promise.all([...accounts.keys()].map(letGo))).catch(() => {});
     },
   };
+}
+
+function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
+  return sleep(ms, undefined, { signal }).catch(() => {});
 }
 
 function isClosing({ state }: Pick<Batch, 'state'>): boolean {

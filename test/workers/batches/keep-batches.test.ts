@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import type { Batch } from '../../../shared/batches/batch.ts';
 import { batchKeeperKey } from '../../../shared/redis-keys.ts';
+import { aborted } from '../../../shared/shutdown.ts';
 import { createClearBatch } from '../../../workers/batches/clear-batch.ts';
 import { createCloseBatch } from '../../../workers/batches/close-batch.ts';
 import { keepBatches } from '../../../workers/batches/keep-batches.ts';
@@ -29,14 +30,14 @@ function keep(
   t: ExecutionContext,
   side: BatchSide,
   workerId: string,
-  parts: { isAlwaysHeld?: boolean; lookEveryMs?: number } = {},
+  parts: { isAlwaysHeld?: boolean; pause?: (ms: number, signal: AbortSignal) => Promise<void> } = {},
 ) {
   const runs: Run[] = [];
   const { store, planFile } = side;
   const heard: unknown[] = [];
   const hold = createHold(own.redis, { workerId, holdMs: 60_000 });
   const keeper = keepBatches({
-    ...{ store: store.batches, log: side.log, lookEveryMs: parts.lookEveryMs ?? 5 },
+    ...{ store: store.batches, log: side.log, lookEveryMs: 5, ...(parts.pause && { pause: parts.pause }) },
     hold: parts.isAlwaysHeld ? async () => true : hold,
     leave: createLeave(own.redis, { workerId }),
     createAccountRun(account, lookSoon) {
@@ -201,14 +202,32 @@ test.serial('a store that is away, and a step that fails, are tried again', asyn
   t.is(side.logged.filter(({ level }) => level === 'warn').length, 2);
 });
 
-test.serial('news reaches whoever feeds, and one that feeds can ask to be looked at at once', async (t) => {
+test.serial('news reaches the run of each account', async (t) => {
   await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
-  const { keeper, runs, heard } = keep(t, side, 'one', { lookEveryMs: 60_000 });
+  const { keeper, runs, heard } = keep(t, side, 'one');
   await until(() => runs[0]?.looks[0]);
   const news = { news: 'started', batch: side.batch.id, line: 1, number: 1 } as const;
   keeper.heard(news);
   t.deepEqual(heard, [news]);
-  runs[0]?.lookSoon();
-  await until(() => runs[0]?.looks[1]);
-  t.pass('long before its time');
 });
+
+test.serial(
+  'the run of an account is looked at again as soon as it asks for it, and not before the pause ends',
+  async (t) => {
+    t.timeout(20_000);
+    await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+    const pauses = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let paused = 0;
+    const pause = async (_ms: number, signal: AbortSignal) => {
+      pauses[paused++]?.resolve();
+      await aborted(signal);
+    };
+    const { runs } = keep(t, side, 'one', { pause });
+    await pauses[0]?.promise;
+    t.is(runs[0]?.looks.length, 1);
+    runs[0]?.lookSoon();
+    await pauses[1]?.promise;
+    t.is(runs[0]?.looks.length, 2);
+    t.is(paused, 2);
+  },
+);
