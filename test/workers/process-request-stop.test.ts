@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import test from 'ava';
 import { countPromptTokens } from '../../workers/backends/count-tokens.ts';
@@ -117,6 +118,26 @@ for (const stream of [false, true]) {
     t.deepEqual(side.calls(), [0, 0, 0]);
   });
 }
+
+test('a run that is cancelled while it waits for room, after its calls have failed, is charged nothing', async (t) => {
+  await using side = await openWorkerSide(given.redis, { requestsAtOnce: 1 });
+  side.servers[0].fail({ status: 500 });
+  for (const taken of ['onprem-b', 'cloud']) {
+    const tried = new Set(['onprem-a', 'onprem-b', 'cloud'].filter((name) => name !== taken));
+    const signal = new AbortController().signal;
+    const room = await side.slots.take({ model: 'medium-chat', lane: 'interactive', tried, waitMs: 0, signal });
+    t.is(room.outcome, 'slot');
+  }
+  const { controller, stop } = side.stopper();
+  const outcome = side.run({}, controller);
+  while (!side.lines.some(({ message }) => message === 'a backend failed')) await turn();
+  stop('cancelled');
+  t.like(await outcome, { outcome: 'done' });
+  t.deepEqual(side.calls(), [1, 0, 0]);
+  const [record] = await side.records();
+  t.like(record, { outcome: 'cancelled', promptTokens: 0, completionTokens: 0, chargedTokens: 0 });
+  t.like(record?.attempts, { 0: { backend: 'onprem-a', outcome: 'status' }, length: 1 });
+});
 
 test('the deadline ends a stream that has begun by its code', async (t) => {
   await using side = await openWorkerSide(given.redis);
