@@ -2,7 +2,7 @@ import type { ExecutionContext } from 'ava';
 import { z } from 'zod';
 import type { Store } from '../../../shared/store/store.ts';
 import type { UsageRecord } from '../../../shared/store/usage-record.ts';
-import type { UsageMonth } from '../../../shared/store/usage-sums.ts';
+import type { UsageMonth, UsageSum } from '../../../shared/store/usage-sums.ts';
 import { type Contract, provesOnStore, type StoreHome } from './store-contract.ts';
 import { entryAt, sumOf, usageRecord, usageRecords } from './usage-records.ts';
 
@@ -289,7 +289,7 @@ async function removesOld(t: ExecutionContext, store: Store): Promise<void> {
 
   t.is(await store.removeUsageBefore('2026-11', 7), 7);
   t.is((await found(store, records)).length, 33);
-  t.not(await store.findUsageSum('user:ann', '2026-09'), undefined, 'as long as there are records, there are sums');
+  await isSummed(t, store, records, 'while there are records, the sums still hold all of them');
   const removed: number[] = [];
   while (removed.at(-1) !== 0) removed.push(await store.removeUsageBefore('2026-11', 7));
   t.deepEqual(removed, [7, 7, 7, 2, 4, 0], 'the rest of them, then two sums of each account');
@@ -300,6 +300,9 @@ async function removesOld(t: ExecutionContext, store: Store): Promise<void> {
     (await store.listUsageMonths({ limit: 10 })).map(({ month }) => month),
     ['2026-11', '2026-11'],
   );
+  const again = usageRecords(4, (index) => ({ ...shape(index), entry: entryAt(100 + index) })).slice(0, 3);
+  await store.recordUsage(again);
+  await isExact(t, store, [...left, ...again]);
 }
 
 /** Those of these records that stand. */
@@ -316,15 +319,27 @@ async function found(store: Store, records: readonly UsageRecord[]): Promise<Usa
 /** These records and no others stand, and the sums are what they come to. */
 export async function isExact(t: ExecutionContext, store: Store, records: readonly UsageRecord[]): Promise<void> {
   t.deepEqual(await found(store, records), [...records]);
+  for (const expected of await isSummed(t, store, records)) {
+    const { kept, recomputed } = await store.recomputeUsage(expected.account, expected.month, '');
+    t.deepEqual(recomputed, kept, 'and the store finds the same');
+  }
+}
+
+/** The sum of each account and month is what these records come to. */
+async function isSummed(
+  t: ExecutionContext,
+  store: Store,
+  records: readonly UsageRecord[],
+  message?: string,
+): Promise<UsageSum[]> {
   const months = new Map<string, UsageRecord[]>();
   for (const record of records) {
     const key = `${record.account} ${record.month}`;
     months.set(key, [...(months.get(key) ?? []), record]);
   }
-  for (const ofMonth of months.values()) {
-    const expected = sumOf(ofMonth);
-    t.deepEqual(await store.findUsageSum(expected.account, expected.month), expected);
-    const { kept, recomputed } = await store.recomputeUsage(expected.account, expected.month, '');
-    t.deepEqual(recomputed, kept, 'and the store finds the same');
+  const sums = [...months.values()].map(sumOf);
+  for (const expected of sums) {
+    t.deepEqual(await store.findUsageSum(expected.account, expected.month), expected, message);
   }
+  return sums;
 }
