@@ -1,8 +1,11 @@
 import { rm, writeFile } from 'node:fs/promises';
+import { mock } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { ulid } from 'ulid';
 import { receiveFile } from '../../../ingress/files/receive-file.ts';
-import { createSqliteHome, holdLock } from '../../shared/store/sqlite-home.ts';
+import { temporarilyUnavailable } from '../../../shared/errors.ts';
+import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { line } from '../../support/file-client.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
@@ -93,16 +96,53 @@ test('a disk that takes nothing more is 503', async (t) => {
   await t.throwsAsync(reception.take('x', piecesOf('a')), { code: 'SERVICE_UNAVAILABLE' });
 });
 
-test('what can not be removed while the store is away is found by its record', async (t) => {
-  const { home, store, coming, reception, lines } = await start(t);
+for (const name of ['bytes', 'record'] as const) {
+  test(`while the ${name} of a file cannot be removed, its record stays, and says where the bytes are`, async (t) => {
+    const { store, coming, reception, left, lines } = await start(t);
+    await reception.take('x', piecesOf('a'));
+    const refuse = () => Promise.reject(temporarilyUnavailable(new Error('away')));
+    if (name === 'bytes') store.files.remove = refuse;
+    else store.batches.removeFile = refuse;
+    await reception.discard();
+    t.deepEqual(
+      lines.map(({ level, message }) => [level, /could not be removed/.test(message)]),
+      [['warn', true]],
+    );
+    const { record, bytes } = await left();
+    t.like(record, { id: coming.id, state: 'writing' });
+    t.is(bytes?.length, name === 'bytes' ? 1 : undefined);
+    const later = new Date(coming.createdAt.getTime() + 1);
+    t.like(await store.batches.listFilesToRemove(coming.createdAt, later, 10), { 0: { id: coming.id }, length: 1 });
+  });
+}
+
+test.serial('a client waits 2 s for a store that does not answer, and the removal goes on after that', async (t) => {
+  const { store, reception, left } = await start(t);
   await reception.take('x', piecesOf('a'));
-  const lock = holdLock(home.file);
-  const since = performance.now();
-  await reception.discard();
-  t.true(performance.now() - since < 5_000, 'and its client does not wait for that');
-  while (lines.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
-  lock.close();
-  t.regex(lines[0]?.message ?? '', /could not be removed/);
-  const later = new Date(coming.createdAt.getTime() + 1);
-  t.like(await store.batches.listFilesToRemove(coming.createdAt, later, 10), [{ id: coming.id, state: 'writing' }]);
+  const answer = Promise.withResolvers<void>();
+  const removed = Promise.withResolvers<void>();
+  const [removeBytes, removeRecord] = [store.files.remove, store.batches.removeFile];
+  store.files.remove = async (id) => {
+    await answer.promise;
+    await removeBytes.call(store.files, id);
+  };
+  store.batches.removeFile = async (id) => {
+    await removeRecord.call(store.batches, id);
+    removed.resolve();
+  };
+  mock.timers.enable({ apis: ['setTimeout'] });
+  t.teardown(() => mock.timers.reset());
+  let isOver = false;
+  const discarding = reception.discard().then(() => {
+    isOver = true;
+  });
+  mock.timers.tick(1_999);
+  await turn();
+  t.false(isOver);
+  mock.timers.tick(1);
+  await discarding;
+  mock.timers.reset();
+  answer.resolve();
+  await removed.promise;
+  t.deepEqual(await left(), nothing);
 });
