@@ -1,4 +1,5 @@
 import type { ExecutionContext } from 'ava';
+import { skipTest } from '../skip-test.ts';
 import { noteFault } from './fault-notes.ts';
 
 /**
@@ -17,8 +18,8 @@ type Register = Declare & { skip: Declare };
 type Hindered = { notRun?: string | undefined };
 
 /**
- * A test that is one of the list: its title is what is done and promised, and what was seen is told beside it. Where it cannot
- * be run it is reported as skipped, and fails where CI=true.
+ * A test that is one of the list: its title is what is done and promised, and what was seen is told beside it. If it cannot
+ * run here, it is skipped as `skipTest` says. Its verdict is AVA's, so it is noted after the test and its teardowns.
  */
 export function faultTest(
   test: Register,
@@ -27,7 +28,8 @@ export function faultTest(
 ): void {
   const title = `${id}: ${done}: ${promised}`;
   if (notRun !== undefined) {
-    declareNotRun(test, { id, title, reason: notRun });
+    noteFault({ id, is: process.env.CI === 'true' ? 'FAILED' : 'not run', seen: [notRun], ms: 0 });
+    skipTest(test, { title, reason: notRun });
     return;
   }
   test(title, async (t) => {
@@ -38,28 +40,15 @@ export function faultTest(
     };
     noteFault({ id, is: 'begun', seen, ms: 0 });
     const begunAt = performance.now();
-    const ended = () => performance.now() - begunAt;
+    // Teardowns run in reverse order, after AVA has checked that the test ended in time and made assertions.
+    t.teardown(() => noteFault({ id, is: t.passed ? 'ok' : 'FAILED', seen, ms: performance.now() - begunAt }));
     try {
       await run(t, see);
     } catch (error) {
-      noteFault({ id, is: 'FAILED', seen: [...seen, firstLine(error)], ms: ended() });
+      seen.push(firstLine(error));
       throw error;
     }
-    noteFault({ id, is: 'ok', seen, ms: ended() });
   });
-}
-
-type NotRun = { id: string; title: string; reason: string };
-
-function declareNotRun(test: Register, { id, title, reason }: NotRun): void {
-  if (process.env.CI === 'true') {
-    test(title, async (t) => t.fail(`it has to be run where CI=true: ${reason}`));
-    return;
-  }
-  noteFault({ id, is: 'not run', seen: [reason], ms: 0 });
-  // Said here as well: a skipped test has no log of its own.
-  console.error(`\n*** FAULT ${id} IS NOT RUN: ${reason}\n`);
-  test.skip(title, async () => {});
 }
 
 function firstLine(error: unknown): string {

@@ -1,5 +1,11 @@
-import test from 'ava';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import test, { type ExecutionContext } from 'ava';
 import { byId, faultsIn, isId, isMeant } from '../faults/declared-faults.ts';
+import { notesVariable, readNotes } from '../faults/fault-notes.ts';
 import { summary, tell, verdicts } from '../faults/tell-faults.ts';
 import { notShown, tableIn, tableOf } from '../faults/when-down.ts';
 
@@ -68,4 +74,68 @@ test('the table stands between its marks', (t) => {
   t.regex(table, /\n\| a \| b \| c \| 1, 2 \|$/);
   t.is(tableIn(`x\n<!-- from npm run faults -->\n${table}\n<!-- to here -->\ny`), table);
   t.is(tableIn(table), undefined);
+});
+
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+
+/** What the tests of faults in this text note of themselves when AVA runs them. */
+async function notesOf(t: ExecutionContext, text: string, env: { CI: string }) {
+  const folder = await mkdtemp(join(tmpdir(), 'fault-notes-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
+  await writeFile(
+    join(folder, 'package.json'),
+    '{ "type": "module", "ava": { "extensions": ["ts"], "files": ["*.ts"] } }',
+  );
+  const head = `import test from 'ava';
+    import { faultTest } from '${join(root, 'test/support/faults/fault-test.ts')}';
+    const fault = (id) => ({ id, done: 'it is killed', promised: 'nothing is lost' });`;
+  await writeFile(join(folder, 'faults.ts'), `${head}\n${text}`);
+  const notes = join(folder, 'notes');
+  await writeFile(notes, '');
+  const code = await new Promise((resolve) => {
+    const options = { cwd: folder, env: { ...process.env, ...env, [notesVariable]: notes } };
+    const child = execFile(process.execPath, [join(root, 'node_modules/ava/entrypoints/cli.js')], options);
+    child.once('exit', resolve);
+  });
+  return { notes: readNotes(notes), code };
+}
+
+test('a fault holds when AVA says that its test has passed, and has failed in every other case', async (t) => {
+  t.timeout(60_000);
+  const text = `
+    faultTest(test, fault('1'), async (t, see) => { see('64 of 64'); t.pass(); });
+    faultTest(test, fault('2'), async (t) => { t.pass(); t.is(1, 2); });
+    faultTest(test, fault('3'), async (t) => { t.pass(); try { t.fail(); } catch {} });
+    faultTest(test, fault('4'), async (t, see) => see('nothing is asserted'));
+    faultTest(test, fault('5'), async (t) => { t.pass(); t.teardown(() => { throw new Error('left behind'); }); });
+    faultTest(test, fault('6'), async (t) => { t.pass(); void t.notThrowsAsync(new Promise(() => {})); });
+    faultTest(test, fault('7'), async (t) => { t.pass(); throw new Error('thrown'); });
+    faultTest(test, fault('8'), async (t) => { t.timeout(50); t.pass(); await new Promise((end) => setTimeout(end, 1_000)); });
+    faultTest(test, { ...fault('9'), notRun: 'there is none' }, async (t) => t.pass());`;
+  const { notes, code } = await notesOf(t, text, { CI: '' });
+  const told = verdicts(['1', '2', '3', '4', '5', '6', '7', '8', '9'].map(fault), notes);
+  t.deepEqual(
+    told.map(({ id, verdict }) => [id, verdict]),
+    [['1', 'ok'], ...['2', '3', '4', '5', '6', '7', '8'].map((id) => [id, 'FAILED']), ['9', 'not run']],
+  );
+  t.is(code, 1);
+  t.deepEqual(
+    [told[0], told[6], told[8]].map((one) => one?.seen),
+    [['64 of 64'], ['thrown'], ['there is none']],
+  );
+});
+
+test('a fault that cannot run here has failed where CI=true, and is skipped elsewhere', async (t) => {
+  t.timeout(60_000);
+  const text =
+    "faultTest(test, { ...fault('1'), notRun: 'there is none' }, async (t) => t.pass());\ntest('other', (t) => t.pass());";
+  for (const [CI, verdict, expected] of [
+    ['true', 'FAILED', 1],
+    ['', 'not run', 0],
+  ] as const) {
+    const { notes, code } = await notesOf(t, text, { CI });
+    t.like(verdicts([fault('1')], notes), { 0: { verdict, seen: ['there is none'] }, length: 1 });
+    t.is(code, expected);
+  }
 });
