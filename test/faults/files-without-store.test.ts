@@ -5,11 +5,14 @@ import { startStack } from '../stack/stack.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { createFileClient, line } from '../support/file-client.ts';
 import { createKeyClient } from '../support/key-client.ts';
-import { databaseUrl, startMongo, urlThrough } from '../support/mongodb/start-mongo.ts';
+import { openMongoTests } from '../support/mongodb/mongo-tests.ts';
+import { databaseUrl, urlThrough } from '../support/mongodb/start-mongo.ts';
 import { contentType, file, multipart, purpose } from '../support/multipart.ts';
 import { exchange } from '../support/raw-http.ts';
 import { head } from '../support/refusal.ts';
 import { addressIn, startTcpProxy } from '../support/tcp-proxy.ts';
+
+const { server, notRun } = await openMongoTests(test);
 
 faultTest(
   test,
@@ -17,17 +20,12 @@ faultTest(
     id: 'B6',
     done: 'the store is away for files and batches, in the middle of an upload',
     promised: '503 with Retry-After; what was not written whole is no file; well again when it is back',
+    notRun,
   },
   async (t, see) => {
-    const mongo = await startMongo();
-    if ('reason' in mongo) {
-      see(`SKIPPED: ${mongo.reason}`);
-      t.not(process.env.CI, 'true');
-      return;
-    }
-    await using server = mongo;
-    await using proxy = await startTcpProxy(addressIn(server.url), 'pass');
-    const url = urlThrough(proxy.port, databaseUrl(server.url, `files-away-${process.pid}`));
+    const mongo = server();
+    await using proxy = await startTcpProxy(addressIn(mongo.url), 'pass');
+    const url = urlThrough(proxy.port, databaseUrl(mongo.url, `files-away-${process.pid}`));
     await using stack = await startStack({ databaseUrl: url, workers: 0 });
     const keys = createKeyClient(stack);
     const key = await keys.newKey('alice');

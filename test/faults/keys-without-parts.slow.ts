@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
+import test from 'ava';
 import { Redis } from 'ioredis';
 import { type Stack, startStack } from '../stack/stack.ts';
 import {
@@ -16,19 +16,14 @@ import {
 } from '../support/calls-without-parts.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
-import { databaseUrl, type MongoServer, startMongo, urlThrough } from '../support/mongodb/start-mongo.ts';
+import { openMongoTests } from '../support/mongodb/mongo-tests.ts';
+import { databaseUrl, urlThrough } from '../support/mongodb/start-mongo.ts';
 import { addressIn, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 const errorsOf = (stack: Stack) =>
   stack.ingresses.flatMap(({ process }) => process.logs.filter(({ level }) => level === 'error' || level === 'fatal'));
 
-async function startMongoOrSay(t: ExecutionContext): Promise<MongoServer | undefined> {
-  const mongo = await startMongo();
-  if ('url' in mongo) return mongo;
-  t.log(`TESTS AGAINST MONGODB ARE SKIPPED: ${mongo.reason}`);
-  t.not(process.env.CI, 'true');
-  return undefined;
-}
+const { server, notRun } = await openMongoTests(test);
 
 for (const { how, ...fault } of [
   {
@@ -45,9 +40,8 @@ for (const { how, ...fault } of [
     promised: 'callers known to the ingress: unaffected; other keys and key management: 503 in time; nothing is lost',
   },
 ]) {
-  faultTest(test.serial, fault, async (t, see) => {
-    await using mongo = await startMongoOrSay(t);
-    if (mongo === undefined) return;
+  faultTest(test.serial, { ...fault, notRun }, async (t, see) => {
+    const mongo = server();
     await using proxy = await startTcpProxy(addressIn(mongo.url), 'pass');
     const url = urlThrough(proxy.port, databaseUrl(mongo.url, `without-${fault.id}-${process.pid}`));
     await using stack = await startStack({ databaseUrl: url });
@@ -72,10 +66,10 @@ faultTest(
     id: '10h',
     done: 'the store makes a rotation and its answer is lost',
     promised: '503; the old key is dead, and asking again is safe',
+    notRun,
   },
   async (t, see) => {
-    await using mongo = await startMongoOrSay(t);
-    if (mongo === undefined) return;
+    const mongo = server();
     await using proxy = await startTcpProxy(addressIn(mongo.url));
     const url = urlThrough(proxy.port, databaseUrl(mongo.url, `without-answer-${process.pid}`));
     await using stack = await startStack({ databaseUrl: url });

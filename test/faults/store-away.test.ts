@@ -3,10 +3,12 @@ import { answerFor } from '../stack/model-server.ts';
 import { startStack } from '../stack/stack.ts';
 import { chat } from '../support/chat.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
-import { databaseUrl, startMongo, urlThrough } from '../support/mongodb/start-mongo.ts';
+import { openMongoTests } from '../support/mongodb/mongo-tests.ts';
+import { databaseUrl, urlThrough } from '../support/mongodb/start-mongo.ts';
 import { addressIn, startTcpProxy } from '../support/tcp-proxy.ts';
 
 const question = 'Who keeps the keys?';
+const { server, notRun } = await openMongoTests(test);
 
 faultTest(
   test,
@@ -14,10 +16,10 @@ faultTest(
     id: '14c',
     done: 'the store is away when the processes start, and again later',
     promised: 'known keys go on; anything else is 503, never 401; well again when it is back',
+    notRun,
   },
   async (t, see) => {
-    await using mongo = await startMongoOrSay();
-    if (mongo === undefined) return see('SKIPPED: there is no MongoDB-compatible server here');
+    const mongo = server();
     see(mongo.description);
     await using proxy = await startTcpProxy(addressIn(mongo.url), 'refuse');
     const url = urlThrough(proxy.port, databaseUrl(mongo.url, `away-${process.pid}`));
@@ -60,8 +62,3 @@ faultTest(
     see('1 known key answered, 1 unknown 503, and answered when it was back');
   },
 );
-
-async function startMongoOrSay() {
-  const mongo = await startMongo();
-  return 'reason' in mongo ? undefined : mongo;
-}

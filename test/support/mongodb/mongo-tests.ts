@@ -14,6 +14,13 @@ export async function openMongoTests(test: TestFn) {
   });
   return {
     mongo,
+    /** As `faultTest` has it. */
+    notRun: isThere ? undefined : mongo.reason,
+    /** For tests that are declared only where there is one. */
+    server(): MongoServer {
+      if (isThere) return mongo;
+      throw new Error(mongo.reason);
+    },
     mongoTest: isThere ? test : test.skip,
     /** For what makes many calls at once: beside the others, it would prove how long a busy machine takes. */
     mongoTestAlone: isThere ? test.serial : test.serial.skip,
