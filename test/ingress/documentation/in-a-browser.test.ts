@@ -1,21 +1,26 @@
-import test, { type ExecutionContext } from 'ava';
+import test from 'ava';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { readPages, reference } from '../../../ingress/documentation/page-list.ts';
 import { createRenderReference } from '../../../ingress/documentation/reference/render-reference.ts';
 import { createOpenApiDocument } from '../../../ingress/openapi/document.ts';
 import { findBarriers, views } from '../../support/browser/find-barriers.ts';
-import { findChromium } from '../../support/browser/find-chromium.ts';
+import { findChromium, noChromium } from '../../support/browser/find-chromium.ts';
 import { serveDocumentation } from '../../support/documentation/serve-documentation.ts';
+import { skipTest } from '../../support/skip-test.ts';
 
 const addresses = { baseUrl: 'https://api.example.com', docsUrl: 'https://d.example', authUrl: 'https://a.example' };
 const names = [...readPages().map(({ name }) => name), reference.name];
 
-let browser: Browser | undefined;
+const executablePath = await findChromium();
+const browserTest = executablePath === undefined ? test.skip : test;
+if (executablePath === undefined) skipTest(test, { title: 'the documentation in a browser', reason: noChromium });
+
+let browser: Browser;
 let site: Awaited<ReturnType<typeof serveDocumentation>>;
 
 test.before(async () => {
-  const executablePath = await findChromium();
-  if (executablePath !== undefined) browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  if (executablePath === undefined) return;
+  browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
   const document = createOpenApiDocument(addresses);
   site = await serveDocumentation({ renderReference: createRenderReference({ document }) });
 });
@@ -26,13 +31,7 @@ test.after.always(async () => {
 
 type View = (typeof views)[number];
 
-/** Looks, where there is a browser to look with: it has to be there with CI=true. */
-async function inBrowser(t: ExecutionContext, view: View, look: (page: Page) => Promise<void>) {
-  if (browser === undefined) {
-    t.log('SKIPPED: there is no Chromium on this machine');
-    t.not(process.env.CI, 'true');
-    return;
-  }
+async function inBrowser(view: View, look: (page: Page) => Promise<void>) {
   const context = await browser.newContext(view);
   try {
     await look(await context.newPage());
@@ -43,31 +42,34 @@ async function inBrowser(t: ExecutionContext, view: View, look: (page: Page) => 
 
 for (const view of views) {
   const { colorScheme, viewport } = view;
-  test(`every page can be used by everybody, ${colorScheme} and ${viewport.width} wide, and asks no other host`, async (t) => {
-    await inBrowser(t, view, async (page) => {
-      const told: string[] = [];
-      page.on('console', (message) => told.push(message.text()));
-      page.on('pageerror', (error) => told.push(error.message));
-      page.on('requestfailed', (request) => told.push(`not loaded: ${request.url()}`));
-      page.on('request', (request) => {
-        if (new URL(request.url()).origin !== site.url) told.push(`asked elsewhere: ${request.url()}`);
+  browserTest(
+    `every page can be used by everybody, ${colorScheme} and ${viewport.width} wide, and asks no other host`,
+    async (t) => {
+      await inBrowser(view, async (page) => {
+        const told: string[] = [];
+        page.on('console', (message) => told.push(message.text()));
+        page.on('pageerror', (error) => told.push(error.message));
+        page.on('requestfailed', (request) => told.push(`not loaded: ${request.url()}`));
+        page.on('request', (request) => {
+          if (new URL(request.url()).origin !== site.url) told.push(`asked elsewhere: ${request.url()}`);
+        });
+        for (const name of names) {
+          await page.goto(`${site.url}/docs/${name}`);
+          t.deepEqual(await findBarriers(page), [], name);
+          const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+          t.is(overflow, 0, `${name} is as wide as the window`);
+        }
+        t.deepEqual(told, []);
       });
-      for (const name of names) {
-        await page.goto(`${site.url}/docs/${name}`);
-        t.deepEqual(await findBarriers(page), [], name);
-        const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
-        t.is(overflow, 0, `${name} is as wide as the window`);
-      }
-      t.deepEqual(told, []);
-    });
-  });
+    },
+  );
 }
 
 const wide: View = { colorScheme: 'dark', viewport: { width: 1280, height: 900 } };
 const narrow: View = { colorScheme: 'light', viewport: { width: 390, height: 900 } };
 
-test('on a narrow screen the navigation is folded, and opens by keyboard', async (t) => {
-  await inBrowser(t, narrow, async (page) => {
+browserTest('on a narrow screen the navigation is folded, and opens by keyboard', async (t) => {
+  await inBrowser(narrow, async (page) => {
     await page.goto(`${site.url}/docs/errors`);
     const link = page.getByRole('navigation', { name: 'All pages' }).getByRole('link', { name: 'Batches' });
     t.false(await link.isVisible());
@@ -79,8 +81,8 @@ test('on a narrow screen the navigation is folded, and opens by keyboard', async
   });
 });
 
-test('who comes by keyboard skips to the content first, and a link to an error shows it', async (t) => {
-  await inBrowser(t, wide, async (page) => {
+browserTest('who comes by keyboard skips to the content first, and a link to an error shows it', async (t) => {
+  await inBrowser(wide, async (page) => {
     await page.goto(`${site.url}/docs/limits`);
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');

@@ -1,8 +1,9 @@
 import type { TestFn } from 'ava';
 import { type Browser, chromium } from 'playwright-core';
 import { openSharedStack } from '../shared-stack.ts';
+import { skipTest } from '../skip-test.ts';
 import { type ConsolePage, type ConsolePageOptions, openConsolePage } from './console-page.ts';
-import { findChromium } from './find-chromium.ts';
+import { findChromium, noChromium } from './find-chromium.ts';
 
 const program = await findChromium();
 
@@ -13,16 +14,13 @@ type StackOptions = Parameters<typeof openSharedStack>[1];
 
 /**
  * A stack and a real browser for the tests of one file, shared by the files of its process, and the way to declare those that need
- * them: where there is no Chromium one test says aloud that they are skipped, and fails with `CI=true`.
+ * them. If there is no Chromium, they are skipped as `skipTest` says.
  */
 export function openBrowserTests(test: TestFn, options: StackOptions = {}) {
   if (program === undefined) {
-    test('the tests in a browser are skipped', (t) => {
-      t.log('TESTS IN A BROWSER ARE SKIPPED: there is no Chromium on this machine');
-      t.not(process.env.CI, 'true');
-    });
+    skipTest(test, { title: 'the tests in a browser', reason: noChromium });
     const none = () => {
-      throw new Error('there is no Chromium on this machine');
+      throw new Error(noChromium);
     };
     return { browserTest: test.skip, browserTestAlone: test.serial.skip, stack: none, openConsole: none };
   }

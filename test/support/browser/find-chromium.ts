@@ -3,6 +3,9 @@ import { findProgram, installByApt } from '../../stack/install-by-apt.ts';
 const names = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'];
 const advice = 'install chromium (Debian: apt-get install chromium)';
 
+/** Why tests in a browser are skipped. */
+export const noChromium = 'there is no Chromium on this machine';
+
 /** The path of a Chromium on this machine, or undefined. */
 export async function findChromium(): Promise<string | undefined> {
   for (const name of names) {

@@ -61,6 +61,9 @@ async function run(command: string, args: readonly string[], { folder, env }: Pl
   }
 }
 
+/** Why what is written in Python is skipped. */
+export const noPython = 'there is no Python with the package openai, and none could be made';
+
 /**
  * The Python of an environment with the package `openai`, kept with this project's packages and used again; made anew where it is
  * not whole. Undefined where there is no Python, or the package cannot be had within three minutes; why is told aloud.

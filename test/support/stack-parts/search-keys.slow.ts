@@ -1,12 +1,15 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import test, { type ExecutionContext } from 'ava';
+import test from 'ava';
 import { MongoClient } from 'mongodb';
 import { makeKey, maskKey } from '../../../ingress/api-key.ts';
 import { fullKeysIn, requireNoFullKeys } from '../../stack/search-keys.ts';
 import { startStack } from '../../stack/stack.ts';
-import { databaseUrl, startMongo } from '../mongodb/start-mongo.ts';
+import { openMongoTests } from '../mongodb/mongo-tests.ts';
+import { databaseUrl } from '../mongodb/start-mongo.ts';
+
+const { server, mongoTest } = await openMongoTests(test);
 
 test('a full key is found whatever stands around it, and nothing that only looks like one', (t) => {
   const key = makeKey();
@@ -36,10 +39,8 @@ test('a stack that was given a key to keep does not end without saying so', asyn
   t.regex(String(error?.message), /left-behind/);
 });
 
-test('a key that is left in a MongoDB is found, and none where there is none', async (t) => {
-  await using mongo = await startMongoOrSay(t);
-  if (mongo === undefined) return;
-  const url = databaseUrl(mongo.url, `search_${process.pid}`);
+mongoTest('a key that is left in a MongoDB is found, and none where there is none', async (t) => {
+  const url = databaseUrl(server().url, `search_${process.pid}`);
   const directory = await mkdtemp(join(tmpdir(), 'search-keys-'));
   t.teardown(() => rm(directory, { recursive: true, force: true }));
   const search = () => requireNoFullKeys({ directory, processes: [], databaseUrl: url });
@@ -51,11 +52,3 @@ test('a key that is left in a MongoDB is found, and none where there is none', a
   await t.throwsAsync(search(), { message: /the collection accounts/ });
   await client.db().dropDatabase();
 });
-
-async function startMongoOrSay(t: ExecutionContext) {
-  const mongo = await startMongo();
-  if (!('reason' in mongo)) return mongo;
-  t.log(`TESTS AGAINST MONGODB ARE SKIPPED: ${mongo.reason}`);
-  t.not(process.env.CI, 'true');
-  return undefined;
-}
