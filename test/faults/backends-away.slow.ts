@@ -75,8 +75,8 @@ faultTest(
       [],
     );
     see(`${endings.length} requests answered, ${probes} calls of the dead replica while its breaker was open`);
-    const { records } = await witnesses.agreeOn(t, []);
-    see(`${records.size} records, 0 contradictions`);
+    const { records, contradictions } = await witnesses.agreeOn(t, []);
+    see(`${records.size} records, ${contradictions.length} contradictions`);
   },
 );
 

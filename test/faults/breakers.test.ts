@@ -84,18 +84,23 @@ faultTest(
     promised: 'one probe every five seconds is all that is sent to it, and once one is answered it is taken back',
   },
   async (t, see) => {
-    await Promise.all(ills.map((ill) => isCutOffAndTakenBack(t, ill)));
-    see(`${ills.length} of ${ills.length} breakers opened after 5 failures and closed by one probe`);
+    const cut = await Promise.all(ills.map((ill) => isCutOffAndTakenBack(t, ill)));
+    const figures = (name: 'failures' | 'probes') => cut.map((one) => one[name]).join(', ');
+    see(`${cut.length} breakers opened after ${figures('failures')} failed calls`);
+    see(`and closed after ${figures('probes')} answered probes`);
   },
 );
 
-async function isCutOffAndTakenBack(t: ExecutionContext, ill: (typeof ills)[number]): Promise<void> {
+type Cut = { failures: number; probes: number };
+
+async function isCutOffAndTakenBack(t: ExecutionContext, ill: (typeof ills)[number]): Promise<Cut> {
   const { model, fault, isSilent } = ill;
   stack.modelServers[0].fail(fault, model);
   await several(5, () => ask(ill));
   t.deepEqual(await evidence.breakers(model), { 'onprem-a': 'open' });
+  const failures = calls(model).length;
   if (isSilent) await isOnlyProbed(t, ill);
-  await isTakenBack(t, ill);
+  return { failures, probes: await isTakenBack(t, ill) };
 }
 
 /** However many ask, for as long as it fails. */
@@ -112,7 +117,8 @@ async function isOnlyProbed(t: ExecutionContext, ill: (typeof ills)[number]): Pr
   t.true(probes === 1 || probes === 2, `${probes} calls for ${asked.length} requests`);
 }
 
-async function isTakenBack(t: ExecutionContext, ill: (typeof ills)[number]): Promise<void> {
+/** The calls until its breaker was closed. */
+async function isTakenBack(t: ExecutionContext, ill: (typeof ills)[number]): Promise<number> {
   const { model } = ill;
   stack.modelServers[0].fail({ chunkMs: 0 }, model);
   const before = calls(model).length;
@@ -123,10 +129,12 @@ async function isTakenBack(t: ExecutionContext, ill: (typeof ills)[number]): Pro
     await sleep(askEveryMs);
     ending = await ask(ill);
   }
-  t.is(calls(model).length - before, 1, 'the probe, which answers the client that it was sent for');
+  const probes = calls(model).length - before;
+  t.is(probes, 1, 'the probe, which answers the client that it was sent for');
   t.deepEqual(await evidence.breakers(model), { 'onprem-a': 'closed' });
   t.deepEqual(await several(5, () => ask(ill)), Array(5).fill({ kind: 'answer' }));
   t.is(calls(model).length - before, 6);
+  return probes;
 }
 
 faultTest(
@@ -137,14 +145,14 @@ faultTest(
     promised: 'their calls end within a second and are charged; no breaker opens',
   },
   async (t, see) => {
-    const tookMs = await Promise.all(everyWay.map((way) => leave(t, way)));
-    see(`18 calls ended, the last ${Math.max(...tookMs)} ms after its client left`);
+    const tookMs = (await Promise.all(everyWay.map((way) => leave(t, way)))).flat();
+    see(`${tookMs.length} calls ended, the last ${Math.max(...tookMs)} ms after its client left`);
   },
 );
 
-/** How long the last of their calls went on. */
-async function leave(t: ExecutionContext, way: Way): Promise<number> {
-  let longest = 0;
+/** How long each of their calls went on. */
+async function leave(t: ExecutionContext, way: Way): Promise<number[]> {
+  const allMs: number[] = [];
   const model = `left-${nameOf(way)}`;
   const [server] = stack.modelServers;
   server.fail(way === 'as it came' ? { latencyMs: 5_000 } : { endless: true, chunkMs: 50 }, model);
@@ -160,7 +168,7 @@ async function leave(t: ExecutionContext, way: Way): Promise<number> {
     const call = await server.waitForCall((one) => one.id === id && one.state !== 'running');
     t.is(call.state, 'aborted');
     const tookMs = (call.endedAt ?? 0) - leftAt;
-    longest = Math.max(longest, tookMs);
+    allMs.push(tookMs);
     // A second from when the ingress sees it; a busy machine sees it late.
     t.true(tookMs < 3_000, `${tookMs} ms`);
     const { outcome, counted, completionTokens, ...record } = await evidence.record(requestId);
@@ -169,7 +177,7 @@ async function leave(t: ExecutionContext, way: Way): Promise<number> {
     t.is(completionTokens > 0, way === 'streamed', 'what nobody gets is not charged');
   }
   t.deepEqual(await evidence.breakers(model), { 'onprem-a': 'closed' });
-  return longest;
+  return allMs;
 }
 
 faultTest(
@@ -181,13 +189,16 @@ faultTest(
   },
   async (t, see) => {
     stack.modelServers[1].fail({ latencyMs: 100 }, 'narrow');
-    t.deepEqual(await several(12, () => ask({ model: 'narrow', way: 'whole' })), Array(12).fill({ kind: 'answer' }));
+    const endings = await several(12, () => ask({ model: 'narrow', way: 'whole' }));
+    t.deepEqual(endings, Array(12).fill({ kind: 'answer' }));
     const made = calls('narrow');
     t.is(made.length, 12);
     // As its model server saw it, at each arrival: times would tell of the machine that took them as well.
-    t.is(Math.max(...made.map(({ atOnce }) => atOnce)), 2);
+    const atOnceMax = Math.max(...made.map(({ atOnce }) => atOnce));
+    t.is(atOnceMax, 2);
     t.deepEqual(await evidence.breakers('narrow'), { 'onprem-b': 'closed' });
-    see('12 of 12 answered by a backend that takes 2 at once');
+    const answered = endings.filter(({ kind }) => kind === 'answer').length;
+    see(`${answered} of ${endings.length} answered; the backend had ${atOnceMax} at once at most`);
   },
 );
 
@@ -207,9 +218,12 @@ faultTest(
     t.deepEqual(await evidence.breakers('paused'), { 'onprem-a': 'closed' });
     while ((await ask(one)).kind !== 'answer') await sleep(askEveryMs);
     const [first, second] = calls('paused');
-    t.true((second?.startedAt ?? 0) - (first?.startedAt ?? 0) >= 4_950);
+    const pauseMs = (second?.startedAt ?? 0) - (first?.startedAt ?? 0);
+    t.true(pauseMs >= 4_950, `${pauseMs} ms`);
     t.is(calls('paused').length, 2);
-    see('its breaker stayed closed');
+    const breakers = await evidence.breakers('paused');
+    t.deepEqual(breakers, { 'onprem-a': 'closed' });
+    see(`it was left alone for ${pauseMs} ms; its breaker is ${breakers['onprem-a']}`);
   },
 );
 

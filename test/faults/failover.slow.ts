@@ -34,9 +34,10 @@ faultTest(
       [...evidence.records.values()].every(({ runs }) => runs === 1),
       'none is run again',
     );
+    const answered = whole.filter(({ ending }) => ending === 'answered').length;
     const interrupted = streamed.filter(({ ending }) => ending === 'interrupted').length;
     see(
-      `${whole.length} of ${whole.length} whole answers; ${interrupted} of ${streamed.length} streams ended by an error frame`,
+      `${answered} of ${whole.length} whole answers; ${interrupted} of ${streamed.length} streams ended by an error frame`,
     );
     await parts.disposeAsync();
   },

@@ -47,8 +47,8 @@ faultTest(
       answered += endings.filter(({ kind }) => kind === 'answered').length;
     }
     see(`${answered} answers over ${rounds} shutdowns`);
-    const { records } = await witnesses.agreeOn(t, []);
-    see(`${records.size} records, 0 contradictions`);
+    const { records, contradictions } = await witnesses.agreeOn(t, []);
+    see(`${records.size} records, ${contradictions.length} contradictions`);
   },
 );
 
@@ -82,8 +82,8 @@ faultTest(
       [],
     );
     see(`${endings.length} answers over ${rounds} shutdowns`);
-    const { records } = await witnesses.agreeOn(t, []);
-    see(`${records.size} records, 0 contradictions`);
+    const { records, contradictions } = await witnesses.agreeOn(t, []);
+    see(`${records.size} records, ${contradictions.length} contradictions`);
   },
 );
 

@@ -58,7 +58,9 @@ faultTest(
     t.like(await readiness.json(), { dependencies: { store: { state: 'degraded' } } });
 
     proxy.become('pass');
-    t.is((await chat({ url: api, key: neverUsed, question })).status, 200);
-    see('1 known key answered, 1 unknown 503, and answered when it was back');
+    const afterwards = await chat({ url: api, key: neverUsed, question });
+    t.is(afterwards.status, 200);
+    see(`key management: ${early.status}, then ${minted.status}; a known key: ${known.status}`);
+    see(`another key: ${unknown.status}, then ${afterwards.status}`);
   },
 );

@@ -3,8 +3,7 @@ import { Agent } from 'undici';
 import { startStack } from '../stack/stack.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { type Asked, answerTo, ask } from '../support/truth/ask.ts';
-import type { Evidence } from '../support/truth/contradictions.ts';
-import { openWitnesses } from '../support/truth/open-witnesses.ts';
+import { type AgreedEvidence, openWitnesses } from '../support/truth/open-witnesses.ts';
 
 const clients = 64;
 /** A dead worker is noticed within twenty seconds (shared/queues.ts), by a worker that has the time to look. */
@@ -12,7 +11,7 @@ const promisedMs = 20_000;
 /** What a slow machine may add. */
 const slowMachineMs = 5_000;
 
-type Killed = { asked: readonly Asked[]; evidence: Evidence; killedAt: number };
+type Killed = { asked: readonly Asked[]; evidence: AgreedEvidence; killedAt: number };
 
 let killing: Promise<Killed> | undefined;
 
@@ -74,7 +73,7 @@ faultTest(
     const lastMs = Math.max(...begunMs);
     const answered = asked.filter(({ ending }) => ending === 'answered').length;
     see(`${answered} of ${clients} answered; ${again.length} run again, the last ${lastMs} ms after the kill`);
-    see(`${evidence.records.size} records, 0 contradictions`);
+    see(`${evidence.records.size} records, ${evidence.contradictions.length} contradictions`);
     t.true(again.length > 0, 'the worker had some that had sent nothing');
     t.true(lastMs < promisedMs + slowMachineMs);
   },

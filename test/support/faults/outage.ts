@@ -3,8 +3,7 @@ import type { ExecutionContext } from 'ava';
 import { Agent } from 'undici';
 import type { Stack } from '../../stack/stack.ts';
 import { type Asked, ask } from '../truth/ask.ts';
-import type { Evidence } from '../truth/contradictions.ts';
-import type { Witnesses } from '../truth/open-witnesses.ts';
+import type { AgreedEvidence, Witnesses } from '../truth/open-witnesses.ts';
 import type { See } from './fault-test.ts';
 
 /** Promised is a second or two. This is what a slow machine is allowed, and still far below what a hang would be. */
@@ -25,7 +24,7 @@ type Outage = {
   end(): unknown;
 };
 
-export type Weathered = { evidence: Evidence; inFlight: readonly Asked[]; refused: readonly Asked[] };
+export type Weathered = { evidence: AgreedEvidence; inFlight: readonly Asked[]; refused: readonly Asked[] };
 
 /**
  * An outage under requests in flight, all of which have called a backend. New ones are 503 in time while it lasts, and answered
@@ -72,8 +71,10 @@ export async function weather(t: ExecutionContext, see: See, outage: Outage): Pr
   const answered = inFlight.filter(({ ending }) => ending === 'answered').length;
   const again = [...evidence.records.values()].filter(({ runs }) => runs > 1).length;
   see(`${answered} of ${clients} in flight answered; ${again} run again`);
-  see(`${refused.length} new requests 503, the slowest after ${Math.round(slowestMs)} ms`);
-  see(`answered again ${Math.round(recoveredMs)} ms after its end; ${evidence.records.size} records, 0 contradictions`);
+  const unavailable = refused.filter((one) => 'status' in one && one.status === 503).length;
+  see(`${unavailable} of ${refused.length} new requests 503, the slowest after ${Math.round(slowestMs)} ms`);
+  see(`answered again ${Math.round(recoveredMs)} ms after its end`);
+  see(`${evidence.records.size} records, ${evidence.contradictions.length} contradictions`);
   return { evidence, inFlight, refused };
 }
 

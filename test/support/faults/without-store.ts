@@ -36,6 +36,6 @@ export async function worksWithoutStore(
   see(`${waited} events waited at the end; drained ${Math.round(performance.now() - backAt)} ms after it`);
   t.true(meanwhile.asked.every(({ ending }) => ending === 'answered'));
   if (wish.isAway) t.true(waited > 0, 'usage came meanwhile');
-  const { records } = await witnesses.agreeOn(t, [...first.asked, ...meanwhile.asked]);
-  see(`${records.size} records, 0 contradictions`);
+  const { records, contradictions } = await witnesses.agreeOn(t, [...first.asked, ...meanwhile.asked]);
+  see(`${records.size} records, ${contradictions.length} contradictions`);
 }

@@ -13,6 +13,9 @@ import { followOutboxes } from './follow-outboxes.ts';
 import { openBooks } from './open-books.ts';
 import { wrongLeavingsIn } from './wrong-leavings.ts';
 
+/** With the contradictions that were found, so that a report shows how many there were. */
+export type AgreedEvidence = Evidence & { contradictions: readonly string[] };
+
 export interface Witnesses extends AsyncDisposable {
   redis: Redis;
   /** One of each account that asks; none has a limit. */
@@ -20,7 +23,7 @@ export interface Witnesses extends AsyncDisposable {
   /** A question to the first ingress, for a whole answer. */
   wish(question: string): Wish;
   /** Waits until no job, no lease and no call is left, and requires that everybody who counts has counted the same. */
-  agreeOn(t: ExecutionContext, asked: readonly Asked[]): Promise<Evidence>;
+  agreeOn(t: ExecutionContext, asked: readonly Asked[]): Promise<AgreedEvidence>;
   /** The usage records of these, as soon as nothing runs and nothing waits for the store; requires no more. */
   recordsOf(asked: readonly Asked[]): Promise<Evidence['records']>;
 }
@@ -53,11 +56,12 @@ export async function openWitnesses(
       while ((await serviceTotal(stack.workers, 'svc_leases_held')) > 0) await sleep(50);
       await books.untilAllIsStored();
       const evidence = await books.evidence(asked);
-      t.deepEqual([...contradictionsIn(evidence), ...(await wrongLeavingsIn(evidence))], []);
+      const contradictions = [...contradictionsIn(evidence), ...(await wrongLeavingsIn(evidence))];
+      t.deepEqual(contradictions, []);
       t.deepEqual(chargedUncalled(evidence), [], 'one that called no backend is charged nothing');
       t.false(evidence.calls.some(({ state }) => state === 'running'));
       await books.agree(t, evidence);
-      return evidence;
+      return { ...evidence, contradictions };
     },
     async recordsOf(asked) {
       await books.untilNothingRuns();
