@@ -25,6 +25,12 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
+async function timed(send: () => Promise<Response>): Promise<{ response: Response; tookMs: number }> {
+  const sentAt = performance.now();
+  const response = await send();
+  return { response, tookMs: Math.round(performance.now() - sentAt) };
+}
+
 async function statusOf(url: string): Promise<number> {
   return (await fetch(url)).status;
 }
@@ -49,16 +55,18 @@ faultTest(
         return `http://127.0.0.1:${port}`;
       }),
     );
-    for (const url of operations) {
-      t.is(await statusOf(`${url}/healthz`), 200);
-      t.is(await statusOf(`${url}/readyz`), 503);
-    }
+    const whileAway: number[][] = [];
+    for (const url of operations) whileAway.push([await statusOf(`${url}/healthz`), await statusOf(`${url}/readyz`)]);
+    t.deepEqual(whileAway, Array(2).fill([200, 503]));
 
     await redis.restart();
     const [ingress] = await Promise.all(starting);
-    for (const url of operations) t.is(await statusOf(`${url}/readyz`), 200);
-    t.is(await wholeText(await chat({ url: ingress.url, key: await stack.mintKey('alice'), question })), expected);
-    see('2 of 2 processes waited, healthy and not ready, and worked when it came');
+    const afterwards = await Promise.all(operations.map((url) => statusOf(`${url}/readyz`)));
+    t.deepEqual(afterwards, [200, 200]);
+    const answer = await chat({ url: ingress.url, key: await stack.mintKey('alice'), question });
+    t.is(await wholeText(answer), expected);
+    see(`/healthz and /readyz of each process: ${whileAway.map((pair) => pair.join(' and ')).join('; ')}`);
+    see(`when it came: /readyz ${afterwards.join(' and ')}, a request ${answer.status}`);
   },
 );
 
@@ -88,12 +96,14 @@ faultTest(
     t.truthy(refused.headers.get('retry-after'));
     t.like(await refused.json(), { code: 'SERVICE_UNAVAILABLE' });
     t.is(await statusOf(`${ingress.operationsUrl}/readyz`), 200, 'its absence takes no ingress out');
-    t.is(await wholeText(await chat({ url: ingress.url, key, question })), expected);
+    const answer = await chat({ url: ingress.url, key, question });
+    t.is(await wholeText(answer), expected);
 
     const dataDirectory = `${directory}/identity`;
     await using _back = await startIdentityProvider({ audience: baseUrl, port: identity.port, dataDirectory });
-    t.is((await mint()).status, 200);
-    see('1 sign-in told by 503, and 200 when it was there; 1 of 1 request with a key answered');
+    const minted = await mint();
+    t.is(minted.status, 200);
+    see(`a sign-in: ${refused.status}, then ${minted.status}; a request with a key meanwhile: ${answer.status}`);
   },
 );
 
@@ -155,7 +165,7 @@ faultTest(
       'what is in flight is answered; new requests are 503 at once; keys are minted and revoked; relief is all it takes',
   },
   async (t, see) => {
-    await using stack = await startStack({ models: oneBackend });
+    await using stack = await startStack({ models: oneBackend, timeouts: { queue_ms: 2 * neverAHangMs } });
     await using witnesses = await openWitnesses(stack);
     const url = stack.ingresses[0]?.url ?? '';
     const key = await stack.mintKey('alice');
@@ -167,25 +177,31 @@ faultTest(
     while (server.calls().length < inFlight.length) await new Promise((resolve) => setTimeout(resolve, 5));
 
     await redis.config('SET', 'maxmemory', '1mb');
-    const refused = await chat({ url, key, question });
+    const { response: refused, tookMs } = await timed(() => chat({ url, key, question }));
     t.is(refused.status, 503);
+    t.true(tookMs < neverAHangMs, `it does not wait for queue_ms: ${tookMs} ms`);
     t.truthy(refused.headers.get('retry-after'));
     const keys = createKeyClient(stack);
     const leaked = await keys.newKey('dora');
-    t.is((await keys.models(leaked)).status, 200);
+    const minted = await keys.models(leaked);
+    t.is(minted.status, 200);
     t.is((await keys.revoke('dora', leaked)).status, 200);
-    t.is((await keys.models(leaked)).status, 401);
+    const revoked = await keys.models(leaked);
+    t.is(revoked.status, 401);
     const [whole, streamed] = await Promise.all(inFlight);
-    t.is(await wholeText(whole as Response), expected);
-    t.is(streamedText((await streamed?.text()) ?? ''), expected);
+    const texts = [await wholeText(whole as Response), streamedText((await streamed?.text()) ?? '')];
+    t.deepEqual(texts, [expected, expected]);
+    t.is(server.calls().length, inFlight.length, 'no backend is called for a request that is refused');
 
     await redis.config('SET', 'maxmemory', '0');
     redis.disconnect();
     server.heal();
     t.is(await wholeText(await chat({ url, key, question })), expected);
-    see('2 of 2 in flight answered; 1 of 1 new request 503; a key was minted and revoked meanwhile');
-    const { records } = await witnesses.agreeOn(t, []);
-    see(`${records.size} records, 0 contradictions`);
+    const answered = texts.filter((text) => text === expected).length;
+    see(`${answered} of ${inFlight.length} in flight answered; a new request: ${refused.status} after ${tookMs} ms`);
+    see(`a key that was minted: ${minted.status}, and revoked: ${revoked.status}`);
+    const { records, contradictions } = await witnesses.agreeOn(t, []);
+    see(`${records.size} records, ${contradictions.length} contradictions`);
   },
 );
 
@@ -197,16 +213,15 @@ faultTest(
     promised: '503, and no backend is ever called for it',
   },
   async (t, see) => {
-    await using stack = await startStack({ workers: 0, timeouts: { queue_ms: 300 } });
+    const queueMs = 1_000;
+    await using stack = await startStack({ workers: 0, timeouts: { queue_ms: queueMs } });
     const url = stack.ingresses[0]?.url ?? '';
     const key = await stack.mintKey('alice');
-    const [whole, streamed] = await Promise.all([
-      chat({ url, key, question }),
-      chat({ url, key, question, stream: true }),
-    ]);
-    for (const response of [whole, streamed]) {
+    const refused = await Promise.all([false, true].map((stream) => timed(() => chat({ url, key, question, stream }))));
+    for (const { response, tookMs } of refused) {
       t.is(response.status, 503);
       t.like(await response.json(), { code: 'SERVICE_UNAVAILABLE' });
+      t.true(tookMs > queueMs - 50 && tookMs < queueMs + neverAHangMs, `${tookMs} ms`);
     }
     await stack.startWorker();
     t.is(
@@ -215,7 +230,8 @@ faultTest(
     );
     const calls = stack.modelServers.flatMap((server) => server.calls());
     t.is(calls.length, 1);
-    see('2 of 2 told by 503; 0 backend calls for them');
+    const told = refused.map(({ response, tookMs }) => `${response.status} after ${tookMs} ms`);
+    see(`queue_ms ${queueMs}: ${told.join(', ')}; ${calls.length - 1} backend calls for them`);
   },
 );
 
@@ -234,15 +250,18 @@ faultTest(
     server.fail({ endless: true, chunkMs: 20, times: 1 });
     const streamed = streamEvents(await (await chat({ url, key, question, stream: true })).text());
     const last = streamed.at(-1);
-    t.true(last !== '[DONE]' && last?.error?.code === 'DEADLINE_EXCEEDED');
+    if (last === undefined || last === '[DONE]') return t.fail(`the stream ended by ${last}`);
+    t.is(last.error?.code, 'DEADLINE_EXCEEDED');
 
     server.fail({ hang: true, times: 1 });
     const whole = await chat({ url, key, question });
     t.is(whole.status, 504);
     t.like(await whole.json(), { code: 'DEADLINE_EXCEEDED' });
+    const states: string[] = [];
     for (const { id } of server.calls())
-      t.is((await server.waitForCall((call) => call.id === id && call.state !== 'running')).state, 'aborted');
-    see('1 stream ended by an error frame, 1 whole answer by 504; 2 of 2 calls called off');
+      states.push((await server.waitForCall((call) => call.id === id && call.state !== 'running')).state);
+    t.deepEqual(states, ['aborted', 'aborted']);
+    see(`a stream: ${last.error?.code}; a whole answer: ${whole.status}; their calls: ${states.join(', ')}`);
   },
 );
 
