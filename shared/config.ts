@@ -75,6 +75,24 @@ export const settingNames = {
   reconcile: Object.keys(reconcileSettings.shape),
 };
 
+/**
+ * The default of every setting of a process, as text: `required` if it must be set, and empty if its default depends on other
+ * settings or on the plan file.
+ */
+export const settingDefaults = {
+  ingress: defaultsOf(ingressSettings.shape),
+  worker: defaultsOf(workerSettings.shape),
+  reconcile: defaultsOf(reconcileSettings.shape),
+};
+
+function defaultsOf(shape: Readonly<Record<string, z.ZodType>>): Map<string, string> {
+  const defaults = Object.entries(shape).map(([name, setting]) => {
+    const { success, data } = setting.safeParse(undefined);
+    return [name, success ? String(data ?? '') : 'required'] as const;
+  });
+  return new Map(defaults);
+}
+
 /** Why a process cannot start: every fault at once, each with the setting or the path in the plan file. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import test from 'ava';
 import { parse } from 'yaml';
-import { settingNames } from '../shared/config.ts';
+import { settingDefaults, settingNames } from '../shared/config.ts';
 import { parsePlanFile } from '../shared/plan-file.ts';
 import { chartsOf } from './bench/charts/charts.ts';
 import { drawChart } from './bench/charts/draw-chart.ts';
@@ -14,15 +14,61 @@ import { notShown, tableIn, tableOf, whenDown } from './support/faults/when-down
 const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), 'utf8');
 const settings = [...new Set([...settingNames.ingress, ...settingNames.worker])];
 
-test('every setting stands in the table of the README and in .env.example, and nothing else does', (t) => {
+/** The rows of the table of settings: the names, the processes that read them, and the default of each. */
+function documentedSettings() {
   const rows = read('README.md')
     .split('\n')
-    .filter((line) => /^\| `[A-Z_]+`/.test(line));
-  const named = rows.flatMap((row) => row.split('|')[1]?.match(/[A-Z_]{3,}/g) ?? []);
-  t.deepEqual(named.toSorted(), settings.toSorted());
+    .filter((line) => /^\| `[A-Z_]+`/.test(line))
+    .map((line) => line.split('|').map((cell) => cell.replaceAll('`', '').trim()));
+  return rows.flatMap(([, names = '', process = '', defaults = '']) => {
+    const all = names.split(', ');
+    // Several settings in a row have as many defaults, in the same order.
+    return all.map((name, index) => ({ name, process, text: all.length > 1 ? defaults.split(', ')[index] : defaults }));
+  });
+}
 
-  const example = [...read('.env.example').matchAll(/^(?:# )?([A-Z_]+)=/gm)].map(([, name]) => name);
-  t.deepEqual([...new Set(example)].filter((name) => name !== 'CLOUD_API_KEY').toSorted(), settings.toSorted());
+/** `both` are the ingress and the worker, `all` those and `npm run reconcile`. */
+function processOf(name: string): string {
+  const [inIngress, inWorker, inReconcile] = [
+    settingDefaults.ingress,
+    settingDefaults.worker,
+    settingDefaults.reconcile,
+  ].map((defaults) => defaults.has(name));
+  if (inReconcile) return 'all';
+  if (inIngress && inWorker) return 'both';
+  return inIngress ? 'ingress' : 'worker';
+}
+
+/** Each different default with the process that has it, or one for all of them. */
+function defaultOf(name: string): string {
+  const [ingress, worker] = [settingDefaults.ingress.get(name), settingDefaults.worker.get(name)];
+  const differ = ingress !== undefined && worker !== undefined && ingress !== worker;
+  return differ ? `${ingress} ingress, ${worker} worker` : (ingress ?? worker ?? '');
+}
+
+test('every setting stands in the table of the README with its process and default, and nothing else does', (t) => {
+  const documented = documentedSettings();
+  t.deepEqual(documented.map(({ name }) => name).toSorted(), settings.toSorted());
+  for (const { name, process, text } of documented) {
+    t.is(process, processOf(name), name);
+    const expected = defaultOf(name);
+    if (expected !== '') t.is(text, expected, name);
+    else t.notRegex(text ?? '', /^(required|\d*)$/, `${name} depends on something else`);
+  }
+});
+
+test('every setting stands in .env.example: what is required is set, what is commented out shows its default', (t) => {
+  const lines = [...read('.env.example').matchAll(/^(# )?([A-Z_]+)=(.*)$/gm)]
+    .map(([, comment, name = '', value = '']) => ({ name, value, isRequired: comment === undefined }))
+    .filter(({ name }) => name !== 'CLOUD_API_KEY');
+  t.deepEqual([...new Set(lines.map(({ name }) => name))].toSorted(), settings.toSorted());
+  for (const [name, found] of Map.groupBy(lines, (line) => line.name)) {
+    const defaults = [settingDefaults.ingress.get(name), settingDefaults.worker.get(name)].filter(
+      (one) => one !== undefined,
+    );
+    const shown = found.map(({ value, isRequired }) => (isRequired ? 'required' : value));
+    t.deepEqual(shown.toSorted(), [...new Set(defaults)].toSorted(), name);
+  }
 });
 
 test('the plan file in the README is one that the service takes', (t) => {
