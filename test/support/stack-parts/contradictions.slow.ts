@@ -45,6 +45,27 @@ test('finds nothing in the beginning of an answer where the client left or was t
   t.deepEqual(contradictionsIn({ ...truth, asked: [told] }), []);
 });
 
+const body = { messages: [{ role: 'user', content: asked.question }] };
+const estimated = { counted: 'estimated', promptTokens: 8, completionTokens: 9, chargedTokens: 17 } as const;
+const unusedAnswer = { asked: [{ ...asked, ending: 'answered', usage: undefined, text: answer }] } as const;
+
+test('finds nothing in an estimate that is no more than what was asked and written', (t) => {
+  const stopped = [{ run: 1, backend: 'onprem-a', outcome: 'stopped' }];
+  const left: Asked = { ...asked, ending: 'left', at: 0, text: answer.slice(0, 9) };
+  const calls = [{ ...call, body, state: 'aborted' as const }];
+  t.deepEqual(
+    contradictionsIn({
+      ...truth,
+      ...kept({ ...estimated, outcome: 'cancelled', attempts: stopped }),
+      calls,
+      asked: [left],
+    }),
+    [],
+  );
+  const whole = [{ ...call, body, completionTokens: answerTo(asked.question).length }];
+  t.deepEqual(contradictionsIn({ ...truth, ...kept(estimated), calls: whole, ...unusedAnswer }), []);
+});
+
 const lies: Record<string, Partial<Evidence>> = {
   'an event that came twice': { events: [record, record] },
   'an event that is not in the store': { records: new Map() },
@@ -66,6 +87,18 @@ const lies: Record<string, Partial<Evidence>> = {
   'a call of a request without a record': { calls: [call, { ...call, requestId: 'req_2' }] },
   'a call that its record does not know of': { calls: [call, { ...call, backend: 'cloud', state: 'aborted' }] },
   'a charge above what was produced': kept({ completionTokens: 8, chargedTokens: 13 }),
+  'an estimate of more tokens than were written': {
+    ...kept({ ...estimated, completionTokens: 20, chargedTokens: 28 }),
+    ...{ calls: [{ ...call, body }], ...unusedAnswer },
+  },
+  'an estimate of more tokens than were asked': {
+    ...kept({ ...estimated, promptTokens: 9, chargedTokens: 18 }),
+    ...{ calls: [{ ...call, body }], ...unusedAnswer },
+  },
+  'an estimate of text where no call wrote any': {
+    ...kept({ ...estimated, outcome: 'cancelled', attempts: [] }),
+    ...{ calls: [], asked: [] },
+  },
   'tokens that are not charged': kept({ chargedTokens: 11 }),
 };
 

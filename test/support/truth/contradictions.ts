@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import type { UsageAttempt, UsageRecord } from '../../../shared/store/usage-record.ts';
 import type { Call } from '../../stack/model-server.ts';
 import { type Asked, answerTo, questionOf } from './ask.ts';
@@ -78,8 +79,42 @@ function wrongCharge(record: UsageRecord, calls: readonly BackendCall[]): string
   is(completed.length === (isAnswered ? 1 : 0), 'has as many attempts that completed as answers');
   is(record.outcome !== 'lost' || chargedTokens === 0, 'is lost, and charged');
   if (counted === 'reported') is(producedBy(calls) >= chargedTokens, 'is charged more than was produced');
+  if (counted === 'estimated') {
+    is(promptTokens <= promptTokensMax(record, calls), 'is charged more than its prompt');
+    is(completionTokens <= completionTokensMax(calls), 'is charged more than a model wrote');
+  }
   if (isAnswered) is(answeringCall(record, calls, completed[0]) !== undefined, 'is not what its backend counted');
   return wrong;
+}
+
+/** What stands around the one message of a request, as workers/backends/count-tokens.ts counts it. */
+const tokensPerMessage = 4;
+
+/**
+ * The most that an estimate of the prompt may be. A worker counts the text of the message. An ingress, which settles what
+ * failed with its worker, counts the whole body: no text has more tokens than bytes. No call is needed for either.
+ */
+function promptTokensMax({ outcome }: UsageRecord, calls: readonly BackendCall[]): number {
+  if (calls.length === 0) return Number.POSITIVE_INFINITY; // `chargedUncalled` looks at those
+  const ofCall = ({ body }: BackendCall) =>
+    outcome === 'failed' ? Buffer.byteLength(show(body)) : countTokens(questionOf(body) ?? '');
+  return Math.max(...calls.map(ofCall)) + tokensPerMessage;
+}
+
+/** A word that is cut in the middle can have more tokens than the whole word. */
+const cutWordTokens = 2;
+
+/**
+ * The most that an estimate of what a model wrote may be: one call's tokens, by the tokenizer or as its model server counts
+ * them. Each request is answered by one call at most, so calls do not add up.
+ */
+function completionTokensMax(calls: readonly BackendCall[]): number {
+  const ofCall = ({ body, completionTokens }: BackendCall) => {
+    if (completionTokens === 0) return 0;
+    const written = answerTo(questionOf(body) ?? '').slice(0, completionTokens);
+    return Math.max(completionTokens, countTokens(written.join('')) + cutWordTokens);
+  };
+  return Math.max(0, ...calls.map(ofCall));
 }
 
 function answeringCall(record: UsageRecord, calls: readonly BackendCall[], attempt: UsageAttempt | undefined) {
