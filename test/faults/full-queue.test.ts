@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import OpenAI, { InternalServerError } from 'openai';
 import { type Stack, type StackOptions, startStack } from '../stack/stack.ts';
@@ -107,7 +108,7 @@ faultTest(
   },
 );
 
-test('a full pool leaves another as it is', async (t) => {
+test.serial('a full pool leaves another as it is', async (t) => {
   const { stack, ask } = await openFullService(t);
   for (let index = 0; index < depthMax; index++) void ask().catch(() => {});
   await metric(stack, depthIs(depthMax));
@@ -149,7 +150,7 @@ faultTest(
   },
 );
 
-test('a depth that is not known holds nobody up: with Redis away it is admission that says so', async (t) => {
+test.serial('a depth that is not known holds nobody up: with Redis away it is admission that says so', async (t) => {
   const { stack, ask } = await openFullService(t);
   for (let index = 0; index < depthMax; index++) void ask().catch(() => {});
   await metric(stack, depthIs(depthMax));
@@ -158,13 +159,14 @@ test('a depth that is not known holds nobody up: with Redis away it is admission
   // Within a second the depth is not known any more; the test's own time-out ends the wait.
   let message = '';
   while (!message.includes('not available right now')) {
+    await sleep(50);
     const answer = await ask();
     t.is(answer.status, 503);
     message = ((await answer.json()) as { error: string }).error;
   }
 });
 
-test('jobs of other ingresses count', async (t) => {
+test.serial('jobs of other ingresses count', async (t) => {
   const { stack, ask, key } = await openFullService(t);
   for (let index = 0; index < depthMax; index++) void ask().catch(() => {});
   await metric(stack, depthIs(depthMax));

@@ -23,7 +23,7 @@ let port: number;
 let key: string;
 
 test.before(async () => {
-  stack = shared();
+  stack = await shared.started();
   port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
   key = await stack.mintKey('heads');
 });

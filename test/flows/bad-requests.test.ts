@@ -29,7 +29,7 @@ let key: string;
 let token: string;
 
 test.before(async () => {
-  stack = shared();
+  stack = await shared.started();
   port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
   key = await stack.mintKey('requester');
   token = await stack.identity.token('requester');

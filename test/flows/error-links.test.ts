@@ -28,7 +28,7 @@ let key: string;
 let errorsPage: string;
 
 test.before(async () => {
-  stack = shared();
+  stack = await shared.started();
   keys = createKeyClient(stack);
   key = await keys.newKey('linker');
   errorsPage = await (await fetch(`${stack.baseUrl}/docs/errors`)).text();

@@ -11,7 +11,7 @@ const shared = openSharedStack(test, {
 const question = 'Are you still there?';
 
 test('a stream whose model takes more than ten seconds begins with a comment, and is whole in the end', async (t) => {
-  const stack = shared();
+  const stack = shared.stack();
   const key = await stack.mintKey('held-back');
   const [server] = stack.modelServers;
   server.fail({ latencyMs: 11_000, times: 1 }, model);

@@ -4,13 +4,14 @@ import { answerFor } from '../stack/model-server.ts';
 import { startStack } from '../stack/stack.ts';
 import { chat, streamedText } from '../support/chat.ts';
 import { createKeyClient } from '../support/key-client.ts';
+import { sized } from '../support/size.ts';
 
-const requests = 1_000;
-const atOnce = 200;
+const requests = sized(200, 1_000);
+const atOnce = requests / 5;
 
 setGlobalDispatcher(new Agent({ connections: atOnce }));
 
-test('of 1,000 requests, 200 at a time over two ingresses and two workers, each gets its own answer once', async (t) => {
+test('of many requests, a fifth of them at a time over two ingresses and two workers, each gets its own answer once', async (t) => {
   await using stack = await startStack({ ingresses: 2, workers: 2 });
   const keys = createKeyClient(stack);
   const key = await keys.newKey('alice');

@@ -21,7 +21,7 @@ let stack: Stack;
 let keys: KeyClient;
 
 test.before(async () => {
-  stack = shared();
+  stack = await shared.started();
   keys = createKeyClient(stack);
 });
 

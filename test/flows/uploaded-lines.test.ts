@@ -15,7 +15,7 @@ let stack: Stack;
 let key: string;
 
 test.before(async () => {
-  stack = shared();
+  stack = await shared.started();
   key = await stack.mintKey('uploader-of-lines');
 });
 

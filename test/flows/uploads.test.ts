@@ -14,6 +14,7 @@ import { boundary, contentType, file, multipart, type Part, purpose } from '../s
 import { exchange } from '../support/raw-http.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { head } from '../support/refusal.ts';
+import { sized } from '../support/size.ts';
 import { storedFile } from '../support/stored-batch.ts';
 
 /** Of the plan file, where it says nothing. */
@@ -363,7 +364,7 @@ test.serial(
           throw new Error(`${name} left ${records} ${folder}`);
         if (name === '200') await files.remove(id);
       }),
-      { numRuns: 1_000 },
+      { numRuns: sized(150, 1_000) },
     );
     t.log(JSON.stringify(Object.fromEntries(seen)));
     t.true((seen.get('200') ?? 0) > 0, 'some of them are right');

@@ -24,7 +24,7 @@ export function testFiles(selection: Selection): string[] {
 /** What such a file uses is its process's own: stacks, killed processes, replaced timers, measured memory. */
 const hasOwnProcess = /^test\/(faults|flows)\/|-file-store\./;
 const sharesStack = /\bopenSharedStack\b/;
-const concernsProcess = /\bmock\.timers\b|\bfindChromium\b/;
+const concernsProcess = /\bmock\.timers\b|\bfindChromium\b|\bopenMongoTests\b/;
 
 /** Files that share a process, and how many of their tests run at the same time. */
 export type Share = { files: string[]; testsAtOnce: number };

@@ -18,7 +18,7 @@ const shared: Shared[] = [];
  * Accounts and faults of model servers are everybody's: a test takes accounts of its own, and heals what it has made ill. What is
  * counted in metrics or ended has a stack of its own (`startStack`).
  */
-export function openSharedStack(test: TestFn, options: Options = {}): () => Stack {
+export function openSharedStack(test: TestFn, options: Options = {}) {
   const { plans = {}, models = {}, ...shape } = options;
   const found = shared.find((one) => isDeepStrictEqual(one.shape, shape) && agree(one.additions, { plans, models }));
   const own: Shared = found ?? { shape, additions: { plans: {}, models: {} }, users: 0 };
@@ -28,15 +28,22 @@ export function openSharedStack(test: TestFn, options: Options = {}): () => Stac
   own.users++;
 
   let stack: Stack;
-  test.before(async () => {
+  async function started(): Promise<Stack> {
     own.started ??= start(own);
     stack = await own.started;
-  });
+    return stack;
+  }
+  test.before(async () => void (await started()));
   test.after.always(async () => {
     own.users--;
     if (own.users === 0) await (await own.started)?.[Symbol.asyncDispose]();
   });
-  return () => stack;
+  return {
+    /** For hooks, which run beside the one that starts it. */
+    started,
+    /** For tests. */
+    stack: () => stack,
+  };
 }
 
 async function start({ shape: { isAtBaseUrl, ...shape }, additions }: Shared): Promise<Stack> {

@@ -24,7 +24,7 @@ export function openBrowserTests(test: TestFn, options: StackOptions = {}) {
     };
     return { browserTest: test.skip, browserTestAlone: test.serial.skip, stack: none, openConsole: none };
   }
-  const stack = openSharedStack(test, { ...options, isAtBaseUrl: true });
+  const { stack } = openSharedStack(test, { ...options, isAtBaseUrl: true });
   let browser: Browser;
   test.before(async () => {
     // Where everything is root's, as in a container, Chromium cannot have its own sandbox.
