@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
-import type { Stack } from '../stack/stack.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
 import { answerName, documentedAnswers, shapeFaults } from '../support/documented-answers.ts';
 import { createFileClient, line } from '../support/file-client.ts';
 import { filesLeft } from '../support/files-left.ts';
@@ -8,16 +8,18 @@ import { hostileLines, nested } from '../support/hostile-lines.ts';
 import { contentType, file, multipart, purpose } from '../support/multipart.ts';
 import { exchange } from '../support/raw-http.ts';
 import { head, stillServes } from '../support/refusal.ts';
-import { openSharedStack } from '../support/shared-stack.ts';
+import { sized } from '../support/size.ts';
 
-const shared = openSharedStack(test, { isAtBaseUrl: true });
 let stack: Stack;
 let key: string;
+const parts = new AsyncDisposableStack();
 
 test.before(async () => {
-  stack = await shared.started();
-  key = await stack.mintKey('uploader-of-lines');
+  stack = parts.use(await startStack());
+  key = await stack.mintKey('alice');
 });
+
+test.after.always(() => parts.disposeAsync());
 
 function upload(text: string) {
   const port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
@@ -51,7 +53,7 @@ test.serial(
         taken++;
         await files.remove(id);
       }),
-      { numRuns: 300 },
+      { numRuns: sized(100, 300) },
     );
     t.true(taken > 50, `${taken} were taken in`);
     await assertNoFaults(t);

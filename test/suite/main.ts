@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { startMongo } from '../support/mongodb/start-mongo.ts';
 import { prepare } from './prepare.ts';
 import { sharesVariable } from './share-process.ts';
+import { openTemporaryFolder } from './temporary-folder.ts';
 import { root, shareProcesses, testFiles } from './test-files.ts';
 
 const help = `npm test                    the tests that fit in six minutes
@@ -12,8 +13,8 @@ npm run test:all            both
 npm run test:one -- <file>  one file or more, with options of ava
 npm run fuzz -- [times]     random and repeated cases, five times the full size or as many times as you say`;
 
-/** More than the cores: tests wait for timers, for Redis and for each other's processes. */
-const processesAtOnce = 3;
+/** As many as the smallest machine has cores: most tests have several processes, and more of them find each other's timers late. */
+const processesAtOnce = 2;
 
 const [command, ...wishes] = process.argv.slice(2);
 const times = Number(wishes[0] ?? 5);
@@ -28,18 +29,17 @@ else {
 
 async function runFiles(files: readonly string[], size: string): Promise<void> {
   await prepare();
+  await using folder = await openTemporaryFolder();
   const mongo = await startMongo();
+  await using _server = 'url' in mongo ? mongo : undefined;
   const { shares, alone } = shareProcesses(files);
   const groups = shares.map((_, number) => `test/suite/shared-${number}.group.ts`);
-  try {
-    process.exitCode = await runAva(['--concurrency', String(processesAtOnce), ...alone, ...groups], {
-      TEST_SIZE: size,
-      [sharesVariable]: JSON.stringify(shares),
-      ...('url' in mongo && { MONGODB_URL: mongo.url }),
-    });
-  } finally {
-    if ('url' in mongo) await mongo[Symbol.asyncDispose]();
-  }
+  process.exitCode = await runAva(['--concurrency', String(processesAtOnce), ...alone, ...groups], {
+    TMPDIR: folder.path,
+    TEST_SIZE: size,
+    [sharesVariable]: JSON.stringify(shares),
+    ...('url' in mongo && { MONGODB_URL: mongo.url }),
+  });
 }
 
 /** Its exit code. */

@@ -22,7 +22,7 @@ export function head(requestLine: string, ...headers: string[]): string {
 }
 
 export const requestId = /^req_[0-9A-HJKMNP-TV-Z]{26}$/;
-const leaks = /koa|node|\.[jt]s\b|\bat .*:\d+|\/work|\/home|\/tmp|stack|127\.0\.0\.1|redis|sqlite/i;
+const leaks = /koa|node|\.[jt]s\b|\bat .*:\d+|\/work|\/home|\/tmp|\/dev|stack|127\.0\.0\.1|redis|sqlite/i;
 
 /** A refusal is flat JSON, {error, code} and nothing else, with an id, and says nothing of what stands behind it. */
 export function assertRefused(t: ExecutionContext, answer: RawAnswer, refusal: Refusal & { title: string }): void {

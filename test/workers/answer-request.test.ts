@@ -100,12 +100,17 @@ const failing: [Fault, string][] = [
   [{ status: 422 }, 'refused_request'],
 ];
 
+function timeoutsFor(outcome: string): Partial<typeof short> {
+  if (outcome === 'idle_timeout') return { idleMs: short.idleMs };
+  return outcome === 'first_token_timeout' ? short : {};
+}
+
 for (const [fault, outcome] of failing) {
   test(`an answer that is assembled fails by ${outcome} at ${JSON.stringify(fault)}, and leaves no call behind`, async (t) => {
     await using server = await startModelServer({ name: 'a' });
     server.fail(fault);
     // On a busy machine what fails at once can take longer than a time-out that is short enough to be waited for.
-    const timeouts = outcome.endsWith('timeout') ? short : {};
+    const timeouts = timeoutsFor(outcome);
     t.is(await outcomeOf({ url: server.url, timeouts }), outcome);
     t.not((await server.waitForCall(({ state }) => state !== 'running')).state, 'running');
   });

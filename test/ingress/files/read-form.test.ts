@@ -294,14 +294,14 @@ test('a body that still comes when a shutdown waits no longer is 503', async (t)
 test('a client waits while its file is taken slowly, and is not called silent for that', async (t) => {
   const go = Promise.withResolvers<void>();
   const fileBytes = 40_000_000;
-  const { port } = await start(t, { fileBytesMax: fileBytes, silentMs: 100, onPiece: () => go.promise });
+  const { port } = await start(t, { fileBytesMax: fileBytes, silentMs: 1_000, onPiece: () => go.promise });
   const body = multipart([purpose, file(Buffer.alloc(fileBytes, 'x'))]);
   const sending = exchange({
     port,
     async send(socket) {
       socket.write(head(`Content-Length: ${body.length}`));
       for (let from = 0; from < body.length; from += 65_536) socket.write(body.subarray(from, from + 65_536));
-      await sleep(1_000);
+      await sleep(2_000);
       // The rest is what the systems of both ends hold of a connection.
       t.true(socket.writableLength > fileBytes / 2, `${socket.writableLength} bytes were not taken`);
       go.resolve();

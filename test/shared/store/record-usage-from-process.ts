@@ -1,11 +1,11 @@
 import { openStore } from '../../../shared/store/open-store.ts';
 import { plainRecord } from './usage-races-contract.ts';
 
-/** Records usage from the given place on, twenty at a time, and prints how far it has come. */
-const [url = '', from = '0'] = process.argv.slice(2);
+/** Records usage from one place up to another, twenty at a time, and prints how far it has come. */
+const [url = '', from = '0', to = '0'] = process.argv.slice(2);
 
 await using store = await openStore(url, { log: { warn() {} } });
-for (let place = Number(from); place < 600; place += 20) {
+for (let place = Number(from); place < Number(to); place += 20) {
   await store.recordUsage(Array.from({ length: 20 }, (_, index) => plainRecord(place + index)));
   process.stdout.write(`${place + 20}\n`);
 }

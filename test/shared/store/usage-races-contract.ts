@@ -135,7 +135,7 @@ async function survivesKills(t: ExecutionContext, store: Store, home: StoreHome)
   const records = Array.from({ length: sized(200, 600) }, (_, index) => plainRecord(index));
   let drained = 0;
   for (let round = 0; drained < records.length; round += 1) {
-    const places = await Promise.all([1, 2].map(() => recordUntilKilled(home.url, drained)));
+    const places = await Promise.all([1, 2].map(() => recordUntilKilled(home.url, { drained, end: records.length })));
     drained = Math.max(drained, ...places);
     if (round > 100) return t.fail('it does not go on');
   }
@@ -143,8 +143,10 @@ async function survivesKills(t: ExecutionContext, store: Store, home: StoreHome)
 }
 
 /** How far a process says it has come that is killed at some moment. */
-async function recordUntilKilled(url: string, drained: number): Promise<number> {
-  const child = spawn(process.execPath, [recorder, url, String(drained)], { stdio: ['ignore', 'pipe', 'inherit'] });
+async function recordUntilKilled(url: string, { drained, end }: { drained: number; end: number }): Promise<number> {
+  const child = spawn(process.execPath, [recorder, url, String(drained), String(end)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const exited = once(child, 'exit');
   let place = drained;
   const batches = 1 + Math.floor(Math.random() * 6);

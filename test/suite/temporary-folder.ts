@@ -1,0 +1,22 @@
+import { mkdtemp, rm, statfs } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const memory = '/dev/shm';
+const bytesMin = 4 * 2 ** 30;
+
+/**
+ * A folder for all that a run leaves for a while, removed after it. In memory where there is room for it: a test that waits for a
+ * busy disk would prove how busy that is.
+ */
+export async function openTemporaryFolder(): Promise<AsyncDisposable & { path: string }> {
+  const path = await mkdtemp(join((await hasRoom()) ? memory : tmpdir(), 'tests-'));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+async function hasRoom(): Promise<boolean> {
+  return statfs(memory).then(
+    ({ bavail, bsize }) => bavail * bsize >= bytesMin,
+    () => false,
+  );
+}
