@@ -16,8 +16,9 @@ async function openFullService(t: ExecutionContext, options: StackOptions = {}) 
   const stack = await startStack({
     workers: 0,
     timeouts: { queue_ms: 60_000 },
-    env: { QUEUE_DEPTH_MAX: String(depthMax) },
     ...options,
+    // Requests still wait when a test ends.
+    env: { QUEUE_DEPTH_MAX: String(depthMax), SHUTDOWN_GRACE_MS: '500', ...options.env },
   });
   t.teardown(() => stack[Symbol.asyncDispose]());
   const keys = createKeyClient(stack);

@@ -92,7 +92,7 @@ let key: string;
 let guestKey: string;
 
 test.before(async () => {
-  stack = await startStack({ env: { CONSOLE_URL: `${consoleOrigin}/app?page=1#keys` } });
+  stack = await startStack({ env: { CONSOLE_URL: `${consoleOrigin}/app?page=1#keys`, SHUTDOWN_GRACE_MS: '500' } });
   keys = createKeyClient(stack);
   key = await keys.newKey('alice');
   guestKey = String((await keys.guest('the-page-of-ann')).body.key);
