@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { startMongo } from '../support/mongodb/start-mongo.ts';
+import { descriptionVariable, startMongo } from '../support/mongodb/start-mongo.ts';
 import { prepare } from './prepare.ts';
 import { sharesVariable } from './share-process.ts';
 import { openTemporaryFolder } from './temporary-folder.ts';
@@ -38,7 +38,7 @@ async function runFiles(files: readonly string[], size: string): Promise<void> {
     TMPDIR: folder.path,
     TEST_SIZE: size,
     [sharesVariable]: JSON.stringify(shares),
-    ...('url' in mongo && { MONGODB_URL: mongo.url }),
+    ...('url' in mongo && { MONGODB_URL: mongo.url, [descriptionVariable]: mongo.description }),
   });
 }
 

@@ -18,7 +18,7 @@ const startMsMax = 60_000;
 /** mongo-java-server on a free port of this machine. Throws where Java 17, Maven or the jars cannot be had. */
 export async function startJavaServer(): Promise<{ process: ServerProcess; url: string }> {
   const jars = await fetchJars();
-  const server = spawnServer('java', ['-Xmx1g', '-XX:TieredStopAtLevel=1', '-cp', join(jars, '*'), program]);
+  const server = spawnServer('java', ['-Xmx1g', '-cp', join(jars, '*'), program]);
   try {
     const [, port] = await server.said(/^listening (\d+)$/m, startMsMax);
     return { process: server, url: `mongodb://127.0.0.1:${port}` };

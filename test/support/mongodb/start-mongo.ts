@@ -4,6 +4,9 @@ import { hasMongod, startMongod } from './mongod.ts';
 /** `url` names no database: each test takes its own by `databaseUrl`. */
 export type MongoServer = AsyncDisposable & { url: string; description: string };
 
+/** Names what says which server is at `MONGODB_URL`, where a run of all tests has started it. */
+export const descriptionVariable = 'MONGODB_DESCRIPTION';
+
 /** Why there is no server here. */
 export type NoMongo = { reason: string };
 
@@ -15,7 +18,8 @@ export type NoMongo = { reason: string };
 export async function startMongo(): Promise<MongoServer | NoMongo> {
   const given = process.env.MONGODB_URL;
   if (given !== undefined && given !== '') {
-    return { url: given, description: 'the server at MONGODB_URL', [Symbol.asyncDispose]: async () => {} };
+    const description = process.env[descriptionVariable] ?? 'the server at MONGODB_URL';
+    return { url: given, description, [Symbol.asyncDispose]: async () => {} };
   }
   if (await hasMongod()) {
     const { url, stop } = await startMongod();
