@@ -18,8 +18,13 @@ export type SourceFile = { path: string; text: string; imports: string[] };
 
 /** The code that runs in production, each file with the files of ours that it imports, types included. */
 export function productionFiles(): SourceFile[] {
+  return sourceFiles(/^(ingress|workers|shared)\/.*\.(ts|mjs)$/);
+}
+
+/** The files of the project whose paths match, each with the files of ours that it imports, types included. */
+export function sourceFiles(wanted: RegExp): SourceFile[] {
   return projectFiles()
-    .filter((path) => /^(ingress|workers|shared)\/.*\.(ts|mjs)$/.test(path))
+    .filter((path) => wanted.test(path))
     .map((path) => {
       const text = readFileSync(join(root, path), 'utf8');
       return { path, text, imports: importsOf(path, text) };
