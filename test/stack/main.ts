@@ -1,44 +1,69 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { relative, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
 import { aborted, shutdownSignal } from '../../shared/shutdown.ts';
+import { freeFixedPort } from './free-port.ts';
 import type { LogLine } from './service-process.ts';
 import { type Stack, startStack } from './stack.ts';
-import { dataDirectory as directory, standingFile } from './standing.ts';
+import { dataDirectory, removeStanding, writeStanding } from './standing.ts';
 
-const usage =
-  'Usage: npm start [-- --quiet]\nRuns the whole service on this machine until Ctrl-C; its data is kept in .data/.';
+const usage = `Usage: npm start [-- --quiet] [--watch] [--data <folder>] [--free-ports]
+Runs the whole service on this machine until Ctrl-C; its data is kept in .data/.
+--quiet       prints no warnings and errors of the ingress and the worker
+--watch       restarts the ingress and the worker when their source changes (the same as npm run dev)
+--data        keeps the data in this folder
+--free-ports  listens on free ports instead of the usual ones`;
 
 const shutdown = shutdownSignal();
-const [argument] = process.argv.slice(2);
-if (argument === '--help') {
+/** The processes that Node restarted since the start. */
+const restarted = new Set<string>();
+const options = readArguments();
+if (options?.help) {
   console.log(usage);
-} else if (argument !== undefined && argument !== '--quiet') {
-  console.error(`${argument} is not known.\n${usage}`);
+} else if (options === undefined) {
   process.exitCode = 2;
 } else {
-  await run();
+  await run(options);
 }
 
-async function run(): Promise<void> {
+type Options = { quiet: boolean; watch: boolean; data: string; 'free-ports': boolean };
+
+function readArguments() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        quiet: { type: 'boolean', default: false },
+        watch: { type: 'boolean', default: false },
+        data: { type: 'string', default: dataDirectory },
+        'free-ports': { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    });
+    return values;
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : error}\n${usage}`);
+    return undefined;
+  }
+}
+
+async function run({ quiet, watch, data, 'free-ports': freePorts }: Options): Promise<void> {
+  const directory = resolve(data);
   try {
     console.log('Starting Redis, the identity provider, three simulated model servers, an ingress and a worker …');
     await using stack = await startStack({
       directory,
+      watch,
       redisUrl: process.env.REDIS_URL || undefined,
       databaseUrl: process.env.DATABASE_URL || undefined,
-      ports: {
-        ingress: Number(process.env.PORT ?? 8080),
-        identity: 9100,
-        models: [9101, 9102, 9103],
-        operations: [Number(process.env.OPS_PORT ?? 9090), 9091],
-      },
+      ports: freePorts ? { ingress: await freeFixedPort() } : usualPorts(),
       modelServers: { firstTokenMs: 100, tokensPerSecond: 50 },
-      onLine: argument === '--quiet' ? () => {} : show,
+      // A restart waits for requests in flight. Half a minute of that is too long at a desk.
+      ...(watch && { env: { SHUTDOWN_GRACE_MS: '1000' } }),
+      onLine: quiet ? () => {} : show,
     });
     await introduce(stack);
     await aborted(shutdown);
     console.log('Stopping …');
-    await rm(join(directory, standingFile), { force: true });
+    await removeStanding(directory);
   } catch (error) {
     const inUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
     console.error(`${error instanceof Error ? error.message : error}${inUse ? ' (does another stack run here?)' : ''}`);
@@ -48,11 +73,20 @@ async function run(): Promise<void> {
   process.exit();
 }
 
+function usualPorts() {
+  return {
+    ingress: Number(process.env.PORT ?? 8080),
+    identity: 9100,
+    models: [9101, 9102, 9103] as [number, number, number],
+    operations: [Number(process.env.OPS_PORT ?? 9090), 9091] as [number, number],
+  };
+}
+
 async function introduce(stack: Stack): Promise<void> {
   const { issuer, clientSecret } = stack.identity;
-  await mkdir(directory, { recursive: true });
-  await writeFile(join(directory, standingFile), JSON.stringify({ issuer, clientSecret }), { mode: 0o600 });
+  const { directory, redisUrl, databaseUrl, planFile } = stack;
   const url = stack.ingresses[0]?.url ?? stack.baseUrl;
+  await writeStanding({ issuer, clientSecret, service: { url, redisUrl, databaseUrl, planFile } }, directory);
   const token = await stack.identity.token('alice');
   console.log(`
 API                ${url}
@@ -61,7 +95,7 @@ Operations         ${stack.ingresses[0]?.operationsUrl}/readyz (ingress), ${stac
 Identity provider  ${issuer}
 Model servers      ${stack.modelServers.map((server) => server.url).join(', ')}
 Redis              ${stack.redisUrl.replace(/\/\/[^@/]*@/, '//')}
-Data               .data/
+Data               ${relative('', directory)}/
 
 A sign-in token for the account "alice" (another: npm run --silent token -- bob):
 
@@ -77,8 +111,10 @@ curl -s ${url}/v1/chat/completions -H "authorization: Bearer $KEY" -H 'content-t
 ready ${url}`);
 }
 
-/** What goes wrong in a process is shown as it happens; the rest of its log is of no use on this terminal. */
+/** Shows what goes wrong in a process, and what Node says when it watches one; the rest of the log is of no use here. */
 function show(from: string, { level, msg, ...fields }: LogLine): void {
+  if (level === undefined || (restarted.has(from) && msg === 'ready')) console.log(`${from}: ${msg}`);
+  if (level === undefined) restarted.add(from);
   if (level === 'warn' || level === 'error' || level === 'fatal') {
     const { err } = fields as { err?: { message?: string } }; // pino's form of an error
     console.error(`${from}: ${msg}${err?.message === undefined ? '' : ` (${err.message})`}`);

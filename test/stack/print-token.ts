@@ -1,17 +1,18 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { z } from 'zod';
 import { requestToken } from './identity-provider.ts';
-import { dataDirectory, standingFile } from './standing.ts';
+import { dataDirectory, readStanding } from './standing.ts';
 
-const usage = 'Usage: npm run --silent token -- <account> [--admin]\nPrints a sign-in token of the running stack.';
-const standingSchema = z.object({ issuer: z.string(), clientSecret: z.string() });
+const usage =
+  'Usage: npm run --silent token -- <account> [--admin] [--data <folder>]\nPrints a sign-in token of the running stack.';
 
 try {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { admin: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } },
+    options: {
+      admin: { type: 'boolean', default: false },
+      data: { type: 'string', default: dataDirectory },
+      help: { type: 'boolean', default: false },
+    },
   });
   const [account, another] = positionals;
   if (values.help) {
@@ -20,17 +21,10 @@ try {
     console.error(usage);
     process.exitCode = 2;
   } else {
-    console.log(await requestToken({ ...(await standing()), account, admin: values.admin }));
+    const { issuer, clientSecret } = await readStanding(values.data);
+    console.log(await requestToken({ issuer, clientSecret, account, admin: values.admin }));
   }
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;
-}
-
-async function standing() {
-  try {
-    return standingSchema.parse(JSON.parse(await readFile(join(dataDirectory, standingFile), 'utf8')));
-  } catch (cause) {
-    throw new Error('The stack is not running: start it by npm start, and ask again.', { cause });
-  }
 }

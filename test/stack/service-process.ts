@@ -27,25 +27,30 @@ const linesKept = 50_000;
 const stopWithinMs = 45_000;
 
 /** No process of a stack outlives the one that started it. */
-const running = new Set<ChildProcess>();
+const running = new Set<Pick<ServiceProcess, 'kill'>>();
 process.once('exit', () => {
-  for (const child of running) child.kill('SIGKILL');
+  for (const each of running) each.kill('SIGKILL');
 });
 
 type Options = {
   side: 'ingress' | 'workers';
   env: Record<string, string>;
+  /** Whether Node starts it again each time that a file of its side or of `shared` changes. */
+  watch?: boolean | undefined;
   /** Given each log line as it is written; a stack on a terminal shows some of them. */
   onLine?: (line: LogLine) => void;
 };
 
 /** Starts `ingress/main.ts` or `workers/main.ts` under this process's own Node, configured by its environment alone. */
-export function startServiceProcess({ side, env, onLine }: Options): ServiceProcess {
-  const child = spawn(process.execPath, [`${side}/main.ts`], {
+export function startServiceProcess({ side, env, watch = false, onLine }: Options): ServiceProcess {
+  const watchFlags = watch ? ['--watch', '--watch-preserve-output', `--watch-path=${side}`, '--watch-path=shared'] : [];
+  const child = spawn(process.execPath, [...watchFlags, `${side}/main.ts`], {
     cwd: root,
     env: { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: compileCache, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
+    detached: watch, // a group of its own: the watching process and the one that it starts
   });
+  if (watch) child.stderr.pipe(process.stderr); // what the last change broke
   const logs: LogLine[] = [];
   const waiting = new Set<(line: LogLine) => void>();
   let errors = '';
@@ -60,24 +65,30 @@ export function startServiceProcess({ side, env, onLine }: Options): ServiceProc
     for (const take of waiting) take(line);
   });
   const exited = once(child, 'exit').then(([code]) => code as number | null);
-  running.add(child);
-  void exited.then(() => running.delete(child));
-
-  return {
+  const kill = (signal: NodeJS.Signals) => (watch ? killGroup(child, signal) : child.kill(signal));
+  const started: ServiceProcess = {
     pid: child.pid ?? 0,
     logs,
     errors: () => errors,
     exited,
-    kill: (signal) => child.kill(signal),
+    kill,
     line: (fits) => lineThatFits({ fits, logs, waiting, child, errors: () => errors }),
     async stop() {
-      child.kill('SIGCONT');
-      child.kill('SIGTERM');
-      const late = setTimeout(() => child.kill('SIGKILL'), stopWithinMs);
+      kill('SIGCONT');
+      kill('SIGTERM');
+      const late = setTimeout(kill, stopWithinMs, 'SIGKILL');
       await exited;
       clearTimeout(late);
     },
   };
+  running.add(started);
+  void exited.then(() => running.delete(started));
+  return started;
+}
+
+/** The watching process passes on SIGTERM, but not SIGKILL: its child would stay. */
+function killGroup({ pid, exitCode, signalCode }: ChildProcess, signal: NodeJS.Signals): void {
+  if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, signal);
 }
 
 type Search = {

@@ -34,6 +34,8 @@ export type StackOptions = {
   /** What each backend of the plan file has beside its address, by name. */
   backends?: Record<string, { requests_at_once?: number }>;
   env?: Record<string, string>;
+  /** Whether ingress and worker start again each time that their source changes. */
+  watch?: boolean;
   modelServers?: Pick<ModelServerOptions, 'firstTokenMs' | 'tokensPerSecond' | 'splitBytes' | 'callsKept'>;
   onLine?: (from: string, line: LogLine) => void;
 };
@@ -51,6 +53,8 @@ export interface Stack extends AsyncDisposable {
   /** Undefined when the stack runs on a Redis that was given. */
   redis: RedisServer | undefined;
   redisUrl: string;
+  databaseUrl: string;
+  planFile: string;
   /** Two on-prem replicas, then the cloud. */
   modelServers: [ModelServer, ModelServer, ModelServer];
   /** Resolves when it is ready. */
@@ -65,7 +69,7 @@ export interface Stack extends AsyncDisposable {
 /** The whole service on this machine, with stand-ins for what its operator brings: identity provider and model servers. */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   await using started = new AsyncDisposableStack();
-  const { ports, modelServers: pace = {}, onLine } = options;
+  const { ports, modelServers: pace = {}, watch, onLine } = options;
   const processes: ServiceProcess[] = [];
   const directory =
     options.directory ?? (await temporaryDirectory(started, { processes, databaseUrl: options.databaseUrl }));
@@ -100,9 +104,10 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     cloud: { url: cloud.url, location: 'cloud' as const, model: 'upstream-model', ...given.cloud },
   };
   await writeFile(planFile, planFileFor({ backends, timeouts, plans, models, batch }));
+  const databaseUrl = options.databaseUrl ?? `sqlite:${join(directory, 'store.sqlite')}`;
   const settings = {
     REDIS_URL: redisUrl,
-    DATABASE_URL: options.databaseUrl ?? `sqlite:${join(directory, 'store.sqlite')}`,
+    DATABASE_URL: databaseUrl,
     PLAN_FILE: planFile,
     BASE_URL: baseUrl,
     AUTH_URL: identity.issuer,
@@ -116,7 +121,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   function start(name: 'ingress' | 'worker', own: Record<string, string>): ServiceProcess {
     const side = name === 'ingress' ? 'ingress' : 'workers';
     const env = { ...settings, ...own };
-    const child = startServiceProcess({ side, env, ...(onLine && { onLine: (line) => onLine(name, line) }) });
+    const child = startServiceProcess({ side, env, watch, ...(onLine && { onLine: (line) => onLine(name, line) }) });
     processes.push(child);
     return child;
   }
@@ -165,6 +170,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     identity,
     redis,
     redisUrl,
+    databaseUrl,
+    planFile,
     modelServers,
     startIngress,
     startWorker,

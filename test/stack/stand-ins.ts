@@ -1,9 +1,7 @@
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { aborted, shutdownSignal } from '../../shared/shutdown.ts';
 import { startIdentityProvider } from './identity-provider.ts';
 import { startModelServer } from './model-server.ts';
-import { dataDirectory, standingFile } from './standing.ts';
+import { dataDirectory, writeStanding } from './standing.ts';
 
 // What an operator brings, in one process for a stack of containers: the identity provider on port 9100 and three
 // simulated model servers on 9101 to 9103. ISSUER is how the other containers reach it, BASE_URL whom its tokens are for.
@@ -19,9 +17,7 @@ const pace = { firstTokenMs: 100, tokensPerSecond: 50 };
 for (const [index, name] of ['onprem-a', 'onprem-b', 'cloud'].entries()) {
   await startModelServer({ name, host, port: 9101 + index, ...pace });
 }
-await mkdir(dataDirectory, { recursive: true });
-const standing = JSON.stringify({ issuer: identity.issuer, clientSecret: identity.clientSecret });
-await writeFile(join(dataDirectory, standingFile), standing, { mode: 0o600 });
+await writeStanding({ issuer: identity.issuer, clientSecret: identity.clientSecret });
 console.log('ready');
 await aborted(shutdownSignal());
 process.exit();
