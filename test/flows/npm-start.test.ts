@@ -1,0 +1,90 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, stat, utimes } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import test, { type ExecutionContext } from 'ava';
+import { descendantsOf, stillRunning } from '../support/process-tree.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** The stack stops its processes one after another, each within seconds. */
+const endWithinMs = 60_000;
+
+/** A script of package.json, run by npm as people run it, on free ports and a folder of its own. */
+async function startScript(t: ExecutionContext, script: string) {
+  const directory = await mkdtemp(join(tmpdir(), 'inference-npm-'));
+  const npm = spawn('npm', ['run', '--silent', script, '--', '--free-ports', '--data', directory], {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'inherit'],
+    detached: true, // a signal to npm reaches npm alone
+  });
+  const { pid } = npm;
+  if (pid === undefined) throw new Error('npm did not start');
+  const line = linesOf(npm);
+  const started = () => [{ pid, command: 'npm' }, ...descendantsOf(pid)];
+  let known = started();
+  t.teardown(async () => {
+    for (const left of await stillRunning([...known, ...started()], 0)) process.kill(left.pid, 'SIGKILL');
+    await rm(directory, { recursive: true, force: true });
+  });
+  const url = (await line(/^ready http/)).replace('ready ', '');
+  known = started();
+  return { npm, pid, url, line };
+}
+
+type Started = Awaited<ReturnType<typeof startScript>>;
+
+/** Waits for a line of standard output that no one has waited for yet. */
+function linesOf({ stdout }: ChildProcess): (wanted: RegExp) => Promise<string> {
+  if (stdout === null) throw new Error('it is a pipe');
+  const lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
+  return async (wanted) => {
+    for (;;) {
+      const { value, done } = await lines.next();
+      if (done) throw new Error(`it ended before it printed ${wanted}`);
+      if (wanted.test(value)) return value;
+    }
+  };
+}
+
+async function endsEverything(t: ExecutionContext, { npm, pid }: Started, signal: NodeJS.Signals): Promise<void> {
+  const processes = descendantsOf(pid);
+  for (const part of ['test/stack/main.ts', 'ingress/main.ts', 'workers/main.ts', 'redis-server']) {
+    t.true(
+      processes.some(({ command }) => command.includes(part)),
+      `${part} runs`,
+    );
+  }
+  const ended = once(npm, 'exit', { signal: AbortSignal.timeout(endWithinMs) });
+  process.kill(pid, signal);
+  t.deepEqual(await ended, [0, null]);
+  t.deepEqual(await stillRunning(processes, 5_000), []);
+}
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  test(`${signal} to npm start, and to npm alone, ends every process of the stack`, async (t) => {
+    const started = await startScript(t, 'start');
+    t.is((await fetch(`${started.url}/v1/models`)).status, 401, 'it serves');
+    await endsEverything(t, started, signal);
+  });
+}
+
+test('npm run dev restarts the ingress and the worker when their source changes, serves again, and ends by SIGTERM', async (t) => {
+  const started = await startScript(t, 'dev');
+  const { pid, url, line } = started;
+  const before = descendantsOf(pid);
+  const file = join(root, 'shared/limits/admit.lua');
+  const { atime, mtime } = await stat(file);
+  await utimes(file, atime, mtime); // a change to whoever watches, and none to whoever reads
+  const restarted = [await line(/^(ingress|worker): ready/), await line(/^(ingress|worker): ready/)];
+  t.deepEqual(restarted.toSorted(), ['ingress: ready', 'worker: ready']);
+  t.is((await fetch(`${url}/v1/models`)).status, 401, 'it serves again');
+  const after = new Set(descendantsOf(pid).map((each) => each.pid));
+  const replaced = before.filter((each) => !after.has(each.pid));
+  t.is(replaced.length, 2, 'two processes were replaced, and no other');
+  for (const { command } of replaced) t.regex(command, / (ingress|workers)\/main\.ts$/);
+  await endsEverything(t, started, 'SIGTERM');
+});
