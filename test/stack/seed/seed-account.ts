@@ -1,0 +1,129 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import OpenAI, { toFile } from 'openai';
+import { z } from 'zod';
+import type { Store } from '../../../shared/store/store.ts';
+import { type PastModel, pastUsage } from './past-usage.ts';
+
+export type SeedAccount = {
+  name: string;
+  plan: 'free' | 'pro';
+  models: readonly PastModel[];
+  /** Of past months, on a working day. */
+  requestsPerDay: number;
+  /** Of this month, sent now. */
+  requestsNow: number;
+  /** Whether its first key is rotated, so that the list of its keys has a past. */
+  rotates: boolean;
+  batches: readonly SeedBatch[];
+};
+
+/** One that ends `completed`, one that ends `failed` for a line that is not JSON, and one that is cancelled. */
+export type SeedBatch = 'completed' | 'failed' | 'cancelled';
+
+type Parts = {
+  url: string;
+  store: Pick<Store, 'findUsageSum' | 'recordUsage'>;
+  tokenOf: (account: string, admin?: boolean) => Promise<string>;
+  pastMonths: readonly string[];
+  tell: (line: string) => void;
+};
+
+const batchWithinMs = 120_000;
+const over = ['completed', 'failed', 'expired', 'cancelled'];
+const minted = z.object({ key: z.string() });
+const listed = z.object({ data: z.array(z.object({ id: z.string(), plan: z.string() })) });
+
+/** Seeds one account; what a run before this one has made stays as it is. Throws where the service refuses a request. */
+export function createSeedAccount({ url, store, tokenOf, pastMonths, tell }: Parts) {
+  async function send(method: string, path: string, bearer: string, body?: object): Promise<unknown> {
+    const response = await fetch(`${url}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path} was refused: ${response.status} ${text}`);
+    return JSON.parse(text);
+  }
+
+  /** The new key in full, or undefined when the account has one already. */
+  async function openAccount({ name, plan, rotates }: SeedAccount, token: string): Promise<string | undefined> {
+    if (listed.parse(await send('GET', '/v1/keys/developer', token)).data.length > 0) return undefined;
+    const { key } = minted.parse(await send('POST', '/v1/keys/developer', token, {}));
+    const account = encodeURIComponent(`user:${name}`);
+    await send('PATCH', `/admin/accounts/${account}`, await tokenOf('olga', true), { plan });
+    return rotates ? minted.parse(await send('POST', '/v1/keys/developer/rotate', token, { key })).key : key;
+  }
+
+  async function recordPast({ name, models, requestsPerDay }: SeedAccount, token: string): Promise<number> {
+    const [newest] = listed.parse(await send('GET', '/v1/keys/developer', token)).data;
+    if (newest === undefined) throw new Error(`${name} has no key`);
+    const account = `user:${name}`;
+    let count = 0;
+    for (const month of pastMonths) {
+      // A month that was counted is in Redis as well: more in the store alone would be drift.
+      if ((await store.findUsageSum(account, month)) !== undefined) continue;
+      const records = pastUsage({ account, keyId: newest.id, plan: newest.plan, models, requestsPerDay }, month);
+      await store.recordUsage(records);
+      count += records.length;
+    }
+    return count;
+  }
+
+  async function sendRequests({ models, requestsNow }: SeedAccount, key: string): Promise<void> {
+    const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: key });
+    const requests = Array.from({ length: requestsNow }, (_, index) => models[index % models.length]?.model ?? '');
+    await Promise.all(requests.map((model) => client.chat.completions.create(chatBody(model))));
+  }
+
+  async function handIn(kind: SeedBatch, client: OpenAI): Promise<void> {
+    const file = await toFile(Buffer.from(linesOf(kind)), `${kind}.jsonl`);
+    const { id: input_file_id } = await client.files.create({ file, purpose: 'batch' });
+    const { id } = await client.batches.create({
+      input_file_id,
+      endpoint: '/v1/chat/completions',
+      completion_window: '24h',
+      metadata: { made_by: 'npm run seed' },
+    });
+    if (kind === 'cancelled') await client.batches.cancel(id);
+    const giveUpAt = Date.now() + batchWithinMs;
+    for (;;) {
+      const { status } = await client.batches.retrieve(id);
+      if (over.includes(status)) return;
+      if (Date.now() > giveUpAt) throw new Error(`The batch ${id} is ${status} after ${batchWithinMs / 1_000} s.`);
+      await sleep(200);
+    }
+  }
+
+  return async function seedAccount(account: SeedAccount): Promise<void> {
+    const { name } = account;
+    const token = await tokenOf(name);
+    const key = await openAccount(account, token);
+    tell(`${name}: ${key === undefined ? 'has a key already' : `a new key, plan ${account.plan}`}`);
+    tell(`${name}: ${await recordPast(account, token)} requests recorded in ${pastMonths.join(' and ')}`);
+    if (key !== undefined) {
+      await sendRequests(account, key);
+      tell(`${name}: ${account.requestsNow} requests sent now`);
+    }
+    const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: token });
+    if ((await client.batches.list({ limit: 1 })).data.length > 0) return tell(`${name}: has batches already`);
+    for (const kind of account.batches) await handIn(kind, client);
+    if (account.batches.length > 0) tell(`${name}: ${account.batches.length} batches (${account.batches.join(', ')})`);
+  };
+}
+
+function chatBody(model: string) {
+  return { model, max_tokens: 40, messages: [{ role: 'user' as const, content: 'Say something about the sea.' }] };
+}
+
+function linesOf(kind: SeedBatch): string {
+  const lines = Array.from({ length: kind === 'cancelled' ? 200 : 12 }, (_, index) =>
+    JSON.stringify({
+      custom_id: `line-${index + 1}`,
+      method: 'POST',
+      url: '/v1/chat/completions',
+      body: chatBody('small-chat'),
+    }),
+  );
+  return [...lines, ...(kind === 'failed' ? ['this is not JSON'] : [])].map((line) => `${line}\n`).join('');
+}
