@@ -6,9 +6,10 @@ import { Stryker } from '@stryker-mutator/core';
 import { sourceFiles } from '../support/source-files.ts';
 import { chooseTests } from './choose-tests.ts';
 
-const usage = `Usage: npm run mutate -- <file or folder> ... [--jobs <number>] [--list]
+const usage = `Usage: npm run mutate -- <file or folder> ... [--with <test file>] [--jobs <number>] [--list]
 Changes each TypeScript file in many small ways, one at a time, and runs the file's tests against each change. A change that
 no test notices is a survivor: a gap in the tests, or code that does nothing. Lua scripts are not changed.
+--with  runs this test file as well, and may be given again: for tests that reach the file through test/support
 --jobs  how many changes are tested at once (default: one for each processor)
 --list  prints the test files of each file and changes nothing
 Each file gets a report at node_modules/.cache/mutation/<path>.html.`;
@@ -19,6 +20,7 @@ type Tally = { killed: number; timedOut: number; survived: number };
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
+    with: { type: 'string', multiple: true, default: [] },
     jobs: { type: 'string', default: String(availableParallelism()) },
     list: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -42,7 +44,7 @@ process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
 
 const tallies: Tally[] = [];
 for (const path of mutated) {
-  const tests = chooseTests(files, path);
+  const tests = [...new Set([...chooseTests(files, path), ...values.with])];
   if (values.list || tests.length === 0) {
     console.log(`${path}: ${tests.join(' ') || 'no test imports it'}`);
     continue;
