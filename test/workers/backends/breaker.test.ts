@@ -4,7 +4,7 @@ import { type Breaker, type BreakerState, createBreaker } from '../../../workers
 
 const resetMs = 20;
 
-function open(t: ExecutionContext, given: { resetMs?: number; probeMs?: number } = {}) {
+function open(t: ExecutionContext, given: { resetMs?: number; probeMs?: number; random?: () => number } = {}) {
   const changes: BreakerState[] = [];
   const watchers = new Set<() => void>();
   const onChange = (state: BreakerState) => {
@@ -124,6 +124,24 @@ for (const end of ['failed', 'abandoned'] as const) {
     t.is(breaker.state(), 'closed');
   });
 }
+
+test('breakers that open together take their next call up to a fifth sooner or later than the pause says', async (t) => {
+  const pauseMs = 300;
+  const breakers = [0, 1].map((chance) => open(t, { resetMs: pauseMs, random: () => chance }));
+  const openedAt = performance.now();
+  await Promise.all(breakers.map(({ breaker }) => failUntilOpen(breaker)));
+  const order: { chance: number; afterMs: number }[] = [];
+  await Promise.all(
+    breakers.map(async ({ reaches }, chance) => {
+      await reaches('half-open');
+      order.push({ chance, afterMs: performance.now() - openedAt });
+    }),
+  );
+  const [soonest, latest] = order;
+  t.like([soonest, latest], [{ chance: 0 }, { chance: 1 }]);
+  t.true((soonest?.afterMs ?? 0) >= 0.8 * pauseMs - 1);
+  t.true((latest?.afterMs ?? 0) >= 1.2 * pauseMs - 1);
+});
 
 test('what was begun before it opened has no say afterwards: neither a late answer nor a late failure', async (t) => {
   const { breaker, reaches } = open(t, { resetMs });
