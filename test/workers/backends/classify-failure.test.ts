@@ -71,6 +71,7 @@ const addresses = [
   'tcp://vllm:8000',
   '10.0.0.7',
   '10.0.0.7:8000',
+  '192.168.10.25',
   '[::1]:8000',
   '[2001:db8::1]',
   '::1',
@@ -83,6 +84,8 @@ const addresses = [
   'gpu-3.example.com:443',
   'vllm-0.models.svc.cluster.local:8000',
   'vllm:8000',
+  '10gpu:8000',
+  'vllm.internal',
   'host.docker.internal',
 ];
 
@@ -100,6 +103,8 @@ const harmless = [
   'At 12:30 the model was unloaded.',
   'since 2026-11-20T12:30:45Z, or 12:30:45.123',
   'a ratio of 16:10 or 4:3:2:1',
+  'one image of 1:1024 tokens',
+  'no method bad::face',
   'std::vector and Foo::Bar, temperature: 2.5, top_p:1.0, n::',
   'max_tokens: 4096 is larger than max_model_len=2048',
   'the model qwen2.5:72b is not loaded',
@@ -137,6 +142,8 @@ test('what has been classified stays as it is', (t) => {
 const now = Date.UTC(2026, 0, 1);
 const retryAfter: [string, Record<string, string>, number | undefined][] = [
   ['seconds', { 'retry-after': '7' }, 7_000],
+  ['many seconds', { 'retry-after': '30' }, 30_000],
+  ['no wait', { 'retry-after': '0' }, undefined],
   ['a date', { 'retry-after': new Date(now + 30_000).toUTCString() }, 30_000],
   ['milliseconds', { 'retry-after-ms': '250', 'retry-after': '1' }, 250],
   ['ten minutes at most', { 'retry-after': '86400' }, 600_000],

@@ -5,6 +5,7 @@ import {
   parseAnswer,
   presentAnswer,
   readUsage,
+  writeJson,
   writtenText,
 } from '../../../workers/backends/convert-answer.ts';
 
@@ -77,4 +78,12 @@ test('what the model wrote is every text in every choice, without roles, ids and
 test('something nested deeper than anything a model writes is no text, and no fault', (t) => {
   const deep = JSON.parse(`${'['.repeat(100_000)}"x"${']'.repeat(100_000)}`);
   t.is(writtenText({ content: 'a', deep }), 'a');
+});
+
+test('an answer nested deeper than can be written is unreadable; any other failure to write is a fault of ours', (t) => {
+  const deep = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`);
+  const error = t.throws(() => writeJson({ deep }), { instanceOf: BackendError });
+  t.is(error?.outcome, 'unreadable');
+  t.true(error?.cause instanceof RangeError);
+  t.throws(() => writeJson({ big: 1n }), { instanceOf: TypeError });
 });
