@@ -13,8 +13,8 @@ npm run test:all            both
 npm run test:one -- <file>  one file or more, with options of ava
 npm run fuzz -- [times]     random and repeated cases, five times the full size or as many times as you say`;
 
-/** As many as the smallest machine has cores: most tests have several processes, and more of them find each other's timers late. */
-const processesAtOnce = 2;
+/** More than the cores: tests wait for timers, for Redis and for each other's processes. */
+const processesAtOnce = 3;
 
 const [command, ...wishes] = process.argv.slice(2);
 const times = Number(wishes[0] ?? 5);
@@ -34,12 +34,20 @@ async function runFiles(files: readonly string[], size: string): Promise<void> {
   await using _server = 'url' in mongo ? mongo : undefined;
   const { shares, alone } = shareProcesses(files);
   const groups = shares.map((_, number) => `test/suite/shared-${number}.group.ts`);
-  process.exitCode = await runAva(['--concurrency', String(processesAtOnce), ...alone, ...groups], {
+  const ordered = weave(groups, alone);
+  process.exitCode = await runAva(['--concurrency', String(processesAtOnce), ...ordered], {
+    TEST_ORDER: JSON.stringify(ordered),
     TMPDIR: folder.path,
     TEST_SIZE: size,
     [sharesVariable]: JSON.stringify(shares),
     ...('url' in mongo && { MONGODB_URL: mongo.url, [descriptionVariable]: mongo.description }),
   });
+}
+
+/** The few in even steps among the many: what only computes beside what mostly waits. */
+function weave(few: readonly string[], many: readonly string[]): string[] {
+  const step = many.length / few.length;
+  return few.flatMap((file, index) => [file, ...many.slice(Math.round(index * step), Math.round((index + 1) * step))]);
 }
 
 /** Its exit code. */

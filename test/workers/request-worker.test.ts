@@ -121,7 +121,8 @@ test('a worker that ends hands back what has sent nothing, and another runs it',
   await side.stream.reply(({ kind }) => kind === 'end');
   await untilEmpty();
   const replies = await side.stream.replies();
-  t.like(replies.at(-1), { run: 2, kind: 'end' });
+  const end = replies.find(({ kind }) => kind === 'end'); // that the first run began may be told after it
+  t.is(end?.run, 2);
   t.deepEqual(kindsOf(replies), ['end']);
   t.is(textOf(replies), expected);
   t.deepEqual(lines, [], 'nothing went wrong in the queue');
