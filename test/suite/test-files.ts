@@ -34,13 +34,13 @@ export type Share = { files: string[]; testsAtOnce: number };
  * browser. `alone`: the others.
  */
 export function shareProcesses(files: readonly string[]): { shares: Share[]; alone: string[] } {
-  const kinds = Object.groupBy(files, kindOf);
-  const { console = [], flows = [], small = [], alone = [] } = kinds;
+  const { console = [], flows = [], small = [], alone = [] } = Object.groupBy(files, kindOf);
   const smallShares = Array.from({ length: Math.min(smallSharesMax, small.length) }, (_, share) => ({
     files: small.filter((_, index) => index % smallSharesMax === share),
     testsAtOnce: 6,
   }));
-  return { shares: [{ files: console, testsAtOnce: 3 }, { files: flows, testsAtOnce: 3 }, ...smallShares], alone };
+  const shares = [{ files: console, testsAtOnce: 3 }, { files: flows, testsAtOnce: 3 }, ...smallShares];
+  return { shares: shares.filter((share) => share.files.length > 0), alone };
 }
 
 function kindOf(path: string): 'console' | 'flows' | 'small' | 'alone' {
