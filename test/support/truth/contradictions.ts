@@ -111,7 +111,9 @@ const cutWordTokens = 2;
 function completionTokensMax(calls: readonly BackendCall[]): number {
   const ofCall = ({ body, completionTokens }: BackendCall) => {
     if (completionTokens === 0) return 0;
-    const written = answerTo(questionOf(body) ?? '').slice(0, completionTokens);
+    const pieces = answerTo(questionOf(body) ?? '');
+    // An endless one begins again and again.
+    const written = Array.from({ length: completionTokens }, (_, index) => pieces[index % pieces.length]);
     return Math.max(completionTokens, countTokens(written.join('')) + cutWordTokens);
   };
   return Math.max(0, ...calls.map(ofCall));
