@@ -6,6 +6,7 @@ import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
 import { answerErrors } from '../../../ingress/middleware/answer-errors.ts';
 import { assignRequestId } from '../../../ingress/middleware/assign-request-id.ts';
+import { stuckMs } from '../../../ingress/replies/stuck-client.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';
 import { retrieveFileContent } from '../../../ingress/routes/file-content.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
@@ -13,10 +14,9 @@ import { recordedLog } from '../../support/recorded-log.ts';
 import { storedFile } from '../../support/stored-batch.ts';
 
 const size = 40_000_000;
-const clientStuckMs = 2_000;
 
 /** A listener with the one route, and a file that is larger than what two systems hold of a connection. */
-async function start(t: ExecutionContext) {
+async function start(t: ExecutionContext, clientStuckMs: number) {
   const parts = new AsyncDisposableStack();
   t.teardown(() => parts.disposeAsync());
   const home = parts.use(await createSqliteHome());
@@ -64,7 +64,7 @@ async function start(t: ExecutionContext) {
 }
 
 test('a client that takes nothing of a file is cut, and no more was read than it could be sent', async (t) => {
-  const { socket, cut, blocksRead } = await start(t);
+  const { socket, cut, blocksRead } = await start(t, 300);
   await once(socket, 'readable');
   await cut;
   const read = blocksRead();
@@ -79,7 +79,7 @@ test('a client that takes nothing of a file is cut, and no more was read than it
 });
 
 test('a client that reads slowly gets all of it', async (t) => {
-  const { socket } = await start(t);
+  const { socket } = await start(t, stuckMs);
   let received = 0;
   while (received < size && !socket.closed) {
     const bytes: unknown = socket.read(4_000_000) ?? socket.read();
