@@ -177,7 +177,7 @@ test('once closed it knows nothing of what was before: it takes as many failures
 });
 
 test('a probe that was given up has no say in the next one', async (t) => {
-  const { breaker, reaches } = open(t, { resetMs: 50, probeMs: 10 });
+  const { breaker, reaches } = open(t, { resetMs: 50, probeMs: 1_000 });
   await failUntilOpen(breaker);
   await reaches('half-open');
   const givenUp = breaker.watch();
@@ -193,7 +193,7 @@ test('a probe that was given up has no say in the next one', async (t) => {
 });
 
 test('a probe that does not answer in time has failed; should it answer later, that counts', async (t) => {
-  const { breaker, reaches } = open(t, { resetMs: 50, probeMs: 10 });
+  const { breaker, reaches } = open(t, { resetMs: 50, probeMs: 1_000 });
   await failUntilOpen(breaker);
   await reaches('half-open');
   const slow = breaker.watch();
