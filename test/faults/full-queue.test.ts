@@ -151,7 +151,7 @@ faultTest(
   },
 );
 
-test.serial('a depth that is not known holds nobody up: with Redis away it is admission that says so', async (t) => {
+test.serial('an unknown depth delays no request: with Redis away, admission refuses', async (t) => {
   const { stack, ask } = await openFullService(t);
   for (let index = 0; index < depthMax; index++) void ask().catch(() => {});
   await metric(stack, depthIs(depthMax));

@@ -78,7 +78,7 @@ test('npm run dev restarts the ingress and the worker when their source changes,
   const before = descendantsOf(pid);
   const file = join(root, 'shared/limits/admit.lua');
   const { atime, mtime } = await stat(file);
-  await utimes(file, atime, mtime); // a change to whoever watches, and none to whoever reads
+  await utimes(file, atime, mtime); // watchers see a change; the content stays the same
   const restarted = [await line(/^(ingress|worker): ready/), await line(/^(ingress|worker): ready/)];
   t.deepEqual(restarted.toSorted(), ['ingress: ready', 'worker: ready']);
   t.is((await fetch(`${url}/v1/models`)).status, 401, 'it serves again');

@@ -3,7 +3,7 @@ import type { TestFn } from 'ava';
 import { freeFixedPort } from '../stack/free-port.ts';
 import { type Stack, type StackOptions, startStack } from '../stack/stack.ts';
 
-/** What files may ask for beside the shape of a stack: whoever does not use it does not see it. */
+/** What a file can add to a stack without any effect on the other files. */
 type Additions = Required<Pick<StackOptions, 'plans' | 'models'>>;
 type Options = Omit<StackOptions, 'directory' | 'ports' | 'redisUrl' | 'databaseUrl' | 'onLine'> & {
   /** Whether its ingress listens where its `baseUrl` says, as a browser needs it. */
@@ -15,8 +15,8 @@ const shared: Shared[] = [];
 
 /**
  * A stack for the tests of this file, which all files of its process share that ask for the same one; plans and models are added up.
- * Accounts and faults of model servers are everybody's: a test takes accounts of its own, and heals what it has made ill. What is
- * counted in metrics or ended has a stack of its own (`startStack`).
+ * Accounts and model servers' faults are shared, too: use accounts of your own, and clear the faults that you set. A test that reads
+ * metrics or ends a process needs a stack of its own (`startStack`).
  */
 export function openSharedStack(test: TestFn, options: Options = {}) {
   const { plans = {}, models = {}, ...shape } = options;

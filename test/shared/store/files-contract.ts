@@ -203,7 +203,7 @@ async function keepsLarge(t: ExecutionContext, { files }: Store): Promise<void> 
   t.is(await files.read(id, 0, 1), undefined);
 }
 
-/** How much more memory there is after any MiB than before the first, when what nobody holds any more is left out. */
+/** The most memory in use after any MiB, above that before the first; garbage is collected before each measurement. */
 function watchMemory() {
   setFlagsFromString('--expose-gc');
   const collect: unknown = runInNewContext('gc');
