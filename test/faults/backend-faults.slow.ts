@@ -1,5 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import { openStore } from '../../shared/store/open-store.ts';
+import { loadTokenizer } from '../../workers/backends/count-tokens.ts';
 import { answerFor, type Fault, pieces, promptTokensOf } from '../stack/model-server.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import {
@@ -119,6 +120,7 @@ let evidence: ReturnType<typeof createRequestEvidence>;
 let key: string;
 
 test.before(async () => {
+  await loadTokenizer(); // it would stop the model servers, which are in this process, in the middle of a case
   const place = { tier: 'guest', pool: 'default' };
   const models = [...cases.values()].flat().map(({ model, backends }) => [model, { ...place, backends }]);
   const everywhere = everyWay.map((way) => [`all-${nameOf(way)}`, place]);

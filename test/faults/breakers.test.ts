@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { openStore } from '../../shared/store/open-store.ts';
-import { countPromptTokens } from '../../workers/backends/count-tokens.ts';
+import { countPromptTokens, loadTokenizer } from '../../workers/backends/count-tokens.ts';
 import { answerFor, type Fault } from '../stack/model-server.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { everyWay, exhausted, nameOf, type Way, ways } from '../support/backend-outcome.ts';
@@ -45,6 +45,7 @@ let evidence: ReturnType<typeof createRequestEvidence>;
 let key: string;
 
 test.before(async () => {
+  await loadTokenizer(); // it would stop the model servers, which are in this process, when the first client has left
   const own = (model: string, backend = 'onprem-a') => [model, { tier: 'guest', pool: 'default', backends: [backend] }];
   const leaving = everyWay.map((way) => `left-${nameOf(way)}`);
   const models = [...ills.map(({ model }) => model), ...leaving, 'paused'].map((model) => own(model));
@@ -97,7 +98,8 @@ async function isCutOffAndTakenBack(t: ExecutionContext, ill: (typeof ills)[numb
   const { model, fault, isSilent } = ill;
   stack.modelServers[0].fail(fault, model);
   await several(5, () => ask(ill));
-  t.deepEqual(await evidence.breakers(model), { 'onprem-a': 'open' });
+  // On a busy machine the time for its first probe has come already.
+  t.not((await evidence.breakers(model))['onprem-a'], 'closed');
   const failures = calls(model).length;
   if (isSilent) await isOnlyProbed(t, ill);
   return { failures, probes: await isTakenBack(t, ill) };
@@ -106,7 +108,8 @@ async function isCutOffAndTakenBack(t: ExecutionContext, ill: (typeof ills)[numb
 /** However many ask, for as long as it fails. */
 async function isOnlyProbed(t: ExecutionContext, ill: (typeof ills)[number]): Promise<void> {
   const before = calls(ill.model).length;
-  const until = performance.now() + probeMs.max + 1_000;
+  const startedAt = performance.now();
+  const until = startedAt + probeMs.max + 1_000;
   const asked: Promise<void>[] = [];
   while (performance.now() < until) {
     asked.push(ask(ill).then((ending) => void t.deepEqual(ending, exhausted(['onprem-a']))));
@@ -114,7 +117,8 @@ async function isOnlyProbed(t: ExecutionContext, ill: (typeof ills)[number]): Pr
   }
   await Promise.all(asked);
   const probes = calls(ill.model).length - before;
-  t.true(probes === 1 || probes === 2, `${probes} calls for ${asked.length} requests`);
+  const probesMax = Math.ceil((performance.now() - startedAt) / probeMs.min);
+  t.true(probes >= 1 && probes <= probesMax, `${probes} calls for ${asked.length} requests`);
 }
 
 /** The calls until its breaker was closed. */
@@ -155,7 +159,7 @@ async function leave(t: ExecutionContext, way: Way): Promise<number[]> {
   const allMs: number[] = [];
   const model = `left-${nameOf(way)}`;
   const [server] = stack.modelServers;
-  server.fail(way === 'as it came' ? { latencyMs: 5_000 } : { endless: true, chunkMs: 50 }, model);
+  server.fail(way === 'as it came' ? { latencyMs: 15_000 } : { endless: true, chunkMs: 50 }, model);
   const gone = new AbortController();
   const asked = several(6, async () => (await post(model, way, gone.signal)).text());
   const isUnderWay = ({ chunksSent }: { chunksSent: number }) => way === 'as it came' || chunksSent > 3;
@@ -169,8 +173,8 @@ async function leave(t: ExecutionContext, way: Way): Promise<number[]> {
     t.is(call.state, 'aborted');
     const tookMs = (call.endedAt ?? 0) - leftAt;
     allMs.push(tookMs);
-    // A second from when the ingress sees it; a busy machine sees it late.
-    t.true(tookMs < 3_000, `${tookMs} ms`);
+    // A second from when the ingress sees it; a busy machine sees it late. Without an end it would be 15 s or more.
+    t.true(tookMs < 10_000, `${tookMs} ms`);
     const { outcome, counted, completionTokens, ...record } = await evidence.record(requestId);
     t.deepEqual({ outcome, counted }, { outcome: 'cancelled', counted: 'estimated' });
     t.is(record.promptTokens, promptTokens);

@@ -1,16 +1,50 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
-import { startIdentityProvider } from '../stack/identity-provider.ts';
-import { type Stack, startStack } from '../stack/stack.ts';
+import { type IdentityProvider, startIdentityProvider } from '../stack/identity-provider.ts';
+import { answerFor } from '../stack/model-server.ts';
+import { type RunningIngress, type Stack, startStack } from '../stack/stack.ts';
+import { chat, wholeText } from '../support/chat.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { strangerWith } from '../support/sign-tokens.ts';
 
 /** Far above what is promised (two seconds), far below what a hang would be: no verdict on a noisy machine's speed. */
 const neverAHangMs = 15_000;
 
-function mint(stack: Stack, token: string): Promise<Response> {
-  return fetch(`${stack.ingresses[0]?.url}/v1/keys/developer`, {
+const parts = new AsyncDisposableStack();
+let stack: Stack;
+/** The one that is there now. */
+let identity: IdentityProvider;
+/** A token for this service, by a key that its issuer has never had. */
+let unknown: string;
+
+test.before(async () => {
+  stack = parts.use(await startStack());
+  identity = stack.identity;
+  const sign = await strangerWith('unknown');
+  unknown = await sign({
+    ...{ iss: identity.issuer, aud: stack.baseUrl, sub: 'bob' },
+    exp: Math.floor(Date.now() / 1_000) + 600,
+  });
+});
+test.after.always(() => parts.disposeAsync());
+
+/** On the address that the service knows, with the keys that it had. */
+async function isBack(): Promise<void> {
+  const { port } = identity;
+  const dataDirectory = `${stack.directory}/identity`;
+  identity = parts.use(await startIdentityProvider({ audience: stack.baseUrl, port, dataDirectory }));
+}
+
+/** An ingress that has never had the issuer's keys, and ends with the test. */
+async function newIngress(t: ExecutionContext): Promise<RunningIngress> {
+  const ingress = await stack.startIngress();
+  t.teardown(() => ingress.process.stop());
+  return ingress;
+}
+
+function mint(token: string, ingress = stack.ingresses[0]): Promise<Response> {
+  return fetch(`${ingress?.url}/v1/keys/developer`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
     body: '{}',
@@ -18,25 +52,19 @@ function mint(stack: Stack, token: string): Promise<Response> {
   });
 }
 
-async function statusOf(stack: Stack, token: string): Promise<number> {
-  const response = await mint(stack, token);
+async function statusOf(token: string, ingress = stack.ingresses[0]): Promise<number> {
+  const response = await mint(token, ingress);
   await response.body?.cancel();
   return response.status;
 }
 
-/** What is said in the end, by a service that may ask to come again while it does not know. */
-async function verdictOn(stack: Stack, token: string): Promise<number> {
+/** The last word of a service that may ask to come again while it does not know. */
+async function verdictOn(token: string, ingress = stack.ingresses[0]): Promise<number> {
   for (;;) {
-    const status = await statusOf(stack, token);
+    const status = await statusOf(token, ingress);
     if (status !== 503) return status;
     await sleep(20);
   }
-}
-
-/** For this service, by a key that its issuer has never had. */
-async function tokenOfUnknownKey({ identity, baseUrl }: Stack): Promise<string> {
-  const sign = await strangerWith('unknown');
-  return sign({ iss: identity.issuer, aud: baseUrl, sub: 'bob', exp: Math.floor(Date.now() / 1_000) + 600 });
 }
 
 async function assertComeAgain(t: ExecutionContext, response: Response): Promise<void> {
@@ -47,44 +75,69 @@ async function assertComeAgain(t: ExecutionContext, response: Response): Promise
   t.deepEqual(Object.keys(body as object).sort(), ['code', 'error']);
 }
 
-const agesOf = async (stack: Stack) =>
+const agesOf = async (ingress = stack.ingresses[0]) =>
   [
-    ...(await (await fetch(`${stack.ingresses[0]?.operationsUrl}/metrics`)).text()).matchAll(
+    ...(await (await fetch(`${ingress?.operationsUrl}/metrics`)).text()).matchAll(
       /^svc_issuer_keys_age_seconds (\S+)$/gm,
     ),
   ].map(([, age]) => Number(age));
 
 faultTest(
-  test,
+  test.serial,
+  {
+    id: '22a',
+    done: 'an ingress starts while the identity provider is away',
+    promised: 'signing in is 503 and never 401; keys go on working; it recovers',
+  },
+  async (t, see) => {
+    const key = await stack.mintKey('alice');
+    const token = await identity.token('bob');
+    await identity[Symbol.asyncDispose]();
+    const ingress = await newIngress(t);
+
+    const refused = await mint(token, ingress);
+    await assertComeAgain(t, refused);
+    const readiness = await fetch(`${ingress.operationsUrl}/readyz`);
+    t.is(readiness.status, 200, 'its absence takes no ingress out');
+    const question = 'Still there?';
+    const answer = await chat({ url: ingress.url, key, question });
+    t.is(await wholeText(answer), answerFor([{ role: 'user', content: question }]));
+
+    await isBack();
+    const minted = await verdictOn(token, ingress);
+    t.is(minted, 200);
+    see(`a sign-in: ${refused.status}, then ${minted}; a request with a key meanwhile: ${answer.status}`);
+  },
+);
+
+faultTest(
+  test.serial,
   {
     id: '22b',
     done: 'the identity provider is down',
     promised: 'tokens signed with a known key: unaffected; others: 503, never 401; well again when it is back',
   },
   async (t, see) => {
-    await using stack = await startStack({ workers: 0 });
-    const { identity, directory, baseUrl } = stack;
-    const [token, unknown] = await Promise.all([identity.token('alice'), tokenOfUnknownKey(stack)]);
-    t.is(await verdictOn(stack, token), 200);
-    t.is(await verdictOn(stack, unknown), 401);
-    t.is((await agesOf(stack)).length, 1);
+    const token = await identity.token('alice');
+    t.is(await verdictOn(token), 200);
+    t.is(await verdictOn(unknown), 401);
+    t.is((await agesOf()).length, 1);
 
     await identity[Symbol.asyncDispose]();
-    t.is(await statusOf(stack, token), 200);
-    const refused = await Promise.all(Array.from({ length: 20 }, () => mint(stack, unknown)));
+    t.is(await statusOf(token), 200);
+    const refused = await Promise.all(Array.from({ length: 20 }, () => mint(unknown)));
     for (const response of refused) await assertComeAgain(t, response);
-    t.is(await statusOf(stack, token), 200);
+    t.is(await statusOf(token), 200);
 
-    const dataDirectory = `${directory}/identity`;
-    await using back = await startIdentityProvider({ audience: baseUrl, port: identity.port, dataDirectory });
-    t.is(await verdictOn(stack, unknown), 401);
-    t.is(await statusOf(stack, await back.token('bob')), 200);
+    await isBack();
+    t.is(await verdictOn(unknown), 401);
+    t.is(await statusOf(await identity.token('bob')), 200);
     see(`${refused.length} of ${refused.length} tokens of unknown keys told by 503, 3 of 3 of a known key signed in`);
   },
 );
 
 faultTest(
-  test,
+  test.serial,
   {
     id: '22c',
     done: 'the identity provider hangs',
@@ -92,20 +145,18 @@ faultTest(
       'tokens signed with a known key: unaffected; others: 503 within the time that they wait; well again when it heals',
   },
   async (t, see) => {
-    await using stack = await startStack({ workers: 0 });
-    const { identity } = stack;
-    const [token, unknown] = await Promise.all([identity.token('alice'), tokenOfUnknownKey(stack)]);
-    t.is(await verdictOn(stack, token), 200);
+    const token = await identity.token('alice');
+    t.is(await verdictOn(token), 200);
 
     identity.hang();
-    const waiting = Array.from({ length: 20 }, () => mint(stack, unknown));
-    t.deepEqual(await Promise.all(Array.from({ length: 20 }, () => statusOf(stack, token))), Array(20).fill(200));
+    const waiting = Array.from({ length: 20 }, () => mint(unknown));
+    t.deepEqual(await Promise.all(Array.from({ length: 20 }, () => statusOf(token))), Array(20).fill(200));
     for (const response of await Promise.all(waiting)) await assertComeAgain(t, response);
-    t.is(await statusOf(stack, token), 200);
+    t.is(await statusOf(token), 200);
 
     identity.heal();
-    t.is(await verdictOn(stack, unknown), 401);
-    t.is(await statusOf(stack, await identity.token('bob')), 200);
+    t.is(await verdictOn(unknown), 401);
+    t.is(await statusOf(await identity.token('bob')), 200);
     see(
       `${waiting.length} of ${waiting.length} tokens of an unknown key told by 503, 21 of 21 of a known key signed in`,
     );
@@ -113,30 +164,28 @@ faultTest(
 );
 
 faultTest(
-  test,
+  test.serial,
   {
     id: '22d',
     done: 'the identity provider rotates its keys',
     promised: 'no token of its own is ever refused; those of a withdrawn key are 401',
   },
   async (t, see) => {
-    await using stack = await startStack({ workers: 0 });
-    const { identity } = stack;
     const tokens = [await identity.token('first')];
-    t.is(await verdictOn(stack, tokens[0] ?? ''), 200);
+    t.is(await verdictOn(tokens[0] ?? ''), 200);
     for (const account of ['second', 'third', 'fourth']) {
       await identity.rotateKey();
       tokens.push(await identity.token(account));
       t.deepEqual(
-        await Promise.all(tokens.map((token) => verdictOn(stack, token))),
+        await Promise.all(tokens.map((token) => verdictOn(token))),
         tokens.map(() => 200),
       );
     }
 
     await identity.rotateKey({ withdraw: true });
-    t.is(await verdictOn(stack, await identity.token('fifth')), 200);
+    t.is(await verdictOn(await identity.token('fifth')), 200);
     t.deepEqual(
-      await Promise.all(tokens.map((token) => verdictOn(stack, token))),
+      await Promise.all(tokens.map((token) => verdictOn(token))),
       tokens.map(() => 401),
     );
     see(`${tokens.length} of ${tokens.length} tokens signed in over 3 rotations, 0 after their keys were withdrawn`);
@@ -144,24 +193,22 @@ faultTest(
 );
 
 faultTest(
-  test,
+  test.serial,
   {
     id: '22e',
     done: 'an ingress has never had the keys of a provider that hangs',
     promised: 'signing in is 503 until the keys are there',
   },
   async (t, see) => {
-    await using stack = await startStack({ ingresses: 0, workers: 0 });
-    const { identity } = stack;
     const token = await identity.token('alice');
     identity.hang();
-    await stack.startIngress();
-    t.deepEqual(await agesOf(stack), []);
-    await assertComeAgain(t, await mint(stack, token));
+    const ingress = await newIngress(t);
+    t.deepEqual(await agesOf(ingress), []);
+    await assertComeAgain(t, await mint(token, ingress));
 
     identity.heal();
-    t.is(await verdictOn(stack, token), 200);
-    const [age] = await agesOf(stack);
+    t.is(await verdictOn(token, ingress), 200);
+    const [age] = await agesOf(ingress);
     t.true(age !== undefined && age >= 0);
     see('1 sign-in told by 503, and 200 as soon as the keys were there');
   },

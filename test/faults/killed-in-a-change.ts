@@ -21,8 +21,8 @@ type Registrar = {
   test: TestFn;
   /** The server that the store is on, ended after the service; left out, the embedded store. */
   mongo?: MongoServer;
-  /** At each point between two steps, and at each of the two beside them. */
-  kills: { between: number; beside: number };
+  /** At each point, with another change in between and without. */
+  kills: number;
 };
 
 let stack: Stack;
@@ -54,31 +54,27 @@ type Point = {
   /** What must be in Redis once the ingress stands at this point. */
   marks: number;
   changed: boolean;
-  where: 'between' | 'beside';
 };
 
 const points: readonly Point[] = [
-  { title: 'before the mark', hold: (proxy) => proxy.holdBefore(mark), marks: 0, changed: false, where: 'beside' },
+  { title: 'before the mark', hold: (proxy) => proxy.holdBefore(mark), marks: 0, changed: false },
   {
     title: 'between mark and store',
     hold: (proxy) => proxy.holdAfter(mark),
     marks: 1,
     changed: false,
-    where: 'between',
   },
   {
     title: 'between store and unmark',
     hold: (proxy) => proxy.holdBefore(unmark),
     marks: 1,
     changed: true,
-    where: 'between',
   },
   {
     title: 'between unmark and answer',
     hold: (proxy) => proxy.holdAfter(unmark),
     marks: 0,
     changed: true,
-    where: 'beside',
   },
 ];
 
@@ -98,17 +94,16 @@ export function testKilledInAChange({ test, mongo, kills }: Registrar): void {
   });
   test.after.always(() => parts.disposeAsync());
 
-  for (const point of points) {
-    const count = kills[point.where];
+  for (const [place, point] of points.entries()) {
     for (const inBetween of [false, true]) {
       const beside = inBetween ? ', with another change to the same account in between' : '';
-      const title = `${count} ingresses killed ${point.title}${beside}: no dead key works, no live key is refused`;
+      const title = `${kills} killed ${point.title}${beside}: no dead key works, no live key is refused`;
       test.serial(title, async (t) => {
         let next = startVictim();
-        for (let kill = 0; kill < count; kill++) {
+        for (let kill = 0; kill < kills; kill++) {
           const victim = await next;
-          if (kill + 1 < count) next = startVictim();
-          const second = inBetween ? (seconds[1 + (kill % 3)] ?? 'nothing') : 'nothing';
+          if (kill + 1 < kills) next = startVictim();
+          const second = inBetween ? (seconds[1 + ((place + kill) % 3)] ?? 'nothing') : 'nothing';
           await killAt(t, victim, {
             ...point,
             account: `${point.title} ${inBetween} ${kill}`.replaceAll(' ', '-'),

@@ -1,17 +1,37 @@
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { answerFor } from '../stack/model-server.ts';
-import { startStack } from '../stack/stack.ts';
-import { chat } from '../support/chat.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { chat, wholeText } from '../support/chat.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
-import { openMongoTests } from '../support/mongodb/mongo-tests.ts';
-import { databaseUrl, urlThrough } from '../support/mongodb/start-mongo.ts';
-import { addressIn, startTcpProxy } from '../support/tcp-proxy.ts';
+import { createFileClient, line } from '../support/file-client.ts';
+import { createKeyClient } from '../support/key-client.ts';
+import { databaseUrl, startMongo, urlThrough } from '../support/mongodb/start-mongo.ts';
+import { contentType, file, multipart, purpose } from '../support/multipart.ts';
+import { exchange } from '../support/raw-http.ts';
+import { head } from '../support/refusal.ts';
+import { addressIn, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 const question = 'Who keeps the keys?';
-const { server, notRun } = await openMongoTests(test);
+const mongo = await startMongo();
+const notRun = 'reason' in mongo ? mongo.reason : undefined;
+
+const parts = new AsyncDisposableStack();
+let proxy: TcpProxy;
+let stack: Stack;
+
+test.before(async () => {
+  if ('reason' in mongo) return;
+  parts.use(mongo);
+  proxy = parts.use(await startTcpProxy(addressIn(mongo.url), 'refuse'));
+  const url = urlThrough(proxy.port, databaseUrl(mongo.url, `away-${process.pid}`));
+  stack = parts.use(await startStack({ databaseUrl: url }));
+});
+test.after.always(() => parts.disposeAsync());
 
 faultTest(
-  test,
+  test.serial,
   {
     id: '14c',
     done: 'the store is away when the processes start, and again later',
@@ -19,13 +39,7 @@ faultTest(
     notRun,
   },
   async (t, see) => {
-    const mongo = server();
-    see(mongo.description);
-    await using proxy = await startTcpProxy(addressIn(mongo.url), 'refuse');
-    const url = urlThrough(proxy.port, databaseUrl(mongo.url, `away-${process.pid}`));
-
-    // The store is away when the processes start.
-    await using stack = await startStack({ databaseUrl: url });
+    if ('description' in mongo) see(mongo.description);
     const api = stack.ingresses[0]?.url ?? '';
     const mint = async (account: string) =>
       fetch(`${api}/v1/keys/developer`, {
@@ -47,8 +61,7 @@ faultTest(
     proxy.become('refuse');
     const known = await chat({ url: api, key, question });
     t.is(known.status, 200);
-    const { choices } = (await known.json()) as { choices: { message: { content: string } }[] }; // as above
-    t.is(choices[0]?.message.content, answerFor([{ role: 'user', content: question }]));
+    t.is(await wholeText(known), answerFor([{ role: 'user', content: question }]));
     const unknown = await chat({ url: api, key: neverUsed, question });
     t.is(unknown.status, 503);
     t.truthy(unknown.headers.get('retry-after'));
@@ -62,5 +75,67 @@ faultTest(
     t.is(afterwards.status, 200);
     see(`key management: ${early.status}, then ${minted.status}; a known key: ${known.status}`);
     see(`another key: ${unknown.status}, then ${afterwards.status}`);
+  },
+);
+
+faultTest(
+  test.serial,
+  {
+    id: 'B6',
+    done: 'the store is away for files and batches, in the middle of an upload',
+    promised: '503 with Retry-After; what was not written whole is no file; well again when it is back',
+    notRun,
+  },
+  async (t, see) => {
+    const keys = createKeyClient(stack);
+    const key = await keys.newKey('carol');
+    const files = createFileClient(stack, key);
+    const kept = (await files.upload(line('a'))).id;
+    const batch = (await files.handIn(kept)).id;
+    const port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
+
+    const body = multipart([purpose, file(`${line('a')}\n`.repeat(20_000))]);
+    const answer = await exchange({
+      port,
+      withinMs: 40_000,
+      async send(socket) {
+        const lines = [`Authorization: Bearer ${key}`, contentType(), `Content-Length: ${body.length}`];
+        socket.write(head('POST /v1/files HTTP/1.1', ...lines));
+        socket.write(body.subarray(0, 100_000));
+        await sleep(500);
+        proxy.become('refuse');
+        if (!socket.write(body.subarray(100_000))) await once(socket, 'drain');
+      },
+    });
+    t.deepEqual([answer.status, JSON.parse(answer.body).code], [503, 'SERVICE_UNAVAILABLE'], answer.body);
+    t.truthy(answer.headers['retry-after']);
+
+    const statuses = [answer.status];
+    for (const [method, path] of [
+      ['GET', '/v1/files'],
+      ['GET', `/v1/files/${kept}`],
+      ['GET', `/v1/files/${kept}/content`],
+      ['DELETE', `/v1/files/${kept}`],
+      ['GET', '/v1/batches'],
+      ['GET', `/v1/batches/${batch}`],
+      ['POST', `/v1/batches/${batch}/cancel`],
+    ] as const) {
+      const { status, body, headers } = await keys.send(method, path, { bearer: key });
+      statuses.push(status);
+      t.deepEqual([status, body.code], [503, 'SERVICE_UNAVAILABLE'], path);
+      t.truthy(headers.get('retry-after'), path);
+    }
+
+    proxy.become('pass');
+    const { data } = (await files.files()) as unknown as { data: { id: string; purpose: string }[] }; // the service's own list
+    const uploaded = data.filter(({ purpose }) => purpose === 'batch');
+    t.deepEqual(
+      uploaded.map(({ id }) => id),
+      [kept],
+      'what was deleted and what was not written whole are no files of anybody',
+    );
+    t.is((await files.upload(line('b'))).object, 'file');
+    const unavailable = statuses.filter((status) => status === 503).length;
+    see(`${unavailable} of ${statuses.length} calls told by 503, an upload among them`);
   },
 );

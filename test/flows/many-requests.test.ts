@@ -2,7 +2,7 @@ import test from 'ava';
 import { Agent, setGlobalDispatcher } from 'undici';
 import { answerFor } from '../stack/model-server.ts';
 import { startStack } from '../stack/stack.ts';
-import { chat, streamedText } from '../support/chat.ts';
+import { chat, streamedText, wholeText } from '../support/chat.ts';
 import { createKeyClient } from '../support/key-client.ts';
 import { sized } from '../support/size.ts';
 
@@ -51,11 +51,6 @@ test('of many requests, a fifth of them at a time over two ingresses and two wor
     'both workers took part',
   );
 });
-
-async function wholeText(response: Response): Promise<string> {
-  const body = (await response.json()) as { choices?: { message?: { content?: string } }[] }; // an answer, or an error
-  return body.choices?.[0]?.message?.content ?? JSON.stringify(body);
-}
 
 async function jobsStarted(operationsUrl: string): Promise<number> {
   const metrics = await (await fetch(`${operationsUrl}/metrics`)).text();

@@ -6,7 +6,7 @@ import { importsOf, projectFiles, reachableFrom } from '../support/source-files.
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
- * `fast`: what `npm test` runs. `rest`: what `npm run test:all` runs besides, files that end in `.slow.ts` and those whose size
+ * `fast`: what `npm test` runs. `rest`: what `npm run test:all` runs besides, files that end in `.slow.ts` and all whose size
  * can be chosen. `sized`: the latter alone.
  */
 export type Selection = 'fast' | 'rest' | 'sized';
@@ -17,8 +17,9 @@ export function testFiles(selection: Selection): string[] {
   const fast = files.filter((path) => path.endsWith('.test.ts'));
   if (selection === 'fast') return fast;
   const sources = files.map((path) => ({ path, text: '', imports: importsOf(path, textOf(path)) }));
-  const sized = fast.filter((path) => reachableFrom(sources, [path]).has('test/support/size.ts'));
-  return selection === 'sized' ? sized : [...sized, ...files.filter((path) => path.endsWith('.slow.ts'))];
+  const slow = files.filter((path) => path.endsWith('.slow.ts'));
+  const isSized = (path: string) => reachableFrom(sources, [path]).has('test/support/size.ts');
+  return selection === 'sized' ? [...fast, ...slow].filter(isSized) : [...fast.filter(isSized), ...slow];
 }
 
 /** What such a file uses is its process's own: stacks, killed processes, replaced timers, measured memory. */

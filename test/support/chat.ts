@@ -31,6 +31,12 @@ type ChatOptions = {
   fields?: object;
 };
 
+/** The text of a whole answer; a refusal is told apart by its status. */
+export async function wholeText(response: Response): Promise<string> {
+  const { choices } = (await response.json()) as { choices?: { message: { content: string } }[] }; // our own answer
+  return choices?.[0]?.message.content ?? `no answer, but ${response.status}`;
+}
+
 export type StreamEvent = {
   choices?: { delta?: { content?: string } }[];
   error?: { code: string; type?: string; message?: string; param?: null };

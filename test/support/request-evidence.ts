@@ -33,17 +33,21 @@ export function createRequestEvidence(stack: Stack, store: Pick<Store, 'findUsag
         .map(({ name }) => name);
     },
 
-    /** How the breakers of a model stand, by backend; throws where `/readyz` and `/metrics` do not say the same. */
+    /** The state of each breaker of a model, by backend; throws where `/readyz` and `/metrics` keep disagreeing. */
     async breakers(model: string): Promise<Record<string, string>> {
-      const [ready, metrics] = await Promise.all([tell('/readyz'), tell('/metrics')]);
-      const { breakers } = JSON.parse(ready) as { breakers: { model: string; backend: string; breaker: string }[] }; // our own
-      const ofModel = breakers.filter((breaker) => breaker.model === model);
-      for (const { backend, breaker } of ofModel) {
-        const line = `svc_backend_breaker_state{backend="${backend}",model="${model}"} ${values.indexOf(breaker)}\n`;
-        if (!metrics.includes(line))
-          throw new Error(`/metrics does not say that ${backend} is ${breaker} for ${model}`);
+      for (let looks = 1; ; looks += 1) {
+        const [ready, metrics] = await Promise.all([tell('/readyz'), tell('/metrics')]);
+        const { breakers } = JSON.parse(ready) as { breakers: { model: string; backend: string; breaker: string }[] }; // our own
+        const ofModel = breakers.filter((breaker) => breaker.model === model);
+        const agrees = ofModel.every(({ backend, breaker }) =>
+          metrics.includes(
+            `svc_backend_breaker_state{backend="${backend}",model="${model}"} ${values.indexOf(breaker)}\n`,
+          ),
+        );
+        if (agrees) return Object.fromEntries(ofModel.map(({ backend, breaker }) => [backend, breaker]));
+        // One may have changed between the two answers.
+        if (looks === 3) throw new Error(`/metrics does not say of ${model} what /readyz says: ${ready}`);
       }
-      return Object.fromEntries(ofModel.map(({ backend, breaker }) => [backend, breaker]));
     },
 
     /** Resolves when no model server has a call in hand, nor a connection in use; rejects where they keep one. */

@@ -1,147 +1,27 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { Redis } from 'ioredis';
 import { type Stack, startStack } from '../stack/stack.ts';
 import {
-  areAnswered,
   areUnavailable,
   callsOfStore,
   callsOfTheSeen,
   createCast,
   isWellAgain,
 } from '../support/calls-without-parts.ts';
+import { errorsIn } from '../support/errors-in.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
-import { openMongoTests } from '../support/mongodb/mongo-tests.ts';
-import { databaseUrl, urlThrough } from '../support/mongodb/start-mongo.ts';
 import { addressIn, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
-const errorsOf = (stack: Stack) =>
-  stack.ingresses.flatMap(({ process }) => process.logs.filter(({ level }) => level === 'error' || level === 'fatal'));
+let stack: Stack;
 
-const { server, notRun } = await openMongoTests(test);
-
-for (const { how, ...fault } of [
-  {
-    how: 'refuse' as const,
-    id: '14a',
-    done: 'the store refuses connections',
-    promised:
-      'callers known to the ingress: unaffected; other keys and key management: 503, never 401; nothing is lost',
-  },
-  {
-    how: 'black hole' as const,
-    id: '14b',
-    done: 'the store hangs: it takes everything and answers nothing',
-    promised: 'callers known to the ingress: unaffected; other keys and key management: 503 in time; nothing is lost',
-  },
-]) {
-  faultTest(test.serial, { ...fault, notRun }, async (t, see) => {
-    const mongo = server();
-    await using proxy = await startTcpProxy(addressIn(mongo.url), 'pass');
-    const url = urlThrough(proxy.port, databaseUrl(mongo.url, `without-${fault.id}-${process.pid}`));
-    await using stack = await startStack({ databaseUrl: url });
-    const keys = createKeyClient(stack);
-    const cast = await createCast(keys);
-
-    proxy.become(how);
-    await areAnswered(t, callsOfTheSeen(keys, cast));
-    see(`503 after ${await areUnavailable(t, callsOfStore(keys, cast))} ms at most`);
-    await areAnswered(t, callsOfTheSeen(keys, cast));
-    t.is((await fetch(`${stack.ingresses[0]?.operationsUrl}/readyz`)).status, 200);
-
-    proxy.become('pass');
-    await isWellAgain(t, keys, cast);
-    t.deepEqual(errorsOf(stack), []);
-  });
-}
-
-faultTest(
-  test.serial,
-  {
-    id: '10h',
-    done: 'the store makes a rotation and its answer is lost',
-    promised: '503; the old key is dead, and asking again is safe',
-    notRun,
-  },
-  async (t, see) => {
-    const mongo = server();
-    await using proxy = await startTcpProxy(addressIn(mongo.url));
-    const url = urlThrough(proxy.port, databaseUrl(mongo.url, `without-answer-${process.pid}`));
-    await using stack = await startStack({ databaseUrl: url });
-    const keys = createKeyClient(stack);
-    const key = await keys.newKey('alice');
-    t.is((await keys.models(key)).status, 200);
-
-    const made = proxy.holdAfter('keyRotated');
-    const lost = keys.rotate('alice', key);
-    await made;
-    void proxy.holdAfter('nothing that is ever sent');
-    t.is((await keys.models(key)).status, 401, 'it is felt before anybody was told');
-    const first = await lost;
-    t.like(first, { status: 503, body: { code: 'SERVICE_UNAVAILABLE' } });
-    const second = await keys.rotate('alice', key);
-    t.like(second, { status: 401, body: { code: 'INVALID_KEY' } });
-
-    const listed = await keys.list('alice');
-    t.deepEqual(
-      listed.map(({ state }) => state),
-      ['active', 'rotated'],
-    );
-    const again = await keys.rotate('alice', listed[0]?.key ?? '');
-    t.is((await keys.models(String(again.body.key))).status, 200);
-    t.is((await keys.models(key)).status, 401);
-    t.deepEqual(errorsOf(stack), []);
-    const active = listed.filter(({ state }) => state === 'active').length;
-    see(`a rotation: ${first.status}, and ${second.status} when asked again; active keys: ${active}`);
-  },
-);
-
-test.serial('while another holds the lock of the SQLite file reading goes on and every change is 503', async (t) => {
-  await using stack = await startStack();
-  const keys = createKeyClient(stack);
-  const cast = await createCast(keys);
-  const calls = Object.entries(callsOfStore(keys, cast));
-  const isChange = ([title]: [string, unknown]) =>
-    /the first$|^(rotate|revoke|operator (suspends|changes))/.test(title);
-  using lock = new DatabaseSync(join(stack.directory, 'store.sqlite'));
-
-  lock.exec('BEGIN IMMEDIATE');
-  const unavailable = areUnavailable(t, Object.fromEntries(calls.filter(isChange)));
-  await areAnswered(t, callsOfTheSeen(keys, cast));
-  for (const [title, call] of calls.filter((one) => !isChange(one))) {
-    t.is((await call()).status, title.endsWith('nobody') ? 404 : 200, title);
-  }
-  t.log(`503 after ${await unavailable} ms at most`);
-  // The marks of those changes stand for half a minute yet, and each request is a reading.
-  await areAnswered(t, callsOfTheSeen(keys, cast));
-  lock.exec('ROLLBACK');
-  await isWellAgain(t, keys, cast);
-  t.deepEqual(errorsOf(stack), []);
+test.before(async () => {
+  stack = await startStack({ ingresses: 2 });
 });
-
-test.serial(
-  'with a damaged SQLite file known callers go on, all else is 503, and it is mended without a restart',
-  async (t) => {
-    await using stack = await startStack();
-    const keys = createKeyClient(stack);
-    const cast = await createCast(keys);
-    using surgeon = new DatabaseSync(join(stack.directory, 'store.sqlite'), { timeout: 5_000 });
-    surgeon.exec('ALTER TABLE accounts RENAME TO lost');
-    await areAnswered(t, callsOfTheSeen(keys, cast));
-    const calls = Object.entries(callsOfStore(keys, cast));
-    // Usage has tables of its own.
-    await areUnavailable(t, Object.fromEntries(calls.filter(([title]) => title !== 'usage, a key')));
-    await areAnswered(t, callsOfTheSeen(keys, cast));
-    surgeon.exec('ALTER TABLE lost RENAME TO accounts');
-    await isWellAgain(t, keys, cast);
-    t.deepEqual(errorsOf(stack), []);
-  },
-);
+test.after.always(() => stack?.[Symbol.asyncDispose]());
 
 for (const { signal, ...fault } of [
   {
@@ -158,12 +38,11 @@ for (const { signal, ...fault } of [
   },
 ]) {
   faultTest(test.serial, fault, async (t, see) => {
-    await using stack = await startStack();
     const { redis } = stack;
     if (redis === undefined) throw new Error('this stack has a Redis of its own');
     const keys = createKeyClient(stack);
-    const cast = await createCast(keys);
-    const before = await keys.account('user:seen');
+    const cast = await createCast(keys, fault.id);
+    const before = await keys.account(`user:${fault.id}-seen`);
     // A mint that is no news and takes no credential is the one thing that needs no Redis.
     const { 'guest mint, a repeat': repeat, ...others } = callsOfStore(keys, cast);
     const quota = () => keys.send('GET', '/billing/quota', { bearer: cast.seen });
@@ -175,14 +54,15 @@ for (const { signal, ...fault } of [
       see(`${time} time: 503 after ${await areUnavailable(t, calls)} ms at most`);
       t.deepEqual((await repeat?.())?.body.key, cast.guest);
     }
+    for (const { operationsUrl } of stack.ingresses) t.is((await fetch(`${operationsUrl}/readyz`)).status, 503);
 
     if (signal === 'SIGKILL') await redis.restart();
     else await redis.kill('SIGCONT');
     await untilReady(stack);
-    t.deepEqual((await keys.account('user:seen')).body, before.body);
-    t.is((await keys.account('user:newcomer')).status, 404);
+    t.deepEqual((await keys.account(`user:${fault.id}-seen`)).body, before.body);
+    t.is((await keys.account(`user:${fault.id}-newcomer`)).status, 404);
     await isWellAgain(t, keys, cast);
-    t.deepEqual(errorsOf(stack), []);
+    t.deepEqual(errorsIn(stack), []);
   });
 }
 
@@ -204,22 +84,21 @@ for (const { hold, ...fault } of [
   },
 ]) {
   faultTest(test.serial, fault, async (t, see) => {
-    await using stack = await startStack();
     const keys = createKeyClient(stack);
-    const changes: Record<string, (at: KeyClient, key: string) => ReturnType<KeyClient['mint']>> = {
-      rotate: (at, key) => at.rotate('rotate', key),
-      revoke: (at, key) => at.revoke('revoke', key),
-      mint: (at) => at.mint('first-mint'),
+    const changes = {
+      rotate: (at: KeyClient, account: string, key: string) => at.rotate(account, key),
+      revoke: (at: KeyClient, account: string, key: string) => at.revoke(account, key),
+      mint: (at: KeyClient, account: string) => at.mint(account),
     };
     const statuses: [number, number][] = [];
     for (const [name, change] of Object.entries(changes)) {
       await using proxy = await startTcpProxy(addressIn(stack.redisUrl));
       const ingress = await stack.startIngress({ REDIS_URL: `redis://127.0.0.1:${proxy.port}` });
-      const key = name === 'mint' ? '' : await keys.newKey(name);
-      const account = name === 'mint' ? 'first-mint' : name;
+      const account = `${fault.id}-${name}`;
+      const key = name === 'mint' ? '' : await keys.newKey(account);
       const states = (await keys.list(account)).map(({ state }) => state);
       const held = hold(proxy);
-      const lost = change(createKeyClient(stack, { url: () => ingress.url }), key);
+      const lost = change(createKeyClient(stack, { url: () => ingress.url }), account, key);
       await held;
       const refused = await lost;
       t.like(refused, { status: 503, body: { code: 'SERVICE_UNAVAILABLE' } }, name);
@@ -229,13 +108,14 @@ for (const { hold, ...fault } of [
         name,
       );
       if (key !== '') t.is((await keys.models(key)).status, 200, name);
-      const again = await change(keys, key);
+      const again = await change(keys, account, key);
       t.is(again.status, 200, name);
       statuses.push([refused.status, again.status]);
       if (key !== '') t.is((await keys.models(key)).status, 401, name);
       await ingress.process.stop();
+      t.deepEqual(errorsIn({ ...stack, ingresses: stack.ingresses.splice(2) }), []);
     }
-    t.deepEqual(errorsOf(stack), []);
+    t.deepEqual(errorsIn(stack), []);
     see(`changes, and when asked again: ${statuses.map((pair) => pair.join(', then ')).join('; ')}`);
   });
 }
@@ -256,7 +136,6 @@ faultTest(
     promised: 'no key is accepted or refused that was not before, at either of two ingresses',
   },
   async (t, see) => {
-    await using stack = await startStack({ ingresses: 2 });
     const onA = createKeyClient(stack, { url: () => stack.ingresses[0]?.url ?? '' });
     const onB = createKeyClient(stack, { url: () => stack.ingresses[1]?.url ?? '' });
     const rotated = await onA.newKey('rotated');
@@ -265,7 +144,7 @@ faultTest(
     await onA.revoke('revoked', revoked);
     const suspended = await onA.newKey('suspended');
     await onA.change('user:suspended', { suspended: true });
-    const guest = String((await onA.guest('device-of-ann')).body.key);
+    const guest = String((await onA.guest('device-of-the-live')).body.key);
     const live = await onA.newKey('live');
     const expected = new Map([
       [live, 200],
@@ -298,8 +177,8 @@ faultTest(
     await onB.change('user:suspended', { suspended: false });
     expected.set(rotatedTo, 401).set(String(again.body.key), 200).set(suspended, 200);
     await proves('after changes at the other ingress');
-    t.deepEqual((await onB.guest('device-of-ann')).body.key, guest);
-    t.deepEqual(errorsOf(stack), []);
+    t.deepEqual((await onB.guest('device-of-the-live')).body.key, guest);
+    t.deepEqual(errorsIn(stack), []);
     see(`${expected.size} keys at 2 ingresses: each as it was before, 3 times`);
   },
 );
@@ -314,21 +193,23 @@ async function inferredStatus(keys: KeyClient, key: string): Promise<number> {
 }
 
 test.serial('an ingress that is asked to end has written when keys were last used, to the minute', async (t) => {
-  await using stack = await startStack();
-  const keys = createKeyClient(stack, { url: () => stack.ingresses.at(-1)?.url ?? '' });
+  const [survivor] = stack.ingresses;
+  const leaving = await stack.startIngress();
+  let url = leaving.url;
+  const keys = createKeyClient(stack, { url: () => url });
   const device = `device:${createHash('sha256').update('device-of-ann').digest('hex')}`;
   const startedAt = Date.now();
-  const key = await keys.newKey('alice');
+  const key = await keys.newKey('used');
   const guest = String((await keys.guest('device-of-ann')).body.key);
   t.like(await keys.infer(key), { status: 200 });
   t.like(await keys.infer(guest), { status: 200 });
   const endedAt = Date.now();
 
-  await stack.ingresses[0]?.process.stop();
-  t.is(await stack.ingresses[0]?.process.exited, 0);
-  await stack.startIngress();
+  await leaving.process.stop();
+  t.is(await leaving.process.exited, 0);
+  url = survivor?.url ?? '';
   const { body } = await keys.account(device);
-  const [listed] = await keys.list('alice');
+  const [listed] = await keys.list('used');
   const [ofDevice] = body.keys as { lastUsedAt?: string }[]; // the service's own answer
   for (const lastUsedAt of [listed?.lastUsedAt, ofDevice?.lastUsedAt]) {
     const at = Date.parse(lastUsedAt ?? '');
