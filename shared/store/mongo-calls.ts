@@ -21,6 +21,12 @@ const clientOptions = {
   readPreference: 'primary',
 } as const;
 
+/**
+ * How long a check of a server may take. Each has its time-outs (`clientOptions`); one that a server answers when something
+ * changes takes ten seconds more.
+ */
+const checkMsMax = { plain: 6_000, awaited: 15_000 };
+
 /** The database that an address names, and calls to it, each within its deadline. */
 export type MongoCalls = AsyncDisposable & {
   database: Db;
@@ -51,10 +57,12 @@ export function createMongoCalls(url: string, { log, prepare }: Parts): MongoCal
   const client = new MongoClient(url, clientOptions);
   const database = client.db();
   const topology = watchTopology(client, log);
+  const checks = watchChecks(client);
   let prepared: Promise<void> | undefined;
   let closed = false;
 
-  const connect = async () => {
+  const connect = async ({ again }: { again: boolean }) => {
+    if (again) await client.close();
     // The driver connects by itself too, but a client whose first attempt failed would then stay closed for ever.
     await client.connect();
     await prepare(database);
@@ -62,10 +70,17 @@ export function createMongoCalls(url: string, { log, prepare }: Parts): MongoCal
 
   /** At the first call and until it has worked once; callers meanwhile share one attempt. */
   const ready = () => {
-    prepared ??= connect().catch((error) => {
-      prepared = undefined;
-      throw error;
-    });
+    const again = checks.areStuck();
+    if (again) {
+      checks.forget();
+      log.warn({}, 'The MongoDB driver has stopped checking a server: connecting again');
+    }
+    if (again || prepared === undefined) {
+      prepared = connect({ again }).catch((error) => {
+        prepared = undefined;
+        throw error;
+      });
+    }
     return prepared;
   };
 
@@ -121,6 +136,27 @@ function watchTopology(client: MongoClient, log: Log): () => string {
     log.warn({}, 'MongoDB is a standalone server: one disk, and no write is retried. Run a replica set in production');
   });
   return () => topology;
+}
+
+/**
+ * The driver checks each server over and over, and a call waits for what the last check says. If the connection is lost in the
+ * moment before the check is written to it, the driver (7.9 and before) waits forever for that socket to drain, and no call
+ * works again.
+ */
+function watchChecks(client: MongoClient) {
+  /** When a check that has not ended must have ended, by server. */
+  const late = new Map<string, number>();
+  client.on('serverHeartbeatStarted', ({ connectionId, awaited }) =>
+    late.set(connectionId, performance.now() + (awaited ? checkMsMax.awaited : checkMsMax.plain)),
+  );
+  const ended = ({ connectionId }: { connectionId: string }) => late.delete(connectionId);
+  client.on('serverHeartbeatSucceeded', ended);
+  client.on('serverHeartbeatFailed', ended);
+  client.on('serverClosed', ({ address }) => late.delete(address));
+  return {
+    areStuck: () => [...late.values()].some((at) => at < performance.now()),
+    forget: () => late.clear(),
+  };
 }
 
 function topologyName({ servers }: TopologyDescription): string | undefined {

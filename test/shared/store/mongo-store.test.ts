@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:net';
+import net, { createServer, type Server } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { z } from 'zod';
@@ -189,6 +189,31 @@ mongoTest(
     t.is((await store.findKeyOwner([key.hash]))?.keyId, key.id);
   },
 );
+
+mongoTestAlone('connections that are lost in the moment of a write are not the end of the store', async (t) => {
+  const { createConnection } = net;
+  t.teardown(() => Object.assign(net, { createConnection }));
+  let areLost = false;
+  const losing = (options: net.NetConnectOpts) => {
+    const socket = createConnection(options);
+    const write = socket.write.bind(socket);
+    return Object.assign(socket, { write: (bytes: Buffer) => write.call(areLost ? socket.destroy() : socket, bytes) });
+  };
+  await using home = await createHome();
+  await using proxy = await home.startProxy('pass');
+  Object.assign(net, { createConnection: losing });
+  await using store = home.openThrough(proxy);
+  await store.ping();
+
+  proxy.become('refuse');
+  await failsWith(t, 'SERVICE_UNAVAILABLE', store.ping());
+  areLost = true;
+  proxy.become('pass');
+  await failsWith(t, 'SERVICE_UNAVAILABLE', store.ping());
+  areLost = false;
+  await untilItWorks(() => store.ping());
+  t.true(home.warnings.includes('The MongoDB driver has stopped checking a server: connecting again'));
+});
 
 mongoTestAlone('a server that is lost in the midst of calls fails them, and no key is minted twice', async (t) => {
   await using home = await createHome();
