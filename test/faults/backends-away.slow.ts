@@ -36,7 +36,7 @@ faultTest(
   },
   async (t, see) => {
     t.timeout(120_000);
-    await using stack = await startStack({ models, modelServers: { firstTokenMs: 20, tokensPerSecond: 2_000 } });
+    await using stack = await startStack({ models, modelServers: { firstTokenMs: 150, tokensPerSecond: 2_000 } });
     await using witnesses = await openWitnesses(stack);
     const key = await unlimitedKey(stack);
     const [dying, living] = stack.modelServers;
@@ -165,7 +165,7 @@ faultTest(
     await using stack = await startStack({
       models,
       timeouts: { first_token_ms: 4_000, queue_ms: 4_000 },
-      modelServers: { firstTokenMs: 20, tokensPerSecond: 2_000 },
+      modelServers: { firstTokenMs: 150, tokensPerSecond: 2_000 },
       env: { CONCURRENCY: '16' },
     });
     const key = await unlimitedKey(stack);

@@ -1,11 +1,10 @@
 import test from 'ava';
 import { Redis } from 'ioredis';
-import { startIdentityProvider } from '../stack/identity-provider.ts';
 import { answerFor } from '../stack/model-server.ts';
 import { oneBackend } from '../stack/plan.ts';
 import { startServiceProcess } from '../stack/service-process.ts';
-import { startStack } from '../stack/stack.ts';
-import { chat, streamEvents, streamedText } from '../support/chat.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { chat, streamEvents, streamedText, wholeText } from '../support/chat.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { createKeyClient } from '../support/key-client.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
@@ -16,40 +15,59 @@ const neverAHangMs = 8_000;
 const question = 'Still there?';
 const expected = answerFor([{ role: 'user', content: question }]);
 
-async function wholeText(response: Response): Promise<string> {
-  const { choices } = (await response.json()) as { choices?: { message: { content: string } }[] }; // our own answer
-  return choices?.[0]?.message.content ?? `no answer, but ${response.status}`;
-}
-
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20));
-}
-
 async function timed(send: () => Promise<Response>): Promise<{ response: Response; tookMs: number }> {
   const sentAt = performance.now();
   const response = await send();
   return { response, tookMs: Math.round(performance.now() - sentAt) };
 }
 
+const callsOf = (stack: Stack) => stack.modelServers.reduce((sum, server) => sum + server.calls().length, 0);
+
 async function statusOf(url: string): Promise<number> {
   return (await fetch(url)).status;
 }
 
+const queueMs = 2_000;
+const parts = new AsyncDisposableStack();
+/** Begins with no process; the tests on it go on with what the one before has started. */
+let empty: Stack;
+/** Has a backend, and two workers. */
+let busy: Stack;
+
+test.before(async () => {
+  const timeouts = { queue_ms: queueMs, request_ms: 4_000 };
+  empty = parts.use(await startStack({ models: oneBackend, ingresses: 0, workers: 0, timeouts }));
+  busy = parts.use(await startStack({ models: oneBackend, workers: 2, timeouts: { queue_ms: 2 * neverAHangMs } }));
+});
+test.after.always(() => parts.disposeAsync());
+
+test.serial('a Redis that may evict what it was given is refused at the start, in one sentence', async (t) => {
+  const redis = new Redis(empty.redisUrl);
+  t.teardown(() => redis.disconnect());
+  await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
+  for (const start of [empty.startIngress, empty.startWorker]) {
+    await t.throwsAsync(start(), { message: /maxmemory-policy allkeys-lru; it must be noeviction/ });
+  }
+  await redis.config('SET', 'maxmemory-policy', 'noeviction');
+});
+
 faultTest(
-  test,
+  test.serial,
   {
     id: '24a',
     done: 'ingress and worker start while Redis is away',
     promised: 'they say so and wait, healthy and not ready, and work when it comes',
   },
   async (t, see) => {
-    await using stack = await startStack({ ingresses: 0, workers: 0 });
+    const stack = empty;
     const { redis } = stack;
     if (redis === undefined) throw new Error('this stack has a Redis of its own');
     await redis.stop();
+    const before = stack.started().length;
     const starting = [stack.startIngress(), stack.startWorker()] as const;
+    const started = stack.started().slice(before);
     const operations = await Promise.all(
-      stack.started().map(async (child) => {
+      started.map(async (child) => {
         const { port } = await child.line(({ msg }) => msg?.startsWith('operations') === true);
         await child.line(({ msg }) => msg?.startsWith('Redis cannot be reached') === true);
         return `http://127.0.0.1:${port}`;
@@ -71,93 +89,7 @@ faultTest(
 );
 
 faultTest(
-  test,
-  {
-    id: '22a',
-    done: 'an ingress starts while the identity provider is away',
-    promised: 'signing in is 503 and never 401; keys go on working; it recovers',
-  },
-  async (t, see) => {
-    await using stack = await startStack();
-    const { identity, directory, baseUrl } = stack;
-    const key = await stack.mintKey('alice');
-    const token = await identity.token('bob');
-    await identity[Symbol.asyncDispose]();
-    const ingress = await stack.startIngress(); // one that has never seen the issuer's keys
-    const mint = () =>
-      fetch(`${ingress.url}/v1/keys/developer`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
-        body: '{}',
-      });
-
-    const refused = await mint();
-    t.is(refused.status, 503);
-    t.truthy(refused.headers.get('retry-after'));
-    t.like(await refused.json(), { code: 'SERVICE_UNAVAILABLE' });
-    t.is(await statusOf(`${ingress.operationsUrl}/readyz`), 200, 'its absence takes no ingress out');
-    const answer = await chat({ url: ingress.url, key, question });
-    t.is(await wholeText(answer), expected);
-
-    const dataDirectory = `${directory}/identity`;
-    await using _back = await startIdentityProvider({ audience: baseUrl, port: identity.port, dataDirectory });
-    const minted = await mint();
-    t.is(minted.status, 200);
-    see(`a sign-in: ${refused.status}, then ${minted.status}; a request with a key meanwhile: ${answer.status}`);
-  },
-);
-
-test('a frozen Redis is a 503 with Retry-After and no hang, and is used again when it goes on', async (t) => {
-  await using stack = await startStack();
-  const { redis } = stack;
-  if (redis === undefined) throw new Error('this stack has a Redis of its own');
-  const url = stack.ingresses[0]?.url ?? '';
-  const key = await stack.mintKey('alice');
-  t.is(await wholeText(await chat({ url, key, question })), expected);
-
-  await redis.kill('SIGSTOP');
-  const startedAt = performance.now();
-  const refused = await chat({ url, key, question });
-  t.true(performance.now() - startedAt < neverAHangMs);
-  t.is(refused.status, 503);
-  t.truthy(refused.headers.get('retry-after'));
-  t.like(await refused.json(), { code: 'SERVICE_UNAVAILABLE' });
-  t.is(await statusOf(`${stack.ingresses[0]?.operationsUrl}/readyz`), 503);
-
-  await redis.kill('SIGCONT');
-  await until(async () => (await statusOf(`${stack.ingresses[0]?.operationsUrl}/readyz`)) === 200);
-  t.is(await wholeText(await chat({ url, key, question })), expected);
-});
-
-test('a Redis that is killed and comes back: who waits is answered, once and whole', async (t) => {
-  await using stack = await startStack({ models: oneBackend, workers: 2 });
-  const { redis } = stack;
-  if (redis === undefined) throw new Error('this stack has a Redis of its own');
-  const url = stack.ingresses[0]?.url ?? '';
-  const key = await stack.mintKey('alice');
-  const [server] = stack.modelServers;
-  server.fail({ latencyMs: 1_500, chunkMs: 20 });
-  const waiting = Array.from({ length: 20 }, (_, index) => chat({ url, key, question, stream: index % 2 === 0 }));
-  await server.waitForCall(({ state }) => state === 'running');
-  while (server.calls().length < waiting.length) await new Promise((resolve) => setTimeout(resolve, 5));
-
-  await redis.kill('SIGKILL');
-  const refused = await chat({ url, key, question });
-  t.is(refused.status, 503);
-  await redis.restart();
-
-  for (const [index, response] of (await Promise.all(waiting)).entries()) {
-    t.is(response.status, 200);
-    const text = index % 2 === 0 ? streamedText(await response.text()) : await wholeText(response);
-    t.is(text, expected);
-  }
-  t.is(server.calls().length, waiting.length, 'no job was run twice');
-  server.heal();
-  t.is(await wholeText(await chat({ url, key, question })), expected);
-});
-
-faultTest(
-  test,
+  test.serial,
   {
     id: '11',
     done: 'Redis is out of memory',
@@ -165,16 +97,17 @@ faultTest(
       'what is in flight is answered; new requests are 503 at once; keys are minted and revoked; relief is all it takes',
   },
   async (t, see) => {
-    await using stack = await startStack({ models: oneBackend, timeouts: { queue_ms: 2 * neverAHangMs } });
+    const stack = busy;
     await using witnesses = await openWitnesses(stack);
     const url = stack.ingresses[0]?.url ?? '';
-    const key = await stack.mintKey('alice');
+    const key = await stack.mintKey('erin');
     const [server] = stack.modelServers;
     const redis = new Redis(stack.redisUrl);
     t.teardown(() => redis.disconnect());
+    const before = server.calls().length;
     server.fail({ latencyMs: 1_000 });
     const inFlight = [false, true].map((stream) => chat({ url, key, question, stream }));
-    while (server.calls().length < inFlight.length) await new Promise((resolve) => setTimeout(resolve, 5));
+    while (server.calls().length < before + inFlight.length) await new Promise((resolve) => setTimeout(resolve, 5));
 
     await redis.config('SET', 'maxmemory', '1mb');
     const { response: refused, tookMs } = await timed(() => chat({ url, key, question }));
@@ -191,7 +124,7 @@ faultTest(
     const [whole, streamed] = await Promise.all(inFlight);
     const texts = [await wholeText(whole as Response), streamedText((await streamed?.text()) ?? '')];
     t.deepEqual(texts, [expected, expected]);
-    t.is(server.calls().length, inFlight.length, 'no backend is called for a request that is refused');
+    t.is(server.calls().length, before + inFlight.length, 'no backend is called for a request that is refused');
 
     await redis.config('SET', 'maxmemory', '0');
     redis.disconnect();
@@ -205,18 +138,47 @@ faultTest(
   },
 );
 
+test.serial('a Redis that is killed and comes back: who waits is answered, once and whole', async (t) => {
+  const stack = busy;
+  const { redis } = stack;
+  if (redis === undefined) throw new Error('this stack has a Redis of its own');
+  const url = stack.ingresses[0]?.url ?? '';
+  const key = await stack.mintKey('alice');
+  const [server] = stack.modelServers;
+  const before = server.calls().length;
+  server.fail({ latencyMs: 1_500, chunkMs: 20 });
+  const waiting = Array.from({ length: 20 }, (_, index) => chat({ url, key, question, stream: index % 2 === 0 }));
+  await server.waitForCall(({ state }) => state === 'running');
+  while (server.calls().length < before + waiting.length) await new Promise((resolve) => setTimeout(resolve, 5));
+
+  await redis.kill('SIGKILL');
+  const refused = await chat({ url, key, question });
+  t.is(refused.status, 503);
+  await redis.restart();
+
+  for (const [index, response] of (await Promise.all(waiting)).entries()) {
+    t.is(response.status, 200);
+    const text = index % 2 === 0 ? streamedText(await response.text()) : await wholeText(response);
+    t.is(text, expected);
+  }
+  t.is(server.calls().length, before + waiting.length, 'no job was run twice');
+  server.heal();
+  t.is(await wholeText(await chat({ url, key, question })), expected);
+});
+
 faultTest(
-  test,
+  test.serial,
   {
     id: '19a',
     done: 'no worker takes a request within queue_ms',
     promised: '503, and no backend is ever called for it',
   },
   async (t, see) => {
-    const queueMs = 1_000;
-    await using stack = await startStack({ workers: 0, timeouts: { queue_ms: queueMs } });
+    const stack = empty;
+    const before = callsOf(stack);
+    for (const { process } of stack.workers.splice(0)) await process.stop();
     const url = stack.ingresses[0]?.url ?? '';
-    const key = await stack.mintKey('alice');
+    const key = await stack.mintKey('bob');
     const refused = await Promise.all([false, true].map((stream) => timed(() => chat({ url, key, question, stream }))));
     for (const { response, tookMs } of refused) {
       t.is(response.status, 503);
@@ -228,25 +190,26 @@ faultTest(
       await wholeText(await chat({ url, key, question: 'afterwards' })),
       answerFor([{ role: 'user', content: 'afterwards' }]),
     );
-    const calls = stack.modelServers.flatMap((server) => server.calls());
-    t.is(calls.length, 1);
+    const calls = callsOf(stack) - before;
+    t.is(calls, 1);
     const told = refused.map(({ response, tookMs }) => `${response.status} after ${tookMs} ms`);
-    see(`queue_ms ${queueMs}: ${told.join(', ')}; ${calls.length - 1} backend calls for them`);
+    see(`queue_ms ${queueMs}: ${told.join(', ')}; ${calls - 1} backend calls for them`);
   },
 );
 
 faultTest(
-  test,
+  test.serial,
   {
     id: '19b',
     done: 'a backend is not done within request_ms',
     promised: '504, or an error frame; the backend call is called off',
   },
   async (t, see) => {
-    await using stack = await startStack({ models: oneBackend, timeouts: { request_ms: 4_000 } });
+    const stack = empty;
     const url = stack.ingresses[0]?.url ?? '';
-    const key = await stack.mintKey('alice');
+    const key = await stack.mintKey('carol');
     const [server] = stack.modelServers;
+    const before = server.calls().length;
     server.fail({ endless: true, chunkMs: 20, times: 1 });
     const streamed = streamEvents(await (await chat({ url, key, question, stream: true })).text());
     const last = streamed.at(-1);
@@ -258,22 +221,12 @@ faultTest(
     t.is(whole.status, 504);
     t.like(await whole.json(), { code: 'DEADLINE_EXCEEDED' });
     const states: string[] = [];
-    for (const { id } of server.calls())
+    for (const { id } of server.calls().slice(before))
       states.push((await server.waitForCall((call) => call.id === id && call.state !== 'running')).state);
     t.deepEqual(states, ['aborted', 'aborted']);
     see(`a stream: ${last.error?.code}; a whole answer: ${whole.status}; their calls: ${states.join(', ')}`);
   },
 );
-
-test('a Redis that may evict what it was given is refused at the start, in one sentence', async (t) => {
-  await using stack = await startStack({ ingresses: 0, workers: 0 });
-  const redis = new Redis(stack.redisUrl);
-  await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
-  redis.disconnect();
-  for (const start of [stack.startIngress, stack.startWorker]) {
-    await t.throwsAsync(start(), { message: /maxmemory-policy allkeys-lru; it must be noeviction/ });
-  }
-});
 
 test('a process without its settings names every one that is missing, and ends', async (t) => {
   const ingress = startServiceProcess({ side: 'ingress', env: {} });

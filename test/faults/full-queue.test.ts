@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import OpenAI, { InternalServerError } from 'openai';
-import { type Stack, type StackOptions, startStack } from '../stack/stack.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
 import { awaitMetric } from '../support/await-metric.ts';
 import { chat } from '../support/chat.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';
@@ -11,25 +11,35 @@ import { watchRedis } from '../support/watch-redis.ts';
 
 const depthMax = 5;
 
-/** An ingress whose queue holds a few jobs, with nobody to take them unless a worker is started; an account without limits. */
-async function openFullService(t: ExecutionContext, options: StackOptions = {}) {
-  const stack = await startStack({
-    workers: 0,
-    timeouts: { queue_ms: 60_000 },
-    ...options,
-    // Requests still wait when a test ends.
-    env: { QUEUE_DEPTH_MAX: String(depthMax), SHUTDOWN_GRACE_MS: '500', ...options.env },
-  });
-  t.teardown(() => stack[Symbol.asyncDispose]());
+const parts = new AsyncDisposableStack();
+/** An ingress whose queue holds a few jobs, with nobody to take them unless a worker is started. */
+let full: Stack;
+
+test.before(async () => {
+  full = parts.use(await startFullService({ QUEUE_DEPTH_MAX: String(depthMax) }));
+});
+test.after.always(() => parts.disposeAsync());
+
+function startFullService(env: Record<string, string>): Promise<Stack> {
+  // Requests still wait when a test ends.
+  return startStack({ workers: 0, timeouts: { queue_ms: 60_000 }, env: { SHUTDOWN_GRACE_MS: '500', ...env } });
+}
+
+/** An account without limits; its requests and its worker are gone when the test ends. */
+async function openAccount(t: ExecutionContext, stack: Stack, account: string) {
   const keys = createKeyClient(stack);
-  const key = await keys.newKey('alice');
-  await keys.change('user:alice', { plan: 'pro' });
+  const key = await keys.newKey(account);
+  await keys.change(`user:${account}`, { plan: 'pro' });
   const url = stack.ingresses[0]?.url ?? '';
   const leaving = new AbortController();
+  t.teardown(async () => {
+    leaving.abort();
+    for (const { process } of stack.workers.splice(0)) await process.stop();
+  });
   /** Waits for its answer until it is told to leave. */
   const ask = (question = 'Hello', model = 'small-chat') => chat({ url, key, question, model, signal: leaving.signal });
-  await metric(stack, /^svc_queue_depth\{pool="default",lane="interactive"\} 0$/m);
-  return { stack, keys, key, url, ask, leaving };
+  await metric(stack, depthIs(0));
+  return { keys, key, url, ask, leaving };
 }
 
 /** At the first ingress. */
@@ -41,7 +51,7 @@ async function metric(stack: Stack, line: RegExp): Promise<void> {
 const depthIs = (jobs: number) => new RegExp(`^svc_queue_depth\\{pool="default",lane="interactive"\\} ${jobs}$`, 'm');
 
 faultTest(
-  test,
+  test.serial,
   {
     id: '18f',
     done: "a pool's queue has no more room",
@@ -49,7 +59,8 @@ faultTest(
       '503 SERVICE_UNAVAILABLE at once, nothing charged, Retry-After spread over 1 to 5 s; those that wait are served in the end',
   },
   async (t, see) => {
-    const { stack, keys, key, url, ask } = await openFullService(t);
+    const stack = full;
+    const { keys, key, url, ask } = await openAccount(t, stack, 'alice');
     const answers = Array.from({ length: 100 }, (_, index) => ask(`Question ${index}`));
     let settled = 0;
     const refused: Response[] = [];
@@ -110,7 +121,8 @@ faultTest(
 );
 
 test.serial('a full pool leaves another as it is', async (t) => {
-  const { stack, ask } = await openFullService(t);
+  const stack = full;
+  const { ask } = await openAccount(t, stack, 'bob');
   for (let index = 0; index < depthMax; index++) void ask().catch(() => {});
   await metric(stack, depthIs(depthMax));
   t.is((await ask()).status, 503);
@@ -119,16 +131,15 @@ test.serial('a full pool leaves another as it is', async (t) => {
 });
 
 faultTest(
-  test,
+  test.serial,
   {
     id: '18g',
     done: 'an ingress has no more room for waiting bodies',
     promised: '503 SERVICE_UNAVAILABLE; the room is whole again when their clients leave',
   },
   async (t, see) => {
-    const { stack, ask, leaving, keys, key } = await openFullService(t, {
-      env: { QUEUE_DEPTH_MAX: '1000', QUEUE_BYTES_MAX: '10000' },
-    });
+    await using stack = await startFullService({ QUEUE_BYTES_MAX: '10000' });
+    const { ask, leaving, keys, key } = await openAccount(t, stack, 'alice');
     const waiting = [1, 2, 3].map(() => ask('x'.repeat(3_000)).catch(() => undefined));
     await metric(stack, depthIs(3));
     await metric(stack, /^svc_queue_bytes_waiting 9\d\d\d$/m);
@@ -151,8 +162,19 @@ faultTest(
   },
 );
 
+test.serial('jobs of other ingresses count', async (t) => {
+  const stack = full;
+  const { ask, key } = await openAccount(t, stack, 'carol');
+  for (let index = 0; index < depthMax; index++) void ask().catch(() => {});
+  await metric(stack, depthIs(depthMax));
+  const { url } = await stack.startIngress();
+  t.is((await chat({ url, key, question: 'Hi' })).status, 503);
+});
+
+// The last one, for it takes the Redis away.
 test.serial('an unknown depth delays no request: with Redis away, admission refuses', async (t) => {
-  const { stack, ask } = await openFullService(t);
+  const stack = full;
+  const { ask } = await openAccount(t, stack, 'dora');
   for (let index = 0; index < depthMax; index++) void ask().catch(() => {});
   await metric(stack, depthIs(depthMax));
   t.regex(((await (await ask()).json()) as { error: string }).error, /queue is full/);
@@ -165,12 +187,4 @@ test.serial('an unknown depth delays no request: with Redis away, admission refu
     t.is(answer.status, 503);
     message = ((await answer.json()) as { error: string }).error;
   }
-});
-
-test.serial('jobs of other ingresses count', async (t) => {
-  const { stack, ask, key } = await openFullService(t);
-  for (let index = 0; index < depthMax; index++) void ask().catch(() => {});
-  await metric(stack, depthIs(depthMax));
-  const { url } = await stack.startIngress();
-  t.is((await chat({ url, key, question: 'Hi' })).status, 503);
 });

@@ -7,7 +7,7 @@ import { testKilledInAChange } from './killed-in-a-change.ts';
 const mongo = await startMongo();
 
 if ('url' in mongo) {
-  testKilledInAChange({ test, mongo, kills: sized(1, 1) });
+  testKilledInAChange({ test, mongo, kills: sized(1) });
 } else {
   skipTest(test, { title: 'ingresses that are killed in a change of a MongoDB', reason: mongo.reason });
 }

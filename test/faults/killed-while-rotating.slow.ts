@@ -4,7 +4,7 @@ import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { sized } from '../support/size.ts';
 
 /** Each loses one rotation of each account. More are killed where luck never took an answer of one that was made. */
-const killsMin = sized(10, 10);
+const killsMin = sized(10);
 const killsMax = 3 * killsMin;
 const accounts = ['ann', 'bob', 'carl', 'dora'];
 /** Several times as long as a rotation takes. */

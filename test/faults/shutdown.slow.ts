@@ -27,7 +27,7 @@ faultTest(
     promised: 'every request that it has begun to read is answered',
   },
   async (t, see) => {
-    await using stack = await startStack({ modelServers: { firstTokenMs: 30, tokensPerSecond: 400 } });
+    await using stack = await startStack({ modelServers: { firstTokenMs: 150, tokensPerSecond: 200 } });
     await using witnesses = await openWitnesses(stack);
     const key = await unlimitedKey(stack);
     let answered = 0;
@@ -64,7 +64,7 @@ faultTest(
     promised: 'every request is answered: the worker ends it, or another takes it over',
   },
   async (t, see) => {
-    await using stack = await startStack({ workers: 2, modelServers: { firstTokenMs: 30, tokensPerSecond: 400 } });
+    await using stack = await startStack({ workers: 2, modelServers: { firstTokenMs: 150, tokensPerSecond: 200 } });
     await using witnesses = await openWitnesses(stack);
     const key = await unlimitedKey(stack);
     const load = startLoad({ url: () => stack.ingresses[0]?.url ?? '', key, name: 'load' });
