@@ -1,16 +1,16 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import test from 'ava';
-import { type Stack, startStack } from '../stack/stack.ts';
+import type { Stack } from '../stack/stack.ts';
+import { otherAddresses } from '../support/other-addresses.ts';
 import { exchange } from '../support/raw-http.ts';
+import { openSharedStack } from '../support/shared-stack.ts';
 
+const shared = openSharedStack(test, { workers: 0, env: otherAddresses });
 let stack: Stack;
 
 test.before(async () => {
-  stack = await startStack({
-    env: { CONSOLE_URL: 'https://console.example/some/where/', CONSOLE_CLIENT_ID: 'a"b<c>' },
-  });
+  stack = await shared.started();
 });
-test.after.always(() => stack[Symbol.asyncDispose]());
 
 const url = (path: string) => `${stack.ingresses[0]?.url}${path}`;
 /** `fetch` adds headers of its own to a request that names what it has or can read. */
@@ -29,7 +29,7 @@ test('the page is told of its service and of nothing else, whatever stands in th
     baseUrl: stack.baseUrl,
     audience: stack.baseUrl,
     consoleUrl: 'https://console.example/some/where/',
-    docsUrl: `${stack.baseUrl}/docs`,
+    docsUrl: otherAddresses.DOCS_URL,
     issuer: stack.identity.issuer,
     consoleClientId: 'a"b<c>',
   });

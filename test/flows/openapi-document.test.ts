@@ -1,11 +1,13 @@
 import test from 'ava';
 import { createOpenApiDocument } from '../../ingress/openapi/document.ts';
-import { startStack } from '../stack/stack.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';
+import { otherAddresses } from '../support/other-addresses.ts';
+import { openSharedStack } from '../support/shared-stack.ts';
+
+const shared = openSharedStack(test, { workers: 0, env: otherAddresses });
 
 test('the document is there for everyone, compressed, with the addresses of this service, and is sent once', async (t) => {
-  const env = { DOCS_URL: 'https://docs.example.com' };
-  await using stack = await startStack({ env });
+  const stack = shared.stack();
   const url = `${stack.ingresses[0]?.url}/openapi.json`;
   const origin = 'https://page.example.com';
   const response = await fetch(url, { headers: { origin, 'accept-encoding': 'br' } });
@@ -17,7 +19,7 @@ test('the document is there for everyone, compressed, with the addresses of this
   t.is(headers.get('access-control-allow-origin'), '*');
   t.regex(headers.get('x-request-id') ?? '', /^req_/);
   t.true(Number(headers.get('content-length')) < 20_000, 'it is large, and nobody waits for all of it');
-  const addresses = { baseUrl: stack.baseUrl, docsUrl: env.DOCS_URL, authUrl: stack.identity.issuer };
+  const addresses = { baseUrl: stack.baseUrl, docsUrl: otherAddresses.DOCS_URL, authUrl: stack.identity.issuer };
   t.deepEqual(await response.json(), JSON.parse(JSON.stringify(createOpenApiDocument(addresses))));
 
   // As browsers ask; left to itself, fetch asks for all of it.

@@ -34,6 +34,7 @@ export const reportSchema = z.object({
 
 export type Task = z.infer<typeof taskSchema>;
 export type Report = z.infer<typeof reportSchema>;
+export type LimitsClient = Awaited<ReturnType<typeof createLimitsClient>>;
 
 /** Most calls fail only where Redis is away, and then the test has failed. */
 const triesMax = 50;
