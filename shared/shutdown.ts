@@ -19,7 +19,8 @@ export function aborted(signal: AbortSignal): Promise<void> {
 /** True when `work` ended within `ms`, false when it did not. A failure of `work` is passed on. */
 export async function within(ms: number, work: Promise<unknown>): Promise<boolean> {
   const timer = Promise.withResolvers<false>();
-  const handle = setTimeout(timer.resolve, ms, false as const);
+  // After a process was held up, timers come before the results that have arrived meanwhile.
+  const handle = setTimeout(() => setImmediate(timer.resolve, false as const), ms);
   try {
     return await Promise.race([work.then(() => true), timer.promise]);
   } finally {

@@ -37,7 +37,8 @@ async function openAccount(t: ExecutionContext, stack: Stack, account: string) {
     for (const { process } of stack.workers.splice(0)) await process.stop();
   });
   /** Waits for its answer until it is told to leave. */
-  const ask = (question = 'Hello', model = 'small-chat') => chat({ url, key, question, model, signal: leaving.signal });
+  const ask = (question = 'Hello', model = 'small-chat', signal = leaving.signal) =>
+    chat({ url, key, question, model, signal });
   await metric(stack, depthIs(0));
   return { keys, key, url, ask, leaving };
 }
@@ -61,20 +62,16 @@ faultTest(
   async (t, see) => {
     const stack = full;
     const { keys, key, url, ask } = await openAccount(t, stack, 'alice');
-    const answers = Array.from({ length: 100 }, (_, index) => ask(`Question ${index}`));
-    let settled = 0;
-    const refused: Response[] = [];
-    const allRefused = Promise.withResolvers<void>();
-    for (const answer of answers) {
-      void answer.then((response) => {
-        refused.push(response);
-        settled += 1;
-        if (settled === answers.length - depthMax) allRefused.resolve();
-      });
+    let { answers, refused } = await sendCrowd(ask);
+    let refusals = refused.length;
+    for (let crowds = 1; crowds < 3 && refused.length !== answers.length - depthMax; crowds += 1) {
+      t.log(`${refused.length} were refused: on a busy machine the depth may be unknown for a moment`);
+      await metric(stack, depthIs(0));
+      ({ answers, refused } = await sendCrowd(ask));
+      refusals += refused.length;
     }
-    await allRefused.promise;
+    t.is(refused.length, answers.length - depthMax, 'exactly so many wait');
     await metric(stack, depthIs(depthMax));
-    t.is(settled, answers.length - depthMax, 'exactly so many wait');
 
     const waits = new Set<string | null>();
     for (const response of refused) {
@@ -101,7 +98,8 @@ faultTest(
     const invalid = await keys.send('POST', '/v1/chat/completions', { bearer: key, body: { model: 'small-chat' } });
     t.is(invalid.status, 400, 'what can not be run hears that first');
     t.truthy(invalid.headers.get('x-svc-quota-limit'));
-    await metric(stack, /^svc_queue_refusals_total\{pool="default",reason="jobs"\} 96$/m);
+    const refusalsMetric = `^svc_queue_refusals_total\\{pool="default",reason="jobs"\\} ${refusals + 1}$`;
+    await metric(stack, new RegExp(refusalsMetric, 'm'));
 
     const client = new OpenAI({ apiKey: key, baseURL: `${url}/v1`, maxRetries: 0, fetch: documentedFetch });
     const sdk = client.chat.completions.create({ model: 'small-chat', messages: [{ role: 'user', content: 'Hi' }] });
@@ -119,6 +117,23 @@ faultTest(
     );
   },
 );
+
+type Ask = Awaited<ReturnType<typeof openAccount>>['ask'];
+
+/** A hundred at once. If it is not all but `depthMax` that are refused within some seconds, those that wait leave. */
+async function sendCrowd(ask: Ask): Promise<{ answers: Promise<Response>[]; refused: Response[] }> {
+  const leaving = new AbortController();
+  const refused: Response[] = [];
+  const answers = Array.from({ length: 100 }, (_, index) => ask(`Question ${index}`, 'small-chat', leaving.signal));
+  const isRefused = answers.map((answer) => answer.then((response) => refused.push(response)));
+  const until = performance.now() + 10_000;
+  while (refused.length < answers.length - depthMax && performance.now() < until) await sleep(20);
+  if (refused.length < answers.length - depthMax) {
+    leaving.abort();
+    await Promise.allSettled(isRefused);
+  }
+  return { answers, refused: [...refused] };
+}
 
 test.serial('a full pool leaves another as it is', async (t) => {
   const stack = full;
