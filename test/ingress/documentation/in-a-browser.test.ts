@@ -3,7 +3,7 @@ import { type Browser, chromium, type Page } from 'playwright-core';
 import { readPages, reference } from '../../../ingress/documentation/page-list.ts';
 import { createRenderReference } from '../../../ingress/documentation/reference/render-reference.ts';
 import { createOpenApiDocument } from '../../../ingress/openapi/document.ts';
-import { findBarriers, views } from '../../support/browser/find-barriers.ts';
+import { findBarriers, type View, views } from '../../support/browser/find-barriers.ts';
 import { findChromium, noChromium } from '../../support/browser/find-chromium.ts';
 import { serveDocumentation } from '../../support/documentation/serve-documentation.ts';
 import { sized } from '../../support/size.ts';
@@ -30,8 +30,6 @@ test.after.always(async () => {
   await site?.[Symbol.asyncDispose]();
 });
 
-type View = (typeof views)[number];
-
 async function inBrowser(view: View, look: (page: Page) => Promise<void>) {
   const context = await browser.newContext(view);
   try {
@@ -56,7 +54,7 @@ for (const view of views.slice(0, sized(1, views.length))) {
         });
         for (const name of names.slice(0, sized(3, names.length))) {
           await page.goto(`${site.url}/docs/${name}`);
-          t.deepEqual(await findBarriers(page), [], name);
+          t.deepEqual(await findBarriers(page, view), [], name);
           const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
           t.is(overflow, 0, `${name} is as wide as the window`);
         }
