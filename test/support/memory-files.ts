@@ -2,14 +2,14 @@ import type { FileStore } from '../../shared/store/file-store.ts';
 
 /** Files in memory, of which only reading is asked; `fail` makes the next reading fail. Each reading is told to `onRead`. */
 export function memoryFiles(files: Readonly<Record<string, string | Uint8Array>>, onRead: () => void = () => {}) {
+  const contents = new Map(Object.entries(files).map(([id, file]) => [id, Buffer.from(file)]));
   const failures: Error[] = [];
   let gone = false;
   const read: FileStore['read'] = async (id, from, length) => {
     onRead();
     const failure = failures.shift();
     if (failure !== undefined) throw failure;
-    const file = files[id];
-    return gone || file === undefined ? undefined : Buffer.from(file).subarray(from, from + length);
+    return gone ? undefined : contents.get(id)?.subarray(from, from + length);
   };
   const notAsked = () => Promise.reject(new Error('only reading was expected'));
   return {

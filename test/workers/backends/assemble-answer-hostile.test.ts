@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import { createAnswerAssembler } from '../../../workers/backends/assemble-answer.ts';
 import { BackendError } from '../../../workers/backends/backend-error.ts';
@@ -16,17 +17,22 @@ const answerOf = (...data: string[]) => JSON.parse(assemblerOf(...data).answer()
 const call = (index: number | undefined, rest: object) => ({ tool_calls: [{ index, ...rest }] });
 const named = (name: string | null, args: string) => ({ function: { name, arguments: args } });
 
-/** The events go on for as long as they are taken. */
-function outcomeOf(event: (count: number) => string, most = 5_000_000): { outcome: string | undefined; taken: number } {
+/** The events go on for as long as they are taken. Other tests of this process have their turns in between. */
+async function outcomeOf(event: (count: number) => string, most = 5_000_000): Promise<Outcome> {
   const assembler = createAnswerAssembler({ model: 'm' });
   let taken = 0;
   try {
-    for (; taken < most; taken++) assembler.take(event(taken));
+    for (; taken < most; taken++) {
+      assembler.take(event(taken));
+      if (taken % 1_000 === 0) await nextTurn();
+    }
     return { outcome: undefined, taken };
   } catch (error) {
     return { outcome: (error as BackendError).outcome, taken };
   }
 }
+
+type Outcome = { outcome: string | undefined; taken: number };
 
 const long = 'x'.repeat(1_000_000);
 const endless: Record<string, [(count: number) => string, number]> = {
@@ -44,19 +50,16 @@ const endless: Record<string, [(count: number) => string, number]> = {
 };
 
 for (const [what, [event, most]] of Object.entries(endless)) {
-  test(`${what} without end: given up`, (t) => {
-    const { outcome, taken } = outcomeOf(event);
+  test(`${what} without end: given up`, async (t) => {
+    const { outcome, taken } = await outcomeOf(event);
     t.is(outcome, 'unreadable');
     t.true(taken < most, `${taken} were taken`);
   });
 }
 
-test('the same said again and again takes no room', (t) => {
+test('the same said again and again takes no room', async (t) => {
   const again = chunk({ role: 'assistant' }, { x: long.slice(0, 50_000) }, { citations: [long.slice(0, 50_000)] });
-  t.deepEqual(
-    outcomeOf(() => again, 2_000),
-    { outcome: undefined, taken: 2_000 },
-  );
+  t.deepEqual(await outcomeOf(() => again, 2_000), { outcome: undefined, taken: 2_000 });
 });
 
 test('an index of any size takes no more than another', (t) => {
