@@ -25,6 +25,8 @@ export function testFiles(selection: Selection): string[] {
 /** What such a file uses is its process's own: stacks, killed processes, replaced timers, measured memory. */
 const hasOwnProcess = /^test\/(faults|flows)\/|-file-store\./;
 const sharesStack = /\bopenSharedStack\b/;
+/** Waits for time-outs of the service, which pass while other tests compute. */
+const isTimed = /\bconnectForRequests\b|\brequest_ms: \d/;
 const concernsProcess = /\bmock\.timers\b|\bfindChromium\b|\bopenMongoTests\b/;
 
 /** Files that share a process, and how many of their tests run at the same time. */
@@ -35,24 +37,26 @@ export type Share = { files: string[]; testsAtOnce: number };
  * browser. `alone`: the others.
  */
 export function shareProcesses(files: readonly string[]): { shares: Share[]; alone: string[] } {
-  const { console = [], flows = [], small = [], alone = [] } = Object.groupBy(files, kindOf);
+  const { console = [], flows = [], timed = [], small = [], alone = [] } = Object.groupBy(files, kindOf);
   const smallShares = Array.from({ length: Math.min(smallSharesMax, small.length) }, (_, share) => ({
     files: small.filter((_, index) => index % smallSharesMax === share),
-    testsAtOnce: 6,
+    testsAtOnce: 4,
   }));
-  const shares = [{ files: console, testsAtOnce: 3 }, { files: flows, testsAtOnce: 3 }, ...smallShares];
+  const few = [console, flows, timed].map((files) => ({ files, testsAtOnce: 3 }));
+  const shares = [...few, ...smallShares];
   return { shares: shares.filter((share) => share.files.length > 0), alone };
 }
 
-function kindOf(path: string): 'console' | 'flows' | 'small' | 'alone' {
+function kindOf(path: string): 'console' | 'flows' | 'timed' | 'small' | 'alone' {
   const text = textOf(path);
   if (path.startsWith('test/console/')) return 'console';
   if (sharesStack.test(text)) return 'flows';
-  return hasOwnProcess.test(path) || concernsProcess.test(text) ? 'alone' : 'small';
+  if (hasOwnProcess.test(path) || concernsProcess.test(text)) return 'alone';
+  return isTimed.test(text) ? 'timed' : 'small';
 }
 
 /** Even shares, small enough that none is still running for long when all others have ended. */
-const smallSharesMax = 8;
+const smallSharesMax = 7;
 
 function textOf(path: string): string {
   return readFileSync(join(root, path), 'utf8');

@@ -44,7 +44,7 @@ for (const [ending, state, code] of [
 }
 
 test('a line whose backend never answers by its deadline is tried three times, and then ends with that', async (t) => {
-  await using side = await openLineSide(own.redis, { timeouts: { request_ms: 1_000, first_token_ms: 60_000 } });
+  await using side = await openLineSide(own.redis, { timeouts: { request_ms: 3_000, first_token_ms: 60_000 } });
   for (const [number, losses] of [
     [1, 0],
     [2, 1],
@@ -79,22 +79,22 @@ test('a line whose backends have no room holds nothing while it waits, and has l
 });
 
 test('a line that was handed back, and whose time is over then, is asked for anew, and has lost nothing by it', async (t) => {
-  await using side = await openLineSide(own.redis, { timeouts: { request_ms: 1_000, first_token_ms: 60_000 } });
+  await using side = await openLineSide(own.redis, { timeouts: { request_ms: 3_000, first_token_ms: 60_000 } });
   const { outcome, stop } = await runHanging(side);
   stop('shutdown');
   const handedBack = await outcome;
   if (handedBack.outcome !== 'hand back') return t.fail(handedBack.outcome);
-  await sleep(1_000);
+  await sleep(3_000);
   await side.run(side.jobOf({ earlierRuns: handedBack.job.earlierRuns }));
   t.like((await side.retries())[0], { number: 2, losses: 0, failures: 0 });
 });
 
 test('a line whose worker died, and that is found when its time is over, has lost one of its tries', async (t) => {
-  await using side = await openLineSide(own.redis, { timeouts: { request_ms: 1_000, first_token_ms: 60_000 } });
+  await using side = await openLineSide(own.redis, { timeouts: { request_ms: 3_000, first_token_ms: 60_000 } });
   const { outcome, stop } = await runHanging(side);
   stop('lock lost'); // as one that was killed it says nothing
   await outcome;
-  await sleep(1_000);
+  await sleep(3_000);
   t.deepEqual(await side.run(), { outcome: 'done' });
   t.like((await side.retries())[0], { number: 2, losses: 1 });
   t.is(await side.leases(), 0);
