@@ -76,10 +76,11 @@ export function createMongoCalls(url: string, { log, prepare }: Parts): MongoCal
       log.warn({}, 'The MongoDB driver has stopped checking a server: connecting again');
     }
     if (again || prepared === undefined) {
-      prepared = connect({ again }).catch((error) => {
-        prepared = undefined;
+      const attempt = connect({ again }).catch((error) => {
+        if (prepared === attempt) prepared = undefined;
         throw error;
       });
+      prepared = attempt;
     }
     return prepared;
   };

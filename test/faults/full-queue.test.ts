@@ -12,7 +12,7 @@ import { watchRedis } from '../support/watch-redis.ts';
 const depthMax = 5;
 
 const parts = new AsyncDisposableStack();
-/** An ingress whose queue holds a few jobs, with nobody to take them unless a worker is started. */
+/** An ingress whose queue holds a few jobs, and no worker takes them unless a test starts one. */
 let full: Stack;
 
 test.before(async () => {
@@ -120,7 +120,7 @@ faultTest(
 
 type Ask = Awaited<ReturnType<typeof openAccount>>['ask'];
 
-/** A hundred at once. If it is not all but `depthMax` that are refused within some seconds, those that wait leave. */
+/** A hundred at once. If not exactly `depthMax` of them wait after some seconds, those that wait leave. */
 async function sendCrowd(ask: Ask): Promise<{ answers: Promise<Response>[]; refused: Response[] }> {
   const leaving = new AbortController();
   const refused: Response[] = [];
@@ -128,7 +128,7 @@ async function sendCrowd(ask: Ask): Promise<{ answers: Promise<Response>[]; refu
   const isRefused = answers.map((answer) => answer.then((response) => refused.push(response)));
   const until = performance.now() + 10_000;
   while (refused.length < answers.length - depthMax && performance.now() < until) await sleep(20);
-  if (refused.length < answers.length - depthMax) {
+  if (refused.length !== answers.length - depthMax) {
     leaving.abort();
     await Promise.allSettled(isRefused);
   }

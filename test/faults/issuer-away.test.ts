@@ -104,7 +104,7 @@ faultTest(
     t.is(await wholeText(answer), answerFor([{ role: 'user', content: question }]));
 
     await isBack();
-    const minted = await verdictOn(token, ingress);
+    const minted = await statusOf(token, ingress);
     t.is(minted, 200);
     see(`a sign-in: ${refused.status}, then ${minted}; a request with a key meanwhile: ${answer.status}`);
   },

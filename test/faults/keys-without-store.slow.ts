@@ -20,9 +20,10 @@ const mongo = await startMongo();
 const notRun = 'reason' in mongo ? mongo.reason : undefined;
 
 const parts = new AsyncDisposableStack();
-/** One stack on MongoDB, another on the embedded store. */
+/** Stands between the service and MongoDB. */
 let proxy: TcpProxy;
 let onMongo: Stack;
+/** On the embedded store. */
 let embedded: Stack;
 
 test.before(async () => {
@@ -64,7 +65,7 @@ for (const { how, ...fault } of [
 
     proxy.become('pass');
     await isWellAgain(t, keys, cast);
-    t.deepEqual(errorsIn(stack), []);
+    t.deepEqual(errorsIn(stack.ingresses), []);
   });
 }
 
@@ -85,7 +86,7 @@ faultTest(
     const lost = keys.rotate('alice', key);
     await made;
     void proxy.holdAfter('nothing that is ever sent');
-    t.is((await keys.models(key)).status, 401, 'it is felt before anybody was told');
+    t.is((await keys.models(key)).status, 401, 'it takes effect before its answer is sent');
     const first = await lost;
     t.like(first, { status: 503, body: { code: 'SERVICE_UNAVAILABLE' } });
     const second = await keys.rotate('alice', key);
@@ -99,7 +100,7 @@ faultTest(
     const again = await keys.rotate('alice', listed[0]?.key ?? '');
     t.is((await keys.models(String(again.body.key))).status, 200);
     t.is((await keys.models(key)).status, 401);
-    t.deepEqual(errorsIn(onMongo), []);
+    t.deepEqual(errorsIn(onMongo.ingresses), []);
     const active = listed.filter(({ state }) => state === 'active').length;
     see(`a rotation: ${first.status}, and ${second.status} when asked again; active keys: ${active}`);
   },
@@ -118,14 +119,14 @@ test.serial('while another holds the lock of the SQLite file reading goes on and
   const unavailable = areUnavailable(t, Object.fromEntries(calls.filter(isChange)));
   await areAnswered(t, callsOfTheSeen(keys, cast));
   for (const [title, call] of calls.filter((one) => !isChange(one))) {
-    t.is((await call()).status, title.endsWith('nobody') ? 404 : 200, title);
+    t.is((await call()).status, title.endsWith('an unknown account') ? 404 : 200, title);
   }
   t.log(`503 after ${await unavailable} ms at most`);
   // The marks of those changes stand for half a minute yet, and each request is a reading.
   await areAnswered(t, callsOfTheSeen(keys, cast));
   lock.exec('ROLLBACK');
   await isWellAgain(t, keys, cast);
-  t.deepEqual(errorsIn(stack), []);
+  t.deepEqual(errorsIn(stack.ingresses), []);
 });
 
 test.serial(
@@ -143,6 +144,6 @@ test.serial(
     await areAnswered(t, callsOfTheSeen(keys, cast));
     surgeon.exec('ALTER TABLE lost RENAME TO accounts');
     await isWellAgain(t, keys, cast);
-    t.deepEqual(errorsIn(stack), []);
+    t.deepEqual(errorsIn(stack.ingresses), []);
   },
 );

@@ -132,7 +132,7 @@ faultTest(
     t.deepEqual(
       uploaded.map(({ id }) => id),
       [kept],
-      'what was deleted and what was not written whole are no files of anybody',
+      'the upload that broke off left no file',
     );
     t.is((await files.upload(line('b'))).object, 'file');
     const unavailable = statuses.filter((status) => status === 503).length;

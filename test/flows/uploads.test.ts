@@ -247,22 +247,18 @@ test.serial('100 MiB come in without being held in memory, and others are answer
   const form = multipart([purpose, file('<here>')]).toString();
   const [before = '', after = ''] = form.split('<here>');
   const waits: number[] = [];
-  let refused = 0;
   const during = new AbortController();
   const bystander = (async () => {
     while (!during.signal.aborted) {
       const since = performance.now();
       const { status } = await keys.models(key);
-      // On a busy machine Redis may be late for one of them.
-      if (status === 503) refused += 1;
-      else t.is(status, 200);
+      t.is(status, 200, JSON.stringify(stack.ingresses[0]?.process.logs.slice(-5)));
       waits.push(performance.now() - since);
       await sleep(20);
     }
   })();
   const atFirst = residentKiB(pid);
   let most = 0;
-  const begunAt = performance.now();
   const answer = await exchange({
     port,
     withinMs: 120_000,
@@ -277,7 +273,6 @@ test.serial('100 MiB come in without being held in memory, and others are answer
       await write(after);
     },
   });
-  const tookMs = performance.now() - begunAt;
   during.abort();
   await bystander;
   const { id, bytes } = JSON.parse(answer.body);
@@ -287,8 +282,7 @@ test.serial('100 MiB come in without being held in memory, and others are answer
     `the ingress grew by at most ${Math.round(most / 1024)} MiB; the longest wait of ${waits.length} was ${Math.round(Math.max(...waits))} ms`,
   );
   t.true(most < residentMax, `${most} KiB`);
-  t.true(Math.max(...waits) < Math.max(2_000, tookMs / 2), 'none waits for the upload');
-  t.true(refused <= waits.length / 10, `${refused} of ${waits.length} were refused`);
+  t.true(Math.max(...waits) < 2_000);
 });
 
 const text = fc.oneof(

@@ -13,7 +13,7 @@ npm run test:all            both
 npm run test:one -- <file>  one file or more, with options of ava
 npm run fuzz -- [times]     random and repeated cases, five times the full size or as many times as you say`;
 
-/** One for each of two cores. More make no run shorter, and let time-outs pass that tests wait for. */
+/** As many as the cores for which the times are promised. */
 const processesAtOnce = 2;
 
 const [command, ...wishes] = process.argv.slice(2);

@@ -45,7 +45,7 @@ export function callsOfStore(keys: KeyClient, { name, seen, unseen }: Cast): Cal
     'guest mint, a repeat': () => keys.guest(`${name}-device`),
     'guest mint, the first': () => keys.guest(`${name}-another-device`),
     'operator reads': () => keys.account(`user:${account}`),
-    'operator reads of nobody': () => keys.account('user:nobody'),
+    'operator reads an unknown account': () => keys.account('user:unknown'),
     'operator lists': async () => keys.send('GET', '/admin/accounts', { bearer: await keys.token('operator', true) }),
     'operator reads usage': async () =>
       keys.send('GET', `/admin/accounts/user%3A${account}/usage`, { bearer: await keys.token('operator', true) }),

@@ -1,7 +1,7 @@
 import type { LogLine } from '../stack/service-process.ts';
-import type { Stack } from '../stack/stack.ts';
+import type { RunningIngress } from '../stack/stack.ts';
 
-/** What the ingresses of a stack have logged as an error. */
-export function errorsIn({ ingresses }: Stack): LogLine[] {
+/** What these ingresses have logged as an error. */
+export function errorsIn(ingresses: readonly RunningIngress[]): LogLine[] {
   return ingresses.flatMap(({ process }) => process.logs.filter(({ level }) => level === 'error' || level === 'fatal'));
 }
