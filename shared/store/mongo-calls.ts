@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { ApiError } from '../errors.ts';
 import { within } from '../shutdown.ts';
 import { storeUnavailable } from './store-errors.ts';
+import { watchMongoChecks } from './watch-mongo-checks.ts';
 
 type Log = { warn(fields: object, message: string): void };
 
@@ -20,12 +21,6 @@ const clientOptions = {
   writeConcern: { w: 'majority', wtimeoutMS: 3_000 },
   readPreference: 'primary',
 } as const;
-
-/**
- * How long a check of a server may take. Each has its time-outs (`clientOptions`); one that a server answers when something
- * changes takes ten seconds more.
- */
-const checkMsMax = { plain: 6_000, awaited: 15_000 };
 
 /** The database that an address names, and calls to it, each within its deadline. */
 export type MongoCalls = AsyncDisposable & {
@@ -57,7 +52,7 @@ export function createMongoCalls(url: string, { log, prepare }: Parts): MongoCal
   const client = new MongoClient(url, clientOptions);
   const database = client.db();
   const topology = watchTopology(client, log);
-  const checks = watchChecks(client);
+  const checks = watchMongoChecks(client, () => performance.now());
   let prepared: Promise<void> | undefined;
   let closed = false;
 
@@ -137,27 +132,6 @@ function watchTopology(client: MongoClient, log: Log): () => string {
     log.warn({}, 'MongoDB is a standalone server: one disk, and no write is retried. Run a replica set in production');
   });
   return () => topology;
-}
-
-/**
- * The driver checks each server over and over, and a call waits for what the last check says. If the connection is lost in the
- * moment before the check is written to it, the driver (7.9 and before) waits forever for that socket to drain, and no call
- * works again.
- */
-function watchChecks(client: MongoClient) {
-  /** When a check that has not ended must have ended, by server. */
-  const late = new Map<string, number>();
-  client.on('serverHeartbeatStarted', ({ connectionId, awaited }) =>
-    late.set(connectionId, performance.now() + (awaited ? checkMsMax.awaited : checkMsMax.plain)),
-  );
-  const ended = ({ connectionId }: { connectionId: string }) => late.delete(connectionId);
-  client.on('serverHeartbeatSucceeded', ended);
-  client.on('serverHeartbeatFailed', ended);
-  client.on('serverClosed', ({ address }) => late.delete(address));
-  return {
-    areStuck: () => [...late.values()].some((at) => at < performance.now()),
-    forget: () => late.clear(),
-  };
 }
 
 function topologyName({ servers }: TopologyDescription): string | undefined {
