@@ -62,7 +62,10 @@ test.before(async () => {
   key = await stack.mintKey('alice');
 });
 
-test.after.always(() => parts.disposeAsync());
+test.after.always(async () => {
+  await using _parts = parts;
+  await evidence?.untilNothingIsOpen();
+});
 
 function post(model: string, way: Way, signal = AbortSignal.timeout(30_000)): Promise<Response> {
   return chat({ url: stack.ingresses[0]?.url ?? '', key, question, model, fields: ways[way], signal });
@@ -230,5 +233,3 @@ faultTest(
     see(`it was left alone for ${pauseMs} ms; its breaker is ${breakers['onprem-a']}`);
   },
 );
-
-test.after('nothing is left open', (t) => t.notThrowsAsync(evidence.untilNothingIsOpen()));

@@ -32,20 +32,22 @@ async function runFiles(files: readonly string[], size: string): Promise<void> {
   await using folder = await openTemporaryFolder();
   const mongo = await startMongo();
   await using _server = 'url' in mongo ? mongo : undefined;
-  const { shares, alone } = shareProcesses(files);
-  const groups = shares.map((_, number) => `test/suite/shared-${number}.group.ts`);
-  const ordered = weave(groups, alone);
+  const { shares, sequences, alone } = shareProcesses(files);
+  const groups = [...shares, ...sequences].map((_, number) => `test/suite/shared-${number}.group.ts`);
+  const computing = groups.slice(0, shares.length);
+  const ordered = weave(computing, weave(groups.slice(shares.length), alone));
   process.exitCode = await runAva(['--concurrency', String(processesAtOnce), ...ordered], {
     TEST_ORDER: JSON.stringify(ordered),
     TMPDIR: folder.path,
     TEST_SIZE: size,
-    [sharesVariable]: JSON.stringify(shares),
+    [sharesVariable]: JSON.stringify([...shares, ...sequences]),
     ...('url' in mongo && { MONGODB_URL: mongo.url, [descriptionVariable]: mongo.description }),
   });
 }
 
 /** The few in even steps among the many: what only computes beside what mostly waits. */
 function weave(few: readonly string[], many: readonly string[]): string[] {
+  if (few.length === 0) return [...many];
   const step = many.length / few.length;
   return few.flatMap((file, index) => [file, ...many.slice(Math.round(index * step), Math.round((index + 1) * step))]);
 }

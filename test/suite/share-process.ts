@@ -3,19 +3,20 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { declareAll } from './declarations.ts';
+import { runFilesInTurn } from './file-turns.ts';
 import { root } from './test-files.ts';
 import { runAtOnce } from './tests-at-once.ts';
 
 /** Names the variable with the files of each process, as JSON. */
 export const sharesVariable = 'TEST_SHARES';
 
-const shareSchema = z.object({ files: z.array(z.string()), testsAtOnce: z.int() });
+const shareSchema = z.object({ files: z.array(z.string()), testsAtOnce: z.int().optional() });
 
 /** Loads the files of the process of this number, each with a test function of its own. */
 export async function shareProcess(number: number): Promise<void> {
   const shares = z.array(shareSchema).parse(JSON.parse(process.env[sharesVariable] ?? '[]'));
-  const { files: paths, testsAtOnce } = shares[number] ?? { files: [], testsAtOnce: 1 };
-  runAtOnce(testsAtOnce);
+  const { files: paths, testsAtOnce } = shares[number] ?? { files: [] };
+  if (testsAtOnce !== undefined) runAtOnce(testsAtOnce);
   const files = new Map(paths.map((path) => [pathToFileURL(join(root, path)).href, path]));
   registerHooks({
     resolve(specifier, context, next) {
@@ -23,9 +24,11 @@ export async function shareProcess(number: number): Promise<void> {
       if (specifier !== 'ava' || file === undefined) return next(specifier, context);
       const url = new URL('titled-test.ts', import.meta.url);
       url.searchParams.set('file', file);
+      if (testsAtOnce === undefined) url.searchParams.set('fileByFile', '');
       return { url: url.href, shortCircuit: true };
     },
   });
   for (const url of files.keys()) await import(url);
   declareAll();
+  if (testsAtOnce === undefined) await runFilesInTurn();
 }

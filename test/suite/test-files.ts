@@ -22,41 +22,52 @@ export function testFiles(selection: Selection): string[] {
   return selection === 'sized' ? [...fast, ...slow].filter(isSized) : [...fast.filter(isSized), ...slow];
 }
 
-/** What such a file uses is its process's own: stacks, killed processes, replaced timers, measured memory. */
-const hasOwnProcess = /^test\/(faults|flows)\/|-file-store\./;
+/** Starts stacks, and most of them kill some part of it. */
+const hasStack = /^test\/(faults|flows)\//;
+/** Kills processes that write in the folder of the tests. */
+const hasOwnProcess = /-file-store\./;
 const sharesStack = /\bopenSharedStack\b/;
 /** Waits for time-outs of the service, which pass while other tests compute. */
 const isTimed = /\bconnectForRequests\b|\brequest_ms: \d/;
 const concernsProcess = /\bmock\.timers\b|\bfindChromium\b|\bopenMongoTests\b/;
 
-/** Files that share a process, and how many of their tests run at the same time. */
-export type Share = { files: string[]; testsAtOnce: number };
+/** Files that share a process, and how many of their tests run at the same time. Left out, the files run one after another. */
+export type Share = { files: string[]; testsAtOnce?: number };
 
 /**
  * A process costs as much as a dozen files that need no stack, so those share some; tests of the console share a stack and a
- * browser. `alone`: the others.
+ * browser; files with stacks of their own run one after another. `alone`: the others.
  */
-export function shareProcesses(files: readonly string[]): { shares: Share[]; alone: string[] } {
-  const { console = [], flows = [], timed = [], small = [], alone = [] } = Object.groupBy(files, kindOf);
-  const smallShares = Array.from({ length: Math.min(smallSharesMax, small.length) }, (_, share) => ({
-    files: small.filter((_, index) => index % smallSharesMax === share),
-    testsAtOnce: 4,
-  }));
+export function shareProcesses(files: readonly string[]): { shares: Share[]; sequences: Share[]; alone: string[] } {
+  const { console = [], flows = [], timed = [], small = [], stacks = [], alone = [] } = Object.groupBy(files, kindOf);
   const few = [console, flows, timed].map((files) => ({ files, testsAtOnce: 3 }));
-  const shares = [...few, ...smallShares];
-  return { shares: shares.filter((share) => share.files.length > 0), alone };
+  const shares = [...few, ...evenShares(small, smallSharesMax).map((files) => ({ files, testsAtOnce: 4 }))];
+  return {
+    shares: shares.filter((share) => share.files.length > 0),
+    sequences: evenShares(stacks, sequencesMax).map((files) => ({ files })),
+    alone,
+  };
 }
 
-function kindOf(path: string): 'console' | 'flows' | 'timed' | 'small' | 'alone' {
+function evenShares(files: readonly string[], sharesMax: number): string[][] {
+  return Array.from({ length: Math.min(sharesMax, files.length) }, (_, share) =>
+    files.filter((_, index) => index % sharesMax === share),
+  );
+}
+
+function kindOf(path: string): 'console' | 'flows' | 'timed' | 'small' | 'stacks' | 'alone' {
   const text = textOf(path);
   if (path.startsWith('test/console/')) return 'console';
   if (sharesStack.test(text)) return 'flows';
-  if (hasOwnProcess.test(path) || concernsProcess.test(text)) return 'alone';
+  if (concernsProcess.test(text)) return 'alone';
+  if (hasStack.test(path)) return 'stacks';
+  if (hasOwnProcess.test(path)) return 'alone';
   return isTimed.test(text) ? 'timed' : 'small';
 }
 
-/** Even shares, small enough that none is still running for long when all others have ended. */
-const smallSharesMax = 7;
+/** Few, for each costs a process; so many that none is still running for long when all others have ended. */
+const smallSharesMax = 5;
+const sequencesMax = 6;
 
 function textOf(path: string): string {
   return readFileSync(join(root, path), 'utf8');

@@ -1,9 +1,12 @@
 import ava, { type ExecutionContext, type TestFn } from 'ava';
 import { declareLater } from './declarations.ts';
+import { afterTests, beforeTests, inFileTurn } from './file-turns.ts';
 import { inTurn } from './tests-at-once.ts';
 
+const { searchParams } = new URL(import.meta.url);
 /** The file of this copy of the module, by its path from the top. */
-const file = new URL(import.meta.url).searchParams.get('file') ?? '';
+const file = searchParams.get('file') ?? '';
+const isFileByFile = searchParams.has('fileByFile');
 
 type Implementation = (t: ExecutionContext) => unknown;
 const eachHook = /^(before|after)Each$/;
@@ -24,11 +27,12 @@ function titled<Chain extends object>(chain: Chain, names: readonly string[]): C
       const [first, ...others] = typeof args[0] === 'string' ? args : ['', ...args];
       const title = `${file}: ${first}`;
       const call = target as unknown as (...args: unknown[]) => void; // every link of ava's chain is callable
-      const isHook = names.some((name) => /^(before|after)/.test(name));
       const [implementation, ...more] = others;
-      if (typeof implementation !== 'function')
+      if (typeof implementation !== 'function' || names.includes('skip'))
         return declareLater(() => Reflect.apply(call, self, [title, ...others]));
       const run = implementation as Implementation; // as its file has given it to ava
+      if (isFileByFile) return declareInTurn(names, title, run);
+      const isHook = names.some((name) => /^(before|after)/.test(name));
       const forEach = names.some((name) => eachHook.test(name));
       const own = (t: ExecutionContext) => {
         if (forEach) return t.title.includes(`${file}: `) ? run(t) : undefined;
@@ -37,6 +41,17 @@ function titled<Chain extends object>(chain: Chain, names: readonly string[]): C
       return declareLater(() => Reflect.apply(call, self, [title, own, ...more]));
     },
   }) as Chain;
+}
+
+/** A hook gets nothing from ava, for it runs when ava has begun all tests. */
+function declareInTurn(names: readonly string[], title: string, run: Implementation): void {
+  const hook = run as () => unknown;
+  const others = names.filter((name) => !['serial', 'before', 'after', 'always'].includes(name));
+  if (others.length > 0 || (run.length > 0 && (names.includes('before') || names.includes('after'))))
+    throw new Error(`${title}: test.${names.join('.')} cannot be run file by file`);
+  if (names.includes('before')) beforeTests(file, hook);
+  else if (names.includes('after')) declareLater(() => ava.after.always(title, afterTests(file, hook)));
+  else declareLater(() => ava(title, inFileTurn(file, { isSerial: names.includes('serial'), run })));
 }
 
 export type { TestFn };

@@ -1,7 +1,8 @@
 import { findProgram, installByApt } from '../../stack/install-by-apt.ts';
 
-const names = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'];
-const advice = 'install chromium (Debian: apt-get install chromium)';
+/** The first has no interface of its own, and takes half as much of a processor. */
+const names = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'];
+const advice = 'install chromium-headless-shell (Debian: apt-get install chromium-headless-shell)';
 
 /** Why tests in a browser are skipped. */
 export const noChromium = 'there is no Chromium on this machine';
@@ -18,5 +19,5 @@ export async function findChromium(): Promise<string | undefined> {
 /** Installs Debian's where there is none and apt can be used; fonts come with it, so that pages can be looked at. */
 export async function provideChromium(): Promise<void> {
   if ((await findChromium()) !== undefined) return;
-  await installByApt({ what: 'Chromium', packages: ['chromium', 'fonts-dejavu-core'], advice });
+  await installByApt({ what: 'Chromium', packages: ['chromium-headless-shell', 'fonts-dejavu-core'], advice });
 }

@@ -12,13 +12,16 @@ const pom = fileURLToPath(new URL('pom.xml', import.meta.url));
 const program = fileURLToPath(new URL('MongoJavaServer.java', import.meta.url));
 const cache = fileURLToPath(new URL('../../../node_modules/.cache/mongo-java-server', import.meta.url));
 
+/** It lives for minutes: what the JVM compiles well and collects beside it would cost more than it gives. */
+const jvmOptions = ['-Xmx1g', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'];
+
 const fetchMsMax = 180_000;
 const startMsMax = 60_000;
 
 /** mongo-java-server on a free port of this machine. Throws where Java 17, Maven or the jars cannot be had. */
 export async function startJavaServer(): Promise<{ process: ServerProcess; url: string }> {
   const jars = await fetchJars();
-  const server = spawnServer('java', ['-Xmx1g', '-cp', join(jars, '*'), program]);
+  const server = spawnServer('java', [...jvmOptions, '-cp', join(jars, '*'), program]);
   try {
     const [, port] = await server.said(/^listening (\d+)$/m, startMsMax);
     return { process: server, url: `mongodb://127.0.0.1:${port}` };

@@ -1,0 +1,64 @@
+import type { ExecutionContext } from 'ava';
+
+type Run = () => unknown;
+/** Begun by AVA, which begins all tests at once, and run in its turn. */
+type Waiting = { begun: PromiseWithResolvers<Run>; ended: PromiseWithResolvers<unknown> };
+type File = { before: Run[]; serial: Waiting[]; concurrent: Waiting[]; after: Run[] };
+
+const files = new Map<string, File>();
+
+function fileAt(path: string): File {
+  const file = files.get(path) ?? { before: [], serial: [], concurrent: [], after: [] };
+  files.set(path, file);
+  return file;
+}
+
+/** `run` before the tests of this file, which fail if it does. */
+export function beforeTests(path: string, run: Run): void {
+  fileAt(path).before.push(run);
+}
+
+/** `run` after the tests of this file, even if one failed. Returns a hook for the very end, which fails if it did. */
+export function afterTests(path: string, run: Run): () => Promise<unknown> {
+  const ended = Promise.withResolvers<unknown>();
+  ended.promise.catch(() => {}); // a failure is reported by the hook
+  fileAt(path).after.push(() => settle(ended, run));
+  return () => ended.promise;
+}
+
+type Test = { isSerial: boolean; run: (t: ExecutionContext) => unknown };
+
+/** Returns what AVA runs at once. In the file's turn its serial tests run one after another, then all others at the same time. */
+export function inFileTurn(path: string, { isSerial, run }: Test): (t: ExecutionContext) => Promise<unknown> {
+  const test: Waiting = { begun: Promise.withResolvers(), ended: Promise.withResolvers() };
+  const { serial, concurrent } = fileAt(path);
+  (isSerial ? serial : concurrent).push(test);
+  return (t) => {
+    test.begun.resolve(() => run(t));
+    return test.ended.promise;
+  };
+}
+
+/** Gives each file its turn, in the order in which they were loaded. */
+export async function runFilesInTurn(): Promise<void> {
+  for (const { before, serial, concurrent, after } of files.values()) {
+    const ready = Promise.all(before.map(async (run) => run()));
+    await Promise.allSettled([ready]);
+    for (const test of serial) await runOnce(ready, test);
+    await Promise.all(concurrent.map((test) => runOnce(ready, test)));
+    for (const run of after) await run();
+  }
+}
+
+async function runOnce(ready: Promise<unknown>, { begun, ended }: Waiting): Promise<void> {
+  const run = await begun.promise;
+  await settle(ended, () => ready.then(run));
+}
+
+async function settle(ended: PromiseWithResolvers<unknown>, run: Run): Promise<void> {
+  try {
+    ended.resolve(await run());
+  } catch (error) {
+    ended.reject(error);
+  }
+}
