@@ -12,8 +12,8 @@ const pom = fileURLToPath(new URL('pom.xml', import.meta.url));
 const program = fileURLToPath(new URL('MongoJavaServer.java', import.meta.url));
 const cache = fileURLToPath(new URL('../../../node_modules/.cache/mongo-java-server', import.meta.url));
 
-/** It lives for minutes: what the JVM compiles well and collects beside it would cost more than it gives. */
-const jvmOptions = ['-Xmx1g', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'];
+/** A garbage collector of one thread: those of the tests' other processes are enough. */
+const jvmOptions = ['-Xmx1g', '-XX:+UseSerialGC'];
 
 const fetchMsMax = 180_000;
 const startMsMax = 60_000;
