@@ -10,6 +10,6 @@ testTruthOfBatches({
     done: 'workers and ingresses are killed amid a long batch, and the embedded store is away',
     promised: 'every line ends once and is charged once, as the results have it',
   },
-  lines: sized(1_000),
+  lines: sized(500),
   openHome: openSqliteHome,
 });

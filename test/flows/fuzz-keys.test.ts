@@ -29,7 +29,7 @@ test.before(async () => {
 test.after.always(() => parts.disposeAsync());
 
 /** Ends each search after a while; what it found by then counts. A failure prints its seed, which finds it again. */
-const search = (runs: number) => ({ numRuns: runs, interruptAfterTimeLimit: sized(800, 2_500) });
+const search = (runs: number) => ({ numRuns: runs, interruptAfterTimeLimit: sized(800) });
 
 type Sent = { lines?: readonly (string | Buffer)[]; body?: string | Buffer; path?: string };
 

@@ -6,7 +6,7 @@ import { chat, streamedText, wholeText } from '../support/chat.ts';
 import { createKeyClient } from '../support/key-client.ts';
 import { sized } from '../support/size.ts';
 
-const requests = sized(200, 1_000);
+const requests = sized(200);
 const atOnce = requests / 5;
 
 setGlobalDispatcher(new Agent({ connections: atOnce }));

@@ -33,19 +33,20 @@ async function runFiles(files: readonly string[], size: string): Promise<void> {
   const mongo = await startMongo();
   await using _server = 'url' in mongo ? mongo : undefined;
   const { shares, sequences, alone } = shareProcesses(files);
-  const groups = [...shares, ...sequences].map((_, number) => `test/suite/shared-${number}.group.ts`);
-  const computing = groups.slice(0, shares.length);
-  const ordered = weave(computing, weave(groups.slice(shares.length), alone));
+  const inProcesses = [...sequences, ...shares];
+  const groups = inProcesses.map((_, number) => `test/suite/shared-${number}.group.ts`);
+  const mostlyWaiting = groups.slice(0, sequences.length);
+  const ordered = weave(mostlyWaiting, weave(groups.slice(sequences.length), alone));
   process.exitCode = await runAva(['--concurrency', String(processesAtOnce), ...ordered], {
     TEST_ORDER: JSON.stringify(ordered),
     TMPDIR: folder.path,
     TEST_SIZE: size,
-    [sharesVariable]: JSON.stringify([...shares, ...sequences]),
+    [sharesVariable]: JSON.stringify(inProcesses),
     ...('url' in mongo && { MONGODB_URL: mongo.url, [descriptionVariable]: mongo.description }),
   });
 }
 
-/** The few in even steps among the many: what only computes beside what mostly waits. */
+/** The few in even steps among the many, so that what computes runs beside what mostly waits. */
 function weave(few: readonly string[], many: readonly string[]): string[] {
   if (few.length === 0) return [...many];
   const step = many.length / few.length;

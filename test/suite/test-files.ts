@@ -6,8 +6,8 @@ import { importsOf, projectFiles, reachableFrom } from '../support/source-files.
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
- * `fast`: what `npm test` runs. `rest`: what `npm run test:all` runs besides, files that end in `.slow.ts` and all whose size
- * can be chosen. `sized`: the latter alone.
+ * `fast`: what `npm test` runs. `rest`: what `npm run test:all` runs besides, files that end in `.slow.ts` and those that are small
+ * in `npm test`. `sized`: all whose size can be chosen.
  */
 export type Selection = 'fast' | 'rest' | 'sized';
 
@@ -18,9 +18,14 @@ export function testFiles(selection: Selection): string[] {
   if (selection === 'fast') return fast;
   const sources = files.map((path) => ({ path, text: '', imports: importsOf(path, textOf(path)) }));
   const slow = files.filter((path) => path.endsWith('.slow.ts'));
-  const isSized = (path: string) => reachableFrom(sources, [path]).has('test/support/size.ts');
+  const named = selection === 'sized' ? /\bsized\(/ : hasFullSize;
+  const sized = files.filter((path) => path !== 'test/support/size.ts' && named.test(textOf(path)));
+  const isSized = (path: string) => sized.some((one) => reachableFrom(sources, [path]).has(one));
   return selection === 'sized' ? [...fast, ...slow].filter(isSized) : [...fast.filter(isSized), ...slow];
 }
+
+/** Of two sizes: the first is for `npm test`. */
+const hasFullSize = /\bsized\([^(),]+, /;
 
 /** Starts stacks, and most of them kill some part of it. */
 const hasStack = /^test\/(faults|flows)\//;
