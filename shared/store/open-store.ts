@@ -1,4 +1,3 @@
-import { MongoStore } from './mongo-store.ts';
 import { SqliteStore } from './sqlite-store.ts';
 import type { Store } from './store.ts';
 
@@ -10,7 +9,11 @@ type Log = { info(fields: object, message: string): void; warn(fields: object, m
  * operator, which never repeats the address: it can hold a password.
  */
 export async function openStore(url: string, { log }: { log: Pick<Log, 'warn'> }): Promise<Store> {
-  if (/^mongodb(\+srv)?:\/\//.test(url)) return new MongoStore(url, { log });
+  if (/^mongodb(\+srv)?:\/\//.test(url)) {
+    // Its driver is most of what a process on SQLite would load for nothing.
+    const { MongoStore } = await import('./mongo-store.ts');
+    return new MongoStore(url, { log });
+  }
   const file = /^sqlite:(?!\/\/)(.+)$/.exec(url)?.[1];
   if (file === ':memory:') throw new Error('DATABASE_URL must name a file: a store in memory would forget every key.');
   if (file !== undefined) return SqliteStore.open(file);

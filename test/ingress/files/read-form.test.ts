@@ -246,17 +246,20 @@ test('a client that leaves ends the taking of its file, wherever it was', async 
   t.true(ended.includes('broken'));
 });
 
-test('a body that is silent for too long is 408, and one that trickles in goes on', async (t) => {
-  const { port } = await start(t, { silentMs: 200 });
+test('a body that is silent for too long is 408, and one that trickles in for longer goes on', async (t) => {
+  const silentMs = 1_000;
+  const { port } = await start(t, { silentMs });
   const silent = await exchange({ port, send: whole(form).subarray(0, -20) });
   refused(t, silent, 'REQUEST_TIMEOUT', 'The body did not arrive in time.');
   const trickling = await exchange({
     port,
     async send(socket) {
       const bytes = whole(form);
-      for (let from = 0; from < bytes.length; from += 20) {
-        socket.write(bytes.subarray(from, from + 20));
-        await sleep(40);
+      const pieces = 12;
+      for (let piece = 0; piece < pieces; piece++) {
+        const [from, to] = [piece, piece + 1].map((one) => Math.round((bytes.length * one) / pieces));
+        socket.write(bytes.subarray(from, to));
+        await sleep(silentMs / 10);
       }
     },
   });
