@@ -54,3 +54,8 @@ test('a renewal with a refresh token and a scope replaces those from before', as
     ...{ scopes: ['openid', 'svc:admin'], expiresInS: 90 },
   });
 });
+
+test('where an issuer takes no tokens back, that is nothing that failed', async (t) => {
+  const { revoke } = await startIssuer(t, {});
+  await t.notThrowsAsync(revoke(tokens));
+});
