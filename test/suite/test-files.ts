@@ -20,14 +20,17 @@ export function testFiles(selection: Selection): string[] {
   const slow = files.filter((path) => path.endsWith('.slow.ts'));
   const named = selection === 'sized' ? /\bsized\(/ : hasFullSize;
   const sized = files.filter((path) => path !== 'test/support/size.ts' && named.test(textOf(path)));
-  const isSized = (path: string) => sized.some((one) => reachableFrom(sources, [path]).has(one));
+  const isSized = (path: string) => {
+    const reached = reachableFrom(sources, [path]);
+    return sized.some((one) => reached.has(one));
+  };
   return selection === 'sized' ? [...fast, ...slow].filter(isSized) : [...fast.filter(isSized), ...slow];
 }
 
 /** Of two sizes: the first is for `npm test`. */
 const hasFullSize = /\bsized\([^(),]+, /;
 
-/** Starts stacks, and most of them kill some part of it. */
+/** Starts stacks of its own, unless it shares one. */
 const hasStack = /^test\/(faults|flows)\//;
 /** Kills processes that write in the folder of the tests. */
 const hasOwnProcess = /-file-store\./;

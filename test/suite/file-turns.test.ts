@@ -1,0 +1,55 @@
+import test, { type ExecutionContext } from 'ava';
+import { afterTests, beforeTests, inFileTurn, runFilesInTurn } from './file-turns.ts';
+
+/** A file whose steps are written to `steps`, and how its tests and its last hook end. */
+function declareFile(path: string, { steps, failing = '' }: { steps: string[]; failing?: string }) {
+  const step = (name: string) => async () => {
+    steps.push(`${path} ${name} begins`);
+    await new Promise((resolve) => setImmediate(resolve));
+    steps.push(`${path} ${name} ends`);
+    if (name === failing) throw new Error(`${path} ${name}`);
+  };
+  beforeTests(path, step('before'));
+  const tests = [
+    inFileTurn(path, { isSerial: false, run: step('concurrent 1') }),
+    inFileTurn(path, { isSerial: false, run: step('concurrent 2') }),
+    inFileTurn(path, { isSerial: true, run: step('serial 1') }),
+    inFileTurn(path, { isSerial: true, run: step('serial 2') }),
+  ];
+  const hook = afterTests(path, step('after'));
+  return {
+    /** As AVA does: all tests at once. */
+    outcomes: async () => {
+      const ended = await Promise.allSettled([...tests.map((one) => one({} as ExecutionContext)), hook()]);
+      return ended.map((one) => (one.status === 'rejected' ? one.reason.message : 'passed'));
+    },
+  };
+}
+
+test('each file has its turn, whatever fails in another', async (t) => {
+  const steps: string[] = [];
+  const files = [
+    declareFile('a', { steps }),
+    declareFile('b', { steps, failing: 'before' }),
+    declareFile('c', { steps, failing: 'serial 1' }),
+    declareFile('d', { steps, failing: 'after' }),
+  ];
+  const outcomes = Promise.all(files.map((file) => file.outcomes()));
+  await runFilesInTurn();
+
+  const passed = 'passed';
+  t.deepEqual(await outcomes, [
+    [passed, passed, passed, passed, passed],
+    ['b before', 'b before', 'b before', 'b before', passed],
+    [passed, passed, 'c serial 1', passed, passed],
+    [passed, passed, passed, passed, 'd after'],
+  ]);
+  const whole = (path: string, ...names: string[]) =>
+    names.flatMap((name) => [`${path} ${name} begins`, `${path} ${name} ends`]);
+  const tested = (path: string) => [
+    ...whole(path, 'before', 'serial 1', 'serial 2'),
+    ...['begins', 'ends'].flatMap((how) => [`${path} concurrent 1 ${how}`, `${path} concurrent 2 ${how}`]),
+    ...whole(path, 'after'),
+  ];
+  t.deepEqual(steps, [...tested('a'), ...whole('b', 'before', 'after'), ...tested('c'), ...tested('d')]);
+});
