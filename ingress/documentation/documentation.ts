@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { createAssetSet } from '../pages/asset-set.ts';
+import { onceMade } from '../pages/once-made.ts';
 import { createStaticContent, type StaticContent } from '../pages/static-content.ts';
 import { fillPlaceholders, type Placeholders } from './fill-placeholders.ts';
 import { type Frame, layOutPage, type PageLink, pageType } from './page-layout.ts';
 import { readPages, reference } from './page-list.ts';
-import { type RenderReference, renderPauseMs } from './reference/render-reference.ts';
+import type { RenderReference } from './reference/render-reference.ts';
 import { renderMarkdown } from './render-markdown.ts';
 
 /** What is served under `/docs`. */
@@ -39,12 +40,7 @@ type Parts = {
 };
 
 /** Reads and lays out every page that is written by hand. Throws for a place-holder or a link to a page that there is not. */
-export function createDocumentation({
-  links,
-  model,
-  renderReference,
-  now = () => performance.now(),
-}: Parts): Documentation {
+export function createDocumentation({ links, model, renderReference, now }: Parts): Documentation {
   const { docsUrl } = links;
   const home = new URL(docsUrl).pathname.replace(/\/$/, '');
   const files = readAssets();
@@ -63,7 +59,7 @@ export function createDocumentation({
       return [name, createStaticContent(html, pageType)] as const;
     }),
   );
-  const askReference = onceDone(
+  const askReference = onceMade(
     () => renderReference({ frame, home, index: pages.length, canonical: `${docsUrl}/${reference.name}` }),
     now,
   );
@@ -116,19 +112,4 @@ function withoutSlash(url: string): string {
 function readAssets(): Map<string, string> {
   const files = ['../pages/theme.css', './documentation.css', '../pages/icon.svg'];
   return new Map(files.map((file) => [basename(file), readFileSync(new URL(file, import.meta.url), 'utf8')]));
-}
-
-/** A success is kept. So is a failure for a while, so that who asks again and again does not have it tried each time. */
-function onceDone<Result>(make: () => Promise<Result>, now: () => number): () => Promise<Result> {
-  let made: Promise<Result> | undefined;
-  let staleAt = Number.POSITIVE_INFINITY;
-  return () => {
-    if (made !== undefined && now() < staleAt) return made;
-    staleAt = Number.POSITIVE_INFINITY;
-    made = make().catch((error) => {
-      staleAt = now() + renderPauseMs;
-      throw error;
-    });
-    return made;
-  };
 }

@@ -7,12 +7,20 @@ import { createOpenApiDocument } from '../../../ingress/openapi/document.ts';
 import { serveDocumentation } from '../../support/documentation/serve-documentation.ts';
 import { smallDocument } from '../../support/documentation/small-document.ts';
 
+let site: Awaited<ReturnType<typeof serveDocumentation>>;
+let html: string;
+
+test.before(async () => {
+  site = await serveDocumentation({ renderReference: createRenderReference({ document }) });
+  html = await (await fetch(`${site.url}/docs/reference`)).text();
+});
+
+test.after.always(() => site?.[Symbol.asyncDispose]());
+
 const addresses = { baseUrl: 'https://api.example.com', docsUrl: 'https://d.example', authUrl: 'https://a.example' };
+const document = createOpenApiDocument(addresses);
 
 test('the reference shows every operation of the document under its tag, with its path', async (t) => {
-  const document = createOpenApiDocument(addresses);
-  await using site = await serveDocumentation({ renderReference: createRenderReference({ document }) });
-  const html = await (await fetch(`${site.url}/docs/reference`)).text();
   const { tags } = documentSchema.parse(document);
   for (const { name } of tags) t.true(html.includes(`>${name}</a></h2>`), name);
   const operations = operationsOf(documentSchema.parse(document));
@@ -25,9 +33,6 @@ test('the reference shows every operation of the document under its tag, with it
 });
 
 test('every schema is on the page: under an operation, as a row of its refusals, or at the end', async (t) => {
-  const document = createOpenApiDocument(addresses);
-  await using site = await serveDocumentation({ renderReference: createRenderReference({ document }) });
-  const html = await (await fetch(`${site.url}/docs/reference`)).text();
   const names = Object.keys(schemasOf(document));
   t.true(names.length > 40);
   const isShown = (name: string) =>
@@ -48,9 +53,6 @@ function schemasOf(document: object): object {
 }
 
 test('code is shown letter for letter', async (t) => {
-  const document = createOpenApiDocument(addresses);
-  await using site = await serveDocumentation({ renderReference: createRenderReference({ document }) });
-  const html = await (await fetch(`${site.url}/docs/reference`)).text();
   const spans = [...html.matchAll(/(?<!>)<code>(.*?)<\/code>/gs)].map(([, code = '']) => code);
   t.true(spans.includes('[DONE]'));
   t.deepEqual(
@@ -60,10 +62,6 @@ test('code is shown letter for letter', async (t) => {
 });
 
 test('refusals are a table that leads to what can be done about each', async (t) => {
-  await using site = await serveDocumentation({
-    renderReference: createRenderReference({ document: createOpenApiDocument(addresses) }),
-  });
-  const html = await (await fetch(`${site.url}/docs/reference`)).text();
   const errors = await (await fetch(`${site.url}/docs/errors`)).text();
   const linked = [...html.matchAll(/href="\/docs\/errors#(\w+)"/g)].map(([, code]) => code);
   t.true(linked.length > 100);
@@ -72,10 +70,10 @@ test('refusals are a table that leads to what can be done about each', async (t)
 });
 
 test('no description of the document can put a script on the page', async (t) => {
-  await using site = await serveDocumentation();
-  const html = await (await fetch(`${site.url}/docs/reference`)).text();
-  t.true(html.includes('Whole, or as a stream.'));
-  t.notRegex(html, /<script/);
+  await using hostile = await serveDocumentation();
+  const text = await (await fetch(`${hostile.url}/docs/reference`)).text();
+  t.true(text.includes('Whole, or as a stream.'));
+  t.notRegex(text, /<script/);
 });
 
 test('what all operations have alike is not repeated, and schemas say the same in fewer words', (t) => {
@@ -100,8 +98,8 @@ test('what all operations have alike is not repeated, and schemas say the same i
 });
 
 test('operations that were not rendered are a fault, and are not left out without a word', (t) => {
-  const document = documentSchema.parse(smallDocument);
-  t.throws(() => arrangeReference('# T\n\n## Operations\n\n### One\n\n- **Method:** `GET`\n', document), {
+  const small = documentSchema.parse(smallDocument);
+  t.throws(() => arrangeReference('# T\n\n## Operations\n\n### One\n\n- **Method:** `GET`\n', small), {
     message: '1 of 4 operations were rendered',
   });
 });

@@ -36,7 +36,7 @@ test('one package that imports another finds it', (t) => {
   t.true(hooks.includes('from"../../dist/preact.js"'), hooks.slice(0, 100));
 });
 
-test('an import that leads nowhere, or to a part of the service, stops the start', async (t) => {
+test('an import that leads nowhere, or to a part of the service, is a fault', async (t) => {
   const nowhere = await folder(t, { 'main.ts': `import './missing.ts';` });
   t.throws(() => collectBrowserModules({ directory: nowhere, entry: 'main.ts' }), { code: 'ENOENT' });
   const outside = await folder(t, { 'main.ts': `import '../../work/secret.ts';` });

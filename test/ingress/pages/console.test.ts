@@ -1,0 +1,16 @@
+import test from 'ava';
+import { createConsole } from '../../../ingress/pages/console.ts';
+import type { AppContext } from '../../../ingress/request-state.ts';
+
+test('where its files cannot be made, the console is away, and for nobody who asks at once is it tried again', async (t) => {
+  const { page, asset } = createConsole({
+    ...{ baseUrl: 'https://api.example', audience: 'https://api.example', issuer: 'https://issuer.example' },
+    ...{ docsUrl: 'https://api.example/docs', consoleClientId: 'console', consoleUrl: 'no address' },
+  });
+  const context = {} as AppContext; // neither stage comes so far as to use it
+  const next = async () => {};
+  const expected = { code: 'SERVICE_UNAVAILABLE', message: 'The console is not available right now. Retry.' };
+  const first = await t.throwsAsync(async () => page(context, next), expected);
+  t.like(first, { retryAfterMs: 5_000 });
+  t.is(await t.throwsAsync(async () => asset(context, next), expected), first);
+});
