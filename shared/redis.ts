@@ -25,15 +25,28 @@ const common = {
  */
 export function connectForRequests(url: string, log: Log): Redis {
   return observe(
-    new Redis(url, {
+    new RedisWithDeadlines(url, {
       ...common,
       maxRetriesPerRequest: 0,
       enableOfflineQueue: false,
-      commandTimeout: requestTimeoutMs,
       socketTimeout: requestSocketTimeoutMs,
     }),
     log,
   );
+}
+
+/**
+ * The library's own `commandTimeout` also fails calls whose answer has come while this process was held up, for timers are due
+ * before sockets are read. Here they are read first.
+ */
+class RedisWithDeadlines extends Redis {
+  override sendCommand(...[command, stream]: Parameters<Redis['sendCommand']>): unknown {
+    const fail = () => command.reject(new Error('Command timed out'));
+    const late = setTimeout(setImmediate, requestTimeoutMs, fail);
+    const clear = () => clearTimeout(late);
+    command.promise.then(clear, clear);
+    return super.sendCommand(command, stream);
+  }
 }
 
 /**

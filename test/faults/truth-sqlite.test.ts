@@ -10,6 +10,6 @@ testTruth({
     done: 'of many requests a quarter of the clients may leave, while processes are killed, Redis is cut off and the embedded store is away',
     promised: 'clients, backends, records, sums and Redis agree, to the token; nothing is left held',
   },
-  requests: sized(400),
+  requests: sized(250),
   openHome: openSqliteHome,
 });

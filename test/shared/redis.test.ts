@@ -41,6 +41,19 @@ test('for a request: a frozen Redis fails within a second, a call that was begun
   t.true(Number(await own.redis.get('calls')) <= 1);
 });
 
+test('for a request: an answer that came while the process was held up counts', async (t) => {
+  await using own = await startPrivateRedis();
+  const connection = connectForRequests(own.server.url, recordedLog().log);
+  t.teardown(() => connection.disconnect());
+  await waitUntilReady(connection, never);
+
+  const call = connection.ping();
+  await new Promise((resolve) => setImmediate(resolve)); // it is sent now
+  const heldUpUntil = performance.now() + 1_200; // longer than a call may take
+  while (performance.now() < heldUpUntil);
+  t.is(await call, 'PONG');
+});
+
 test('for a request: a dead Redis fails at once, and one that returns is used again without a hand', async (t) => {
   await using own = await startPrivateRedis();
   const { log, lines } = recordedLog();
