@@ -2,6 +2,7 @@ import { ApiError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { WorkerMetrics } from '../metrics.ts';
 import type { Drained } from './drain-partition.ts';
+import type { FoundUsage } from './find-usage.ts';
 import type { TrimOutbox } from './trim-outbox.ts';
 import type { TrimSchedule } from './trim-schedule.ts';
 import type { Troubles } from './troubles.ts';
@@ -10,6 +11,7 @@ import type { Troubles } from './troubles.ts';
 const partitionsAtOnce = 4;
 
 type Parts = {
+  findUsage: (partition: number) => Promise<FoundUsage>;
   drainPartition: (partition: number) => Promise<Drained>;
   trimOutbox: TrimOutbox;
   schedule: TrimSchedule;
@@ -19,30 +21,41 @@ type Parts = {
 };
 
 /**
- * Drains a batch of each of these partitions, and trims what is due; true where there is more. A store that is away is left
- * alone for a while, as a whole; any other failure keeps back its own partition only.
+ * Looks at all of these partitions in two round trips, drains a batch of each that has usage, and trims what is due; true where
+ * there is more. A store that is away is left alone for a while, as a whole; any other failure keeps back its own partition only.
  */
 export function createDrainHeld(parts: Parts): (held: readonly number[], signal: AbortSignal) => Promise<boolean> {
-  const { drainPartition, trimOutbox, schedule, troubles, metrics, log } = parts;
+  const { findUsage, drainPartition, trimOutbox, schedule, troubles, metrics, log } = parts;
 
+  /** Whether there is usage. */
+  async function look(partition: number): Promise<boolean> {
+    const { upTo, isWaiting } = await findUsage(partition);
+    if (!isWaiting) await leaveDrained(partition, upTo);
+    return isWaiting;
+  }
+
+  /** Whether there is more. */
   async function drain(partition: number): Promise<boolean> {
     const { upTo, records, more } = await drainPartition(partition);
     if (records > 0 && troubles.worked('the store')) log.info({}, 'the store is back; usage is drained again');
+    await leaveDrained(partition, upTo);
+    return more;
+  }
+
+  async function leaveDrained(partition: number, upTo: string): Promise<void> {
     schedule.note(partition, upTo);
     const due = schedule.due(partition);
     if (due !== undefined) {
       await trimOutbox(partition, due);
       schedule.trimmed(partition);
     }
-    return more;
+    troubles.worked(partition);
   }
 
-  async function tryToDrain(partition: number): Promise<boolean> {
+  async function attempt(partition: number, work: (partition: number) => Promise<boolean>): Promise<boolean> {
     if (troubles.waits('the store') || troubles.waits(partition)) return false;
     try {
-      const more = await drain(partition);
-      troubles.worked(partition);
-      return more;
+      return await work(partition);
     } catch (error) {
       metrics.usageDrainFailures.inc();
       if (error instanceof ApiError && error.code === 'SERVICE_UNAVAILABLE') {
@@ -55,11 +68,13 @@ export function createDrainHeld(parts: Parts): (held: readonly number[], signal:
   }
 
   return async function drainHeld(held, signal) {
-    const left = [...held];
+    if (signal.aborted) return false;
+    const looks = await Promise.all(held.map((partition) => attempt(partition, look)));
+    const left = held.filter((_, index) => looks[index]);
     let more = false;
     const drainOneByOne = async () => {
       for (let next = left.pop(); next !== undefined && !signal.aborted; next = left.pop()) {
-        if (await tryToDrain(next)) more = true;
+        if (await attempt(next, drain)) more = true;
       }
     };
     await Promise.all(Array.from({ length: partitionsAtOnce }, drainOneByOne));

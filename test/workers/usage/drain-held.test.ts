@@ -4,11 +4,14 @@ import { storeUnavailable } from '../../../shared/store/store-errors.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createDrainHeld } from '../../../workers/usage/drain-held.ts';
 import type { Drained } from '../../../workers/usage/drain-partition.ts';
+import type { FoundUsage } from '../../../workers/usage/find-usage.ts';
 import { createTrimSchedule } from '../../../workers/usage/trim-schedule.ts';
 import { createTroubles } from '../../../workers/usage/troubles.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
-function drainer(drainPartition: (partition: number) => Promise<Drained>) {
+const full: FoundUsage = { upTo: '0-0', isWaiting: true };
+
+function drainer(drainPartition: (partition: number) => Promise<Drained>, findUsage = async (_: number) => full) {
   let time = 0;
   const now = () => time;
   const { log, lines } = recordedLog();
@@ -16,6 +19,7 @@ function drainer(drainPartition: (partition: number) => Promise<Drained>) {
   const trimmed: [number, string][] = [];
   const asked: number[] = [];
   const drainHeld = createDrainHeld({
+    findUsage,
     drainPartition: async (partition) => {
       asked.push(partition);
       return drainPartition(partition);
@@ -62,6 +66,39 @@ test('each partition is drained once, a few at a time, and what is left over is 
   t.deepEqual(await round([3, 4]), { more: false, asked: [3, 4], said: [] });
   t.deepEqual(await round([]), { more: false, asked: [], said: [] });
   t.deepEqual(await round(partitions, AbortSignal.abort()), { more: false, asked: [], said: [] });
+});
+
+test('all partitions are looked at at once, and only those with usage are drained', async (t) => {
+  const looked: number[] = [];
+  const { round } = drainer(
+    async () => nothing,
+    async (partition) => {
+      looked.push(partition);
+      await new Promise((resolve) => setImmediate(resolve));
+      t.is(looked.length, partitions.length);
+      return { upTo: '0-0', isWaiting: partition % 5 === 2 };
+    },
+  );
+  t.deepEqual(await round(partitions), { more: false, asked: [2, 7, 12, 17], said: [] });
+});
+
+test('what another has drained is trimmed ten seconds later, too, and a look that fails keeps back no other', async (t) => {
+  let broken = true;
+  const { round, trimmed, pass } = drainer(
+    async () => nothing,
+    async (partition) => {
+      if (partition === 3 && broken) throw new Error('no stream');
+      return { upTo: '5-7', isWaiting: false };
+    },
+  );
+  const said = [['error', 'usage of a partition cannot be drained; trying again']];
+  t.deepEqual(await round([1, 3]), { more: false, asked: [], said });
+  pass(10_000);
+  broken = false;
+  t.deepEqual(await round([1, 3]), { more: false, asked: [], said: [] });
+  t.deepEqual(trimmed, [[1, '5-7']]);
+  broken = true;
+  t.deepEqual((await round([1, 3])).said, said, 'it had worked in between');
 });
 
 test('an entry is trimmed ten seconds after it was seen to be drained, and not before', async (t) => {
