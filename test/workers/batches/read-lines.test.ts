@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import fc from 'fast-check';
 import { createLineSplitter, type FileLine } from '../../../shared/batches/split-lines.ts';
@@ -22,6 +23,7 @@ const shown = (lines: readonly FileLine[]) =>
 test('from any line on, the lines are those that the whole file has', async (t) => {
   await fc.assert(
     fc.asyncProperty(anyText, async (bytes) => {
+      await nextTurn(); // other tests of this process wait for theirs
       const all = split(bytes);
       const { files } = memoryFiles({ file: bytes });
       for (const [index, { number, from }] of all.entries()) {
@@ -48,6 +50,7 @@ test('a file is read in blocks, wherever those cut its lines', async (t) => {
 test('one line is read by its place', async (t) => {
   await fc.assert(
     fc.asyncProperty(anyText, async (bytes) => {
+      await nextTurn();
       const { files } = memoryFiles({ file: bytes });
       for (const line of split(bytes)) {
         const place = { number: line.number, from: line.from, length: line.bytes?.length ?? 0 };
