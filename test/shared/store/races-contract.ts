@@ -6,6 +6,7 @@ import type { ExecutionContext } from 'ava';
 import type { Account } from '../../../shared/store/account.ts';
 import { revokeKey, rotateKey } from '../../../shared/store/account-changes.ts';
 import type { Store } from '../../../shared/store/store.ts';
+import { sized } from '../../support/size.ts';
 import { findAccount, keyOwner, namedBy, setPlan } from './changes-contract.ts';
 import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
 
@@ -111,10 +112,12 @@ async function makesEachChange(t: ExecutionContext, one: Store, home: StoreHome)
   );
 }
 
+const kills = sized(8);
+
 async function survivesKill(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
   await mint(store, 'user:ann');
   let unanswered = 0;
-  for (let round = 0; round < 20; round += 1) {
+  for (let round = 0; round < kills; round += 1) {
     const before = await findAccount(store, 'user:ann');
     const answered = await rotateUntilKilled(home.url, 1 + Math.floor(Math.random() * 10));
     const { key, endedKeys, changes, version } = await rotateAgain(store);
@@ -128,7 +131,7 @@ async function survivesKill(t: ExecutionContext, store: Store, home: StoreHome):
     t.deepEqual(changes[0]?.keyRotated, { from: kept[0] ?? '', to: key?.id ?? '' });
     t.is((await store.findKeyOwner([key?.hash ?? '']))?.keyId, key?.id);
   }
-  t.log(`of 20 processes that were killed, ${unanswered} had made a rotation that they could not answer`);
+  t.log(`of ${kills} processes that were killed, ${unanswered} had made a rotation that they could not answer`);
 }
 
 /**

@@ -18,7 +18,7 @@ const root = fileURLToPath(new URL('../../..', import.meta.url));
 function start(args: readonly string[], env: Record<string, string>): ChildProcess {
   return spawn(process.execPath, ['workers/reconcile/main.ts', ...args], {
     cwd: root,
-    env,
+    env: { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
 }
