@@ -6,9 +6,10 @@ import type { LogLine } from '../stack/service-process.ts';
 import { type RunningIngress, type RunningProcess, type Stack, startStack } from '../stack/stack.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { ask, type Ending, startLoad, unlimitedKey, until } from '../support/load.ts';
+import { sized } from '../support/size.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
 
-const rounds = 10;
+const rounds = sized(3);
 const clients = 12;
 
 /** What no client may ever see, whatever is shut down. */
@@ -23,7 +24,7 @@ faultTest(
   test,
   {
     id: '6a',
-    done: 'an ingress is asked to end (SIGTERM) under load, ten times',
+    done: 'an ingress is asked to end (SIGTERM) under load, again and again',
     promised: 'every request that it has begun to read is answered',
   },
   async (t, see) => {
@@ -60,7 +61,7 @@ faultTest(
   test,
   {
     id: '6b',
-    done: 'a worker is asked to end (SIGTERM) under load, ten times',
+    done: 'a worker is asked to end (SIGTERM) under load, again and again',
     promised: 'every request is answered: the worker ends it, or another takes it over',
   },
   async (t, see) => {

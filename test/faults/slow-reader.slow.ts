@@ -48,6 +48,7 @@ faultTest(
           const question = `${name} ${client} ${turn}?`;
           others.push(await ask({ ...wish(question), model: 'medium-chat', stream: client % 2 === 0 }, agent));
           times.push(performance.now() - askedAt);
+          await sleep(50);
         }
       };
       await Promise.all([0, 1, 2, 3].map(other));

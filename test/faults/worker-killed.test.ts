@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { Agent } from 'undici';
 import { startStack } from '../stack/stack.ts';
@@ -41,7 +42,7 @@ async function killUnderLoad(t: ExecutionContext): Promise<Killed> {
 
   const asking = Array.from({ length: clients }, (_, client) => askAs(client));
   const calls = () => stack.modelServers.flatMap((server) => server.calls());
-  while (calls().filter(({ completionTokens }) => completionTokens > 20).length < 20) await new Promise(setImmediate);
+  while (calls().filter(({ completionTokens }) => completionTokens > 20).length < 20) await sleep(5);
   const [killed] = stack.workers.splice(0, 1);
   killed?.process.kill('SIGKILL');
   const killedAt = Date.now();

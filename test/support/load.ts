@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { answerFor } from '../stack/model-server.ts';
 import type { Stack } from '../stack/stack.ts';
@@ -61,6 +62,9 @@ type Load = {
   streamedEvery?: number;
 };
 
+/** How long a client that was refused waits before it asks again. */
+const refusedPauseMs = 250;
+
 /** Clients that ask one question after another until told to stop; each `id` is used once. */
 export function startLoad({ url, key, name, clients = 12, model, streamedEvery = 3 }: Load) {
   const endings: Ending[] = [];
@@ -68,7 +72,9 @@ export function startLoad({ url, key, name, clients = 12, model, streamedEvery =
   const running = Array.from({ length: clients }, async (_, client) => {
     for (let index = 0; !stopped; index++) {
       const id = `${name}-${client}-${index}-${index % streamedEvery === 0 ? 's' : 'w'}`;
-      endings.push(await ask({ url: url(), key, id, model }));
+      const ending = await ask({ url: url(), key, id, model });
+      endings.push(ending);
+      if (ending.kind === 'refused') await sleep(refusedPauseMs);
     }
   });
   return {
@@ -82,7 +88,7 @@ export function startLoad({ url, key, name, clients = 12, model, streamedEvery =
 }
 
 export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
+  while (!condition()) await sleep(20);
 }
 
 /** A key of the plan without limits: the one that accounts begin with would refuse most of a load. */

@@ -61,7 +61,7 @@ type Felt = 'stored' | 'answered';
 const prove = (t: ExecutionContext, felt: Felt) =>
   fc.assert(
     fc.asyncProperty(fc.scheduler(), plans, (turns, plan) => proveRace(t, { turns, plan, felt })),
-    { numRuns: sized(40, 250) },
+    { numRuns: sized(40, 120) },
   );
 
 test.serial(

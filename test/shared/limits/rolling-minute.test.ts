@@ -12,7 +12,7 @@ const begin = Date.UTC(2030, 4, 15, 12);
 const minuteMs = 60_000;
 const hours = 2;
 /** A pattern that asks very often is cut here: it has had its hours' worth of refusals. */
-const attemptsMax = sized(450, 1_500);
+const attemptsMax = sized(450);
 /** Of the refusals every so many are checked for their wait, each by three calls. */
 const checkedEvery = 7;
 

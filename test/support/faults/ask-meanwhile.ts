@@ -1,8 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent } from 'undici';
 import { type Asked, ask } from '../truth/ask.ts';
 import type { Witnesses } from '../truth/open-witnesses.ts';
 
 const clients = 4;
+/** Between an answer and the next question: what is measured is others' load, not theirs. */
+const pauseMs = 50;
 
 export type Meanwhile = {
   asked: readonly Asked[];
@@ -23,6 +26,7 @@ export async function askMeanwhile(witnesses: Witnesses, during: () => Promise<u
         await ask({ ...witnesses.wish(`Meanwhile ${client} ${asked.length}?`), stream: client % 2 === 0 }, agent),
       );
       tookMs.push(performance.now() - askedAt);
+      await sleep(pauseMs);
     } while (!isOver);
   });
   try {
