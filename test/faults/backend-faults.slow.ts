@@ -57,7 +57,7 @@ const table: Row[] = [
   { fault: { endlessHeaders: true }, ...before('connection') },
   { fault: { hang: true }, ...before('first_token_timeout', staysSilent) },
   { fault: { slowHeadersMs: 100 }, ...every(answers) },
-  { fault: { slowHeadersMs: 1_600 }, ...before('first_token_timeout', answers) },
+  { fault: { slowHeadersMs: 2_000 }, ...before('first_token_timeout', answers) },
   { fault: { cutAfterChunks: 0 }, ...before('connection') },
   { fault: { cutAfterChunks: 3 }, ...after('connection') },
   { fault: { endAfterChunks: 0 }, ...before('interrupted', movesOn('connection')) },
@@ -126,7 +126,7 @@ test.before(async () => {
   const everywhere = everyWay.map((way) => [`all-${nameOf(way)}`, place]);
   stack = parts.use(
     await startStack({
-      timeouts: { first_token_ms: 800, idle_ms: 800, request_ms: 4_000 },
+      timeouts: { first_token_ms: 1_200, idle_ms: 1_200, request_ms: 5_000 },
       models: Object.fromEntries([...models, ...everywhere]),
       plans: { free: { model_tiers: ['guest'] } },
     }),

@@ -26,8 +26,8 @@ test('a round asks each row, this service loses, doubles and lets through nothin
     modelServer,
     peers: directory,
     rounds: 1,
-    seconds: 1,
-    warmUpSeconds: 1,
+    seconds: 2,
+    warmUpSeconds: 2,
     withPeers: true,
   };
   const found = await compare({ ...options, rows: asked, loads: ofLoads });
