@@ -126,7 +126,9 @@ test('each of the faults 1 to 24, and batches, has a test or a reason why it is 
 test('no fault is declared in a way that the list does not see', (t) => {
   const declared = declaredFaults();
   const byFile = Map.groupBy(declared, ({ file }) => file);
-  const files = readdirSync(new URL('./faults', import.meta.url)).filter((name) => /\.(test|long)\.ts$/.test(name));
+  const files = readdirSync(new URL('./faults', import.meta.url)).filter((name) =>
+    /\.(test|slow|long)\.ts$/.test(name),
+  );
   for (const name of files) {
     const text = read(`test/faults/${name}`);
     const count = [...text.matchAll(/\bpromised:/g)].length;

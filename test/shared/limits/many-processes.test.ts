@@ -11,7 +11,7 @@ import { sized } from '../../support/size.ts';
 
 const processes = 4;
 const clients = 50;
-const attempts = sized(1_000, 4_000);
+const attempts = sized(1_000, 2_000);
 const requestsPerMinute = attempts / 10;
 const tokensPerMonth = 25 * attempts;
 const program = fileURLToPath(new URL('../../support/limits-clients.ts', import.meta.url));
