@@ -28,7 +28,7 @@ import { refuseGuests } from './middleware/refuse-guests.ts';
 import { refuseUnrouted } from './middleware/refuse-unrouted.ts';
 import { requireScope } from './middleware/require-scope.ts';
 import { requireWellFormedHead } from './middleware/require-well-formed-head.ts';
-import type { Console } from './pages/console.ts';
+import type { Console } from './pages/console/console.ts';
 import { serveAsset } from './pages/serve-content.ts';
 import type { StaticContent } from './pages/static-content.ts';
 import type { QueueBounds } from './queue-bounds.ts';

@@ -33,7 +33,7 @@ import { listen } from './listener.ts';
 import { createIngressMetrics } from './metrics.ts';
 import { answerBrokenRequest } from './middleware/answer-errors.ts';
 import { createOpenApiDocument } from './openapi/document.ts';
-import { createConsole } from './pages/console.ts';
+import { createConsole } from './pages/console/console.ts';
 import { createStaticContent } from './pages/static-content.ts';
 import { createQueueBounds } from './queue-bounds.ts';
 import { createReleaseLater } from './release-later.ts';

@@ -25,28 +25,38 @@ const common = {
  */
 export function connectForRequests(url: string, log: Log): Redis {
   return observe(
-    new RedisWithDeadlines(url, {
-      ...common,
-      maxRetriesPerRequest: 0,
-      enableOfflineQueue: false,
-      socketTimeout: requestSocketTimeoutMs,
-    }),
+    withDeadlines(
+      new Redis(url, {
+        ...common,
+        maxRetriesPerRequest: 0,
+        enableOfflineQueue: false,
+        socketTimeout: requestSocketTimeoutMs,
+      }),
+    ),
     log,
   );
 }
 
 /**
- * The library's own `commandTimeout` also fails calls whose answer has come while this process was held up, for timers are due
- * before sockets are read. Here they are read first.
+ * The library's own `commandTimeout` also fails calls whose answer came while this process was held up, because timers run before
+ * sockets are read. Here the sockets are read first.
  */
-class RedisWithDeadlines extends Redis {
-  override sendCommand(...[command, stream]: Parameters<Redis['sendCommand']>): unknown {
-    const fail = () => command.reject(new Error('Command timed out'));
-    const late = setTimeout(setImmediate, requestTimeoutMs, fail);
-    const clear = () => clearTimeout(late);
-    command.promise.then(clear, clear);
-    return super.sendCommand(command, stream);
-  }
+function withDeadlines(redis: Redis): Redis {
+  const send = redis.sendCommand.bind(redis);
+  redis.sendCommand = (command, stream) => {
+    const { resolve, reject } = command;
+    const late = setTimeout(setImmediate, requestTimeoutMs, () => command.reject(new Error('Command timed out')));
+    command.resolve = (answer) => {
+      clearTimeout(late);
+      resolve(answer);
+    };
+    command.reject = (error) => {
+      clearTimeout(late);
+      reject(error);
+    };
+    return send(command, stream);
+  };
+  return redis;
 }
 
 /**

@@ -3,7 +3,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { makePauseMs } from './once-made.ts';
 import type { StaticContent } from './static-content.ts';
 
-const makeMs = 60_000;
+const makeMsMax = 60_000;
 
 /** `request` is what the module at `url` gets as its `workerData`; `what` names for clients what it makes. */
 type Making = { url: URL; request: object; what: string };
@@ -13,16 +13,14 @@ type Making = { url: URL; request: object; what: string };
  * `SERVICE_UNAVAILABLE`.
  */
 export async function makeInThread<Made>({ url, request, what }: Making): Promise<Made> {
-  const thread = new Worker(url, { workerData: request });
-  thread.unref(); // a process that ends waits for no page
-  const late = setTimeout(() => void thread.terminate(), makeMs);
   try {
-    return await firstMessage<Made>(thread);
+    const thread = new Worker(url, { workerData: request });
+    thread.unref(); // it does not keep the process alive
+    const late = setTimeout(() => void thread.terminate(), makeMsMax);
+    return await firstMessage<Made>(thread).finally(() => clearTimeout(late));
   } catch (error) {
     const message = `${what} is not available right now. Retry.`;
     throw new ApiError('SERVICE_UNAVAILABLE', message, { cause: error, retryAfterMs: makePauseMs });
-  } finally {
-    clearTimeout(late);
   }
 }
 

@@ -1,9 +1,9 @@
-/** A try costs a thread and up to a second of a processor: after one that failed there is none for so long. */
+/** A try costs a thread and up to a second of a processor. After a failure, the next try waits this long. */
 export const makePauseMs = 5_000;
 
 /**
- * What is made when it is first asked for, and then kept. So is a failure for `makePauseMs`, so that who asks again and again does
- * not have it tried each time. `now`: milliseconds of a clock that only goes forward.
+ * What is made when it is first asked for, and then kept. A failure is kept for `makePauseMs`, so that repeated requests do not
+ * start a try each. `now`: milliseconds of a clock that only goes forward.
  */
 export function onceMade<Result>(
   make: () => Promise<Result>,

@@ -1,5 +1,4 @@
 import test from 'ava';
-import { Agent, setGlobalDispatcher } from 'undici';
 import { answerFor } from '../stack/model-server.ts';
 import { startStack } from '../stack/stack.ts';
 import { chat, streamedText, wholeText } from '../support/chat.ts';
@@ -8,8 +7,6 @@ import { sized } from '../support/size.ts';
 
 const requests = sized(200);
 const atOnce = requests / 5;
-
-setGlobalDispatcher(new Agent({ connections: atOnce }));
 
 test('of many requests, a fifth of them at a time over two ingresses and two workers, each gets its own answer once', async (t) => {
   await using stack = await startStack({ ingresses: 2, workers: 2 });

@@ -20,13 +20,56 @@ function declareFile(path: string, { steps, failing = '' }: { steps: string[]; f
   return {
     /** As AVA does: all tests at once. */
     outcomes: async () => {
-      const ended = await Promise.allSettled([...tests.map((one) => one({} as ExecutionContext)), hook()]);
+      const ended = await Promise.allSettled([...tests.map(runAsAva), hook()]);
       return ended.map((one) => (one.status === 'rejected' ? one.reason.message : 'passed'));
     },
   };
 }
 
-test('each file has its turn, whatever fails in another', async (t) => {
+/** Runs a test and then its teardowns, the last one first. `t.timeout(0)` ends a test that hangs. */
+async function runAsAva(declared: (t: ExecutionContext) => unknown): Promise<unknown> {
+  const teardowns: (() => unknown)[] = [];
+  const late = Promise.withResolvers<never>();
+  const t = {
+    teardown: (run: () => unknown) => teardowns.push(run),
+    timeout: () => late.reject(new Error('late')),
+  } as unknown as ExecutionContext; // all that these tests use of it
+  try {
+    return await Promise.race([declared(t), late.promise]);
+  } finally {
+    for (const teardown of teardowns.toReversed()) await teardown();
+  }
+}
+
+test.serial('the next test begins after the teardowns of the one before it, also if that one hangs', async (t) => {
+  const steps: string[] = [];
+  const serial = (name: string, end: (t: ExecutionContext) => unknown) =>
+    inFileTurn('hanging', {
+      isSerial: true,
+      run: (context) => {
+        context.teardown(async () => {
+          await new Promise((resolve) => setImmediate(resolve));
+          steps.push(`${name} teardown`);
+        });
+        steps.push(name);
+        return end(context);
+      },
+    });
+  const hangs = serial('hangs', (context) => {
+    context.timeout(0);
+    return new Promise(() => {});
+  });
+  const follows = serial('follows', () => 'passed');
+  const outcomes = Promise.allSettled([runAsAva(hangs), runAsAva(follows)]);
+  await runFilesInTurn();
+  t.deepEqual(
+    (await outcomes).map(({ status }) => status),
+    ['rejected', 'fulfilled'],
+  );
+  t.deepEqual(steps, ['hangs', 'hangs teardown', 'follows', 'follows teardown']);
+});
+
+test.serial('each file has its turn, whatever fails in another', async (t) => {
   const steps: string[] = [];
   const files = [
     declareFile('a', { steps }),

@@ -2,7 +2,11 @@ import type { ExecutionContext } from 'ava';
 
 type Run = () => unknown;
 /** Begun by AVA, which begins all tests at once, and run in its turn. */
-type Waiting = { begun: PromiseWithResolvers<Run>; ended: PromiseWithResolvers<unknown> };
+type Waiting = {
+  begun: PromiseWithResolvers<Run>;
+  ended: PromiseWithResolvers<unknown>;
+  finished: PromiseWithResolvers<void>;
+};
 type File = { before: Run[]; serial: Waiting[]; concurrent: Waiting[]; after: Run[] };
 
 const files = new Map<string, File>();
@@ -30,18 +34,25 @@ type Test = { isSerial: boolean; run: (t: ExecutionContext) => unknown };
 
 /** Returns what AVA runs at once. In the file's turn its serial tests run one after another, then all others at the same time. */
 export function inFileTurn(path: string, { isSerial, run }: Test): (t: ExecutionContext) => Promise<unknown> {
-  const test: Waiting = { begun: Promise.withResolvers(), ended: Promise.withResolvers() };
+  const test: Waiting = {
+    begun: Promise.withResolvers(),
+    ended: Promise.withResolvers(),
+    finished: Promise.withResolvers(),
+  };
   const { serial, concurrent } = fileAt(path);
   (isSerial ? serial : concurrent).push(test);
   return (t) => {
+    t.teardown(() => test.finished.resolve()); // the last of its teardowns, also of a test that timed out
     test.begun.resolve(() => run(t));
     return test.ended.promise;
   };
 }
 
-/** Gives each file its turn, in the order in which they were loaded. */
+/** Gives each file that was loaded its turn, in their order. */
 export async function runFilesInTurn(): Promise<void> {
-  for (const { before, serial, concurrent, after } of files.values()) {
+  const turns = [...files.values()];
+  files.clear();
+  for (const { before, serial, concurrent, after } of turns) {
     const ready = Promise.all(before.map(async (run) => run()));
     await Promise.allSettled([ready]);
     for (const test of serial) await runOnce(ready, test);
@@ -50,9 +61,11 @@ export async function runFilesInTurn(): Promise<void> {
   }
 }
 
-async function runOnce(ready: Promise<unknown>, { begun, ended }: Waiting): Promise<void> {
+/** Resolves when AVA has nothing more to do for this test. */
+async function runOnce(ready: Promise<unknown>, { begun, ended, finished }: Waiting): Promise<void> {
   const run = await begun.promise;
-  await settle(ended, () => ready.then(run));
+  void settle(ended, () => ready.then(run));
+  await finished.promise;
 }
 
 async function settle(ended: PromiseWithResolvers<unknown>, run: Run): Promise<void> {

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { descriptionVariable, startMongo } from '../support/mongodb/start-mongo.ts';
 import { prepare } from './prepare.ts';
@@ -8,7 +9,7 @@ import { openTemporaryFolder } from './temporary-folder.ts';
 import { root, shareProcesses, testFiles } from './test-files.ts';
 
 const help = `npm test                    the tests that fit in six minutes
-npm run test:rest           all others, and random and repeated cases at full size
+npm run test:rest           all others except those of npm run faults alone, and random and repeated cases at full size
 npm run test:all            both
 npm run test:one -- <file>  one file or more, with options of ava
 npm run fuzz -- [times]     random and repeated cases, five times the full size or as many times as you say`;
@@ -35,6 +36,8 @@ async function runFiles(files: readonly string[], size: string): Promise<void> {
   const { shares, sequences, alone } = shareProcesses(files);
   const inProcesses = [...sequences, ...shares];
   const groups = inProcesses.map((_, number) => `test/suite/shared-${number}.group.ts`);
+  const missing = groups.filter((file) => !existsSync(join(root, file)));
+  if (missing.length > 0) throw new Error(`${missing.join(', ')} must be there, like the other groups`);
   const mostlyWaiting = groups.slice(0, sequences.length);
   const ordered = weave(mostlyWaiting, weave(groups.slice(sequences.length), alone));
   process.exitCode = await runAva(['--concurrency', String(processesAtOnce), ...ordered], {

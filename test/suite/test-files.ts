@@ -28,7 +28,7 @@ export function testFiles(selection: Selection): string[] {
 }
 
 /** Of two sizes: the first is for `npm test`. */
-const hasFullSize = /\bsized\([^(),]+, /;
+const hasFullSize = /\bsized\(\s*[^(),]+,/;
 
 /** Starts stacks of its own, unless it shares one. */
 const hasStack = /^test\/(faults|flows)\//;

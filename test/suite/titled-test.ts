@@ -43,12 +43,14 @@ function titled<Chain extends object>(chain: Chain, names: readonly string[]): C
   }) as Chain;
 }
 
-/** A hook gets nothing from ava, for it runs when ava has begun all tests. */
+/** A hook gets nothing from ava, for it runs when ava has begun all tests; hooks of one file run at the same time. */
 function declareInTurn(names: readonly string[], title: string, run: Implementation): void {
   const hook = run as () => unknown;
   const others = names.filter((name) => !['serial', 'before', 'after', 'always'].includes(name));
-  if (others.length > 0 || (run.length > 0 && (names.includes('before') || names.includes('after'))))
-    throw new Error(`${title}: test.${names.join('.')} cannot be run file by file`);
+  const isHook = names.includes('before') || names.includes('after');
+  const isOther =
+    isHook && (run.length > 0 || names.includes('serial') || names.includes('after') !== names.includes('always'));
+  if (others.length > 0 || isOther) throw new Error(`${title}: test.${names.join('.')} cannot be run file by file`);
   if (names.includes('before')) beforeTests(file, hook);
   else if (names.includes('after')) declareLater(() => ava.after.always(title, afterTests(file, hook)));
   else declareLater(() => ava(title, inFileTurn(file, { isSerial: names.includes('serial'), run })));

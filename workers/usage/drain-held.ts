@@ -2,7 +2,7 @@ import { ApiError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { WorkerMetrics } from '../metrics.ts';
 import type { Drained } from './drain-partition.ts';
-import type { FoundUsage } from './find-usage.ts';
+import type { OutboxStanding } from './look-at-outbox.ts';
 import type { TrimOutbox } from './trim-outbox.ts';
 import type { TrimSchedule } from './trim-schedule.ts';
 import type { Troubles } from './troubles.ts';
@@ -11,7 +11,7 @@ import type { Troubles } from './troubles.ts';
 const partitionsAtOnce = 4;
 
 type Parts = {
-  findUsage: (partition: number) => Promise<FoundUsage>;
+  lookAtOutbox: (partition: number) => Promise<OutboxStanding>;
   drainPartition: (partition: number) => Promise<Drained>;
   trimOutbox: TrimOutbox;
   schedule: TrimSchedule;
@@ -21,35 +21,37 @@ type Parts = {
 };
 
 /**
- * Looks at all of these partitions in two round trips, drains a batch of each that has usage, and trims what is due; true where
+ * Looks at all of these partitions in one round trip, drains a batch of each that has usage, and trims what is due; true where
  * there is more. A store that is away is left alone for a while, as a whole; any other failure keeps back its own partition only.
  */
 export function createDrainHeld(parts: Parts): (held: readonly number[], signal: AbortSignal) => Promise<boolean> {
-  const { findUsage, drainPartition, trimOutbox, schedule, troubles, metrics, log } = parts;
+  const { lookAtOutbox, drainPartition, trimOutbox, schedule, troubles, metrics, log } = parts;
 
   /** Whether there is usage. */
   async function look(partition: number): Promise<boolean> {
-    const { upTo, isWaiting } = await findUsage(partition);
-    if (!isWaiting) await leaveDrained(partition, upTo);
-    return isWaiting;
+    const { upTo, waitingSince } = await lookAtOutbox(partition);
+    if (waitingSince !== undefined) return true;
+    await trimDrained(partition, upTo);
+    troubles.worked(partition);
+    return false;
   }
 
   /** Whether there is more. */
   async function drain(partition: number): Promise<boolean> {
     const { upTo, records, more } = await drainPartition(partition);
     if (records > 0 && troubles.worked('the store')) log.info({}, 'the store is back; usage is drained again');
-    await leaveDrained(partition, upTo);
+    await trimDrained(partition, upTo);
+    troubles.worked(partition);
     return more;
   }
 
-  async function leaveDrained(partition: number, upTo: string): Promise<void> {
+  async function trimDrained(partition: number, upTo: string): Promise<void> {
     schedule.note(partition, upTo);
     const due = schedule.due(partition);
     if (due !== undefined) {
       await trimOutbox(partition, due);
       schedule.trimmed(partition);
     }
-    troubles.worked(partition);
   }
 
   async function attempt(partition: number, work: (partition: number) => Promise<boolean>): Promise<boolean> {

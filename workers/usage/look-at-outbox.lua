@@ -2,7 +2,7 @@
 -- How much of an outbox there is, and since when it waits for the store.
 -- KEYS[1]  stream: the outbox
 -- KEYS[2]  hash: its marks; `drained` is the id of the last entry that is in the store
--- returns  {length, id}: the id of the first entry that is not in the store, empty where there is none
+-- returns  {length, id, drained}: the id of the first entry that is not in the store, empty if there is none, and `drained`
 local drained = redis.call('HGET', KEYS[2], 'drained') or '0-0'
 local waiting = redis.call('XRANGE', KEYS[1], '(' .. drained, '+', 'COUNT', 1)
-return {redis.call('XLEN', KEYS[1]), waiting[1] and waiting[1][1] or ''}
+return {redis.call('XLEN', KEYS[1]), waiting[1] and waiting[1][1] or '', drained}

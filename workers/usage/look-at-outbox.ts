@@ -5,16 +5,19 @@ import { loadScript } from '../../shared/redis.ts';
 import { outboxKey, outboxMarksKey } from '../../shared/redis-keys.ts';
 
 const lua = readFileSync(new URL('./look-at-outbox.lua', import.meta.url), 'utf8');
-const answerSchema = z.tuple([z.number(), z.string()]);
+const answerSchema = z.tuple([z.number(), z.string(), z.string()]);
 
-/** `waitingSince` is when the oldest entry that is not in the store yet was appended: milliseconds of Redis's clock. */
-type OutboxStanding = { length: number; waitingSince: number | undefined };
+/**
+ * `waitingSince` is when the oldest entry that is not in the store yet was appended: milliseconds of Redis's clock. `upTo` is the
+ * stream id up to which all is in the store.
+ */
+export type OutboxStanding = { length: number; waitingSince: number | undefined; upTo: string };
 
 export function createLookAtOutbox(redis: Redis): (partition: number) => Promise<OutboxStanding> {
   const run = loadScript(redis, { name: 'svcLookAtOutbox', lua, numberOfKeys: 2 });
   return async (partition) => {
     const answer = await run([outboxKey(partition), outboxMarksKey(partition)], []);
-    const [length, oldest] = answerSchema.parse(answer);
-    return { length, waitingSince: oldest === '' ? undefined : Number.parseInt(oldest, 10) };
+    const [length, oldest, upTo] = answerSchema.parse(answer);
+    return { length, waitingSince: oldest === '' ? undefined : Number.parseInt(oldest, 10), upTo };
   };
 }

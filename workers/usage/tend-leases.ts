@@ -7,7 +7,7 @@ import { within } from '../../shared/shutdown.ts';
 import type { WorkerMetrics } from '../metrics.ts';
 import { redisNow } from './redis-now.ts';
 
-/** Accounts that are looked after at a time; of more than these the rest are next. */
+/** Accounts of a partition that are looked after at a time; of more than these the rest are next. */
 const accountsAtOnce = 100;
 /** Where accounts with batches stand as a rule, and others only after a clock was put back. */
 const aheadAtOnce = 1_000;

@@ -6,8 +6,8 @@ import type { UsageStore } from '../../shared/store/usage-store.ts';
 import type { WorkerMetrics } from '../metrics.ts';
 import { createDrainHeld } from './drain-held.ts';
 import { createDrainPartition } from './drain-partition.ts';
-import { createFindUsage } from './find-usage.ts';
 import { createPartitionKeeper } from './keep-partitions.ts';
+import { createLookAtOutbox } from './look-at-outbox.ts';
 import { createRemoveOldMonths } from './remove-old-months.ts';
 import { createTrimOutbox } from './trim-outbox.ts';
 import { createTrimSchedule } from './trim-schedule.ts';
@@ -34,6 +34,7 @@ const lookEveryMs = 500;
 const takenAtOnce = 16;
 const drainEveryMs = 250;
 const tendEveryMs = 2_000;
+/** Few round trips for 64 partitions, and still few calls at once where many leases have to be ended. */
 const tendedAtOnce = 16;
 /** DESIGN "Admission": whoever seeds a counter reads the store, then what the outbox has beyond it. */
 const trimAfterMs = 10_000;
@@ -57,7 +58,7 @@ export function createUsageDrainer(parts: Parts): UsageDrainer {
   const keeper = createPartitionKeeper({ redis, workerId, holdMs, takenAtOnce, random });
   const troubles = createTroubles<number | 'the store' | 'looking' | 'tending' | 'removing'>({ now, random });
   const drainHeld = createDrainHeld({
-    findUsage: createFindUsage(redis),
+    lookAtOutbox: createLookAtOutbox(redis),
     drainPartition: createDrainPartition({ redis, store, metrics, log }),
     trimOutbox: createTrimOutbox(redis),
     schedule: createTrimSchedule({ afterMs: trimAfterMs, now }),
@@ -81,7 +82,7 @@ export function createUsageDrainer(parts: Parts): UsageDrainer {
     const left = [...keeper.held()];
     while (left.length > 0 && !signal.aborted) {
       const next = left.splice(0, tendedAtOnce);
-      await attempt('tending', async () => void (await Promise.all(next.map(parts.tendLeases))));
+      await Promise.all(next.map((partition) => attempt('tending', () => parts.tendLeases(partition))));
     }
     await sleep(tendEveryMs, undefined, { signal });
   }

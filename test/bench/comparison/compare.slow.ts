@@ -58,7 +58,7 @@ test('a round asks each row, this service loses, doubles and lets through nothin
     part: 'truth',
     found: { truth: [{ row: names.one, question: 'what', answer: 'this' }] },
   });
-  await keepResults(keeping, { part: 'peers', found: { ...found, rounds: 1, seconds: 1 } });
+  await keepResults(keeping, { part: 'peers', found: { ...found, rounds: 1, seconds: options.seconds } });
   const kept = resultsSchema.parse(JSON.parse(await readFile(join(folder, 'results.json'), 'utf8')));
   t.is(kept.truth.length, 1, 'what another part has found stays');
   t.deepEqual(Object.keys(kept.taken).sort(), ['peers', 'truth']);

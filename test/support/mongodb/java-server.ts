@@ -12,7 +12,7 @@ const pom = fileURLToPath(new URL('pom.xml', import.meta.url));
 const program = fileURLToPath(new URL('MongoJavaServer.java', import.meta.url));
 const cache = fileURLToPath(new URL('../../../node_modules/.cache/mongo-java-server', import.meta.url));
 
-/** A garbage collector of one thread: those of the tests' other processes are enough. */
+/** One collector thread: the tests need the cores. */
 const jvmOptions = ['-Xmx1g', '-XX:+UseSerialGC'];
 
 const fetchMsMax = 180_000;

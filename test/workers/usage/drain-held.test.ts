@@ -4,14 +4,15 @@ import { storeUnavailable } from '../../../shared/store/store-errors.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createDrainHeld } from '../../../workers/usage/drain-held.ts';
 import type { Drained } from '../../../workers/usage/drain-partition.ts';
-import type { FoundUsage } from '../../../workers/usage/find-usage.ts';
+import type { OutboxStanding } from '../../../workers/usage/look-at-outbox.ts';
 import { createTrimSchedule } from '../../../workers/usage/trim-schedule.ts';
 import { createTroubles } from '../../../workers/usage/troubles.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
-const full: FoundUsage = { upTo: '0-0', isWaiting: true };
+const full: OutboxStanding = { length: 1, upTo: '0-0', waitingSince: 5 };
+const empty: OutboxStanding = { length: 0, upTo: '5-7', waitingSince: undefined };
 
-function drainer(drainPartition: (partition: number) => Promise<Drained>, findUsage = async (_: number) => full) {
+function drainer(drainPartition: (partition: number) => Promise<Drained>, lookAtOutbox = async (_: number) => full) {
   let time = 0;
   const now = () => time;
   const { log, lines } = recordedLog();
@@ -19,7 +20,7 @@ function drainer(drainPartition: (partition: number) => Promise<Drained>, findUs
   const trimmed: [number, string][] = [];
   const asked: number[] = [];
   const drainHeld = createDrainHeld({
-    findUsage,
+    lookAtOutbox,
     drainPartition: async (partition) => {
       asked.push(partition);
       return drainPartition(partition);
@@ -76,19 +77,19 @@ test('all partitions are looked at at once, and only those with usage are draine
       looked.push(partition);
       await new Promise((resolve) => setImmediate(resolve));
       t.is(looked.length, partitions.length);
-      return { upTo: '0-0', isWaiting: partition % 5 === 2 };
+      return partition % 5 === 2 ? full : empty;
     },
   );
   t.deepEqual(await round(partitions), { more: false, asked: [2, 7, 12, 17], said: [] });
 });
 
-test('what another has drained is trimmed ten seconds later, too, and a look that fails keeps back no other', async (t) => {
+test('what another has drained is trimmed ten seconds later, too, and a failed look does not delay other partitions', async (t) => {
   let broken = true;
   const { round, trimmed, pass } = drainer(
     async () => nothing,
     async (partition) => {
       if (partition === 3 && broken) throw new Error('no stream');
-      return { upTo: '5-7', isWaiting: false };
+      return empty;
     },
   );
   const said = [['error', 'usage of a partition cannot be drained; trying again']];

@@ -1,8 +1,8 @@
 import test from 'ava';
-import { createConsole } from '../../../ingress/pages/console.ts';
-import type { AppContext } from '../../../ingress/request-state.ts';
+import { createConsole } from '../../../../ingress/pages/console/console.ts';
+import type { AppContext } from '../../../../ingress/request-state.ts';
 
-test('where its files cannot be made, the console is away, and for nobody who asks at once is it tried again', async (t) => {
+test('if its files cannot be made, the console answers 503 and does not try again at once', async (t) => {
   const { page, asset } = createConsole({
     ...{ baseUrl: 'https://api.example', audience: 'https://api.example', issuer: 'https://issuer.example' },
     ...{ docsUrl: 'https://api.example/docs', consoleClientId: 'console', consoleUrl: 'no address' },

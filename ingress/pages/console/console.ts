@@ -1,10 +1,10 @@
-import type { ConsoleSettings } from '../console/settings.ts';
-import type { Stage } from '../request-state.ts';
+import type { ConsoleSettings } from '../../console/settings.ts';
+import type { Stage } from '../../request-state.ts';
+import { contentSecurityPolicy } from '../content-security-policy.ts';
+import { makeInThread, withBuffers } from '../make-in-thread.ts';
+import { onceMade } from '../once-made.ts';
+import { serveAsset, servePage } from '../serve-content.ts';
 import type { ConsoleFiles } from './console-files.ts';
-import { contentSecurityPolicy } from './content-security-policy.ts';
-import { makeInThread, withBuffers } from './make-in-thread.ts';
-import { onceMade } from './once-made.ts';
-import { serveAsset, servePage } from './serve-content.ts';
 
 /** The stages of its routes: the page, and what it loads. */
 export type Console = { page: Stage; asset: Stage };
@@ -17,7 +17,7 @@ export function createConsole(known: ConsoleSettings): Console {
   const { baseUrl, audience, consoleUrl, docsUrl, issuer, consoleClientId } = known;
   const settings: ConsoleSettings = { baseUrl, audience, consoleUrl, docsUrl, issuer, consoleClientId }; // and no more
   const policy = contentSecurityPolicy([new URL(issuer).origin, new URL(baseUrl).origin]);
-  const url = new URL('./console-files.ts', import.meta.url);
+  const url = new URL('./main.ts', import.meta.url);
   const stages = onceMade(async () => {
     const { page, assets } = await makeInThread<ConsoleFiles>({ url, request: settings, what: 'The console' });
     const buffered = new Map([...assets].map(([name, content]) => [name, withBuffers(content)] as const));

@@ -1,27 +1,25 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { parentPort, workerData } from 'node:worker_threads';
-import type { ConsoleSettings } from '../console/settings.ts';
-import { createAssetSet } from './asset-set.ts';
-import { collectBrowserModules } from './browser-modules.ts';
-import { escapeHtml } from './escape-html.ts';
-import { createStaticContent, type StaticContent } from './static-content.ts';
+import type { ConsoleSettings } from '../../console/settings.ts';
+import { createAssetSet } from '../asset-set.ts';
+import { collectBrowserModules } from '../browser-modules.ts';
+import { escapeHtml } from '../escape-html.ts';
+import { createStaticContent, type StaticContent } from '../static-content.ts';
 
 /** The console's page, and what it loads, by the names that have a hash in them. */
 export type ConsoleFiles = { page: StaticContent; assets: ReadonlyMap<string, StaticContent> };
 
-const directory = fileURLToPath(new URL('../console', import.meta.url));
+const directory = fileURLToPath(new URL('../../console', import.meta.url));
 const entry = 'main.js';
 /** The first is the documentation's, too; each goes by what those before it have set. */
 const styles = ['theme.css', 'page/page.css', 'page/controls.css', 'page/table.css', 'usage/usage.css'];
 
-// A thread: it makes these files once, and ends.
-parentPort?.postMessage(makeConsoleFiles(workerData as ConsoleSettings)); // as whoever started this thread gave it
-
-function makeConsoleFiles(settings: ConsoleSettings): ConsoleFiles {
+/** Takes about a third of a second of a processor. */
+export function makeConsoleFiles(settings: ConsoleSettings): ConsoleFiles {
   const modules = collectBrowserModules({ directory, entry: 'main.ts' });
   const files = new Map(modules);
-  for (const name of ['theme.css', 'icon.svg']) files.set(name, readFileSync(new URL(name, import.meta.url), 'utf8'));
+  for (const name of ['theme.css', 'icon.svg'])
+    files.set(name, readFileSync(new URL(`../${name}`, import.meta.url), 'utf8'));
   for (const name of styles.slice(1)) files.set(name, readFileSync(`${directory}/${name}`, 'utf8'));
   const { assets, nameOf } = createAssetSet(files);
 
