@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import { readPages } from '../../ingress/documentation/page-list.ts';
-import { freeFixedPort } from '../stack/free-port.ts';
+import { freePort } from '../stack/free-port.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { misfits, textFits } from '../support/documentation/fits-example.ts';
 import { type Example, examplesOf } from '../support/documentation/page-examples.ts';
@@ -24,7 +24,7 @@ const python = await findPython();
 
 test.before(async () => {
   const models = { [batchesModel]: { tier: 'guest', pool: 'default', backends: ['onprem-a'] } };
-  stack = parts.use(await startStack({ ports: { ingress: await freeFixedPort() }, models }));
+  stack = parts.use(await startStack({ ports: { ingress: await freePort() }, models }));
 });
 test.after.always(() => parts.disposeAsync());
 

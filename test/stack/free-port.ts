@@ -2,24 +2,16 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** A port of this machine that nobody listens on now; another process may still come first. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('a TCP listener has a port');
-  return address.port;
-}
+const attempts = 100;
 
 /**
- * One for a listener whose address has to be known before it starts: below those that the kernel gives to clients, so that
- * only somebody else who asks for one like this can take it.
+ * A port of this machine that nobody listens on now, for a listener whose address must be known before it starts, or be the
+ * same when it starts again. It is below those that the kernel gives to clients and to listeners without a wish, so that only
+ * somebody else who asks for one like this can come first.
  */
-export async function freeFixedPort(): Promise<number> {
+export async function freePort(): Promise<number> {
   for (let attempt = 1; ; attempt += 1) {
-    const port = randomInt(20_000, 30_000);
+    const port = randomInt(11_000, 32_000);
     const server = createServer();
     try {
       server.listen(port, '127.0.0.1');
@@ -28,7 +20,7 @@ export async function freeFixedPort(): Promise<number> {
       await once(server, 'close');
       return port;
     } catch (error) {
-      if (attempt === 100) throw error;
+      if (attempt === attempts) throw error;
     }
   }
 }

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { type Configuration, errors, interactionPolicy, type KoaContextWithOIDC, Provider } from 'oidc-provider';
 import { z } from 'zod';
+import { freePort } from './free-port.ts';
 import { loadIdentitySecrets } from './identity-secrets.ts';
 import {
   answerSignIn,
@@ -27,7 +27,8 @@ const sessionSeconds = 14 * 86_400;
 export interface IdentityProviderOptions {
   /** Whom the access tokens are for: the API's `BASE_URL`. */
   audience: string;
-  port?: number;
+  /** Left out, a free one that it can be started on again. */
+  port?: number | undefined;
   host?: string;
   /** What clients reach this by, if it is not the address listened on. */
   issuer?: string;
@@ -45,13 +46,12 @@ export type IdentityProvider = Awaited<ReturnType<typeof startIdentityProvider>>
  * when this resolves. Sessions and refresh tokens are in memory and end with it.
  */
 export async function startIdentityProvider(options: IdentityProviderOptions) {
-  const { audience, host = '127.0.0.1', port = 0 } = options;
+  const { audience, host = '127.0.0.1', port = await freePort() } = options;
   const { signingKey, cookieKey, clientSecret } = await loadIdentitySecrets(options.dataDirectory);
   const server = createServer();
   server.listen({ host, port });
   await once(server, 'listening');
-  const address = server.address() as AddressInfo; // a TCP listener has one
-  const issuer = options.issuer ?? `http://${host}:${address.port}`;
+  const issuer = options.issuer ?? `http://${host}:${port}`;
 
   const redirectUris = options.consoleRedirectUris ?? [`${audience}/console`, `${audience}/console/`];
   const configuration = configurationFor({ audience, redirectUris, clientSecret });
@@ -78,7 +78,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions) {
 
   return {
     issuer,
-    port: address.port,
+    port,
     /** For `requestToken` in another process. */
     clientSecret,
     /** A sign-in token for this account, as the token endpoint issues it. A negative `expiresIn` makes an expired one. */

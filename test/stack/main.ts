@@ -1,7 +1,7 @@
 import { relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { aborted, shutdownSignal } from '../../shared/shutdown.ts';
-import { freeFixedPort } from './free-port.ts';
+import { freePort } from './free-port.ts';
 import type { LogLine } from './service-process.ts';
 import { type Stack, startStack } from './stack.ts';
 import { dataDirectory, removeStanding, writeStanding } from './standing.ts';
@@ -54,7 +54,7 @@ async function run({ quiet, watch, data, 'free-ports': freePorts }: Options): Pr
       watch,
       redisUrl: process.env.REDIS_URL || undefined,
       databaseUrl: process.env.DATABASE_URL || undefined,
-      ports: freePorts ? { ingress: await freeFixedPort() } : usualPorts(),
+      ports: freePorts ? { ingress: await freePort() } : usualPorts(),
       modelServers: { firstTokenMs: 100, tokensPerSecond: 50 },
       // A restart waits for requests in flight. Half a minute of that is too long at a desk.
       ...(watch && { env: { SHUTDOWN_GRACE_MS: '1000' } }),

@@ -83,7 +83,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const baseUrl = `http://127.0.0.1:${ports?.ingress ?? 8080}`;
   const identity = started.use(
     await startIdentityProvider({
-      port: ports?.identity ?? 0,
+      port: ports?.identity,
       audience: baseUrl,
       dataDirectory: join(directory, 'identity'),
       consoleRedirectUris: [`${baseUrl}/console`],

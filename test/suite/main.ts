@@ -39,7 +39,7 @@ async function runFiles(files: readonly string[], size: string): Promise<void> {
   const missing = groups.filter((file) => !existsSync(join(root, file)));
   if (missing.length > 0) throw new Error(`${missing.join(', ')} must be there, like the other groups`);
   const mostlyWaiting = groups.slice(0, sequences.length);
-  const ordered = weave(mostlyWaiting, weave(groups.slice(sequences.length), alone));
+  const ordered = byTurns(mostlyWaiting, byTurns(groups.slice(sequences.length), alone));
   process.exitCode = await runAva(['--concurrency', String(processesAtOnce), ...ordered], {
     TEST_ORDER: JSON.stringify(ordered),
     TMPDIR: folder.path,
@@ -49,11 +49,10 @@ async function runFiles(files: readonly string[], size: string): Promise<void> {
   });
 }
 
-/** The few in even steps among the many, so that what computes runs beside what mostly waits. */
-function weave(few: readonly string[], many: readonly string[]): string[] {
-  if (few.length === 0) return [...many];
-  const step = many.length / few.length;
-  return few.flatMap((file, index) => [file, ...many.slice(Math.round(index * step), Math.round((index + 1) * step))]);
+/** By turns, so that what computes runs beside what mostly waits; what takes longest has begun long before the end. */
+function byTurns(some: readonly string[], others: readonly string[]): string[] {
+  const turns = Array.from({ length: Math.max(some.length, others.length) }, (_, turn) => [some[turn], others[turn]]);
+  return turns.flat().filter((file) => file !== undefined);
 }
 
 /** Its exit code. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { TestFn } from 'ava';
-import { freeFixedPort } from '../stack/free-port.ts';
+import { freePort } from '../stack/free-port.ts';
 import { type Stack, type StackOptions, startStack } from '../stack/stack.ts';
 
 /** What a file can add to a stack without any effect on the other files. */
@@ -47,7 +47,7 @@ export function openSharedStack(test: TestFn, options: Options = {}) {
 }
 
 async function start({ shape: { isAtBaseUrl, ...shape }, additions }: Shared): Promise<Stack> {
-  return startStack({ ...shape, ...additions, ...(isAtBaseUrl && { ports: { ingress: await freeFixedPort() } }) });
+  return startStack({ ...shape, ...additions, ...(isAtBaseUrl && { ports: { ingress: await freePort() } }) });
 }
 
 /** Whether both can be in one plan file. */
