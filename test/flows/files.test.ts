@@ -89,7 +89,7 @@ test('a file comes back byte for byte, whatever is in it', async (t) => {
   const client = openClient(await keys.newKey('bytes'));
   const { id } = await client.files.create({ purpose: 'batch', file: await toFile(bytes, 'random') });
   const content = await client.files.content(id);
-  t.deepEqual(Buffer.from(await content.arrayBuffer()), bytes);
+  t.true(bytes.equals(Buffer.from(await content.arrayBuffer()))); // deepEqual blocks the process for seconds
 });
 
 test('HEAD of a file’s content has its length and its name, and no body', async (t) => {

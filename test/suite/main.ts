@@ -38,8 +38,7 @@ async function runFiles(files: readonly string[], size: string): Promise<void> {
   const groups = inProcesses.map((_, number) => `test/suite/shared-${number}.group.ts`);
   const missing = groups.filter((file) => !existsSync(join(root, file)));
   if (missing.length > 0) throw new Error(`${missing.join(', ')} must be there, like the other groups`);
-  const mostlyWaiting = groups.slice(0, sequences.length);
-  const ordered = byTurns(mostlyWaiting, byTurns(groups.slice(sequences.length), alone));
+  const ordered = [...groups.slice(0, sequences.length), ...alone, ...groups.slice(sequences.length)];
   process.exitCode = await runAva(['--concurrency', String(processesAtOnce), ...ordered], {
     TEST_ORDER: JSON.stringify(ordered),
     TMPDIR: folder.path,
@@ -47,12 +46,6 @@ async function runFiles(files: readonly string[], size: string): Promise<void> {
     [sharesVariable]: JSON.stringify(inProcesses),
     ...('url' in mongo && { MONGODB_URL: mongo.url, [descriptionVariable]: mongo.description }),
   });
-}
-
-/** By turns, so that what computes runs beside what mostly waits; what takes longest has begun long before the end. */
-function byTurns(some: readonly string[], others: readonly string[]): string[] {
-  const turns = Array.from({ length: Math.max(some.length, others.length) }, (_, turn) => [some[turn], others[turn]]);
-  return turns.flat().filter((file) => file !== undefined);
 }
 
 /** Its exit code. */
