@@ -1,7 +1,8 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { chatChunkSchema } from '../../../shared/chat-completion.ts';
-import { isPlainChunk } from '../../../workers/backends/parse-chunk.ts';
+import { BackendError } from '../../../workers/backends/backend-error.ts';
+import { isPlainChunk, parseChunk } from '../../../workers/backends/parse-chunk.ts';
 
 const anything = fc.oneof(
   fc.jsonValue(),
@@ -48,3 +49,33 @@ test('a chunk as model servers write it passes without the schema', (t) => {
   t.true(isPlainChunk({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm', choices }));
   t.true(isPlainChunk({ choices: [], usage: { prompt_tokens: 1 } }));
 });
+
+test('a choice without an index is the first, and an error of null is none', (t) => {
+  t.like(parseChunk('{"choices": [{"delta": {"content": "a"}}]}'), { choices: [{ index: 0 }] });
+  t.like(parseChunk('{"choices": [{"index": 1, "delta": null, "finish_reason": null}], "error": null}'), {
+    choices: [{ index: 1 }],
+  });
+});
+
+const failures = [
+  ['not JSON', 'a secret text', { outcome: 'unreadable', message: 'an event is not JSON' }],
+  ['not a chunk', '{"choices": "none"}', { outcome: 'unreadable', message: 'an event is not a chunk' }],
+  [
+    'a chunk that is wrong in one field',
+    '{"choices": [{"index": 0, "finish_reason": 1}]}',
+    { outcome: 'unreadable', message: 'an event is not a chunk' },
+  ],
+  ['an error', '{"error": {"message": "out of memory"}}', { outcome: 'interrupted', message: 'out of memory' }],
+  [
+    'an error beside choices',
+    '{"choices": [], "error": {"message": "out of memory"}}',
+    { outcome: 'interrupted', message: 'out of memory' },
+  ],
+] as const;
+
+for (const [what, data, expected] of failures) {
+  test(`${what}: the call has failed as ${expected.outcome}`, (t) => {
+    const error = t.throws(() => parseChunk(data), { instanceOf: BackendError });
+    t.like(error, expected);
+  });
+}

@@ -40,9 +40,20 @@ test.serial('aborts with its parent, at once and by its reason, and keeps that r
   t.is(watchdog.signal.reason, 'cancelled');
 });
 
-test.serial('is aborted from the start when its parent is', (t) => {
-  using watchdog = createWatchdog([AbortSignal.abort('shutdown')]);
+test.serial('is aborted from the start when one of its parents is', (t) => {
+  using watchdog = createWatchdog([never, AbortSignal.abort('shutdown')]);
   t.is(watchdog.signal.reason, 'shutdown');
+});
+
+test.serial('does not abort while it is relaxed, and does once a time is set again', (t) => {
+  using watchdog = createWatchdog([never], Date.now);
+  watchdog.expectWithin(100, () => 'late');
+  watchdog.relax();
+  mock.timers.tick(1_000);
+  t.false(watchdog.signal.aborted);
+  watchdog.expectWithin(100, () => 'late again');
+  mock.timers.tick(100);
+  t.is(watchdog.signal.reason, 'late again');
 });
 
 test.serial('does nothing once it is disposed of, by time or by parent', (t) => {
