@@ -2,12 +2,11 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-const attempts = 100;
+const attemptsMax = 100;
 
 /**
- * A port of this machine that nobody listens on now, for a listener whose address must be known before it starts, or be the
- * same when it starts again. It is below those that the kernel gives to clients and to listeners without a wish, so that only
- * somebody else who asks for one like this can come first.
+ * A free port, for a listener whose address must be known before it starts or stay the same after a restart. It is below the
+ * range from which Linux takes ports for outgoing connections and for port 0, so neither can take it in the meantime.
  */
 export async function freePort(): Promise<number> {
   for (let attempt = 1; ; attempt += 1) {
@@ -20,7 +19,7 @@ export async function freePort(): Promise<number> {
       await once(server, 'close');
       return port;
     } catch (error) {
-      if (attempt === attempts) throw error;
+      if (attempt === attemptsMax) throw error;
     }
   }
 }

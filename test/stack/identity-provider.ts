@@ -27,7 +27,7 @@ const sessionSeconds = 14 * 86_400;
 export interface IdentityProviderOptions {
   /** Whom the access tokens are for: the API's `BASE_URL`. */
   audience: string;
-  /** Left out, a free one that it can be started on again. */
+  /** Default: a free port, which it can be restarted on. */
   port?: number | undefined;
   host?: string;
   /** What clients reach this by, if it is not the address listened on. */

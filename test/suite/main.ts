@@ -40,7 +40,7 @@ async function runFiles(files: readonly string[], size: string): Promise<void> {
   if (missing.length > 0) throw new Error(`${missing.join(', ')} must be there, like the other groups`);
   const others = weave(groups.slice(sequences.length), alone);
   const beside = Math.ceil(sequences.length / 2);
-  // Sequences take longest, so they begin early, two at a time: what computes runs beside what mostly waits.
+  // Sequences take longest, so they start early. They mostly wait, so one other process computes beside two of them.
   const ordered = [...weave(groups.slice(0, sequences.length), others.slice(0, beside)), ...others.slice(beside)];
   process.exitCode = await runAva(['--concurrency', String(processesAtOnce), ...ordered], {
     TEST_ORDER: JSON.stringify(ordered),
@@ -51,7 +51,7 @@ async function runFiles(files: readonly string[], size: string): Promise<void> {
   });
 }
 
-/** The first in even steps among the second. */
+/** Spreads `some` evenly among `others`. */
 function weave(some: readonly string[], others: readonly string[]): string[] {
   const step = others.length / some.length;
   const after = (index: number) => others.slice(Math.round(index * step), Math.round((index + 1) * step));

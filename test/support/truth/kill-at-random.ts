@@ -6,13 +6,13 @@ export type Killing = AsyncDisposable & { killed: { ingresses: number; workers: 
 
 const often = { from: 500, to: 2_000 };
 
-/** What is killed at once. */
-const ofBoth = ['ingress', 'worker'] as const;
-const strokes = [['ingress'], ['worker'], ['worker'], ['worker', 'worker'], ofBoth] as const;
+/** Which processes are killed together. */
+const oneOfEach = ['ingress', 'worker'] as const;
+const strokes = [['ingress'], ['worker'], ['worker'], ['worker', 'worker'], oneOfEach] as const;
 
 /**
  * Kills ingresses and workers of this stack by SIGKILL until it is disposed of, after so many milliseconds each, and starts
- * a new one for each; some are always left. First it kills one of both. Those that run are those in the stack's lists.
+ * a new one for each; some are always left. The first kill takes one of each. Those that run are those in the stack's lists.
  */
 export function killAtRandom(stack: Stack, random: Random, pauseMs = often): Killing {
   const ending = new AbortController();
@@ -29,7 +29,7 @@ export function killAtRandom(stack: Stack, random: Random, pauseMs = often): Kil
   }
 
   async function killOneAfterAnother(): Promise<void> {
-    let stroke: (typeof strokes)[number] = ofBoth;
+    let stroke: (typeof strokes)[number] = oneOfEach;
     while (!ending.signal.aborted) {
       const pause = random.between(pauseMs.from, pauseMs.to);
       const goOn = await sleep(pause, true, { signal: ending.signal }).catch(() => false);

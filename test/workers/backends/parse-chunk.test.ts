@@ -50,7 +50,7 @@ test('a chunk as model servers write it passes without the schema', (t) => {
   t.true(isPlainChunk({ choices: [], usage: { prompt_tokens: 1 } }));
 });
 
-test('a choice without an index is the first, and an error of null is none', (t) => {
+test('a choice without an index has index 0, and a null error is ignored', (t) => {
   t.like(parseChunk('{"choices": [{"delta": {"content": "a"}}]}'), { choices: [{ index: 0 }] });
   t.like(parseChunk('{"choices": [{"index": 1, "delta": null, "finish_reason": null}], "error": null}'), {
     choices: [{ index: 1 }],
@@ -74,7 +74,7 @@ const failures = [
 ] as const;
 
 for (const [what, data, expected] of failures) {
-  test(`${what}: the call has failed as ${expected.outcome}`, (t) => {
+  test(`${what}: fails the call as ${expected.outcome}`, (t) => {
     const error = t.throws(() => parseChunk(data), { instanceOf: BackendError });
     t.like(error, expected);
   });
