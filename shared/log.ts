@@ -20,7 +20,7 @@ type Options = { level: string; process: string; forTerminal?: boolean };
 
 /**
  * `process` is which kind of process speaks: `ingress`, `worker` or `reconcile`. One that somebody runs on a terminal has its
- * own words on standard output, so its log goes to standard error, and tells of an error what it says, not where it was thrown.
+ * own words on standard output, so its log goes to standard error, and has the messages of an error without its stack.
  */
 export function createLog({ level, process, forTerminal = false }: Options): Log {
   return pino(
@@ -30,7 +30,9 @@ export function createLog({ level, process, forTerminal = false }: Options): Log
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       hooks: { streamWrite: maskKeys },
-      ...(forTerminal && { serializers: { err: messageOf } }),
+      serializers: {
+        err: (error: unknown) => (forTerminal ? messagesOf(serializeError(error)) : serializeError(error)),
+      },
     },
     // Lines that come while one is written leave together. What is not written yet is at the process's end, unless it is killed;
     // of what nobody reads for long the newest is dropped.
@@ -38,8 +40,59 @@ export function createLog({ level, process, forTerminal = false }: Options): Log
   );
 }
 
-function messageOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const message = error.message || error.name; // of several addresses that fail there is none
-  return error.cause === undefined ? message : `${message} (${messageOf(error.cause)})`;
+/** What a log line holds of an error; every length is bounded. */
+type SerializedError = {
+  type: string;
+  message: string;
+  stack?: string;
+  code?: string | number;
+  cause?: SerializedError;
+};
+
+const messageLengthMax = 2_048;
+const stackLengthMax = 4_096;
+const nameLengthMax = 64;
+const causesMax = 3;
+
+/**
+ * The type, message, stack, code and cause of an error, and nothing else: libraries attach what they were given. The Redis client
+ * attaches the command that failed with its arguments, which can be a prompt or a password.
+ */
+function serializeError(error: unknown, causesLeft = causesMax): SerializedError {
+  if (!(error instanceof Error)) return { type: typeof error, message: cutMessage(String(error)) };
+  const { name, code, stack, cause } = error as Error & { code?: unknown }; // most errors have none
+  return {
+    type: cut(String(name), nameLengthMax),
+    message: cutMessage(error.message || messagesWithin(error)),
+    ...(stack !== undefined && { stack: cut(framesOf(stack), stackLengthMax) }),
+    ...(typeof code === 'string' && { code: cut(code, nameLengthMax) }),
+    ...(typeof code === 'number' && { code }),
+    ...(cause !== undefined && causesLeft > 0 && { cause: serializeError(cause, causesLeft - 1) }),
+  };
+}
+
+/** A failed connection to a name with several addresses has no message of its own, but an error for each address. */
+function messagesWithin(error: Error): string {
+  if (!(error instanceof AggregateError)) return '';
+  return error.errors.map((each) => (each instanceof Error ? each.message : '')).join('; ');
+}
+
+/** The JSON parser quotes the text around the place that it could not read. */
+function cutMessage(message: string): string {
+  const unquoted = message.replace(/(?:\.\.\.)?".*"(?:\.\.\.)? is not valid JSON$/s, 'the text is not valid JSON');
+  return cut(unquoted, messageLengthMax);
+}
+
+/** V8 puts the message before the frames. */
+function framesOf(stack: string): string {
+  const start = stack.search(/^ {4}at /m);
+  return start === -1 ? '' : stack.slice(start);
+}
+
+function cut(text: string, lengthMax: number): string {
+  return text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
+}
+
+function messagesOf({ type, message, cause }: SerializedError): string {
+  return cause === undefined ? message || type : `${message || type} (${messagesOf(cause)})`;
 }

@@ -54,3 +54,46 @@ test('what is no full key stays as it is', (t) => {
   for (const text of kept) t.is(maskKeys(text), text);
   t.is(maskKeys(`${key} ${key}`), `${maskKey(key)} ${maskKey(key)}`);
 });
+
+test('of an error stand its type, message, stack, code and causes, and nothing that a library attached', async (t) => {
+  const [line = ''] = await written(
+    'info',
+    `
+    const command = { name: 'set', args: ['canary'] };
+    const cause = Object.assign(new Error('OOM command not allowed'), { name: 'ReplyError', command });
+    const error = Object.assign(new TypeError('no room', { cause }), { code: 'EROOM', body: 'canary', op: { canary: 1 } });
+    log.warn({ err: error }, 'a call failed');
+  `,
+  );
+  const { err } = JSON.parse(line);
+  t.like(err, { type: 'TypeError', message: 'no room', code: 'EROOM' });
+  t.like(err.cause, { type: 'ReplyError', message: 'OOM command not allowed' });
+  t.regex(err.stack, /^ {4}at /);
+  t.false(line.includes('canary'), line);
+});
+
+test('what is said of an error is bounded, and so is its chain of causes', async (t) => {
+  const lines = await written(
+    'info',
+    `
+    const long = new Error('m'.repeat(3_000_000), { cause: 'c'.repeat(3_000_000) });
+    log.warn({ err: Object.assign(long, { code: 'e'.repeat(3_000_000), name: 'n'.repeat(3_000_000) }) }, 'long');
+    let chain = new Error('deepest');
+    for (let depth = 0; depth < 1_000; depth++) chain = new Error('level', { cause: chain });
+    log.warn({ err: chain }, 'deep');
+    const circle = new Error('circle');
+    circle.cause = circle;
+    log.warn({ err: circle }, 'circular');
+    log.warn({ err: new AggregateError([new Error('refused by ::1'), new Error('refused by 127.0.0.1')]) }, 'several');
+    log.warn({ err: undefined }, 'none');
+    try { JSON.parse('a canary of a prompt'); } catch (err) { log.warn({ err }, 'not JSON'); }
+  `,
+  );
+  t.is(lines.length, 6);
+  for (const line of lines) t.true(line.length < 20_000, `${line.length}`);
+  t.false(lines[1]?.includes('deepest'));
+  t.is(JSON.parse(lines[3] ?? '').err.message, 'refused by ::1; refused by 127.0.0.1');
+  t.false('err' in JSON.parse(lines[4] ?? ''));
+  t.regex(JSON.parse(lines[5] ?? '').err.message, /not valid JSON/);
+  t.false(lines[5]?.includes('canary'), lines[5]);
+});

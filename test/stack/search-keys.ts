@@ -12,24 +12,36 @@ export function fullKeysIn(text: string): string[] {
   return [...text.matchAll(/svc_[0-9A-Za-z]{38}/g)].map(([key]) => key).filter(isWellFormedKey);
 }
 
-export type Remains = { directory: string; processes: readonly ServiceProcess[]; databaseUrl?: string | undefined };
+/** Stands in requests of tests, beside what they ask: no log may hold a request. */
+export const canary = 'canary-9f1c';
+
+export type Remains = {
+  directory: string;
+  processes: readonly ServiceProcess[];
+  databaseUrl?: string | undefined;
+  /** What no log may hold. */
+  secrets?: () => readonly string[];
+};
 
 /**
  * Throws when what a stack leaves behind holds a full key anywhere: the data of its Redis, down to the log of every write
- * that it was ever given, its store, and what its processes said.
+ * that it was ever given, its store, and what its processes said. In what they said no request and no secret may stand either.
  */
-export async function requireNoFullKeys({ directory, processes, databaseUrl }: Remains): Promise<void> {
+export async function requireNoFullKeys({ directory, processes, databaseUrl, secrets }: Remains): Promise<void> {
   const found: string[] = [];
+  const unwanted = [canary, ...(secrets?.() ?? [])];
   const entries = await readdir(directory, { recursive: true, withFileTypes: true });
   for (const entry of entries.filter((each) => each.isFile())) {
     const file = join(entry.parentPath, entry.name);
     if (fullKeysIn(await readFile(file, 'latin1')).length > 0) found.push(file);
   }
   for (const { pid, logs, errors } of processes) {
-    if (fullKeysIn(`${JSON.stringify(logs)}${errors()}`).length > 0) found.push(`the log of process ${pid}`);
+    const log = `${JSON.stringify(logs)}${errors()}`;
+    if (fullKeysIn(log).length > 0 || unwanted.some((text) => log.includes(text)))
+      found.push(`the log of process ${pid}`);
   }
   if (databaseUrl?.startsWith('mongodb')) found.push(...(await collectionsWithKeys(databaseUrl)));
-  if (found.length > 0) throw new Error(`A full API key was left in: ${found.join(', ')}`);
+  if (found.length > 0) throw new Error(`A full API key, a request or a secret was left in: ${found.join(', ')}`);
 }
 
 async function collectionsWithKeys(databaseUrl: string): Promise<string[]> {

@@ -71,8 +71,9 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   await using started = new AsyncDisposableStack();
   const { ports, modelServers: pace = {}, watch, onLine } = options;
   const processes: ServiceProcess[] = [];
-  const directory =
-    options.directory ?? (await temporaryDirectory(started, { processes, databaseUrl: options.databaseUrl }));
+  const secrets: string[] = [];
+  const remains = { processes, databaseUrl: options.databaseUrl, secrets: () => secrets };
+  const directory = options.directory ?? (await temporaryDirectory(started, remains));
   await mkdir(directory, { recursive: true });
 
   const modelServers: Stack['modelServers'] = [
@@ -121,6 +122,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   function start(name: 'ingress' | 'worker', own: Record<string, string>): ServiceProcess {
     const side = name === 'ingress' ? 'ingress' : 'workers';
     const env = { ...settings, ...own };
+    secrets.push(...secretsIn(env));
     const child = startServiceProcess({ side, env, watch, ...(onLine && { onLine: (line) => onLine(name, line) }) });
     processes.push(child);
     return child;
@@ -187,6 +189,15 @@ async function temporaryDirectory(started: AsyncDisposableStack, others: Omit<Re
   started.defer(() => rm(directory, { recursive: true, force: true }));
   started.defer(() => requireNoFullKeys({ directory, ...others }));
   return directory;
+}
+
+/** The secrets among these settings, and the passwords of their addresses. */
+function secretsIn(settings: Record<string, string>): string[] {
+  const { KEY_PEPPER = '', GUEST_KEY_SECRET = '', REDIS_URL = '', REPLY_REDIS_URL = '' } = settings;
+  const passwords = [REDIS_URL, REPLY_REDIS_URL].flatMap((url) => URL.parse(url)?.password ?? []);
+  return [...KEY_PEPPER.split(','), ...GUEST_KEY_SECRET.split(','), ...passwords].filter(
+    (secret) => secret.length >= 8,
+  );
 }
 
 async function urlOf(child: ServiceProcess, listener: 'ready' | 'operations'): Promise<string> {

@@ -1,3 +1,4 @@
+import { canary } from '../stack/search-keys.ts';
 import { documentedFetch } from './documented/documented-fetch.ts';
 
 /** A chat completion with one question, as any HTTP client would send it. */
@@ -14,7 +15,7 @@ export function chat({
   return documentedFetch(`${url}/v1/chat/completions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${key}`, ...headers },
-    body: JSON.stringify({ model, stream, messages: [{ role: 'user', content: question }], ...fields }),
+    body: JSON.stringify({ model, stream, messages: [{ role: 'user', content: question }], user: canary, ...fields }),
     ...(signal !== undefined && { signal }),
   });
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import test from 'ava';
 import { MongoClient } from 'mongodb';
 import { makeKey, maskKey } from '../../../ingress/api-key.ts';
-import { fullKeysIn, requireNoFullKeys } from '../../stack/search-keys.ts';
+import { canary, fullKeysIn, requireNoFullKeys } from '../../stack/search-keys.ts';
 import { startStack } from '../../stack/stack.ts';
 import { openMongoTests } from '../mongodb/mongo-tests.ts';
 import { databaseUrl } from '../mongodb/start-mongo.ts';
@@ -28,6 +28,11 @@ test('a key that is left in a file, however deep, or in a log is found', async (
   await t.throwsAsync(requireNoFullKeys({ directory, processes: said('', [{ msg: makeKey() }]) }), {
     message: /the log of process 7/,
   });
+  for (const text of [canary, 'a pepper']) {
+    const processes = said('', [{ err: { message: `the command set ${text}` } }]);
+    const remains = { directory, processes, secrets: () => ['a pepper'] };
+    await t.throwsAsync(requireNoFullKeys(remains), { message: /the log of process 7/ });
+  }
   await writeFile(join(directory, 'data.bin'), Buffer.concat([Buffer.from([0xff, 0]), Buffer.from(makeKey())]));
   await t.throwsAsync(requireNoFullKeys({ directory, processes: [] }), { message: /data\.bin/ });
 });
