@@ -1,12 +1,15 @@
 import type { z } from 'zod';
 import { ApiError, validationError } from '../shared/errors.ts';
 import { faultsOf } from '../shared/faults.ts';
+import { exceededJsonBound } from '../shared/json-bounds.ts';
 
 /** A JSON object that a client sent: its value, and the text it came as. */
 export type JsonBody = { value: object; text: string };
 
-/** The object in these bytes, which have to be UTF-8; `VALIDATION_ERROR` for anything else. */
+/** The object in these bytes, which have to be UTF-8 and within the bounds of JSON; `VALIDATION_ERROR` for anything else. */
 export function parseJsonBody(bytes: Uint8Array): JsonBody {
+  const exceeded = exceededJsonBound(bytes);
+  if (exceeded !== undefined) throw validationError([{ path: 'body', message: exceeded }]);
   const text = decodeUtf8(bytes);
   return { text, value: parseObject(text) };
 }

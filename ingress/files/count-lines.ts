@@ -1,9 +1,9 @@
 import { lineBytesMax } from '../../shared/batches/batch.ts';
-import { jsonLevelsMax, nestsDeeper } from '../../shared/batches/json-depth.ts';
 import { createLineSplitter, type FileLine } from '../../shared/batches/split-lines.ts';
 import { estimateTokens } from '../../shared/chat-call/estimate-tokens.ts';
 import { estimatePrompt } from '../../shared/chat-call/prompt-size.ts';
 import { validationError } from '../../shared/errors.ts';
+import { exceededJsonBound } from '../../shared/json-bounds.ts';
 
 /** `tokens` are those of all prompts, an estimate. */
 export type LineCount = { lines: number; tokens: number };
@@ -45,10 +45,10 @@ function refuse(message: string) {
   return validationError([{ path: 'file', message }]);
 }
 
-/** What is no object, or nested so deep that reading it would hold up the process, counts as the text that it is. */
+/** A line that is not an object within the bounds of JSON counts as text: its batch will fail. */
 function estimateLine(bytes: Buffer): number {
   const text = bytes.toString();
-  const body = mayBeObject(text) && !nestsDeeper(bytes, jsonLevelsMax) ? parseBody(text) : undefined;
+  const body = mayBeObject(text) && exceededJsonBound(bytes) === undefined ? parseBody(text) : undefined;
   return isChat(body) ? estimatePrompt(body, JSON.stringify(body)) : estimateTokens(text);
 }
 

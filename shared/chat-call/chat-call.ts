@@ -1,6 +1,7 @@
 import { chatRequestSchema } from '../chat-completion.ts';
 import { validationError } from '../errors.ts';
 import { faultsOf } from '../faults.ts';
+import { exceededJsonBound } from '../json-bounds.ts';
 import type { PlanFile } from '../plan-file.ts';
 import { canBeAssembled } from './can-be-assembled.ts';
 import { type RequestCost, requestCost } from './request-cost.ts';
@@ -37,10 +38,8 @@ export function parseChatCall(sent: SentJson, models: PlanFile['models']): ChatC
   if (model === undefined) throw validationError([{ path: 'model', message: 'there is no such model' }]);
   const stream = request.stream === true;
   const assembled = !stream && canBeAssembled(request);
-  const { text, cost } = refusingDepth(() => {
-    const text = backendBody(sent, { stream, assembled });
-    return { text, cost: requestCost({ request, text, model }) };
-  });
+  const body = backendBody(sent, { stream, assembled });
+  const cost = requestCost({ request, text: body, model });
   return {
     endpoint: '/v1/chat/completions',
     model: request.model,
@@ -48,20 +47,10 @@ export function parseChatCall(sent: SentJson, models: PlanFile['models']): ChatC
     stream,
     includeUsage: request.stream_options?.include_usage === true,
     assembled,
-    body: text,
+    body,
     outputTokensMax: cost.outputTokensMax,
     cost,
   };
-}
-
-/** JSON goes as deep as the stack does. */
-function refusingDepth<Result>(prepare: () => Result): Result {
-  try {
-    return prepare();
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    throw validationError([{ path: 'body', message: 'is nested too deeply' }], error);
-  }
 }
 
 /** What the worker puts in front: some servers heed the last of two fields of one name. */
@@ -99,8 +88,16 @@ export function mayBeInexact(text: string): boolean {
   return inexactNumber.test(text);
 }
 
-/** The object in this text, whose numbers are written again as they stand there. */
+/** A value costs a call of a function: two million of them took four seconds. */
+const exactBounds = { commasMax: 50_000 };
+
+/** The object in this text, whose numbers are written again as they stand there; `VALIDATION_ERROR` for one of too many values. */
 export function parseExactly(text: string): object {
+  const exceeded = exceededJsonBound(Buffer.from(text), exactBounds);
+  if (exceeded !== undefined) {
+    const message = `${exceeded} and a number of more than 15 digits`;
+    throw validationError([{ path: 'body', message }]);
+  }
   return sourceAccess.parse(text, (_key, item, { source }) =>
     typeof item === 'number' && source !== undefined ? sourceAccess.rawJSON(source) : item,
   );

@@ -46,8 +46,15 @@ const lengthOf = (body: string | Buffer) => `Content-Length: ${Buffer.byteLength
 const chatWith = (body: string | Buffer, ...headers: string[]) =>
   Buffer.concat([Buffer.from(chatHead(lengthOf(body), ...(headers.length > 0 ? headers : [json]))), Buffer.from(body)]);
 
+/** The same for a route that needs no credential. */
+const guestWith = (body: string) => {
+  const line = 'POST /v1/keys/guest HTTP/1.1';
+  return Buffer.concat([Buffer.from(head(line, lengthOf(body), json)), Buffer.from(body)]);
+};
+
 test('a body that is not a JSON object in UTF-8 is 400', async (t) => {
   const deep = `{"model":"m","messages":[{"role":"user","content":"Hi"}],"a":${'['.repeat(99_999)}${']'.repeat(99_999)}}`;
+  const wide = `{"model":"m","messages":[{"role":"user","content":"Hi"}],"a":[${'{},'.repeat(25_000)}{}]}`;
   await refuses(t, port, [
     ['cut', chatWith('{"model":'), validation],
     ['trailing bytes', chatWith(`${good}x`), validation],
@@ -63,6 +70,9 @@ test('a body that is not a JSON object in UTF-8 is 400', async (t) => {
     ['UTF-16', chatWith(Buffer.from(good, 'utf16le')), validation],
     ['a lone NUL', chatWith('\0'), validation],
     ['nested deeply', chatWith(deep), validation],
+    ['of many objects', chatWith(wide), validation],
+    ['a device, nested deeply', guestWith(deep), validation],
+    ['a device, of many objects', guestWith(wide), validation],
     ['no messages', chatWith('{"model":"small-chat"}'), validation],
     ['a wrong model', chatWith(good.replace('small-chat', '__proto__')), validation],
   ]);

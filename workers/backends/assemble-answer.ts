@@ -1,5 +1,5 @@
 import type { ChatChunk } from '../../shared/chat-completion.ts';
-import { type BackendAnswer, writeJson } from './convert-answer.ts';
+import type { BackendAnswer } from './convert-answer.ts';
 import { type AnswerProgress, createAnswerProgress } from './follow-answer.ts';
 import { createJoinedCalls, extendFunction, type JoinedCalls } from './joined-calls.ts';
 import { type Budget, createBudget, createJoinedFields, type JoinedFields } from './joined-fields.ts';
@@ -66,7 +66,7 @@ export function createAnswerAssembler({ model }: { model: string }): AnswerAssem
         choices: inOrder.map(([index, choice]) => presentChoice(index, choice)),
         ...(progress.usage() !== undefined && { usage: progress.reportedUsage() }),
       };
-      return { text: writeJson(answer), answer, usage: progress.usage() };
+      return { text: JSON.stringify(answer), answer, usage: progress.usage() };
     },
   };
 }

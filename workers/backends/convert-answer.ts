@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { chatAnswerSchema, chatUsageSchema } from '../../shared/chat-completion.ts';
 import { BackendError } from './backend-error.ts';
+import { parseBackendJson } from './parse-backend-json.ts';
 
 /** A whole answer, looked into; `usage` undefined where the backend reported none that can be read. */
 export type BackendAnswer = {
@@ -10,14 +11,7 @@ export type BackendAnswer = {
 };
 
 export function parseAnswer(text: string): BackendAnswer {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    // The parser's own error quotes the text, which is in no log.
-    throw new BackendError('unreadable', 'the answer is not JSON');
-  }
-  const parsed = chatAnswerSchema.safeParse(value);
+  const parsed = chatAnswerSchema.safeParse(parseBackendJson(text, 'the answer'));
   if (!parsed.success)
     throw new BackendError('unreadable', 'the answer is not a chat completion', { cause: parsed.error });
   return { text, answer: parsed.data, usage: readUsage(parsed.data.usage) };
@@ -59,17 +53,7 @@ export function writtenText(value: unknown, depth = 0): string {
  */
 export function presentAnswer({ text, answer, usage }: BackendAnswer, model: string, tokens: Tokens): string {
   if (answer.model === model && usage !== undefined) return text;
-  return writeJson({ ...answer, model, ...(usage === undefined && { usage: presentUsage(tokens) }) });
-}
-
-/** JSON can be read to any depth, but only be written as deep as the stack goes; beyond that it is no answer of a model. */
-export function writeJson(value: object): string {
-  try {
-    return JSON.stringify(value);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    throw new BackendError('unreadable', 'the answer is nested too deeply', { cause: error });
-  }
+  return JSON.stringify({ ...answer, model, ...(usage === undefined && { usage: presentUsage(tokens) }) });
 }
 
 type Tokens = { promptTokens: number; completionTokens: number };

@@ -1,6 +1,6 @@
 import type { ChatChunk } from '../../shared/chat-completion.ts';
 import { BackendError } from './backend-error.ts';
-import { presentUsage, writeJson, writtenText } from './convert-answer.ts';
+import { presentUsage, writtenText } from './convert-answer.ts';
 import { type AnswerProgress, createAnswerProgress } from './follow-answer.ts';
 import { parseChunk } from './parse-chunk.ts';
 
@@ -72,7 +72,7 @@ export function createChunkConverter({ model }: { model: string }): ChunkConvert
     text: () => ({ sample: written.join(''), characters }),
     usageChunk(tokens) {
       return event(
-        writeJson({ ...latest, model, choices: [], usage: progress.reportedUsage() ?? presentUsage(tokens) }),
+        JSON.stringify({ ...latest, model, choices: [], usage: progress.reportedUsage() ?? presentUsage(tokens) }),
       );
     },
   };
@@ -80,10 +80,10 @@ export function createChunkConverter({ model }: { model: string }): ChunkConvert
 
 function present(chunk: ChatChunk, model: string): string {
   const { usage: _usage, ...rest } = chunk;
-  return writeJson({ ...rest, model });
+  return JSON.stringify({ ...rest, model });
 }
 
 /** JSON may stand on several lines, and then each would need a `data:` of its own. */
 function event(json: string): string {
-  return `data: ${json.includes('\n') ? writeJson(JSON.parse(json)) : json}\n\n`;
+  return `data: ${json.includes('\n') ? JSON.stringify(JSON.parse(json)) : json}\n\n`;
 }

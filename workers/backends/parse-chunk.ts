@@ -1,15 +1,10 @@
 import { type ChatChunk, chatChunkSchema, chatErrorSchema } from '../../shared/chat-completion.ts';
 import { BackendError } from './backend-error.ts';
+import { parseBackendJson } from './parse-backend-json.ts';
 
 /** The data of one event of a streamed answer, looked into. Fails with `BackendError`, by the backend's own words if it had any. */
 export function parseChunk(data: string): ChatChunk {
-  let value: unknown;
-  try {
-    value = JSON.parse(data);
-  } catch {
-    // The parser's own error quotes the text, which is in no log.
-    throw new BackendError('unreadable', 'an event is not JSON');
-  }
+  const value = parseBackendJson(data, 'an event');
   const chunk = isPlainChunk(value) ? value : chatChunkSchema.safeParse(value).data;
   // One that names an error is none, whatever else it holds: passed on, it would be followed by [DONE].
   if (chunk !== undefined && chunk.error == null) return chunk;

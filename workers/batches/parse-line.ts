@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { BatchFault } from '../../shared/batches/batch.ts';
-import { jsonLevelsMax, nestsDeeper } from '../../shared/batches/json-depth.ts';
 import type { FileLine } from '../../shared/batches/split-lines.ts';
 import { type ChatCall, mayBeInexact, parseChatCall, parseExactly } from '../../shared/chat-call/chat-call.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { faultsOf } from '../../shared/faults.ts';
+import { exceededJsonBound } from '../../shared/json-bounds.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
 
 /** A line that can be run; `customId` is the client's name for it. */
@@ -56,8 +56,6 @@ export function parseLine(
   try {
     return { parsed: { customId, call: parseChatCall({ value: body, text: exactText(read.text, body) }, models) } };
   } catch (error) {
-    // JSON goes as deep as the stack does.
-    if (error instanceof RangeError) return refuse([tooDeep], customId);
     if (!(error instanceof ApiError) || error.code !== 'VALIDATION_ERROR') throw error;
     return refuse(
       error.faults.map(({ path, message }) => ({ ...faultOfBody(path), message })),
@@ -65,8 +63,6 @@ export function parseLine(
     );
   }
 }
-
-const tooDeep: Fault = { code: 'invalid_request', param: 'body', message: 'is nested too deeply' };
 
 function lineFault(code: string, message: string): Fault {
   return { code, param: null, message: `the line ${message}` };
@@ -85,9 +81,8 @@ function readObject(number: number, bytes: Uint8Array): { value: object; text: s
     return { fault: lineFault('byte_order_mark', 'begins with a byte order mark, which JSON Lines does not have') };
   }
   if (text.trim() === '') return { fault: lineFault('empty_line', 'is empty') };
-  if (nestsDeeper(bytes, jsonLevelsMax)) {
-    return { fault: { code: 'invalid_request', param: 'body', message: 'is nested too deeply' } };
-  }
+  const exceeded = exceededJsonBound(bytes);
+  if (exceeded !== undefined) return { fault: { code: 'invalid_request', param: 'body', message: exceeded } };
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -5,8 +5,8 @@ import type { FileStore } from '../../shared/store/file-store.ts';
 
 /** Short, so that a reader who waits for hours holds little and the store nothing. */
 const blockBytes = 131_072;
-/** Lines after which the process does something else. */
-const linesPerTurn = 50;
+/** After this long the process does something else: a line can take 50 ms to parse. */
+const busyMs = 10;
 
 /** The file of a batch is not there any more. */
 export class FileGone extends Error {
@@ -20,10 +20,13 @@ export class FileGone extends Error {
 export async function* readLines(files: Pick<FileStore, 'read'>, id: string, start: Batch['position']) {
   const splitter = createLineSplitter({ bytesMax: lineBytesMax, start });
   let position = start.byte;
-  let lines = 0;
+  let turnSince = performance.now();
   async function* inTurns(batch: readonly FileLine[]) {
     for (const line of batch) {
-      if (++lines % linesPerTurn === 0) await nextTurn();
+      if (performance.now() - turnSince > busyMs) {
+        await nextTurn();
+        turnSince = performance.now();
+      }
       yield line;
     }
   }

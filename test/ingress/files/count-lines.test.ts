@@ -39,16 +39,18 @@ test('what is no chat request counts as text, and is no fault here', (t) => {
   t.is(counting.end().lines, 1);
 });
 
-test('a line that is nested as deeply as a line can be counts as text, and one of a few hundred levels as its prompt', (t) => {
+test('a line beyond the bounds of JSON counts as text, and one within them as its prompt', (t) => {
   const nested = (depth: number, content: (inner: string) => string) =>
     `{"body":{"messages":[${content('['.repeat(depth) + ']'.repeat(depth))}]}}`;
   for (const deep of [
     nested(2_000_000, (inner) => inner),
+    nested(126, (inner) => inner),
     nested(100_000, (inner) => `{"role":"user","content":${inner}}`),
+    `{"body":{"messages":[${'[],'.repeat(25_000)}[]]}}`,
   ]) {
     t.deepEqual(count(`${deep}\n${line}`), { lines: 2, tokens: estimateTokens(deep) + count(line).tokens });
   }
-  const shallow = nested(300, (inner) => inner);
+  const shallow = nested(125, (inner) => inner);
   const { body } = JSON.parse(shallow);
   t.is(count(shallow).tokens, estimatePrompt(body, JSON.stringify(body)));
 });

@@ -5,7 +5,6 @@ import {
   parseAnswer,
   presentAnswer,
   readUsage,
-  writeJson,
   writtenText,
 } from '../../../workers/backends/convert-answer.ts';
 
@@ -80,10 +79,15 @@ test('something nested deeper than anything a model writes is no text, and no fa
   t.is(writtenText({ content: 'a', deep }), 'a');
 });
 
-test('an answer nested deeper than can be written is unreadable; any other failure to write is a fault of ours', (t) => {
-  const deep = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`);
-  const error = t.throws(() => writeJson({ deep }), { instanceOf: BackendError });
-  t.is(error?.outcome, 'unreadable');
-  t.true(error?.cause instanceof RangeError);
-  t.throws(() => writeJson({ big: 1n }), { instanceOf: TypeError });
+test('an answer beyond the bounds of JSON is unreadable, and the log probabilities of a long one are within them', (t) => {
+  const answerWith = (extra: string) =>
+    `{"choices":[{"index":0,"message":{"role":"assistant","content":"a"}}],"x":${extra}}`;
+  const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
+  const wide = `[${'[],'.repeat(1_000_000)}[]]`;
+  for (const text of [deep, wide]) {
+    t.is(t.throws(() => parseAnswer(answerWith(text)), { instanceOf: BackendError })?.outcome, 'unreadable');
+  }
+  const token = { token: 'a', logprob: -0.1, bytes: [97] };
+  const content = Array.from({ length: 4_096 }, () => ({ ...token, top_logprobs: Array(20).fill(token) }));
+  t.notThrows(() => parseAnswer(answerWith(JSON.stringify({ content }))));
 });

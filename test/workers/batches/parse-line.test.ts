@@ -137,21 +137,24 @@ test('a number outside the body that JavaScript cannot hold changes nothing in i
   t.deepEqual(read, plain);
 });
 
-for (const [where, numbers] of [
-  ['', ''],
-  [', with a number that JavaScript cannot hold', ',"seed":12345678901234567890'],
-] as const) {
-  test(`refuses a body so deep that the stack ends${where}`, (t) => {
-    const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`;
-    const read = parse(JSON.stringify(line).replace('"model"', `"deep":${deep}${numbers},"model"`));
-    t.deepEqual(faultsOf(read), [['invalid_request', 'body']]);
-    t.like(read, { customId: '' });
-  });
-}
-
-test('depth outside of the body is a fault as well, for it has to be read', (t) => {
+test('refuses a line beyond the bounds of JSON, in its body or outside of it, before it is parsed', (t) => {
   const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`;
-  t.deepEqual(faultsOf(parse(JSON.stringify(line).replace('{', `{"note":${deep},`))), [['invalid_request', 'body']]);
+  const wide = `[${'{},'.repeat(25_000)}{}]`;
+  for (const [value, message] of [
+    [deep, 'is nested deeper than 128 levels'],
+    [wide, 'has more than 25000 objects, arrays and members together'],
+  ]) {
+    for (const text of [
+      JSON.stringify(line).replace('"model"', `"deep":${value},"model"`),
+      JSON.stringify(line).replace('{', `{"note":${value},`),
+    ]) {
+      const read = parse(text);
+      t.deepEqual(read, {
+        customId: '',
+        faults: [{ code: 'invalid_request', param: 'body', message, line: 2 }],
+      });
+    }
+  }
 });
 
 test('any bytes are a line or faults, never a failure', (t) => {
