@@ -3,6 +3,7 @@ import Koa from 'koa';
 import type { Log } from '../shared/log.ts';
 import type { PlanFile } from '../shared/plan-file.ts';
 import type { Store } from '../shared/store/store.ts';
+import type { BodyBudget } from './body-budget.ts';
 import type { Callers } from './callers.ts';
 import type { CheckCaller } from './check-caller.ts';
 import type { Documentation } from './documentation/documentation.ts';
@@ -84,8 +85,13 @@ type AppParts = {
   documentation: Documentation;
   openApiDocument: StaticContent;
   /** `giveUp` is aborted when a shutdown waits no longer, with the `ApiError` that clients are to see. */
-  body: { bodyBytesMax: number; bodyMs: number; giveUp: AbortSignal };
+  body: { bodyBytesMax: number; bodyMs: number; giveUp: AbortSignal; budget: BodyBudget };
 };
+
+/** The largest body of a change to a key or an account: far more than its fields can take. */
+const settingsBytesMax = 16_384;
+/** The largest body of a device, which needs no credential. */
+const deviceBytesMax = 4_096;
 
 /** The public listener: what every request passes, then each route with its own stages. */
 export function createApp(parts: AppParts): Koa<RequestState> {
@@ -105,7 +111,10 @@ export function createApp(parts: AppParts): Koa<RequestState> {
 
 function createRouter(parts: AppParts): Router<RequestState> {
   const { defaultPlan } = parts.planFile;
-  const readBody = readJsonBody(parts.body);
+  const readBodyOf = (bytesMax: number) =>
+    readJsonBody({ ...parts, ...parts.body, bodyBytesMax: Math.min(bytesMax, parts.body.bodyBytesMax) });
+  const readBody = readBodyOf(parts.body.bodyBytesMax);
+  const readSettings = readBodyOf(settingsBytesMax);
   const withKey = authenticateKey(parts);
   const withSignIn = authenticateSignIn(parts);
   const withEither = authenticateEither({ withKey, withSignIn });
@@ -129,10 +138,10 @@ function createRouter(parts: AppParts): Router<RequestState> {
 
   router.get('/v1/keys/developer', forbidStoring, withSignIn, check, listDeveloperKeys(parts));
   const mint = mintDeveloperKey({ ...parts, defaultPlan });
-  router.post('/v1/keys/developer', forbidStoring, withSignIn, check, readBody, mint);
-  router.post('/v1/keys/developer/rotate', forbidStoring, withSignIn, check, readBody, rotateDeveloperKey(parts));
-  router.post('/v1/keys/developer/revoke', forbidStoring, withSignIn, check, readBody, revokeDeveloperKey(parts));
-  router.post('/v1/keys/guest', forbidStoring, readBody, mintGuestKey(parts));
+  router.post('/v1/keys/developer', forbidStoring, withSignIn, check, readSettings, mint);
+  router.post('/v1/keys/developer/rotate', forbidStoring, withSignIn, check, readSettings, rotateDeveloperKey(parts));
+  router.post('/v1/keys/developer/revoke', forbidStoring, withSignIn, check, readSettings, revokeDeveloperKey(parts));
+  router.post('/v1/keys/guest', forbidStoring, readBodyOf(deviceBytesMax), mintGuestKey(parts));
 
   const upload = uploadFile({ ...parts, giveUp: parts.body.giveUp });
   router.post('/v1/files', withEither, check, refuseGuests, upload);
@@ -152,7 +161,7 @@ function createRouter(parts: AppParts): Router<RequestState> {
 
   router.get('/admin/accounts', withSignIn, check, asOperator, listAccounts(parts));
   router.get('/admin/accounts/:account', withSignIn, check, asOperator, retrieveAccount(parts));
-  router.patch('/admin/accounts/:account', withSignIn, check, asOperator, readBody, updateAccount(parts));
+  router.patch('/admin/accounts/:account', withSignIn, check, asOperator, readSettings, updateAccount(parts));
   router.get('/admin/accounts/:account/usage', withSignIn, check, asOperator, retrieveAccountUsage(parts));
   router.get('/admin/plans', withSignIn, check, asOperator, listPlans(parts));
 

@@ -18,6 +18,7 @@ import { connectForRequests, connectForWork, waitForRedis } from '../shared/redi
 import { aborted, within } from '../shared/shutdown.ts';
 import { greetStore, openStore } from '../shared/store/open-store.ts';
 import { createApp } from './app.ts';
+import { createBodyBudget } from './body-budget.ts';
 import { createCallers } from './callers.ts';
 import { createCheckCaller } from './check-caller.ts';
 import { countJobs } from './count-jobs.ts';
@@ -94,6 +95,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const pools = poolsOf(planFile);
   const queues = parts.use(createRequestQueues({ connection: redis, pools, log }));
   const queueBounds = createQueueBounds(config.queue);
+  const bodyBudget = createBodyBudget({ bytesMax: config.bodies.budgetBytes });
   parts.use(countJobs({ pools, depth: (pool) => queues.depth(pool, 'interactive'), bounds: queueBounds }));
   // On a connection of its own: pages of large jobs must not hold up requests.
   const shownQueues = openQueues({ connection: dashboardRedis, pools, log });
@@ -116,6 +118,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     waiting: waitingRequests.count,
     depths: queues.depths,
     bytesWaiting: queueBounds.bytesWaiting,
+    bodyBytesHeld: bodyBudget.bytesHeld,
     issuerKeysAgeMs: issuerKeys.ageMs,
   });
 
@@ -163,7 +166,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
       model: exampleModel(planFile),
       renderReference: createRenderReference({ document: openApiDocument }),
     }),
-    body: { bodyBytesMax: config.listener.bodyBytesMax, bodyMs, giveUp: giveUp.signal },
+    body: { bodyBytesMax: config.bodies.bytesMax, bodyMs, giveUp: giveUp.signal, budget: bodyBudget },
   });
   const listener = await listen({
     ...config.listener,

@@ -7,6 +7,7 @@ type Sources = {
   waiting: () => number;
   depths: () => Promise<{ pool: string; lane: string; jobs: number }[]>;
   bytesWaiting: () => number;
+  bodyBytesHeld: () => number;
   issuerKeysAgeMs: () => number | undefined;
 };
 
@@ -37,9 +38,14 @@ export function createIngressMetrics(registry: Registry) {
       labelNames: ['pool', 'reason'],
       registers: [registry],
     }),
+    bodyRefusals: new Counter({
+      name: 'svc_body_refusals_total',
+      help: 'Requests that were refused because this ingress held BODY_BUDGET_BYTES of bodies',
+      registers: [registry],
+    }),
     ...createLimitMetrics(registry),
     /** Read when they are scraped; a Redis that does not answer leaves the depth out and the rest as it is. */
-    observe({ waiting, depths, bytesWaiting, issuerKeysAgeMs }: Sources): void {
+    observe({ waiting, depths, bytesWaiting, bodyBytesHeld, issuerKeysAgeMs }: Sources): void {
       new Gauge({
         name: 'svc_requests_waiting',
         help: 'Requests of this ingress that wait for their reply',
@@ -64,6 +70,14 @@ export function createIngressMetrics(registry: Registry) {
         registers: [registry],
         collect() {
           this.set(bytesWaiting());
+        },
+      });
+      new Gauge({
+        name: 'svc_body_bytes_held',
+        help: 'Bytes of bodies that this ingress holds because they arrive or are not queued yet',
+        registers: [registry],
+        collect() {
+          this.set(bodyBytesHeld());
         },
       });
       new Gauge({

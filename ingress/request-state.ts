@@ -4,6 +4,7 @@ import type { ChatCall } from '../shared/chat-call/chat-call.ts';
 import type { Admission, Standing } from '../shared/limits/admit.ts';
 import type { Usage } from '../shared/replies.ts';
 import type { Credential } from './authorization.ts';
+import type { BodyShare } from './body-budget.ts';
 import type { JsonBody } from './json-body.ts';
 import type { Place } from './queue-bounds.ts';
 
@@ -23,6 +24,8 @@ export type RequestState = {
   /** The caller was checked, or the check has failed: what fails from then on needs none of its own (API C8). */
   checked?: true;
   body?: JsonBody;
+  /** Of the bodies that this process may hold. */
+  bodyShare?: BodyShare;
   call?: ChatCall;
   /** Among what waits; gone from here once it is somebody else's to leave. */
   place?: Place;

@@ -52,8 +52,9 @@ const ingressSettings = z.object({
   GUEST_KEY_SECRET: secrets,
   TRUST_PROXY: integer(0, 32).default(0),
   BODY_BYTES_MAX: integer(1_024, 268_435_456).default(4_194_304),
+  BODY_BUDGET_BYTES: integer(1_048_576, 17_179_869_184).default(67_108_864),
   QUEUE_DEPTH_MAX: integer(1, 1_000_000).default(2_000),
-  QUEUE_BYTES_MAX: integer(1_024, 17_179_869_184).default(268_435_456),
+  QUEUE_BYTES_MAX: integer(1_024, 17_179_869_184).default(134_217_728),
   QUEUES_WRITABLE: boolean.default(false),
   CONSOLE_CLIENT_ID: z.string().default('console'),
 });
@@ -114,7 +115,8 @@ export function readIngressConfig(env: Environment = process.env) {
   const base = settings.BASE_URL.replace(/\/$/, '');
   const consoleUrl = settings.CONSOLE_URL ?? `${base}/console`;
   return freeze({
-    listener: { host: settings.HOST, port: settings.PORT, bodyBytesMax: settings.BODY_BYTES_MAX },
+    listener: { host: settings.HOST, port: settings.PORT },
+    bodies: { bytesMax: settings.BODY_BYTES_MAX, budgetBytes: settings.BODY_BUDGET_BYTES },
     trustedProxyHops: settings.TRUST_PROXY,
     links: {
       baseUrl: base,

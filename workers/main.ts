@@ -26,6 +26,7 @@ import type { BatchKeeper } from './batches/keep-batches.ts';
 import { decodeNews } from './batches/line-news.ts';
 import { createObserveBatches } from './batches/observe-batches.ts';
 import { openBatches } from './batches/open-batches.ts';
+import { createBodiesInHand } from './bodies-in-hand.ts';
 import { checkBackend } from './check-backend.ts';
 import { createEndRequest } from './end-request.ts';
 import { createFindAnswer } from './find-answer.ts';
@@ -40,6 +41,8 @@ import { createUsageDrainer } from './usage/usage-drainer.ts';
 /** What a job that was told to stop may still need: to abort its call, send its last word and go back to the queue. */
 const handBackMs = 5_000;
 const checkEveryMs = 10_000;
+/** A worker needs 512 MiB of memory in all, and a body is there more than once while it is read and sent. */
+const bodyBytesInHandMax = 134_217_728;
 
 await runProcess({ name: 'worker', readConfig: readWorkerConfig, run });
 
@@ -151,6 +154,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     connection: redis,
     concurrency,
     batchConcurrency,
+    bodies: createBodiesInHand({ bytesMax: bodyBytesInHandMax }),
     work: { interactive: { processJob: processRequest, endLost }, batch: batches.work },
     shutdown,
     metrics,

@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis';
 import type { Lane } from '../shared/lane.ts';
 import type { Log } from '../shared/log.ts';
 import { queueName, workerOptions } from '../shared/queues.ts';
+import type { BodiesInHand } from './bodies-in-hand.ts';
 import type { WorkerMetrics } from './metrics.ts';
 import type { ProcessJob, StopReason } from './run.ts';
 
@@ -25,6 +26,7 @@ export type LaneParts = {
   lane: Lane;
   connection: Redis;
   concurrency: number;
+  bodies: BodiesInHand;
   /** Asked before a job is begun; one that finds no room goes back at once. */
   hasRoom?: () => boolean;
   processJob: ProcessJob;
@@ -38,7 +40,7 @@ export type LaneParts = {
 
 /** The BullMQ worker of one lane of a pool. */
 export function startRequestWorker(parts: LaneParts): RequestWorker {
-  const { pool, lane, concurrency, hasRoom = () => true, shutdown, metrics, log } = parts;
+  const { pool, lane, concurrency, bodies, hasRoom = () => true, shutdown, metrics, log } = parts;
   const name = queueName(pool, lane);
   let running = 0;
 
@@ -51,6 +53,7 @@ export function startRequestWorker(parts: LaneParts): RequestWorker {
     }
     running++;
     metrics.running.inc({ pool, lane });
+    using _body = bodies.hold(bodyLength(job));
     try {
       const given = {
         data: job.data,
@@ -91,6 +94,10 @@ export function startRequestWorker(parts: LaneParts): RequestWorker {
   }
 
   const worker = new Worker(name, run, workerOptions(name, parts.connection, concurrency));
+  const unfollow = bodies.follow((further) => {
+    // BullMQ allows no less than one: a lane without jobs takes one even if other lanes have filled the bound.
+    worker.concurrency = Math.min(concurrency, Math.max(1, running + further));
+  });
   worker.on('error', (error) => log.warn({ err: error, queue: name }, 'the queue reported an error'));
   worker.on('lockRenewalFailed', (jobIds: string[]) => {
     for (const id of jobIds) worker.cancelJob(id, 'lock lost' satisfies StopReason);
@@ -107,7 +114,7 @@ export function startRequestWorker(parts: LaneParts): RequestWorker {
     cancel: (requestId, reason) => {
       worker.cancelJob(requestId, reason);
     },
-    finish: () => worker.close(),
+    finish: () => worker.close().finally(unfollow),
     handBackAll: () => worker.cancelAllJobs('shutdown' satisfies StopReason),
     running: () => running,
     pause,
@@ -115,4 +122,10 @@ export function startRequestWorker(parts: LaneParts): RequestWorker {
       if (worker.isPaused()) change(() => worker.resume());
     },
   };
+}
+
+/** Jobs of another release may have another shape; the run refuses what cannot be read. */
+function bodyLength({ data }: Job): number {
+  const { body } = data as { body?: unknown };
+  return typeof body === 'string' ? Buffer.byteLength(body) : 0;
 }

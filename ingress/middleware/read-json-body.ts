@@ -2,23 +2,45 @@ import type { IncomingMessage } from 'node:http';
 import { parse as parseContentType } from 'content-type';
 import getRawBody from 'raw-body';
 import { ApiError } from '../../shared/errors.ts';
+import type { BodyBudget, BodyShare } from '../body-budget.ts';
 import { parseJsonBody } from '../json-body.ts';
+import type { IngressMetrics } from '../metrics.ts';
+import { overloaded } from '../overloaded.ts';
 import type { AppContext, Stage } from '../request-state.ts';
 
-type Bounds = { bodyBytesMax: number; bodyMs: number; giveUp: AbortSignal };
+type Parts = {
+  bodyBytesMax: number;
+  bodyMs: number;
+  giveUp: AbortSignal;
+  budget: BodyBudget;
+  metrics: Pick<IngressMetrics, 'bodyRefusals'>;
+};
 
 /**
  * Reads the body as a JSON object of at most `bodyBytesMax`, in at most `bodyMs`. It is refused by its announced length
  * before a byte is read, and by count while it is read; it has to be `application/json` in UTF-8, and not compressed,
- * because a small compressed body can be a large one. A body that still comes when `giveUp` is aborted is
- * refused with its reason.
+ * because a small compressed body can be a large one. A body that still comes when `giveUp` is aborted is refused with its
+ * reason. Its bytes count against the budget while the next stages run, unless one of them says that they are no longer held.
  */
-export function readJsonBody(bounds: Bounds): Stage {
+export function readJsonBody(parts: Parts): Stage {
   return async function readJsonBody(ctx, next) {
     refuseOtherMedia(ctx.req);
-    ctx.state.body = parseJsonBody(await readBytes(ctx, bounds));
-    await next();
+    if (Number(ctx.req.headers['content-length']) > parts.bodyBytesMax) throw tooLarge(parts.bodyBytesMax);
+    const share = parts.budget.enter(ctx.state.caller?.account ?? 'anonymous', ctx.req);
+    if (share === undefined) throw noRoom(parts);
+    ctx.state.bodyShare = share;
+    try {
+      ctx.state.body = parseJsonBody(await readBytes(ctx, share, parts));
+      await next();
+    } finally {
+      share.leave();
+    }
   };
+}
+
+function noRoom({ metrics }: Pick<Parts, 'metrics'>): ApiError {
+  metrics.bodyRefusals.inc();
+  return overloaded('it has no memory left for the bodies of requests');
 }
 
 function refuseOtherMedia({ headersDistinct }: IncomingMessage): void {
@@ -39,30 +61,35 @@ function unsupported(message: string, headers: Record<string, string> = {}): Api
   return new ApiError('UNSUPPORTED_MEDIA_TYPE', message, { headers });
 }
 
-async function readBytes({ req, res }: AppContext, { bodyBytesMax, bodyMs, giveUp }: Bounds): Promise<Buffer> {
-  // Its client left while somebody was asked who it is: what it has not sent will not come, and nobody hears the answer.
+async function readBytes({ req, res }: AppContext, share: BodyShare, parts: Parts): Promise<Buffer> {
+  const { bodyBytesMax, bodyMs, giveUp } = parts;
+  // Its client left while the stages before this one ran: what it has not sent will not come, and nobody hears the answer.
   if (req.destroyed) throw endedEarly();
   const length = req.headers['content-length'];
-  if (Number(length) > bodyBytesMax) throw tooLarge(bodyBytesMax);
   // HTTP/1.0 knows no interim answers, and RFC 9110 10.1.1 forbids to send it one.
   if (req.headers.expect?.toLowerCase() === '100-continue' && req.httpVersion !== '1.0') res.writeContinue();
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => late.reject(new ApiError('REQUEST_TIMEOUT', 'The body did not arrive in time.')),
-    bodyMs,
-  );
+  const timer = setTimeout(() => late.reject(share.hadToWait() ? noRoom(parts) : tooSlow()), bodyMs);
   const onGiveUp = () => late.reject(giveUp.reason);
   if (giveUp.aborted) onGiveUp();
   else giveUp.addEventListener('abort', onGiveUp);
+  const onData = (piece: Buffer) => share.add(piece.byteLength);
+  req.on('data', onData);
   try {
     const reading = getRawBody(req, { limit: bodyBytesMax, ...(length !== undefined && { length }) });
     return await Promise.race([reading, late.promise]);
   } catch (error) {
     throw classify(error, bodyBytesMax);
   } finally {
+    req.off('data', onData);
+    share.arrived();
     clearTimeout(timer);
     giveUp.removeEventListener('abort', onGiveUp);
   }
+}
+
+function tooSlow(): ApiError {
+  return new ApiError('REQUEST_TIMEOUT', 'The body did not arrive in time.');
 }
 
 /** The codes are those of raw-body's own errors. */

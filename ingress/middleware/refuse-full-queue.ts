@@ -1,6 +1,6 @@
-import { ApiError } from '../../shared/errors.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
 import type { IngressMetrics } from '../metrics.ts';
+import { overloaded } from '../overloaded.ts';
 import type { QueueBounds } from '../queue-bounds.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 
@@ -23,7 +23,7 @@ export function refuseFullQueue({ planFile, queueBounds, metrics, random = Math.
     const entry = queueBounds.enter({ pool, bytes: Buffer.byteLength(body) });
     if ('full' in entry) {
       metrics.queueRefusals.inc({ pool, reason: entry.full });
-      throw queueFull(random());
+      throw overloaded('its queue is full', random);
     }
     ctx.state.place = entry.place;
     try {
@@ -32,20 +32,4 @@ export function refuseFullQueue({ planFile, queueBounds, metrics, random = Math.
       ctx.state.place?.leave();
     }
   };
-}
-
-const soonestMs = 1_000;
-const latestMs = 5_000;
-
-/**
- * Official SDKs come back after exactly as long as they are told: those refused in one moment are spread over some seconds,
- * or they would meet again at the same full queue. Not for longer, for nobody knows how fast a queue empties, and being
- * refused once more costs next to nothing. `share` is from 0 to 1.
- */
-function queueFull(share: number): ApiError {
-  const retryAfterMs = Math.round(soonestMs + share * (latestMs - soonestMs));
-  return new ApiError('SERVICE_UNAVAILABLE', 'The service is overloaded: its queue is full. Retry later.', {
-    retryAfterMs,
-    headers: { 'retry-after-ms': String(retryAfterMs) },
-  });
 }

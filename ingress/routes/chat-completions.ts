@@ -23,11 +23,15 @@ export function chatCompletions(parts: Parts): Stage {
   const { planFile, queues, waitingRequests, replyTo, heldBackMs = 10_000, clientStuckMs = stuckMs } = parts;
 
   return async function chatCompletions(ctx) {
+    const { stream } = stateOf(ctx, 'call');
     const reply = await enqueue(ctx);
+    // Its body is in the queue, and no longer held here.
+    delete ctx.state.call;
+    ctx.state.bodyShare?.leave();
     // Also while the answer is being written: a client that leaves is noticed at its connection's end.
     ctx.res.once('close', () => reply.abandon());
     if (ctx.res.closed) reply.abandon();
-    if (stateOf(ctx, 'call').stream) {
+    if (stream) {
       ctx.state.usage = await writeEventStream(ctx, reply, { heldBackMs });
       return;
     }

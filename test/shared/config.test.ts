@@ -69,7 +69,8 @@ test('the address of the documentation is one that names of pages can follow, an
 test('an ingress starts on what it must be given, everything else at its default', (t) => {
   const { planFile: plan, ...config } = readIngressConfig(ingress);
   t.deepEqual(config, {
-    listener: { host: '0.0.0.0', port: 8080, bodyBytesMax: 4_194_304 },
+    listener: { host: '0.0.0.0', port: 8080 },
+    bodies: { bytesMax: 4_194_304, budgetBytes: 67_108_864 },
     operations: { host: '127.0.0.1', port: 9090 },
     trustedProxyHops: 0,
     links: {
@@ -85,7 +86,7 @@ test('an ingress starts on what it must be given, everything else at its default
     },
     keyPeppers: [secret],
     guestKeySecrets: [secret],
-    queue: { depthMax: 2_000, bytesMax: 268_435_456, dashboardWritable: false },
+    queue: { depthMax: 2_000, bytesMax: 134_217_728, dashboardWritable: false },
     outboxLengthMax: 100_000,
     redisUrl: 'redis://redis:6379',
     replyRedisUrl: 'redis://redis:6379',

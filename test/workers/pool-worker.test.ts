@@ -6,6 +6,7 @@ import { Registry } from 'prom-client';
 import { inferenceJobSchema } from '../../shared/inference-job.ts';
 import type { Lane } from '../../shared/lane.ts';
 import { jobName, queueName, queueOptions } from '../../shared/queues.ts';
+import { createBodiesInHand } from '../../workers/bodies-in-hand.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { startPoolWorker } from '../../workers/pool-worker.ts';
 import type { Outcome, ProcessJob } from '../../workers/run.ts';
@@ -24,7 +25,10 @@ test.after.always(() => given?.[Symbol.asyncDispose]());
 type Held = { lane: Lane; data: unknown; signal: AbortSignal; end: (outcome?: Outcome) => void };
 
 /** A pool of the test's own, whose jobs stay in hand until the test ends them. */
-function openPool(t: ExecutionContext, given_: { concurrency: number; batchConcurrency: number }) {
+function openPool(
+  t: ExecutionContext,
+  { bodyBytesMax = 2 ** 40, ...given_ }: { concurrency: number; batchConcurrency: number; bodyBytesMax?: number },
+) {
   const pool = `pool-${randomUUID()}`;
   const held = new Set<Held>();
   const changed = new EventEmitter().setMaxListeners(100);
@@ -56,6 +60,7 @@ function openPool(t: ExecutionContext, given_: { concurrency: number; batchConcu
   const metrics = createWorkerMetrics(new Registry());
   const worker = startPoolWorker({
     ...{ pool, connection: given.redis, metrics, log, shutdown: shutdown.signal, ...given_ },
+    bodies: createBodiesInHand({ bytesMax: bodyBytesMax }),
     work: {
       interactive: { processJob: holdJob('interactive'), endLost: async () => {} },
       batch: { processJob: holdJob('batch'), endLost: async () => {} },
@@ -82,9 +87,9 @@ function openPool(t: ExecutionContext, given_: { concurrency: number; batchConcu
     worker,
     lines,
     shutdown,
-    async add(lane: Lane, jobs: number): Promise<void> {
+    async add(lane: Lane, jobs: number, changes = {}): Promise<void> {
       for (let added = 0; added < jobs; added++) {
-        const job = jobFor('svc:reply:test', {});
+        const job = { ...jobFor('svc:reply:test', {}), ...changes };
         await queues.get(lane)?.add(jobName, job, { jobId: job.requestId, priority: 10 });
       }
     },
@@ -125,6 +130,27 @@ test('the batch lane has no more at once than it may, however much is free', asy
   pool.inHand('batch')[0]?.end();
   await pool.until(() => pool.inHand('batch').length === 2);
   t.is(await pool.waiting('batch'), 2);
+});
+
+test('no further job is taken while those in hand have as many bytes as they may, whatever their size', async (t) => {
+  const megabyte = 1_048_576;
+  const bodyBytesMax = 16 * megabyte;
+  const pool = openPool(t, { concurrency: 20, batchConcurrency: 10, bodyBytesMax });
+  const body = 'x'.repeat(3 * megabyte);
+  await pool.add('interactive', 8, { body });
+  await pool.add('batch', 4, { body });
+  const inHand = () => [...pool.inHand('interactive'), ...pool.inHand('batch')];
+  let most = 0;
+  for (let ended = 0; ended < 12; ended++) {
+    await pool.until(() => inHand().length > 0);
+    for (let looks = 0; looks < 20; looks++) await pool.waiting('batch');
+    most = Math.max(most, inHand().length);
+    inHand()[0]?.end();
+  }
+  // BullMQ takes at least one in each lane.
+  t.true(most >= 3 && most <= 6, `${most} at once`);
+  await pool.add('interactive', 20, { body: 'small' });
+  await pool.until(() => pool.inHand('interactive').length === 20);
 });
 
 test('a lane that may have none is not served', async (t) => {

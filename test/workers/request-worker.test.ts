@@ -6,6 +6,7 @@ import { inferenceJobSchema } from '../../shared/inference-job.ts';
 import { jobName, queueName, queueOptions } from '../../shared/queues.ts';
 import { aborted } from '../../shared/shutdown.ts';
 import { createAnswerLost } from '../../workers/answer-lost.ts';
+import { createBodiesInHand } from '../../workers/bodies-in-hand.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { startRequestWorker } from '../../workers/request-worker.ts';
 import type { ProcessJob } from '../../workers/run.ts';
@@ -38,6 +39,7 @@ function openPool(t: ExecutionContext, side: WorkerSide) {
       lane: 'interactive',
       ...{ pool, connection: given.redis, concurrency: 4, processJob: processRequest, endLost, metrics, log },
       shutdown: shutdown.signal,
+      bodies: createBodiesInHand({ bytesMax: 2 ** 40 }),
     });
     t.teardown(() => {
       shutdown.abort();

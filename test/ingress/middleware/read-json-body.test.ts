@@ -4,7 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import Koa from 'koa';
+import { createBodyBudget } from '../../../ingress/body-budget.ts';
 import { listen } from '../../../ingress/listener.ts';
+import type { IngressMetrics } from '../../../ingress/metrics.ts';
 import { answerBrokenRequest, answerErrors } from '../../../ingress/middleware/answer-errors.ts';
 import { assignRequestId } from '../../../ingress/middleware/assign-request-id.ts';
 import { readJsonBody } from '../../../ingress/middleware/read-json-body.ts';
@@ -18,18 +20,19 @@ const bodyBytesMax = 10_000;
 /** The listener as it is, with a route that reads a body and sends it back. */
 async function start(
   t: ExecutionContext,
-  { bodyMs = 60_000, before }: { bodyMs?: number; before?: Stage } = {},
-): Promise<{ port: number; giveUp: AbortController }> {
+  { bodyMs = 60_000, before, budgetBytes = 1_048_576, handle = echo }: Options = {},
+): Promise<{ port: number; giveUp: AbortController; refusals: () => number; bytesHeld: () => number }> {
   const giveUp = new AbortController();
+  const budget = createBodyBudget({ bytesMax: budgetBytes });
+  let refusals = 0;
+  const metrics = { bodyRefusals: { inc: () => void refusals++ } } as Pick<IngressMetrics, 'bodyRefusals'>;
   const { log } = recordedLog();
   const app = new Koa<RequestState>();
   app.use(assignRequestId);
   app.use(answerErrors({ log, docsUrl: '' }));
   if (before !== undefined) app.use(before);
-  app.use(readJsonBody({ bodyBytesMax, bodyMs, giveUp: giveUp.signal }));
-  app.use(async (ctx) => {
-    ctx.body = stateOf(ctx, 'body').value;
-  });
+  app.use(readJsonBody({ bodyBytesMax, bodyMs, giveUp: giveUp.signal, budget, metrics }));
+  app.use(handle);
   app.on('error', () => {});
   const listener = await listen({
     host: '127.0.0.1',
@@ -43,8 +46,14 @@ async function start(
       giveUp: () => giveUp.abort(new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down. Retry.')),
     }),
   );
-  return { port: listener.port, giveUp };
+  return { port: listener.port, giveUp, refusals: () => refusals, bytesHeld: budget.bytesHeld };
 }
+
+type Options = { bodyMs?: number; before?: Stage; budgetBytes?: number; handle?: Stage };
+
+const echo: Stage = async (ctx) => {
+  ctx.body = stateOf(ctx, 'body').value;
+};
 
 const head = (...headers: string[]) =>
   ['POST / HTTP/1.1', 'Host: x', 'Content-Type: application/json', ...headers, '', ''].join('\r\n');
@@ -237,4 +246,57 @@ test('a head that trickles in is 408, too', async (t) => {
   t.is(answer.status, 408);
   t.deepEqual(JSON.parse(answer.body), { error: 'The request did not arrive in time.', code: 'REQUEST_TIMEOUT' });
   t.true(answer.closes);
+});
+
+test('without room for its first byte a body is 503 before it is read, and the room is there again when another leaves', async (t) => {
+  const release = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  const { port, refusals, bytesHeld } = await start(t, {
+    budgetBytes: 10,
+    handle: async (ctx) => {
+      held.resolve();
+      await release.promise;
+      ctx.body = {};
+    },
+  });
+  const send = `${head('Content-Length: 16')}{"a":"12345678"}`;
+  const first = exchange({ port, send });
+  await held.promise;
+  t.is(bytesHeld(), 16, 'a body whose request runs is held');
+  const { status, headers, body } = await exchange({ port, send });
+  t.is(status, 503);
+  t.true(Number(headers['retry-after']) >= 1 && Number(headers['retry-after-ms']) >= 1_000);
+  t.like(JSON.parse(body), { code: 'SERVICE_UNAVAILABLE' });
+  t.is(refusals(), 1);
+  release.resolve();
+  t.is((await first).status, 200);
+  t.is(bytesHeld(), 0);
+  t.is((await exchange({ port, send })).status, 200);
+});
+
+test('a body gives its room back before its request ends, if a stage says that it is no longer held', async (t) => {
+  const { port, bytesHeld } = await start(t, {
+    budgetBytes: 10,
+    handle: async (ctx) => {
+      ctx.state.bodyShare?.leave();
+      ctx.body = { held: bytesHeld() };
+    },
+  });
+  t.is((await exchange({ port, send: `${head('Content-Length: 16')}{"a":"12345678"}` })).body, '{"held":0}');
+});
+
+test('a body that had to wait for room until its time was over is 503, and one that was slow itself is 408', async (t) => {
+  const { port, bytesHeld } = await start(t, { budgetBytes: 100, bodyMs: 300 });
+  const [slow, waiting] = await Promise.all([
+    exchange({ port, send: `${head('Content-Length: 1000')}{"a":"${'1'.repeat(60)}` }),
+    exchange({
+      port,
+      async send(socket) {
+        while (bytesHeld() === 0) await sleep(5);
+        socket.write(`${head('Content-Length: 1000')}{"a":"${'1'.repeat(60)}`);
+      },
+    }),
+  ]);
+  t.deepEqual([slow.status, waiting.status], [408, 503]);
+  t.is(bytesHeld(), 0);
 });
