@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { type ConnectionBounds, limitConnections } from './limit-connections.ts';
+import { limitPipelining } from './limit-pipelining.ts';
 import type { ParserFault } from './middleware/answer-errors.ts';
 
 /** The whole head of a request has to arrive within this time. */
@@ -16,6 +18,7 @@ const unusedMs = 1_000;
 type Parts = {
   host: string;
   port: number;
+  connections: ConnectionBounds;
   onRequest: RequestListener;
   /** `owed` are the responses that this connection's earlier requests still wait for. */
   onBrokenRequest: (fault: ParserFault, socket: Duplex, owed: readonly ServerResponse[]) => void;
@@ -23,6 +26,8 @@ type Parts = {
 
 export interface Listener {
   port: number;
+  /** Connections that are open. */
+  connections(): number;
   /**
    * Accepts nothing new and waits for what has begun, at most `graceMs`; then `giveUp` is to make everything that still
    * waits answer, and what has not answered two seconds later is cut.
@@ -31,9 +36,16 @@ export interface Listener {
 }
 
 /** The HTTP server of the public listener. Nothing it refuses by itself goes without an answer of ours. */
-export async function listen({ host, port, onRequest, onBrokenRequest }: Parts): Promise<Listener> {
+export async function listen({
+  host,
+  port,
+  connections: bounds,
+  onRequest,
+  onBrokenRequest,
+}: Parts): Promise<Listener> {
   const open = new Set<ServerResponse>();
   const connections = new Set<Socket>();
+  const handle = limitPipelining(onRequest);
   let closing = false;
 
   const server = createServer({
@@ -49,7 +61,7 @@ export async function listen({ host, port, onRequest, onBrokenRequest }: Parts):
     open.add(response);
     response.once('close', () => open.delete(response));
     if (closing) response.shouldKeepAlive = false;
-    onRequest(request, response);
+    handle(request, response);
   }
 
   function refuse(fault: ParserFault, socket: Duplex): void {
@@ -60,6 +72,7 @@ export async function listen({ host, port, onRequest, onBrokenRequest }: Parts):
     );
   }
 
+  limitConnections(server, bounds);
   server.on('connection', (socket) => {
     connections.add(socket);
     socket.once('close', () => connections.delete(socket));
@@ -82,6 +95,7 @@ export async function listen({ host, port, onRequest, onBrokenRequest }: Parts):
 
   return {
     port: (server.address() as AddressInfo).port, // a TCP server's address
+    connections: () => connections.size,
     async close({ graceMs, giveUp }) {
       closing = true;
       for (const response of open) if (!response.headersSent) response.shouldKeepAlive = false;

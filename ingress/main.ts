@@ -170,9 +170,11 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   });
   const listener = await listen({
     ...config.listener,
+    connections: { ...config.connections, onRefused: () => metrics.connectionsRefused.inc() },
     onRequest: app.callback(),
     onBrokenRequest: answerBrokenRequest({ log, docsUrl: links.docsUrl }),
   });
+  metrics.observeConnections(listener.connections);
   state.becomeReady();
   log.info({ port: listener.port }, 'ready');
 

@@ -43,7 +43,22 @@ export function createIngressMetrics(registry: Registry) {
       help: 'Requests that were refused because this ingress held BODY_BUDGET_BYTES of bodies',
       registers: [registry],
     }),
+    connectionsRefused: new Counter({
+      name: 'svc_connections_refused_total',
+      help: 'Connections that were closed at once: beyond CONNECTIONS_MAX, or beyond CONNECTIONS_PER_ADDRESS_MAX of an address',
+      registers: [registry],
+    }),
     ...createLimitMetrics(registry),
+    observeConnections(open: () => number): void {
+      new Gauge({
+        name: 'svc_connections',
+        help: 'Connections of clients that are open',
+        registers: [registry],
+        collect() {
+          this.set(open());
+        },
+      });
+    },
     /** Read when they are scraped; a Redis that does not answer leaves the depth out and the rest as it is. */
     observe({ waiting, depths, bytesWaiting, bodyBytesHeld, issuerKeysAgeMs }: Sources): void {
       new Gauge({

@@ -51,6 +51,8 @@ const ingressSettings = z.object({
   KEY_PEPPER: secrets,
   GUEST_KEY_SECRET: secrets,
   TRUST_PROXY: integer(0, 32).default(0),
+  CONNECTIONS_MAX: integer(1, 1_000_000).default(10_000),
+  CONNECTIONS_PER_ADDRESS_MAX: integer(1, 1_000_000).default(2_000),
   BODY_BYTES_MAX: integer(1_024, 268_435_456).default(4_194_304),
   BODY_BUDGET_BYTES: integer(1_048_576, 17_179_869_184).default(67_108_864),
   QUEUE_DEPTH_MAX: integer(1, 1_000_000).default(2_000),
@@ -116,6 +118,11 @@ export function readIngressConfig(env: Environment = process.env) {
   const consoleUrl = settings.CONSOLE_URL ?? `${base}/console`;
   return freeze({
     listener: { host: settings.HOST, port: settings.PORT },
+    connections: {
+      connectionsMax: settings.CONNECTIONS_MAX,
+      // Behind proxies all connections are theirs.
+      perAddressMax: settings.TRUST_PROXY === 0 ? settings.CONNECTIONS_PER_ADDRESS_MAX : undefined,
+    },
     bodies: { bytesMax: settings.BODY_BYTES_MAX, budgetBytes: settings.BODY_BUDGET_BYTES },
     trustedProxyHops: settings.TRUST_PROXY,
     links: {

@@ -70,6 +70,7 @@ test('an ingress starts on what it must be given, everything else at its default
   const { planFile: plan, ...config } = readIngressConfig(ingress);
   t.deepEqual(config, {
     listener: { host: '0.0.0.0', port: 8080 },
+    connections: { connectionsMax: 10_000, perAddressMax: 2_000 },
     bodies: { bytesMax: 4_194_304, budgetBytes: 67_108_864 },
     operations: { host: '127.0.0.1', port: 9090 },
     trustedProxyHops: 0,

@@ -14,6 +14,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import { boundary, file, multipart, type Part, purpose } from '../../support/multipart.ts';
 import { exchange, type RawAnswer } from '../../support/raw-http.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
+import { unboundedConnections } from '../../support/unbounded-connections.ts';
 
 const defaultBytesMax = 100_000;
 
@@ -63,6 +64,7 @@ async function start(t: ExecutionContext, options: Options = {}) {
   });
   app.on('error', () => {});
   const listener = await listen({
+    connections: unboundedConnections,
     host: '127.0.0.1',
     port: 0,
     onRequest: app.callback(),

@@ -14,6 +14,7 @@ import { type RequestState, type Stage, stateOf } from '../../../ingress/request
 import { ApiError } from '../../../shared/errors.ts';
 import { exchange } from '../../support/raw-http.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
+import { unboundedConnections } from '../../support/unbounded-connections.ts';
 
 const bodyBytesMax = 10_000;
 
@@ -35,6 +36,7 @@ async function start(
   app.use(handle);
   app.on('error', () => {});
   const listener = await listen({
+    connections: unboundedConnections,
     host: '127.0.0.1',
     port: 0,
     onRequest: app.callback(),

@@ -1,0 +1,8 @@
+import type { ConnectionBounds } from '../../ingress/limit-connections.ts';
+
+/** More connections than any test opens. */
+export const unboundedConnections: ConnectionBounds = {
+  connectionsMax: 10_000,
+  perAddressMax: undefined,
+  onRefused: () => {},
+};
