@@ -48,7 +48,9 @@ const batch = z.strictObject({
   requests_max: positive.max(50_000).default(50_000),
   file_bytes_max: positive.max(104_857_600).default(104_857_600),
   account_bytes_max: positive.max(pebibyte).default(10_737_418_240),
+  account_files_max: positive.max(1_000_000).default(10_000),
   files_kept_days: positive.default(30),
+  upload_bytes_per_second_min: positive.max(1_048_576).default(1_024),
 });
 
 const timeouts = z.strictObject({

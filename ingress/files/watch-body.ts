@@ -5,9 +5,12 @@ export type BodyBounds = {
   bytesMax: number;
   /** Of all of it. */
   totalMs: number;
-  /** Without a byte, while we would take one. */
-  silentMs: number;
+  /** In each `windowMs` in which we would take more, at least `windowBytesMin`. */
+  windowMs: number;
+  windowBytesMin: number;
+  /** Aborted with the `ApiError` to answer. */
   giveUp: AbortSignal;
+  onBytes: (bytes: number) => void;
 };
 
 /**
@@ -15,21 +18,32 @@ export type BodyBounds = {
  * `giveUp` is aborted. Reads nothing itself; disposed of, it watches no longer.
  */
 export function watchBody(req: IncomingMessage, bounds: BodyBounds): Disposable & { signal: AbortSignal } {
-  const { bytesMax, totalMs, silentMs, giveUp } = bounds;
+  const { bytesMax, totalMs, windowMs, windowBytesMin, giveUp } = bounds;
   const controller = new AbortController();
   const refuse = (error: unknown) => controller.abort(error);
   let bytes = 0;
 
-  // Paused is whoever takes it, and not its client.
-  const onSilence = () => (req.isPaused() || req.readableEnded ? silence.refresh() : refuse(late()));
-  const silence = setTimeout(onSilence, silentMs);
+  let windowBytes = 0;
+  let wasPaused = false;
+
+  // While it is paused it is the store that is slow, and not the client.
+  const onPause = () => {
+    wasPaused = true;
+  };
+  function endWindow(): void {
+    if (windowBytes < windowBytesMin && !wasPaused && !req.readableEnded) refuse(late());
+    windowBytes = 0;
+    wasPaused = req.isPaused();
+  }
+  const window = setInterval(endWindow, windowMs);
   const total = setTimeout(() => refuse(late()), totalMs);
   const onGiveUp = () => refuse(giveUp.reason);
   // Also after its last byte: what was not read by then is not given out any more.
   const onClose = () => req.readableEnded || refuse(endedEarly());
   const onData = (chunk: Buffer) => {
-    silence.refresh();
     bytes += chunk.length;
+    windowBytes += chunk.length;
+    bounds.onBytes(chunk.length);
     if (bytes > bytesMax) refuse(bodyTooLarge(bytesMax));
   };
 
@@ -39,15 +53,17 @@ export function watchBody(req: IncomingMessage, bounds: BodyBounds): Disposable 
   req.on('close', onClose);
   // Or this listener would have it flow before anybody takes it; piping lets it flow.
   req.pause();
+  req.on('pause', onPause);
   req.on('data', onData);
 
   return {
     signal: controller.signal,
     [Symbol.dispose]() {
-      clearTimeout(silence);
+      clearInterval(window);
       clearTimeout(total);
       giveUp.removeEventListener('abort', onGiveUp);
       req.off('close', onClose);
+      req.off('pause', onPause);
       req.off('data', onData);
     },
   };

@@ -20,9 +20,11 @@ type Parts = {
   bounds?: UploadBounds;
 };
 
-type UploadBounds = { totalMs: number; silentMs: number; uploadsMax: number; ofAccountMax: number };
+type UploadBounds = { totalMs: number; windowMs: number; uploadsMax: number; ofAccountMax: number };
 
-const defaultBounds: UploadBounds = { totalMs: 900_000, silentMs: 30_000, uploadsMax: 32, ofAccountMax: 4 };
+const defaultBounds: UploadBounds = { totalMs: 900_000, windowMs: 15_000, uploadsMax: 32, ofAccountMax: 4 };
+/** What a file takes of the store beside its bytes, about. */
+const bytesBesideFile = 4_096;
 /** Of a form, beside its file: boundaries, the heads of its parts, and its fields. */
 const aroundBytesMax = 65_536;
 const dayMs = 86_400_000;
@@ -32,7 +34,8 @@ const dayMs = 86_400_000;
  * whatever point, leaves nothing.
  */
 export function uploadFile({ store, planFile, giveUp, log, bounds = defaultBounds }: Parts): Stage {
-  const { fileBytesMax, accountBytesMax, requestsMax, filesKeptDays } = planFile.batch;
+  const { fileBytesMax, accountBytesMax, accountFilesMax, requestsMax, filesKeptDays } = planFile.batch;
+  const windowBytesMin = (planFile.batch.uploadBytesPerSecondMin * bounds.windowMs) / 1_000;
   const bytesMax = fileBytesMax + aroundBytesMax;
   const places = createUploadPlaces(bounds);
 
@@ -44,7 +47,11 @@ export function uploadFile({ store, planFile, giveUp, log, bounds = defaultBound
     const place = places.enter(coming.account);
     try {
       await requireRoom(coming.account);
-      using watch = watchBody(ctx.req, { ...bounds, bytesMax, giveUp });
+      const giveUpOrPlace = AbortSignal.any([giveUp, place.signal]);
+      using watch = watchBody(ctx.req, {
+        ...{ ...bounds, bytesMax, windowBytesMin, giveUp: giveUpOrPlace },
+        onBytes: place.received,
+      });
       welcome(ctx);
       const { signal } = watch;
       const file = await readForm(ctx.req, { boundary, fileBytesMax, signal, take: reception.take });
@@ -59,9 +66,16 @@ export function uploadFile({ store, planFile, giveUp, log, bounds = defaultBound
 
   /** Asked once, before a byte is read: files that come at once may pass it together, each as large as a file may be. */
   async function requireRoom(account: string): Promise<void> {
-    if ((await store.batches.countFileBytes(account)) < accountBytesMax) return;
-    const message = `The files of this account have ${accountBytesMax} bytes, which is the most, or more. Delete some of them.`;
-    throw new ApiError('PAYLOAD_TOO_LARGE', message);
+    const { files, bytes } = await store.batches.countFiles(account);
+    if (files >= accountFilesMax) {
+      throw new ApiError(
+        'CONFLICT',
+        `This account has ${accountFilesMax} files, which is the most. Delete some of them.`,
+      );
+    }
+    if (bytes + files * bytesBesideFile < accountBytesMax) return;
+    const message = `The files of this account, with ${bytesBesideFile} bytes more for each, have ${accountBytesMax} bytes or more`;
+    throw new ApiError('PAYLOAD_TOO_LARGE', `${message}. Delete some of them.`);
   }
 
   /** Its id and its times are by Redis's clock, so that ids sort by them. */

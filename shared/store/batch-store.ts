@@ -32,6 +32,8 @@ export type BatchesStanding = {
 /** Files and batches, what came of their lines, and which of them were tried again (API F). Pages go by id. */
 export interface BatchStore extends FileRecords, BatchRecords, LineRecords {}
 
+export type FileCount = { files: number; bytes: number };
+
 /** What is known of files; their bytes are the affair of `FileStore`. */
 export interface FileRecords {
   /** False where there is a file of this id already. */
@@ -47,8 +49,8 @@ export interface FileRecords {
   ): Promise<boolean>;
   /** What is known of it; idempotent. */
   removeFile(id: string): Promise<void>;
-  /** Of all files of an account that are `ready`. */
-  countFileBytes(account: string): Promise<number>;
+  /** All files of an account that are `ready`. */
+  countFiles(account: string): Promise<FileCount>;
   /**
    * `ready` ones that have expired at this time, those `deleting`, and those `writing` that came into being before
    * `writingSince`. In order of their `expiresAt`, so that under a limit each comes to its turn.

@@ -7,7 +7,7 @@ import { refusedAsDuplicates } from './mongo-duplicates.ts';
 import { readPages } from './read-pages.ts';
 
 const filesAtOnce = 1_000;
-const bytesSchema = z.array(z.object({ bytes: z.int() }));
+const countSchema = z.array(z.object({ files: z.int(), bytes: z.int() }));
 const changeSchema = storedFileSchema.omit({ id: true, account: true }).partial();
 
 export function createMongoFiles({ call, lasting, database }: MongoCalls): FileRecords {
@@ -56,13 +56,14 @@ export function createMongoFiles({ call, lasting, database }: MongoCalls): FileR
       await call(() => files.deleteOne({ _id: id }));
     },
 
-    countFileBytes: (account) =>
+    countFiles: (account) =>
       call(async () => {
         const pipeline = [
           { $match: { account, state: 'ready' } },
-          { $group: { _id: null, bytes: { $sum: '$bytes' } } },
+          { $group: { _id: null, files: { $sum: 1 }, bytes: { $sum: '$bytes' } } },
         ];
-        return bytesSchema.parse(await files.aggregate(pipeline, lasting()).toArray())[0]?.bytes ?? 0;
+        const [count] = countSchema.parse(await files.aggregate(pipeline, lasting()).toArray());
+        return count ?? { files: 0, bytes: 0 };
       }),
 
     listFilesToRemove: (at, writingSince, limit) =>

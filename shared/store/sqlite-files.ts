@@ -8,7 +8,7 @@ import { orders, rowsAtOnce } from './sqlite-pages.ts';
 import { storedJson } from './stored-json.ts';
 
 const fileRow = z.object({ document: storedJson.pipe(storedFileSchema) });
-const bytesRow = z.object({ bytes: z.int() });
+const countRow = z.object({ files: z.int(), bytes: z.int() });
 const changeSchema = storedFileSchema.omit({ id: true, account: true }).partial();
 
 const insertFile = 'INSERT INTO files (id, document) VALUES (?, ?) ON CONFLICT (id) DO NOTHING';
@@ -19,7 +19,7 @@ const selectToRemove = `SELECT document FROM files
   WHERE state = 'deleting' OR state = 'ready' AND expires_at <= :at OR state = 'writing' AND created_at < :writingSince
   ORDER BY expires_at LIMIT :limit`;
 /** In the words of its index: by the columns each file's document would be read. */
-const sumBytes = `SELECT coalesce(sum(document ->> '$.bytes'), 0) AS bytes FROM files
+const countFiles = `SELECT count(*) AS files, coalesce(sum(document ->> '$.bytes'), 0) AS bytes FROM files
   WHERE document ->> '$.account' = ? AND document ->> '$.state' = 'ready'`;
 
 const selectPage = (purpose: string, { isAfter, sorted }: (typeof orders)['asc' | 'desc']) =>
@@ -29,7 +29,7 @@ const selectPage = (purpose: string, { isAfter, sorted }: (typeof orders)['asc' 
 export function createSqliteFiles(database: DatabaseSync, calls: SqliteCalls): FileRecords {
   const [insert, select] = [database.prepare(insertFile), database.prepare(selectFile)];
   const [patch, remove] = [database.prepare(patchFile), database.prepare(removeFile)];
-  const [toRemove, bytesOf] = [database.prepare(selectToRemove), database.prepare(sumBytes)];
+  const [toRemove, count] = [database.prepare(selectToRemove), database.prepare(countFiles)];
   const pages = { asc: preparePages('asc'), desc: preparePages('desc') };
 
   function preparePages(order: 'asc' | 'desc') {
@@ -74,8 +74,8 @@ export function createSqliteFiles(database: DatabaseSync, calls: SqliteCalls): F
       await calls.write(() => remove.run(id));
     },
 
-    async countFileBytes(account) {
-      return bytesRow.parse(await calls.read(() => bytesOf.get(account))).bytes;
+    async countFiles(account) {
+      return countRow.parse(await calls.read(() => count.get(account)));
     },
 
     async listFilesToRemove(at, writingSince, limit) {

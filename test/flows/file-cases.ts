@@ -27,8 +27,14 @@ import {
 export const filePlans = { 'one-token-waiting': { batch_tokens_waiting: 1, model_tiers: ['guest'] } };
 /** What is uploaded in these tests is far from the most that an account may have. */
 const accountBytesMax = 100_000_000;
-/** The most that a form may be in these tests, by the plan file. */
-export const filesOfTests = { file_bytes_max: bodyBytesMax, account_bytes_max: accountBytesMax, requests_max: 5 };
+const accountFilesMax = 40;
+/** By the plan file. */
+export const filesOfTests = {
+  file_bytes_max: bodyBytesMax,
+  account_bytes_max: accountBytesMax,
+  account_files_max: accountFilesMax,
+  requests_max: 5,
+};
 
 export type FileCast = Awaited<ReturnType<typeof createFileCast>>;
 type Cast = Credentials & FileCast & { guestKey: string; anothersKey: string };
@@ -44,6 +50,9 @@ export async function createFileCast({ stack, keys, store }: { stack: Stack; key
   const hoarderKey = await keys.newKey('hoarder');
   const hoard = storedFile('user:hoarder', { purpose: 'batch_output', bytes: accountBytesMax });
   await store.batches.insertFile(hoard);
+  const collectorKey = await keys.newKey('collector');
+  const collection = Array.from({ length: accountFilesMax }, () => storedFile('user:collector', { bytes: 1 }));
+  await Promise.all(collection.map((one) => store.batches.insertFile(one)));
   // Its one line waits for a pool that nobody serves.
   const inputFile = (await files.upload(line('a', { model: 'large-chat' }))).id;
   const runningBatch = (await files.handIn(inputFile)).id;
@@ -61,6 +70,7 @@ export async function createFileCast({ stack, keys, store }: { stack: Stack; key
     fileToken: await keys.token('filer'),
     crowdedKey,
     hoarderKey,
+    collectorKey,
     inputFile,
     keptFile: (await files.upload(line('b'))).id,
     filesToDelete: [(await files.upload(line('c'))).id, (await files.upload(line('d'))).id],
@@ -102,8 +112,11 @@ function formCases(cast: Cast): Case[] {
     invalid('an endless boundary', typed(contentType('x'.repeat(71))), { says: 'expected a boundary' }),
     invalid('nothing', call({ bearer: cast.fileKey, type: contentType(), body: '' }), { says: 'last boundary' }),
     tooLarge('a file', as([purpose, file('x'.repeat(bodyBytesMax + 1))])),
-    tooLarge('more files than an account may have', as(good, cast.hoarderKey), {
-      says: `have ${accountBytesMax} bytes, which is the most, or more. Delete some of them`,
+    conflict('more files than an account may have', as(good, cast.collectorKey), {
+      says: `has ${accountFilesMax} files, which is the most. Delete some of them`,
+    }),
+    tooLarge('more bytes than an account may have', as(good, cast.hoarderKey), {
+      says: `have ${accountBytesMax} bytes or more. Delete some of them`,
     }),
     tooLarge('by its length', call({ bearer: cast.fileKey, lines: [contentType(), 'Content-Length: 131073'] })),
     tooLarge(

@@ -185,7 +185,7 @@ test.serial(
     await using store = await openStore(`sqlite:${stack.directory}/store.sqlite`, recordedLog());
     const bearer = await keys.newKey('hoarder');
     const files = createFileClient(stack, bearer);
-    const kept = storedFile('user:hoarder', { purpose: 'batch_output', bytes: accountBytesMax - 1 });
+    const kept = storedFile('user:hoarder', { purpose: 'batch_output', bytes: accountBytesMax - 4_097 });
     await store.batches.insertFile(kept);
     const body = multipart([purpose, file('a\n'.repeat(1_000))]);
     const request = upload(body, bearer);

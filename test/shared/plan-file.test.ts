@@ -78,6 +78,8 @@ test('the documented plan file is read, each name as it stands and each setting 
       requestsMax: 50_000,
       fileBytesMax: 104_857_600,
       accountBytesMax: 10_737_418_240,
+      accountFilesMax: 10_000,
+      uploadBytesPerSecondMin: 1_024,
       filesKeptDays: 30,
     },
     timeouts: { connectMs: 2_000, firstTokenMs: 30_000, idleMs: 30_000, requestMs: 600_000, queueMs: 30_000 },

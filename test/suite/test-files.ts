@@ -36,7 +36,7 @@ const hasStack = /^test\/(faults|flows)\//;
 const hasOwnProcess = /-file-store\./;
 const sharesStack = /\bopenSharedStack\b/;
 /** Waits for time-outs of the service, which pass while other tests compute. */
-const isTimed = /\bconnectForRequests\b|\brequest_ms: \d|\bsilentMs\b/;
+const isTimed = /\bconnectForRequests\b|\brequest_ms: \d|\bwindowMs\b/;
 const concernsProcess = /\bmock\.timers\b|\bfindChromium\b|\bopenMongoTests\b/;
 
 /** Files that share a process, and how many of their tests run at the same time. Left out, the files run one after another. */

@@ -22,7 +22,7 @@ export const fileRoutes = {
     credential: 'account',
     body: { schema: 'FileUpload', form: true },
     answer: { description: 'The file.', schema: 'File', example: file },
-    refusals: [...refusedHead.key, ...refusedBody, 'rate_limit_exceeded'],
+    refusals: [...refusedHead.key, ...refusedBody, 'CONFLICT', 'rate_limit_exceeded'],
     limits: ['concurrency_limit'],
   },
   'GET /v1/files': {

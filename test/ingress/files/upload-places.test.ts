@@ -26,3 +26,30 @@ test('past what this ingress takes in everybody is 503 with a wait, until one ha
   places.enter('user:d');
   t.throws(() => places.enter('user:a'));
 });
+
+test('if all places are taken, the slowest upload makes room, unless all are fast or new', (t) => {
+  let now = 0;
+  const places = createUploadPlaces({ uploadsMax: 3, ofAccountMax: 1, now: () => now });
+  const [slow, slower, fast] = ['slow', 'slower', 'fast'].map((account) => places.enter(account));
+  slow?.received(2_000);
+  slower?.received(1_000);
+  fast?.received(400_000);
+  now = 4_999;
+  t.throws(() => places.enter('too soon'), { message: /Too many files/ });
+  now = 5_000;
+  places.enter('first');
+  t.deepEqual(
+    [slow, slower, fast].map((place) => place?.signal.aborted),
+    [false, true, false],
+  );
+  t.like(slower?.signal.reason, { code: 'REQUEST_TIMEOUT' });
+  t.throws(() => places.enter('slower'), { message: /At most 1 files/ }, 'its account has it until it has ended');
+  slower?.leave();
+  places.enter('slower');
+  t.true(slow?.signal.aborted);
+  t.throws(() => places.enter('another'), { code: 'SERVICE_UNAVAILABLE' }, 'the others are fast or new');
+  slow?.leave();
+  t.throws(() => places.enter('another'), { code: 'SERVICE_UNAVAILABLE' }, 'its place was taken before it left');
+  fast?.leave();
+  t.notThrows(() => places.enter('another'));
+});

@@ -12,7 +12,7 @@ export function testBatchesContract(contract: Contract): void {
   prove('what is known of a file is found as it was given, once, until it is removed', keepsFile);
   prove('a file is changed only where it is in the state that was expected', guardsFile);
   prove('files are listed by owner and purpose, in both orders, page by page, the ready ones alone', listsFiles);
-  prove('the bytes of files are those of an account’s ready ones', countsFileBytes);
+  prove('the bytes of files are those of an account’s ready ones', countsFiles);
   prove('files to be removed are those that have expired, are to go, or were never finished', listsFilesToRemove);
   prove('a batch is found as it was given, and one that is there stays as it is', keepsBatch);
   prove('batches are listed by owner, in both orders, page by page', listsBatches);
@@ -79,8 +79,9 @@ async function listsFiles(t: ExecutionContext, { batches }: Store): Promise<void
   t.deepEqual(await batches.listFiles('user:nobody', { limit: 10 }), []);
 }
 
-async function countsFileBytes(t: ExecutionContext, { batches }: Store): Promise<void> {
-  t.is(await batches.countFileBytes('user:ann'), 0);
+async function countsFiles(t: ExecutionContext, { batches }: Store): Promise<void> {
+  const countOf = (account: string) => batches.countFiles(account);
+  t.deepEqual(await countOf('user:ann'), { files: 0, bytes: 0 });
   const large = 2_000_000_000;
   const own = [
     fileOf({ bytes: large }),
@@ -93,14 +94,14 @@ async function countsFileBytes(t: ExecutionContext, { batches }: Store): Promise
     fileOf({ bytes: 100, account: 'user:bob' }),
   ];
   for (const file of [...own, ...others]) await batches.insertFile(file);
-  t.is(await batches.countFileBytes('user:ann'), 2 * large + 7);
-  t.is(await batches.countFileBytes('user:bob'), 100);
+  t.deepEqual(await countOf('user:ann'), { files: 3, bytes: 2 * large + 7 });
+  t.deepEqual(await countOf('user:bob'), { files: 1, bytes: 100 });
   const [writing] = others;
   if (writing === undefined) throw new Error('there are others');
   await batches.changeFile(writing.id, 'writing', { state: 'ready', bytes: 5 });
-  t.is(await batches.countFileBytes('user:ann'), 2 * large + 12);
+  t.deepEqual(await countOf('user:ann'), { files: 4, bytes: 2 * large + 12 });
   for (const { id } of own.slice(0, 2)) await batches.changeFile(id, 'ready', { state: 'deleting' });
-  t.is(await batches.countFileBytes('user:ann'), 12);
+  t.deepEqual(await countOf('user:ann'), { files: 2, bytes: 12 });
 }
 
 async function listsFilesToRemove(t: ExecutionContext, { batches }: Store): Promise<void> {

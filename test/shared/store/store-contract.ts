@@ -93,7 +93,7 @@ function callEveryBatchMethod({ batches, files }: Store): Promise<unknown>[] {
     batches.listFiles('user:anyone', { limit: 1 }),
     batches.changeFile(file.id, 'ready', { state: 'deleting' }),
     batches.removeFile(file.id),
-    batches.countFileBytes('user:anyone'),
+    batches.countFiles('user:anyone'),
     batches.listFilesToRemove(new Date(), new Date(), 1),
     batches.insertBatch(batch),
     batches.findBatch(batch.id),
