@@ -1,5 +1,6 @@
 import Router from '@koa/router';
 import Koa from 'koa';
+import type { SuspensionWatch } from '../shared/limits/watch-suspensions.ts';
 import type { Log } from '../shared/log.ts';
 import type { PlanFile } from '../shared/plan-file.ts';
 import type { Store } from '../shared/store/store.ts';
@@ -81,6 +82,7 @@ type AppParts = {
   queues: RequestQueues;
   queueBounds: QueueBounds;
   waitingRequests: WaitingRequests;
+  suspensions: Pick<SuspensionWatch, 'follow'>;
   replyTo: () => string | undefined;
   documentation: Documentation;
   openApiDocument: StaticContent;

@@ -9,6 +9,7 @@ import { createAskLimits } from '../shared/limits/ask-limits.ts';
 import { createRelease } from '../shared/limits/release.ts';
 import { createSeed } from '../shared/limits/seed.ts';
 import { createSettle } from '../shared/limits/settle.ts';
+import { watchSuspensions } from '../shared/limits/watch-suspensions.ts';
 import type { Log } from '../shared/log.ts';
 import { createRegistry } from '../shared/metrics.ts';
 import { atMostEvery, followProcessState, listenForOperations } from '../shared/operations.ts';
@@ -33,6 +34,7 @@ import { createKeyUse } from './key-use.ts';
 import { listen } from './listener.ts';
 import { createIngressMetrics } from './metrics.ts';
 import { answerBrokenRequest } from './middleware/answer-errors.ts';
+import { nextRequestId } from './middleware/assign-request-id.ts';
 import { createOpenApiDocument } from './openapi/document.ts';
 import { createConsole } from './pages/console/console.ts';
 import { createStaticContent } from './pages/static-content.ts';
@@ -136,6 +138,12 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const askLimits = createAskLimits({ seed: createSeed({ redis, store }) });
   const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax });
   const giveUp = new AbortController();
+  const lookAtAccount = async (account: string) => {
+    const request = { account, requestId: nextRequestId(), caller: undefined };
+    const { caller } = await askLimits({ ...request, reread: () => callers.reread({ account }) }, admit.look);
+    return caller;
+  };
+  const suspensions = parts.use(watchSuspensions({ redis, look: lookAtAccount, log }));
   const openApiDocument = createOpenApiDocument({ ...links, authUrl: issuer });
   const app = createApp({
     log,
@@ -159,6 +167,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     queues,
     queueBounds,
     waitingRequests,
+    suspensions,
     replyTo: inbox.address,
     openApiDocument: createStaticContent(JSON.stringify(openApiDocument), 'application/json; charset=utf-8'),
     documentation: createDocumentation({

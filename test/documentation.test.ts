@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import test from 'ava';
 import { parse } from 'yaml';
-import { settingDefaults, settingNames } from '../shared/config.ts';
 import { parsePlanFile } from '../shared/plan-file.ts';
+import { settingDefaults, settingNames } from '../shared/settings.ts';
 import { chartsOf } from './bench/charts/charts.ts';
 import { drawChart } from './bench/charts/draw-chart.ts';
 import { withFigures } from './bench/comparison/readme.ts';

@@ -35,6 +35,7 @@ export type StopReason =
   | 'lock lost'
   | 'shutdown'
   | 'deadline'
+  | 'account suspended'
   | 'batch cancelled'
   | 'batch expired';
 

@@ -17,8 +17,10 @@ import { createReplyBuffer, type ReplyBuffer, type ReplyEvent } from './reply-bu
 export interface ExpectedReply {
   /** The next event, or throws the `ApiError` that the client is to see. */
   next(): Promise<ReplyEvent>;
-  /** Nobody waits any longer: the job is called off, wherever it is. */
+  /** The client has left: the job is called off, wherever it is. */
   abandon(): void;
+  /** The same, for a client that is to see this error. */
+  fail(error: ApiError): void;
 }
 
 export interface WaitingRequests {
@@ -198,6 +200,7 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
           // Nearly always its end was read before, and then an error would be made for nobody.
           if (isWaitedFor(request)) leave(request, clientGone());
         },
+        fail: (error) => leave(request, error),
       };
     },
     deliver(reply) {

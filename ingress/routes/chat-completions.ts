@@ -1,6 +1,8 @@
 import { temporarilyUnavailable } from '../../shared/errors.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
+import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
+import { accountSuspended } from '../check-caller.ts';
 import { cutWhenStuck, stuckMs } from '../replies/stuck-client.ts';
 import type { ExpectedReply, WaitingRequests } from '../replies/waiting-requests.ts';
 import { writeEventStream } from '../replies/write-event-stream.ts';
@@ -11,6 +13,7 @@ type Parts = {
   planFile: PlanFile;
   queues: RequestQueues;
   waitingRequests: WaitingRequests;
+  suspensions: Pick<SuspensionWatch, 'follow'>;
   /** This ingress's reply stream, undefined while it has none. */
   replyTo: () => string | undefined;
   /** How long a stream's status waits for its first event (API D6). */
@@ -20,7 +23,15 @@ type Parts = {
 
 /** `POST /v1/chat/completions` after admission: queue it, wait for its reply, write it whole or as a stream (API D1). */
 export function chatCompletions(parts: Parts): Stage {
-  const { planFile, queues, waitingRequests, replyTo, heldBackMs = 10_000, clientStuckMs = stuckMs } = parts;
+  const {
+    planFile,
+    queues,
+    waitingRequests,
+    suspensions,
+    replyTo,
+    heldBackMs = 10_000,
+    clientStuckMs = stuckMs,
+  } = parts;
 
   return async function chatCompletions(ctx) {
     const { stream } = stateOf(ctx, 'call');
@@ -28,8 +39,12 @@ export function chatCompletions(parts: Parts): Stage {
     // Its body is in the queue, and no longer held here.
     delete ctx.state.call;
     ctx.state.bodyShare?.leave();
+    const unfollow = suspensions.follow(stateOf(ctx, 'caller'), () => reply.fail(accountSuspended()));
     // Also while the answer is being written: a client that leaves is noticed at its connection's end.
-    ctx.res.once('close', () => reply.abandon());
+    ctx.res.once('close', () => {
+      unfollow();
+      reply.abandon();
+    });
     if (ctx.res.closed) reply.abandon();
     if (stream) {
       ctx.state.usage = await writeEventStream(ctx, reply, { heldBackMs });

@@ -2,6 +2,7 @@ import test from 'ava';
 import { Redis } from 'ioredis';
 import { changesKey, versionKey } from '../../shared/redis-keys.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
+import { chat } from '../support/chat.ts';
 import { createKeyClient, type KeyClient, masked } from '../support/key-client.ts';
 import { sized } from '../support/size.ts';
 import { type RedisWatch, watchRedis } from '../support/watch-redis.ts';
@@ -33,8 +34,13 @@ function askedFor(commands: string[][]): string[] {
       (command) =>
         command.some((argument) => ofRequest.test(argument)) || !command.some((argument) => others.test(argument)),
     )
-    .filter(([name = '']) => name.toLowerCase() !== 'time')
+    .filter((command) => command[0]?.toLowerCase() !== 'time' && !isWatch(command))
     .map(([name = '']) => name.toLowerCase());
+}
+
+/** Once a second while something runs, so that it ends when its account is suspended. */
+function isWatch([name = '', key = '']: string[]): boolean {
+  return name.toLowerCase() === 'get' && key.includes(':version:');
 }
 
 async function statuses(client: KeyClient, key: string): Promise<number[]> {
@@ -140,4 +146,40 @@ test.serial('what Redis has forgotten is read again, and a mark that nobody take
   const { body } = await onA.rotate('erin', key);
   t.deepEqual(await statuses(onB, key), [401, 401]);
   t.deepEqual(await statuses(onB, String(body.key)), [200, 200]);
+});
+
+test.serial('suspending an account ends what runs for it: with 403, or in a stream with an error frame', async (t) => {
+  const key = await onA.newKey('edith');
+  const other = await onA.newKey('otto');
+  for (const server of stack.modelServers) server.fail({ endless: true, chunkMs: 20 });
+  const urlOfB = stack.ingresses[1]?.url ?? '';
+  const streams = await Promise.all(
+    [key, other].map((bearer) => chat({ url: urlOfB, key: bearer, question: 'Go on', stream: true })),
+  );
+  const whole = chat({ url: urlOfB, key, question: 'Go on' });
+  const [mine, others] = streams.map((response) => response.body?.getReader());
+  await mine?.read();
+  await others?.read();
+  await stack.modelServers[0]?.waitForCall(({ state }) => state === 'running');
+  t.is((await onA.change('user:edith', { suspended: true })).status, 200);
+
+  const refused = await whole;
+  t.is(refused.status, 403);
+  t.like(await refused.json(), { code: 'FORBIDDEN', error: 'This account is suspended.' });
+  let text = '';
+  for (let piece = await mine?.read(); piece?.done === false; piece = await mine?.read()) {
+    text += Buffer.from(piece.value).toString();
+  }
+  const [last = ''] = text.trimEnd().split('\n\n').slice(-1);
+  t.like(JSON.parse(last.replace(/^data: /, '')), { error: { code: 'FORBIDDEN', param: null } });
+  t.false(text.includes('[DONE]'));
+  t.false((await others?.read())?.done, 'the stream of another account goes on');
+
+  await others?.cancel();
+  for (const server of stack.modelServers) server.heal();
+  t.is((await onA.change('user:edith', { suspended: false })).status, 200);
+  const quota = async () => (await onA.send('GET', '/billing/quota', { bearer: key })).body;
+  while (Number((await quota()).reserved) > 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  t.true(Number((await quota()).used) > 0, 'what was delivered is charged');
+  t.is((await onB.infer(key)).status, 200);
 });

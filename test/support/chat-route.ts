@@ -42,6 +42,13 @@ export async function startChatRoute(t: ExecutionContext, { add = async () => {}
   };
   let places = 0;
   let requests = 0;
+  const running = new Set<() => void>();
+  const suspensions = {
+    follow(_caller: object, onSuspended: () => void) {
+      running.add(onSuspended);
+      return () => running.delete(onSuspended);
+    },
+  };
 
   const app = new Koa<RequestState>();
   app.use(answerErrors({ log: recordedLog().log, docsUrl: '' }));
@@ -71,7 +78,9 @@ export async function startChatRoute(t: ExecutionContext, { add = async () => {}
       ctx.state.place?.leave();
     }
   });
-  app.use(chatCompletions({ planFile, queues, waitingRequests, replyTo: () => 'svc:replies:1', ...waits }));
+  app.use(
+    chatCompletions({ planFile, queues, waitingRequests, suspensions, replyTo: () => 'svc:replies:1', ...waits }),
+  );
   app.on('error', () => {});
   const server = createServer(app.callback()).listen(0, '127.0.0.1');
   const firstClosed = Promise.withResolvers<void>();
@@ -90,6 +99,11 @@ export async function startChatRoute(t: ExecutionContext, { add = async () => {}
     /** Resolves when the server has let go of a connection. */
     untilClosed: () => firstClosed.promise,
     places: () => places,
+    /** Requests that would end if their account were suspended. */
+    followed: () => running.size,
+    suspend(): void {
+      for (const onSuspended of running) onSuspended();
+    },
     post: (stream: boolean, signal?: AbortSignal) =>
       fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
         method: 'POST',

@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
 import type { Batch } from '../../shared/batches/batch.ts';
 import { requestIdOf } from '../../shared/batches/ids.ts';
+import { callerOf } from '../../shared/caller.ts';
 import { temporarilyUnavailable } from '../../shared/errors.ts';
 import { createAdmit } from '../../shared/limits/admit.ts';
 import { createAskLimits } from '../../shared/limits/ask-limits.ts';
@@ -11,6 +12,7 @@ import { createRelease } from '../../shared/limits/release.ts';
 import { createSeed } from '../../shared/limits/seed.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
 import { createStartRun } from '../../shared/limits/start.ts';
+import { watchSuspensions } from '../../shared/limits/watch-suspensions.ts';
 import { leasesKey, versionKey } from '../../shared/redis-keys.ts';
 import type { Account } from '../../shared/store/account.ts';
 import { createBackendSlots } from '../../workers/backends/backend-slots.ts';
@@ -92,6 +94,9 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   const slots = parts.use(createBackendSlots({ planFile, pools: ['default', 'large'], concurrency: 64 }));
   const watch = parts.use(watchBatches({ store: store.batches, log, everyMs: 20, graceMs: 0 }));
   const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax: 1_000 });
+  const readCaller = async (of: string) => callerOf(of, await findAccount(), planFile.defaultPlan);
+  const look = () => readCaller(account);
+  const suspensions = parts.use(watchSuspensions({ redis, look, log, everyMs: 20 }));
   const startRun = fragile('startRun', createStartRun(redis));
   const release = fragile('release', createRelease(redis));
   const settle = fragile('settle', createSettle(redis, { pauseMs: 1 }));
@@ -117,7 +122,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     admitLine: createAdmitLine({
       admit,
       askLimits: createAskLimits({ seed: createSeed({ redis, store }) }),
-      store: { findAccount },
+      readCaller,
       callers: createKnownCallers(),
       planFile,
     }),
@@ -128,6 +133,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     }),
     endLine,
     ...{ startRun, writeResult, followBatch: watch.follow, tellNews, metrics, log, now },
+    followAccount: suspensions.follow,
   });
   const limits = openLimits(redis, { account });
   const takings = new Map<string, number>();

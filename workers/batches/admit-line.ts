@@ -1,4 +1,4 @@
-import { type Caller, callerOf } from '../../shared/caller.ts';
+import type { Caller } from '../../shared/caller.ts';
 import { type ApiError, planLimit, quotaExceeded } from '../../shared/errors.ts';
 import type { Admission, Admit, Standing } from '../../shared/limits/admit.ts';
 import { batchAllowanceOf } from '../../shared/limits/allowance.ts';
@@ -6,7 +6,6 @@ import type { AskLimits } from '../../shared/limits/ask-limits.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
 import { quotaOf } from '../../shared/limits/quota.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
-import type { Store } from '../../shared/store/store.ts';
 import type { BatchJob } from './batch-job.ts';
 import type { KnownCallers } from './known-callers.ts';
 
@@ -26,7 +25,8 @@ export type AdmitLine = (job: BatchJob) => Promise<AdmittedLine>;
 type Parts = {
   admit: Pick<Admit, 'admit' | 'stand'>;
   askLimits: AskLimits;
-  store: Pick<Store, 'findAccount'>;
+  /** The account as it is in the store. */
+  readCaller: (account: string) => Promise<Caller>;
   callers: KnownCallers;
   planFile: PlanFile;
 };
@@ -39,9 +39,9 @@ const laterMs = 15_000;
  * Admits a line right before it is run, by the script that admits every request and with the rules of batches (API F5): what
  * its account may do is what it may do now, whatever it was when the batch was handed in.
  */
-export function createAdmitLine({ admit, askLimits, store, callers, planFile }: Parts): AdmitLine {
+export function createAdmitLine({ admit, askLimits, readCaller, callers, planFile }: Parts): AdmitLine {
   const reread = async (account: string) => {
-    const caller = callerOf(account, await store.findAccount(account), planFile.defaultPlan);
+    const caller = await readCaller(account);
     callers.keep(caller);
     return caller;
   };

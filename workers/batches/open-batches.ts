@@ -1,4 +1,6 @@
 import type { Redis } from 'ioredis';
+import { ulid } from 'ulid';
+import { callerOf } from '../../shared/caller.ts';
 import type { WorkerConfig } from '../../shared/config.ts';
 import { poolsOf } from '../../shared/config.ts';
 import { createAdmit } from '../../shared/limits/admit.ts';
@@ -7,6 +9,7 @@ import { createRelease } from '../../shared/limits/release.ts';
 import { createSeed } from '../../shared/limits/seed.ts';
 import type { Settle } from '../../shared/limits/settle.ts';
 import type { StartRun } from '../../shared/limits/start.ts';
+import { watchSuspensions } from '../../shared/limits/watch-suspensions.ts';
 import type { Log } from '../../shared/log.ts';
 import { leasesKey } from '../../shared/redis-keys.ts';
 import type { Store } from '../../shared/store/store.ts';
@@ -71,10 +74,17 @@ export function openBatches(parts: Parts): Batches {
   const tellNews = createTellNews(redis, log);
   const writeResult = createWriteResults({ store: store.batches, metrics, log });
   const watch = owned.use(watchBatches({ store: store.batches, log }));
+  const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax });
+  const askLimits = createAskLimits({ seed: createSeed({ redis, store }) });
+  const readCaller = async (account: string) =>
+    callerOf(account, await store.findAccount(account), planFile.defaultPlan);
+  const lookAtAccount = async (account: string) => {
+    const request = { account, requestId: ulid(), caller: undefined };
+    return (await askLimits({ ...request, reread: () => readCaller(account) }, admit.look)).caller;
+  };
+  const suspensions = owned.use(watchSuspensions({ redis, look: lookAtAccount, log }));
   const admitLine = createAdmitLine({
-    admit: createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax }),
-    askLimits: createAskLimits({ seed: createSeed({ redis, store }) }),
-    store,
+    ...{ admit, askLimits, readCaller },
     callers: createKnownCallers(),
     planFile,
   });
@@ -95,6 +105,7 @@ export function openBatches(parts: Parts): Batches {
     writeResult,
     endLine,
     followBatch: watch.follow,
+    followAccount: suspensions.follow,
     tellNews,
     metrics,
     log,

@@ -5,6 +5,7 @@ import { isOver, isRunning } from '../../shared/batches/batch-states.ts';
 import { ApiError, deadlineExceeded, toApiError, validationError } from '../../shared/errors.ts';
 import type { Lane } from '../../shared/lane.ts';
 import type { Start, StartRun } from '../../shared/limits/start.ts';
+import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
 import type { Log } from '../../shared/log.ts';
 import type { BatchLine, BatchStore } from '../../shared/store/batch-store.ts';
 import { promptUsage } from '../answer-request.ts';
@@ -36,6 +37,7 @@ type Parts = {
   writeResult: WriteResult;
   endLine: EndLine;
   followBatch: BatchWatch['follow'];
+  followAccount: SuspensionWatch['follow'];
   tellNews: TellNews;
   metrics: Pick<WorkerMetrics, 'batchLineRetries'>;
   log: Log;
@@ -111,9 +113,10 @@ export function createProcessLine(parts: Parts): ProcessJob {
     const queueWaitMs = Math.max(0, start.now - admission.admittedAt);
     const ledger = createRunLedger({ run, queueWaitMs });
     const over = new AbortController();
-    const unfollow = parts.followBatch(job.batch, (ending) =>
+    const unfollowBatch = parts.followBatch(job.batch, (ending) =>
       over.abort(`batch ${endingOf(ending)}` satisfies StopReason),
     );
+    const unfollowAccount = parts.followAccount(job, () => over.abort('account suspended' satisfies StopReason));
     using deadline = createWatchdog([signal, over.signal]);
     deadline.expectWithin(start.remainingMs, () => 'deadline' satisfies StopReason);
     const startedAt = now();
@@ -128,7 +131,8 @@ export function createProcessLine(parts: Parts): ProcessJob {
     try {
       return await conclude(started, await parts.findAnswer(started), signal);
     } finally {
-      unfollow();
+      unfollowBatch();
+      unfollowAccount();
     }
   }
 
@@ -170,6 +174,8 @@ export function createProcessLine(parts: Parts): ProcessJob {
   async function stop(run: StartedLine, signal: AbortSignal): Promise<Outcome> {
     const reason = run.signal.reason as StopReason; // nothing else aborts this signal
     const { job, ledger } = run;
+    // It is admitted again, as the next request, once its account may have it.
+    if (reason === 'account suspended') return leave.again(run, retryAfterWaiting(job, Date.now()));
     if (reason === 'deadline') return late(run, run.hadTime && ledger.attempts().length > 0, signal);
     if (reason !== 'batch cancelled' && reason !== 'batch expired') return stopped(withRun(run), reason);
     // What was produced for nobody is charged its prompt (API D7); a call that had failed before has produced nothing.

@@ -115,6 +115,26 @@ test('a client that leaves between two comments calls its job off', async (t) =>
   t.is(route.places(), 0);
 });
 
+test('when its account is suspended a request ends with 403, or an error frame, and its job is called off', async (t) => {
+  const route = await startChatRoute(t, { heldBackMs: never });
+  const whole = route.post(false);
+  await route.queued();
+  const streamed = route.post(true);
+  const request = await route.queued(2);
+  route.say(request, [started, chunk('a')]);
+  const stream = await streamed;
+  t.is(route.followed(), 2);
+  route.suspend();
+  const refused = await whole;
+  t.is(refused.status, 403);
+  t.like(await refused.json(), { code: 'FORBIDDEN' });
+  const text = await stream.text();
+  t.true(text.startsWith(`${chunk('a').data}data: {"error":{"code":"FORBIDDEN"`), text);
+  t.false(text.includes('[DONE]'));
+  await until(() => route.followed() === 0 && route.cancelled.length === 2);
+  t.pass();
+});
+
 test('a request whose job could not be queued takes no place any more', async (t) => {
   const add = () => Promise.reject(new ApiError('SERVICE_UNAVAILABLE', 'Redis is away.'));
   const route = await startChatRoute(t, { add });
@@ -189,4 +209,9 @@ async function readWithPauses(socket: Socket, isOver: (end: string) => boolean) 
   await over;
   socket.off('data', take).off('close', resolve);
   return { length, end };
+}
+
+/** Until ava's own time-out. */
+async function until(claim: () => boolean): Promise<void> {
+  while (!claim()) await sleep(5);
 }

@@ -43,6 +43,27 @@ for (const [ending, state, code] of [
   });
 }
 
+test('a line whose account is suspended ends its call, is charged nothing, and waits to be admitted again', async (t) => {
+  await using side = await openLineSide(own.redis);
+  const { outcome } = await runHanging(side);
+  await side.change({ suspended: true });
+  t.deepEqual(await outcome, { outcome: 'done' });
+  t.is((await side.servers[0]?.waitForCall(() => true))?.state, 'aborted');
+  t.is(await side.result(), undefined);
+  t.deepEqual(await side.charged(), nothing);
+  t.is(await side.leases(), 0);
+  t.like((await side.retries())[0], { number: 2, losses: 0, failures: 0 });
+  t.is(side.news.at(-1)?.news, 'again');
+
+  side.servers[0]?.heal();
+  const next = side.jobOf({ number: 2 });
+  t.like(await side.run(next), { outcome: 'later' });
+  t.is(side.calls().length, 1, 'no backend is called while the account is suspended');
+  await side.change({ suspended: false });
+  t.deepEqual(await side.run(next), { outcome: 'done' });
+  t.like(await side.result(), { failed: false });
+});
+
 test('a line whose backend never answers by its deadline is tried three times, and then ends with that', async (t) => {
   await using side = await openLineSide(own.redis, { timeouts: { request_ms: 3_000, first_token_ms: 60_000 } });
   for (const [number, losses] of [

@@ -1,0 +1,83 @@
+import type { Redis } from 'ioredis';
+import type { Caller } from '../caller.ts';
+import type { Log } from '../log.ts';
+import { versionKey } from '../redis-keys.ts';
+
+/** Ends what runs for an account when the account is suspended. */
+export interface SuspensionWatch extends Disposable {
+  /**
+   * Calls `onSuspended` about a second after the account of this caller was suspended; the function that it returns ends that. The
+   * caller was admitted at its version, or its version is not known.
+   */
+  follow(caller: Pick<Caller, 'account'> & { version?: number }, onSuspended: () => void): () => void;
+}
+
+type Parts = {
+  redis: Redis;
+  /** The account as it is now, from the store unless Redis has its version. */
+  look: (account: string) => Promise<Caller>;
+  log: Log;
+  everyMs?: number;
+};
+
+type Followed = { version: number; listeners: Set<() => void> };
+
+/** The version of an account of which none is known. */
+const noVersion = -1;
+/** After Redis has lost its data all versions are missing: the others are looked at in the next second. */
+const looksMax = 100;
+
+/** Once a second, one round trip for the versions of all accounts that have something running; none while nothing runs. */
+export function watchSuspensions({ redis, look, log, everyMs = 1_000 }: Parts): SuspensionWatch {
+  const followed = new Map<string, Followed>();
+  let isLooking = false;
+
+  async function lookAtAll(): Promise<void> {
+    const accounts = [...followed.keys()];
+    const versions = await versionsOf(redis, accounts);
+    const changed = accounts.filter((account, index) => versions[index] !== String(followed.get(account)?.version));
+    await Promise.all(changed.slice(0, looksMax).map(lookAt));
+  }
+
+  async function lookAt(account: string): Promise<void> {
+    const { suspended, version } = await look(account);
+    const known = followed.get(account);
+    if (known === undefined) return;
+    if (suspended) for (const onSuspended of known.listeners) onSuspended();
+    else known.version = version;
+  }
+
+  const looking = setInterval(() => {
+    if (isLooking || followed.size === 0) return;
+    isLooking = true;
+    lookAtAll()
+      .catch((error: unknown) => log.debug({ err: error }, 'it is not known which accounts are suspended'))
+      .finally(() => {
+        isLooking = false;
+      });
+  }, everyMs);
+
+  return {
+    follow({ account, version = noVersion }, onSuspended) {
+      const known = followed.get(account) ?? { version, listeners: new Set() };
+      known.version = Math.max(known.version, version);
+      followed.set(account, known);
+      known.listeners.add(onSuspended);
+      return () => {
+        known.listeners.delete(onSuspended);
+        if (known.listeners.size === 0 && followed.get(account) === known) followed.delete(account);
+      };
+    },
+    [Symbol.dispose]: () => clearInterval(looking),
+  };
+}
+
+async function versionsOf(redis: Redis, accounts: readonly string[]): Promise<unknown[]> {
+  const reading = redis.pipeline();
+  for (const account of accounts) reading.get(versionKey(account));
+  const answers = (await reading.exec()) ?? [];
+  return answers.map(([error, version]) => {
+    if (error !== null) throw error;
+    return version;
+  });
+}

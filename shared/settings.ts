@@ -1,0 +1,101 @@
+import { z } from 'zod';
+
+/** The settings of each process as its environment has them: their names, what they may be, their defaults. */
+
+const integer = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d{1,15}$/, 'expected a whole number')
+    .transform(Number)
+    .pipe(z.number().min(min).max(max));
+const port = integer(0, 65_535);
+const url = (protocol: RegExp, what: string) =>
+  z.url({ protocol, error: ({ input }) => (input === undefined ? 'is required' : `expected ${what}`) });
+const webUrl = url(/^https?$/, 'an http or https URL');
+const redisUrl = url(/^rediss?$/, 'a redis or rediss URL');
+const boolean = z.enum(['true', 'false']).transform((text) => text === 'true');
+/** Items with a comma between each two. */
+export const list = z.string().transform((text) => text.split(',').map((item) => item.trim()));
+const secrets = list.pipe(z.array(z.string().min(32, 'each secret needs at least 32 characters')).min(1));
+const logLevel = z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info');
+
+const everyProcess = {
+  REDIS_URL: redisUrl,
+  DATABASE_URL: z.string().regex(/^(mongodb(\+srv)?:\/\/|sqlite:).+/, 'expected mongodb://… or sqlite:<file>'),
+  PLAN_FILE: z.string(),
+  LOG_LEVEL: logLevel,
+};
+
+const bothSides = {
+  ...everyProcess,
+  OPS_HOST: z.string().default('127.0.0.1'),
+  REPLY_REDIS_URL: redisUrl.optional(),
+  SHUTDOWN_GRACE_MS: integer(0, 3_600_000).default(30_000),
+  OUTBOX_LENGTH_MAX: integer(1, 100_000_000).default(100_000),
+};
+
+export const ingressSettings = z.object({
+  ...bothSides,
+  PORT: port.default(8080),
+  HOST: z.string().default('0.0.0.0'),
+  OPS_PORT: port.default(9090),
+  BASE_URL: webUrl,
+  AUTH_URL: webUrl,
+  CONSOLE_URL: webUrl.optional(),
+  TOPUP_URL: webUrl.optional(),
+  DOCS_URL: webUrl
+    .pipe(z.string().refine(isFolder, 'expected an address without user, password, query and fragment'))
+    .optional(),
+  KEY_PEPPER: secrets,
+  GUEST_KEY_SECRET: secrets,
+  TRUST_PROXY: integer(0, 32).default(0),
+  CONNECTIONS_MAX: integer(1, 1_000_000).default(10_000),
+  CONNECTIONS_PER_ADDRESS_MAX: integer(1, 1_000_000).default(2_000),
+  BODY_BYTES_MAX: integer(1_024, 268_435_456).default(4_194_304),
+  BODY_BUDGET_BYTES: integer(1_048_576, 17_179_869_184).default(67_108_864),
+  QUEUE_DEPTH_MAX: integer(1, 1_000_000).default(2_000),
+  QUEUE_BYTES_MAX: integer(1_024, 17_179_869_184).default(134_217_728),
+  QUEUES_WRITABLE: boolean.default(false),
+  CONSOLE_CLIENT_ID: z.string().default('console'),
+});
+
+export const workerSettings = z.object({
+  ...bothSides,
+  OPS_PORT: port.default(9091),
+  POOLS: list.optional(),
+  CONCURRENCY: integer(1, 10_000).default(64),
+  BATCH_CONCURRENCY: integer(0, 10_000).default(16),
+});
+
+export const reconcileSettings = z.object(everyProcess);
+
+/** The name of every setting of a process, as its environment has it. */
+export const settingNames = {
+  ingress: Object.keys(ingressSettings.shape),
+  worker: Object.keys(workerSettings.shape),
+  reconcile: Object.keys(reconcileSettings.shape),
+};
+
+/**
+ * The default of every setting of a process, as text: `required` if it must be set, and empty if its default depends on other
+ * settings or on the plan file.
+ */
+export const settingDefaults = {
+  ingress: defaultsOf(ingressSettings.shape),
+  worker: defaultsOf(workerSettings.shape),
+  reconcile: defaultsOf(reconcileSettings.shape),
+};
+
+function defaultsOf(shape: Readonly<Record<string, z.ZodType>>): Map<string, string> {
+  const defaults = Object.entries(shape).map(([name, setting]) => {
+    const { success, data } = setting.safeParse(undefined);
+    return [name, success ? String(data ?? '') : 'required'] as const;
+  });
+  return new Map(defaults);
+}
+
+/** Whether names of pages can come after it, and everyone may read it. */
+function isFolder(address: string): boolean {
+  const { username, password, href } = new URL(address);
+  return username === '' && password === '' && !/[?#]/.test(href);
+}

@@ -1,0 +1,118 @@
+import test from 'ava';
+import type { Caller } from '../../../shared/caller.ts';
+import { watchSuspensions } from '../../../shared/limits/watch-suspensions.ts';
+import { versionKey } from '../../../shared/redis-keys.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+import { watchRedis } from '../../support/watch-redis.ts';
+
+let own: RedisDatabase;
+
+test.before(async () => {
+  own = await openRedisDatabase();
+});
+
+test.after.always(() => own?.[Symbol.asyncDispose]());
+
+/** Accounts at version 1, and a watch of them that looks as often as it can. */
+function open(accounts: readonly string[]) {
+  const suspended = new Set<string>();
+  const versions = new Map(accounts.map((account) => [account, 1]));
+  const looked: string[] = [];
+  const watch = watchSuspensions({
+    redis: own.redis,
+    log: recordedLog().log,
+    everyMs: 5,
+    async look(account) {
+      looked.push(account);
+      const version = versions.get(account) ?? 0;
+      await own.redis.set(versionKey(account), version);
+      return { account, version, suspended: suspended.has(account) } as Caller; // all that is asked of it
+    },
+  });
+  /** As every change of an account does: its version is gone until it is read again. */
+  async function change(account: string, isSuspended: boolean): Promise<void> {
+    versions.set(account, (versions.get(account) ?? 0) + 1);
+    if (isSuspended) suspended.add(account);
+    else suspended.delete(account);
+    await own.redis.del(versionKey(account));
+  }
+  return { watch, looked, change };
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+test.serial(
+  'what runs for an account that is suspended is told, all of it, and what runs for others is not',
+  async (t) => {
+    const { watch, looked, change } = open(['user:a', 'user:b']);
+    using _watch = watch;
+    for (const account of ['user:a', 'user:b']) await own.redis.set(versionKey(account), 1);
+    const told: string[] = [];
+    watch.follow({ account: 'user:a', version: 1 }, () => told.push('a1'));
+    const unfollow = watch.follow({ account: 'user:a', version: 1 }, () => told.push('a2'));
+    watch.follow({ account: 'user:a', version: 1 }, () => told.push('a3'));
+    watch.follow({ account: 'user:b', version: 1 }, () => told.push('b'));
+    unfollow();
+    await change('user:b', false);
+    await until(() => looked.includes('user:b'));
+    t.deepEqual(
+      looked.filter((account) => account === 'user:a'),
+      [],
+      'an account at its version is not looked at',
+    );
+    t.deepEqual(told, []);
+    await change('user:a', true);
+    await until(() => told.length >= 2);
+    t.deepEqual([...new Set(told)].sort(), ['a1', 'a3']);
+  },
+);
+
+test.serial('an account whose version is not known is looked at once, and again when it changes', async (t) => {
+  const { watch, looked, change } = open(['user:c']);
+  using _watch = watch;
+  let told = 0;
+  watch.follow({ account: 'user:c' }, () => void told++);
+  await until(() => looked.length === 1);
+  await using commands = await watchRedis(own.url);
+  const seen = await commands.during(() => new Promise((resolve) => setTimeout(resolve, 50)));
+  t.true(seen.some((command) => command.includes(versionKey('user:c'))));
+  t.is(looked.length, 1);
+  t.is(told, 0);
+  await change('user:c', true);
+  await until(() => told > 0);
+  t.pass();
+});
+
+test.serial('nothing is asked of Redis while nothing runs', async (t) => {
+  const { watch } = open(['user:d']);
+  using _watch = watch;
+  const unfollow = watch.follow({ account: 'user:d' }, () => {});
+  unfollow();
+  await using commands = await watchRedis(own.url);
+  const seen = await commands.during(() => new Promise((resolve) => setTimeout(resolve, 50)));
+  t.deepEqual(
+    seen.filter((command) => command.some((argument) => argument.includes(':version:'))),
+    [],
+  );
+});
+
+test.serial('a look that fails is repeated', async (t) => {
+  let looks = 0;
+  using watch = watchSuspensions({
+    redis: own.redis,
+    log: recordedLog().log,
+    everyMs: 5,
+    async look(account) {
+      looks++;
+      if (looks < 3) throw new Error('the store is away');
+      return { account, version: 1, suspended: true } as Caller;
+    },
+  });
+  let told = 0;
+  watch.follow({ account: 'user:e' }, () => void told++);
+  await until(() => told > 0);
+  t.true(looks >= 3);
+});
