@@ -13,6 +13,7 @@ import { watchSuspensions } from '../shared/limits/watch-suspensions.ts';
 import type { Log } from '../shared/log.ts';
 import { createRegistry } from '../shared/metrics.ts';
 import { atMostEvery, followProcessState, listenForOperations } from '../shared/operations.ts';
+import { outboxLengthFor } from '../shared/outbox-bound.ts';
 import { runProcess } from '../shared/process.ts';
 import { openQueues } from '../shared/queues.ts';
 import { connectForRequests, connectForWork, waitForRedis } from '../shared/redis.ts';
@@ -74,7 +75,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
 
   const state = followProcessState(shutdown);
   const checks = { store: () => store.ping(), identityProvider: atMostEvery(checkEveryMs, signIn.check) };
-  const checkRedis = () => redis.ping();
+  const required = { redis: () => redis.ping(), replyRedis: () => replyRedis.ping() };
   const dashboard = createQueueDashboard({
     writable: config.queue.dashboardWritable,
     host: config.operations.host,
@@ -85,14 +86,14 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
       ...config.operations,
       registry,
       state: state.current,
-      checkRedis,
+      required,
       checks,
       pages: dashboard.pages,
       log,
     }),
   );
   log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
-  await waitForRedis([redis, replyRedis, dashboardRedis], { signal: shutdown, log });
+  const { memoryBytes } = await waitForRedis([redis, replyRedis, dashboardRedis], { signal: shutdown, log });
 
   const pools = poolsOf(planFile);
   const queues = parts.use(createRequestQueues({ connection: redis, pools, log }));
@@ -134,7 +135,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     defaultPlan: planFile.defaultPlan,
   });
 
-  const { outboxLengthMax } = config;
+  const outboxLengthMax = outboxLengthFor(config.outboxLengthMax, memoryBytes);
   const askLimits = createAskLimits({ seed: createSeed({ redis, store }) });
   const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax });
   const giveUp = new AbortController();

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Log } from './log.ts';
 import { within } from './shutdown.ts';
 
-/** A stream that only this process reads. `address` is undefined while there is none that others could write to. */
+/** A stream that only this process reads. `address` is undefined while there is none, or Redis does not answer: nobody could write. */
 export interface Inbox extends AsyncDisposable {
   address(): string | undefined;
 }
@@ -42,6 +42,7 @@ export function openInbox({ reader, redis, keyOf, onEntry, onLost, log, heartbea
   const closing = new AbortController();
   let key: string | undefined;
   let lastId = '0';
+  let isRenewed = false;
   let trimming: NodeJS.Timeout | undefined;
 
   async function open(): Promise<void> {
@@ -85,7 +86,13 @@ export function openInbox({ reader, redis, keyOf, onEntry, onLost, log, heartbea
   }
 
   const beating = repeat(closing.signal, log, async () => {
-    await beat();
+    try {
+      await beat();
+      isRenewed = true;
+    } catch (error) {
+      isRenewed = false;
+      throw error;
+    }
     await sleep(heartbeatMs, undefined, { signal: closing.signal });
   });
   const reading = repeat(closing.signal, log, async () => {
@@ -94,7 +101,7 @@ export function openInbox({ reader, redis, keyOf, onEntry, onLost, log, heartbea
   });
 
   return {
-    address: () => key,
+    address: () => (isRenewed && redis.status === 'ready' ? key : undefined),
     [Symbol.asyncDispose]: async () => {
       closing.abort();
       clearTimeout(trimming);

@@ -38,8 +38,8 @@ type Parts = {
   port: number;
   registry: Registry;
   state: () => ProcessState;
-  /** Without Redis there is no work: its check decides readiness along with the state of the process. */
-  checkRedis: Check;
+  /** Without these there is no work: they decide readiness along with the state of the process. */
+  required: Readonly<Record<string, Check>>;
   /** Shown by name, and never the reason for a 503: their absence must not take every process out at once. */
   checks: Readonly<Record<string, Check>>;
   /** What else `/readyz` says, beside the dependencies and never in their place. */
@@ -102,11 +102,11 @@ async function route(ctx: Koa.Context, parts: Parts): Promise<void> {
   }
 }
 
-async function answerReadiness(ctx: Koa.Context, { state, checkRedis, checks, details }: Parts): Promise<void> {
-  const named = Object.entries({ redis: checkRedis, ...checks });
+async function answerReadiness(ctx: Koa.Context, { state, required, checks, details }: Parts): Promise<void> {
+  const named = Object.entries({ ...required, ...checks });
   const standings = await Promise.all(named.map(async ([name, check]) => [name, await measure(check)] as const));
   const dependencies = Object.fromEntries(standings);
-  const ready = state() === 'ready' && dependencies.redis?.state === 'ok';
+  const ready = state() === 'ready' && Object.keys(required).every((name) => dependencies[name]?.state === 'ok');
   ctx.status = ready ? 200 : 503;
   ctx.body = { ...details?.(), ready, state: state(), dependencies };
 }

@@ -98,19 +98,40 @@ function gatherWrites(stream: Redis['stream']): void {
   stream.write = writeLater as typeof stream.write; // the library gives it nothing but commands
 }
 
-/** Waits until all of these can be used, and checks that the first, which holds the queues, keeps what it is given. */
-export async function waitForRedis(connections: readonly [Redis, ...Redis[]], { signal, log }: Waiting): Promise<void> {
-  for (let info: string | undefined; info === undefined; ) {
-    await Promise.all(connections.map((redis) => waitUntilReady(redis, signal)));
-    info = await connections[0].info().catch((error: unknown) => {
-      log.warn({ err: error }, 'Redis was lost again while the process started; waiting for it');
-      return undefined;
-    });
-    if (info !== undefined) checkDurability(info, log);
-  }
+type Waiting = { signal: AbortSignal; log: Log };
+
+const askAgainMs = 1_000;
+
+/**
+ * Waits until all of these can be used, and checks that none is a cluster's, and that the first, which holds the queues, keeps what
+ * it is given. `memoryBytes` is what that may use, 0 if it does not say.
+ */
+export async function waitForRedis(
+  connections: readonly [Redis, ...Redis[]],
+  waiting: Waiting,
+): Promise<{ memoryBytes: number }> {
+  const infos = await Promise.all(connections.map((redis) => waitForInfo(redis, waiting)));
+  for (const info of infos) refuseClusterNode(info);
+  const [info = ''] = infos;
+  checkDurability(info, waiting.log);
+  return { memoryBytes: readMemory(info) };
 }
 
-type Waiting = { signal: AbortSignal; log: Log };
+async function waitForInfo(redis: Redis, { signal, log }: Waiting): Promise<string> {
+  while (true) {
+    await waitUntilReady(redis, signal);
+    try {
+      return await redis.info();
+    } catch (error) {
+      const mayNot = error instanceof Error && error.message.startsWith('NOPERM');
+      const message = mayNot
+        ? 'The Redis user of this process may not run INFO, which shows whether Redis keeps its data. Grant it +info; waiting'
+        : 'Redis was lost again while the process started; waiting for it';
+      log.warn({ err: error }, message);
+      await sleep(askAgainMs, undefined, { signal });
+    }
+  }
+}
 
 /** Waits, for as long as it takes, until this connection can be used; ends early only by `signal`. */
 export async function waitUntilReady(redis: Redis, signal: AbortSignal): Promise<void> {
@@ -124,6 +145,20 @@ export async function redisUnavailable<T>(call: Promise<T>): Promise<T> {
   } catch (error) {
     throw temporarilyUnavailable(error);
   }
+}
+
+/** Its keys are on other nodes, too, and a connection to one of them learns that only from each call that fails. */
+function refuseClusterNode(info: string): void {
+  if (!/^cluster_enabled:1/m.test(info)) return;
+  throw new Error(
+    'This Redis is a node of a Redis Cluster. REDIS_URL and REPLY_REDIS_URL each need a Redis that is none.',
+  );
+}
+
+/** In bytes: what a Redis of this `INFO` may use, which is all memory of its machine if it has no limit. */
+function readMemory(info: string): number {
+  const numberOf = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+  return numberOf('maxmemory') || numberOf('total_system_memory');
 }
 
 /**

@@ -31,7 +31,7 @@ const bothSides = {
   OPS_HOST: z.string().default('127.0.0.1'),
   REPLY_REDIS_URL: redisUrl.optional(),
   SHUTDOWN_GRACE_MS: integer(0, 3_600_000).default(30_000),
-  OUTBOX_LENGTH_MAX: integer(1, 100_000_000).default(100_000),
+  OUTBOX_LENGTH_MAX: integer(1, 100_000_000).optional(),
 };
 
 export const ingressSettings = z.object({

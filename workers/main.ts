@@ -12,6 +12,7 @@ import { createStartRun } from '../shared/limits/start.ts';
 import type { Log } from '../shared/log.ts';
 import { createRegistry } from '../shared/metrics.ts';
 import { atMostEvery, followProcessState, listenForOperations } from '../shared/operations.ts';
+import { outboxLengthFor } from '../shared/outbox-bound.ts';
 import { runProcess } from '../shared/process.ts';
 import { connectForWork, waitForRedis } from '../shared/redis.ts';
 import { controlStreamKey } from '../shared/redis-keys.ts';
@@ -70,14 +71,14 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
 
   const state = followProcessState(shutdown);
   const checks = { store: () => store.ping(), ...backendChecks(config, agent) };
-  const checkRedis = () => redis.ping();
+  const required = { redis: () => redis.ping(), replyRedis: () => replyRedis.ping() };
   const details = () => ({ breakers: slots.standings() });
   const operations = parts.use(
     await listenForOperations({
       ...config.operations,
       registry,
       state: state.current,
-      checkRedis,
+      required,
       checks,
       details,
       log,
@@ -85,7 +86,8 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   );
   log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
   await loadTokenizer();
-  await waitForRedis([redis, replyRedis], { signal: shutdown, log });
+  const { memoryBytes } = await waitForRedis([redis, replyRedis], { signal: shutdown, log });
+  const outboxLengthMax = outboxLengthFor(config.outboxLengthMax, memoryBytes);
 
   const workers: PoolWorker[] = [];
   let keeper: BatchKeeper | undefined;
@@ -145,7 +147,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const endLost = createAnswerLost({ startRun, endRequest, replyRedis });
   const batches = parts.use(
     openBatches({
-      ...{ config, redis, store, workerId, startRun, settle, findAnswer, shutdown, metrics, log },
+      ...{ config, outboxLengthMax, redis, store, workerId, startRun, settle, findAnswer, shutdown, metrics, log },
       isFull: slots.isFull,
       control: inbox.address,
     }),

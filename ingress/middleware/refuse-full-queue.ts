@@ -1,3 +1,4 @@
+import { temporarilyUnavailable } from '../../shared/errors.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import { overloaded } from '../overloaded.ts';
@@ -8,18 +9,21 @@ type Parts = {
   planFile: PlanFile;
   queueBounds: Pick<QueueBounds, 'enter'>;
   metrics: Pick<IngressMetrics, 'queueRefusals'>;
+  /** This ingress's reply stream, undefined while it has none. */
+  replyTo: () => string | undefined;
   random?: () => number;
 };
 
 /**
- * Refuses what could only wait, at once and before anything is asked of Redis or charged (API C8, E6). A request that is let
+ * Refuses what could only wait, or could not be answered, at once and before anything is asked of Redis or charged (API C8, E6). A request that is let
  * through has its place for as long as its stages run, or for longer where one of them takes the place over.
  */
-export function refuseFullQueue({ planFile, queueBounds, metrics, random = Math.random }: Parts): Stage {
+export function refuseFullQueue({ planFile, queueBounds, metrics, replyTo, random = Math.random }: Parts): Stage {
   return async function refuseFullQueue(ctx, next) {
     const { model, body } = stateOf(ctx, 'call');
     const pool = planFile.models[model]?.pool;
     if (pool === undefined) throw new Error('an earlier stage let an unknown model pass');
+    if (replyTo() === undefined) throw temporarilyUnavailable(new Error('no reply could be received'));
     const entry = queueBounds.enter({ pool, bytes: Buffer.byteLength(body) });
     if ('full' in entry) {
       metrics.queueRefusals.inc({ pool, reason: entry.full });

@@ -88,7 +88,7 @@ test('entries written while its connections were killed arrive, once and in orde
   await until(t, () => subject.taken.length >= texts.length);
   t.deepEqual(subject.taken, texts);
   t.deepEqual(subject.lost, []);
-  t.is(subject.inbox.address(), address);
+  t.is(await addressOf(t, subject), address);
 });
 
 test('a restart of Redis loses nothing, and the address stays', async (t) => {
@@ -102,7 +102,22 @@ test('a restart of Redis loses nothing, and the address stays', async (t) => {
   await until(t, () => subject.taken.length >= 2);
   t.deepEqual(subject.taken, ['before', 'after']);
   t.deepEqual(subject.lost, []);
-  t.is(subject.inbox.address(), address);
+  t.is(await addressOf(t, subject), address);
+});
+
+test('it has no address while Redis does not answer, be it gone or silent, and the same one afterwards', async (t) => {
+  await using own = await startPrivateRedis();
+  const subject = open(t, own);
+  await using _inbox = subject.inbox;
+  const address = await addressOf(t, subject);
+  await own.server.kill('SIGSTOP');
+  await until(t, () => subject.inbox.address() === undefined);
+  await own.server.kill('SIGCONT');
+  t.is(await addressOf(t, subject), address);
+  await own.server.kill('SIGKILL');
+  await until(t, () => subject.inbox.address() === undefined);
+  await own.server.restart();
+  t.is(await addressOf(t, subject), address);
 });
 
 test('a stream that was lost is told once, and another is opened under a new address', async (t) => {

@@ -8,7 +8,7 @@ import { recordedLog } from '../support/recorded-log.ts';
 const { log } = recordedLog();
 
 type Parts = Parameters<typeof listenForOperations>[0];
-type Wishes = Partial<Pick<Parts, 'state' | 'checkRedis' | 'checks' | 'registry' | 'details' | 'pages'>>;
+type Wishes = Partial<Pick<Parts, 'state' | 'required' | 'checks' | 'registry' | 'details' | 'pages'>>;
 
 const answers: Check = async () => 'PONG';
 const fails: Check = async () => {
@@ -17,7 +17,12 @@ const fails: Check = async () => {
 const hangs: Check = () => new Promise(() => {});
 
 async function start(t: ExecutionContext, wishes: Wishes = {}): Promise<string> {
-  const usual = { state: (): ProcessState => 'ready', checkRedis: answers, checks: {}, registry: new Registry() };
+  const usual = {
+    state: (): ProcessState => 'ready',
+    required: { redis: answers },
+    checks: {},
+    registry: new Registry(),
+  };
   const listener = await listenForOperations({ host: '127.0.0.1', port: 0, ...usual, ...wishes, log });
   t.teardown(() => listener[Symbol.asyncDispose]());
   return `http://127.0.0.1:${listener.port}`;
@@ -33,7 +38,7 @@ async function readiness(url: string): Promise<{ status: number; text: string; b
 
 test('/healthz is 200 while the process is alive, whatever its state and its Redis', async (t) => {
   for (const state of ['starting', 'ready', 'stopping'] as const) {
-    const url = await start(t, { state: () => state, checkRedis: fails });
+    const url = await start(t, { state: () => state, required: { redis: fails } });
     const response = await fetch(`${url}/healthz`);
     t.is(response.status, 200);
     t.deepEqual(await response.json(), { status: 'ok' });
@@ -58,7 +63,7 @@ test('/readyz is 200 when the process is ready and Redis answers, 503 in any oth
 
 test('/readyz is 503 while Redis is away, and 200 again when it is back', async (t) => {
   let checkRedis = fails;
-  const url = await start(t, { checkRedis: () => checkRedis() });
+  const url = await start(t, { required: { redis: () => checkRedis() } });
   const away = await readiness(url);
   t.is(away.status, 503);
   t.like(away.body, { ready: false, state: 'ready' });
@@ -93,7 +98,7 @@ test('a part that does not answer at all is degraded after a while, and holds up
   t.true((body.dependencies.store?.latencyMs ?? 0) >= 990);
   t.is(body.dependencies.redis?.state, 'ok');
 
-  const hanging = await readiness(await start(t, { checkRedis: hangs }));
+  const hanging = await readiness(await start(t, { required: { redis: hangs } }));
   t.is(hanging.status, 503);
 });
 
@@ -148,7 +153,7 @@ test('a port that is taken is an error at start, and not a silence', async (t) =
     port: Number(port),
     registry: new Registry(),
     state: () => 'ready',
-    checkRedis: answers,
+    required: { redis: answers },
     checks: {},
     log,
   });

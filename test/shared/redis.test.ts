@@ -157,6 +157,43 @@ test('a Redis that may throw away what it was given is refused, one without a fi
   }
 });
 
+test('a Redis whose user may not run INFO is waited for, at a pace, and the log says which right is missing', async (t) => {
+  await using own = await startPrivateRedis();
+  await own.redis.call('ACL', 'SETUSER', 'limited', 'on', '>password', '~*', '+@all', '-info');
+  const { log, lines } = recordedLog();
+  const limited = connectForRequests(own.server.url.replace('//', '//limited:password@'), log);
+  t.teardown(() => limited.disconnect());
+  const ready = waitForRedis([limited], { signal: never, log });
+  const asking = () => lines.filter(({ message }) => /Grant it \+info/.test(message)).length;
+  while (asking() === 0) await sleep(5);
+  const [first, since] = [asking(), performance.now()];
+  while (asking() === first) await sleep(5);
+  t.true(performance.now() - since > 500, 'it pauses between two attempts');
+  await own.redis.call('ACL', 'SETUSER', 'limited', '+info');
+  await t.notThrowsAsync(ready);
+});
+
+test('a node of a Redis Cluster is refused with a sentence', async (t) => {
+  await using own = await startPrivateRedis();
+  const { log } = recordedLog();
+  const info = (await own.redis.info()).replace('cluster_enabled:0', 'cluster_enabled:1');
+  const node = own.connect();
+  await waitUntilReady(node, never);
+  Object.assign(node, { info: async () => info });
+  for (const connections of [[node], [own.redis, node]] as const) {
+    await t.throwsAsync(waitForRedis(connections, { signal: never, log }), { message: /is a node of a Redis Cluster/ });
+  }
+});
+
+test('how much memory Redis may use is its limit, or else all that its machine has', async (t) => {
+  await using own = await startPrivateRedis();
+  const { log } = recordedLog();
+  const unlimited = await waitForRedis([own.redis], { signal: never, log });
+  t.true(unlimited.memoryBytes > 1_000_000_000, `${unlimited.memoryBytes}`);
+  await own.redis.config('SET', 'maxmemory', '300mb');
+  t.is((await waitForRedis([own.redis], { signal: never, log })).memoryBytes, 300 * 1_048_576);
+});
+
 test('a script is loaded again by a Redis that has forgotten it', async (t) => {
   await using own = await startPrivateRedis();
   const run = loadScript(own.redis, { name: 'echo1', lua: 'return {KEYS[1], ARGV[1], ARGV[2]}', numberOfKeys: 1 });

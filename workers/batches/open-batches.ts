@@ -42,6 +42,7 @@ import { createWriteResults } from './write-results.ts';
 
 type Parts = {
   config: WorkerConfig;
+  outboxLengthMax: number;
   redis: Redis;
   store: Store;
   /** Unlike that of any other worker, also of one that was here before. */
@@ -65,8 +66,8 @@ const filesHoldMs = 180_000;
 
 /** All that a worker has for batches, put together. */
 export function openBatches(parts: Parts): Batches {
-  const { config, redis, store, workerId, startRun, settle, shutdown, metrics, log } = parts;
-  const { planFile, outboxLengthMax } = config;
+  const { config, outboxLengthMax, redis, store, workerId, startRun, settle, shutdown, metrics, log } = parts;
+  const { planFile } = config;
   const pools = poolsOf(planFile);
   const owned = new AsyncDisposableStack();
 

@@ -34,7 +34,7 @@ async function start(t: ExecutionContext, { writable = false, show = true }: Wis
   const listener = parts.use(
     await listenForOperations({
       ...{ host: '127.0.0.1', port: 0, registry: new Registry(), state: () => 'ready', checks: {}, log },
-      checkRedis: () => connection.ping(),
+      required: { redis: () => connection.ping() },
       pages: dashboard.pages,
     }),
   );
