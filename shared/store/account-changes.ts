@@ -8,6 +8,7 @@ import {
   type MonthTopUp,
   monthOf,
   type NewKey,
+  type Origin,
 } from './account.ts';
 
 /**
@@ -98,7 +99,13 @@ export type Settings = {
   suspended?: boolean | undefined;
 };
 
-type SettingsChange = { settings: Settings; at: Date; by: string; unknown?: { id: string; plan: string } };
+type SettingsChange = {
+  settings: Settings;
+  at: Date;
+  by: string;
+  origin?: Origin;
+  unknown?: { id: string; plan: string };
+};
 
 /**
  * What an operator sets `at` a time (API E8). What is so already is no change, and so is a top-up that was made before. An
@@ -106,7 +113,7 @@ type SettingsChange = { settings: Settings; at: Date; by: string; unknown?: { id
  * undefined where that is left out. Fails with `CONFLICT` where a top-up of the same id had another number of tokens,
  * and with `VALIDATION_ERROR` where a month's would be more than can be counted.
  */
-export function changeSettings({ settings, at, by, unknown }: SettingsChange) {
+export function changeSettings({ settings, at, by, origin, unknown }: SettingsChange) {
   return (known: Account | undefined): Decision<Account | undefined> => {
     const account = known ?? (unknown && newAccount(unknown.id, unknown.plan, at));
     if (account === undefined) return { result: undefined };
@@ -114,7 +121,7 @@ export function changeSettings({ settings, at, by, unknown }: SettingsChange) {
     const isMade = topUp !== undefined && wasMade(account, topUp);
     const said = { ...differences(account, settings), ...(topUp === undefined || isMade ? {} : { topUp }) };
     if (Object.keys(said).length === 0) return { result: known };
-    const next = changed(applied(account, said, at), { at, by, ...said });
+    const next = changed(applied(account, said, at), { at, by, ...said, ...(origin && { origin }) });
     return { result: next, next };
   };
 }

@@ -52,12 +52,13 @@ export const accountSchema = z.object({
 
 /**
  * Everything that is kept of one account or device; one document, so that each change of it is one atomic update. `id` is
- * `user:<sub>` or `device:<hash>`. `version` counts the changes that callers must feel. `endedKeys` (the last 100) and
- * `changes` (the audit trail, the last 200) have the newest first. `topUp` is what was added to one month's allowance, the
- * last one that was topped up; `topUpsMade` are the last 500 in whichever month, so that each counts once. `guest` names, by
- * fingerprint, the secrets that a device's key was made with. `lastUse` is coarse, and no change: it touches no version.
+ * `user:<sub>` or `device:<hash>`. `version` counts the changes: each adds 1 and comes first in `changes`. `endedKeys` (the
+ * last 100) and `changes` (the last 200) have the newest first. Changes of settings have audit records as well. `topUp` is
+ * what was added to one month's allowance, the last one that was topped up; `topUpsMade` are the last 500 in whichever month,
+ * so that each counts once. `guest` names, by fingerprint, the secrets that a device's key was made with. `lastUse` is
+ * coarse, and no change: it touches no version.
  */
-export type Account = z.infer<typeof accountSchema>;
+export type Account = Omit<z.infer<typeof accountSchema>, 'changes'> & { changes: Change[] };
 
 /** `display` is the first ten characters of the key, `hash` what is compared; `plan` the one it was minted under. */
 export type ActiveKey = z.infer<typeof activeKeySchema>;
@@ -65,8 +66,22 @@ export type ActiveKey = z.infer<typeof activeKeySchema>;
 /** `plan` is the one at its end (API C10). */
 export type EndedKey = z.infer<typeof endedKeySchema>;
 
-/** `keyMinted`, `keyRevoked` and the ends of `keyRotated` are key ids; `plan` names both plans, `topUp` has the operator's id. */
-export type Change = z.infer<typeof changeSchema>;
+/**
+ * `keyMinted`, `keyRevoked` and the ends of `keyRotated` are key ids; `plan` names both plans, `topUp` has the operator's id.
+ * `origin` is there while the change is made. The account's document does not keep it; its audit record does.
+ */
+export type Change = z.infer<typeof changeSchema> & { origin?: Origin };
+
+/** The client's address that a change came from, and the reason that was given for it. */
+export type Origin = { address: string; reason: string | null };
+
+/** What a change of an account's settings says: the parts of it that differ. */
+export const settingsChangeSchema = changeSchema.pick({
+  plan: true,
+  overageEnabled: true,
+  topUp: true,
+  suspended: true,
+});
 
 /** What was added to the allowance of `month` (`YYYY-MM`, UTC), all its top-ups together. */
 export type MonthTopUp = z.infer<typeof monthTopUpSchema>;

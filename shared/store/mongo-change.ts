@@ -3,12 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** Between two attempts at a change, so that those who change one document at once do not keep meeting each other. */
 const pauseMsMax = 50;
 
-type Change<Kept, Result> = {
+type Change<Kept, Next, Result> = {
   /** What a failover cannot take back. */
   read(): Promise<Kept | undefined>;
-  decide(kept: Kept | undefined): { result: Result; next?: Kept };
+  decide(kept: Kept | undefined): { result: Result; next?: Next };
   /** False where it is not what it was when `next` was decided. */
-  write(next: Kept, decidedOn: Kept | undefined): Promise<boolean>;
+  write(next: Next, decidedOn: Kept | undefined): Promise<boolean>;
 };
 
 /**
@@ -16,8 +16,8 @@ type Change<Kept, Result> = {
  * their end. One that is not yet safe from a failover is no ground for a decision: that waits until it is, or until the call is
  * over.
  */
-export async function changeGuarded<Kept, Result>(
-  { read, decide, write }: Change<Kept, Result>,
+export async function changeGuarded<Kept, Next, Result>(
+  { read, decide, write }: Change<Kept, Next, Result>,
   signal: AbortSignal,
 ): Promise<Result> {
   for (let attempt = 1; ; attempt += 1) {

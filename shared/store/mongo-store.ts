@@ -1,13 +1,25 @@
 import { type Collection, type Db, MongoServerError } from 'mongodb';
 import { z } from 'zod';
-import { type Account, accountSchema } from './account.ts';
+import type { Account } from './account.ts';
 import type { Decide } from './account-changes.ts';
 import { listedAccountSchema, rangeOf } from './account-pages.ts';
+import type { AuditStore } from './audit-store.ts';
 import type { BatchStore } from './batch-store.ts';
 import { deferFailure } from './defer-failure.ts';
 import type { FileStore } from './file-store.ts';
 import { createFileIndexes, createGridFsFileStore } from './gridfs-file-store.ts';
 import { keyOwnerSchema } from './key-owner.ts';
+import {
+  type AccountDocument,
+  accountsOf,
+  createAccountIndexes,
+  type KeptAccount,
+  readKept,
+  toNewDocument,
+  toUpdate,
+  withId,
+} from './mongo-account-documents.ts';
+import { createAuditIndexes, createMongoAudit } from './mongo-audit.ts';
 import { createBatchIndexes } from './mongo-batch-documents.ts';
 import { createMongoBatches } from './mongo-batches.ts';
 import { createMongoCalls, type MongoCalls } from './mongo-calls.ts';
@@ -24,18 +36,13 @@ import type { UsageMonth, UsageSum } from './usage-sums.ts';
 
 const duplicateKey = 11_000;
 
-const documentSchema = accountSchema.omit({ id: true }).extend({ _id: z.string() });
-
-/** A last use that was noted since the account was read must not be undone by what is written now. */
-const writtenSchema = accountSchema.omit({ lastUse: true });
-
 const buildInfoSchema = z.object({ version: z.string() });
 
-type AccountDocument = z.infer<typeof documentSchema>;
 type Parts = { log: Parameters<typeof createMongoCalls>[1]['log'] };
 
 /** The store in a MongoDB database. A call that failed with `SERVICE_UNAVAILABLE` may have been carried out. */
 export class MongoStore implements Store {
+  readonly audit: AuditStore;
   readonly batches: BatchStore;
   readonly files: FileStore;
   readonly #calls: MongoCalls;
@@ -47,6 +54,7 @@ export class MongoStore implements Store {
     this.#calls = createMongoCalls(url, { log, prepare: createIndexes });
     this.#accounts = accountsOf(this.#calls.database);
     this.#usage = createUsageStore(createMongoUsage(this.#calls));
+    this.audit = createMongoAudit(this.#calls);
     this.batches = {
       ...createMongoFiles(this.#calls),
       ...createMongoBatches(this.#calls),
@@ -66,7 +74,7 @@ export class MongoStore implements Store {
   }
 
   async findAccount(id: string): Promise<Account | undefined> {
-    return this.#calls.call(() => this.#read(id));
+    return (await this.#calls.call(() => this.#read(id)))?.account;
   }
 
   async listAccounts({ limit, ...page }: AccountPage): Promise<ListedAccount[]> {
@@ -88,10 +96,11 @@ export class MongoStore implements Store {
   }
 
   async changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result> {
+    const decideSafely = deferFailure(decide);
     const change = {
       read: () => this.#read(id),
-      decide: deferFailure(decide),
-      write: (next: Account, decidedOn: Account | undefined) => this.#write(next, decidedOn),
+      decide: (kept: KeptAccount | undefined) => decideSafely(kept?.account),
+      write: (next: Account, decidedOn: KeptAccount | undefined) => this.#write(next, decidedOn),
     };
     const result = await this.#calls.call((signal) => changeGuarded(change, signal));
     return result();
@@ -135,18 +144,18 @@ export class MongoStore implements Store {
     await this.#calls[Symbol.asyncDispose]();
   }
 
-  async #read(id: string): Promise<Account | undefined> {
+  async #read(id: string): Promise<KeptAccount | undefined> {
     const found = await this.#accounts.findOne({ _id: id }, this.#calls.lasting());
-    return found === null ? undefined : accountSchema.parse(withId(found));
+    return found === null ? undefined : readKept(found);
   }
 
   /** False where the account is not what it was when `next` was decided. */
-  async #write(next: Account, decidedOn: Account | undefined): Promise<boolean> {
-    const { id: _id, ...fields } = writtenSchema.parse(next);
+  async #write(next: Account, decidedOn: KeptAccount | undefined): Promise<boolean> {
+    const _id = next.id;
     try {
-      if (decidedOn === undefined) return (await this.#accounts.insertOne({ _id, ...fields })).acknowledged;
-      const guard = { _id, version: decidedOn.version };
-      return (await this.#accounts.updateOne(guard, toUpdate(fields))).matchedCount === 1;
+      if (decidedOn === undefined) return (await this.#accounts.insertOne(toNewDocument(next))).acknowledged;
+      const guard = { _id, version: decidedOn.account.version };
+      return (await this.#accounts.updateOne(guard, toUpdate(next, decidedOn))).matchedCount === 1;
     } catch (error) {
       if (!(error instanceof MongoServerError) || error.code !== duplicateKey) throw error;
       // An insert fails so too when the account has come into being meanwhile, lasting or not; the messages of servers differ.
@@ -157,26 +166,9 @@ export class MongoStore implements Store {
   }
 }
 
-function accountsOf(database: Db): Collection<AccountDocument> {
-  // The driver would write a field that is undefined as null, which is no account any more.
-  return database.collection('accounts', { ignoreUndefined: true });
-}
-
-/** Sparse: accounts without a key do not count as having the same one. */
 async function createIndexes(database: Db): Promise<void> {
   await Promise.all([createUsageIndexes(database), createBatchIndexes(database), createFileIndexes(database)]);
-  await accountsOf(database).createIndex({ 'key.hash': 1 }, { unique: true, sparse: true });
-}
-
-function withId({ _id: id, ...fields }: { _id: unknown }): unknown {
-  return { ...fields, id };
-}
-
-/** An empty `$unset` is an error to servers before 5.0, and a field left out of `$set` would stay. */
-function toUpdate(fields: Omit<AccountDocument, '_id'>): object {
-  const absent = (['key', 'guest'] as const).filter((name) => fields[name] === undefined);
-  if (absent.length === 0) return { $set: fields };
-  return { $set: fields, $unset: Object.fromEntries(absent.map((name) => [name, ''])) };
+  await Promise.all([createAccountIndexes(database), createAuditIndexes(database)]);
 }
 
 /** The filter is the whole condition, so that notes of one account may come in any order. */

@@ -143,6 +143,21 @@ const migrations: readonly string[] = [
   ) STRICT, WITHOUT ROWID;`,
 ];
 
+/**
+ * Tables that the version before does not know, and does no harm to. They move no `user_version`, so that it still opens the
+ * database. An entry is never changed.
+ */
+const additions: readonly string[] = [
+  `CREATE TABLE IF NOT EXISTS audit_records (
+    id TEXT NOT NULL PRIMARY KEY,
+    account TEXT NOT NULL AS (document ->> '$.account') STORED,
+    actor TEXT NOT NULL AS (document ->> '$.actor') STORED,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
+  CREATE INDEX IF NOT EXISTS audit_records_by_account ON audit_records (account, id);
+  CREATE INDEX IF NOT EXISTS audit_records_by_actor ON audit_records (actor, id);`,
+];
+
 /** Covers another process's commit that is just ending; it stops this process, so all longer waiting is `patiently`'s. */
 const busyTimeoutMs = 2;
 
@@ -168,6 +183,7 @@ export async function openSqlite(file: string): Promise<DatabaseSync> {
     await patiently(() => knownVersion(opened)); // first of all: a database that is not ours to use is left as it is
     await patiently(() => setDurability(opened));
     await patiently(() => migrate(opened));
+    for (const addition of additions) await patiently(() => opened.exec(addition));
     return opened;
   } catch (error) {
     database?.close();

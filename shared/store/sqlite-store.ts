@@ -3,6 +3,8 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { z } from 'zod';
 import { type Account, accountSchema } from './account.ts';
 import type { Decide } from './account-changes.ts';
+import { recordsAdded, type Trail } from './audit-records.ts';
+import type { AuditStore } from './audit-store.ts';
 import type { BatchStore } from './batch-store.ts';
 import { deferFailure } from './defer-failure.ts';
 import type { FileStore } from './file-store.ts';
@@ -11,6 +13,7 @@ import { keyOwnerSchema } from './key-owner.ts';
 import { type LastingCommits, openLastingCommits } from './lasting-commits.ts';
 import { openSqlite } from './open-sqlite.ts';
 import { createSqliteAccounts } from './sqlite-accounts.ts';
+import { createSqliteAudit, type InsertRecords } from './sqlite-audit.ts';
 import { createSqliteBatches } from './sqlite-batches.ts';
 import { createSqliteCalls, type SqliteCalls } from './sqlite-calls.ts';
 import { createSqliteFiles } from './sqlite-files.ts';
@@ -29,12 +32,13 @@ const writtenSchema = accountSchema.omit({ lastUse: true });
 const ownerRow = z.object({ document: storedJson.pipe(keyOwnerSchema) });
 const accountRow = z.object({
   document: storedJson.pipe(writtenSchema),
+  recorded: z.int(),
   usedKeyId: z.string().nullable(),
   usedAt: z.int().nullable(),
 });
 const versionRow = z.object({ version: z.string() });
 
-const selectAccount = `SELECT document, key_uses.key_id AS usedKeyId, used_at AS usedAt
+const selectAccount = `SELECT document, coalesce(document ->> '$.recorded', 0) AS recorded, key_uses.key_id AS usedKeyId, used_at AS usedAt
   FROM accounts LEFT JOIN key_uses ON account = id WHERE id = ?`;
 
 const selectOwner = 'SELECT document FROM accounts WHERE key_hash IN (SELECT value FROM json_each(?)) LIMIT 1';
@@ -51,6 +55,7 @@ type Options = { openCommits?: (path: string) => LastingCommits };
 
 /** The store in one SQLite file, and a folder of files beside it, for one machine; any number of its processes can have it open. */
 export class SqliteStore implements Store {
+  readonly audit: AuditStore;
   readonly batches: BatchStore;
   readonly files: FileStore;
   readonly #database: DatabaseSync;
@@ -61,6 +66,7 @@ export class SqliteStore implements Store {
   readonly #writeAccount: StatementSync;
   readonly #noteUse: StatementSync;
   readonly #readFile: StatementSync;
+  readonly #insertRecords: InsertRecords;
   readonly #accounts: Pick<Store, 'listAccounts'>;
   readonly #usage: UsageStore;
 
@@ -80,6 +86,9 @@ export class SqliteStore implements Store {
     this.#noteUse = database.prepare(noteUse);
     this.#readFile = database.prepare('PRAGMA user_version'); // unlike SELECT 1, it looks at the file
     this.#accounts = createSqliteAccounts(database, this.#calls);
+    const audit = createSqliteAudit(database, this.#calls);
+    this.audit = audit.store;
+    this.#insertRecords = audit.insertRecords;
     this.#usage = createUsageStore(createSqliteUsage(database, this.#calls));
     this.batches = {
       ...createSqliteFiles(database, this.#calls),
@@ -104,7 +113,7 @@ export class SqliteStore implements Store {
   }
 
   async findAccount(id: string): Promise<Account | undefined> {
-    return this.#calls.read(() => this.#read(id));
+    return (await this.#calls.read(() => this.#read(id)))?.account;
   }
 
   listAccounts(page: AccountPage): Promise<ListedAccount[]> {
@@ -119,7 +128,7 @@ export class SqliteStore implements Store {
   /** Decides on a plain read first: the lock that all writers share is taken only where there is something to write. */
   async changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result> {
     const decideSafely = deferFailure(decide);
-    const decision = await this.#calls.read(() => decideSafely(this.#read(id)));
+    const decision = await this.#calls.read(() => decideSafely(this.#read(id)?.account));
     if (decision.next !== undefined) return (await this.#calls.write(() => this.#change(id, decideSafely)))();
     await this.#calls.lasting();
     return decision.result();
@@ -166,16 +175,21 @@ export class SqliteStore implements Store {
   }
 
   #change<Result>(id: string, decide: Decide<Result>): Result {
-    const { result, next } = decide(this.#read(id));
-    if (next !== undefined) this.#writeAccount.run(id, JSON.stringify(writtenSchema.parse(next)));
+    const kept = this.#read(id);
+    const { result, next } = decide(kept?.account);
+    if (next !== undefined) {
+      const written = { ...writtenSchema.parse(next), recorded: next.version };
+      this.#writeAccount.run(id, JSON.stringify(written));
+      this.#insertRecords(recordsAdded(kept, next));
+    }
     return result;
   }
 
-  #read(id: string): Account | undefined {
+  #read(id: string): (Trail & { account: Account }) | undefined {
     const row = this.#selectAccount.get(id);
     if (row === undefined) return undefined;
-    const { document, usedKeyId, usedAt } = accountRow.parse(row);
-    if (usedKeyId === null || usedAt === null) return document;
-    return { ...document, lastUse: { keyId: usedKeyId, at: new Date(usedAt) } };
+    const { document, recorded, usedKeyId, usedAt } = accountRow.parse(row);
+    if (usedKeyId === null || usedAt === null) return { account: document, recorded };
+    return { account: { ...document, lastUse: { keyId: usedKeyId, at: new Date(usedAt) } }, recorded };
   }
 }

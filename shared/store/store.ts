@@ -1,5 +1,6 @@
 import type { Account, GuestSecrets, MonthTopUp } from './account.ts';
 import type { Decide } from './account-changes.ts';
+import type { AuditStore } from './audit-store.ts';
 import type { BatchStore } from './batch-store.ts';
 import type { FileStore } from './file-store.ts';
 import type { UsageStore } from './usage-store.ts';
@@ -13,6 +14,9 @@ import type { UsageStore } from './usage-store.ts';
  * all the same. Each change of an account is one atomic update of one document.
  */
 export interface Store extends UsageStore, AsyncDisposable {
+  /** Who changed which account's settings, and when. */
+  readonly audit: AuditStore;
+
   /** Files and batches, what is known of them. */
   readonly batches: BatchStore;
 
@@ -43,7 +47,8 @@ export interface Store extends UsageStore, AsyncDisposable {
   /**
    * Changes one account as `decide` says, atomically: what it decided is written only if the account is still what it was
    * decided on, else it is asked again, until one of its answers stands. An account of its own id comes into being where
-   * there was none. Fails with `INTERNAL_ERROR` when the new key's hash is that of another account's active key.
+   * there was none. A change of settings leaves its audit record in the same step. Fails with `INTERNAL_ERROR` when the new
+   * key's hash is that of another account's active key.
    */
   changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result>;
 

@@ -2,6 +2,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { accountSchema } from '../../../shared/store/account.ts';
 import { SqliteStore } from '../../../shared/store/sqlite-store.ts';
 import type { StoreHome } from './store-contract.ts';
 
@@ -16,6 +17,13 @@ export async function createSqliteHome(): Promise<SqliteHome> {
     file,
     url: `sqlite:${file}`,
     open: () => SqliteStore.open(file),
+    writeAsBefore: async (next) => {
+      using database = new DatabaseSync(file, { timeout: 1_000 });
+      const write = `INSERT INTO accounts (id, document) VALUES (?, ?)
+        ON CONFLICT (id) DO UPDATE SET document = excluded.document`;
+      // The whole document, of the fields that it knows.
+      database.prepare(write).run(next.id, JSON.stringify(accountSchema.omit({ lastUse: true }).parse(next)));
+    },
     removeSums: async () => change(file, 'DELETE FROM usage_sums; DELETE FROM usage_days'),
     spoilSums: async () => change(file, 'UPDATE usage_days SET charged_tokens = charged_tokens + 1'),
     countPieces: async () => (await readdir(`${file}-files`)).length,

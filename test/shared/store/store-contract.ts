@@ -15,6 +15,8 @@ export type StoreHome = AsyncDisposable & {
   open(): Promise<Store>;
   /** By which another process opens the same. */
   url: string;
+  /** Writes an account over the one before it, as the version of the service before audit records does. */
+  writeAsBefore(next: Account): Promise<unknown>;
   /** Takes away all sums of usage, as if those who inserted the records had died before they summed them. */
   removeSums(): Promise<unknown>;
   /** Makes every sum of usage wrong. */
@@ -72,6 +74,10 @@ export function callEveryMethod(store: Store): Promise<unknown>[] {
     store.findAccount('user:anyone'),
     store.listAccounts({ limit: 1 }),
     store.findKeyOwner(['any hash']),
+    store.audit.listAudit({ limit: 1 }),
+    store.audit.listAudit({ account: 'user:anyone', limit: 1 }),
+    store.audit.copyAudit('user:anyone'),
+    store.audit.copyAuditAfter('', 1),
     mint(store, 'user:anyone'),
     store.recordKeyUse([{ account: 'user:anyone', keyId: 'key_1', at: new Date() }]),
     store.recordUsage([usageRecord()]),

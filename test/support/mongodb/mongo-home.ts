@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Db, MongoClient } from 'mongodb';
+import { accountSchema } from '../../../shared/store/account.ts';
 import { MongoStore } from '../../../shared/store/mongo-store.ts';
 import type { StoreHome } from '../../shared/store/store-contract.ts';
 import { type Mode, startTcpProxy, type TcpProxy } from '../tcp-proxy.ts';
@@ -24,6 +25,7 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
   const client = new MongoClient(url);
   const primary = await findPrimary(client);
   const database = client.db();
+  const accounts = database.collection<{ _id: string }>('accounts');
   const warnings: string[] = [];
   const log = { warn: (_fields: object, message: string) => warnings.push(message) };
   return {
@@ -31,11 +33,16 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
     database,
     warnings,
     open: async () => new MongoStore(url, { log }),
-    insert: (document) => database.collection<{ _id: string }>('accounts').insertOne(document),
+    insert: (document) => accounts.insertOne(document),
     primary,
     indexes: async (collection = 'accounts') => {
       const all = await database.collection(collection).indexes();
       return all.filter(({ name }) => name !== '_id_').map(({ key, unique, sparse }) => ({ key, unique, sparse }));
+    },
+    writeAsBefore: (next) => {
+      const { id: _id, ...fields } = accountSchema.omit({ lastUse: true }).parse(next);
+      // Each field that it knows; the others stay.
+      return accounts.updateOne({ _id }, { $set: fields }, { upsert: true, ignoreUndefined: true });
     },
     removeSums: () => database.collection('usage_sums').deleteMany({}),
     spoilSums: () => database.collection('usage_sums').updateMany({}, { $inc: { 'total.chargedTokens': 1 } }),

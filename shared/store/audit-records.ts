@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto';
+import { encodeTime } from 'ulid';
+import type { Account, Change } from './account.ts';
+import { type AuditPage, type AuditRecord, auditRecordSchema } from './audit-store.ts';
+
+/**
+ * An account's changes, newest first, and the version up to which the store has records of them, or has them in its outbox.
+ * The version of the service before audit records leaves `recorded` as it is, or removes it.
+ */
+export type Trail = { account: Pick<Account, 'id' | 'version' | 'changes'>; recorded: number };
+
+/** The records that a change adds: its own, and those of changes that the version before audit records made. */
+export function recordsAdded(before: Trail | undefined, next: Account): AuditRecord[] {
+  return [recordOf(next, 0) ?? [], before === undefined ? [] : unrecorded(before)].flat();
+}
+
+/** The record of an account's newest change; undefined where that is no change of its settings. */
+export function newestRecord(account: Account): AuditRecord | undefined {
+  return recordOf(account, 0);
+}
+
+/** The records of all changes of settings after version `recorded` that the account still has. */
+export function unrecorded({ account, recorded }: Trail): AuditRecord[] {
+  const count = Math.max(0, account.version - recorded);
+  return account.changes.slice(0, count).flatMap((_, index) => recordOf(account, index) ?? []);
+}
+
+/** `waiting` and `kept`, each record once, as the page asks for them. Of two with the same id the one in `kept` counts. */
+export function pageOf(page: AuditPage, waiting: readonly AuditRecord[], kept: readonly AuditRecord[]): AuditRecord[] {
+  const { account, actor, after, limit } = page;
+  const isWanted = (record: AuditRecord) =>
+    (account === undefined || record.account === account) &&
+    (actor === undefined || record.actor === actor) &&
+    (after === undefined || record.id < after);
+  const byId = new Map([...waiting, ...kept].map((record) => [record.id, record]));
+  return [...byId.values()].filter(isWanted).sort(newestFirst).slice(0, limit);
+}
+
+function recordOf({ id: account, version, changes }: Trail['account'], index: number): AuditRecord | undefined {
+  const entry = changes[index];
+  if (entry === undefined) return undefined;
+  const { at, by: actor, origin } = entry;
+  const change = settingsOf(entry);
+  if (Object.keys(change).length === 0) return undefined;
+  const id = auditId({ account, version: version - index, at });
+  return { id, at, actor, address: origin?.address ?? null, account, change, reason: origin?.reason ?? null };
+}
+
+function settingsOf(change: Change): AuditRecord['change'] {
+  return auditRecordSchema.shape.change.parse(change);
+}
+
+/**
+ * `audit_` and 26 characters that sort as a ULID does: the time (10), then the account's version (6), then a hash of its
+ * name (10). The same change has the same id whichever process makes the record, so that a record is never kept twice.
+ */
+function auditId({ account, version, at }: { account: string; version: number; at: Date }): string {
+  const hash = createHash('sha256').update(account).digest().readUIntBE(0, 6);
+  return `audit_${encodeTime(at.getTime(), 10)}${encodeTime(version, 6)}${encodeTime(hash, 10)}`;
+}
+
+function newestFirst(one: AuditRecord, other: AuditRecord): number {
+  return one.id < other.id ? 1 : -1;
+}

@@ -1,0 +1,254 @@
+import type { ExecutionContext } from 'ava';
+import type { Account, Origin } from '../../../shared/store/account.ts';
+import { changeSettings, type Decide, rotateKey, type Settings } from '../../../shared/store/account-changes.ts';
+import { type AuditPage, type AuditRecord, auditId } from '../../../shared/store/audit-store.ts';
+import type { Store } from '../../../shared/store/store.ts';
+import { findAccount, namedBy } from './changes-contract.ts';
+import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
+
+/** What every store guarantees of the audit trail. */
+export function testAuditContract(contract: Contract): void {
+  const prove = provesOnStore(contract);
+  prove(
+    'a change of settings leaves one record, which is listed at once and stays the same when copied',
+    recordsChange,
+  );
+  prove('what changes nothing leaves no record, and neither does a change of a key', recordsNothingElse);
+  prove('250 changes of one account are all listed, newest first, whether copied or not', listsAll);
+  prove('changes of keys remove no record', outlivesKeyChanges);
+  prove('the list is of one account, of one actor, or of both', filters);
+  prove('a record that comes meanwhile is on no later page, and shifts none', staysInPlace);
+  prove('changes of the version before are listed beside the others, each once', listsEarlierChanges);
+  prove('a change of the version before keeps the reasons that were given', keepsReasons);
+  prove('a change of the version before that leaves the last 200 has its record', keepsWhatLeaves);
+  prove('accounts are copied page by page, and those with nothing to copy stay as they are', copiesByPage);
+  prove('copying at once, and again, keeps each record once', copiesAtOnce);
+}
+
+const origin: Origin = { address: '198.51.100.7', reason: 'paid invoice 7' };
+let clock = Date.parse('2026-03-01');
+
+type Wanted = { account?: string; by?: string; at?: Date; origin?: Origin };
+
+/** A decision on these settings, a millisecond after the one before. */
+function settle(settings: Settings, wanted: Wanted = {}): Decide<Account | undefined> {
+  clock += 1;
+  const { account = 'user:ann', by = 'user:olga', at = new Date(clock) } = wanted;
+  const from = wanted.origin && { origin: wanted.origin };
+  return changeSettings({ settings, by, at, unknown: { id: account, plan: 'free' }, ...from });
+}
+
+function set(store: Store, settings: Settings, wanted: Wanted = {}): Promise<Account | undefined> {
+  return store.changeAccount(wanted.account ?? 'user:ann', settle(settings, wanted));
+}
+
+/** The same, as the version before audit records does it. */
+async function setAsBefore(home: StoreHome, store: Store, settings: Settings, account = 'user:ann'): Promise<void> {
+  const { next } = settle(settings, { account })(await store.findAccount(account));
+  if (next !== undefined) await home.writeAsBefore(next);
+}
+
+/** All records, in pages of so many. */
+async function listAll(store: Store, filter: Partial<AuditPage> = {}): Promise<AuditRecord[]> {
+  const { limit = 100 } = filter;
+  const all: AuditRecord[] = [];
+  for (;;) {
+    const page = await store.audit.listAudit({ ...filter, limit, after: all.at(-1)?.id ?? filter.after });
+    all.push(...page);
+    if (page.length < limit) return all;
+  }
+}
+
+/** What the records say of top-ups, in their order. */
+async function topUpsOf(store: Store, filter: Partial<AuditPage> = {}): Promise<number[]> {
+  return (await listAll(store, filter)).map(({ change }) => change.topUp?.tokens ?? 0);
+}
+
+const topUp = (tokens: number) => ({ topUp: { id: `top-up ${tokens}`, tokens } });
+const downFrom = (count: number) => Array.from({ length: count }, (_, index) => count - index);
+
+async function recordsChange(t: ExecutionContext, store: Store): Promise<void> {
+  t.deepEqual(await listAll(store), []);
+  const at = new Date('2026-02-03T04:05:06.789Z');
+  await mint(store, 'user:ann');
+  const changed = await set(store, { plan: 'pro', overageEnabled: true, suspended: true, ...topUp(5) }, { at, origin });
+  t.deepEqual(changed?.changes[0]?.origin, origin);
+  t.false('origin' in ((await findAccount(store, 'user:ann')).changes[0] ?? {}), 'its record keeps that');
+  const [record, ...others] = await listAll(store);
+  t.deepEqual(others, []);
+  t.deepEqual(record, {
+    id: record?.id ?? '',
+    at,
+    actor: 'user:olga',
+    address: '198.51.100.7',
+    account: 'user:ann',
+    change: { plan: { from: 'free', to: 'pro' }, overageEnabled: true, suspended: true, ...topUp(5) },
+    reason: 'paid invoice 7',
+  });
+  t.regex(record?.id ?? '', auditId);
+  for (const account of ['user:ann', 'user:ann', 'user:nobody']) {
+    await store.audit.copyAudit(account);
+    t.deepEqual(await listAll(store), [record]);
+    t.deepEqual(await listAll(store, { account: 'user:ann' }), [record]);
+  }
+
+  await set(store, { suspended: false }, { at });
+  const [second] = await listAll(store);
+  t.like(second, { address: null, reason: null, change: { suspended: false } });
+  t.true((second?.id ?? '') > (record?.id ?? ''), 'of the same millisecond, the later one comes first');
+  await set(store, { plan: 'pro' }, { account: 'user:unknown' });
+  t.like(await listAll(store, { account: 'user:unknown' }), { length: 1, 0: { change: { plan: { from: 'free' } } } });
+}
+
+async function recordsNothingElse(t: ExecutionContext, store: Store): Promise<void> {
+  const { account } = await mint(store, 'user:ann');
+  await store.changeAccount('user:ann', rotateKey({ named: namedBy(account), key: newKey() }));
+  await set(store, { plan: 'free', suspended: false, overageEnabled: false }, { origin });
+  t.deepEqual(await listAll(store), []);
+  await set(store, { plan: 'free', ...topUp(5) });
+  await set(store, { plan: 'free', ...topUp(5) }, { origin });
+  t.like(await listAll(store), { length: 1, 0: { change: topUp(5), reason: null } });
+}
+
+async function listsAll(t: ExecutionContext, store: Store): Promise<void> {
+  for (let count = 1; count <= 250; count++) {
+    await set(store, topUp(count));
+    if (count === 100) await store.audit.copyAudit('user:ann');
+  }
+  t.is((await findAccount(store, 'user:ann')).changes.length, 200);
+  for (const filter of [{}, { account: 'user:ann' }, { actor: 'user:olga' }, { limit: 7 }, { limit: 300 }]) {
+    t.deepEqual(await topUpsOf(store, filter), downFrom(250), JSON.stringify(filter));
+  }
+  const before = await listAll(store);
+  await store.audit.copyAudit('user:ann');
+  t.deepEqual(await listAll(store), before);
+  t.is(new Set(before.map(({ id }) => id)).size, 250);
+}
+
+async function outlivesKeyChanges(t: ExecutionContext, store: Store): Promise<void> {
+  await set(store, topUp(1), { origin });
+  let { account } = await mint(store, 'user:ann');
+  for (let count = 0; count < 210; count++) {
+    const rotated = await store.changeAccount('user:ann', rotateKey({ named: namedBy(account), key: newKey() }));
+    account = rotated ?? account;
+  }
+  t.true(account.changes.every(({ keyRotated }) => keyRotated !== undefined));
+  t.like(await listAll(store, { account: 'user:ann' }), { length: 1, 0: { change: topUp(1), reason: origin.reason } });
+}
+
+async function filters(t: ExecutionContext, store: Store): Promise<void> {
+  const [ann, bob] = ['user:ann', 'user:bob'];
+  for (const [index, account] of [ann, bob, ann, bob, ann, bob].entries()) {
+    await set(store, topUp(index + 1), { account, by: index < 3 ? 'user:olga' : 'user:otto' });
+    if (index === 2) await store.audit.copyAudit(ann);
+  }
+  t.deepEqual(await topUpsOf(store), downFrom(6));
+  t.deepEqual(await topUpsOf(store, { account: ann }), [5, 3, 1]);
+  t.deepEqual(await topUpsOf(store, { account: ann, limit: 1 }), [5, 3, 1]);
+  t.deepEqual(await topUpsOf(store, { actor: 'user:olga', limit: 2 }), [3, 2, 1]);
+  t.deepEqual(await topUpsOf(store, { account: bob, actor: 'user:otto' }), [6, 4]);
+  for (const other of ['user:Ann', 'user:', '', '*', '%', '$ne', 'user:ann ']) {
+    t.deepEqual(await topUpsOf(store, { account: other }), []);
+    t.deepEqual(await topUpsOf(store, { actor: other }), []);
+  }
+}
+
+async function staysInPlace(t: ExecutionContext, store: Store): Promise<void> {
+  for (let count = 1; count <= 5; count++) await set(store, topUp(count));
+  const first = await store.audit.listAudit({ limit: 2 });
+  for (const account of ['user:ann', 'user:bob']) await set(store, topUp(6), { account });
+  await store.audit.copyAudit('user:ann');
+  t.deepEqual(await topUpsOf(store, { after: first.at(-1)?.id }), [3, 2, 1]);
+  t.deepEqual(await topUpsOf(store), [6, 6, 5, 4, 3, 2, 1]);
+  t.deepEqual(await topUpsOf(store, { after: `audit_${'Z'.repeat(26)}` }), [6, 6, 5, 4, 3, 2, 1]);
+  t.deepEqual(await topUpsOf(store, { after: `audit_${'0'.repeat(26)}` }), []);
+}
+
+async function listsEarlierChanges(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
+  await setAsBefore(home, store, topUp(1));
+  await setAsBefore(home, store, topUp(2));
+  t.deepEqual(await topUpsOf(store, { account: 'user:ann' }), [2, 1]);
+  await set(store, topUp(3), { origin });
+  t.deepEqual(await topUpsOf(store), [3, 2, 1], 'a change takes along those before it');
+  await setAsBefore(home, store, topUp(4));
+  await set(store, topUp(5), { origin });
+  await setAsBefore(home, store, topUp(6));
+  t.deepEqual(await topUpsOf(store, { account: 'user:ann' }), downFrom(6));
+  t.deepEqual(await topUpsOf(store, { account: 'user:ann', limit: 2 }), downFrom(6));
+  await store.audit.copyAudit('user:ann');
+  const all = await listAll(store);
+  t.deepEqual(
+    all.map(({ change, actor, reason }) => [change.topUp?.tokens, actor, reason]),
+    downFrom(6).map((tokens) => [tokens, 'user:olga', tokens === 3 || tokens === 5 ? origin.reason : null]),
+  );
+  await setAsBefore(home, store, { suspended: true });
+  await setAsBefore(home, store, topUp(7), 'user:bob');
+  t.deepEqual((await store.audit.copyAuditAfter('', 10)).copied > 0, true);
+  t.like(await listAll(store), {
+    length: 8,
+    0: { account: 'user:bob' },
+    1: { change: { suspended: true } },
+    2: all[0],
+  });
+}
+
+async function keepsReasons(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
+  await set(store, topUp(1), { origin });
+  await setAsBefore(home, store, topUp(2));
+  for (const filter of [{ account: 'user:ann' }, {}]) {
+    t.like((await listAll(store, filter)).at(-1), { change: topUp(1), ...origin });
+  }
+  await store.audit.copyAuditAfter('', 10);
+  await setAsBefore(home, store, topUp(3));
+  await store.audit.copyAudit('user:ann');
+  t.like(await listAll(store), {
+    length: 3,
+    0: { reason: null },
+    1: { reason: null },
+    2: { change: topUp(1), ...origin },
+  });
+}
+
+async function keepsWhatLeaves(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
+  for (let count = 1; count <= 200; count++) await setAsBefore(home, store, topUp(count));
+  await mint(store, 'user:ann');
+  t.false((await findAccount(store, 'user:ann')).changes.some(({ topUp }) => topUp?.tokens === 1));
+  t.deepEqual(await topUpsOf(store), downFrom(200));
+  await store.audit.copyAudit('user:ann');
+  t.deepEqual(await topUpsOf(store, { account: 'user:ann' }), downFrom(200));
+}
+
+async function copiesByPage(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
+  t.deepEqual(await store.audit.copyAuditAfter('', 10), { copied: 0, last: undefined });
+  const accounts = Array.from({ length: 45 }, (_, index) => `user:${String(index).padStart(2, '0')}`);
+  for (const [index, account] of accounts.entries()) {
+    if (index % 3 === 0) await mint(store, account);
+    else await setAsBefore(home, store, topUp(index), account);
+  }
+  let copied = 0;
+  let pages = 0;
+  for (let after: string | undefined = ''; after !== undefined; pages++) {
+    const page = await store.audit.copyAuditAfter(after, 22);
+    copied += page.copied;
+    after = page.last;
+  }
+  t.deepEqual({ copied, pages }, { copied: 30, pages: 3 });
+  t.deepEqual(
+    await topUpsOf(store),
+    downFrom(44).filter((index) => index % 3 !== 0),
+  );
+  t.deepEqual(await store.audit.copyAuditAfter('', 100), { copied: 0, last: undefined });
+  t.like(await findAccount(store, 'user:01'), { version: 1, changes: { length: 1 } });
+}
+
+async function copiesAtOnce(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
+  await using beside = await home.open();
+  for (let count = 1; count <= 3; count++) await setAsBefore(home, store, topUp(count));
+  for (let count = 4; count <= 20; count++) {
+    const copying = [store, beside].map((each) => each.audit.copyAudit('user:ann'));
+    await Promise.all([...copying, set(store, topUp(count)), beside.audit.copyAuditAfter('', 10)]);
+  }
+  t.deepEqual(await topUpsOf(beside), downFrom(20));
+  await beside.audit.copyAudit('user:ann');
+  t.deepEqual(await topUpsOf(store), downFrom(20));
+}
