@@ -117,6 +117,9 @@ export function batchKeeperKey(account: string): string {
 /** String: the worker that removes files whose time is over. Expires within minutes unless it is renewed. */
 export const fileKeeperKey = 'svc:file-keeper';
 
+/** String: the worker that copies audit records which wait. Expires within minutes unless it is renewed. */
+export const auditKeeperKey = 'svc:audit-keeper';
+
 /**
  * String: the account's version, a copy of the store's that may be missing. Expires half an hour to an hour after its last use.
  */

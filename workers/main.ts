@@ -31,6 +31,9 @@ import { createBodiesInHand } from './bodies-in-hand.ts';
 import { checkBackend } from './check-backend.ts';
 import { createEndRequest } from './end-request.ts';
 import { createFindAnswer } from './find-answer.ts';
+import { createHold } from './holds/hold.ts';
+import { createLeave } from './holds/leave.ts';
+import { keepCopyingAudit } from './keep-copying-audit.ts';
 import { createWorkerMetrics, type WorkerMetrics } from './metrics.ts';
 import { type PoolWorker, startPoolWorker } from './pool-worker.ts';
 import { createProcessRequest } from './process-request.ts';
@@ -44,6 +47,8 @@ const handBackMs = 5_000;
 const checkEveryMs = 10_000;
 /** A worker needs 512 MiB of memory in all, and a body is there more than once while it is read and sent. */
 const bodyBytesInHandMax = 134_217_728;
+/** Longer than the pause between two passes, so that the worker that has begun stays the one. */
+const auditHoldMs = 360_000;
 
 await runProcess({ name: 'worker', readConfig: readWorkerConfig, run });
 
@@ -118,6 +123,11 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     metrics,
   });
   const drainer = parts.use(createUsageDrainer({ redis, store, workerId, metrics, log, usageMonthsKept, tendLeases }));
+  const auditHold = {
+    hold: createHold(redis, { workerId, holdMs: auditHoldMs }),
+    leave: createLeave(redis, { workerId }),
+  };
+  parts.use(keepCopyingAudit({ audit: store.audit, ...auditHold, log }));
   metrics.observeLeases(() => countLeases(redis, drainer.held()));
 
   const startRun = createStartRun(redis);

@@ -1,0 +1,62 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '../shared/log.ts';
+import { auditKeeperKey } from '../shared/redis-keys.ts';
+import { within } from '../shared/shutdown.ts';
+import type { AuditStore } from '../shared/store/audit-store.ts';
+import type { Hold } from './holds/hold.ts';
+import type { Leave } from './holds/leave.ts';
+
+type Parts = {
+  audit: Pick<AuditStore, 'copyAuditAfter'>;
+  hold: Hold;
+  leave: Leave;
+  log: Pick<Log, 'info' | 'warn'>;
+  everyMs?: number;
+};
+
+const accountsAtOnce = 100;
+/** Between two pages, so that going through many accounts is no load that others feel. */
+const pauseMs = 5;
+const closeMs = 500;
+
+/**
+ * Goes through all accounts every few minutes, one worker at a time, and copies the audit records that wait in them: of an
+ * ingress that ended before it could, and of changes that the version before audit records has made.
+ */
+export function keepCopyingAudit({ audit, hold, leave, log, everyMs = 300_000 }: Parts): AsyncDisposable {
+  const closing = new AbortController();
+  const { signal } = closing;
+
+  async function copyAll(): Promise<void> {
+    let copied = 0;
+    let after: string | undefined = '';
+    while (after !== undefined && !signal.aborted && (await hold(auditKeeperKey))) {
+      const page = await audit.copyAuditAfter(after, accountsAtOnce);
+      copied += page.copied;
+      after = page.last;
+      await sleep(pauseMs, undefined, { signal });
+    }
+    if (copied > 0) log.info({ records: copied }, 'audit records that waited were copied');
+  }
+
+  async function keepCopying(): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await copyAll();
+      } catch (error) {
+        if (!signal.aborted) log.warn({ err: error }, 'audit records that wait were not copied; trying again');
+      }
+      await sleep(everyMs, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  const copying = keepCopying();
+
+  return {
+    async [Symbol.asyncDispose]() {
+      closing.abort();
+      await within(closeMs, copying);
+      await within(closeMs, leave(auditKeeperKey)).catch(() => {});
+    },
+  };
+}
