@@ -23,6 +23,7 @@ import { checkPresentCaller, checkStanding } from './middleware/check-present-ca
 import { checkRefusedCaller } from './middleware/check-refused-caller.ts';
 import { forbidStoring } from './middleware/forbid-storing.ts';
 import { logRequest } from './middleware/log-request.ts';
+import { noteClientAddress } from './middleware/note-client-address.ts';
 import { readChatCall } from './middleware/read-chat-call.ts';
 import { readJsonBody } from './middleware/read-json-body.ts';
 import { refuseFullQueue } from './middleware/refuse-full-queue.ts';
@@ -38,7 +39,9 @@ import type { WaitingRequests } from './replies/waiting-requests.ts';
 import type { RequestQueues } from './request-queues.ts';
 import type { RequestState } from './request-state.ts';
 import type { ChangeAccount } from './revocation/change-account.ts';
-import { listAccounts, retrieveAccount, updateAccount } from './routes/accounts.ts';
+import { updateAccount } from './routes/account-settings.ts';
+import { listAccounts, retrieveAccount } from './routes/accounts.ts';
+import { listAudit } from './routes/audit.ts';
 import { cancelBatch, createBatch, listBatches, retrieveBatch } from './routes/batches.ts';
 import { chatCompletions } from './routes/chat-completions.ts';
 import {
@@ -100,6 +103,7 @@ export function createApp(parts: AppParts): Koa<RequestState> {
   const app = new Koa<RequestState>();
   const router = createRouter(parts);
   app.use(assignRequestId);
+  app.use(noteClientAddress(parts));
   app.use(logRequest(parts));
   app.use(answerErrors(parts));
   app.use(requireWellFormedHead);
@@ -165,6 +169,7 @@ function createRouter(parts: AppParts): Router<RequestState> {
   router.get('/admin/accounts/:account', withSignIn, check, asOperator, retrieveAccount(parts));
   router.patch('/admin/accounts/:account', withSignIn, check, asOperator, readSettings, updateAccount(parts));
   router.get('/admin/accounts/:account/usage', withSignIn, check, asOperator, retrieveAccountUsage(parts));
+  router.get('/admin/audit', withSignIn, check, asOperator, listAudit(parts));
   router.get('/admin/plans', withSignIn, check, asOperator, listPlans(parts));
 
   router.get('/openapi.json', retrieveOpenApiDocument(parts));

@@ -12,6 +12,8 @@ import type { Place } from './queue-bounds.ts';
 export type RequestState = {
   requestId: string;
   clientRequestId?: string;
+  /** Where the request came from, as the outermost trusted proxy saw it. */
+  address?: string;
   credential?: Credential;
   /** What a sign-in token allows beyond its account's own affairs. */
   scopes?: readonly string[];

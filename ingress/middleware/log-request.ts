@@ -11,7 +11,7 @@ export function logRequest({ log, metrics }: { log: Log; metrics: IngressMetrics
   };
 
   function record(ctx: AppContext, durationMs: number): void {
-    const { requestId, clientRequestId, caller, credential, usage } = ctx.state;
+    const { requestId, clientRequestId, address, caller, credential, usage } = ctx.state;
     const whole = ctx.res.writableFinished;
     const labels = {
       method: labelMethod(ctx.method),
@@ -24,6 +24,7 @@ export function logRequest({ log, metrics }: { log: Log; metrics: IngressMetrics
       {
         requestId,
         clientRequestId,
+        address,
         account: caller?.account ?? (credential && 'account' in credential ? credential.account : undefined),
         ...labels,
         durationMs: Math.round(durationMs),

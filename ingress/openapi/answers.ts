@@ -125,16 +125,19 @@ export const planList = z.strictObject({ object: z.literal('list'), data: z.arra
 
 const topUp = z.strictObject({ id: z.string(), tokens: z.int().positive() });
 const step = z.strictObject({ from: z.string(), to: z.string() });
+const settingsChange = z.strictObject({
+  plan: step.optional(),
+  suspended: z.boolean().optional(),
+  overageEnabled: z.boolean().optional(),
+  topUp: topUp.optional(),
+});
 const accountChange = z.strictObject({
   at: time,
   by: z.string(),
   keyMinted: z.string().optional(),
   keyRotated: step.optional(),
   keyRevoked: z.string().optional(),
-  plan: step.optional(),
-  suspended: z.boolean().optional(),
-  overageEnabled: z.boolean().optional(),
-  topUp: topUp.optional(),
+  ...settingsChange.shape,
 });
 /** After a change: without the batches, which it does not touch. */
 export const changedAccount = z.strictObject({
@@ -164,6 +167,17 @@ export const accountList = z.strictObject({
   has_more: z.boolean(),
 });
 
+const auditRecord = z.strictObject({
+  id: z.string(),
+  at: time,
+  actor: z.string().meta({ description: 'The account that made the change.' }),
+  address: z.string().nullable().meta({ description: 'The client address that it came from; null: not kept.' }),
+  account: z.string().meta({ description: 'The account or device that was changed.' }),
+  change: settingsChange,
+  reason: z.string().nullable(),
+});
+export const auditRecordList = z.strictObject({ object: z.literal('list'), data: z.array(auditRecord), ...page });
+
 export type MintedKey = z.infer<typeof mintedKey>;
 export type DeveloperKey = z.infer<typeof developerKey>;
 export type Model = z.infer<typeof model>;
@@ -176,4 +190,5 @@ export type PlanLimits = z.infer<typeof planLimits>;
 export type Account = z.infer<typeof account>;
 export type ChangedAccount = z.infer<typeof changedAccount>;
 export type AccountSummary = z.infer<typeof accountSummary>;
+export type AuditRecord = z.infer<typeof auditRecord>;
 export type AccountChange = z.infer<typeof accountChange>;

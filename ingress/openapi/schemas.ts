@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { chatRequestSchema } from '../../shared/chat-completion.ts';
-import { settingsBody } from '../routes/accounts.ts';
+import { settingsBody } from '../routes/account-settings.ts';
 import { batchBody } from '../routes/batches.ts';
 import { emptyObject, namedKeyBody } from '../routes/developer-keys.ts';
 import { guestBody } from '../routes/guest-keys.ts';
@@ -49,4 +49,5 @@ export const answerSchemas = {
   Account: answers.account,
   ChangedAccount: answers.changedAccount,
   AccountList: answers.accountList,
+  AuditRecordList: answers.auditRecordList,
 };

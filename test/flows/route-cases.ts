@@ -225,6 +225,49 @@ function listCases(cast: Cast): Case[] {
   ];
 }
 
+function auditCases(cast: Cast): Case[] {
+  const call = callTo('GET', '/admin/audit');
+  const as = (query: string) => callTo('GET', `/admin/audit?${query}`)({ bearer: cast.operator });
+  const none = { object: 'list', data: { length: 0 }, first_id: null, last_id: null, has_more: false };
+  const topped = {
+    actor: 'user:operator',
+    account: 'user:topped',
+    change: { overageEnabled: true, topUp: { id: 'first', tokens: 500 } },
+    reason: null,
+  };
+  const isNone: Pick<Case, 'check'> = { check: (t, body) => void t.like(body, none) };
+  return [
+    ...signedInCases(call, cast),
+    forbidden('no scope', call({ bearer: cast.token }), { says: 'svc:admin' }),
+    ok('an operator', call({ bearer: cast.operator }), {
+      check: (t, { data }) => void t.true(Array.isArray(data) && data.length >= 4),
+    }),
+    ok('one', as('limit=1'), { check: (t, body) => void t.like(body, { data: { length: 1 }, has_more: true }) }),
+    ok('the most', as('limit=100')),
+    ok('an account', as('account=user:topped'), {
+      check: (t, { data }) => void t.like(data, { length: 1, 0: topped }),
+    }),
+    ok('an account and who changed it', as('account=user:topped&actor=user:operator&limit=1'), {
+      check: (t, body) => void t.like(body, { data: { length: 1, 0: topped }, has_more: false }),
+    }),
+    ok('an actor who changed nothing', as('actor=user:topped'), isNone),
+    ok('an account of nobody', as('account=%24ne'), isNone),
+    ok('after one that there is not, before all others', as(`after=audit_${'Z'.repeat(26)}`), {
+      check: (t, { data }) => void t.true(Array.isArray(data) && data.length >= 4),
+    }),
+    ok('after one that there is not, after all others', as(`after=audit_${'0'.repeat(26)}`), isNone),
+    ...['', 'audit_', 'batch_01KJMMA2KV0000015QP5D3J9J9', 'audit_01kjmma2kv0000015qp5d3j9j9', '%24ne'].map((after) =>
+      invalid(`after "${after}"`, as(`after=${after}`), { says: 'after: expected the id of an audit record' }),
+    ),
+    ...['0', '101', '1.5', 'x', ''].map((limit) =>
+      invalid(`a limit of ${limit}`, as(`limit=${limit}`), { says: 'limit: expected a whole number from 1 to 100' }),
+    ),
+    invalid('two accounts', as('account=user:a&account=user:b'), { says: 'account: expected string' }),
+    invalid('an actor longer than any id', as(`actor=${'x'.repeat(301)}`), { says: 'actor: ' }),
+    invalid('an unknown parameter', as('before=x'), { says: 'before: is not known' }),
+  ];
+}
+
 function settingsCases(cast: Cast): Case[] {
   const of = (account: string) => callTo('PATCH', `/admin/accounts/${account}`);
   const device = deviceOf('device-of-gus');
@@ -234,6 +277,21 @@ function settingsCases(cast: Cast): Case[] {
     ok('what is so already', as({ suspended: false, plan: 'free' })),
     ok('a device on its plan', as({ plan: 'guest-device' }, device)),
     invalid('nothing', as({}), { says: 'body: expected plan, overageEnabled' }),
+    ok('a reason for what is so already', as({ suspended: false, reason: 'ü 🙂 "' })),
+    ok('the longest reason', as({ suspended: false, reason: '🙂'.repeat(500) })),
+    invalid('a reason alone', as({ reason: 'why' }), { says: 'reason: expected with plan, overageEnabled' }),
+    ...['', 'x'.repeat(501), 'a\nb', 'a\u0000b', '\u0085', '\u2028', '\ud800'].map((reason) =>
+      invalid(
+        `a reason that is no line of text: ${JSON.stringify(reason).slice(0, 20)}`,
+        as({ suspended: false, reason }),
+        {
+          says: 'reason: expected 1 to 500 characters, no control characters',
+        },
+      ),
+    ),
+    ...[5, null, ['why']].map((reason) =>
+      invalid(`a reason that is ${reason}`, as({ suspended: false, reason }), { says: 'reason: expected string' }),
+    ),
     invalid('a plan that there is not', as({ plan: 'gold' }), { says: 'plan: there is no such plan' }),
     invalid('a plan named like a prototype', as({ plan: 'constructor' }), { says: 'plan: there is no such plan' }),
     invalid('a plan that is a number', as({ plan: 1 }), { says: 'plan: expected string' }),
@@ -409,6 +467,7 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
       ...accountCases('GET', cast, { suffix: '/usage' }),
       ...monthCases('/admin/accounts/user:alice/usage', cast.operator),
     ],
+    'GET /admin/audit': auditCases(cast),
     'GET /admin/plans': [
       ...signedInCases(plans, cast),
       forbidden('no scope', plans({ bearer: cast.token }), { says: 'svc:admin' }),

@@ -32,6 +32,12 @@ const env = {
 const pathOf = (route: Route) => route.slice(route.indexOf(' ') + 1);
 const paths = [...new Set(routes.map(pathOf))];
 
+/** The document says where the service and its identity provider are, a record where its client is: all of them are here. */
+function withoutAddresses(route: Route, body: string): string {
+  if (route === 'GET /openapi.json') return '';
+  return route === 'GET /admin/audit' ? body.replaceAll('"address":"127.0.0.1"', '') : body;
+}
+
 /** Each route by every status and code that it can answer, faults of our parts aside, whichever store stands behind it. */
 export function testRouteStatuses({ test, mongo }: Registrar): void {
   let stack: Awaited<ReturnType<typeof startStack>>;
@@ -74,8 +80,7 @@ export function testRouteStatuses({ test, mongo }: Registrar): void {
     if (got.status >= 500) t.log(stack.started().flatMap(({ logs }) => logs.filter(({ level }) => level !== 'info')));
     t.is(name, answer, `${about}: ${got.body}`);
     t.deepEqual(shapeFaults(route, got), [], `${about}: ${JSON.stringify(got)}`);
-    // The document says where the service and its identity provider are, which is here.
-    assertTellsNothing(t, answer === '200' && route === 'GET /openapi.json' ? { ...got, body: '' } : got, about);
+    assertTellsNothing(t, answer === '200' ? { ...got, body: withoutAddresses(route, got.body) } : got, about);
     if (name !== '200') assertKeepsSecrets(t, `${JSON.stringify(got.headers)} ${got.body}`, about);
     if (typeof says === 'string') t.true(got.body.includes(says), `${about}: ${got.body}`);
     else if (says !== undefined) t.regex(got.body, says, about);

@@ -1,4 +1,5 @@
 import { accountsQuery } from '../../routes/accounts.ts';
+import { auditQuery } from '../../routes/audit.ts';
 import { usageQuery } from '../../routes/usage.ts';
 import { type RouteDescriptions, refusedBody, refusedHead } from '../route-description.ts';
 import { plan, usage } from './billing.ts';
@@ -15,6 +16,16 @@ const changed = {
   topUp: 0,
   keys: [],
   changes: [{ at: '2026-03-02T10:30:00.000Z', by: 'user:olga', plan: { from: 'free', to: 'pro' } }],
+};
+
+const auditRecord = {
+  id: 'audit_01KJMMA2KV0000015QP5D3J9J9',
+  at: '2026-03-02T10:30:00.000Z',
+  actor: 'user:olga',
+  address: '198.51.100.7',
+  account: 'user:alice',
+  change: { plan: { from: 'free', to: 'pro' } },
+  reason: 'Signed the contract.',
 };
 
 export const operatorRoutes = {
@@ -36,7 +47,8 @@ export const operatorRoutes = {
     id: 'retrieveAccount',
     tag: 'Operators',
     summary: 'Retrieve an account or device',
-    description: 'With its keys, masked, its last 20 batches and its last 200 changes.',
+    description:
+      'With its keys, masked, its last 20 batches and its last 200 changes. Earlier changes of its settings follow, so that at least the last 200 of those are there; the audit trail has all of them.',
     credential: 'operator',
     answer: { description: 'The account.', schema: 'Account', example: { ...changed, batches: [] } },
     refusals: [...refusedHead.signIn, 'NOT_FOUND'],
@@ -46,9 +58,9 @@ export const operatorRoutes = {
     tag: 'Operators',
     summary: 'Change an account or device',
     description:
-      'In force on its next request. What is so already is no change. `CONFLICT`: a top-up of this `id` was made with other tokens.',
+      'In force on its next request. Leaves an audit record. What is so already is no change, and leaves none. `CONFLICT`: a top-up of this `id` was made with other tokens.',
     credential: 'operator',
-    body: { schema: 'AccountSettings', example: { plan: 'pro' } },
+    body: { schema: 'AccountSettings', example: { plan: 'pro', reason: 'Signed the contract.' } },
     answer: { description: 'The account as it is now.', schema: 'ChangedAccount', example: changed },
     refusals: [...refusedHead.signIn, 'NOT_FOUND', 'CONFLICT', ...refusedBody],
   },
@@ -60,6 +72,27 @@ export const operatorRoutes = {
     query: usageQuery,
     answer: { description: 'The usage, as the account itself sees it.', schema: 'Usage', example: usage },
     refusals: [...refusedHead.signIn, 'NOT_FOUND'],
+  },
+  'GET /admin/audit': {
+    id: 'listAuditRecords',
+    tag: 'Operators',
+    summary: 'List the changes of accounts',
+    description:
+      'Every change of a plan, overage, top-up or suspension, newest first. Nothing removes or replaces a record. A page keeps its place while new records arrive.',
+    credential: 'operator',
+    query: auditQuery,
+    answer: {
+      description: 'A page of audit records.',
+      schema: 'AuditRecordList',
+      example: {
+        object: 'list',
+        data: [auditRecord],
+        first_id: auditRecord.id,
+        last_id: auditRecord.id,
+        has_more: false,
+      },
+    },
+    refusals: refusedHead.signIn,
   },
   'GET /admin/plans': {
     id: 'listPlans',

@@ -1,0 +1,4 @@
+import test from 'ava';
+import { testAudit } from './audit.ts';
+
+testAudit({ test });

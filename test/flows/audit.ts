@@ -1,0 +1,146 @@
+import type { TestFn } from 'ava';
+import { type AuditRecord, auditRecordList } from '../../ingress/openapi/answers.ts';
+import { changeSettings } from '../../shared/store/account-changes.ts';
+import { createSqliteHome } from '../shared/store/sqlite-home.ts';
+import type { StoreHome } from '../shared/store/store-contract.ts';
+import { type RunningIngress, type Stack, startStack } from '../stack/stack.ts';
+import { createKeyClient, type KeyClient } from '../support/key-client.ts';
+import { createMongoHome } from '../support/mongodb/mongo-home.ts';
+import type { MongoServer } from '../support/mongodb/start-mongo.ts';
+
+type Registrar = {
+  test: TestFn;
+  /** The server that the store is on, ended after the service; left out, the embedded store. */
+  mongo?: MongoServer;
+};
+
+type Body = Record<string, unknown>;
+
+/** The audit trail over HTTP, whichever store stands behind it. */
+export function testAudit({ test, mongo }: Registrar): void {
+  const parts = new AsyncDisposableStack();
+  let stack: Stack;
+  let ingress: RunningIngress;
+  let keys: KeyClient;
+
+  test.before(async () => {
+    if (mongo !== undefined) parts.use(mongo);
+    const home = parts.use(await (mongo === undefined ? createSqliteHome() : createMongoHome(mongo)));
+    await changeAsBefore(home);
+    stack = parts.use(await startStack({ databaseUrl: home.url, env: { TRUST_PROXY: '2' } }));
+    const [first] = stack.ingresses;
+    if (first === undefined) throw new Error('the stack has an ingress');
+    ingress = first;
+    keys = createKeyClient(stack);
+  });
+  test.after.always(() => parts.disposeAsync());
+
+  const list = async (query = '') =>
+    auditRecordList.parse(
+      (await keys.send('GET', `/admin/audit${query}`, { bearer: await keys.token('olga', true) })).body,
+    );
+  const change = async (account: string, body: Body, address = '198.51.100.1') =>
+    keys.send('PATCH', `/admin/accounts/${encodeURIComponent(account)}`, {
+      bearer: await keys.token('olga', true),
+      body,
+      headers: { 'x-forwarded-for': `203.0.113.66, ${address}, 10.0.0.1` },
+    });
+
+  test.serial('what the version before has changed is listed', async (t) => {
+    await stack.workers[0]?.process.line(({ msg }) => msg === 'audit records that waited were copied');
+    t.like(await list(), { data: { length: 2 } });
+    t.like(await list('?account=user:before-1'), {
+      data: [
+        { actor: 'user:otto', address: null, account: 'user:before-1', change: { suspended: true }, reason: null },
+      ],
+    });
+  });
+
+  test.serial('a change is listed with who made it, from where, and why; it is one line in the log', async (t) => {
+    const { status, headers } = await change('user:ann', { plan: 'pro', reason: 'Signed the contract.' });
+    t.is(status, 200);
+    const { data } = await list('?account=user:ann');
+    t.like(data, {
+      length: 1,
+      0: {
+        actor: 'user:olga',
+        address: '198.51.100.1',
+        account: 'user:ann',
+        change: { plan: { from: 'free', to: 'pro' } },
+        reason: 'Signed the contract.',
+      },
+    });
+    const requestId = headers.get('x-request-id');
+    await ingress.process.line((line) => line.msg === 'answered' && line.requestId === requestId);
+    const lines = ingress.process.logs.filter((line) => line.requestId === requestId);
+    t.like(lines, {
+      length: 2,
+      0: { level: 'info', msg: 'an account was changed', audit: data[0] },
+      1: { address: '198.51.100.1', account: 'user:olga', status: '200' },
+    });
+  });
+
+  test.serial('what changes nothing leaves no record, and neither does a refusal', async (t) => {
+    const before = await list();
+    t.is((await change('user:ann', { plan: 'pro', suspended: false, reason: 'again' })).status, 200);
+    t.is((await change('user:ann', { reason: 'why' })).status, 400);
+    t.is((await change('user:ann', { plan: 'gold', reason: 'why' })).status, 400);
+    t.is((await change('device:none', { suspended: true, reason: 'why' })).status, 404);
+    t.deepEqual(await list(), before);
+  });
+
+  test.serial('pages show each record once, whatever is changed meanwhile', async (t) => {
+    for (let number = 1; number <= 6; number++) {
+      await change('user:pages', { topUp: { id: `top-up-${number}`, tokens: number } });
+    }
+    const tokens: unknown[] = [];
+    let page = await list('?account=user:pages&actor=user:olga&limit=2');
+    for (let number = 7; ; number++) {
+      t.deepEqual([page.data[0]?.id, page.data.at(-1)?.id], [page.first_id, page.last_id]);
+      tokens.push(...page.data.map((record: AuditRecord) => record.change.topUp?.tokens));
+      await change('user:pages', { topUp: { id: `top-up-${number}`, tokens: number } });
+      if (!page.has_more) break;
+      page = await list(`?account=user:pages&actor=user:olga&limit=2&after=${page.last_id}`);
+    }
+    t.deepEqual(tokens, [6, 5, 4, 3, 2, 1]);
+    t.like(await list('?account=user:pages&limit=1'), { data: [{ change: { topUp: { tokens: 9 } } }], has_more: true });
+  });
+
+  test.serial('an ingress that ends right after a change loses no record', async (t) => {
+    const { url, process } = await stack.startIngress({});
+    const dying = createKeyClient(stack, { url: () => url });
+    const statuses: number[] = [];
+    const changing = (async () => {
+      for (let tokens = 1; tokens <= 1_000; tokens++) {
+        const { status } = await dying.change('user:dying', { topUp: { id: `id-${tokens}`, tokens } });
+        statuses.push(status);
+      }
+    })().catch(() => 'lost');
+    while (statuses.length < 5) await new Promise((resolve) => setImmediate(resolve));
+    process.kill('SIGKILL');
+    t.is(await changing, 'lost');
+    await process.exited;
+
+    const { body } = await keys.account('user:dying');
+    const { data } = await list('?account=user:dying&limit=100');
+    const made = (body.changes as Body[]).map(({ topUp }) => topUp); // the service's own answer
+    t.deepEqual(
+      data.map((record: AuditRecord) => record.change.topUp),
+      made as (typeof data)[number]['change']['topUp'][],
+    );
+    t.true(data.length >= 5 && statuses.every((status) => status === 200));
+    t.deepEqual(await list('?actor=user:operator&limit=100'), { ...(await list('?account=user:dying&limit=100')) });
+  });
+}
+
+/** Two accounts that were changed before there were audit records. */
+async function changeAsBefore(home: StoreHome): Promise<void> {
+  await using store = await home.open();
+  await store.ping();
+  for (const id of ['user:before-1', 'user:before-2']) {
+    const unknown = { id, plan: 'free' };
+    const change = changeSettings({ settings: { suspended: true }, at: new Date(), by: 'user:otto', unknown });
+    const { next } = change(undefined);
+    if (next !== undefined) await home.writeAsBefore(next);
+  }
+}
