@@ -191,4 +191,3 @@ export type Account = z.infer<typeof account>;
 export type ChangedAccount = z.infer<typeof changedAccount>;
 export type AccountSummary = z.infer<typeof accountSummary>;
 export type AuditRecord = z.infer<typeof auditRecord>;
-export type AccountChange = z.infer<typeof accountChange>;

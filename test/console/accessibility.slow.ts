@@ -90,6 +90,16 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       await page.getByText('overage on').waitFor();
     },
   },
+  'the audit trail of all accounts': {
+    account: 'olga',
+    fragment: 'audit',
+    async fill({ page }) {
+      const long = 'a reason that is as long as it can be '.repeat(13);
+      await createKeyClient(stack()).change('user:audited', { suspended: true, reason: long });
+      await page.reload();
+      await page.getByText('a reason that is as long').first().waitFor();
+    },
+  },
   'texts that are long and have no place to break': {
     account: 'olga',
     fragment: `operators/user%3A${'x'.repeat(200)}`,

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Account, ChangedAccount, PlanLimits } from '../../openapi/answers.ts';
+import type { Account, AuditRecord, ChangedAccount, PlanLimits } from '../../openapi/answers.ts';
 import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
 import { BatchHead } from '../batches/batch-head.ts';
@@ -8,6 +8,7 @@ import { KeyTable } from '../keys/key-table.ts';
 import { formatCount, formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded } from '../page/use-loaded.ts';
+import { type Newest, useNewest } from '../page/use-newest.ts';
 import { MonthOfUsage } from '../usage/month-of-usage.ts';
 import { AuditTrail } from './audit-trail.ts';
 import type { AccountFormProps, AccountSettings } from './change-account.ts';
@@ -33,11 +34,15 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
     [path],
   );
 
-  async function change(settings: AccountSettings): Promise<void> {
+  const records = useNewest<AuditRecord>(api, '/admin/audit', { account: name });
+
+  async function change(settings: AccountSettings, reason: string): Promise<void> {
     setSaid('');
-    await api.call<ChangedAccount>(path, { method: 'PATCH', body: settings });
+    const why = reason.trim();
+    await api.call<ChangedAccount>(path, { method: 'PATCH', body: { ...settings, ...(why && { reason: why }) } });
     setSaid('Changed. It counts on the next request of this account.');
     loaded.reload();
+    records.reload();
   }
 
   return [
@@ -51,7 +56,7 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
         account === undefined ? h(Unknown, null) : h(Standing, { account }),
         h(Forms, { account: account ?? { ...unknown, account: name }, plans, change }),
         h(MonthOfUsage, { load: (month, signal) => api.call(`${path}/usage?month=${month}`, { signal }) }),
-        account && h(History, { account }),
+        account && h(History, { account, records }),
       ],
     }),
   ];
@@ -101,7 +106,7 @@ function Forms({ account, plans, change }: AccountFormProps & { plans: readonly 
   ];
 }
 
-function History({ account: { batches, keys, changes } }: { account: Account }) {
+function History({ account: { batches, keys }, records }: { account: Account; records: Newest<AuditRecord> }) {
   return [
     h('h2', null, 'Batches'),
     batches.length === 0
@@ -121,6 +126,6 @@ function History({ account: { batches, keys, changes } }: { account: Account }) 
     h('h2', null, 'Keys'),
     keys.length === 0 ? h('p', { class: 'empty' }, 'It has never had a key.') : h(KeyTable, { keys }),
     h('h2', null, 'Audit trail'),
-    h(AuditTrail, { changes }),
+    h(AuditTrail, { records }),
   ];
 }

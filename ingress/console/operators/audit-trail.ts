@@ -1,29 +1,50 @@
 import { h } from 'preact';
-import type { AccountChange } from '../../openapi/answers.ts';
+import type { AuditRecord } from '../../openapi/answers.ts';
 import { formatCount, formatTime } from '../page/format.ts';
-import { Table } from '../page/table.ts';
+import { LoadedView } from '../page/loaded-view.ts';
+import { accountLink } from '../page/route.ts';
+import { type Column, Table } from '../page/table.ts';
+import type { Newest } from '../page/use-newest.ts';
 
-/** What was changed, by whom and when; the last 200, newest first. */
-export function AuditTrail({ changes }: { changes: readonly AccountChange[] }) {
-  if (changes.length === 0) return h('p', { class: 'empty' }, 'Nothing has been changed yet.');
-  return h(Table<{ change: AccountChange; index: number }>, {
-    caption: 'Changes, newest first',
-    rows: changes.map((change, index) => ({ change, index })),
-    rowKey: ({ change: { at }, index }) => `${at} ${changes.length - index}`,
-    columns: [
-      { title: 'When', cell: ({ change: { at } }) => formatTime(at) },
-      { title: 'Who', cell: ({ change: { by } }) => h('span', { class: 'account' }, by) },
-      { title: 'What', cell: ({ change }) => wordsOf(change).join('; '), holds: 'text' },
+type Props = {
+  records: Newest<AuditRecord>;
+  /** Where they are of more than one account. */
+  showsAccounts?: boolean;
+};
+
+/** What operators changed, when, from where and why; newest first, and further ones at the press of a button. */
+export function AuditTrail({ records, showsAccounts = false }: Props) {
+  return h(LoadedView<NonNullable<typeof records.value>>, {
+    loaded: records,
+    what: 'the audit trail',
+    children: ({ data, has_more }) => [
+      data.length === 0
+        ? h('p', { class: 'empty' }, 'Nothing was changed.')
+        : h(Table<AuditRecord>, {
+            caption: 'Changes, newest first',
+            rows: data,
+            rowKey: ({ id }) => id,
+            columns: showsAccounts ? [when, who, account, ...rest] : [when, who, ...rest],
+          }),
+      has_more && h('button', { type: 'button', onClick: records.showMore }, 'Show more'),
     ],
   });
 }
 
-function wordsOf(change: AccountChange): string[] {
-  const { keyMinted, keyRotated, keyRevoked, plan, suspended, overageEnabled, topUp } = change;
+const when: Column<AuditRecord> = { title: 'When', cell: ({ at }) => formatTime(at) };
+const who: Column<AuditRecord> = { title: 'Who', cell: ({ actor }) => h('span', { class: 'account' }, actor) };
+const account: Column<AuditRecord> = {
+  title: 'Account',
+  cell: ({ account }) => h('a', { href: accountLink(account) }, account),
+};
+const rest: readonly Column<AuditRecord>[] = [
+  { title: 'What', cell: ({ change }) => wordsOf(change).join('; '), holds: 'text' },
+  { title: 'Reason', cell: ({ reason }) => reason ?? '–', holds: 'text' },
+  { title: 'Address', cell: ({ address }) => address ?? '–' },
+];
+
+function wordsOf({ plan, suspended, overageEnabled, topUp }: AuditRecord['change']): string[] {
   return [
-    keyMinted && `minted ${keyMinted}`,
-    keyRotated && `rotated ${keyRotated.from} to ${keyRotated.to}`,
-    keyRevoked && `revoked ${keyRevoked}`,
     plan && `plan ${plan.from} to ${plan.to}`,
     suspended !== undefined && (suspended ? 'suspended' : 'let go on'),
     overageEnabled !== undefined && `overage ${overageEnabled ? 'on' : 'off'}`,

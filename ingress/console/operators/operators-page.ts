@@ -4,9 +4,10 @@ import type { AccountSummary } from '../../openapi/answers.ts';
 import type { Api } from '../api/api.ts';
 import { formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { accountLink, searchLink } from '../page/route.ts';
+import { accountLink, auditLink, searchLink } from '../page/route.ts';
 import { Table } from '../page/table.ts';
 import { useLoaded } from '../page/use-loaded.ts';
+import { accountName } from './account-name.ts';
 import { deviceAccount } from './device-account.ts';
 
 type Page = { data: AccountSummary[]; has_more: boolean };
@@ -25,6 +26,7 @@ export function OperatorsPage({ api, prefix }: { api: Api; prefix: string }) {
   };
   return [
     h('h1', { tabIndex: -1 }, 'Operators'),
+    h('p', null, h('a', { href: auditLink({}) }, 'Audit trail of all accounts')),
     h(SearchForm, { shown: prefix, search }),
     h(LoadedView<Page>, {
       loaded,
@@ -53,7 +55,7 @@ function SearchForm({ shown, search }: { shown: string; search: (prefix: string)
     event.preventDefault();
     const wanted = text.trim();
     if (kind === 'device' && wanted !== '') window.location.hash = accountLink(await deviceAccount(wanted));
-    else search(wanted === '' || /^(user|device):/.test(wanted) ? wanted : `user:${wanted}`);
+    else search(accountName(wanted));
   }
 
   return h(

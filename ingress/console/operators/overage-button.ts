@@ -1,10 +1,16 @@
 import { h } from 'preact';
+import { useState } from 'preact/hooks';
 import { Failure } from '../page/failure.ts';
 import { useDoing } from '../page/use-doing.ts';
 import type { AccountFormProps } from './change-account.ts';
+import { ReasonField } from './reason-field.ts';
 
 export function OverageButton({ account: { overageEnabled }, change }: AccountFormProps) {
-  const doing = useDoing(() => change({ overageEnabled: !overageEnabled }));
+  const [reason, setReason] = useState('');
+  const doing = useDoing(async () => {
+    await change({ overageEnabled: !overageEnabled }, reason);
+    setReason('');
+  });
   return h(
     'section',
     { class: 'card' },
@@ -16,6 +22,7 @@ export function OverageButton({ account: { overageEnabled }, change }: AccountFo
         ? 'On: past its allowance the account goes on, and what it uses is counted as overage.'
         : 'Off: past its allowance the account gets 402 quota_exceeded.',
     ),
+    h(ReasonField, { reason, setReason }),
     h(
       'button',
       { type: 'button', 'aria-disabled': doing.busy, onClick: doing.run },

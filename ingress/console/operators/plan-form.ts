@@ -3,10 +3,15 @@ import { useState } from 'preact/hooks';
 import { Failure } from '../page/failure.ts';
 import { useDoing } from '../page/use-doing.ts';
 import type { AccountFormProps } from './change-account.ts';
+import { ReasonField } from './reason-field.ts';
 
 export function PlanForm({ account, plans, change }: AccountFormProps & { plans: readonly string[] }) {
   const [plan, setPlan] = useState(account.plan);
-  const doing = useDoing(() => change({ plan }));
+  const [reason, setReason] = useState('');
+  const doing = useDoing(async () => {
+    await change({ plan }, reason);
+    setReason('');
+  });
   return h(
     'form',
     { class: 'card', onSubmit: doing.run },
@@ -25,6 +30,7 @@ export function PlanForm({ account, plans, change }: AccountFormProps & { plans:
         [...new Set([account.plan, ...plans])].map((name) => h('option', { key: name, value: name }, name)),
       ),
     ),
+    h(ReasonField, { reason, setReason }),
     h(
       'button',
       { type: 'submit', class: 'primary', disabled: plan === account.plan, 'aria-disabled': doing.busy },

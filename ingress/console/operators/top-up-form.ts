@@ -3,14 +3,17 @@ import { useState } from 'preact/hooks';
 import { Failure } from '../page/failure.ts';
 import { useDoing } from '../page/use-doing.ts';
 import type { ChangeAccount } from './change-account.ts';
+import { ReasonField } from './reason-field.ts';
 
 /** Each id counts once, so that sending the same again after an answer that was lost adds nothing twice. */
 export function TopUpForm({ change }: { change: ChangeAccount }) {
   const [tokens, setTokens] = useState('');
   const [id, setId] = useState(newId);
+  const [reason, setReason] = useState('');
   const doing = useDoing(async () => {
-    await change({ topUp: { id, tokens: Number(tokens) } });
+    await change({ topUp: { id, tokens: Number(tokens) } }, reason);
     setTokens('');
+    setReason('');
     setId(newId());
   });
   return h(
@@ -44,6 +47,7 @@ export function TopUpForm({ change }: { change: ChangeAccount }) {
         onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setId(currentTarget.value),
       }),
     ),
+    h(ReasonField, { reason, setReason }),
     h('button', { type: 'submit', class: 'primary', 'aria-disabled': doing.busy }, 'Top up'),
     doing.error !== undefined && h(Failure, { error: doing.error }),
   );

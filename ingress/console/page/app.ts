@@ -4,6 +4,7 @@ import type { Api } from '../api/api.ts';
 import { BatchesPage } from '../batches/batches-page.ts';
 import { KeysPage } from '../keys/keys-page.ts';
 import { AccountPage } from '../operators/account-page.ts';
+import { AuditPage } from '../operators/audit-page.ts';
 import { OperatorsPage } from '../operators/operators-page.ts';
 import type { Session, SessionState } from '../session/session.ts';
 import type { ConsoleSettings } from '../settings.ts';
@@ -12,7 +13,7 @@ import { UsagePage } from '../usage/usage-page.ts';
 import { Failure } from './failure.ts';
 import { Header } from './header.ts';
 import { keepFocus } from './keep-focus.ts';
-import { pages, parseRoute, type Route } from './route.ts';
+import { pages, parseRoute, type Route, titleOf } from './route.ts';
 import { useDoing } from './use-doing.ts';
 
 type Props = { session: Session; api: Api; settings: ConsoleSettings };
@@ -33,7 +34,7 @@ export function App({ session, api, settings }: Props) {
   }, [isSignedIn]);
 
   useEffect(() => {
-    document.title = isSignedIn ? `${route.account ?? pages[route.page]} · Console` : 'Sign in · Console';
+    document.title = isSignedIn ? `${titleOf(route)} · Console` : 'Sign in · Console';
   }, [isSignedIn, place]);
 
   return [
@@ -75,6 +76,7 @@ function KnownPage({ api, route, settings, isOperator, freshKey, setFreshKey }: 
       h('p', { class: 'empty' }, 'This page is for operators: it needs a sign-in with the scope svc:admin.'),
     ];
   }
+  if (route.section === 'audit') return h(AuditPage, { api, filter: route.filter ?? {} });
   return route.account === undefined
     ? h(OperatorsPage, { api, prefix: route.search ?? '' })
     : h(AccountPage, { api, name: route.account });

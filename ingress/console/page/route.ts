@@ -9,15 +9,32 @@ export const pages = {
 
 export type PageName = keyof typeof pages;
 
-/** Where somebody is: `#operators/user%3Aalice` is an account, `#operators?user%3Aal` what accounts were looked for by. */
-export type Route = { page: PageName; account?: string; search?: string; section?: 'top-up' };
+/** Which audit records are shown; all of them where both are left out. */
+export type AuditFilter = { account?: string; actor?: string };
+
+/**
+ * Where somebody is: `#operators/user%3Aalice` is an account, `#operators?user%3Aal` what accounts were looked for by,
+ * `#audit?actor=user%3Aolga` a part of the audit trail.
+ */
+export type Route = {
+  page: PageName;
+  account?: string;
+  search?: string;
+  section?: 'top-up' | 'audit';
+  filter?: AuditFilter;
+};
 
 /** What says nothing that is known leads to the keys. */
 export function parseRoute(hash: string): Route {
   const [, page = '', mark, rest = ''] = /^#?([^/?]*)([/?])?(.*)$/s.exec(hash) ?? [];
   if (page === 'top-up') return { page: 'usage', section: 'top-up' };
+  if (page === 'audit') return { page: 'operators', section: 'audit', filter: parseFilter(rest) };
   if (page === 'operators' && rest !== '') return { page, [mark === '?' ? 'search' : 'account']: decode(rest) };
   return { page: Object.hasOwn(pages, page) ? (page as PageName) : 'keys' }; // it is one of theirs
+}
+
+export function titleOf({ page, account, section }: Route): string {
+  return account ?? (section === 'audit' ? 'Audit trail' : pages[page]);
 }
 
 export function accountLink(account: string): string {
@@ -26,6 +43,17 @@ export function accountLink(account: string): string {
 
 export function searchLink(prefix: string): string {
   return prefix === '' ? '#operators' : `#operators?${encodeURIComponent(prefix)}`;
+}
+
+export function auditLink(filter: AuditFilter): string {
+  const query = new URLSearchParams(filter).toString();
+  return query === '' ? '#audit' : `#audit?${query}`;
+}
+
+function parseFilter(query: string): AuditFilter {
+  const parameters = new URLSearchParams(query);
+  const [account, actor] = [parameters.get('account'), parameters.get('actor')];
+  return { ...(account && { account }), ...(actor && { actor }) };
 }
 
 function decode(text: string): string {

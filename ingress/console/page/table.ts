@@ -1,6 +1,6 @@
 import { type ComponentChildren, h } from 'preact';
 
-type Column<Row> = {
+export type Column<Row> = {
   title: string;
   cell: (row: Row) => ComponentChildren;
   /** Numbers stand at the end of their column; texts may go over several lines, as nothing else does. */

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { accountLink, parseRoute, searchLink } from '../../../ingress/console/page/route.ts';
+import { accountLink, auditLink, parseRoute, searchLink, titleOf } from '../../../ingress/console/page/route.ts';
 
 test('a fragment names a page, and what says nothing leads to the keys', (t) => {
   t.deepEqual(parseRoute('#usage'), { page: 'usage' });
@@ -18,4 +18,18 @@ test('a link to an account leads to it, whatever its name', (t) => {
   t.is(searchLink(''), '#operators');
   t.deepEqual(parseRoute('#operators'), { page: 'operators' });
   t.deepEqual(parseRoute('#operators/%'), { page: 'operators', account: '%' });
+});
+
+test('a link to a part of the audit trail leads to it, whatever the names', (t) => {
+  const route = { page: 'operators', section: 'audit' } as const;
+  for (const filter of [{}, { account: 'user:a&b=c?d#e%20+f' }, { actor: 'user:名前' }, { account: 'a', actor: 'b' }]) {
+    t.deepEqual(parseRoute(auditLink(filter)), { ...route, filter });
+  }
+  t.is(auditLink({}), '#audit');
+  for (const hash of ['#audit', '#audit/', '#audit?', '#audit?account=&other=x']) {
+    t.deepEqual(parseRoute(hash), { ...route, filter: {} }, hash);
+  }
+  t.is(titleOf(parseRoute('#audit?actor=b')), 'Audit trail');
+  t.is(titleOf(parseRoute('#operators')), 'Operators');
+  t.is(titleOf(parseRoute(accountLink('user:alice'))), 'user:alice');
 });

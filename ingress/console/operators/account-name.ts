@@ -1,0 +1,5 @@
+/** The account that this text names: `alice` is `user:alice`; nothing stays nothing. */
+export function accountName(text: string): string {
+  const name = text.trim();
+  return name === '' || /^(user|device):/.test(name) ? name : `user:${name}`;
+}

@@ -1,0 +1,20 @@
+import { h } from 'preact';
+
+type Props = { reason: string; setReason: (reason: string) => void };
+
+/** Why a change is made, for the audit trail; it may be left empty. */
+export function ReasonField({ reason, setReason }: Props) {
+  return h(
+    'label',
+    null,
+    'Reason, for the audit trail',
+    h('input', {
+      type: 'text',
+      value: reason,
+      maxLength: 500,
+      placeholder: 'optional',
+      autocomplete: 'off',
+      onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setReason(currentTarget.value),
+    }),
+  );
+}
