@@ -23,6 +23,7 @@ export function testAuditContract(contract: Contract): void {
   prove('a change of the version before that leaves the last 200 has its record', keepsWhatLeaves);
   prove('accounts are copied page by page, and those with nothing to copy stay as they are', copiesByPage);
   prove('copying at once, and again, keeps each record once', copiesAtOnce);
+  prove('a record is listed while it is copied', listsWhileCopied);
 }
 
 const origin: Origin = { address: '198.51.100.7', reason: 'paid invoice 7' };
@@ -251,4 +252,14 @@ async function copiesAtOnce(t: ExecutionContext, store: Store, home: StoreHome):
   t.deepEqual(await topUpsOf(beside), downFrom(20));
   await beside.audit.copyAudit('user:ann');
   t.deepEqual(await topUpsOf(store), downFrom(20));
+}
+
+async function listsWhileCopied(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
+  await using beside = await home.open();
+  for (let count = 1; count <= 40; count++) {
+    await set(store, topUp(count));
+    const lists = [{}, { account: 'user:ann' }, {}].map((filter) => store.audit.listAudit({ ...filter, limit: 1 }));
+    const [, ...listed] = await Promise.all([beside.audit.copyAudit('user:ann'), ...lists]);
+    for (const records of listed) t.like(records, { length: 1, 0: { change: topUp(count) } });
+  }
 }
