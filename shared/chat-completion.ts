@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 /**
  * The shapes of `POST /v1/chat/completions`, as far as the service looks into them. Known fields are checked, unknown ones
- * pass through in both directions. Source: the OpenAI API reference, chat completions.
+ * pass through in answers. Source: the OpenAI API reference, chat completions.
  */
 
 const roles = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
@@ -72,6 +72,7 @@ const logitBias = z
 
 const count = z.int().positive();
 
+/** What is checked of every request, and read by the service. */
 export const chatRequestSchema = z
   .looseObject({
     model: z.string().min(1).meta({ description: "A model of the caller's plan." }),
@@ -107,6 +108,34 @@ export const chatRequestSchema = z
   });
 
 export type ChatRequest = z.infer<typeof chatRequestSchema>;
+
+const object = z.looseObject({});
+
+/**
+ * All fields of OpenAI's published description of the endpoint (openai/openai-openapi, `CreateChatCompletionRequest`); the
+ * parameter types of the official SDK have the same.
+ */
+export const publishedRequestSchema = chatRequestSchema.safeExtend({
+  audio: object.nullish(),
+  function_call: z.union([z.string(), object], { error: 'expected a string or an object' }).nullish(),
+  functions: listOf(object).nullish(),
+  metadata: object.nullish(),
+  modalities: listOf(z.string()).nullish(),
+  moderation: z.unknown().optional(),
+  prediction: object.nullish(),
+  prompt_cache_key: z.string().nullish(),
+  prompt_cache_options: object.nullish(),
+  prompt_cache_retention: z.string().nullish(),
+  // SGLang takes a number, too.
+  reasoning_effort: z.union([z.string(), z.number()], { error: 'expected a string or a number' }).nullish(),
+  safety_identifier: z.string().nullish(),
+  service_tier: z.string().nullish().meta({ description: 'Accepted, and not sent to the model server.' }),
+  store: z.boolean().nullish(),
+  verbosity: z.string().nullish(),
+  web_search_options: object.nullish(),
+});
+
+export const publishedFields: ReadonlySet<string> = new Set(Object.keys(publishedRequestSchema.shape));
 
 /** No request has as many; a count beyond it is no count. */
 const tokensMax = 1_000_000_000;

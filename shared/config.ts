@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
 import { type Fault, faultsOf } from './faults.ts';
+import { missingVariables } from './missing-variables.ts';
 import { type PlanFile, parsePlanFile } from './plan-file.ts';
 import { ingressSettings, list, reconcileSettings, workerSettings } from './settings.ts';
 
@@ -54,10 +55,13 @@ export function readIngressConfig(env: Environment = process.env) {
   });
 }
 
-/** A worker's settings, frozen; `apiKeys` holds the key of each backend that has one. Throws `ConfigError`. */
+/**
+ * A worker's settings, frozen; `apiKeys` holds the key of each backend that has one, `keyPepper`, the first if there are several, makes cache salts.
+ * Throws `ConfigError`.
+ */
 export function readWorkerConfig(env: Environment = process.env) {
   const { settings, planFile } = readSettings(workerSettings, env, (plan, { POOLS }) => [
-    ...missingApiKeys(plan, env),
+    ...missingVariables(plan, env),
     ...unknownPools(plan, POOLS === undefined ? [] : list.parse(POOLS)),
   ]);
   const apiKeys = Object.entries(planFile.backends).flatMap(([name, { apiKeyEnv }]) => {
@@ -70,6 +74,7 @@ export function readWorkerConfig(env: Environment = process.env) {
     batchConcurrency: settings.BATCH_CONCURRENCY,
     // Without a prototype, so that a backend named `constructor` has no key but its own.
     apiKeys: Object.assign<object, Record<string, string>>(Object.create(null), Object.fromEntries(apiKeys)),
+    ...(settings.KEY_PEPPER?.[0] !== undefined && { keyPepper: settings.KEY_PEPPER[0] }),
     ...bothConfig(settings),
     planFile,
   });
@@ -135,13 +140,6 @@ function readPlanFile(file: string): ReturnType<typeof parsePlanFile> {
       faults: [{ path: 'PLAN_FILE', message: `cannot read ${file} (${(error as NodeJS.ErrnoException).code})` }],
     }; // readFileSync throws nothing else
   }
-}
-
-function missingApiKeys(planFile: PlanFile, env: Environment): Fault[] {
-  return Object.entries(planFile.backends).flatMap(([name, { apiKeyEnv }]) => {
-    if (apiKeyEnv === undefined || env[apiKeyEnv]) return [];
-    return [{ path: apiKeyEnv, message: `is required: it holds the API key of the backend "${name}"` }];
-  });
 }
 
 function unknownPools(planFile: PlanFile, pools: readonly string[]): Fault[] {

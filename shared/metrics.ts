@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Registry } from 'prom-client';
+import { ApiError } from './errors.ts';
 
 /** Metrics of one process, Node's own among them. A label never holds a key, an account or a request id. */
 export function createRegistry(): Registry {
@@ -33,5 +34,18 @@ export function createLimitMetrics(registry: Registry) {
       help: 'Leases that nobody had ended by their time',
       registers,
     }),
+    refusedFields: new Counter({
+      name: 'svc_refused_fields_total',
+      help: 'Requests and lines of batches refused for a field, tool or address that the plan file does not allow, by field',
+      labelNames: ['field'],
+      registers,
+    }),
   };
+}
+
+/** Counts a refusal once for each field that the plan file does not allow; nothing for any other error. */
+export function countRefusedFields({ refusedFields }: { refusedFields: Counter<'field'> }, error: unknown): void {
+  if (!(error instanceof ApiError)) return;
+  const fields = error.faults.flatMap(({ refused }) => refused ?? []);
+  for (const field of new Set(fields)) refusedFields.inc({ field });
 }

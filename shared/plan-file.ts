@@ -1,5 +1,6 @@
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
+import { isMediaHost } from './chat-call/media-hosts.ts';
 import { type Fault, faultsOf } from './faults.ts';
 
 const name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$/, 'expected a name of letters, digits and ._:/@-');
@@ -7,6 +8,10 @@ const name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$/, 'expected
 const poolName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'expected a name of lower-case letters, digits and -');
 const positive = z.int().positive();
 const milliseconds = z.int().positive().max(86_400_000);
+
+/** A lower one is served first; the first is what a plan has that says none. */
+export const usualPriority = 1_000;
+export const priorityMax = 2_097_151;
 
 /** A limit left out is no limit. */
 const plan = z.strictObject({
@@ -17,15 +22,20 @@ const plan = z.strictObject({
   requests_at_once: positive.optional(),
   batch_requests_at_once: positive.optional(),
   batch_tokens_waiting: positive.optional(),
-  priority: z.int().min(1).max(2_097_151).default(1000),
+  priority: z.int().min(1).max(priorityMax).default(usualPriority),
   model_tiers: z.array(name).min(1),
 });
 
+const fieldName = z.string().regex(/^[A-Za-z_][\w.-]{0,127}$/, 'expected the name of a field, or "default"');
+
+/** `extra_fields` left out is `[default]` (`shared/chat-call/extra-fields.ts`). */
 const model = z.strictObject({
   tier: name,
   pool: poolName,
   backends: z.array(name).min(1),
   output_tokens_max: positive.max(1_000_000_000),
+  extra_fields: z.array(fieldName).optional(),
+  extra_tools: z.array(name).optional(),
 });
 
 const backend = z.strictObject({
@@ -39,6 +49,8 @@ const backend = z.strictObject({
     .optional(),
   whole_as_stream: z.boolean().optional(),
   output_limit_field: z.enum(['max_tokens', 'max_completion_tokens']).optional(),
+  cache_salt: z.boolean().optional(),
+  priority: z.boolean().optional(),
 });
 
 const pebibyte = 1_125_899_906_842_624;
@@ -65,6 +77,9 @@ const planFileSchema = z.strictObject({
   default_plan: name,
   guest_mints_per_hour: positive.default(20),
   usage_months_kept: positive.default(24),
+  media_hosts: z
+    .array(z.string().refine(isMediaHost, 'expected "*", "*.example.com", or a host name in lower case, no IP address'))
+    .default([]),
   plans: z.record(name, plan),
   models: z.record(name, model),
   backends: z.record(name, backend),

@@ -43,7 +43,7 @@ function processOf(name: string): string {
 function defaultOf(name: string): string {
   const [ingress, worker] = [settingDefaults.ingress.get(name), settingDefaults.worker.get(name)];
   const differ = ingress !== undefined && worker !== undefined && ingress !== worker;
-  return differ ? `${ingress} ingress, ${worker} worker` : (ingress ?? worker ?? '');
+  return differ ? `${ingress || 'optional'} ingress, ${worker || 'optional'} worker` : (ingress ?? worker ?? '');
 }
 
 test('every setting stands in the table of the README with its process and default, and nothing else does', (t) => {
@@ -97,6 +97,7 @@ test('containers get only settings that exist, no secret from the file, and do n
     t.truthy(healthcheck.test);
   }
   for (const secret of ['KEY_PEPPER', 'GUEST_KEY_SECRET']) t.regex(services.ingress.environment[secret], /^\$\{\w+:\?/);
+  t.regex(services.worker.environment.KEY_PEPPER, /^\$\{\w+:\?/);
 });
 
 test('the table of what fails is that of the tests which show it, and each row has one', (t) => {

@@ -6,6 +6,7 @@ import { BackendError } from './backends/backend-error.ts';
 import type { BackendSlots, Slot } from './backends/backend-slots.ts';
 import { bodyFor, isAssembled } from './backends/body-for.ts';
 import type { CallBackend } from './backends/call-backend.ts';
+import type { createOwnFields } from './backends/own-fields.ts';
 import type { RetryBudget } from './backends/retry-budget.ts';
 import type { CallOutcome } from './backends/served-model.ts';
 import type { WorkerMetrics } from './metrics.ts';
@@ -32,6 +33,7 @@ type Parts = {
   retryBudget: RetryBudget;
   apiKeys: Readonly<Record<string, string>>;
   callBackend: CallBackend;
+  ownFields: ReturnType<typeof createOwnFields>;
   /** What a second round has to leave for, in milliseconds. */
   firstTokenMs: number;
   metrics: WorkerMetrics;
@@ -110,7 +112,7 @@ export function createFindAnswer(parts: Parts): FindAnswer {
       backend,
       apiKey: parts.apiKeys[name],
       requestId: job.requestId,
-      body: bodyFor(job, backend),
+      body: bodyFor(job, backend, parts.ownFields(run, backend)),
       signal,
     };
     const begunAt = performance.now();

@@ -22,6 +22,7 @@ import { createAnswerLost } from './answer-lost.ts';
 import { type BackendStanding, createBackendSlots } from './backends/backend-slots.ts';
 import { createBackendAgent, createCallBackend } from './backends/call-backend.ts';
 import { loadTokenizer } from './backends/count-tokens.ts';
+import { createOwnFields } from './backends/own-fields.ts';
 import { createRetryBudget } from './backends/retry-budget.ts';
 import type { BatchKeeper } from './batches/keep-batches.ts';
 import { decodeNews } from './batches/line-news.ts';
@@ -138,6 +139,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     retryBudget: createRetryBudget(),
     apiKeys,
     callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
+    ownFields: createOwnFields({ plans: planFile.plans, pepper: config.keyPepper }),
     firstTokenMs: planFile.timeouts.firstTokenMs,
     metrics,
     log,

@@ -41,7 +41,7 @@ export type StopReason =
 
 /** A run that may call backends. */
 export type CallingRun = {
-  job: QueuedCall;
+  job: QueuedCall & Pick<InferenceJob, 'plan'>;
   lane: Lane;
   ledger: RunLedger;
   reply: Pick<ReplySender, 'chunk'>;

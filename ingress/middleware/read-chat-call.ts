@@ -1,11 +1,26 @@
 import { parseChatCall } from '../../shared/chat-call/chat-call.ts';
+import { createListedFields } from '../../shared/chat-call/listed-fields.ts';
+import { countRefusedFields } from '../../shared/metrics.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
+import type { IngressMetrics } from '../metrics.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 
-/** The body is a chat completion that can be run, or a 400 that names what is wrong; an unknown model is one (API D3). */
-export function readChatCall({ planFile }: { planFile: PlanFile }): Stage {
+type Parts = { planFile: PlanFile; metrics: Pick<IngressMetrics, 'refusedFields'> };
+
+/**
+ * The body is a chat completion that can be run, or a 400 that names what is wrong: an unknown model is (API D3), and a field that
+ * the plan file does not list (API D1).
+ */
+export function readChatCall({ planFile, metrics }: Parts): Stage {
+  const listedFields = createListedFields(planFile);
+
   return async function readChatCall(ctx, next) {
-    ctx.state.call = parseChatCall(stateOf(ctx, 'body'), planFile.models);
+    try {
+      ctx.state.call = parseChatCall(stateOf(ctx, 'body'), planFile.models, listedFields);
+    } catch (error) {
+      countRefusedFields(metrics, error);
+      throw error;
+    }
     // From here on the request is held as it will be queued, and not three times over.
     delete ctx.state.body;
     await next();

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { chatRequestSchema } from '../../shared/chat-completion.ts';
+import { publishedRequestSchema } from '../../shared/chat-completion.ts';
 import { settingsBody } from '../routes/account-settings.ts';
 import { batchBody } from '../routes/batches.ts';
 import { emptyObject, namedKeyBody } from '../routes/developer-keys.ts';
@@ -15,7 +15,7 @@ const fileUpload = z.strictObject({
 
 /** The bodies of requests, by their names in the document: the schemas that check them. */
 export const requestSchemas = {
-  ChatCompletionRequest: chatRequestSchema,
+  ChatCompletionRequest: publishedRequestSchema,
   EmptyObject: emptyObject,
   NamedKey: namedKeyBody,
   Device: guestBody,

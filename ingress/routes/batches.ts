@@ -75,6 +75,7 @@ export function createBatch({ store, planFile }: Parts & { planFile: PlanFile })
       completionWindow: body.completion_window,
       inputFile: file.id,
       metadata: body.metadata ?? null,
+      listedFieldsOnly: true,
       state: 'validating',
       open: true,
       tokens: file.tokens,

@@ -1,7 +1,7 @@
 import { temporarilyUnavailable } from '../../shared/errors.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
 import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
-import type { PlanFile } from '../../shared/plan-file.ts';
+import { type PlanFile, usualPriority } from '../../shared/plan-file.ts';
 import { accountSuspended } from '../check-caller.ts';
 import { cutWhenStuck, stuckMs } from '../replies/stuck-client.ts';
 import type { ExpectedReply, WaitingRequests } from '../replies/waiting-requests.ts';
@@ -80,7 +80,7 @@ export function chatCompletions(parts: Parts): Stage {
       if (address === undefined) throw temporarilyUnavailable();
       const owner = { requestId, account, keyId, plan };
       const job = { ...owner, ...call, ...admission, replyTo: address, earlierRuns: [] };
-      await queues.add(job, { pool: model.pool, priority: planFile.plans[plan]?.priority ?? 1000 });
+      await queues.add(job, { pool: model.pool, priority: planFile.plans[plan]?.priority ?? usualPriority });
       place.queued();
     } catch (error) {
       reply.abandon();

@@ -32,6 +32,7 @@ export const batchSchema = z.object({
   completionWindow: z.literal('24h'),
   inputFile: z.string(),
   metadata: z.record(z.string(), z.string()).nullable(),
+  listedFieldsOnly: z.boolean().optional(),
   state: z.enum(batchStates),
   /** What it ends as, once that is decided. */
   ending: z.enum(['completed', 'expired', 'cancelled']).optional(),
@@ -57,7 +58,8 @@ export const batchSchema = z.object({
 
 /**
  * A batch as it is kept: one document, which moves by updates that are guarded by its `version` (API F3). `account` owns it,
- * `keyId` is the key that it was handed in with, empty for a sign-in token. `tokens` is the estimate of all its prompts.
+ * `keyId` is the key that it was handed in with, empty for a sign-in token. `listedFieldsOnly`: its lines may have no field that
+ * the plan file does not list; a batch that was handed in before there were lists does not say so. `tokens` is the estimate of all its prompts.
  * `position` is the first line (from 1) that may have no result yet, and where it begins in the file. Every line before it has
  * one. `errors` are the faults of its file, at most 100.
  */

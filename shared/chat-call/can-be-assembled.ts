@@ -1,4 +1,5 @@
 import type { ChatRequest } from '../chat-completion.ts';
+import { defaultExtraFields } from './extra-fields.ts';
 
 /**
  * Whether a whole answer may be asked of the backend as a stream: everything the request says means the same there. A field
@@ -22,18 +23,13 @@ const openai = [
 ];
 
 /**
- * How model servers sample, constrain and template, which happens before there is anything to stream. Sources:
+ * Other fields by which model servers sample, constrain and template, which happens before there is anything to stream. Sources:
  * `ChatCompletionRequest` of vLLM 0.10 and of SGLang 0.5.9, the README of llama.cpp's server.
  */
 const modelServers = [
-  ...['top_k', 'min_p', 'typical_p', 'repetition_penalty', 'repeat_penalty', 'repeat_last_n', 'min_tokens'],
-  ...['mirostat', 'mirostat_tau', 'mirostat_eta', 'stop_token_ids', 'stop_regex', 'no_stop_trim', 'ignore_eos'],
-  ...['bad_words', 'allowed_token_ids', 'include_stop_str_in_output', 'skip_special_tokens'],
-  ...['spaces_between_special_tokens', 'truncate_prompt_tokens', 'add_special_tokens', 'add_generation_prompt'],
-  ...['continue_final_message', 'chat_template', 'chat_template_kwargs', 'mm_processor_kwargs', 'documents'],
-  ...['guided_json', 'guided_regex', 'guided_choice', 'guided_grammar', 'guided_decoding_backend'],
-  ...['guided_whitespace_pattern', 'structured_outputs', 'structural_tag', 'regex', 'ebnf', 'grammar', 'json_schema'],
-  ...['include_reasoning', 'separate_reasoning', 'stream_reasoning', 'cache_salt', 'cache_prompt', 'priority'],
+  ...['chat_template', 'mm_processor_kwargs', 'guided_regex', 'guided_grammar', 'guided_decoding_backend'],
+  ...['guided_whitespace_pattern', 'structural_tag', 'regex', 'ebnf', 'grammar', 'stop_regex'],
+  ...['cache_salt', 'cache_prompt', 'priority'],
 ];
 
-const meansTheSame = new Set([...openai, ...modelServers]);
+const meansTheSame = new Set([...openai, ...defaultExtraFields, ...modelServers]);

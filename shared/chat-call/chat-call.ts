@@ -1,9 +1,10 @@
-import { chatRequestSchema } from '../chat-completion.ts';
+import { chatRequestSchema, publishedRequestSchema } from '../chat-completion.ts';
 import { validationError } from '../errors.ts';
 import { faultsOf } from '../faults.ts';
 import { exceededJsonBound } from '../json-bounds.ts';
 import type { PlanFile } from '../plan-file.ts';
 import { canBeAssembled } from './can-be-assembled.ts';
+import type { ListedFields } from './listed-fields.ts';
 import { type RequestCost, requestCost } from './request-cost.ts';
 
 /**
@@ -25,20 +26,25 @@ export type ChatCall = {
 /** A JSON object, and the text that it was written as, or any that has the same numbers in it. */
 export type SentJson = { value: object; text: string };
 
+/** What of a request may reach a backend: what the plan file lists, or anything, as before there were lists (older batches). */
+export type FieldRule = ListedFields | 'any field';
+
 /**
- * Checks the body and prepares what the backend will get: everything the client sent, the usage of a stream always asked for
- * (API D5), and how much may be produced. Fails with `VALIDATION_ERROR` naming each offending field; a model that is
- * none of `models` is one (API D3).
+ * Checks the body and prepares what the backend will get: what the client sent but for `service_tier`, the usage of a stream
+ * always asked for (API D5), and how much may be produced. Fails with `VALIDATION_ERROR` naming each offending field, which a
+ * model that is none of `models` is (API D3), and whatever the rule does not allow (API D1).
  */
-export function parseChatCall(sent: SentJson, models: PlanFile['models']): ChatCall {
-  const parsed = chatRequestSchema.safeParse(sent.value);
-  if (!parsed.success) throw validationError(faultsOf(parsed.error));
+export function parseChatCall(sent: SentJson, models: PlanFile['models'], rule: FieldRule): ChatCall {
+  const isAnyField = rule === 'any field';
+  const parsed = (isAnyField ? chatRequestSchema : publishedRequestSchema).safeParse(sent.value);
+  const faults = [...(parsed.success ? [] : faultsOf(parsed.error)), ...(isAnyField ? [] : rule.faultsIn(sent.value))];
+  if (!parsed.success || faults.length > 0) throw validationError(faults);
   const request = parsed.data;
   const model = models[request.model];
   if (model === undefined) throw validationError([{ path: 'model', message: 'there is no such model' }]);
   const stream = request.stream === true;
   const assembled = !stream && canBeAssembled(request);
-  const body = backendBody(sent, { stream, assembled });
+  const body = backendBody(sent, { stream, assembled, serviceTier: isAnyField });
   const cost = requestCost({ request, text: body, model });
   return {
     endpoint: '/v1/chat/completions',
@@ -56,14 +62,16 @@ export function parseChatCall(sent: SentJson, models: PlanFile['models']): ChatC
 /** What the worker puts in front: some servers heed the last of two fields of one name. */
 const putInFront = { model: undefined, max_tokens: undefined, max_completion_tokens: undefined };
 
-function backendBody(sent: SentJson, { stream, assembled }: { stream: boolean; assembled: boolean }): string {
+type Sending = { stream: boolean; assembled: boolean; serviceTier: boolean };
+
+function backendBody(sent: SentJson, { stream, assembled, serviceTier }: Sending): string {
   const body = exactly(sent);
   const streaming = {
     ...(stream && { stream_options: { ...body.stream_options, include_usage: true } }),
     // What the client said of it would contradict the stream that the worker asks for.
     ...(assembled && { stream: undefined, stream_options: undefined }),
   };
-  return JSON.stringify({ ...body, ...streaming, ...putInFront });
+  return JSON.stringify({ ...body, ...streaming, ...putInFront, ...(!serviceTier && { service_tier: undefined }) });
 }
 
 /** Numbers that a JavaScript number may not hold: more digits than it keeps, or an exponent beyond its own. */

@@ -83,15 +83,15 @@ test('passes tools through, and tool calls back, whole and streamed', async (t) 
   t.is(streamed.function.arguments, call.function.arguments);
 });
 
-test('gives the backend what the client sent, unknown fields included', async (t) => {
+test('gives the backend what the client sent, fields of engines included', async (t) => {
   const marker = 'exactly as it was';
-  const body = `{"messages":[{"role":"user","content":"${marker}"}],"x_vendor":{"a":[1,null]},"model":"small-chat"}`;
+  const body = `{"messages":[{"role":"user","content":"${marker}"}],"chat_template_kwargs":{"a":[1,null]},"modalities":["text","audio"],"model":"small-chat"}`;
   const response = await post(body);
   t.is(response.status, 200);
   const calls = stack.modelServers.flatMap((server) => server.calls());
   const call = calls.findLast((seen) => JSON.stringify(seen.body).includes(marker));
   t.like(call?.body, {
-    x_vendor: { a: [1, null] },
+    chat_template_kwargs: { a: [1, null] },
     model: 'small-chat',
     max_tokens: 4_096,
     max_completion_tokens: 4_096,

@@ -267,6 +267,25 @@ test('a backend is given a key only when the plan file says where it stands', (t
   t.is(apiKeys['onprem-a'], undefined);
 });
 
+test('a worker needs KEY_PEPPER if a backend has a cache salt, and takes the first of several', (t) => {
+  const salted = (cacheSalt: boolean) => {
+    const change = (plan: typeof smallPlan) => Object.assign(plan.backends.cloud, { cache_salt: cacheSalt });
+    return { ...worker, PLAN_FILE: planFileWith(planText(change)) };
+  };
+  const message =
+    'is required: the backend "cloud" has cache_salt: true in the plan file, and the salt is made with it';
+  t.deepEqual(
+    faultsOf(() => readWorkerConfig({ ...salted(true), KEY_PEPPER: '' })),
+    [{ path: 'KEY_PEPPER', message }],
+  );
+  t.false('keyPepper' in readWorkerConfig(salted(false)));
+  t.is(readWorkerConfig({ ...salted(true), KEY_PEPPER: `${secret},${'b'.repeat(40)}` }).keyPepper, secret);
+  t.deepEqual(
+    named(() => readWorkerConfig({ ...worker, KEY_PEPPER: 'hunter2' })),
+    ['KEY_PEPPER[0]'],
+  );
+});
+
 test('what was read cannot be changed, at any depth', (t) => {
   for (const config of [readIngressConfig(ingress), readWorkerConfig(worker)]) assertFrozen(t, config, 'config');
 });

@@ -21,13 +21,14 @@ const documented = `
 default_plan: free
 guest_mints_per_hour: 20
 usage_months_kept: 24
+media_hosts: [media.example.com, '*.cdn.example.com']
 plans:
   free:         { requests_per_minute: 20, tokens_per_minute: 60000, tokens_per_month: 1000000, requests_at_once: 4, batch_requests_at_once: 8, batch_tokens_waiting: 2000000, priority: 10, model_tiers: [guest, standard] }
   guest-device: { requests_per_minute: 5, tokens_per_minute: 20000, tokens_per_month: 200000, requests_per_day: 50, requests_at_once: 1, priority: 100, model_tiers: [guest] }
 models:
-  small-chat: { tier: guest, pool: default, backends: [onprem-a, cloud], output_tokens_max: 4096 }
+  small-chat: { tier: guest, pool: default, backends: [onprem-a, cloud], output_tokens_max: 4096, extra_fields: [default, guided_regex], extra_tools: [mcp] }
 backends:
-  onprem-a: { url: http://127.0.0.1:9101/v1, location: on-prem, requests_at_once: 64, whole_as_stream: false }
+  onprem-a: { url: http://127.0.0.1:9101/v1, location: on-prem, requests_at_once: 64, whole_as_stream: false, cache_salt: true, priority: true }
   cloud:    { url: https://api.example.com/v1, location: cloud, model: upstream-model-name, api_key_env: CLOUD_API_KEY, output_limit_field: max_completion_tokens }
 batch:        { window_s: 86400, requests_max: 50000, file_bytes_max: 104857600, account_bytes_max: 10737418240, files_kept_days: 30 }
 timeouts:     { connect_ms: 2000, first_token_ms: 30000, idle_ms: 30000, request_ms: 600000, queue_ms: 30000 }
@@ -39,6 +40,7 @@ test('the documented plan file is read, each name as it stands and each setting 
     defaultPlan: 'free',
     guestMintsPerHour: 20,
     usageMonthsKept: 24,
+    mediaHosts: ['media.example.com', '*.cdn.example.com'],
     plans: {
       free: {
         requestsPerMinute: 20,
@@ -61,10 +63,24 @@ test('the documented plan file is read, each name as it stands and each setting 
       },
     },
     models: {
-      'small-chat': { tier: 'guest', pool: 'default', backends: ['onprem-a', 'cloud'], outputTokensMax: 4_096 },
+      'small-chat': {
+        tier: 'guest',
+        pool: 'default',
+        backends: ['onprem-a', 'cloud'],
+        outputTokensMax: 4_096,
+        extraFields: ['default', 'guided_regex'],
+        extraTools: ['mcp'],
+      },
     },
     backends: {
-      'onprem-a': { url: 'http://127.0.0.1:9101/v1', location: 'on-prem', requestsAtOnce: 64, wholeAsStream: false },
+      'onprem-a': {
+        url: 'http://127.0.0.1:9101/v1',
+        location: 'on-prem',
+        requestsAtOnce: 64,
+        wholeAsStream: false,
+        cacheSalt: true,
+        priority: true,
+      },
       cloud: {
         url: 'https://api.example.com/v1',
         location: 'cloud',
@@ -95,6 +111,38 @@ test('what may be left out has its documented value, and a limit left out is non
   t.is(short.usageMonthsKept, 24);
   t.is(short.plans.free?.priority, 1_000);
   t.deepEqual(Object.keys(short.plans.free ?? {}).sort(), ['modelTiers', 'priority', 'requestsPerMinute']);
+});
+
+test('no host for media, and the default lists of fields and tools, where the plan file says nothing', (t) => {
+  const plan = planFileOf(planText());
+  t.deepEqual(plan.mediaHosts, []);
+  t.false('extraFields' in (plan.models['small-chat'] ?? {}));
+  t.false('extraTools' in (plan.models['small-chat'] ?? {}));
+});
+
+test('a host that is none, a field that has no name and a switch that is no boolean are named', (t) => {
+  const cases: [Change, string][] = [
+    [
+      (plan) => Object.assign(plan, { media_hosts: ['example.com', '10.0.0.1'] }),
+      'media_hosts[1]: expected "*", "*.example.com"',
+    ],
+    [(plan) => Object.assign(plan, { media_hosts: 'example.com' }), 'media_hosts: expected array'],
+    [
+      ({ models }) => Object.assign(models['small-chat'], { extra_fields: ['default', 'a b'] }),
+      'models.small-chat.extra_fields[1]: ',
+    ],
+    [({ models }) => Object.assign(models['small-chat'], { extra_tools: [1] }), 'models.small-chat.extra_tools[0]: '],
+    [
+      ({ backends }) => Object.assign(backends.cloud, { cache_salt: 'yes' }),
+      'backends.cloud.cache_salt: expected boolean',
+    ],
+    [({ backends }) => Object.assign(backends.cloud, { priority: 1 }), 'backends.cloud.priority: expected boolean'],
+  ];
+  for (const [change, fault] of cases) {
+    const faults = faultsWith(change);
+    t.is(faults.length, 1);
+    t.true(faults[0]?.startsWith(fault), faults[0]);
+  }
 });
 
 test('names are checked across sections, and all that are missing are listed', (t) => {

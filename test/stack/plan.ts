@@ -1,7 +1,22 @@
 import { stringify } from 'yaml';
 
-export type StackBackend = { url: string; location: 'on-prem' | 'cloud'; model?: string; requests_at_once?: number };
-export type StackModel = { tier: string; pool: string; backends?: readonly string[] };
+/** What a test may say of a backend beside its address. */
+export type BackendSettings = {
+  requests_at_once?: number;
+  api_key_env?: string;
+  whole_as_stream?: boolean;
+  cache_salt?: boolean;
+  priority?: boolean;
+};
+export type StackBackend = BackendSettings & { url: string; location: 'on-prem' | 'cloud'; model?: string };
+export type StackModel = {
+  tier: string;
+  pool: string;
+  backends?: readonly string[];
+  output_tokens_max?: number;
+  extra_fields?: readonly string[];
+  extra_tools?: readonly string[];
+};
 
 type Settings = {
   backends: Record<string, StackBackend>;
@@ -9,6 +24,7 @@ type Settings = {
   plans?: Record<string, object>;
   models?: Record<string, StackModel>;
   batch?: Record<string, number>;
+  mediaHosts?: readonly string[];
 };
 
 const tokens = { output_tokens_max: 4096 };
@@ -24,10 +40,18 @@ export const oneBackend: Record<string, StackModel> = {
 };
 
 /** A plan file for the stack: models of three tiers in two pools and those that are given, each served by every backend unless it names its own. */
-export function planFileFor({ backends, timeouts = {}, plans = {}, models = {}, batch = {} }: Settings): string {
+export function planFileFor({
+  backends,
+  timeouts = {},
+  plans = {},
+  models = {},
+  batch = {},
+  mediaHosts = [],
+}: Settings): string {
   const names = Object.keys(backends);
   return stringify({
     default_plan: 'free',
+    ...(mediaHosts.length > 0 && { media_hosts: mediaHosts }),
     plans: {
       free: {
         requests_per_minute: 600,

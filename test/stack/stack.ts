@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type IdentityProvider, startIdentityProvider } from './identity-provider.ts';
 import { type ModelServer, type ModelServerOptions, startModelServer } from './model-server.ts';
-import { planFileFor, type StackModel } from './plan.ts';
+import { type BackendSettings, planFileFor, type StackModel } from './plan.ts';
 import { type RedisServer, startRedis } from './redis-server.ts';
 import { type Remains, requireNoFullKeys } from './search-keys.ts';
 import { type LogLine, type ServiceProcess, startServiceProcess } from './service-process.ts';
@@ -32,7 +32,9 @@ export type StackOptions = {
   /** Models beside those that every stack has. */
   models?: Record<string, StackModel>;
   /** What each backend of the plan file has beside its address, by name. */
-  backends?: Record<string, { requests_at_once?: number }>;
+  backends?: Record<string, BackendSettings>;
+  /** Hosts that media may be fetched from. */
+  mediaHosts?: readonly string[];
   env?: Record<string, string>;
   /** Whether ingress and worker start again each time that their source changes. */
   watch?: boolean;
@@ -98,13 +100,13 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
 
   const [first, second, cloud] = modelServers;
   const planFile = join(directory, 'plans.yaml');
-  const { timeouts = {}, plans = {}, models = {}, batch = {}, backends: given = {} } = options;
+  const { timeouts = {}, plans = {}, models = {}, batch = {}, mediaHosts = [], backends: given = {} } = options;
   const backends = {
     'onprem-a': { url: first.url, location: 'on-prem' as const, ...given['onprem-a'] },
     'onprem-b': { url: second.url, location: 'on-prem' as const, ...given['onprem-b'] },
     cloud: { url: cloud.url, location: 'cloud' as const, model: 'upstream-model', ...given.cloud },
   };
-  await writeFile(planFile, planFileFor({ backends, timeouts, plans, models, batch }));
+  await writeFile(planFile, planFileFor({ backends, timeouts, plans, models, batch, mediaHosts }));
   const databaseUrl = options.databaseUrl ?? `sqlite:${join(directory, 'store.sqlite')}`;
   const settings = {
     REDIS_URL: redisUrl,

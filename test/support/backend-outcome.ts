@@ -1,8 +1,8 @@
 import { countPromptTokens, countTokens } from '../../workers/backends/count-tokens.ts';
 import type { Ending } from './chat-ending.ts';
 
-/** Whole answers are asked for as a stream and put together, unless a field is unknown: that may not work in a stream. */
-export const ways = { streamed: { stream: true }, whole: {}, 'as it came': { x_vendor: true } };
+/** Whole answers are asked for as a stream and put together, unless they may be sound, which a stream has in another format. */
+export const ways = { streamed: { stream: true }, whole: {}, 'as it came': { modalities: ['text', 'audio'] } };
 export type Way = keyof typeof ways;
 export const everyWay = Object.keys(ways) as Way[]; // it has no others
 /** As a part of a model's name. */

@@ -1,4 +1,6 @@
+import { createListedFields } from '../../shared/chat-call/listed-fields.ts';
 import { type PlanFile, parsePlanFile } from '../../shared/plan-file.ts';
+import type { LineRules } from '../../workers/batches/parse-line.ts';
 import { planFileFor } from '../stack/plan.ts';
 
 type Given = Partial<Omit<Parameters<typeof planFileFor>[0], 'backends'>> & {
@@ -14,4 +16,9 @@ export function batchPlan({ urls = ['http://127.0.0.1:1/v1'], requestsAtOnce, ..
   const parsed = parsePlanFile(planFileFor({ ...given, backends: Object.fromEntries(backends) }));
   if ('faults' in parsed) throw new Error(JSON.stringify(parsed.faults));
   return parsed.planFile;
+}
+
+/** What lines may ask for by this plan file. */
+export function lineRules(planFile: PlanFile): LineRules {
+  return { models: planFile.models, listedFields: createListedFields(planFile) };
 }

@@ -20,7 +20,7 @@ import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { batchOf, fileOf } from '../shared/store/batch-records.ts';
 import { createSqliteHome } from '../shared/store/sqlite-home.ts';
 import { lineOf } from './batch-client.ts';
-import { batchPlan } from './batch-plan.ts';
+import { batchPlan, lineRules } from './batch-plan.ts';
 import { lostReport, openLimits } from './limits-side.ts';
 import { recordedLog } from './recorded-log.ts';
 
@@ -73,7 +73,7 @@ export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-ch
 
   return {
     ...{ store, queue, planFile, account, batch, metrics, release, writeResult, log, logged, pools, jobOf, redis },
-    ...{ heldBy, leave, countBatch },
+    ...{ heldBy, leave, countBatch, rules: lineRules(planFile) },
     requestOf: (line: number, number = 1) => requestIdOf(batch.id, line, number),
     add: (line: number, number = 1) => queue.add('default', jobOf(line, number)),
     /** Takes the next job into a worker's hand, where it stays until what this resolves with is called. */

@@ -17,6 +17,7 @@ import { leasesKey, versionKey } from '../../shared/redis-keys.ts';
 import type { Account } from '../../shared/store/account.ts';
 import { createBackendSlots } from '../../workers/backends/backend-slots.ts';
 import { createBackendAgent, createCallBackend } from '../../workers/backends/call-backend.ts';
+import { createOwnFields } from '../../workers/backends/own-fields.ts';
 import { createRetryBudget } from '../../workers/backends/retry-budget.ts';
 import { createAdmitLine } from '../../workers/batches/admit-line.ts';
 import { type BatchJob, batchJobSchema } from '../../workers/batches/batch-job.ts';
@@ -129,6 +130,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     findAnswer: createFindAnswer({
       ...{ slots, metrics, log, apiKeys: {}, retryBudget: createRetryBudget(), random: () => 0 },
       callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
+      ownFields: createOwnFields({ plans: planFile.plans, pepper: undefined }),
       firstTokenMs: planFile.timeouts.firstTokenMs,
     }),
     endLine,
@@ -141,7 +143,10 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   /** The job of one line, as whoever feeds it makes it. */
   function jobOf(given: Partial<BatchJob> & { model?: string } = {}): BatchJob {
     const { line = 1, number = 1, model = 'small-chat' } = given;
-    const read = parseLine({ number: line, bytes: Buffer.from(lineOf(`line ${line}`, { model })) }, planFile.models);
+    const read = parseLine(
+      { number: line, bytes: Buffer.from(lineOf(`line ${line}`, { model })) },
+      { models: planFile.models, fields: 'any field' },
+    );
     if ('faults' in read) throw new Error(JSON.stringify(read.faults));
     const { cost, ...call } = read.parsed.call;
     return batchJobSchema.parse({

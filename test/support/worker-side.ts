@@ -9,6 +9,7 @@ import { type PlanFile, parsePlanFile } from '../../shared/plan-file.ts';
 import type { Reply } from '../../shared/replies.ts';
 import { createBackendSlots } from '../../workers/backends/backend-slots.ts';
 import { createBackendAgent, createCallBackend } from '../../workers/backends/call-backend.ts';
+import { createOwnFields } from '../../workers/backends/own-fields.ts';
 import { createRetryBudget, type RetryBudget } from '../../workers/backends/retry-budget.ts';
 import { createEndRequest } from '../../workers/end-request.ts';
 import { createFindAnswer } from '../../workers/find-answer.ts';
@@ -64,6 +65,7 @@ export async function openWorkerSide(
       retryBudget,
       apiKeys: {},
       callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
+      ownFields: createOwnFields({ plans: planFile.plans, pepper: undefined }),
       firstTokenMs: planFile.timeouts.firstTokenMs,
       metrics,
       log,

@@ -1,10 +1,9 @@
 import type { Batch, BatchRetry } from '../../shared/batches/batch.ts';
 import { requestIdOf } from '../../shared/batches/ids.ts';
 import type { FileLine } from '../../shared/batches/split-lines.ts';
-import type { PlanFile } from '../../shared/plan-file.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { ModelHealth } from './model-health.ts';
-import { type ParsedLine, parseLine, type Refused } from './parse-line.ts';
+import { type LineRules, type ParsedLine, parseLine, type Refused, rulesOf } from './parse-line.ts';
 import { readLine, readLines } from './read-lines.ts';
 import { createWaitingLines, type LinePlace, type WaitingLine } from './waiting-lines.ts';
 
@@ -58,7 +57,7 @@ type Parts = {
   endedLines: readonly number[];
   retries: readonly BatchRetry[];
   files: Store['files'];
-  models: PlanFile['models'];
+  rules: LineRules;
   health: Pick<ModelHealth, 'isAway' | 'isFull' | 'mayProbe' | 'probed'>;
 };
 
@@ -70,7 +69,10 @@ const passedOverForFullMax = 64;
 type Given = Omit<WaitingLine, 'notBefore'>;
 type Read = { line: FileLine; length: number; read: ReturnType<typeof parseLine> };
 
-export function createBatchFeed({ batch, endedLines, retries, files, models, health }: Parts): BatchFeed {
+export function createBatchFeed(parts: Parts): BatchFeed {
+  const { batch, endedLines, retries, files, health } = parts;
+  const rules = rulesOf(parts.rules, batch);
+  const { models } = rules;
   const withResult = new Set(endedLines);
   const tried = new Map(retries.map((retry) => [retry.line, retry]));
   const waiting = createWaitingLines();
@@ -88,7 +90,7 @@ export function createBatchFeed({ batch, endedLines, retries, files, models, hea
       const line = await readNext();
       if (line === undefined) isAtEnd = true;
       else if (withResult.delete(line.number) || inHand.has(line.number) || waiting.has(line.number)) pass(line);
-      else ahead = { line, length: line.bytes?.length ?? 0, read: parseLine(line, models) };
+      else ahead = { line, length: line.bytes?.length ?? 0, read: parseLine(line, rules) };
     }
     return ahead;
   }
@@ -136,7 +138,7 @@ export function createBatchFeed({ batch, endedLines, retries, files, models, hea
     given.set(due.line, due);
     try {
       const line = await readLine(files, batch.inputFile, { ...due, number: due.line });
-      return toQueue(due, parseLine(line, models));
+      return toQueue(due, parseLine(line, rules));
     } catch (error) {
       given.delete(due.line);
       waiting.put(due);

@@ -96,7 +96,8 @@ export function createCloseBatch({ store, queue, release, heldBy, writeResult, p
     try {
       for await (const line of readLines(store.files, batch.inputFile, batch.position)) {
         if (ended.has(line.number)) continue;
-        const read = parseLine(line, planFile.models);
+        // Only its name and its pool are asked for, so whatever it asks for is no fault now.
+        const read = parseLine(line, { models: planFile.models, fields: 'any field' });
         const parsed = 'parsed' in read ? read.parsed : undefined;
         lines.push({
           batch: batch.id,

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { ulid } from 'ulid';
 import { callerOf } from '../../shared/caller.ts';
+import { createListedFields } from '../../shared/chat-call/listed-fields.ts';
 import type { WorkerConfig } from '../../shared/config.ts';
 import { poolsOf } from '../../shared/config.ts';
 import { createAdmit } from '../../shared/limits/admit.ts';
@@ -118,7 +119,8 @@ export function openBatches(parts: Parts): Batches {
     const lookAfterLines = createLookAfterLines({ store: store.batches, queue, leave, planFile });
     const countBatch = createCountBatch({ store: store.batches });
     const heldBy = async (account: string) => new Set(await redis.hkeys(leasesKey(account, 'batch')));
-    const common = { store, queue, release, heldBy, writeResult, planFile, metrics, log };
+    const rules = { models: planFile.models, listedFields: createListedFields(planFile) };
+    const common = { store, queue, release, heldBy, writeResult, planFile, rules, metrics, log };
     owned.use(keepRemovingFiles({ store, hold: createHold(redis, { workerId, holdMs: filesHoldMs }), now, log }));
     return owned.use(
       keepBatches({
@@ -127,7 +129,7 @@ export function openBatches(parts: Parts): Batches {
         leave: createLeave(redis, { workerId }),
         createAccountRun: (account, lookSoon) =>
           createAccountRun({ ...common, account, lookAfterLines, countBatch, control: parts.control, lookSoon }),
-        validateBatch: createValidateBatch({ store, planFile }),
+        validateBatch: createValidateBatch({ store, planFile, rules, metrics }),
         closeBatch: createCloseBatch(common),
         writeBatchFiles: createWriteBatchFiles({ store, filesKeptDays: planFile.batch.filesKeptDays }),
         clearBatch: createClearBatch(common),

@@ -1,7 +1,14 @@
 import { z } from 'zod';
-import type { BatchFault } from '../../shared/batches/batch.ts';
+import type { Batch, BatchFault } from '../../shared/batches/batch.ts';
 import type { FileLine } from '../../shared/batches/split-lines.ts';
-import { type ChatCall, mayBeInexact, parseChatCall, parseExactly } from '../../shared/chat-call/chat-call.ts';
+import {
+  type ChatCall,
+  type FieldRule,
+  mayBeInexact,
+  parseChatCall,
+  parseExactly,
+} from '../../shared/chat-call/chat-call.ts';
+import type { ListedFields } from '../../shared/chat-call/listed-fields.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { faultsOf } from '../../shared/faults.ts';
 import { exceededJsonBound } from '../../shared/json-bounds.ts';
@@ -26,8 +33,17 @@ const lineSchema = z.looseObject({
 
 type Fault = Omit<BatchFault, 'line'>;
 
-/** Why a line cannot be run; `customId` is empty where it has none that can be read. */
-export type Refused = { faults: BatchFault[]; customId: string };
+/** Why a line cannot be run, as an error as well where its body is at fault; `customId` is empty where it has none that can be read. */
+export type Refused = { faults: BatchFault[]; customId: string; error?: ApiError };
+
+/** What lines may ask for; and the same for those of one batch. */
+export type LineRules = { models: PlanFile['models']; listedFields: ListedFields };
+export type BatchRules = { models: PlanFile['models']; fields: FieldRule };
+
+/** A batch that was handed in before there were lists of fields is run as it was then. */
+export function rulesOf({ models, listedFields }: LineRules, batch: Pick<Batch, 'listedFieldsOnly'>): BatchRules {
+  return { models, fields: batch.listedFieldsOnly === true ? listedFields : 'any field' };
+}
 
 /**
  * One line of an input file (API F2), as JSON Lines has it (jsonlines.org): UTF-8, each line one JSON object; a carriage return
@@ -35,7 +51,7 @@ export type Refused = { faults: BatchFault[]; customId: string };
  */
 export function parseLine(
   { number, bytes }: Pick<FileLine, 'number' | 'bytes'>,
-  models: PlanFile['models'],
+  { models, fields }: BatchRules,
 ): { parsed: ParsedLine } | Refused {
   const refuse = (faults: readonly Fault[], customId = ''): Refused => ({
     customId,
@@ -54,13 +70,12 @@ export function parseLine(
     return refuse([streamed], customId);
   }
   try {
-    return { parsed: { customId, call: parseChatCall({ value: body, text: exactText(read.text, body) }, models) } };
+    const call = parseChatCall({ value: body, text: exactText(read.text, body) }, models, fields);
+    return { parsed: { customId, call } };
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 'VALIDATION_ERROR') throw error;
-    return refuse(
-      error.faults.map(({ path, message }) => ({ ...faultOfBody(path), message })),
-      customId,
-    );
+    const faults = error.faults.map(({ path, message }) => ({ ...faultOfBody(path), message }));
+    return { ...refuse(faults, customId), error };
   }
 }
 

@@ -21,6 +21,7 @@ import { hasRoom, mayQueueIn } from './line-window.ts';
 import type { createLookAfterLines } from './look-after-lines.ts';
 import { createModelHealth } from './model-health.ts';
 import { oneAtATime } from './one-at-a-time.ts';
+import type { LineRules } from './parse-line.ts';
 import type { WriteResult } from './write-results.ts';
 
 /** The running batches of one account, fed into the queues by the one worker that holds them. */
@@ -36,6 +37,7 @@ type Parts = {
   account: string;
   store: Pick<Store, 'batches' | 'files' | 'findAccount'>;
   planFile: PlanFile;
+  rules: LineRules;
   queue: Pick<LineQueue, 'add'>;
   writeResult: WriteResult;
   release: Release;
@@ -61,7 +63,7 @@ const unqueuedPauseMs = 1_000;
 const failingPauseMsMax = 60_000;
 
 export function createAccountRun(parts: Parts): AccountRun {
-  const { account, store, planFile, queue, log } = parts;
+  const { account, store, planFile, rules, queue, log } = parts;
   const stopped = new AbortController();
   const held = new Map<string, Held>();
   const health = createModelHealth();
@@ -80,7 +82,7 @@ export function createAccountRun(parts: Parts): AccountRun {
       store.batches.listEndedLines(batch.id, from),
       store.batches.listRetries(batch.id),
     ]);
-    const feed = createBatchFeed({ batch, endedLines, retries, files: store.files, models: planFile.models, health });
+    const feed = createBatchFeed({ batch, endedLines, retries, files: store.files, rules, health });
     held.set(batch.id, { batch, account, feed });
     uncounted.add(batch.id);
   }

@@ -1,19 +1,26 @@
 import { createHash } from 'node:crypto';
 import { type Batch, type BatchFault, batchFaultsMax } from '../../shared/batches/batch.ts';
 import type { BatchEvent } from '../../shared/batches/batch-states.ts';
+import { countRefusedFields } from '../../shared/metrics.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
 import type { Store } from '../../shared/store/store.ts';
-import { parseLine } from './parse-line.ts';
+import type { WorkerMetrics } from '../metrics.ts';
+import { type LineRules, parseLine, rulesOf } from './parse-line.ts';
 import { FileGone, readLines } from './read-lines.ts';
 
-type Parts = { store: Pick<Store, 'batches' | 'files' | 'findAccount'>; planFile: PlanFile };
+type Parts = {
+  store: Pick<Store, 'batches' | 'files' | 'findAccount'>;
+  planFile: PlanFile;
+  rules: LineRules;
+  metrics: Pick<WorkerMetrics, 'refusedFields'>;
+};
 type Verdict = Extract<BatchEvent, { type: 'validated' | 'refused' }>;
 
 /**
  * Reads the whole file of a batch and says whether it can be run (API F2). Of a file with faults the first hundred are named.
  * Fails as the store does, and with the reason of `signal`.
  */
-export function createValidateBatch({ store, planFile }: Parts) {
+export function createValidateBatch({ store, planFile, rules: lineRules, metrics }: Parts) {
   const { requestsMax } = planFile.batch;
 
   return async function validateBatch(batch: Batch, signal: AbortSignal): Promise<Verdict> {
@@ -30,11 +37,12 @@ export function createValidateBatch({ store, planFile }: Parts) {
     }
   };
 
-  async function validateLines({ inputFile }: Batch, plan: string, signal: AbortSignal): Promise<Verdict> {
+  async function validateLines(batch: Batch, plan: string, signal: AbortSignal): Promise<Verdict> {
     const faults: BatchFault[] = [];
     const known = new Map<string, number>();
+    const rules = rulesOf(lineRules, batch);
     let total = 0;
-    for await (const line of readLines(store.files, inputFile, { line: 1, byte: 0 })) {
+    for await (const line of readLines(store.files, batch.inputFile, { line: 1, byte: 0 })) {
       signal.throwIfAborted();
       if (++total > requestsMax) {
         faults.push({
@@ -45,9 +53,11 @@ export function createValidateBatch({ store, planFile }: Parts) {
         });
         break;
       }
-      const read = parseLine(line, planFile.models);
-      if ('faults' in read) faults.push(...read.faults);
-      else
+      const read = parseLine(line, rules);
+      if ('faults' in read) {
+        faults.push(...read.faults);
+        countRefusedFields(metrics, read.error);
+      } else
         faults.push(...checkModel(line.number, read.parsed.call, plan), ...checkName(line.number, read.parsed, known));
       if (faults.length >= batchFaultsMax) break;
     }

@@ -7,7 +7,10 @@ export const inferenceRoutes = {
     id: 'createChatCompletion',
     tag: 'Inference',
     summary: 'Create a chat completion',
-    description: `Compatible with OpenAI's. Fields that are not known here go to the model server untouched. With \`stream\` the answer is
+    description: `Compatible with OpenAI's. Further top-level fields are those that the operator lists for the model, by default
+what model servers document for sampling and structured answers (\`top_k\`, \`min_p\`, \`guided_json\`, \`chat_template_kwargs\` and others); any other is
+refused by its name. Fields within messages go to the model server untouched. Addresses of images, sounds and files are \`data:\` URLs, or
+\`https:\` URLs of hosts that the operator lists. With \`stream\` the answer is
 server-sent events: \`data: <ChatCompletionChunk>\` each, then \`data: [DONE]\`. A stream that broke off ends with \`data: <StreamError>\`
 and no \`[DONE]\`. Lines that begin with a colon are comments, sent while nothing else is.`,
     credential: 'key',

@@ -19,8 +19,8 @@ import {
 } from '../../../shared/errors.ts';
 import { parsePlanFile } from '../../../shared/plan-file.ts';
 import { unfinished } from '../../../workers/batches/line-results.ts';
-import { parseLine } from '../../../workers/batches/parse-line.ts';
-import { batchPlan } from '../../support/batch-plan.ts';
+import { parseLine, rulesOf } from '../../../workers/batches/parse-line.ts';
+import { batchPlan, lineRules } from '../../support/batch-plan.ts';
 import { misfits } from '../../support/documentation/fits-example.ts';
 import { examplesOf } from '../../support/documentation/page-examples.ts';
 
@@ -112,7 +112,8 @@ test('answers, plan files and lines of batches that are shown are ones that the 
     if (example.role === 'plan') t.true('planFile' in parsePlanFile(example.text), example.text);
     if (example.role !== 'line') continue;
     for (const [index, line] of example.text.split('\n').entries()) {
-      const read = parseLine({ number: index + 1, bytes: Buffer.from(line) }, batchPlan().models);
+      const rules = rulesOf(lineRules(batchPlan()), { listedFieldsOnly: true });
+      const read = parseLine({ number: index + 1, bytes: Buffer.from(line) }, rules);
       t.true('parsed' in read, line);
     }
   }

@@ -29,6 +29,7 @@ export function batchOf(given: Partial<Batch> = {}): Batch {
     completionWindow: '24h',
     inputFile: `file-${ulid()}`,
     metadata: null,
+    listedFieldsOnly: true,
     state: 'in_progress',
     open: true,
     tokens: 1_000,

@@ -83,7 +83,7 @@ export const whenDown: readonly Row[] = [
   {
     away: 'a backend that takes a call and says nothing',
     newRequests:
-      'the next one after `first_token_ms`; a whole answer with fields that are not known: 504 at `request_ms`',
+      'the next one after `first_token_ms`; a whole answer that cannot be asked for as a stream: 504 at `request_ms`',
     inFlight: 'whole, not sent yet: the next one after `idle_ms`; streaming: error frame after `idle_ms`',
     shownBy: ['17a', '17b'],
   },

@@ -7,11 +7,11 @@ import { createBatchFeed, type MayQueue } from '../../../workers/batches/batch-f
 import { createModelHealth } from '../../../workers/batches/model-health.ts';
 import { batchOf } from '../../shared/store/batch-records.ts';
 import { lineOf } from '../../support/batch-client.ts';
-import { batchPlan } from '../../support/batch-plan.ts';
+import { batchPlan, lineRules } from '../../support/batch-plan.ts';
 import { memoryFiles } from '../../support/memory-files.ts';
 import { sized } from '../../support/size.ts';
 
-const { models } = batchPlan();
+const rules = lineRules(batchPlan());
 const modelNames = ['small-chat', 'medium-chat', 'large-chat', 'no-such-model'] as const;
 
 type Step =
@@ -46,7 +46,7 @@ function openModel(lineModels: readonly string[]) {
 
   function open() {
     const endedLines = [...stored.results].filter((line) => line >= batch.position.line);
-    return createBatchFeed({ batch, endedLines, retries: [...stored.retries.values()], files, models, health });
+    return createBatchFeed({ batch, endedLines, retries: [...stored.retries.values()], files, rules, health });
   }
 
   /** Whoever takes over begins there, so every line before it has to have its result; also while a file is read. */

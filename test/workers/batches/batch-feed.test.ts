@@ -6,10 +6,10 @@ import { createModelHealth } from '../../../workers/batches/model-health.ts';
 import { FileGone } from '../../../workers/batches/read-lines.ts';
 import { batchOf, retryOf } from '../../shared/store/batch-records.ts';
 import { lineOf } from '../../support/batch-client.ts';
-import { batchPlan } from '../../support/batch-plan.ts';
+import { batchPlan, lineRules } from '../../support/batch-plan.ts';
 import { memoryFiles } from '../../support/memory-files.ts';
 
-const { models } = batchPlan();
+const rules = lineRules(batchPlan());
 const now = 1_000_000;
 
 type Given = {
@@ -17,16 +17,17 @@ type Given = {
   endedLines?: readonly number[];
   retries?: readonly BatchRetry[];
   from?: number;
+  listedFieldsOnly?: boolean;
 };
 
-function open({ lines, endedLines = [], retries = [], from = 1 }: Given) {
+function open({ lines, endedLines = [], retries = [], from = 1, listedFieldsOnly = true }: Given) {
   const text = lines.join('\n');
   const byte = lines.slice(0, from - 1).join('\n').length + (from > 1 ? 1 : 0);
-  const batch = batchOf({ position: { line: from, byte } });
+  const batch = batchOf({ position: { line: from, byte }, listedFieldsOnly });
   const memory = memoryFiles({ [batch.inputFile]: text });
   const health = createModelHealth();
   const feed = createBatchFeed({
-    ...{ batch, endedLines, health, models, files: memory.files },
+    ...{ batch, endedLines, health, rules, files: memory.files },
     retries: retries.map((retry) => ({ ...retry, batch: batch.id })),
   });
   /** Queues what may be queued, and says which lines those are. */
@@ -180,4 +181,16 @@ test('without its file a batch is not taken for done', async (t) => {
   await t.throwsAsync(queueAll(), { instanceOf: FileGone });
   await t.throwsAsync(queueAll(), { instanceOf: FileGone });
   t.false(feed.isDone());
+});
+
+test('a line with a field that is not listed is wrong, also when it is tried again, and right in an older batch', async (t) => {
+  const lines = [lineOf('one').replace('"model"', '"priority":-1,"service_tier":"flex","model"')];
+  const strict = open({ lines });
+  t.like(await strict.feed.next(now, () => 'yes'), { line: 1, customId: 'one', faults: [{ param: 'body.priority' }] });
+  const again = open({ lines, retries: [retryOf('', 1, { notBefore: new Date(0) })] });
+  t.is(await again.feed.next(now, () => 'yes'), undefined, 'it is put with those that wait');
+  t.like(await again.feed.next(now, () => 'yes'), { line: 1, faults: [{ param: 'body.priority' }] });
+  const next = await open({ lines, listedFieldsOnly: false }).feed.next(now, () => 'yes');
+  if (next === undefined || !isNext(next)) return t.fail();
+  t.like(JSON.parse(next.call.body), { priority: -1, service_tier: 'flex' });
 });

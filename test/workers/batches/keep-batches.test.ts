@@ -33,7 +33,7 @@ function keep(
   parts: { isAlwaysHeld?: boolean; pause?: (ms: number, signal: AbortSignal) => Promise<void> } = {},
 ) {
   const runs: Run[] = [];
-  const { store, planFile } = side;
+  const { store, planFile, rules } = side;
   const heard: unknown[] = [];
   const hold = createHold(own.redis, { workerId, holdMs: 60_000 });
   const keeper = keepBatches({
@@ -51,7 +51,7 @@ function keep(
         },
       };
     },
-    validateBatch: createValidateBatch({ store, planFile }),
+    validateBatch: createValidateBatch({ store, planFile, rules, metrics: side.metrics }),
     closeBatch: createCloseBatch(side),
     writeBatchFiles: createWriteBatchFiles({ store, filesKeptDays: 30 }),
     clearBatch: createClearBatch({ ...side, store }),

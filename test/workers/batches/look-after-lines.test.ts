@@ -21,9 +21,9 @@ test.serial.beforeEach(() => own.redis.flushdb());
 /** A batch whose first lines are in hand, as whoever feeds it believes. */
 async function open(inHand: number) {
   const side = await openBatchSide(own.redis);
-  const { batch, store, planFile } = side;
+  const { batch, store, rules } = side;
   const feed = createBatchFeed({
-    ...{ batch, endedLines: [], retries: [], files: store.files, models: planFile.models },
+    ...{ batch, endedLines: [], retries: [], files: store.files, rules },
     health: createModelHealth(),
   });
   for (let line = 1; line <= inHand; line++) {

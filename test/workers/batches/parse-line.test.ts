@@ -3,12 +3,12 @@ import fc from 'fast-check';
 import { parseLine } from '../../../workers/batches/parse-line.ts';
 import { batchPlan } from '../../support/batch-plan.ts';
 
-const { models } = batchPlan();
+const rules = { models: batchPlan().models, fields: 'any field' } as const;
 const messages = [{ role: 'user', content: 'hello' }];
 const body = { model: 'small-chat', messages };
 const line = { custom_id: 'one', method: 'POST', url: '/v1/chat/completions', body };
 
-const parse = (text: string | Uint8Array, number = 2) => parseLine({ number, bytes: Buffer.from(text) }, models);
+const parse = (text: string | Uint8Array, number = 2) => parseLine({ number, bytes: Buffer.from(text) }, rules);
 const parseJson = (value: unknown, number?: number) => parse(JSON.stringify(value), number);
 
 function faultsOf(read: ReturnType<typeof parseLine>) {
@@ -95,7 +95,7 @@ for (const [name, { text, faults }] of Object.entries(wrong)) {
 }
 
 test('refuses a line that is too long, of which nothing was kept', (t) => {
-  t.deepEqual(faultsOf(parseLine({ number: 3, bytes: undefined }, models)), [['line_too_long', null]]);
+  t.deepEqual(faultsOf(parseLine({ number: 3, bytes: undefined }, rules)), [['line_too_long', null]]);
 });
 
 test('refuses a byte order mark in front of the first line, and takes it for no white space in any other', (t) => {

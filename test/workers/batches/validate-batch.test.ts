@@ -1,18 +1,26 @@
 import test from 'ava';
-import type { StoredFile } from '../../../shared/batches/batch.ts';
+import { Registry } from 'prom-client';
+import type { Batch, StoredFile } from '../../../shared/batches/batch.ts';
 import { temporarilyUnavailable } from '../../../shared/errors.ts';
 import { createValidateBatch } from '../../../workers/batches/validate-batch.ts';
+import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { batchOf, fileOf } from '../../shared/store/batch-records.ts';
 import { lineOf } from '../../support/batch-client.ts';
-import { batchPlan } from '../../support/batch-plan.ts';
+import { batchPlan, lineRules } from '../../support/batch-plan.ts';
 import { memoryFiles } from '../../support/memory-files.ts';
 
 const never = new AbortController().signal;
 
-type Given = { plan?: string; file?: Partial<StoredFile>; requestsMax?: number; onRead?: () => void };
+type Given = {
+  plan?: string;
+  file?: Partial<StoredFile>;
+  batch?: Partial<Batch>;
+  requestsMax?: number;
+  onRead?: () => void;
+};
 
-function open(text: string, { plan, file = {}, requestsMax = 200, onRead }: Given = {}) {
-  const batch = batchOf({ state: 'validating' });
+function open(text: string, { plan, file = {}, batch: given = {}, requestsMax = 200, onRead }: Given = {}) {
+  const batch = batchOf({ state: 'validating', ...given });
   const memory = memoryFiles({ [batch.inputFile]: text }, onRead);
   const stored = fileOf({ id: batch.inputFile, account: batch.account, ...file });
   const store = {
@@ -20,8 +28,10 @@ function open(text: string, { plan, file = {}, requestsMax = 200, onRead }: Give
     files: memory.files,
     findAccount: async () => (plan === undefined ? undefined : { plan }),
   } as unknown as Parameters<typeof createValidateBatch>[0]['store']; // no more of it is used
-  const validate = createValidateBatch({ store, planFile: batchPlan({ batch: { requests_max: requestsMax } }) });
-  return { ...memory, validate: (signal = never) => validate(batch, signal) };
+  const planFile = batchPlan({ batch: { requests_max: requestsMax } });
+  const metrics = createWorkerMetrics(new Registry());
+  const validate = createValidateBatch({ store, planFile, rules: lineRules(planFile), metrics });
+  return { ...memory, metrics, validate: (signal = never) => validate(batch, signal) };
 }
 
 /** The code and the line of each fault, or how many lines there are. */
@@ -129,4 +139,26 @@ test('a store that is away, and an end of the process, decide nothing', async (t
   await t.throwsAsync(given.validate(), { is: away });
   const reason = new Error('the process ends');
   await t.throwsAsync(given.validate(AbortSignal.abort(reason)), { is: reason });
+});
+
+test('a field that the plan file does not list is a fault, unless the batch was handed in before there were lists', async (t) => {
+  const text = lines(2, (line) => lineOf(`line ${line}`).replace('"model"', '"priority":-1,"x_vendor":1,"model"'));
+  const opened = open(text);
+  const found = await opened.validate();
+  t.deepEqual(
+    found.type === 'refused' && found.errors.map(({ code, line, param }) => [code, line, param]),
+    [1, 2].flatMap((line) => ['priority', 'x_vendor'].map((field) => ['invalid_request', line, `body.${field}`])),
+  );
+  const { values } = await opened.metrics.refusedFields.get();
+  t.deepEqual(
+    values.map(({ labels, value }) => [labels.field, value]),
+    [
+      ['priority', 2],
+      ['other', 2],
+    ],
+  );
+  t.is(await verdict(text, { batch: { listedFieldsOnly: false } }), 2);
+  const { listedFieldsOnly, ...before } = batchOf({ state: 'validating' });
+  t.true(listedFieldsOnly);
+  t.is(await verdict(text, { batch: { ...before, listedFieldsOnly: false } }), 2);
 });

@@ -1,0 +1,309 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import test from 'ava';
+import { Registry } from 'prom-client';
+import { parseChatCall } from '../../../shared/chat-call/chat-call.ts';
+import { defaultExtraFields } from '../../../shared/chat-call/extra-fields.ts';
+import { createListedFields } from '../../../shared/chat-call/listed-fields.ts';
+import { readOutputLimit } from '../../../shared/chat-call/output-limit.ts';
+import { publishedFields } from '../../../shared/chat-completion.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { countRefusedFields, createLimitMetrics } from '../../../shared/metrics.ts';
+import type { Model } from '../../../shared/plan-file.ts';
+
+const model: Model = { tier: 'guest', pool: 'default', backends: ['a'], outputTokensMax: 4_096 };
+const messages = [{ role: 'user', content: 'Hi' }];
+
+type Lists = Partial<Pick<Model, 'extraFields' | 'extraTools'>> & { mediaHosts?: readonly string[] };
+
+function parse(fields: object, { mediaHosts = [], ...lists }: Lists = {}) {
+  const models = { m: { ...model, ...lists } };
+  const value = { model: 'm', messages, ...fields };
+  return parseChatCall({ value, text: JSON.stringify(value) }, models, createListedFields({ models, mediaHosts }));
+}
+
+function errorOf(fields: object, lists?: Lists): ApiError {
+  try {
+    parse(fields, lists);
+  } catch (error) {
+    if (error instanceof ApiError) return error;
+    throw error;
+  }
+  throw new Error(`${JSON.stringify(fields)} was taken`);
+}
+
+const pathsOf = (fields: object, lists?: Lists) => errorOf(fields, lists).faults.map(({ path }) => path);
+
+test('the published fields are all that the official SDK has for this endpoint', (t) => {
+  const file = createRequire(import.meta.url).resolve('openai/resources/chat/completions/completions.js');
+  const types = readFileSync(file.replace(/js$/, 'd.ts'), 'utf8');
+  const from = types.indexOf('export interface ChatCompletionCreateParamsBase');
+  const fields = types.slice(from, types.indexOf('\n}\n', from)).matchAll(/^ {4}(\w+)\??:/gm);
+  const names = Array.from(fields, ([, name = '']) => name);
+  t.true(names.length > 30);
+  t.deepEqual([...publishedFields].toSorted(), names.toSorted());
+});
+
+test('published fields reach a backend, and those of engines that are harmless, but for service_tier', (t) => {
+  const fields = {
+    ...{
+      reasoning_effort: 'low',
+      verbosity: 'low',
+      metadata: { a: 'b' },
+      store: false,
+      modalities: ['text'],
+    },
+    ...{ prediction: { type: 'content', content: 'x' }, web_search_options: {}, prompt_cache_key: 'k', functions: [] },
+    ...{
+      top_k: 5,
+      min_p: 0.1,
+      guided_json: { type: 'object' },
+      chat_template_kwargs: { enable_thinking: false },
+      thinking: {},
+    },
+  };
+  const call = parse({ ...fields, service_tier: 'flex' });
+  t.deepEqual(JSON.parse(call.body), { messages, ...fields });
+  t.true(call.assembled, 'all of them mean the same in a stream');
+});
+
+const harmful = [
+  ...[
+    'priority',
+    'cache_salt',
+    'chat_template',
+    'logits_processors',
+    'guided_regex',
+    'guided_grammar',
+    'kv_transfer_params',
+  ],
+  ...[
+    'mm_processor_kwargs',
+    'vllm_xargs',
+    'lora_path',
+    'custom_params',
+    'custom_logit_processor',
+    'bootstrap_host',
+    'id_slot',
+  ],
+  ...[
+    'best_of',
+    'use_beam_search',
+    'num_beams',
+    'prompt_logprobs',
+    'echo',
+    'n_predict',
+    'extra_body',
+    'options',
+    'request_id',
+  ],
+  ...[
+    'x_vendor',
+    'constructor',
+    'toString',
+    '__proto__',
+    'Max_Tokens',
+    'Priority',
+    'priority ',
+    'Messages',
+    'ﬁeld',
+    '',
+  ],
+];
+
+for (const field of harmful) {
+  test(`${JSON.stringify(field)} is refused by its name whatever it holds, and told which setting allows it`, (t) => {
+    for (const value of [1, null, 'x', {}, ['a']]) {
+      const text = `{"model":"m","messages":[{"role":"user","content":"Hi"}],${JSON.stringify(field)}:${JSON.stringify(value)}}`;
+      const models = { m: model };
+      const error = t.throws(
+        () => parseChatCall({ value: JSON.parse(text), text }, models, createListedFields({ models, mediaHosts: [] })),
+        { instanceOf: ApiError },
+      );
+      const how = `is not accepted (the operator can allow it: "${field}" in extra_fields of the model "m")`;
+      t.deepEqual(
+        error?.faults.map(({ path, message }) => [path, message]),
+        [[field, how]],
+      );
+    }
+  });
+}
+
+test('none of the default fields costs more than is reserved', (t) => {
+  for (const field of defaultExtraFields) {
+    const { tokens, choices } = readOutputLimit({ [field]: 1_000_000 }, 1);
+    t.deepEqual({ tokens, choices: choices.value }, { tokens: undefined, choices: 1 }, field);
+    t.false(publishedFields.has(field), field);
+  }
+  for (const field of harmful) t.false(defaultExtraFields.includes(field), field);
+});
+
+test("a model's list takes the place of the default one, and names it to add to it", (t) => {
+  t.deepEqual(pathsOf({ top_k: 1 }, { extraFields: [] }), ['top_k']);
+  t.deepEqual(pathsOf({ top_k: 1, priority: 1, x_vendor: 2 }, { extraFields: ['priority'] }), ['top_k', 'x_vendor']);
+  const both = parse({ top_k: 1, guided_regex: 'a+' }, { extraFields: ['default', 'guided_regex'] });
+  t.deepEqual(JSON.parse(both.body), { messages, top_k: 1, guided_regex: 'a+' });
+});
+
+test('a listed limit of another name is still one of the output', (t) => {
+  const lists = { extraFields: ['n_predict', 'best_of'] };
+  t.like(parse({ max_tokens: 1, n_predict: 700, best_of: 3 }, lists), { outputTokensMax: 700, cost: { choices: 3 } });
+  t.deepEqual(pathsOf({ n_predict: 5_000 }, lists), ['n_predict']);
+});
+
+test('what is refused by its own name cannot come in by another field', (t) => {
+  const cases: [fields: object, path: string, listed: string][] = [
+    [{ response_format: { type: 'regex', value: 'a+' } }, 'response_format.type', 'response_format.regex'],
+    [
+      { response_format: { type: 'structural_tag', format: {} } },
+      'response_format.type',
+      'response_format.structural_tag',
+    ],
+    [{ response_format: { type: 'grammar' } }, 'response_format.type', 'response_format.grammar'],
+    [{ structured_outputs: { regex: 'a+' } }, 'structured_outputs.regex', 'structured_outputs.regex'],
+    [{ structured_outputs: { grammar: 'x' } }, 'structured_outputs.grammar', 'structured_outputs.grammar'],
+    [
+      { chat_template_kwargs: { chat_template: '{{ 1 }}' } },
+      'chat_template_kwargs.chat_template',
+      'chat_template_kwargs.chat_template',
+    ],
+    [{ chat_template_kwargs: { tokenize: true } }, 'chat_template_kwargs.tokenize', 'chat_template_kwargs.tokenize'],
+  ];
+  for (const [fields, path, listed] of cases) {
+    const { faults } = errorOf(fields);
+    t.deepEqual(
+      faults.map((fault) => fault.path),
+      [path],
+    );
+    t.true(faults[0]?.message.includes(`"${listed}" in extra_fields`), faults[0]?.message);
+    t.notThrows(() => parse(fields, { extraFields: ['default', listed] }));
+  }
+  for (const fields of [
+    { response_format: { type: 'json_schema', json_schema: {} } },
+    { response_format: { type: 'json', value: {} } },
+    { structured_outputs: { json: {}, disable_any_whitespace: true } },
+    { structured_outputs: { choice: ['a', 'b'] } },
+    { chat_template_kwargs: { enable_thinking: true, custom: [1] } },
+  ]) {
+    t.notThrows(() => parse(fields), JSON.stringify(fields));
+  }
+});
+
+test('a tool of another type than function and custom needs to be listed, also one of a message', (t) => {
+  const tools = [
+    { type: 'function', function: { name: 'f' } },
+    { type: 'custom' },
+    { type: 'mcp', server_url: 'http://redis:6379' },
+  ];
+  t.deepEqual(pathsOf({ tools }), ['tools[2].type']);
+  t.is(
+    errorOf({ tools }).message,
+    'tools[2].type: expected function or custom (the operator can allow others in extra_tools of the model "m")',
+  );
+  t.deepEqual(JSON.parse(parse({ tools }, { extraTools: ['mcp'] }).body).tools, tools);
+  t.deepEqual(pathsOf({ tools: [{ type: 'browser' }] }, { extraTools: ['mcp'] }), ['tools[0].type']);
+  t.deepEqual(pathsOf({ messages: [{ role: 'developer', content: 'x', tools }] }), ['messages[0].tools[2].type']);
+});
+
+const bad = 'http://169.254.169.254/latest/meta-data';
+/** Every place in which some model server looks for an address. */
+const parts: [part: object, path: string][] = [
+  [{ type: 'image_url', image_url: { url: bad } }, 'image_url.url'],
+  [{ type: 'image_url', image_url: bad }, 'image_url'],
+  [{ type: 'image_url', image_url: '/etc/passwd' }, 'image_url'],
+  [{ type: 'image_url', image_url: { url: 'iVBORw0KGgo=' } }, 'image_url.url'],
+  [{ type: 'text', text: 'x', image_url: { url: bad } }, 'image_url.url'],
+  [{ type: 'image', image: bad }, 'image'],
+  [{ type: 'input_image', image_url: bad }, 'image_url'],
+  [{ type: 'video_url', video_url: { url: bad } }, 'video_url.url'],
+  [{ type: 'video', video: ['data:,x', bad] }, 'video[1]'],
+  [{ type: 'audio_url', audio_url: { url: bad } }, 'audio_url.url'],
+  [{ type: 'input_audio', input_audio: { data: bad, format: 'wav' } }, 'input_audio.data'],
+  [{ type: 'input_audio', input_audio: { url: bad } }, 'input_audio.url'],
+  [{ type: 'file', file: { file_data: bad } }, 'file.file_data'],
+  [{ type: 'file', file: { file_id: bad } }, 'file.file_id'],
+  [{ type: 'file', file: { file_url: bad } }, 'file.file_url'],
+  [{ type: 'file_url', file_url: { url: bad } }, 'file_url.url'],
+  [{ type: 'image_url', Image_URL: { URL: bad } }, 'Image_URL.URL'],
+  [{ type: 'tool_result', content: [{ type: 'image_url', image_url: { url: bad } }] }, 'content[0].image_url.url'],
+];
+
+for (const [part, path] of parts) {
+  test(`an address in ${JSON.stringify(part).slice(0, 90)} is judged`, (t) => {
+    const content = [{ type: 'text', text: `See ${bad}` }, part];
+    t.deepEqual(pathsOf({ messages: [{ role: 'user', content }] }, { mediaHosts: ['*'] }), [
+      `messages[0].content[1].${path}`,
+    ]);
+    t.deepEqual(pathsOf({ messages: [{ role: 'tool', content }] }), [`messages[0].content[1].${path}`]);
+    t.deepEqual(pathsOf({ prediction: { type: 'content', content } }), [`prediction.content[1].${path}`]);
+  });
+}
+
+test('an address of a listed host, data, ids and texts pass as they are', (t) => {
+  const content = [
+    { type: 'image_url', image_url: { url: 'https://media.example.com/a.png', detail: 'low' } },
+    { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } },
+    { type: 'input_audio', input_audio: { data: '//uQAAEC/w==', format: 'mp3' } },
+    { type: 'file', file: { file_data: 'data:application/pdf;base64,AAEC', filename: 'http://a/b.pdf' } },
+    { type: 'file', file: { file_id: 'file-abc' } },
+    { type: 'text', text: bad },
+  ];
+  const asked = [
+    { role: 'user', content },
+    { role: 'assistant', content: bad, reasoning_content: bad, audio: { id: 'audio_1' } },
+  ];
+  t.deepEqual(JSON.parse(parse({ messages: asked }, { mediaHosts: ['media.example.com'] }).body).messages, asked);
+  t.deepEqual(pathsOf({ messages: asked }), ['messages[0].content[0].image_url.url']);
+});
+
+test('what is refused is named beside what is wrong, and the rest of many is not looked for', (t) => {
+  t.deepEqual(pathsOf({ temperature: 5, store: 'yes', priority: 1 }), ['temperature', 'store', 'priority']);
+  const many = errorOf(Object.fromEntries(Array.from({ length: 200_000 }, (_, index) => [`x${index}`, 1])));
+  t.is(many.faults.length, 10);
+  t.true(many.message.endsWith('; and more'));
+  const [fault] = errorOf({ ['x'.repeat(1_000_000)]: 1 }).faults;
+  t.true((fault?.path.length ?? 0) < 100 && (fault?.message.length ?? 0) < 300);
+});
+
+test('published fields are type-checked, those that are new with the lists too', (t) => {
+  const wrong: Record<string, unknown> = {
+    ...{ audio: 1, function_call: 1, functions: 'x', metadata: 'x', modalities: 'text', prediction: 'x', store: 'x' },
+    ...{ prompt_cache_key: 1, prompt_cache_retention: 1, reasoning_effort: {}, safety_identifier: 1, service_tier: 1 },
+    ...{ verbosity: 1, web_search_options: 'x', prompt_cache_options: 'x' },
+  };
+  for (const [field, value] of Object.entries(wrong)) t.deepEqual(pathsOf({ [field]: value }), [field]);
+});
+
+test('refusals are counted by field, once a request, a name of no engine as other, and nothing else is counted', async (t) => {
+  const metrics = createLimitMetrics(new Registry());
+  const count = (fields: object) => countRefusedFields(metrics, errorOf(fields));
+  count({ priority: 1, x_a: 1, x_b: 2 });
+  count({ priority: 1, tools: [{ type: 'mcp' }, { type: 'mcp' }] });
+  count({ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: bad } }] }] });
+  count({ chat_template_kwargs: { tokenize: 1 }, response_format: { type: 'x_c' } });
+  count({ temperature: 9 });
+  countRefusedFields(metrics, new Error('something else'));
+  const { values } = await metrics.refusedFields.get();
+  t.deepEqual(Object.fromEntries(values.map(({ labels, value }) => [labels.field, value])), {
+    ...{ priority: 2, other: 1, tools: 1, image_url: 1, chat_template_kwargs: 1, response_format: 1 },
+  });
+});
+
+test('a request has at most 2,000 addresses', (t) => {
+  const image = { type: 'image_url', image_url: { url: 'https://media.example.com/' } };
+  const asking = (images: number) => ({ messages: [{ role: 'user', content: Array(images).fill(image) }] });
+  const lists = { mediaHosts: ['media.example.com'] };
+  t.notThrows(() => parse(asking(2_000), lists));
+  t.deepEqual(pathsOf(asking(2_001), lists), ['messages[0].content[2000].image_url.url']);
+});
+
+test('100,000 parts and 4 MB of data are looked through within a moment', (t) => {
+  const content = Array.from({ length: 100_000 }, () => ({ type: 'text', text: 'x' }));
+  const data = { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(4_000_000)}` } };
+  const models = { m: model };
+  const listed = createListedFields({ models, mediaHosts: ['*'] });
+  const before = process.cpuUsage();
+  t.deepEqual(listed.faultsIn({ model: 'm', messages: [{ role: 'user', content: [...content, data] }] }), []);
+  const { user } = process.cpuUsage(before);
+  t.true(user < 500_000, `${user} µs`);
+});
