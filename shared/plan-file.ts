@@ -51,6 +51,7 @@ const backend = z.strictObject({
   output_limit_field: z.enum(['max_tokens', 'max_completion_tokens']).optional(),
   cache_salt: z.boolean().optional(),
   priority: z.boolean().optional(),
+  relay_messages: z.boolean().optional(),
 });
 
 const pebibyte = 1_125_899_906_842_624;

@@ -40,7 +40,7 @@ export async function answerWhole(answering: Answering): Promise<Answer> {
 }
 
 async function assemble({ job, call, callBackend, onFirstToken }: Answering): Promise<BackendAnswer> {
-  const assembler = createAnswerAssembler({ model: job.model });
+  const assembler = createAnswerAssembler({ model: job.model, apiKey: call.apiKey });
   let whole: string | undefined;
   const events = callBackend.stream(call, assembler.begun, (text) => {
     whole = text;
@@ -61,7 +61,7 @@ async function assemble({ job, call, callBackend, onFirstToken }: Answering): Pr
  * it the client has a part of the answer, and needs to be told that there is no more.
  */
 export async function answerStream({ job, call, callBackend, reply, onFirstToken }: Answering): Promise<Answer> {
-  const converter = createChunkConverter({ model: job.model });
+  const converter = createChunkConverter({ model: job.model, apiKey: call.apiKey });
   const received = () => usageOf(job, converter.usage(), converter.text);
   await readEvents(callBackend.stream(call, converter.begun), {
     take(data) {

@@ -23,9 +23,15 @@ const end = 'data: [DONE]\n\n';
 const paceMs = 20;
 
 /** `signal` aborts when the client leaves, and then this rejects. */
-type Begun = { res: ServerResponse; calls: CallList; call: Call; signal: AbortSignal };
+type Begun = {
+  res: ServerResponse;
+  calls: CallList;
+  call: Call;
+  fault: { errorMessage?: string | undefined };
+  signal: AbortSignal;
+};
 
-export async function derail({ res, calls, call, signal }: Begun, into: Derailment): Promise<void> {
+export async function derail({ res, calls, call, fault, signal }: Begun, into: Derailment): Promise<void> {
   switch (into) {
     case 'an endless line':
       res.write('data: {"choices":[{"index":0,"delta":{"content":"');
@@ -41,7 +47,7 @@ export async function derail({ res, calls, call, signal }: Begun, into: Derailme
       res.socket?.end();
       return;
     case 'an error event':
-      res.end(`data: {"error":{"message":"The engine is dead.","type":"server_error","code":500}}\n\n${end}`);
+      res.end(`data: ${JSON.stringify({ error: errorOf(fault.errorMessage) })}\n\n${end}`);
       return;
     case 'half an event':
       res.end(`data: {"choices":[{"index":0,"delta":{"content":"and\n\n${end}`);
@@ -54,6 +60,10 @@ export async function derail({ res, calls, call, signal }: Begun, into: Derailme
     case 'a broken chunk':
       res.socket?.end('this is no length of a chunk\r\n');
   }
+}
+
+function errorOf(message = 'The engine is dead.') {
+  return { message, type: 'server_error', code: 500 };
 }
 
 /** Writes the same without end, as fast as it is read. */

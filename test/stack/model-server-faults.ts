@@ -18,7 +18,7 @@ export const faultSchema = z
     endlessHeaders: z.boolean().optional(),
     /** Answers bytes that are not HTTP, or a 200 whose body is JSON that is not JSON, a web page, or an error. */
     garbage: z.enum(['http', 'json', 'html', 'error']).optional(),
-    /** Answers this status, with `errorMessage`, a `Retry-After` and a `Location` if given. */
+    /** Answers this status, with `errorMessage` (which an error event has as well), a `Retry-After` and a `Location` if given. */
     status: z.int().min(300).max(599).optional(),
     retryAfterSeconds: z.int().min(0).optional(),
     location: z.string().optional(),

@@ -7,6 +7,7 @@ export type BackendSettings = {
   whole_as_stream?: boolean;
   cache_salt?: boolean;
   priority?: boolean;
+  relay_messages?: boolean;
 };
 export type StackBackend = BackendSettings & { url: string; location: 'on-prem' | 'cloud'; model?: string };
 export type StackModel = {

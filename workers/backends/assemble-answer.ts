@@ -31,8 +31,14 @@ const notKept = new Set(['object', 'model', 'choices', 'usage', 'error', 'obfusc
 
 const joinedApart = new Set(['index', 'message', 'delta', 'logprobs']);
 
-/** `model` is the name the client knows. */
-export function createAnswerAssembler({ model }: { model: string }): AnswerAssembler {
+/** `model` is the name the client knows, `apiKey` what the backend was called with. */
+export function createAnswerAssembler({
+  model,
+  apiKey,
+}: {
+  model: string;
+  apiKey?: string | undefined;
+}): AnswerAssembler {
   const progress = createAnswerProgress();
   const budget = createBudget(charactersMax);
   const head = createJoinedFields(budget);
@@ -49,7 +55,7 @@ export function createAnswerAssembler({ model }: { model: string }): AnswerAssem
   return {
     take(data) {
       if (data === '[DONE]') return progress.finish();
-      const chunk = parseChunk(data);
+      const chunk = parseChunk(data, apiKey);
       progress.follow(chunk);
       for (const name in chunk) if (!notKept.has(name)) head.replace(name, chunk[name], data.length);
       const size = data.length / Math.max(1, chunk.choices.length);

@@ -59,7 +59,8 @@ export function createCallBackend(parts: { agent: Agent; timeouts: Timeouts }): 
     response.body.on('error', () => {});
     if (response.statusCode >= 200 && response.statusCode < 300) return response;
     const { statusCode: status, headers } = response;
-    throw classifyStatus({ status, headers, body: await readErrorText(response.body) });
+    const text = await readErrorText(response.body);
+    throw classifyStatus({ status, headers, body: text, apiKey, relayMessages: backend.relayMessages });
   }
 
   return {

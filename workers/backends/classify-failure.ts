@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { isIPv6 } from 'node:net';
 import { errors } from 'undici';
 import { chatErrorSchema } from '../../shared/chat-completion.ts';
 import { BackendError } from './backend-error.ts';
+import { relayedText } from './relayed-text.ts';
 
 /** The backend says that the request itself is at fault: another would say the same (API D9). */
 const clientMistakes = new Set([400, 413, 422]);
@@ -10,19 +10,25 @@ const clientMistakes = new Set([400, 413, 422]);
 /** A backend that wants to be left alone for longer is asked again after this. */
 const retryAfterMsMax = 600_000;
 
-const messageLengthMax = 500;
-/** Of a longer message the rest is not even looked at. */
-const messageLengthRead = 1_000;
-
-type Refusal = { status: number; body: string; headers?: IncomingHttpHeaders; now?: number };
+type Refusal = {
+  status: number;
+  body: string;
+  headers?: IncomingHttpHeaders;
+  now?: number;
+  /** What the backend was called with, and may repeat. */
+  apiKey?: string | undefined;
+  /** Whether its words may reach a client; left out, they may. */
+  relayMessages?: boolean | undefined;
+};
 
 /** What a status other than 2xx means: the client's mistake with the backend's own words, or the backend's fault. */
-export function classifyStatus({ status, body, headers = {}, now = Date.now() }: Refusal): BackendError {
+export function classifyStatus(refusal: Refusal): BackendError {
+  const { status, headers = {}, now = Date.now() } = refusal;
   if (!clientMistakes.has(status)) {
     const retryAfterMs = readRetryAfter(headers, now);
     return new BackendError('status', `the backend answered ${status}`, { retryAfterMs });
   }
-  return new BackendError('refused_request', messageOf(body) || 'The model server refused the request.');
+  return new BackendError('refused_request', messageOf(refusal) || 'The model server refused the request.');
 }
 
 /** What a failed call means: a `BackendError` stays what it is, anything else is told apart by undici's codes. */
@@ -51,33 +57,12 @@ function single(header: string | string[] | undefined): string | undefined {
   return typeof header === 'string' ? header : header?.[0];
 }
 
-function messageOf(body: string): string | undefined {
+function messageOf({ body, apiKey, relayMessages = true }: Refusal): string | undefined {
+  if (!relayMessages) return undefined;
   try {
     const parsed = chatErrorSchema.safeParse(JSON.parse(body));
-    if (!parsed.success) return undefined;
-    return withoutAddresses(parsed.data.slice(0, messageLengthRead)).slice(0, messageLengthMax).trim();
+    return parsed.success ? relayedText(parsed.data, apiKey) : undefined;
   } catch {
     return undefined;
   }
-}
-
-const address = '[address]';
-const url = /\b[a-z][a-z0-9+.-]*:\/\/\S+/gi;
-const bracketed = /\[([^\]\s]{2,64})\](?::\d{1,5})?/g;
-const colonsAndDigits = /(?<![\w:.])[0-9a-f:.]*:[0-9a-f:.]*[0-9a-f](?:%\w+)?(?!\w)/gi;
-const ipv4 = /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?\b/g;
-const hostAndPort = /(?<![\w.-])(?=[\w.-]*[a-z])[\w-]+(?:\.[\w-]+)*:(?:80|443|\d{4,5})\b/gi;
-/** Names that end as those of hosts do; any dotted word would be too many, for paths of fields have dots, too. */
-const hostName =
-  /(?<![\w.-])[\w-]+(?:\.[\w-]+)*\.(?:internal|local|lan|localdomain|cluster|svc|corp|home|com|net|org|io|ai|dev|cloud)\b/gi;
-
-/** A backend's message may name where it runs; that is nobody's business outside. Times and field paths stay as they are. */
-export function withoutAddresses(message: string): string {
-  return message
-    .replace(url, address)
-    .replace(bracketed, (text, inner: string) => (isIPv6(inner) ? address : text))
-    .replace(colonsAndDigits, (text) => (/\d/.test(text) && isIPv6(text) ? address : text))
-    .replace(ipv4, address)
-    .replace(hostAndPort, address)
-    .replace(hostName, address);
 }

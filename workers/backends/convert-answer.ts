@@ -14,6 +14,8 @@ export function parseAnswer(text: string): BackendAnswer {
   const parsed = chatAnswerSchema.safeParse(parseBackendJson(text, 'the answer'));
   if (!parsed.success)
     throw new BackendError('unreadable', 'the answer is not a chat completion', { cause: parsed.error });
+  // As in a stream: passed on, it would tell a client what only operators are to know.
+  if (parsed.data.error != null) throw new BackendError('unreadable', 'the answer names an error');
   return { text, answer: parsed.data, usage: readUsage(parsed.data.usage) };
 }
 

@@ -23,8 +23,14 @@ const charactersPerTokenMax = 8;
 const sampleCharactersMax = 1_000_000;
 const heldCharactersMax = 1_048_576;
 
-/** `model` is the name the client knows; chunks that carry another are rewritten. */
-export function createChunkConverter({ model }: { model: string }): ChunkConverter {
+/** `model` is the name the client knows; chunks that carry another are rewritten. `apiKey` is what the backend was called with. */
+export function createChunkConverter({
+  model,
+  apiKey,
+}: {
+  model: string;
+  apiKey?: string | undefined;
+}): ChunkConverter {
   const progress = createAnswerProgress();
   const { begun, complete, usage } = progress;
   let held = '';
@@ -48,7 +54,7 @@ export function createChunkConverter({ model }: { model: string }): ChunkConvert
         progress.finish();
         return '';
       }
-      const chunk = parseChunk(data);
+      const chunk = parseChunk(data, apiKey);
       latest = chunk;
       progress.follow(chunk);
       for (const { delta } of chunk.choices) sample(writtenText(delta));

@@ -1,15 +1,20 @@
 import { type ChatChunk, chatChunkSchema, chatErrorSchema } from '../../shared/chat-completion.ts';
 import { BackendError } from './backend-error.ts';
 import { parseBackendJson } from './parse-backend-json.ts';
+import { relayedText } from './relayed-text.ts';
 
-/** The data of one event of a streamed answer, looked into. Fails with `BackendError`, by the backend's own words if it had any. */
-export function parseChunk(data: string): ChatChunk {
+/**
+ * The data of one event of a streamed answer, looked into. Fails with `BackendError`, by the backend's own words if it had any,
+ * without the key that it was called with.
+ */
+export function parseChunk(data: string, apiKey?: string): ChatChunk {
   const value = parseBackendJson(data, 'an event');
   const chunk = isPlainChunk(value) ? value : chatChunkSchema.safeParse(value).data;
   // One that names an error is none, whatever else it holds: passed on, it would be followed by [DONE].
   if (chunk !== undefined && chunk.error == null) return chunk;
   const failure = chatErrorSchema.safeParse(value);
-  throw new BackendError(failure.success ? 'interrupted' : 'unreadable', failure.data ?? 'an event is not a chunk');
+  if (!failure.success) throw new BackendError('unreadable', 'an event is not a chunk');
+  throw new BackendError('interrupted', relayedText(failure.data, apiKey) || 'the backend broke off with an error');
 }
 
 /**

@@ -1,7 +1,8 @@
 import test from 'ava';
 import { errors } from 'undici';
 import { BackendError } from '../../../workers/backends/backend-error.ts';
-import { classifyFailure, classifyStatus, withoutAddresses } from '../../../workers/backends/classify-failure.ts';
+import { classifyFailure, classifyStatus } from '../../../workers/backends/classify-failure.ts';
+import { withoutAddresses } from '../../../workers/backends/relayed-text.ts';
 
 const bodies = [
   { error: { message: 'The context is too long.' } },
@@ -45,6 +46,18 @@ for (const status of [301, 401, 403, 404, 408, 409, 429, 500, 502, 503, 504]) {
     t.like(error, { outcome: 'status', message: `the backend answered ${status}` });
   });
 }
+
+test('the key that the backend was called with is no part of its words', (t) => {
+  const body = JSON.stringify({ message: 'The key hunter2 has no access to this model.' });
+  const message = 'The key [key] has no access to this model.';
+  t.is(classifyStatus({ status: 400, body, apiKey: 'hunter2' }).message, message);
+});
+
+test('a backend whose words are not to be relayed has a sentence of ours', (t) => {
+  const refusal = { status: 400, body: JSON.stringify({ message: 'The context is too long.' }) };
+  t.is(classifyStatus({ ...refusal, relayMessages: false }).message, 'The model server refused the request.');
+  t.is(classifyStatus({ ...refusal, relayMessages: true }).message, 'The context is too long.');
+});
 
 test('a long message is cut to 500 characters', (t) => {
   const { message } = classifyStatus({ status: 400, body: JSON.stringify({ message: 'word '.repeat(10_000) }) });

@@ -79,6 +79,15 @@ test('something nested deeper than anything a model writes is no text, and no fa
   t.is(writtenText({ content: 'a', deep }), 'a');
 });
 
+test('an answer that names an error is none, whatever else it has', (t) => {
+  for (const error of [{ message: 'the key is hunter2' }, 'hunter2']) {
+    const thrown = t.throws(() => parseAnswer(JSON.stringify({ ...given, error })), { instanceOf: BackendError });
+    t.is(thrown?.outcome, 'unreadable');
+    t.false(String(thrown?.message).includes('hunter2'));
+  }
+  t.notThrows(() => parseAnswer(JSON.stringify({ ...given, error: null })));
+});
+
 test('an answer beyond the bounds of JSON is unreadable, and the log probabilities of a long one are within them', (t) => {
   const answerWith = (extra: string) =>
     `{"choices":[{"index":0,"message":{"role":"assistant","content":"a"}}],"x":${extra}}`;

@@ -157,6 +157,14 @@ test('an error in the stream is the end of it, with its message', (t) => {
   t.false(converter.complete(one));
 });
 
+test('the message of an error in the stream has no key and no path, and is not longer than 500 characters', (t) => {
+  const message = `the key hunter2 in /etc/keys/a, ${'and so on '.repeat(100_000)}`;
+  const converter = createChunkConverter({ model: 'm', apiKey: 'hunter2' });
+  const error = t.throws(() => converter.take(JSON.stringify({ error: { message } })), { instanceOf: BackendError });
+  t.true(error?.message.startsWith('the key [key] in [path], and so on'), error?.message);
+  t.true((error?.message.length ?? 0) <= 500);
+});
+
 for (const data of ['{"choices":[{"ind', 'hello', '{}', '[]', '{"choices":[{"index":"0"}]}']) {
   test(`is not a chunk: ${data}`, (t) => {
     const { converter } = converted(text);

@@ -1,0 +1,73 @@
+import test from 'ava';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { lineOf, openBatchClient } from '../support/batch-client.ts';
+import { chat } from '../support/chat.ts';
+
+/** What a backend is called with. By its form alone nothing would take it for a key. */
+const canary = 'rosemary and thyme';
+const told = `You called with ${canary} and "Bearer ${canary}", ${encodeURIComponent(canary)}, at http://gpu:8000 by /opt/vllm/a.py.`;
+const shown = 'request: You called with [key] and "Bearer [key]", [key], at [address] by [path]';
+const silent = 'request: The model server refused the request.';
+let stack: Stack;
+
+test.before(async () => {
+  stack = await startStack({
+    models: {
+      'told-chat': { tier: 'guest', pool: 'default', backends: ['onprem-a'] },
+      'silent-chat': { tier: 'guest', pool: 'default', backends: ['onprem-b'] },
+    },
+    backends: {
+      'onprem-a': { api_key_env: 'CANARY_KEY' },
+      'onprem-b': { api_key_env: 'CANARY_KEY', relay_messages: false },
+    },
+    env: { CANARY_KEY: canary, LOG_LEVEL: 'trace' },
+  });
+});
+
+test.after.always(() => stack?.[Symbol.asyncDispose]());
+
+/** Everything that the processes have said. */
+const logs = () => stack.started().map((child) => `${JSON.stringify(child.logs)}${child.errors()}`);
+
+test('a key that a backend repeats in its refusal reaches neither a client, whole, streamed or in a batch, nor a log', async (t) => {
+  const [first, second] = stack.modelServers;
+  const url = stack.ingresses[0]?.url ?? '';
+  const user = await openBatchClient(stack, 'alice');
+  for (const status of [400, 413, 422]) {
+    for (const server of [first, second]) server.fail({ status, errorMessage: told });
+    for (const [model, message] of [
+      ['told-chat', shown],
+      ['silent-chat', silent],
+    ] as const) {
+      for (const stream of [false, true]) {
+        const response = await chat({ url, key: user.apiKey, question: 'Hi', model, stream });
+        t.is(response.status, 400);
+        const body = (await response.json()) as { error: string }; // our own answer
+        t.true(body.error.startsWith(message), body.error);
+        t.false(/rosemary|thyme|gpu|vllm/.test(JSON.stringify(body)));
+      }
+    }
+  }
+  const { id } = await user.create(
+    `${lineOf('told', { model: 'told-chat' })}\n${lineOf('silent', { model: 'silent-chat' })}`,
+  );
+  const errors = await user.errors(await user.ended(id));
+  t.is(errors.length, 2);
+  for (const { custom_id, error, response } of errors) {
+    const message = (custom_id === 'told' ? shown : silent).replace('request: ', 'body: ');
+    t.true(error?.message.startsWith(message), error?.message);
+    t.is(response?.status_code, 400);
+  }
+  t.false(/rosemary|thyme|gpu|vllm/.test(JSON.stringify(errors)));
+
+  first.fail({ errorMessage: told, derails: { afterChunks: 3, into: 'an error event' } });
+  const broken = await chat({ url, key: user.apiKey, question: 'Hi', model: 'told-chat', stream: true });
+  const text = await broken.text();
+  t.true(text.includes('UPSTREAM_INTERRUPTED'));
+  t.false(/rosemary|thyme|gpu|vllm/.test(text));
+  t.true(
+    logs().some((log) => log.includes('You called with [key]')),
+    'operators see what is left of it',
+  );
+  for (const log of logs()) t.false(/rosemary|thyme/.test(log));
+});
