@@ -9,6 +9,8 @@ import type { BackendCall, CallBackend } from './backends/call-backend.ts';
 import { answerText, type BackendAnswer, parseAnswer, presentAnswer } from './backends/convert-answer.ts';
 import { type ChunkConverter, createChunkConverter } from './backends/convert-chunks.ts';
 import { countPromptTokens, countTokens } from './backends/count-tokens.ts';
+import { cutAnswer } from './backends/cut-answer.ts';
+import { createOutputGuard, type OutputGuard } from './backends/output-guard.ts';
 import type { ReplySender } from './replies/send-reply.ts';
 
 type Answering = {
@@ -26,78 +28,122 @@ type Answering = {
 /** What the request's last word has to say, all the rest having been sent. */
 export type Answer = { body?: string; usage: Usage };
 
+/** `isOverLimit`: the backend went on past the output limit, and what is beyond it is neither delivered nor charged. */
+export type Answered = Answer & { isOverLimit: boolean };
+
 /** Gets the answer from one backend, whole. Fails with `BackendError`, and nothing was sent. */
-export async function answerWhole(answering: Answering): Promise<Answer> {
+export async function answerWhole(answering: Answering): Promise<Answered> {
   const { job, call, callBackend } = answering;
-  const answer = isAssembled(job, call.backend)
-    ? await assemble(answering)
-    : parseAnswer(await callBackend.whole(call));
-  const usage = await usageOf(job, answer.usage, () => {
-    const sample = answerText(answer);
+  const guard = createOutputGuard(job);
+  const given = isAssembled(job, call.backend)
+    ? await assemble(answering, guard)
+    : { isCut: false, answer: parseAnswer(await callBackend.whole(call)) };
+  const used = await usageOf(job, guard.hasPassedOurs() ? undefined : given.answer.usage, () => {
+    const sample = answerText(given.answer);
     return { sample, characters: sample.length };
   });
-  return { body: presentAnswer(answer, job.model, usage), usage };
+  const share = guard.shareWithin(used);
+  const usage = guard.capped(used);
+  const answer = share < 1 ? cutAnswer(given.answer, share) : given.answer;
+  return { body: presentAnswer(answer, job.model, usage), usage, isOverLimit: given.isCut || share < 1 };
 }
 
-async function assemble({ job, call, callBackend, onFirstToken }: Answering): Promise<BackendAnswer> {
+type Assembled = { isCut: boolean; answer: BackendAnswer };
+
+async function assemble({ job, call, callBackend, onFirstToken }: Answering, guard: OutputGuard): Promise<Assembled> {
   const assembler = createAnswerAssembler({ model: job.model, apiKey: call.apiKey });
   let whole: string | undefined;
   const events = callBackend.stream(call, assembler.begun, (text) => {
     whole = text;
   });
-  await readEvents(events, {
+  const isCut = await readEvents(events, {
     take(data) {
       const before = assembler.begun();
       assembler.take(data);
       if (!before && assembler.begun()) onFirstToken();
+      return isPassed(guard, assembler, job);
     },
     complete: () => whole !== undefined || assembler.complete(() => choicesAsked(job)),
   });
-  return whole === undefined ? assembler.answer() : parseAnswer(whole);
+  if (isCut) assembler.cut(choicesAsked(job));
+  return { isCut, answer: whole === undefined ? assembler.answer() : parseAnswer(whole) };
 }
 
 /**
  * Passes the answer of one backend on as it comes. Fails with `BackendError`: before `onFirstToken` nothing was sent, after
  * it the client has a part of the answer, and needs to be told that there is no more.
  */
-export async function answerStream({ job, call, callBackend, reply, onFirstToken }: Answering): Promise<Answer> {
+export async function answerStream({ job, call, callBackend, reply, onFirstToken }: Answering): Promise<Answered> {
+  const guard = createOutputGuard(job);
   const converter = createChunkConverter({ model: job.model, apiKey: call.apiKey });
-  const received = () => usageOf(job, converter.usage(), converter.text);
-  await readEvents(callBackend.stream(call, converter.begun), {
+  const used = () => usageOf(job, guard.hasPassedOurs() ? undefined : converter.usage(), converter.text);
+  const received = async () => guard.capped(await used());
+  const send = (ready: string) => reply.chunk(ready, guard.cappedTokens(converter.tokensWritten()));
+  let hasBegun = false;
+  const begin = () => {
+    if (!hasBegun) onFirstToken(received);
+    hasBegun = true;
+  };
+  const deliver = (ready: string) => (ready === '' ? false : send(ready).then(() => false));
+  const isCut = await readEvents(callBackend.stream(call, converter.begun), {
     take(data) {
-      const before = converter.begun();
       const ready = converter.take(data);
-      if (!before && converter.begun()) onFirstToken(received);
-      return ready === '' ? undefined : reply.chunk(ready, converter.tokensWritten());
+      if (converter.begun()) begin();
+      // What passes the limit is not delivered.
+      const passed = isPassed(guard, converter, job);
+      return typeof passed === 'boolean' ? passed || deliver(ready) : passed.then((isOver) => isOver || deliver(ready));
     },
     complete: () => converter.complete(() => choicesAsked(job)),
   });
-  const usage = await received();
-  if (job.includeUsage) await reply.chunk(converter.usageChunk(usage), converter.tokensWritten());
-  return { usage };
+  if (isCut) {
+    begin();
+    await send(converter.cut(choicesAsked(job)));
+  }
+  const all = await used();
+  const usage = guard.capped(all);
+  if (job.includeUsage) await send(converter.usageChunk(usage));
+  return { usage, isOverLimit: isCut || guard.shareWithin(all) < 1 };
 }
 
-type EventReader = { take(data: string): Promise<void> | undefined | void; complete(): boolean };
+type Progress = Pick<ChunkConverter, 'written' | 'complete'>;
 
-async function readEvents(events: AsyncIterable<readonly string[]>, reader: EventReader): Promise<void> {
+/** Whether the answer goes on past its limit; one that is complete, and has no more text, does not. */
+function isPassed(guard: OutputGuard, progress: Progress, job: QueuedCall): boolean | Promise<boolean> {
+  const written = progress.written();
+  const goesOn = () => written.text !== '' || !progress.complete(() => choicesAsked(job));
+  const passes = guard.passes(written);
+  return typeof passes === 'boolean' ? passes && goesOn() : passes.then((isOver) => isOver && goesOn());
+}
+
+/** `take` answers whether the rest is not to be read. */
+type EventReader = { take(data: string): boolean | Promise<boolean>; complete(): boolean };
+
+/** True where it was not read to its end. */
+async function readEvents(events: AsyncIterable<readonly string[]>, reader: EventReader): Promise<boolean> {
   try {
-    for await (const some of events) if (await takeAll(some, reader)) break;
+    for await (const some of events) {
+      const end = await takeAll(some, reader);
+      // To read no further ends the call.
+      if (end === 'cut') return true;
+      if (end === 'done') break;
+    }
   } catch (error) {
     // An answer that is complete stays so, however its connection ends.
     if (!(error instanceof BackendError && reader.complete())) throw error;
   }
   if (!reader.complete()) throw new BackendError('interrupted', 'the stream ended without saying that it was complete');
+  return false;
 }
 
-/** True once the backend has said that there is no more. */
-async function takeAll(events: readonly string[], { take }: EventReader): Promise<boolean> {
+/** `done` once the backend has said that there is no more. */
+async function takeAll(events: readonly string[], { take }: EventReader): Promise<'cut' | 'done' | 'none'> {
   for (const data of events) {
-    const taken = take(data);
+    const isCut = take(data);
     // Most events have nothing to wait for, and waiting costs a turn.
-    if (taken !== undefined) await taken;
-    if (data === '[DONE]') return true;
+    if (isCut !== false && (await isCut)) return 'cut';
+    if (data === '[DONE]') return 'done';
   }
-  return false;
+  return 'none';
 }
 
 const choicesSchema = z.object({ n: z.int().nullish() });

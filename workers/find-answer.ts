@@ -119,7 +119,7 @@ export function createFindAnswer(parts: Parts): FindAnswer {
     let isAnswered = false;
     try {
       const answerJob = job.stream ? answerStream : answerWhole;
-      const answer = await answerJob({
+      const { isOverLimit, ...answer } = await answerJob({
         job,
         call,
         callBackend: parts.callBackend,
@@ -133,7 +133,13 @@ export function createFindAnswer(parts: Parts): FindAnswer {
         },
       });
       slot.end('answered');
-      end('completed');
+      end(isOverLimit ? 'over_limit' : 'completed');
+      if (isOverLimit) {
+        log.warn(
+          { requestId: job.requestId, backend: name },
+          'a backend went on past the output limit; its answer was cut',
+        );
+      }
       log.debug({ requestId: job.requestId, backend: name, usage: answer.usage }, 'answered');
       return { outcome: 'answered', answer };
     } catch (error) {

@@ -30,7 +30,9 @@ faultTest(
   },
   async (t, see) => {
     t.timeout(150_000);
-    await using stack = await startStack();
+    // An endless stream ends at its limit: this one is further away than any client reads.
+    const endless = { tier: 'guest', pool: 'default', output_tokens_max: 1_000_000_000 };
+    await using stack = await startStack({ models: { 'small-chat': endless } });
     await using witnesses = await openWitnesses(stack);
     using opened = new DisposableStack();
     const agent = new Agent();

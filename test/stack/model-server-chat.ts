@@ -50,7 +50,8 @@ async function reply(chat: Chat, to: Reply, server: string): Promise<void> {
   const { calls, call, fault, signal } = to;
   await wait(fault.latencyMs ?? 0, signal);
   if (answersInstead(fault)) return answerInstead(to);
-  const answer = answerChat(chat);
+  const unlimited = { max_tokens: undefined, max_completion_tokens: undefined };
+  const answer = answerChat({ ...chat, ...(fault.ignoresLimit && unlimited) });
   calls.change(call, { promptTokens: answer.promptTokens });
   const created = Math.floor(Date.now() / 1_000);
   const replyName = { id: `chatcmpl-${server}-${call.id}`, server, model: chat.model, created };

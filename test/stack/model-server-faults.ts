@@ -44,6 +44,8 @@ export const faultSchema = z
     badEvents: z.boolean().optional(),
     /** Puts a byte that is never UTF-8 into every content. */
     invalidUtf8: z.boolean().optional(),
+    /** Produces what it has to say, however much it was told to produce at most. */
+    ignoresLimit: z.boolean().optional(),
     noUsage: z.boolean().optional(),
     noDone: z.boolean().optional(),
     /** How many of the following calls it happens to; left out: all, until it is cleared. */

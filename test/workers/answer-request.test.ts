@@ -14,12 +14,18 @@ const plain = asking('Grüße, 東京!');
 const expected = answerFor(plain.messages);
 const short = { firstTokenMs: 300, idleMs: 300 };
 
-type Given = { url: string; request?: object; assembled?: boolean; timeouts?: Partial<typeof short> };
+type Given = {
+  url: string;
+  request?: object;
+  limit?: number | undefined;
+  assembled?: boolean;
+  timeouts?: Partial<typeof short>;
+};
 
 /** Asks one backend for a whole answer, as a worker does. */
-async function ask({ url, request = plain, assembled = true, timeouts = {} }: Given) {
+async function ask({ url, request = plain, limit = 4_096, assembled = true, timeouts = {} }: Given) {
   await using backend = openBackend(url, timeouts);
-  const job: InferenceJob = jobFor('nobody', { body: JSON.stringify(request), assembled });
+  const job: InferenceJob = jobFor('nobody', { body: JSON.stringify(request), assembled, outputTokensMax: limit });
   const firstTokens: unknown[][] = [];
   const call = {
     ...backend.call(false, AbortSignal.timeout(30_000)),
@@ -29,7 +35,8 @@ async function ask({ url, request = plain, assembled = true, timeouts = {} }: Gi
     ...{ job, call, callBackend: backend.callBackend, reply: nobody },
     onFirstToken: (...received) => firstTokens.push(received),
   });
-  return { answer: JSON.parse(answer.body ?? ''), usage: answer.usage, firstTokens };
+  const { body = '', usage, isOverLimit } = answer;
+  return { answer: JSON.parse(body), usage, isOverLimit, firstTokens };
 }
 
 const unexpected = () => {
@@ -47,7 +54,7 @@ async function outcomeOf(given: Given): Promise<unknown> {
 
 const requests: Record<string, object> = {
   text: plain,
-  'text that is cut short': asking('repeat 400'),
+  'text that is cut short': asking('cut me'),
   'several choices': asking('Hi', { n: 3 }),
   'probabilities of tokens': asking('Hi 東京', { n: 2, logprobs: true }),
   'calls of tools': asking('Please call weather and call time', { tools, n: 2 }),
@@ -56,11 +63,15 @@ const requests: Record<string, object> = {
   reasoning: asking('Please think aloud', { n: 2 }),
 };
 
+const limits: Record<string, number> = { 'text that is cut short': 20 };
+
 for (const [what, request] of Object.entries(requests)) {
   test(`${what}: assembled, the answer is what the backend writes whole`, async (t) => {
     await using server = await startModelServer({ name: 'a' });
-    const assembled = await ask({ url: server.url, request });
-    const whole = await ask({ url: server.url, request, assembled: false });
+    const limit = limits[what];
+    const assembled = await ask({ url: server.url, request, limit });
+    const whole = await ask({ url: server.url, request, limit, assembled: false });
+    if (limit !== undefined) t.is(whole.answer.choices[0].finish_reason, 'length');
     t.deepEqual(comparable(assembled.answer), comparable(whole.answer));
     t.deepEqual(assembled.usage, whole.usage);
     t.deepEqual(

@@ -3,12 +3,17 @@ import type { BackendAnswer } from './convert-answer.ts';
 import { type AnswerProgress, createAnswerProgress } from './follow-answer.ts';
 import { createJoinedCalls, extendFunction, type JoinedCalls } from './joined-calls.ts';
 import { type Budget, createBudget, createJoinedFields, type JoinedFields } from './joined-fields.ts';
+import { nothingWritten, type Written } from './output-guard.ts';
 import { parseChunk } from './parse-chunk.ts';
 
 /** A streamed answer that is made whole again. */
 export interface AnswerAssembler extends Pick<AnswerProgress, 'begun' | 'complete'> {
   /** Takes the data of one event. Fails with `BackendError`. */
   take(data: string): void;
+  /** What has come with the event that was taken last. */
+  written(): Written;
+  /** Ends, as a backend would at its limit, each of so many choices that was open before the event that was taken last. */
+  cut(choicesAsked: number): void;
   /** What has come so far as a chat completion: as the backend would have written it whole, under the client's name of the model. */
   answer(): BackendAnswer;
 }
@@ -43,6 +48,7 @@ export function createAnswerAssembler({
   const budget = createBudget(charactersMax);
   const head = createJoinedFields(budget);
   const choices = new Map<number, Choice>();
+  let latestWritten = nothingWritten;
 
   function choiceOf(index: number): Choice {
     const present = choices.get(index);
@@ -54,12 +60,18 @@ export function createAnswerAssembler({
 
   return {
     take(data) {
+      latestWritten = nothingWritten;
       if (data === '[DONE]') return progress.finish();
       const chunk = parseChunk(data, apiKey);
-      progress.follow(chunk);
+      latestWritten = progress.follow(chunk);
       for (const name in chunk) if (!notKept.has(name)) head.replace(name, chunk[name], data.length);
       const size = data.length / Math.max(1, chunk.choices.length);
       for (const part of chunk.choices) addToChoice(choiceOf(part.index), part, { budget, size });
+    },
+    written: () => latestWritten,
+    cut(choicesAsked) {
+      for (const index of progress.unfinished(choicesAsked))
+        choiceOf(index).fields.replace('finish_reason', 'length', 0);
     },
     begun: progress.begun,
     complete: progress.complete,

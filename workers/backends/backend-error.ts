@@ -1,6 +1,10 @@
-/** How a call to a backend went, as metrics and usage records say it; `fault`: by a fault of ours. */
+/**
+ * How a call to a backend went, as metrics and usage records say it; `over_limit`: it answered, and would have gone on past the most
+ * that it was asked for; `fault`: by a fault of ours.
+ */
 export type AttemptOutcome =
   | 'completed'
+  | 'over_limit'
   | 'stopped'
   | 'fault'
   | 'refused_request'

@@ -50,21 +50,30 @@ export function writtenText(value: unknown, depth = 0): string {
 }
 
 /**
- * The answer for the client: as the backend wrote it, unless the backend knows the model by another name or reported no
- * usage. Those are put in (API D5).
+ * The answer for the client: as the backend wrote it, unless the backend knows the model by another name, or reported no usage
+ * or more than is charged. Those are put in (API D5).
  */
 export function presentAnswer({ text, answer, usage }: BackendAnswer, model: string, tokens: Tokens): string {
-  if (answer.model === model && usage !== undefined) return text;
-  return JSON.stringify({ ...answer, model, ...(usage === undefined && { usage: presentUsage(tokens) }) });
+  if (answer.model === model && usage?.completionTokens === tokens.completionTokens) return text;
+  return JSON.stringify({ ...answer, model, usage: presentUsage(tokens, usage && answer.usage) });
 }
 
 type Tokens = { promptTokens: number; completionTokens: number };
 
-/** Tokens in OpenAI's shape. */
-export function presentUsage({ promptTokens, completionTokens }: Tokens) {
+/** Tokens in OpenAI's shape; in the backend's own words where it has reported as many, and by what else it said where not. */
+export function presentUsage({ promptTokens, completionTokens }: Tokens, reported?: unknown) {
+  const own = readUsage(reported);
+  if (own?.completionTokens === completionTokens) return reported;
   return {
+    ...(own !== undefined && withoutDetails(reported)),
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
   };
+}
+
+/** They would be more than the tokens that they are a part of. */
+function withoutDetails(reported: unknown): object {
+  const { completion_tokens_details, ...rest } = reported as { completion_tokens_details?: unknown }; // it was read as an object
+  return rest;
 }

@@ -2,6 +2,7 @@ import type { ChatChunk } from '../../shared/chat-completion.ts';
 import { BackendError } from './backend-error.ts';
 import { presentUsage, writtenText } from './convert-answer.ts';
 import { type AnswerProgress, createAnswerProgress } from './follow-answer.ts';
+import { nothingWritten, type Written } from './output-guard.ts';
 import { parseChunk } from './parse-chunk.ts';
 
 /** A streamed answer as it comes in, event by event, and what of it goes to the client. */
@@ -11,11 +12,15 @@ export interface ChunkConverter extends Pick<AnswerProgress, 'begun' | 'complete
    * has begun: until then another backend can still take over.
    */
   take(data: string): string;
+  /** What has come with the event that was taken last. */
+  written(): Written;
+  /** Ends, in place of the event that was taken last and as a backend would at its limit, each of so many choices that is open. */
+  cut(choicesAsked: number): string;
   /** How many tokens that is at least: a piece is one or more, and no model's tokens are longer than eight characters for long. */
   tokensWritten(): number;
   /** What the model has written so far, cut at a million characters; for counting where no usage was reported. */
   text(): { sample: string; characters: number };
-  /** The usage chunk, in the shape of the stream's others, with `choices: []`: the backend's own words if it had any (API D5). */
+  /** The usage chunk, in the shape of the stream's others, with `choices: []`: the backend's own words if they say as many (API D5). */
   usageChunk(tokens: { promptTokens: number; completionTokens: number }): string;
 }
 
@@ -35,6 +40,7 @@ export function createChunkConverter({
   const { begun, complete, usage } = progress;
   let held = '';
   let latest: ChatChunk | undefined;
+  let latestWritten = nothingWritten;
   const written: string[] = [];
   let sampled = 0;
   let characters = 0;
@@ -50,13 +56,14 @@ export function createChunkConverter({
 
   return {
     take(data) {
+      latestWritten = nothingWritten;
       if (data === '[DONE]') {
         progress.finish();
         return '';
       }
       const chunk = parseChunk(data, apiKey);
       latest = chunk;
-      progress.follow(chunk);
+      latestWritten = progress.follow(chunk);
       for (const { delta } of chunk.choices) sample(writtenText(delta));
       // The usage has a chunk of its own at the end, if the client asked for it, wherever the backend put it.
       if (chunk.choices.length === 0 && chunk.usage != null) return '';
@@ -71,6 +78,13 @@ export function createChunkConverter({
       held = '';
       return heldBefore;
     },
+    written: () => latestWritten,
+    cut(choicesAsked) {
+      // With the role, for a choice of which nothing has come yet.
+      const delta = { role: 'assistant' };
+      const ends = progress.unfinished(choicesAsked).map((index) => ({ index, delta, finish_reason: 'length' }));
+      return ends.map((end) => event(present({ ...latest, choices: [end] }, model))).join('');
+    },
     begun,
     complete,
     usage,
@@ -78,7 +92,7 @@ export function createChunkConverter({
     text: () => ({ sample: written.join(''), characters }),
     usageChunk(tokens) {
       return event(
-        JSON.stringify({ ...latest, model, choices: [], usage: progress.reportedUsage() ?? presentUsage(tokens) }),
+        JSON.stringify({ ...latest, model, choices: [], usage: presentUsage(tokens, progress.reportedUsage()) }),
       );
     },
   };

@@ -1,10 +1,12 @@
 import type { ChatChunk } from '../../shared/chat-completion.ts';
 import { BackendError } from './backend-error.ts';
 import { type BackendAnswer, readUsage, writtenText } from './convert-answer.ts';
+import type { Written } from './output-guard.ts';
 
 /** How far a streamed answer is. */
 export interface AnswerProgress {
-  follow(chunk: ChatChunk): void;
+  /** What has come with this chunk. */
+  follow(chunk: ChatChunk): Written;
   /** `[DONE]` has come. */
   finish(): void;
   /** A role alone is no token: until there is one, or an end without any, the answer proper has not begun. */
@@ -14,6 +16,8 @@ export interface AnswerProgress {
    * An end without this is a stream that broke off (API D4).
    */
   complete(choicesAsked: () => number): boolean;
+  /** Of so many choices, and any others that have begun, those that had not finished before the latest chunk. */
+  unfinished(choicesAsked: number): number[];
   /** The last usage that could be read, as tokens and in the backend's own words. */
   usage(): BackendAnswer['usage'];
   reportedUsage(): unknown;
@@ -29,25 +33,37 @@ export function createAnswerProgress(): AnswerProgress {
   let reportedUsage: unknown;
   const open = new Set<number>();
   const finished = new Set<number>();
+  const finishedLatest = new Set<number>();
 
   return {
     follow({ choices, usage: reported }) {
-      for (const { index, delta, finish_reason } of choices) {
+      let text = '';
+      finishedLatest.clear();
+      for (const { index, delta, message, finish_reason } of choices) {
         open.add(index);
         if (open.size > choicesMax) throw new BackendError('unreadable', `there are more than ${choicesMax} choices`);
+        if (finish_reason && !finished.has(index)) finishedLatest.add(index);
         if (finish_reason) finished.add(index);
-        begun ||= Boolean(finish_reason) || writtenText(delta) !== '';
+        const part = writtenText(delta ?? message);
+        text += part;
+        begun ||= Boolean(finish_reason) || (delta != null && part !== '');
       }
       const readable = reported == null ? undefined : readUsage(reported);
-      if (readable === undefined) return;
+      if (readable === undefined) return { text, tokens: undefined };
       usage = readable;
       reportedUsage = reported;
+      return { text, tokens: readable.completionTokens };
     },
     finish() {
       done = true;
     },
     begun: () => begun,
     complete: (choicesAsked) => begun && (done || (finished.size === open.size && finished.size >= choicesAsked())),
+    unfinished(choicesAsked) {
+      const all = new Set([...Array.from({ length: choicesAsked }, (_, index) => index), ...open]);
+      const isOpen = (index: number) => !finished.has(index) || finishedLatest.has(index);
+      return [...all].filter(isOpen).toSorted((one, other) => one - other);
+    },
     usage: () => usage,
     reportedUsage: () => reportedUsage,
   };

@@ -12,18 +12,20 @@ const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8, prompt_
 const choice = { index: 0, message: { role: 'assistant', content: 'Grüße' }, finish_reason: 'stop' };
 const given = { id: 'x', model: 'm', choices: [choice], usage, vendor: { kept: [1, null] } };
 const counted = { promptTokens: 30, completionTokens: 50 };
+/** As `usage` says. */
+const charged = { promptTokens: 3, completionTokens: 5 };
 
 test('passes an answer on byte for byte when nothing has to change', (t) => {
   const text = `  ${JSON.stringify(given, undefined, 1)}\n`;
   const answer = parseAnswer(text);
   t.deepEqual(answer.usage, { promptTokens: 3, completionTokens: 5, cachedTokens: 1 });
-  t.is(presentAnswer(answer, 'm', counted), text);
+  t.is(presentAnswer(answer, 'm', charged), text);
 });
 
 for (const model of ['upstream-model', undefined]) {
   test(`puts in the name that the client knows in place of ${model}, and changes nothing else`, (t) => {
     const answer = parseAnswer(JSON.stringify({ ...given, model }));
-    t.deepEqual(JSON.parse(presentAnswer(answer, 'm', counted)), given);
+    t.deepEqual(JSON.parse(presentAnswer(answer, 'm', charged)), given);
   });
 }
 

@@ -5,6 +5,8 @@ import { createChunkConverter } from '../../../workers/backends/convert-chunks.t
 const head = { id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm' };
 const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8, vendor: 1 };
 const counted = { promptTokens: 30, completionTokens: 50 };
+/** As `usage` says. */
+const charged = { promptTokens: 3, completionTokens: 5 };
 
 function chunk(delta: object | null, rest: { index?: number; finish_reason?: string | null } = {}, more: object = {}) {
   return JSON.stringify({ ...head, choices: [{ index: 0, delta, finish_reason: null, ...rest }], ...more });
@@ -70,13 +72,13 @@ test("drops the usage chunk, and gives out the backend's own words as one", (t) 
   const { converter, ready } = converted(text, finish, usageOnly, '[DONE]');
   t.deepEqual(ready, [event(text), event(finish), '', '']);
   t.deepEqual(converter.usage(), { promptTokens: 3, completionTokens: 5, cachedTokens: 0 });
-  t.deepEqual(parse(converter.usageChunk(counted)), { ...head, choices: [], usage });
+  t.deepEqual(parse(converter.usageChunk(charged)), { ...head, choices: [], usage });
 });
 
 test('usage within the last content chunk leaves it and becomes a chunk of its own', (t) => {
   const { converter, ready } = converted(text, chunk({}, { finish_reason: 'stop' }, { usage }));
   t.deepEqual(ready.map(parse), [JSON.parse(text), JSON.parse(finish)]);
-  t.deepEqual(parse(converter.usageChunk(counted)), { ...head, choices: [], usage });
+  t.deepEqual(parse(converter.usageChunk(charged)), { ...head, choices: [], usage });
 });
 
 test('of running totals the last one counts, and none goes out', (t) => {

@@ -1,0 +1,47 @@
+import { countTokens } from './count-tokens.ts';
+
+/** Counts the tokens of a text that grows, as far as it has to know them. */
+export interface TokenMeter {
+  add(text: string): void;
+  /** Whether the text is more tokens than so many, by tokenizer. It answers at once while the text is too short for that. */
+  isOver(tokensMax: number): false | Promise<boolean>;
+}
+
+/** The last part of a text is counted again with what follows it, for a token may go on there. */
+const tailCharacters = 512;
+const keptCharactersMax = 65_536;
+/** Counting stops the event loop: so much takes a few milliseconds. */
+const countedAtOnce = 16_384;
+
+export function createTokenMeter(): TokenMeter {
+  let counted = 0;
+  let rest = '';
+  /** No text has more tokens than bytes in UTF-8. */
+  let most = 0;
+
+  async function settle(characters: number): Promise<void> {
+    // Where the tokenizer has a boundary, too.
+    const space = rest.lastIndexOf(' ', characters);
+    const end = space > 0 ? space : characters;
+    counted += await countTokens(rest.slice(0, end));
+    rest = rest.slice(end);
+  }
+
+  async function count(): Promise<number> {
+    while (rest.length > countedAtOnce) await settle(countedAtOnce);
+    if (rest.length > 2 * tailCharacters) await settle(rest.length - tailCharacters);
+    most = counted + (await countTokens(rest));
+    return most;
+  }
+
+  return {
+    add(text) {
+      rest += text;
+      most += Buffer.byteLength(text);
+    },
+    isOver(tokensMax) {
+      if (most <= tokensMax && rest.length <= keptCharactersMax) return false;
+      return count().then((tokens) => tokens > tokensMax);
+    },
+  };
+}
