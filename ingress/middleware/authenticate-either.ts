@@ -5,7 +5,7 @@ import type { Stage } from '../request-state.ts';
 /** An API key or a sign-in token, each by its own stage (API C14). */
 export function authenticateEither({ withKey, withSignIn }: { withKey: Stage; withSignIn: Stage }): Stage {
   return async function authenticateEither(ctx, next) {
-    const isKey = bearerToken(ctx.req).startsWith(keyPrefix);
+    const isKey = bearerToken(ctx.req, 'API key or sign-in token').startsWith(keyPrefix);
     await (isKey ? withKey : withSignIn)(ctx, next);
   };
 }

@@ -1,5 +1,5 @@
 import { keyPrefix } from '../api-key.ts';
-import { bearerToken, invalidKey, keyCredential } from '../authorization.ts';
+import { bearerToken, keyCredential, keyNeeded } from '../authorization.ts';
 import type { Callers } from '../callers.ts';
 import type { Stage } from '../request-state.ts';
 import type { SignIn } from '../sign-in.ts';
@@ -12,10 +12,10 @@ type Parts = { callers: Callers; peppers: readonly string[]; signIn: SignIn };
  */
 export function authenticateKey({ callers, peppers, signIn }: Parts): Stage {
   return async function authenticateKey(ctx, next) {
-    const token = bearerToken(ctx.req);
+    const token = bearerToken(ctx.req, 'API key');
     if (!token.startsWith(keyPrefix)) {
       await signIn.identify(token);
-      throw invalidKey();
+      throw keyNeeded();
     }
     ctx.state.credential = keyCredential(token, peppers);
     ctx.state.caller = await callers.find(ctx.state.credential);

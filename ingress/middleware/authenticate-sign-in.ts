@@ -1,5 +1,5 @@
 import { keyPrefix } from '../api-key.ts';
-import { bearerToken, invalidToken } from '../authorization.ts';
+import { bearerToken, signInNeeded } from '../authorization.ts';
 import type { Callers } from '../callers.ts';
 import type { Stage } from '../request-state.ts';
 import type { SignIn } from '../sign-in.ts';
@@ -7,8 +7,8 @@ import type { SignIn } from '../sign-in.ts';
 /** The account that signed in, and what its token allows it; an API key is `INVALID_TOKEN` here (API C14). */
 export function authenticateSignIn({ callers, signIn }: { callers: Callers; signIn: SignIn }): Stage {
   return async function authenticateSignIn(ctx, next) {
-    const token = bearerToken(ctx.req);
-    if (token.startsWith(keyPrefix)) throw invalidToken();
+    const token = bearerToken(ctx.req, 'sign-in token');
+    if (token.startsWith(keyPrefix)) throw signInNeeded();
     const { account, scopes } = await signIn.identify(token);
     ctx.state.credential = { account };
     ctx.state.scopes = scopes;

@@ -3,6 +3,7 @@ import { createListedFields } from '../../shared/chat-call/listed-fields.ts';
 import { countRefusedFields } from '../../shared/metrics.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
 import type { IngressMetrics } from '../metrics.ts';
+import { noSuchModel } from '../no-such-model.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 
 type Parts = { planFile: PlanFile; metrics: Pick<IngressMetrics, 'refusedFields'> };
@@ -15,8 +16,10 @@ export function readChatCall({ planFile, metrics }: Parts): Stage {
   const listedFields = createListedFields(planFile);
 
   return async function readChatCall(ctx, next) {
+    const { plan } = stateOf(ctx, 'caller');
+    const noSuch = (name: string) => noSuchModel(name, plan, planFile);
     try {
-      ctx.state.call = parseChatCall(stateOf(ctx, 'body'), planFile.models, listedFields);
+      ctx.state.call = parseChatCall(stateOf(ctx, 'body'), planFile.models, { rule: listedFields, noSuchModel: noSuch });
     } catch (error) {
       countRefusedFields(metrics, error);
       throw error;

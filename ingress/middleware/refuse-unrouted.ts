@@ -1,12 +1,21 @@
 import type Router from '@koa/router';
 import { ApiError } from '../../shared/errors.ts';
 import type { RequestState, Stage } from '../request-state.ts';
+import { shownText } from '../shown-text.ts';
+import { isOpenAiRoute, suggestRoute } from '../suggest-route.ts';
 
-/** What no route has taken: 404 for an unknown path, 405 with `Allow` for a known one, and what `OPTIONS` asks. */
+/**
+ * What no route has taken: 404 for an unknown path, with the route that was probably meant; 405 with `Allow` for a known one; and
+ * what `OPTIONS` asks.
+ */
 export function refuseUnrouted(router: Router<RequestState>): Stage {
+  const methodsAt = (path: string) => [
+    ...new Set(router.match(path, 'GET').path.flatMap(({ methods }): string[] => methods)),
+  ];
+
   return async function refuseUnrouted(ctx) {
-    const methods = new Set(router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods));
-    if (methods.size === 0) throw new ApiError('NOT_FOUND', 'There is nothing at this path.');
+    const methods = methodsAt(ctx.path);
+    if (methods.length === 0) throw new ApiError('NOT_FOUND', describeUnknown(ctx));
     const allow = [...methods, 'OPTIONS'].join(', ');
     if (ctx.method !== 'OPTIONS') {
       throw new ApiError('METHOD_NOT_ALLOWED', `This path takes ${allow}.`, { headers: { Allow: allow } });
@@ -14,4 +23,13 @@ export function refuseUnrouted(router: Router<RequestState>): Stage {
     ctx.set('allow', allow);
     ctx.status = 204;
   };
+
+  function describeUnknown({ method, path }: { method: string; path: string }): string {
+    const meant = suggestRoute({ method, path }, methodsAt);
+    if (meant !== undefined) {
+      return `There is nothing at ${shownText(path)}. Did you mean ${meant.method} ${shownText(meant.path)}?`;
+    }
+    if (isOpenAiRoute(path)) return `${shownText(path)} is not offered by this service.`;
+    return `There is nothing at ${shownText(path)}.`;
+  }
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Account } from '../../shared/store/account.ts';
 import { mintKey, type NamedKey, revokeKey, rotateKey } from '../../shared/store/account-changes.ts';
 import type { Store } from '../../shared/store/store.ts';
-import { displayPart, hashKey, isMaskedKey, makeKey, maskKey } from '../api-key.ts';
+import { displayPart, hashKey, isMaskedKey, isWellFormedKey, makeKey, maskKey } from '../api-key.ts';
 import { invalidKey, keyCredential } from '../authorization.ts';
 import { parseBody } from '../json-body.ts';
 import { type Stage, stateOf } from '../request-state.ts';
@@ -92,7 +92,9 @@ function newKey([pepper = '']: readonly string[]) {
   return { key, stored };
 }
 
-/** Whatever is no key at all is no key of the account's, either. */
+/** What is no key at all is no key of the account's, and answered as any other of those. */
 function nameKey(text: string, peppers: readonly string[]): NamedKey {
-  return isMaskedKey(text) ? { display: displayPart(text) } : keyCredential(text, peppers);
+  if (isMaskedKey(text)) return { display: displayPart(text) };
+  if (!isWellFormedKey(text)) throw invalidKey();
+  return keyCredential(text, peppers);
 }

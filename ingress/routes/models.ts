@@ -1,5 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { Model, PlanFile } from '../../shared/plan-file.ts';
+import { noSuchModel } from '../no-such-model.ts';
 import { modelsOf } from '../plan-models.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
@@ -14,8 +15,12 @@ export function listModels({ planFile }: { planFile: PlanFile }): Stage {
 export function retrieveModel({ planFile }: { planFile: PlanFile }): Stage {
   return async function retrieveModel(ctx) {
     const { params } = ctx as { params?: { model?: string } }; // the router sets it for the route that names it
-    const found = included(ctx, planFile).find(([name]) => name === params?.model);
-    if (found === undefined) throw new ApiError('NOT_FOUND', 'There is no such model on this plan.');
+    const name = params?.model ?? '';
+    const found = included(ctx, planFile).find(([each]) => each === name);
+    if (found === undefined) {
+      const { plan } = stateOf(ctx, 'caller');
+      throw new ApiError('NOT_FOUND', `There is ${noSuchModel(name, plan, planFile)}.`);
+    }
     ctx.body = present(found);
   };
 }

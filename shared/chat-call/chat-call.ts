@@ -29,19 +29,24 @@ export type SentJson = { value: object; text: string };
 /** What of a request may reach a backend: what the plan file lists, or anything, as before there were lists (older batches). */
 export type FieldRule = ListedFields | 'any field';
 
+type Options = { rule: FieldRule; noSuchModel?: (name: string) => string };
+
 /**
  * Checks the body and prepares what the backend will get: what the client sent but for `service_tier`, the usage of a stream
  * always asked for (API D5), and how much may be produced. Fails with `VALIDATION_ERROR` naming each offending field, which a
- * model that is none of `models` is (API D3), and whatever the rule does not allow (API D1).
+ * model that is none of `models` is (API D3) in the words of `noSuchModel`, and whatever the rule does not allow (API D1).
  */
-export function parseChatCall(sent: SentJson, models: PlanFile['models'], rule: FieldRule): ChatCall {
+export function parseChatCall(sent: SentJson, models: PlanFile['models'], options: Options): ChatCall {
+  const { rule, noSuchModel = () => 'no such model' } = options;
   const isAnyField = rule === 'any field';
   const parsed = (isAnyField ? chatRequestSchema : publishedRequestSchema).safeParse(sent.value);
   const faults = [...(parsed.success ? [] : faultsOf(parsed.error)), ...(isAnyField ? [] : rule.faultsIn(sent.value))];
   if (!parsed.success || faults.length > 0) throw validationError(faults);
   const request = parsed.data;
   const model = models[request.model];
-  if (model === undefined) throw validationError([{ path: 'model', message: 'there is no such model' }]);
+  if (model === undefined) {
+    throw validationError([{ path: 'model', message: `there is ${noSuchModel(request.model)}` }]);
+  }
   const stream = request.stream === true;
   const assembled = !stream && canBeAssembled(request);
   const body = backendBody(sent, { stream, assembled, serviceTier: isAnyField });

@@ -147,9 +147,8 @@ test('a body that is not as long as it was announced is 400', async (t) => {
 
 test('a path or method that does not exist is refused, and a known path says what it takes', async (t) => {
   const get = (target: string) => head(`GET ${target} HTTP/1.1`, authorized());
-  await refuses(t, port, [
+  const unknown = await refuses(t, port, [
     ['an unknown path', get('/v1/nowhere'), notFound],
-    ['the root', get('/'), notFound],
     ['two slashes', get('//'), notFound],
     ['a path that climbs', get('/v1/../../etc/passwd'), notFound],
     ['a path of a known one', get('/v1/chat/completions/x'), notFound],
@@ -158,6 +157,23 @@ test('a path or method that does not exist is refused, and a known path says wha
     ['a model with a half of a character', get('/v1/models/%c3'), notFound],
     ['a model named like a prototype', get('/v1/models/__proto__'), notFound],
     ['a target that is no path', get('http://[::1'), validation],
+    ['a missing /v1', get('/models'), notFound],
+    ['a missing /v1, by another method', get('/chat/completions'), notFound],
+    ['a slash too much', get('/v1/models/'), notFound],
+    ['a route of OpenAI', get('/v1/embeddings'), notFound],
+    ['a key in a path', get(`/v1/keys/${key}`), notFound],
+    ['a long path', get(`/v1/${'x'.repeat(10_000)}`), notFound],
+  ]);
+  const told = unknown.map(({ body }) => JSON.parse(body).error);
+  t.is(told[0], 'There is nothing at /v1/nowhere.');
+  t.is(told[3], '/v1/chat/completions/x is not offered by this service.');
+  t.deepEqual(told.slice(-6), [
+    'There is nothing at /models. Did you mean GET /v1/models?',
+    'There is nothing at /chat/completions. Did you mean POST /v1/chat/completions?',
+    'There is nothing at /v1/models/. Did you mean GET /v1/models?',
+    '/v1/embeddings is not offered by this service.',
+    'There is nothing at /v1/keys/svc_….',
+    `There is nothing at /v1/${'x'.repeat(40)}….`,
   ]);
   const answers = await refuses(t, port, [
     ['GET where POST is', get('/v1/chat/completions'), wrongMethod],
@@ -199,19 +215,26 @@ test('a request without a proof of who sends it is 401, by what is wrong with it
     ['a token where a key belongs', chatAs(`Authorization: Bearer ${token}`), invalidKey],
   ]);
   t.true(answers.every(({ headers }) => headers['www-authenticate'] === 'Bearer'));
+  const told = answers.map(({ body }) => JSON.parse(body).error);
+  t.regex(told[0], /^No Authorization header\. .*<API key>/);
+  t.regex(told[2], /does not begin with "Bearer "/);
+  t.regex(told[4], /malformed/);
+  t.is(told[5], 'The API key is unknown, revoked or rotated away.');
+  t.is(told[8], 'This route takes an API key, and a sign-in token was sent.');
   await stillServes(t, stack.ingresses[0], key);
 });
 
 test('a key for the management of keys is 401, and what a mint is sent has to be an empty object', async (t) => {
   const mintAs = (authorization: string, body = '{}') =>
     head('POST /v1/keys/developer HTTP/1.1', `Authorization: ${authorization}`, json, lengthOf(body)) + body;
-  const [fields] = await refuses(t, port, [
+  const [fields, withKey] = await refuses(t, port, [
     ['fields', mintAs(`Bearer ${token}`, '{"plan":"pro","x":1}'), validation],
     ['a key', mintAs(`Bearer ${key}`), invalidToken],
     ['an expired token', mintAs(`Bearer ${await stack.identity.token('requester', { expiresIn: -60 })}`), invalidToken],
     ['nothing', `${head('POST /v1/keys/developer HTTP/1.1', json, 'Content-Length: 2')}{}`, noAuth],
   ]);
   t.is(JSON.parse(fields?.body ?? '{}').error, 'plan: is not known; x: is not known');
+  t.is(JSON.parse(withKey?.body ?? '{}').error, 'This route takes a sign-in token, and an API key was sent.');
   const right = await exchange({ port, send: mintAs(`Bearer ${token}`) });
   t.is(right.status, 200);
   t.is(right.headers['cache-control'], 'no-store');

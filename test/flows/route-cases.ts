@@ -364,7 +364,7 @@ function chatCases(cast: Cast): Case[] {
     invalid('no messages', as({ model: 'small-chat' }), { says: 'messages: ' }),
     invalid('no model', as({ messages: chatBody.messages }), { says: 'model: ' }),
     invalid('a model that there is not', as({ ...chatBody, model: 'constructor' }), {
-      says: 'model: there is no such',
+      says: 'model: there is no such model \\"constructor\\"; the plan \\"free\\" has small-chat, medium-chat"',
     }),
     invalidKey('a sign-in token', as(chatBody, cast.token)),
     ...[cast.guestKey, cast.key].map((key) =>
@@ -402,7 +402,9 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
       ok('a sign-in token', model('small-chat', cast.token)),
       notFound('a model that there is not', model('constructor', cast.key)),
       notFound('a broken escape', model('%zz', cast.key)),
-      notFound('a model outside the plan', model('large-chat', cast.key)),
+      notFound('a model outside the plan', model('large-chat', cast.key), {
+        says: 'There is no such model \\"large-chat\\"; the plan \\"free\\" has small-chat, medium-chat.',
+      }),
     ],
     'GET /v1/keys/developer': [
       ...signedInCases(list, cast),

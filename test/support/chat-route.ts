@@ -68,7 +68,7 @@ export async function startChatRoute(t: ExecutionContext, { add = async () => {}
     Object.assign(ctx.state, {
       requestId,
       caller: { ...caller, overageEnabled: false },
-      call: parseChatCall({ value: JSON.parse(text), text }, planFile.models, 'any field'),
+      call: parseChatCall({ value: JSON.parse(text), text }, planFile.models, { rule: 'any field' }),
       admission: { admittedAt: 0, startBy: 30_000, deadline: 600_000, overage: false },
       place,
     });

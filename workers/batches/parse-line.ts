@@ -70,7 +70,7 @@ export function parseLine(
     return refuse([streamed], customId);
   }
   try {
-    const call = parseChatCall({ value: body, text: exactText(read.text, body) }, models, fields);
+    const call = parseChatCall({ value: body, text: exactText(read.text, body) }, models, { rule: fields });
     return { parsed: { customId, call } };
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 'VALIDATION_ERROR') throw error;

@@ -13,7 +13,7 @@ const messages = [{ role: 'user', content: 'Hi' }];
 
 function callOf(fields: object) {
   const text = JSON.stringify({ model: 'm', messages, ...fields });
-  return parseChatCall(parseJsonBody(new TextEncoder().encode(text)), { m: model }, 'any field');
+  return parseChatCall(parseJsonBody(new TextEncoder().encode(text)), { m: model }, { rule: 'any field' });
 }
 
 const costOf = (fields: object) => callOf(fields).cost;
