@@ -50,11 +50,12 @@ import {
   revokeDeveloperKey,
   rotateDeveloperKey,
 } from './routes/developer-keys.ts';
-import { showDocumentation } from './routes/documentation.ts';
+import { showDocumentation, showMissingPage } from './routes/documentation.ts';
 import { retrieveFileContent } from './routes/file-content.ts';
 import { uploadFile } from './routes/file-uploads.ts';
 import { deleteFile, listFiles, retrieveFile } from './routes/files.ts';
 import { mintGuestKey } from './routes/guest-keys.ts';
+import { showHome } from './routes/home.ts';
 import { listModels, retrieveModel } from './routes/models.ts';
 import { retrieveOpenApiDocument } from './routes/openapi-document.ts';
 import { listPlans, retrievePlan } from './routes/plans.ts';
@@ -67,6 +68,7 @@ type AppParts = {
   log: Log;
   metrics: IngressMetrics;
   planFile: PlanFile;
+  baseUrl: string;
   docsUrl: string;
   topupUrl: string;
   consoleUrl: string;
@@ -172,6 +174,7 @@ function createRouter(parts: AppParts): Router<RequestState> {
   router.get('/admin/audit', withSignIn, check, asOperator, listAudit(parts));
   router.get('/admin/plans', withSignIn, check, asOperator, listPlans(parts));
 
+  router.get('/', showHome(parts));
   router.get('/openapi.json', retrieveOpenApiDocument(parts));
   router.get('/console', parts.console.page);
   router.get('/console/', parts.console.page);
@@ -180,8 +183,7 @@ function createRouter(parts: AppParts): Router<RequestState> {
   const showPage = showDocumentation(parts);
   router.get('/docs', showPage);
   router.get('/docs/', showPage);
-  router.get('/docs/:page', showPage);
-  router.get('/docs/:page/', showPage);
-  router.get('/docs/assets/*asset', serveAsset(parts.documentation.assets));
+  router.get('/docs/assets/*asset', serveAsset(parts.documentation.assets, showMissingPage(parts)));
+  router.get('/docs/*page', showPage);
   return router;
 }

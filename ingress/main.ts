@@ -150,6 +150,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     log,
     metrics,
     planFile,
+    baseUrl: links.baseUrl,
     docsUrl: links.docsUrl,
     topupUrl: links.topupUrl,
     consoleUrl: links.consoleUrl,

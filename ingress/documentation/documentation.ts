@@ -7,7 +7,7 @@ import { fillPlaceholders, type Placeholders } from './fill-placeholders.ts';
 import { type Frame, layOutPage, type PageLink, pageType } from './page-layout.ts';
 import { readPages, reference } from './page-list.ts';
 import type { RenderReference } from './reference/render-reference.ts';
-import { renderMarkdown } from './render-markdown.ts';
+import { type RenderedPage, renderMarkdown } from './render-markdown.ts';
 
 /** What is served under `/docs`. */
 export interface Documentation {
@@ -19,6 +19,8 @@ export interface Documentation {
    * the earliest.
    */
   page(name: string): StaticContent | Promise<StaticContent> | undefined;
+  /** What stands at every other path. */
+  missing: StaticContent;
 }
 
 /** Addresses as others know them; `docsUrl` has no slash at its end. */
@@ -66,6 +68,7 @@ export function createDocumentation({ links, model, renderReference, now }: Part
   const [first] = laidOut.values();
   return {
     assets,
+    missing: createStaticContent(layOutPage(renderMissing(home), frame), pageType),
     page: (name) => (name === reference.name ? askReference() : name === '' ? first : laidOut.get(name)),
   };
 }
@@ -81,6 +84,12 @@ function renderPages(values: Placeholders, home: string) {
     name,
     page: renderMarkdown(markdown, { hrefOf, fill: (text) => fillPlaceholders(text, values) }),
   }));
+}
+
+function renderMissing(home: string): RenderedPage {
+  const text =
+    '# Page not found\n\nThere is no page at this address. The [quick start](quick-start.md) is the first page.';
+  return renderMarkdown(text, { hrefOf: (name) => `${home}/${name}` });
 }
 
 /** What pages name. The API's address has no slash at its end, so that a path can follow. */

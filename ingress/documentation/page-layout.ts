@@ -15,10 +15,10 @@ export type Frame = {
 };
 
 type Page = RenderedPage & {
-  /** Where it stands in `frame.pages`. */
-  index: number;
-  /** The address that others know it by. */
-  canonical: string;
+  /** Where it stands in `frame.pages`, if it does. */
+  index?: number;
+  /** The address that others know it by, if it has one. */
+  canonical?: string;
   /** The deepest headings that its own list has. */
   listedDepth?: number;
 };
@@ -40,8 +40,7 @@ export function layOutPage({ title, body, sections, index, canonical, listedDept
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${escapeHtml(title)} – ${serviceName}</title>
-<link rel="canonical" href="${escapeHtml(canonical)}">
-${assets.map(assetLink).join('\n')}
+${[...(canonical === undefined ? [] : [canonicalLink(canonical)]), ...assets.map(assetLink)].join('\n')}
 </head>
 <body>
 <a class="skip" href="#content">Skip to the content</a>
@@ -55,7 +54,7 @@ ${assets.map(assetLink).join('\n')}
 ${own && `<details class="narrow"><summary>On this page</summary><nav aria-label="Parts of this page">${own}</nav></details>`}
 <main id="content" tabindex="-1">
 ${body}
-${neighbours(pages, index)}
+${index === undefined ? '' : neighbours(pages, index)}
 </main>
 ${own && `<nav class="sections wide" aria-label="On this page"><p class="list-title">On this page</p>${own}</nav>`}
 </div>
@@ -64,11 +63,15 @@ ${own && `<nav class="sections wide" aria-label="On this page"><p class="list-ti
 `;
 }
 
+function canonicalLink(href: string): string {
+  return `<link rel="canonical" href="${escapeHtml(href)}">`;
+}
+
 function assetLink(href: string): string {
   return `<link rel="${href.endsWith('.css') ? 'stylesheet' : 'icon'}" href="${escapeHtml(href)}">`;
 }
 
-function pageList(pages: readonly PageLink[], current: number): string {
+function pageList(pages: readonly PageLink[], current: number | undefined): string {
   const items = pages.map(({ title, href }, index) => {
     const mark = index === current ? ' aria-current="page"' : '';
     return `<li><a href="${escapeHtml(href)}"${mark}>${escapeHtml(title)}</a></li>`;

@@ -178,6 +178,10 @@ const auditRecord = z.strictObject({
 });
 export const auditRecordList = z.strictObject({ object: z.literal('list'), data: z.array(auditRecord), ...page });
 
+const address = z.string();
+export const home = z.strictObject({ console: address, docs: address, openapi: address });
+
+export type Home = z.infer<typeof home>;
 export type MintedKey = z.infer<typeof mintedKey>;
 export type DeveloperKey = z.infer<typeof developerKey>;
 export type Model = z.infer<typeof model>;

@@ -76,10 +76,11 @@ const eventStream = {
 };
 
 function describeAnswer({ answer, credential }: RouteDescription): object {
-  const { description, schema, stream, cached, example } = answer;
+  const { description, schema, stream, cached, redirect, example } = answer;
   const isFile = schema === 'bytes';
   const ofFile: HeaderName[] = isFile ? ['content-disposition'] : cached ? ['etag'] : [];
-  const headers = refsTo([...headersOf(200, credential), ...ofFile]);
+  const common = headersOf(200, credential);
+  const headers = refsTo([...common, ...ofFile]);
   const content = {
     [isFile ? 'application/octet-stream' : 'application/json']: {
       schema: bodySchema(schema),
@@ -89,6 +90,9 @@ function describeAnswer({ answer, credential }: RouteDescription): object {
   };
   return {
     200: { description, headers, content },
+    ...(redirect !== undefined && {
+      302: { description: redirect, headers: refsTo([...common, 'location']), content },
+    }),
     ...(cached && { 304: { description: 'It is what `If-None-Match` says.', headers } }),
   };
 }

@@ -15,7 +15,7 @@ const tags: Record<Tag, string> = {
   Batches: 'Many requests in one file, run within a day.',
   Billing: 'What an account may use, and what it has used.',
   Operators: 'For sign-in tokens with the scope `svc:admin`.',
-  Documentation: 'This document.',
+  Documentation: 'This document, and where the others are.',
 };
 
 const about = `Keys, inference, batches and usage. Every answer has an \`x-request-id\`; a client's own \`x-client-request-id\` comes back

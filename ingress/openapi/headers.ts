@@ -40,6 +40,7 @@ export const headerComponents = {
   'x-should-retry': { description: '`false` where a retry is of no use.', schema: { const: 'false' } },
   'www-authenticate': { description: 'The scheme that is asked for.', required: true, schema: { const: 'Bearer' } },
   link: { description: 'Where this error is explained (RFC 8288).', required: true, schema: text },
+  location: { description: 'Where to go.', required: true, schema: text },
   etag: { description: 'For `If-None-Match`.', required: true, schema: text },
   'content-disposition': { description: "The file's name.", required: true, schema: text },
   ...quotaHeaders,

@@ -18,6 +18,8 @@ type Answer = {
   stream?: true;
   /** 304 to whoever has it already. */
   cached?: true;
+  /** 302 with the same body: to whom, and where to. */
+  redirect?: string;
   example?: unknown;
 };
 

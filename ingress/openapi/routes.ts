@@ -7,6 +7,23 @@ import { keyRoutes } from './routes/keys.ts';
 import { operatorRoutes } from './routes/operators.ts';
 
 const ownRoutes = {
+  'GET /': {
+    id: 'retrieveHome',
+    tag: 'Documentation',
+    summary: 'Retrieve where the console and the documentation are',
+    credential: 'none',
+    answer: {
+      description: 'The addresses.',
+      schema: 'Home',
+      redirect: 'For `Accept: text/html`: to the console.',
+      example: {
+        console: 'https://api.example.com/console',
+        docs: 'https://api.example.com/docs',
+        openapi: 'https://api.example.com/openapi.json',
+      },
+    },
+    refusals: refusedHead.none,
+  },
   'GET /openapi.json': {
     id: 'retrieveOpenApiDocument',
     tag: 'Documentation',

@@ -50,4 +50,5 @@ export const answerSchemas = {
   ChangedAccount: answers.changedAccount,
   AccountList: answers.accountList,
   AuditRecordList: answers.auditRecordList,
+  Home: answers.home,
 };

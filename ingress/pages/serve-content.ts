@@ -8,7 +8,7 @@ const forGood = 'public, max-age=31536000, immutable';
 export const askFirst = 'no-cache';
 
 /** `GET` of a page of our own: it may load and reach what `policy` names, be framed by nobody, and tells nobody where one came from. */
-export function servePage(content: StaticContent, policy: string): Stage {
+export function servePage(content: StaticContent, policy: string, status: Status = 200): Stage {
   return async function servePage(ctx) {
     ctx.set({
       'content-security-policy': policy,
@@ -16,23 +16,26 @@ export function servePage(content: StaticContent, policy: string): Stage {
       'referrer-policy': 'no-referrer',
       'x-frame-options': 'DENY',
     });
-    send(ctx, content, askFirst);
+    send(ctx, content, askFirst, status);
   };
 }
 
-/** `GET` of what a page loads, by the name that has its hash in it; `NOT_FOUND` for any other. */
-export function serveAsset(assets: ReadonlyMap<string, StaticContent>): Stage {
-  return async function serveAsset(ctx) {
+/** `GET` of what a page loads, by the name that has its hash in it; any other is `missing`, left out `NOT_FOUND`. */
+export function serveAsset(assets: ReadonlyMap<string, StaticContent>, missing?: Stage): Stage {
+  return async function serveAsset(ctx, next) {
     const { params } = ctx as { params?: { asset?: string } }; // the router sets it for the route that names it
     const content = assets.get(params?.asset ?? '');
-    if (content === undefined) throw new ApiError('NOT_FOUND', 'There is nothing at this path.');
-    send(ctx, content, forGood);
+    if (content !== undefined) return send(ctx, content, forGood);
+    if (missing === undefined) throw new ApiError('NOT_FOUND', 'There is nothing at this path.');
+    await missing(ctx, next);
   };
 }
 
-/** As small as its client can read it; 304 with no body to one that has it. */
-export function send(ctx: AppContext, content: StaticContent, cacheControl: string): void {
-  ctx.status = 200;
+type Status = 200 | 404;
+
+/** As small as its client can read it; 304 with no body to one that has it, unless the status is 404. */
+export function send(ctx: AppContext, content: StaticContent, cacheControl: string, status: Status = 200): void {
+  ctx.status = status;
   ctx.type = content.type;
   ctx.set({
     'cache-control': cacheControl,

@@ -1,16 +1,22 @@
-import { ApiError } from '../../shared/errors.ts';
 import type { Documentation } from '../documentation/documentation.ts';
 import { scriptlessPolicy } from '../pages/content-security-policy.ts';
 import { servePage } from '../pages/serve-content.ts';
 import type { Stage } from '../request-state.ts';
 
-/** `GET /docs` and `GET /docs/{page}`: pages that run no script and load nothing but their style sheets. */
-export function showDocumentation({ documentation }: { documentation: Documentation }): Stage {
+type Parts = { documentation: Documentation };
+
+/** `GET /docs` and its pages: they run no script and load nothing but their style sheets. */
+export function showDocumentation({ documentation }: Parts): Stage {
   const policy = scriptlessPolicy();
+  const showMissing = showMissingPage({ documentation });
   return async function showDocumentation(ctx, next) {
     const { params } = ctx as { params?: { page?: string } }; // the router sets it for the route that names it
-    const content = await documentation.page(params?.page ?? '');
-    if (content === undefined) throw new ApiError('NOT_FOUND', 'There is nothing at this path.');
-    await servePage(content, policy)(ctx, next);
+    const content = await documentation.page((params?.page ?? '').replace(/\/$/, ''));
+    await (content === undefined ? showMissing : servePage(content, policy))(ctx, next);
   };
+}
+
+/** An unknown path below `/docs`: a page, too, because people follow links to it. */
+export function showMissingPage({ documentation }: Parts): Stage {
+  return servePage(documentation.missing, scriptlessPolicy(), 404);
 }

@@ -477,6 +477,16 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
         check: (t, { data }) => void t.like(data, [freePlan, { plan: 'pro', tokensPerMonth: null }]),
       }),
     ],
+    'GET /': [
+      ...headCases(callTo('GET', '/'), undefined),
+      ok('nobody', callTo('GET', '/')({}), {
+        check: (t, body) => {
+          t.deepEqual(Object.keys(body).sort(), ['console', 'docs', 'openapi']);
+          t.is(body.docs, 'https://docs.example.com/here');
+        },
+      }),
+      ok('anything', callTo('GET', '/')({ lines: ['Accept: */*'] })),
+    ],
     'GET /openapi.json': [
       ...headCases(callTo('GET', '/openapi.json'), undefined),
       ok('nobody', callTo('GET', '/openapi.json')({}), {

@@ -34,7 +34,7 @@ const paths = [...new Set(routes.map(pathOf))];
 
 /** The document says where the service and its identity provider are, a record where its client is: all of them are here. */
 function withoutAddresses(route: Route, body: string): string {
-  if (route === 'GET /openapi.json') return '';
+  if (route === 'GET /openapi.json' || route === 'GET /') return '';
   return route === 'GET /admin/audit' ? body.replaceAll('"address":"127.0.0.1"', '') : body;
 }
 

@@ -76,7 +76,7 @@ test('the first page is where the documentation is, with a slash at its end or w
   t.true(pages[0]?.includes(`<link rel="canonical" href="${site.url}/docs/quick-start">`));
 });
 
-test('a page or an asset that there is not is the 404 of every other path', async (t) => {
+test('at every other path there is a page with status 404, which leads to those that are there', async (t) => {
   await using site = await serveDocumentation();
   for (const path of [
     'nothing',
@@ -87,11 +87,22 @@ test('a page or an asset that there is not is the 404 of every other path', asyn
     'assets',
     'assets/nothing',
     'errors/x',
+    'a/b/c',
+    '%zz',
+    'nothing/',
   ]) {
     const answer = await fetch(`${site.url}/docs/${path}`);
     t.is(answer.status, 404, path);
-    t.deepEqual(await answer.json(), { error: 'There is nothing at this path.', code: 'NOT_FOUND' }, path);
+    t.is(answer.headers.get('content-type'), 'text/html; charset=utf-8', path);
+    t.regex(answer.headers.get('content-security-policy') ?? '', /script-src 'none'/);
+    const html = await answer.text();
+    t.true(html.includes('<title>Page not found – Inference service</title>'), path);
+    t.true(html.includes('href="/docs/quick-start"') && html.includes('href="/docs/limits"'));
+    t.notRegex(html, /rel="canonical"|aria-current|class="neighbours"/);
+    const again = { 'if-none-match': answer.headers.get('etag') ?? '', 'cache-control': 'max-age=0' };
+    t.is((await fetch(`${site.url}/docs/${path}`, { headers: again })).status, 404, 'also to one who has it');
   }
+  t.is((await fetch(`${site.url}/docs/nothing`, { method: 'POST' })).status, 405);
 });
 
 test('pages link to each other where others have them, in their order', async (t) => {

@@ -12,7 +12,7 @@ import { assignRequestId } from '../../../ingress/middleware/assign-request-id.t
 import { refuseUnrouted } from '../../../ingress/middleware/refuse-unrouted.ts';
 import { serveAsset } from '../../../ingress/pages/serve-content.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';
-import { showDocumentation } from '../../../ingress/routes/documentation.ts';
+import { showDocumentation, showMissingPage } from '../../../ingress/routes/documentation.ts';
 import { freePort } from '../../stack/free-port.ts';
 import { recordedLog } from '../recorded-log.ts';
 import { smallDocument } from './small-document.ts';
@@ -39,9 +39,8 @@ export async function serveDocumentation({ links, renderReference }: Wishes = {}
   const showPage = showDocumentation({ documentation });
   router.get('/docs', showPage);
   router.get('/docs/', showPage);
-  router.get('/docs/:page', showPage);
-  router.get('/docs/:page/', showPage);
-  router.get('/docs/assets/*asset', serveAsset(documentation.assets));
+  router.get('/docs/assets/*asset', serveAsset(documentation.assets, showMissingPage({ documentation })));
+  router.get('/docs/*page', showPage);
   const app = new Koa<RequestState>();
   app.use(assignRequestId);
   app.use(answerErrors({ log: recordedLog().log, docsUrl: `${url}/docs` }));

@@ -1,0 +1,17 @@
+import type { Home } from '../openapi/answers.ts';
+import type { Stage } from '../request-state.ts';
+
+type Addresses = { baseUrl: string; consoleUrl: string; docsUrl: string };
+
+/** `GET /`: where the rest of the service is. A browser is redirected to the console. */
+export function showHome({ baseUrl, consoleUrl, docsUrl }: Addresses): Stage {
+  const home: Home = { console: consoleUrl, docs: docsUrl, openapi: `${baseUrl}/openapi.json` };
+  return async function showHome(ctx) {
+    ctx.vary('Accept');
+    if (ctx.accepts('json', 'html') === 'html') {
+      ctx.status = 302;
+      ctx.set('location', consoleUrl);
+    }
+    ctx.body = home;
+  };
+}
