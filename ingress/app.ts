@@ -9,8 +9,10 @@ import type { Callers } from './callers.ts';
 import type { CheckCaller } from './check-caller.ts';
 import type { Documentation } from './documentation/documentation.ts';
 import type { GuestKeys } from './guests/guest-keys.ts';
+import type { LimitCalls } from './guests/limit-calls.ts';
 import type { LimitMints } from './guests/limit-mints.ts';
 import type { KeyUse } from './key-use.ts';
+import type { LimitAuthFailures } from './limits/limit-auth-failures.ts';
 import type { IngressMetrics } from './metrics.ts';
 import { admitRequest } from './middleware/admit-request.ts';
 import { allowOrigins } from './middleware/allow-origins.ts';
@@ -22,6 +24,7 @@ import { authenticateSignIn } from './middleware/authenticate-sign-in.ts';
 import { checkPresentCaller, checkStanding } from './middleware/check-present-caller.ts';
 import { checkRefusedCaller } from './middleware/check-refused-caller.ts';
 import { forbidStoring } from './middleware/forbid-storing.ts';
+import { limitGuestCalls } from './middleware/limit-guest-calls.ts';
 import { logRequest } from './middleware/log-request.ts';
 import { noteClientAddress } from './middleware/note-client-address.ts';
 import { readChatCall } from './middleware/read-chat-call.ts';
@@ -81,6 +84,8 @@ type AppParts = {
   checkCaller: CheckCaller;
   changeAccount: ChangeAccount;
   guestKeys: GuestKeys;
+  limitAuthFailures: LimitAuthFailures;
+  limitCalls: LimitCalls;
   limitMints: LimitMints;
   sharedCallers: SharedCallers;
   keyUse: KeyUse;
@@ -149,7 +154,7 @@ function createRouter(parts: AppParts): Router<RequestState> {
   router.post('/v1/keys/developer', forbidStoring, withSignIn, check, readSettings, mint);
   router.post('/v1/keys/developer/rotate', forbidStoring, withSignIn, check, readSettings, rotateDeveloperKey(parts));
   router.post('/v1/keys/developer/revoke', forbidStoring, withSignIn, check, readSettings, revokeDeveloperKey(parts));
-  router.post('/v1/keys/guest', forbidStoring, readBodyOf(deviceBytesMax), mintGuestKey(parts));
+  router.post('/v1/keys/guest', forbidStoring, limitGuestCalls(parts), readBodyOf(deviceBytesMax), mintGuestKey(parts));
 
   const upload = uploadFile({ ...parts, giveUp: parts.body.giveUp });
   router.post('/v1/files', withEither, check, refuseGuests, upload);

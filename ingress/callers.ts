@@ -13,6 +13,8 @@ import type { SharedCallers } from './shared-callers.ts';
  * where that cannot be known. An account that was never used stands on the default plan, at version 0 (API C13).
  */
 export interface Callers {
+  /** Whether this ingress has the caller of a key in memory, so that finding it needs no look-up. */
+  knows(credential: Credential): boolean;
   /**
    * From memory, else from Redis, else from the store; undefined for an account that this ingress has not seen. What it
    * says may be overtaken: it counts only once Redis was asked whether its version is the present one (admit.lua).
@@ -119,6 +121,7 @@ export function createCallers(parts: Parts): Callers {
   }
 
   return {
+    knows: (credential) => callers.peek(nameOf(credential), { allowStale: true }) !== undefined,
     async find(credential) {
       const name = nameOf(credential);
       const fresh = callers.get(name);

@@ -17,6 +17,7 @@ import { outboxLengthFor } from '../shared/outbox-bound.ts';
 import { runProcess } from '../shared/process.ts';
 import { openQueues } from '../shared/queues.ts';
 import { connectForRequests, connectForWork, waitForRedis } from '../shared/redis.ts';
+import { authFailuresKey, guestCallsKey } from '../shared/redis-keys.ts';
 import { aborted, within } from '../shared/shutdown.ts';
 import { greetStore, openStore } from '../shared/store/open-store.ts';
 import { createApp } from './app.ts';
@@ -29,9 +30,12 @@ import { createDocumentation } from './documentation/documentation.ts';
 import { exampleModel } from './documentation/example-model.ts';
 import { createRenderReference } from './documentation/reference/render-reference.ts';
 import { createGuestKeys } from './guests/guest-keys.ts';
+import { createLimitCalls } from './guests/limit-calls.ts';
 import { createLimitMints } from './guests/limit-mints.ts';
 import { createIssuerKeys } from './issuer/issuer-keys.ts';
 import { createKeyUse } from './key-use.ts';
+import { createLimitAuthFailures } from './limits/limit-auth-failures.ts';
+import { createMinuteCounts } from './limits/minute-counts.ts';
 import { listen } from './listener.ts';
 import { createIngressMetrics } from './metrics.ts';
 import { answerBrokenRequest } from './middleware/answer-errors.ts';
@@ -164,7 +168,18 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     changeAccount: createChangeAccount({ redis, store, log }),
     guestKeys,
     sharedCallers,
-    limitMints: createLimitMints(redis, { mintsPerHour: planFile.guestMintsPerHour }),
+    limitAuthFailures: createLimitAuthFailures({
+      failures: createMinuteCounts({ redis, keyOf: authFailuresKey, log }),
+      perMinute: config.authFailuresPerMinute,
+    }),
+    limitCalls: createLimitCalls({
+      calls: createMinuteCounts({ redis, keyOf: guestCallsKey, log }),
+      perMinute: planFile.guestCallsPerMinute,
+    }),
+    limitMints: createLimitMints(redis, {
+      mintsPerHour: planFile.guestMintsPerHour,
+      mintsPerHourTotal: planFile.guestMintsPerHourTotal,
+    }),
     keyUse,
     queues,
     queueBounds,

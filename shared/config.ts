@@ -36,6 +36,7 @@ export function readIngressConfig(env: Environment = process.env) {
     },
     bodies: { bytesMax: settings.BODY_BYTES_MAX, budgetBytes: settings.BODY_BUDGET_BYTES },
     trustedProxyHops: settings.TRUST_PROXY,
+    authFailuresPerMinute: settings.AUTH_FAILURES_PER_MINUTE,
     links: {
       baseUrl: base,
       consoleUrl,

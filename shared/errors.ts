@@ -114,7 +114,15 @@ export function deadlineExceeded(): ApiError {
   return new ApiError('DEADLINE_EXCEEDED', 'The request was not finished before its deadline.');
 }
 
-export type BurstLimit = 'requests_limit' | 'tokens_limit' | 'daily_limit' | 'concurrency_limit' | 'batch_limit';
+export type BurstLimit =
+  | 'requests_limit'
+  | 'tokens_limit'
+  | 'daily_limit'
+  | 'concurrency_limit'
+  | 'batch_limit'
+  | 'auth_failures'
+  | 'guest_calls'
+  | 'guest_mints';
 
 /** A limit that time lifts; `retryAfterMs` is when the same request would pass (specification 7.2a, API B6–B8). */
 export function rateLimitExceeded(type: BurstLimit, message: string, retryAfterMs: number): ApiError {

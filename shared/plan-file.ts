@@ -76,7 +76,11 @@ const timeouts = z.strictObject({
 
 const planFileSchema = z.strictObject({
   default_plan: name,
+  guest_calls_per_minute: positive.default(60),
   guest_mints_per_hour: positive.default(20),
+  guest_mints_per_hour_total: positive.optional(),
+  // A device that is removed sooner could have tokens that count in this month.
+  guest_days_kept: positive.min(62).max(36_500).default(400),
   usage_months_kept: positive.default(24),
   media_hosts: z
     .array(z.string().refine(isMediaHost, 'expected "*", "*.example.com", or a host name in lower case, no IP address'))

@@ -145,9 +145,22 @@ export function callerKey(secretsInUse: string, hash: string): string {
   return `svc:caller:${secretsInUse}:${hash}`;
 }
 
-/** Sorted set: the devices that came into being from one client address, by when (milliseconds). Expires in an hour. */
-export function guestMintsKey(address: string): string {
-  return `svc:guest-mints:${address}`;
+/** Sorted set: the devices that came into being from one network, by when (milliseconds). Expires in an hour. */
+export function guestMintsKey(network: string): string {
+  return `svc:guest-mints:${network}`;
+}
+
+/** Sorted set: the same for all networks together. */
+export const allGuestMintsKey = 'svc:guest-mints-of-all';
+
+/** String: calls of guest mint from one network within a minute. Expires with that minute. */
+export function guestCallsKey(network: string): string {
+  return `svc:guest-calls:${network}`;
+}
+
+/** String: keys that one network sent within a minute and that were not found. Expires with that minute. */
+export function authFailuresKey(network: string): string {
+  return `svc:auth-failures:${network}`;
 }
 
 /** Stream: the replies on their way to one ingress. Expires a minute after its ingress last renewed it. */

@@ -175,14 +175,18 @@ function checkDurability(info: string, log: Log): void {
   }
 }
 
-/** One Lua script as a function of its keys and arguments, loaded once per connection and again after a Redis restart. */
-export function loadScript(redis: Redis, script: { name: string; lua: string; numberOfKeys: number }) {
+/**
+ * One Lua script as a function of its keys and arguments, loaded once per connection and again after a Redis restart. Without
+ * `numberOfKeys` it takes any number of them.
+ */
+export function loadScript(redis: Redis, script: { name: string; lua: string; numberOfKeys?: number }) {
   const { name, lua, numberOfKeys } = script;
-  redis.defineCommand(name, { lua, numberOfKeys });
+  redis.defineCommand(name, { lua, ...(numberOfKeys !== undefined && { numberOfKeys }) });
   const scripted = redis as unknown as Record<string, (...values: string[]) => Promise<unknown>>; // defineCommand adds it
   return (keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> => {
     const run = scripted[name];
     if (run === undefined) throw new Error(`the script ${name} was not loaded`);
-    return run.call(redis, ...keys, ...args.map(String));
+    const count = numberOfKeys === undefined ? [String(keys.length)] : [];
+    return run.call(redis, ...count, ...keys, ...args.map(String));
   };
 }

@@ -49,6 +49,7 @@ export const ingressSettings = z.object({
   KEY_PEPPER: secrets,
   GUEST_KEY_SECRET: secrets,
   TRUST_PROXY: integer(0, 32).default(0),
+  AUTH_FAILURES_PER_MINUTE: integer(1, 1_000_000).default(300),
   CONNECTIONS_MAX: integer(1, 1_000_000).default(10_000),
   CONNECTIONS_PER_ADDRESS_MAX: integer(1, 1_000_000).default(2_000),
   BODY_BYTES_MAX: integer(1_024, 268_435_456).default(4_194_304),

@@ -20,16 +20,18 @@ export function clientAddress(request: IncomingMessage, trustedHops: number): st
   return outermost ?? called;
 }
 
-/** What counts as one client: an IPv4 address, or the /64 that an IPv6 client is commonly given to choose from. */
-export function networkOf(address: string): string {
+/**
+ * The network of a client: its IPv4 address, or so many bits of its IPv6 address. The /64 counts as one client: it can commonly
+ * choose any address of it.
+ */
+export function networkOf(address: string, bits: 64 | 56 | 48 = 64): string {
   if (isIP(address) === 0) return address;
   const parsed = ipaddr.parse(address);
   if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString();
   if (parsed.isIPv4MappedAddress()) return parsed.toIPv4Address().toString();
-  return `${parsed.parts
-    .slice(0, 4)
-    .map((part) => part.toString(16))
-    .join(':')}::/64`;
+  const [first, second, third, fourth = 0] = parsed.parts;
+  const parts = bits === 48 ? [first, second, third] : [first, second, third, bits === 56 ? fourth & 0xff00 : fourth];
+  return `${parts.map((part) => part?.toString(16)).join(':')}::/${bits}`;
 }
 
 /** Without port, brackets and zone, which some proxies add; undefined for anything but an address. */

@@ -1,24 +1,34 @@
 #!lua
 local clock = redis.call('TIME')
--- Counts the devices that come into being from one client address, exactly: never more than the limit in any hour.
--- KEYS[1]  sorted set: the devices by when they were let in, milliseconds of this clock
--- ARGV[1]  device: a device that was let in within the hour is let in again, and counted once
--- ARGV[2]  limit: devices in an hour
--- returns  0 where it is let in, else the milliseconds until it would be
+-- Counts a device that comes into being in every network that its client is part of, exactly: never more than a limit in any
+-- hour. A device that one limit refuses is counted nowhere.
+-- KEYS      sorted sets, that of the client's own network first: devices by when they were let in, milliseconds of this clock
+-- ARGV[1]   device: one that its own network let in within the hour is let in again, and counted once
+-- ARGV[2+]  the limit of each key: devices in an hour
+-- returns   {waitMs, position}: 0 and 0 if it is let in, else the time until it would be, and which key makes it wait longest
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local device, limit = ARGV[1], tonumber(ARGV[2])
-local hour = 3600000
+local device, hour = ARGV[1], 3600000
 
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - hour)
--- Further ahead than a clock is ever put back.
-redis.call('ZREMRANGEBYSCORE', KEYS[1], now + 60000, '+inf')
-if redis.call('ZSCORE', KEYS[1], device) then return 0 end
-
-local count = redis.call('ZCARD', KEYS[1])
-if count < limit then
-  redis.call('ZADD', KEYS[1], now, device)
-  redis.call('PEXPIRE', KEYS[1], hour + 60000)
-  return 0
+local function waitFor(key, limit)
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', now - hour)
+  -- Further ahead than a clock is ever put back.
+  redis.call('ZREMRANGEBYSCORE', key, now + 60000, '+inf')
+  local count = redis.call('ZCARD', key)
+  if count < limit then return 0 end
+  local leaving = redis.call('ZRANGE', key, count - limit, count - limit, 'WITHSCORES')
+  return leaving[2] + hour - now
 end
-local leaving = redis.call('ZRANGE', KEYS[1], count - limit, count - limit, 'WITHSCORES')
-return leaving[2] + hour - now
+
+local waitMs, position = 0, 0
+for index, key in ipairs(KEYS) do
+  local wait = waitFor(key, tonumber(ARGV[index + 1]))
+  if index == 1 and redis.call('ZSCORE', key, device) then return {0, 0} end
+  if wait > waitMs then waitMs, position = wait, index end
+end
+if waitMs > 0 then return {waitMs, position} end
+
+for _, key in ipairs(KEYS) do
+  redis.call('ZADD', key, now, device)
+  redis.call('PEXPIRE', key, hour + 60000)
+end
+return {0, 0}

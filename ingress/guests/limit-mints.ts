@@ -3,21 +3,48 @@ import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { rateLimitExceeded } from '../../shared/errors.ts';
 import { loadScript, redisUnavailable } from '../../shared/redis.ts';
-import { guestMintsKey } from '../../shared/redis-keys.ts';
+import { allGuestMintsKey, guestMintsKey } from '../../shared/redis-keys.ts';
+import { networkOf } from './client-address.ts';
 
 const lua = readFileSync(new URL('./limit-mints.lua', import.meta.url), 'utf8');
+const answerSchema = z.tuple([z.number(), z.int()]);
 
 /**
- * Lets a new device in from this client address (a `networkOf` one), or fails with `rate_limit_exceeded`; the same device
- * counts once, however often it is tried. `SERVICE_UNAVAILABLE` while Redis is away (API C12).
+ * Lets in a new device of this client address, or fails with `rate_limit_exceeded`. The same device counts once, however often
+ * it is tried. `SERVICE_UNAVAILABLE` while Redis is away.
  */
 export type LimitMints = (mint: { address: string; device: string }) => Promise<void>;
 
-export function createLimitMints(redis: Redis, { mintsPerHour }: { mintsPerHour: number }): LimitMints {
-  const run = loadScript(redis, { name: 'svcLimitMints', lua, numberOfKeys: 1 });
+type Limits = { mintsPerHour: number; mintsPerHourTotal?: number | undefined };
+
+/** Many clients share a wider network, and one client can have all of it: it gets so many times the limit of its parts. */
+const networkSizes = [
+  { bits: 64, times: 1 },
+  { bits: 56, times: 4 },
+  { bits: 48, times: 16 },
+] as const;
+
+/** New devices are counted by IPv4 address, or by /64, /56 and /48 of IPv6; and all together where that has a limit. */
+export function createLimitMints(redis: Redis, { mintsPerHour, mintsPerHourTotal }: Limits): LimitMints {
+  const run = loadScript(redis, { name: 'svcLimitMints', lua });
+
+  function limitsFor(address: string): Map<string, number> {
+    const limits = new Map<string, number>();
+    for (const { bits, times } of networkSizes) {
+      const key = guestMintsKey(networkOf(address, bits));
+      if (!limits.has(key)) limits.set(key, times * mintsPerHour); // an IPv4 address is all three
+    }
+    if (mintsPerHourTotal !== undefined) limits.set(allGuestMintsKey, mintsPerHourTotal);
+    return limits;
+  }
+
   return async function limitMints({ address, device }) {
-    const waitMs = z.number().parse(await redisUnavailable(run([guestMintsKey(address)], [device, mintsPerHour])));
+    const limits = limitsFor(address);
+    const keys = [...limits.keys()];
+    const answer = await redisUnavailable(run(keys, [device, ...limits.values()]));
+    const [waitMs, position] = answerSchema.parse(answer);
     if (waitMs === 0) return;
-    throw rateLimitExceeded('requests_limit', 'Too many new devices from this address within an hour.', waitMs);
+    const whose = keys[position - 1] === allGuestMintsKey ? '' : ' from this network';
+    throw rateLimitExceeded('guest_mints', `Too many new devices${whose} within an hour.`, waitMs);
   };
 }

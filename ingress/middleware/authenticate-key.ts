@@ -1,24 +1,39 @@
 import { keyPrefix } from '../api-key.ts';
 import { bearerToken, keyCredential, keyNeeded } from '../authorization.ts';
 import type { Callers } from '../callers.ts';
-import type { Stage } from '../request-state.ts';
+import { clientAddress, networkOf } from '../guests/client-address.ts';
+import type { LimitAuthFailures } from '../limits/limit-auth-failures.ts';
+import type { AppContext, Stage } from '../request-state.ts';
 import type { SignIn } from '../sign-in.ts';
 
-type Parts = { callers: Callers; peppers: readonly string[]; signIn: SignIn };
+type Parts = {
+  callers: Pick<Callers, 'find' | 'knows'>;
+  limitAuthFailures: LimitAuthFailures;
+  trustedProxyHops: number;
+  peppers: readonly string[];
+  signIn: SignIn;
+};
 
 /**
- * The caller behind `Authorization: Bearer svc_…`. A sign-in token has its place elsewhere and is `INVALID_KEY` here;
- * what is neither is `INVALID_TOKEN` (specification 5.6, API C14).
+ * The caller behind `Authorization: Bearer svc_…`. A sign-in token is `INVALID_KEY` here; what is neither is `INVALID_TOKEN`
+ * (specification 5.6). A key that is not in memory is `rate_limit_exceeded` once its network has sent too many unknown ones.
  */
-export function authenticateKey({ callers, peppers, signIn }: Parts): Stage {
+export function authenticateKey(parts: Parts): Stage {
+  const { callers, limitAuthFailures, trustedProxyHops, peppers, signIn } = parts;
   return async function authenticateKey(ctx, next) {
     const token = bearerToken(ctx.req, 'API key');
     if (!token.startsWith(keyPrefix)) {
       await signIn.identify(token);
       throw keyNeeded();
     }
-    ctx.state.credential = keyCredential(token, peppers);
-    ctx.state.caller = await callers.find(ctx.state.credential);
+    const credential = keyCredential(token, peppers);
+    ctx.state.credential = credential;
+    const find = () => callers.find(credential);
+    ctx.state.caller = await (callers.knows(credential) ? find() : limitAuthFailures(networkOfClient(ctx), find));
     await next();
   };
+
+  function networkOfClient({ req }: AppContext): string {
+    return networkOf(clientAddress(req, trustedProxyHops));
+  }
 }

@@ -2,7 +2,7 @@ import { errorStatus } from '../../shared/errors.ts';
 import { type HeaderName, headersOf } from './headers.ts';
 import { type JsonSchema, propertiesOf, refTo, toJsonSchema } from './json-schema.ts';
 import { limitTypes, meanings } from './refusals.ts';
-import { codesOf } from './route-codes.ts';
+import { codesOf, limitsOf } from './route-codes.ts';
 import type { Credential, RouteDescription } from './route-description.ts';
 
 /** One route as an Operation Object (OpenAPI 3.1, 4.8.10); `path` as OpenAPI writes it. */
@@ -118,8 +118,12 @@ function describeRefusals(route: RouteDescription): Record<number, object> {
   return Object.fromEntries(described);
 }
 
-function describeLimits({ limits = [] }: RouteDescription): string[] {
-  return [limits.map((type) => `- \`${type}\`: ${limitTypes[type]}`).join('\n')];
+function describeLimits(route: RouteDescription): string[] {
+  return [
+    limitsOf(route)
+      .map((type) => `- \`${type}\`: ${limitTypes[type]}`)
+      .join('\n'),
+  ];
 }
 
 function refsTo(names: readonly HeaderName[]): Record<string, object> {

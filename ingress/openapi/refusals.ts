@@ -23,17 +23,20 @@ export const meanings: Record<ErrorCode, string> = {
     'No model server could answer: each failed, or has failed so often that it was not asked. Retry with exponential backoff and jitter.',
   UPSTREAM_INTERRUPTED: 'In a stream only: it broke off after its first token.',
   DEADLINE_EXCEEDED: 'The request was not finished before its deadline.',
-  rate_limit_exceeded: 'A limit of the plan was passed; `type` says which.',
+  rate_limit_exceeded: 'A limit was passed; `type` says which.',
   quota_exceeded: "The month's allowance is spent. Wait for `resetDate`, have overage enabled, or top up.",
 };
 
 export const limitTypes = {
-  requests_limit: 'requests per minute; for new guest keys, devices per hour and client address',
+  requests_limit: 'requests per minute',
   tokens_limit: 'tokens per minute',
   daily_limit: 'requests per day, UTC',
   concurrency_limit: 'requests, or uploads, at once',
   batch_limit: 'tokens or batches that wait',
   plan_limit: 'the model is not in the plan, and waiting does not help',
+  auth_failures: 'unknown API keys from one network within a minute',
+  guest_calls: 'calls from one network within a minute',
+  guest_mints: 'new devices within an hour, from one network or in all',
 } as const;
 
 export type LimitType = keyof typeof limitTypes;

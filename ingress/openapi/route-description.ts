@@ -25,7 +25,7 @@ type Answer = {
 
 /**
  * One route as it is documented. `id` never changes: clients that are generated call their methods by it. `refusals` are its
- * own; those that every route has alike are added. `limits` are the types of its 429.
+ * own; those that every route has alike are added. `limits` are the types of its own 429.
  */
 export type RouteDescription = {
   id: string;

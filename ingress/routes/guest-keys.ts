@@ -7,7 +7,7 @@ import { type Decide, mintGuestKey as mintKey } from '../../shared/store/account
 import type { Store } from '../../shared/store/store.ts';
 import { displayPart } from '../api-key.ts';
 import { accountSuspended } from '../check-caller.ts';
-import { clientAddress, networkOf } from '../guests/client-address.ts';
+import { clientAddress } from '../guests/client-address.ts';
 import type { GuestKeys } from '../guests/guest-keys.ts';
 import type { LimitMints } from '../guests/limit-mints.ts';
 import { parseBody } from '../json-body.ts';
@@ -30,10 +30,10 @@ type Parts = {
 /** No controls, no white space, nothing that Unicode has not assigned. */
 const visible = /^[^\p{C}\p{Z}]{8,256}$/u;
 export const guestBody = z.strictObject({
-  device_id: z
-    .string()
-    .regex(visible, 'expected 8 to 256 visible characters')
-    .meta({ description: 'What tells this device from all others, for good; kept as a hash.' }),
+  device_id: z.string().regex(visible, 'expected 8 to 256 visible characters').meta({
+    description:
+      'What tells this device from all others, for good; kept as a hash. Use at least 64 random bits: it is a secret.',
+  }),
 });
 
 /**
@@ -52,7 +52,7 @@ export function mintGuestKey(parts: Parts): Stage {
     const decide = decideMint(device, deviceId);
     const repeat = decide(known);
     if (known === undefined) {
-      await limitMints({ address: networkOf(clientAddress(ctx.req, trustedProxyHops)), device });
+      await limitMints({ address: clientAddress(ctx.req, trustedProxyHops), device });
     }
     const account = repeat.next === undefined ? repeat.result : await change(device, decide);
     keyUse.note({ account: device, keyId: account.key?.id });

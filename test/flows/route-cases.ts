@@ -347,7 +347,7 @@ function guestCases(): Case[] {
     invalid('half a character', as('{"device_id":"12345678\\ud800"}'), { says }),
     forbidden('a suspended device', as({ device_id: 'device-of-sue' }), { says: 'This account is suspended.' }),
     limited('an address that has brought too many', as({ device_id: 'one-too-many' }, 'X-Forwarded-For: 10.9.9.9'), {
-      says: /"type":"requests_limit"/,
+      says: /"type":"guest_mints"/,
     }),
   ];
 }

@@ -105,6 +105,19 @@ test('of 100 requests at once with a key that is new here one asks Redis, then t
   t.deepEqual([subject.askedRedis(), subject.asked.length], [1, 1]);
 });
 
+test('a key is known from when its caller was found until it is found to have ended, also while it is to be read again', async (t) => {
+  const { find, knows, give, take, pass } = createSubject();
+  const credential = credentialOf(makeKey());
+  give(credential);
+  t.false(knows(credential));
+  await find(credential);
+  pass(10 * rereadMs);
+  t.true(knows(credential));
+  take(credential);
+  await codeOf(find(credential));
+  t.false(knows(credential));
+});
+
 test('a caller is known for a minute and then read again, with what changed', async (t) => {
   const { find, asked, give, pass } = createSubject();
   const credential = credentialOf(makeKey());

@@ -19,7 +19,10 @@ function planFileOf(text: string) {
 
 const documented = `
 default_plan: free
+guest_calls_per_minute: 60
 guest_mints_per_hour: 20
+guest_mints_per_hour_total: 5000
+guest_days_kept: 400
 usage_months_kept: 24
 media_hosts: [media.example.com, '*.cdn.example.com']
 plans:
@@ -38,7 +41,10 @@ test('the documented plan file is read, each name as it stands and each setting 
   const plan = planFileOf(documented);
   t.deepEqual(JSON.parse(JSON.stringify(plan)), {
     defaultPlan: 'free',
+    guestCallsPerMinute: 60,
     guestMintsPerHour: 20,
+    guestMintsPerHourTotal: 5_000,
+    guestDaysKept: 400,
     usageMonthsKept: 24,
     mediaHosts: ['media.example.com', '*.cdn.example.com'],
     plans: {
@@ -108,7 +114,8 @@ test('what may be left out has its documented value, and a limit left out is non
   const long = planFileOf(documented);
   t.deepEqual(short.batch, long.batch);
   t.deepEqual(short.timeouts, long.timeouts);
-  t.is(short.guestMintsPerHour, 20);
+  t.like(short, { guestCallsPerMinute: 60, guestMintsPerHour: 20, guestDaysKept: 400 });
+  t.is(short.guestMintsPerHourTotal, undefined);
   t.is(short.usageMonthsKept, 24);
   t.is(short.plans.free?.priority, 1_000);
   t.deepEqual(Object.keys(short.plans.free ?? {}).sort(), ['modelTiers', 'priority', 'requestsPerMinute']);
@@ -207,6 +214,9 @@ test('a value of the wrong kind is named by its path', (t) => {
       'backends.cloud.output_limit_field',
       ({ backends }) => Object.assign(backends.cloud, { output_limit_field: 'n_predict' }),
     ],
+    ['guest_days_kept', (plan) => Object.assign(plan, { guest_days_kept: 61 })],
+    ['guest_calls_per_minute', (plan) => Object.assign(plan, { guest_calls_per_minute: 0 })],
+    ['guest_mints_per_hour_total', (plan) => Object.assign(plan, { guest_mints_per_hour_total: 0 })],
     ['batch.account_bytes_max', (plan) => Object.assign(plan, { batch: { account_bytes_max: 0 } })],
     ['batch.account_bytes_max', (plan) => Object.assign(plan, { batch: { account_bytes_max: 2 ** 50 + 1 } })],
     ['batch.requests_max', (plan) => Object.assign(plan, { batch: { requests_max: 50_001 } })],

@@ -26,6 +26,7 @@ type Settings = {
   models?: Record<string, StackModel>;
   batch?: Record<string, number>;
   mediaHosts?: readonly string[];
+  guests?: Record<string, number>;
 };
 
 const tokens = { output_tokens_max: 4096 };
@@ -48,11 +49,13 @@ export function planFileFor({
   models = {},
   batch = {},
   mediaHosts = [],
+  guests = {},
 }: Settings): string {
   const names = Object.keys(backends);
   return stringify({
     default_plan: 'free',
     ...(mediaHosts.length > 0 && { media_hosts: mediaHosts }),
+    ...guests,
     plans: {
       free: {
         requests_per_minute: 600,

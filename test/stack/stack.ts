@@ -27,6 +27,8 @@ export type StackOptions = {
   timeouts?: Record<string, number>;
   /** Bounds of files and batches. */
   batch?: Record<string, number>;
+  /** Limits of guest mint, and how long devices are kept. */
+  guests?: Record<string, number>;
   /** Plans beside those that every stack has, or in their place. */
   plans?: Record<string, object>;
   /** Models beside those that every stack has. */
@@ -100,13 +102,14 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
 
   const [first, second, cloud] = modelServers;
   const planFile = join(directory, 'plans.yaml');
-  const { timeouts = {}, plans = {}, models = {}, batch = {}, mediaHosts = [], backends: given = {} } = options;
+  const { timeouts = {}, plans = {}, models = {}, batch = {}, mediaHosts = [], guests = {} } = options;
+  const { backends: given = {} } = options;
   const backends = {
     'onprem-a': { url: first.url, location: 'on-prem' as const, ...given['onprem-a'] },
     'onprem-b': { url: second.url, location: 'on-prem' as const, ...given['onprem-b'] },
     cloud: { url: cloud.url, location: 'cloud' as const, model: 'upstream-model', ...given.cloud },
   };
-  await writeFile(planFile, planFileFor({ backends, timeouts, plans, models, batch, mediaHosts }));
+  await writeFile(planFile, planFileFor({ backends, timeouts, plans, models, batch, mediaHosts, guests }));
   const databaseUrl = options.databaseUrl ?? `sqlite:${join(directory, 'store.sqlite')}`;
   const settings = {
     REDIS_URL: redisUrl,

@@ -81,6 +81,6 @@ export const keyRoutes = {
       example: { key, plan: 'guest-device', rate_limit_per_day: 50 },
     },
     refusals: [...refusedHead.none, 'FORBIDDEN', ...refusedBody, 'rate_limit_exceeded'],
-    limits: ['requests_limit'],
+    limits: ['guest_calls', 'guest_mints'],
   },
 } as const satisfies RouteDescriptions;

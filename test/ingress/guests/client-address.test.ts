@@ -154,4 +154,19 @@ for (const [title, one, another, same] of networks) {
 test('an IPv4 address stands for itself, an IPv6 address for its /64', (t) => {
   t.is(networkOf('203.0.113.7'), '203.0.113.7');
   t.is(networkOf('2001:db8::1'), '2001:db8:0:0::/64');
+  t.is(networkOf('unknown'), 'unknown');
+});
+
+test('wider networks are told apart from narrower ones, and from each other', (t) => {
+  const address = '2001:db8:7:abcd:1:2:3:4';
+  t.is(networkOf(address, 56), '2001:db8:7:ab00::/56');
+  t.is(networkOf(address, 48), '2001:db8:7::/48');
+  t.is(networkOf('2001:db8:7:abff::', 56), networkOf(address, 56));
+  t.not(networkOf('2001:db8:7:ac00::', 56), networkOf(address, 56));
+  t.is(networkOf('2001:db8:7:ffff::', 48), networkOf(address, 48));
+  t.not(networkOf('2001:db8:8::', 48), networkOf(address, 48));
+  for (const bits of [64, 56, 48] as const) {
+    t.is(networkOf('203.0.113.7', bits), '203.0.113.7');
+    t.is(networkOf('::ffff:203.0.113.7', bits), '203.0.113.7');
+  }
 });

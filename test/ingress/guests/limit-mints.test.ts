@@ -2,7 +2,7 @@ import test, { type ExecutionContext } from 'ava';
 import { createLimitMints } from '../../../ingress/guests/limit-mints.ts';
 import { ApiError, errorBody, errorHeaders, errorStatus } from '../../../shared/errors.ts';
 import { connectForRequests } from '../../../shared/redis.ts';
-import { guestMintsKey } from '../../../shared/redis-keys.ts';
+import { allGuestMintsKey, guestMintsKey } from '../../../shared/redis-keys.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
@@ -27,10 +27,13 @@ test.beforeEach(async () => {
   await setTime(now);
 });
 
+type Options = { from?: string; limit?: number; total?: number };
+
 /** The refusal of a device, or undefined where it is let in. */
-async function mint(device: string, options: { from?: string; limit?: number } = {}): Promise<ApiError | undefined> {
-  const { from = address, limit = mintsPerHour } = options;
-  return createLimitMints(own.redis, { mintsPerHour: limit })({ address: from, device }).then(
+async function mint(device: string, options: Options = {}): Promise<ApiError | undefined> {
+  const { from = address, limit = mintsPerHour, total } = options;
+  const limitMints = createLimitMints(own.redis, { mintsPerHour: limit, mintsPerHourTotal: total });
+  return limitMints({ address: from, device }).then(
     () => undefined,
     (error: unknown) => {
       if (error instanceof ApiError) return error;
@@ -115,6 +118,69 @@ test.serial('addresses are counted apart', async (t) => {
   }
 });
 
+/** How many of so many new devices are let in, each from the address that its number gives. */
+async function letIn(count: number, from: (index: number) => string, options: Options = {}): Promise<number> {
+  let passed = 0;
+  for (let index = 0; index < count; index++) {
+    const refusal = await mint(`from ${from(index)} ${index}`, { ...options, from: from(index) });
+    if (refusal === undefined) passed++;
+  }
+  return passed;
+}
+
+const hex = (value: number) => value.toString(16);
+
+test.serial('the /64s of a /56 get four times the limit together, and those of a /48 sixteen times', async (t) => {
+  const limit = 3;
+  const options = { limit };
+  t.is(await letIn(40, (index) => `2001:db8:7:1${hex(16 + index)}::1`, options), 4 * limit, 'of one /56');
+  t.is(await letIn(5, () => '2001:db8:7:2::1', options), limit, 'of one /64');
+  t.is(await letIn(200, (index) => `2001:db8:7:${hex(0x2000 + index * 256)}::1`, options), 11 * limit, 'of the /48');
+  t.is(await letIn(5, () => '2001:db8:8:1::1', options), limit, 'the next /48 has its own');
+  t.is(await letIn(40, (index) => `203.0.113.${index}`, options), 40, 'IPv4 addresses have nothing in common');
+});
+
+test.serial('all devices together have a limit where one is set, and the longest wait is told', async (t) => {
+  const options = { limit: 2, total: 5 };
+  t.is(await letIn(8, (index) => `203.0.113.${index}`, options), 5);
+  await setTime(now + 1_000);
+  const refusal = await mint('another', { ...options, from: '2001:db8::1' });
+  t.like(refusal, { message: 'Too many new devices within an hour.', fields: { type: 'guest_mints' } });
+  t.is(waitOf(refusal), hourMs - 1_000);
+  t.is(await mint('another', { limit: 2, from: '2001:db8::1' }), undefined, 'where none is set');
+  t.is(await mint('one more', { limit: 2, from: '2001:db8::1' }), undefined);
+  // The total has room again a second before its own network has.
+  await setTime(now + hourMs - 1);
+  const both = await mint('third', { ...options, from: '2001:db8::1' });
+  t.like(both, { message: 'Too many new devices from this network within an hour.' });
+  t.is(waitOf(both), 1_001);
+});
+
+test.serial('what one limit refuses is counted by none', async (t) => {
+  const from = '2001:db8:7:1::1';
+  const keys = ['2001:db8:7:1::/64', '2001:db8:7:0::/56', '2001:db8:7::/48'].map(guestMintsKey);
+  const counts = () => Promise.all([...keys, allGuestMintsKey].map((key) => own.redis.zcard(key)));
+  t.is(await mint('first', { from, limit: 1, total: 9 }), undefined);
+  t.truthy(await mint('second', { from, limit: 1, total: 9 }), 'by the /64');
+  t.deepEqual(await counts(), [1, 1, 1, 1]);
+  t.truthy(await mint('second', { from, limit: 5, total: 1 }), 'by all together');
+  t.deepEqual(await counts(), [1, 1, 1, 1]);
+  for (const key of [...keys, allGuestMintsKey]) t.true((await own.redis.pttl(key)) > hourMs);
+});
+
+test.serial('what an ingress of the release before this one counts is counted here, and the reverse', async (t) => {
+  const from = '2001:db8:7:1::1';
+  await own.redis.zadd('svc:guest-mints:2001:db8:7:1::/64', now, 'let in there');
+  await own.redis.zadd('svc:guest-mints:203.0.113.9', now, 'let in there');
+  for (const [index, each] of [from, '203.0.113.9'].entries()) {
+    t.truthy(await mint(`new ${index}`, { from: each, limit: 1 }));
+    t.is(await mint('let in there', { from: each, limit: 1 }), undefined);
+    t.is(await mint(`new ${index}`, { from: each, limit: 2 }), undefined);
+  }
+  t.is(await own.redis.zcard('svc:guest-mints:2001:db8:7:1::/64'), 2);
+  t.is(await own.redis.zcard('svc:guest-mints:203.0.113.9'), 2);
+});
+
 test.serial('a limit that was lowered holds at once, and its wait is until enough have left', async (t) => {
   for (let index = 0; index < 10; index++) {
     await setTime(now + index * 1_000);
@@ -170,9 +236,9 @@ test.serial(
     t.deepEqual(errorBody(refusal, 'https://docs.example'), {
       error: {
         code: 'rate_limit_exceeded',
-        message: 'Too many new devices from this address within an hour.',
+        message: 'Too many new devices from this network within an hour.',
         param: null,
-        type: 'requests_limit',
+        type: 'guest_mints',
         retry_after_ms: hourMs - 1_499,
         docs: 'https://docs.example/errors#rate_limit_exceeded',
       },

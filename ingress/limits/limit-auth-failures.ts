@@ -1,0 +1,71 @@
+import { ApiError, rateLimitExceeded } from '../../shared/errors.ts';
+import type { MinuteCounts } from './minute-counts.ts';
+
+/**
+ * Looks up a credential for a client of this network. A look-up that ends with `INVALID_KEY` counts as a failure. Once a
+ * network has too many within a minute, fails with `rate_limit_exceeded`, and nothing is looked up.
+ */
+export type LimitAuthFailures = <Found>(network: string, lookUp: () => Promise<Found>) => Promise<Found>;
+
+type Parts = { failures: MinuteCounts; perMinute: number };
+
+/** The look-ups of one network: how many run, and those that wait for their turn. */
+type Line = { running: number; waiting: PromiseWithResolvers<void>[] };
+
+/**
+ * A look-up that runs may fail. So no more run at once than failures are left: without that, a client could have any number
+ * under way before its first failure is counted. The others wait for a few milliseconds, in their order.
+ */
+export function createLimitAuthFailures({ failures, perMinute }: Parts): LimitAuthFailures {
+  const lines = new Map<string, Line>();
+
+  function enter(network: string): Promise<void> {
+    const line = lines.get(network) ?? { running: 0, waiting: [] };
+    lines.set(network, line);
+    const turn = Promise.withResolvers<void>();
+    line.waiting.push(turn);
+    advance(network, line);
+    return turn.promise;
+  }
+
+  function leave(network: string): void {
+    const line = lines.get(network);
+    if (line === undefined) throw new Error('a look-up ended that had not begun');
+    line.running--;
+    advance(network, line);
+  }
+
+  function advance(network: string, line: Line): void {
+    const { count, leftMs } = failures.known(network);
+    for (let next = line.waiting[0]; next !== undefined; next = line.waiting[0]) {
+      if (count < perMinute && count + line.running >= perMinute) break;
+      line.waiting.shift();
+      if (count >= perMinute) {
+        next.reject(tooManyFailures(leftMs));
+      } else {
+        line.running++;
+        next.resolve();
+      }
+    }
+    if (line.running === 0 && line.waiting.length === 0) lines.delete(network);
+  }
+
+  return async function limitAuthFailures(network, lookUp) {
+    await enter(network);
+    let counting: Promise<unknown> = Promise.resolve();
+    try {
+      return await lookUp();
+    } catch (error) {
+      if (error instanceof ApiError && error.code === 'INVALID_KEY') counting = failures.add(network);
+      throw error;
+    } finally {
+      // The client does not wait for the count; its place is taken until then.
+      void counting.then(() => leave(network));
+    }
+  };
+}
+
+function tooManyFailures(waitMs: number): ApiError {
+  const message = `Too many unknown API keys were sent from this network. Retry in ${waitMs} ms.`;
+  return rateLimitExceeded('auth_failures', message, waitMs);
+}
