@@ -120,6 +120,9 @@ export const fileKeeperKey = 'svc:file-keeper';
 /** String: the worker that copies audit records which wait. Expires within minutes unless it is renewed. */
 export const auditKeeperKey = 'svc:audit-keeper';
 
+/** String: the worker that removes devices that are no longer used. Expires within minutes unless it is renewed. */
+export const deviceKeeperKey = 'svc:device-keeper';
+
 /**
  * String: the account's version, a copy of the store's that may be missing. Expires half an hour to an hour after its last use.
  */

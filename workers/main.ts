@@ -30,6 +30,8 @@ import { createObserveBatches } from './batches/observe-batches.ts';
 import { openBatches } from './batches/open-batches.ts';
 import { createBodiesInHand } from './bodies-in-hand.ts';
 import { checkBackend } from './check-backend.ts';
+import { keepRemovingDevices } from './devices/keep-removing-devices.ts';
+import { createRemoveUnusedDevices } from './devices/remove-unused-devices.ts';
 import { createEndRequest } from './end-request.ts';
 import { createFindAnswer } from './find-answer.ts';
 import { createHold } from './holds/hold.ts';
@@ -50,6 +52,7 @@ const checkEveryMs = 10_000;
 const bodyBytesInHandMax = 134_217_728;
 /** Longer than the pause between two passes, so that the worker that has begun stays the one. */
 const auditHoldMs = 360_000;
+const devicesHoldMs = 180_000;
 
 await runProcess({ name: 'worker', readConfig: readWorkerConfig, run });
 
@@ -176,6 +179,13 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   };
   for (const pool of pools) workers.push(startPoolWorker({ pool, ...common }));
   keeper = batches.keep();
+  parts.use(
+    keepRemovingDevices({
+      removeUnusedDevices: createRemoveUnusedDevices({ redis, store, daysKept: planFile.guestDaysKept, log }),
+      hold: createHold(redis, { workerId, holdMs: devicesHoldMs }),
+      log,
+    }),
+  );
   state.becomeReady();
   log.info({ pools }, 'ready');
 

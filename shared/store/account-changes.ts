@@ -80,7 +80,7 @@ export function mintGuestKey(mint: GuestMint, inUse: (guest: GuestSecrets) => bo
     if (hasKey(account) && account.guest !== undefined && inUse(account.guest)) return { result: account };
     const { guest } = mint;
     const at = mint.key.createdAt;
-    const before = account ?? newAccount(mint.account, mint.plan, at);
+    const before = account ?? newDevice(mint.account, mint.plan, at);
     const isSame = hasKey(before) && before.guest?.secret === guest.secret;
     const ended = isSame || !hasKey(before) ? before : endKey(before, 'rotated', at);
     const key = isSame ? { ...before.key, hash: mint.key.hash } : { ...mint.key, plan: before.plan };
@@ -169,6 +169,14 @@ function addTopUp(before: MonthTopUp | undefined, { tokens }: TopUp, now: string
 function newAccount(id: string, plan: string, createdAt: Date): Account {
   const standing = { plan, suspended: false, overageEnabled: false, version: 0 };
   return { id, ...standing, createdAt, topUpsMade: [], endedKeys: [], changes: [] };
+}
+
+/**
+ * A device that was removed can come back. Its versions go by the time, in seconds since 1970, so that none is one that it had
+ * before: a caller that some ingress still has in memory would be taken for the present one.
+ */
+function newDevice(id: string, plan: string, createdAt: Date): Account {
+  return { ...newAccount(id, plan, createdAt), version: Math.floor(createdAt.getTime() / 1000) };
 }
 
 function changed(account: Account, change: Change): Account {

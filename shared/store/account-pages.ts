@@ -7,6 +7,7 @@ export const listedAccountSchema = accountSchema.pick({
   overageEnabled: true,
   suspended: true,
   createdAt: true,
+  lastUse: true,
 });
 
 /** Where a page of ids begins, with `from` itself if it `includesFrom`, and the id before which it ends, if it has an end. */

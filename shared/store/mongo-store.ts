@@ -80,7 +80,7 @@ export class MongoStore implements Store {
   async listAccounts({ limit, ...page }: AccountPage): Promise<ListedAccount[]> {
     const { from, includesFrom, end } = rangeOf(page);
     const _id = { [includesFrom ? '$gte' : '$gt']: from, ...(end !== undefined && { $lt: end }) };
-    const projection = { plan: 1, overageEnabled: 1, suspended: 1, createdAt: 1 };
+    const projection = { plan: 1, overageEnabled: 1, suspended: 1, createdAt: 1, lastUse: 1 };
     const options = { projection, sort: { _id: 1 }, limit, ...this.#calls.lasting() } as const;
     const found = await this.#calls.call(() => this.#accounts.find({ _id }, options).toArray());
     return found.map((document) => listedAccountSchema.parse(withId(document)));
@@ -104,6 +104,12 @@ export class MongoStore implements Store {
     };
     const result = await this.#calls.call((signal) => changeGuarded(change, signal));
     return result();
+  }
+
+  async removeAccount({ id: _id, version, lastUse }: Parameters<Store['removeAccount']>[0]): Promise<boolean> {
+    const used = lastUse === undefined ? { lastUse: { $exists: false } } : { 'lastUse.at': lastUse.at };
+    const removed = await this.#calls.call(() => this.#accounts.deleteOne({ _id, version, ...used }));
+    return removed.deletedCount === 1;
   }
 
   async recordKeyUse(uses: readonly KeyUse[]): Promise<void> {

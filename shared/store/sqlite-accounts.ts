@@ -6,7 +6,16 @@ import type { SqliteCalls } from './sqlite-calls.ts';
 import type { ListedAccount, Store } from './store.ts';
 import { storedJson } from './stored-json.ts';
 
-const accountRow = z.object({ document: storedJson.pipe(listedAccountSchema) });
+const accountRow = z
+  .object({
+    document: storedJson.pipe(listedAccountSchema.omit({ lastUse: true })),
+    usedKeyId: z.string().nullable(),
+    usedAt: z.int().nullable(),
+  })
+  .transform(({ document, usedKeyId, usedAt }): ListedAccount => {
+    if (usedKeyId === null || usedAt === null) return document;
+    return { ...document, lastUse: { keyId: usedKeyId, at: new Date(usedAt) } };
+  });
 
 /** Fewer than of other rows: an account's history is read with it. */
 const accountsAtOnce = 20;
@@ -15,10 +24,18 @@ const accountsAtOnce = 20;
 const afterAnyText = new Uint8Array();
 
 const selectPage = (isAfter: '>' | '>=') =>
-  `SELECT document FROM accounts WHERE id ${isAfter} :from AND id < :end ORDER BY id LIMIT :limit`;
+  `SELECT document, key_uses.key_id AS usedKeyId, used_at AS usedAt FROM accounts LEFT JOIN key_uses ON account = id
+    WHERE id ${isAfter} :from AND id < :end ORDER BY id LIMIT :limit`;
 
-export function createSqliteAccounts(database: DatabaseSync, calls: SqliteCalls): Pick<Store, 'listAccounts'> {
+const deleteAccount = `DELETE FROM accounts WHERE id = :id AND document ->> '$.version' = :version
+  AND (SELECT used_at FROM key_uses WHERE account = :id) IS :usedAt`;
+const deleteUse = 'DELETE FROM key_uses WHERE account = ?';
+
+type SqliteAccounts = Pick<Store, 'listAccounts' | 'removeAccount'>;
+
+export function createSqliteAccounts(database: DatabaseSync, calls: SqliteCalls): SqliteAccounts {
   const [after, fromOn] = [database.prepare(selectPage('>')), database.prepare(selectPage('>='))];
+  const [removeAccount, removeUse] = [database.prepare(deleteAccount), database.prepare(deleteUse)];
 
   return {
     listAccounts: ({ limit, ...page }) =>
@@ -30,8 +47,15 @@ export function createSqliteAccounts(database: DatabaseSync, calls: SqliteCalls)
         read: async ({ after: { from, includesFrom, end = afterAnyText }, limit }) => {
           const select = includesFrom ? fromOn : after;
           const rows = await calls.read(() => select.all({ from, end, limit }));
-          return rows.map((row) => accountRow.parse(row).document);
+          return rows.map((row) => accountRow.parse(row));
         },
+      }),
+
+    removeAccount: ({ id, version, lastUse }) =>
+      calls.write(() => {
+        const removed = removeAccount.run({ id, version, usedAt: lastUse?.at.getTime() ?? null }).changes === 1;
+        if (removed) removeUse.run(id);
+        return removed;
       }),
   };
 }

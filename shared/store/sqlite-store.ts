@@ -67,7 +67,7 @@ export class SqliteStore implements Store {
   readonly #noteUse: StatementSync;
   readonly #readFile: StatementSync;
   readonly #insertRecords: InsertRecords;
-  readonly #accounts: Pick<Store, 'listAccounts'>;
+  readonly #accounts: Pick<Store, 'listAccounts' | 'removeAccount'>;
   readonly #usage: UsageStore;
 
   /** Creates the file and its folder where missing; throws an error for the operator when it cannot be used. */
@@ -132,6 +132,10 @@ export class SqliteStore implements Store {
     if (decision.next !== undefined) return (await this.#calls.write(() => this.#change(id, decideSafely)))();
     await this.#calls.lasting();
     return decision.result();
+  }
+
+  removeAccount(account: Parameters<Store['removeAccount']>[0]): Promise<boolean> {
+    return this.#accounts.removeAccount(account);
   }
 
   async recordKeyUse(uses: readonly KeyUse[]): Promise<void> {

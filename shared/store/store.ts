@@ -52,6 +52,9 @@ export interface Store extends UsageStore, AsyncDisposable {
    */
   changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result>;
 
+  /** Removes an account that is still as it was read: of the same version, and last used then. False for any other. */
+  removeAccount(account: Pick<Account, 'id' | 'version' | 'lastUse'>): Promise<boolean>;
+
   /**
    * Notes when keys were last used. Moves no version, and never backwards; a key that is not its account's active one any
    * more is left out.
@@ -62,7 +65,7 @@ export interface Store extends UsageStore, AsyncDisposable {
 export type AccountPage = { prefix?: string | undefined; after?: string | undefined; limit: number };
 
 /** An account without its keys and its history, which can be large. */
-export type ListedAccount = Pick<Account, 'id' | 'plan' | 'overageEnabled' | 'suspended' | 'createdAt'>;
+export type ListedAccount = Pick<Account, 'id' | 'plan' | 'overageEnabled' | 'suspended' | 'createdAt' | 'lastUse'>;
 
 /** `plan` is the account's now, not the one the key was minted under (specification 5.4, API C13). */
 export type KeyOwner = {

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import type { Log } from '../../shared/log.ts';
 import type { UsageStore } from '../../shared/store/usage-store.ts';
-import { redisNow } from './redis-now.ts';
+import { agreedNow } from './redis-now.ts';
 
 /** Short enough for one call of the store. */
 const removedAtOnce = 500;
@@ -15,9 +15,6 @@ type Parts = {
   now?: () => number;
 };
 
-/** Clocks that differ by more are not to be trusted with what cannot be brought back. */
-const clocksApartMsMax = 86_400_000;
-
 /**
  * Removes the usage of months that have been closed for longer than `monthsKept`, piece by piece; by Redis's clock, if this
  * machine's says much the same.
@@ -27,11 +24,11 @@ export function createRemoveOldMonths({
   store,
   monthsKept,
   log,
-  now = Date.now,
+  now,
 }: Parts): (signal: AbortSignal) => Promise<void> {
   return async function removeOldMonths(signal) {
-    const nowMs = await redisNow(redis);
-    if (Math.abs(nowMs - now()) > clocksApartMsMax) {
+    const nowMs = await agreedNow(redis, now);
+    if (nowMs === undefined) {
       log.warn({}, 'the clocks of Redis and of this machine are a day apart or more; no old months are removed');
       return;
     }

@@ -123,6 +123,8 @@ test('the last 100 ended keys and the last 200 changes are kept, newest first', 
   );
 });
 
+const seconds = (at: Date) => at.getTime() / 1_000;
+
 test('a device that is new gets its key, and the secrets that it was made with are noted', (t) => {
   const key = keyNamed('one');
   const { result, next } = mintGuest(key)(undefined);
@@ -132,7 +134,7 @@ test('a device that is new gets its key, and the secrets that it was made with a
     suspended: false,
     overageEnabled: false,
     topUpsMade: [],
-    version: 1,
+    version: seconds(t1) + 1,
     createdAt: t1,
     key: { ...key, plan: 'guest-device' },
     guest: { secret: 'first', pepper: 'p' },
@@ -140,6 +142,13 @@ test('a device that is new gets its key, and the secrets that it was made with a
     changes: [{ at: t1, by: 'device:1', keyMinted: 'key_one' }],
   });
   t.is(next, result);
+});
+
+test('a device that comes back after it was removed has no version that it had before', (t) => {
+  const before = nextOf(mintGuest(keyNamed('one'))(undefined));
+  const changed = nextOf(mintGuest(keyNamed('two', t2), 'second', () => false)(before));
+  const later = new Date(t2.getTime() + 62 * 86_400_000);
+  t.true(nextOf(mintGuest(keyNamed('three', later))(undefined)).version > changed.version);
 });
 
 test('a repeat for a device is without effect while the secrets of its key are in use', (t) => {
@@ -154,7 +163,7 @@ test('secrets that were withdrawn end the key that was made with them', (t) => {
   const device = { ...nextOf(mintGuest(keyNamed('one'))(undefined)), plan: 'pro', suspended: true };
   const key = keyNamed('two', t2);
   const next = nextOf(mintGuest(key, 'second', () => false)(device));
-  t.like(next, { plan: 'pro', suspended: true, version: 2, guest: { secret: 'second', pepper: 'p' } });
+  t.like(next, { plan: 'pro', suspended: true, version: seconds(t1) + 2, guest: { secret: 'second', pepper: 'p' } });
   t.deepEqual(next.key, { ...key, plan: 'pro' });
   t.like(next.endedKeys, { length: 1, 0: { id: 'key_one', state: 'rotated', endedAt: t2, plan: 'pro' } });
   t.deepEqual(next.changes[0], { at: t2, by: 'device:1', keyMinted: 'key_two' });
@@ -166,7 +175,7 @@ test('a pepper that was withdrawn gives the same key a new hash, and nothing has
   const decide = mintGuestKey({ account: 'device:1', plan: 'guest-device', key: offered, guest }, () => false);
   const next = nextOf(decide(device));
   t.deepEqual(next.key, { ...keyNamed('one'), plan: 'guest-device', hash: offered.hash });
-  t.like(next, { guest, version: 2 });
+  t.like(next, { guest, version: seconds(t1) + 2 });
   t.deepEqual(next.endedKeys, []);
 });
 

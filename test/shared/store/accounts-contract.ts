@@ -1,16 +1,20 @@
 import type { ExecutionContext } from 'ava';
-import { changeSettings } from '../../../shared/store/account-changes.ts';
+import type { Account } from '../../../shared/store/account.ts';
+import { changeSettings, mintGuestKey } from '../../../shared/store/account-changes.ts';
 import type { AccountPage, Store } from '../../../shared/store/store.ts';
-import { type Contract, mint, provesOnStore } from './store-contract.ts';
+import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
 
 /** What every store guarantees of the list of its accounts. */
 export function testAccountsContract({ ordersUtf16 = false, ...contract }: Contract & { ordersUtf16?: boolean }): void {
   const isTold = (text: string) => !ordersUtf16 || !otherwiseInUtf16.test(text);
   const ids = odd.filter(isTold);
-  const prove = (title: string, proof: (t: ExecutionContext, store: Store, told: Told) => Promise<void>) =>
-    provesOnStore(contract)(title, async (t, store) => {
+  const prove = (
+    title: string,
+    proof: (t: ExecutionContext, store: Store, told: Told, home: StoreHome) => Promise<void>,
+  ) =>
+    provesOnStore(contract)(title, async (t, store, home) => {
       if (ordersUtf16) t.log('without characters whose order is another in UTF-16, by which this server goes');
-      await proof(t, store, { ids, isTold });
+      await proof(t, store, { ids, isTold }, home);
     });
   prove(
     'accounts are listed page by page, each once, in order of their bytes, whatever characters they hold',
@@ -19,6 +23,9 @@ export function testAccountsContract({ ordersUtf16 = false, ...contract }: Contr
   prove('a prefix is taken as it is: those that begin with it, and no others', listsByPrefix);
   prove('a page begins after the id that is given, be it there or not, within its prefix or outside', beginsAfter);
   prove('an account in the list is as it stands now, without its keys and its history', showsPresentState);
+  prove('a removed account leaves nothing behind, and a new one of its id starts from nothing', removesAll);
+  prove('an account that was changed or used since it was read is not removed', keepsWhatMoved);
+  prove('of uses and removals at once, an account is used or removed, and never both', racesWithUse);
 }
 
 /** A server that stands in for MongoDB may order text by UTF-16, in which these do not stand where their bytes do. */
@@ -128,7 +135,74 @@ async function showsPresentState(t: ExecutionContext, store: Store): Promise<voi
   await mint(store, 'user:bob', { plan: 'pro' });
   const settings = { plan: 'pro', suspended: true, overageEnabled: true };
   await store.changeAccount('user:ann', changeSettings({ settings, by: 'user:olga', at: new Date() }));
+  const lastUse = { keyId: account.key?.id ?? '', at: new Date(5) };
+  await store.recordKeyUse([{ account: 'user:ann', ...lastUse }]);
   const [ann, bob] = await store.listAccounts({ prefix: 'user:', limit: 2 });
-  t.deepEqual(ann, { id: 'user:ann', createdAt: account.createdAt, ...settings });
+  t.deepEqual(ann, { id: 'user:ann', createdAt: account.createdAt, ...settings, lastUse });
+  t.false('lastUse' in (bob ?? {}));
   t.like(bob, { id: 'user:bob', plan: 'pro', suspended: false, overageEnabled: false });
+}
+
+const device = 'device:00ff';
+
+/** A device with a key that was used, as it was read. */
+async function usedDevice(store: Store): Promise<Account> {
+  const key = newKey();
+  const guest = { secret: 's', pepper: 'p' };
+  await store.changeAccount(
+    device,
+    mintGuestKey({ account: device, plan: 'guest-device', key, guest }, () => true),
+  );
+  await store.recordKeyUse([{ account: device, keyId: key.id, at: new Date(5) }]);
+  const found = await store.findAccount(device);
+  if (found === undefined) throw new Error('it was made just now');
+  return found;
+}
+
+async function removesAll(t: ExecutionContext, store: Store): Promise<void> {
+  await mint(store, 'user:ann');
+  const found = await usedDevice(store);
+  t.true(await store.removeAccount(found));
+  t.is(await store.findAccount(device), undefined);
+  t.is(await store.findKeyOwner([found.key?.hash ?? '']), undefined);
+  t.deepEqual(await idsOf(store, { limit: 10 }), ['user:ann']);
+  t.false(await store.removeAccount(found), 'it is gone');
+  await store.recordKeyUse([{ account: device, keyId: found.key?.id ?? '', at: new Date(6) }]);
+  t.is(await store.findAccount(device), undefined, 'a late note brings nothing back');
+
+  const again = await mint(store, device);
+  t.deepEqual(await store.findAccount(device), again.account, 'with no use of the one before');
+  t.false(await store.removeAccount(found), 'another one');
+}
+
+async function keepsWhatMoved(t: ExecutionContext, store: Store): Promise<void> {
+  const found = await usedDevice(store);
+  const { lastUse, ...neverUsed } = found;
+  t.false(await store.removeAccount(neverUsed));
+  await store.recordKeyUse([{ account: device, keyId: found.key?.id ?? '', at: new Date(6) }]);
+  t.false(await store.removeAccount(found));
+  const used = await store.findAccount(device);
+  const suspend = changeSettings({ settings: { suspended: true }, by: 'user:olga', at: new Date() });
+  const suspended = await store.changeAccount(device, suspend);
+  t.false(used === undefined || (await store.removeAccount(used)));
+  t.deepEqual(await store.findAccount(device), suspended);
+  t.true(suspended !== undefined && (await store.removeAccount(suspended)));
+
+  const { account } = await mint(store, 'user:ann');
+  t.true(await store.removeAccount(account), 'one that was never used');
+}
+
+async function racesWithUse(t: ExecutionContext, one: Store, _: Told, home: StoreHome): Promise<void> {
+  await using other = await home.open();
+  for (let round = 0; round < 20; round++) {
+    const found = await usedDevice(one);
+    const at = new Date(10 + round);
+    const [removed] = await Promise.all([
+      one.removeAccount(found),
+      other.recordKeyUse([{ account: device, keyId: found.key?.id ?? '', at }]),
+    ]);
+    const left = await one.findAccount(device);
+    t.deepEqual(left?.lastUse?.at, removed ? undefined : at);
+    if (left !== undefined) t.true(await one.removeAccount(left));
+  }
 }

@@ -79,6 +79,7 @@ export function callEveryMethod(store: Store): Promise<unknown>[] {
     store.audit.copyAudit('user:anyone'),
     store.audit.copyAuditAfter('', 1),
     mint(store, 'user:anyone'),
+    store.removeAccount({ id: 'user:anyone', version: 1 }),
     store.recordKeyUse([{ account: 'user:anyone', keyId: 'key_1', at: new Date() }]),
     store.recordUsage([usageRecord()]),
     store.findUsageSum('user:anyone', '2026-12'),
@@ -189,7 +190,7 @@ async function findsGuest(t: ExecutionContext, store: Store): Promise<void> {
     mintGuestKey(device, () => true),
   );
   t.deepEqual(await store.findAccount('device:1'), made);
-  const standing = { plan: 'guest-device', suspended: false, overageEnabled: false, version: 1 };
+  const standing = { plan: 'guest-device', suspended: false, overageEnabled: false, version: made.version };
   t.deepEqual(await store.findKeyOwner([key.hash]), { account: 'device:1', keyId: key.id, ...standing, guest });
 }
 
