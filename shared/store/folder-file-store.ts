@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { isFileId } from './file-ids.ts';
 import type { FileStore } from './file-store.ts';
 import { inBlocks } from './in-blocks.ts';
+import { ownerOnly } from './owner-only.ts';
 import { storeUnavailable } from './store-errors.ts';
 
 /** A write to the disk is a trip to another thread, so lines are not written one by one. */
@@ -40,7 +41,9 @@ export function createFolderFileStore(folder: string, { isOpen }: { isOpen: () =
       await call(() => makeFolder(folder));
       const part = join(folder, `${id}.${randomUUID()}.part`);
       try {
-        const bytes = await closing(await call(() => open(part, 'wx')), (file) => writeAll(file, chunks));
+        const bytes = await closing(await call(() => open(part, 'wx', ownerOnly.file)), (file) =>
+          writeAll(file, chunks),
+        );
         await call(() => rename(part, join(folder, id)));
         await call(() => syncFolder(folder));
         return bytes;
@@ -84,7 +87,8 @@ async function readRange(file: FileHandle, from: number, bytesMax: number): Prom
 
 /** A new folder is on the disk only when the one that it is in says so. */
 async function makeFolder(folder: string): Promise<void> {
-  if ((await mkdir(folder, { recursive: true })) !== undefined) await syncFolder(dirname(folder));
+  if ((await mkdir(folder, { recursive: true, mode: ownerOnly.folder })) !== undefined)
+    await syncFolder(dirname(folder));
 }
 
 /** What was renamed or removed in it stays so after a power cut. */

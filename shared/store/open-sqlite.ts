@@ -1,7 +1,9 @@
+import { closeSync, openSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
+import { ownerOnly } from './owner-only.ts';
 import { patiently } from './sqlite-patience.ts';
 
 /**
@@ -166,18 +168,20 @@ const autocheckpointPages = 16_384;
 /** What is left of a log that has been taken into the file, once it begins anew: its length then says how much is in it. */
 const logBytesKept = 1_048_576;
 
+const existing = z.object({ code: z.literal('EEXIST') });
 const journalModeSchema = z.object({ journal_mode: z.string() });
 const userVersionSchema = z.object({ user_version: z.int() });
 
 /**
- * The database in this file, created with its folder where missing and brought to the present version; processes that
- * open it at once wait for each other. Throws an error for the operator, which names the file.
+ * The database in this file, created with its folder where missing, readable by the process's user alone, and brought to the
+ * present version; processes that open it at once wait for each other. Throws an error for the operator, which names the file.
  */
 export async function openSqlite(file: string): Promise<DatabaseSync> {
   const path = resolve(file);
   let database: DatabaseSync | undefined;
   try {
-    await mkdir(dirname(path), { recursive: true });
+    await mkdir(dirname(path), { recursive: true, mode: ownerOnly.folder });
+    createForOwner(path);
     const opened = await patiently(() => new DatabaseSync(path, { timeout: busyTimeoutMs }));
     database = opened;
     await patiently(() => knownVersion(opened)); // first of all: a database that is not ours to use is left as it is
@@ -190,6 +194,18 @@ export async function openSqlite(file: string): Promise<DatabaseSync> {
     throw new Error(`The database ${path} cannot be opened: ${error instanceof Error ? error.message : error}`, {
       cause: error,
     });
+  }
+}
+
+/**
+ * SQLite creates a database as the umask has it, and the files beside it (-wal, -shm) with the database's own mode. Only a new file
+ * is opened here, and without a turn of the event loop: closing it would end the locks that this process has on the database.
+ */
+function createForOwner(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', ownerOnly.file));
+  } catch (error) {
+    if (!existing.safeParse(error).success) throw error;
   }
 }
 

@@ -1,4 +1,7 @@
-import { readdir, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { readdir, stat, writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import test from 'ava';
 import { ulid } from 'ulid';
 import { inChunks } from './file-bytes.ts';
@@ -9,6 +12,7 @@ import { failsWith } from './store-contract.ts';
 testFilesContract({ test, createHome: createSqliteHome });
 testLargeFilesContract({ test: test.serial, createHome: createSqliteHome });
 
+const run = promisify(execFile);
 const newFile = () => `file-${ulid()}`;
 
 test('files are beside the database, each under its id', async (t) => {
@@ -51,4 +55,25 @@ test('a folder that cannot be used is SERVICE_UNAVAILABLE, and the client does n
     const error = await failsWith(t, 'SERVICE_UNAVAILABLE', call);
     t.false(error.message.includes(home.folder));
   }
+});
+
+test('what the store creates is for its owner alone, also with a umask that takes nothing away', async (t) => {
+  await using home = await createSqliteHome();
+  const program = fileURLToPath(new URL('./modes-from-process.ts', import.meta.url));
+  const { stdout } = await run(process.execPath, [program, home.folder, newFile()]);
+  const always = {
+    ...{ a: '700', 'a/b': '700', 'a/b/store.db-files': '700' },
+    ...{ 'a/b/store.db': '600', 'a/b/store.db-wal': '600', 'a/b/store.db-shm': '600' },
+  };
+  t.deepEqual(JSON.parse(stdout), {
+    halfWay: { ...always, 'a/b/store.db-files/file.random.part': '600' },
+    atTheEnd: { ...always, 'a/b/store.db-files/file': '600' },
+  });
+});
+
+test('a database of an older release keeps its mode', async (t) => {
+  await using home = await createSqliteHome();
+  await writeFile(home.file, '', { mode: 0o640 });
+  await using _store = await home.open();
+  t.is((await stat(home.file)).mode & 0o777, 0o640);
 });
