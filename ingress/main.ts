@@ -80,11 +80,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const state = followProcessState(shutdown);
   const checks = { store: () => store.ping(), identityProvider: atMostEvery(checkEveryMs, signIn.check) };
   const required = { redis: () => redis.ping(), replyRedis: () => replyRedis.ping() };
-  const dashboard = createQueueDashboard({
-    writable: config.queue.dashboardWritable,
-    host: config.operations.host,
-    log,
-  });
+  const dashboard = createQueueDashboard({ writable: config.queue.dashboardWritable, log });
   const operations = parts.use(
     await listenForOperations({
       ...config.operations,

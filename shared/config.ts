@@ -104,7 +104,11 @@ export function poolsOf(planFile: PlanFile): string[] {
 
 function bothConfig(settings: z.infer<typeof ingressSettings> | z.infer<typeof workerSettings>) {
   return {
-    operations: { host: settings.OPS_HOST, port: settings.OPS_PORT },
+    operations: {
+      host: settings.OPS_HOST,
+      port: settings.OPS_PORT,
+      hostsAllowed: settings.OPS_HOSTS_ALLOWED ?? [],
+    },
     redisUrl: settings.REDIS_URL,
     replyRedisUrl: settings.REPLY_REDIS_URL ?? settings.REDIS_URL,
     databaseUrl: settings.DATABASE_URL,

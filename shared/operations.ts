@@ -4,6 +4,7 @@ import Koa from 'koa';
 import type { Registry } from 'prom-client';
 import { ApiError, errorBody, errorHeaders, errorStatus, toApiError } from './errors.ts';
 import type { Log } from './log.ts';
+import { refuseForeignHosts } from './refuse-foreign-hosts.ts';
 import { within } from './shutdown.ts';
 
 /** `starting` and `stopping` processes take no new work; both answer 503 on `/readyz`. */
@@ -36,6 +37,8 @@ export function atMostEvery(ms: number, check: Check): Check {
 type Parts = {
   host: string;
   port: number;
+  /** Names, and addresses, that it is answered under besides its own (refuse-foreign-hosts.ts). */
+  hostsAllowed: readonly string[];
   registry: Registry;
   state: () => ProcessState;
   /** Without these there is no work: they decide readiness along with the state of the process. */
@@ -53,14 +56,15 @@ type Standing = { state: 'ok' | 'degraded'; latencyMs: number };
 
 const checkTimeoutMs = 1_000;
 
-/** The operations listener: `/healthz`, `/readyz`, `/metrics` and what `pages` adds (API A2). */
+/** The operations listener: `/healthz`, `/readyz`, `/metrics` and what `pages` adds (API A2), for no page of another name. */
 export async function listenForOperations(parts: Parts): Promise<AsyncDisposable & { port: number }> {
   const { pages = passOn } = parts;
+  const refuseHosts = refuseForeignHosts(parts);
   const app = new Koa();
   app.on('error', (error) => parts.log.debug({ err: error }, 'a connection of the operations listener ended early'));
   app.use(async function answer(ctx) {
     try {
-      await pages(ctx, () => route(ctx, parts));
+      await refuseHosts(ctx, () => pages(ctx, () => route(ctx, parts)));
     } catch (thrown) {
       const error = toApiError(thrown);
       if (error.code === 'INTERNAL_ERROR') parts.log.error({ err: error.cause }, 'the operations listener failed');

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
 
 /** The settings of each process as its environment has them: their names, what they may be, their defaults. */
@@ -16,6 +17,7 @@ const redisUrl = url(/^rediss?$/, 'a redis or rediss URL');
 const boolean = z.enum(['true', 'false']).transform((text) => text === 'true');
 /** Items with a comma between each two. */
 export const list = z.string().transform((text) => text.split(',').map((item) => item.trim()));
+const hosts = list.pipe(z.array(z.string().refine(isHost, 'expected names or addresses, without ports')));
 const secrets = list.pipe(z.array(z.string().min(32, 'each secret needs at least 32 characters')).min(1));
 const logLevel = z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info');
 
@@ -29,6 +31,7 @@ const everyProcess = {
 const bothSides = {
   ...everyProcess,
   OPS_HOST: z.string().default('127.0.0.1'),
+  OPS_HOSTS_ALLOWED: hosts.optional(),
   REPLY_REDIS_URL: redisUrl.optional(),
   SHUTDOWN_GRACE_MS: integer(0, 3_600_000).default(30_000),
   OUTBOX_LENGTH_MAX: integer(1, 100_000_000).optional(),
@@ -94,6 +97,11 @@ function defaultsOf(shape: Readonly<Record<string, z.ZodType>>): Map<string, str
     return [name, success ? String(data ?? '') : 'required'] as const;
   });
   return new Map(defaults);
+}
+
+/** What a `Host` header can have before its port; addresses without brackets. */
+function isHost(text: string): boolean {
+  return isIP(text) !== 0 || /^[\w-]+(\.[\w-]+)*$/.test(text);
 }
 
 /** Whether names of pages can come after it, and everyone may read it. */

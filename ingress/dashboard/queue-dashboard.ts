@@ -3,7 +3,7 @@ import type Koa from 'koa';
 import { ApiError, temporarilyUnavailable } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import { createQueueBoard } from './queue-board.ts';
-import { refuseForeignPages } from './refuse-foreign-pages.ts';
+import { refuseForeignChanges } from './refuse-foreign-changes.ts';
 
 export interface QueueDashboard {
   /** Everything below `/queues`, for the operations listener (API A2). */
@@ -12,7 +12,7 @@ export interface QueueDashboard {
   show(queues: readonly Queue[]): void;
 }
 
-type Parts = { writable: boolean; host: string; log: Log };
+type Parts = { writable: boolean; log: Log };
 
 const path = '/queues';
 
@@ -27,13 +27,13 @@ const headers = {
 
 /**
  * What waits in every pool, for operators, as bull-board shows it; it can change something only where it is `writable`. Its
- * errors are thrown as `ApiError`. `host` is what the operations listener binds to.
+ * errors are thrown as `ApiError`.
  */
-export function createQueueDashboard({ writable, host, log }: Parts): QueueDashboard {
+export function createQueueDashboard({ writable, log }: Parts): QueueDashboard {
   let board: Koa.Middleware | undefined;
 
   async function showPage(ctx: Koa.Context): Promise<void> {
-    refuseForeignPages(ctx, host);
+    refuseForeignChanges(ctx);
     // Whatever the board itself makes of a method, without leave to change anything none that could ever reaches it.
     if (!writable && ctx.method !== 'GET' && ctx.method !== 'HEAD') throw readOnly();
     if (board === undefined) throw temporarilyUnavailable();

@@ -72,7 +72,7 @@ test('an ingress starts on what it must be given, everything else at its default
     listener: { host: '0.0.0.0', port: 8080 },
     connections: { connectionsMax: 10_000, perAddressMax: 2_000 },
     bodies: { bytesMax: 4_194_304, budgetBytes: 67_108_864 },
-    operations: { host: '127.0.0.1', port: 9090 },
+    operations: { host: '127.0.0.1', port: 9090, hostsAllowed: [] },
     trustedProxyHops: 0,
     authFailuresPerMinute: 300,
     links: {
@@ -109,7 +109,7 @@ test('a worker starts on what it must be given, everything else at its default',
       batchConcurrency: 16,
       outboxLengthMax: undefined,
       apiKeys: { cloud: 'key of the cloud' },
-      operations: { host: '127.0.0.1', port: 9091 },
+      operations: { host: '127.0.0.1', port: 9091, hostsAllowed: [] },
       redisUrl: 'redis://redis:6379',
       replyRedisUrl: 'redis://redis:6379',
       databaseUrl: 'sqlite:store.sqlite',
@@ -166,8 +166,10 @@ test('settings are read: lists, numbers, switches and addresses', (t) => {
     QUEUES_WRITABLE: 'true',
     CONSOLE_URL: 'https://console.example.com',
     REPLY_REDIS_URL: 'rediss://replies:6380',
+    OPS_HOSTS_ALLOWED: 'ingress, ingress.prod.svc,10.1.2.3,::1',
   });
   t.deepEqual(config.keyPeppers, ['a'.repeat(32), 'b'.repeat(40)]);
+  t.deepEqual(config.operations.hostsAllowed, ['ingress', 'ingress.prod.svc', '10.1.2.3', '::1']);
   t.is(config.listener.port, 0);
   t.is(config.trustedProxyHops, 2);
   t.true(config.queue.dashboardWritable);
@@ -180,6 +182,7 @@ test('every setting that is wrong is named, none of them by what it was set to',
   const wrong = {
     PORT: '65536',
     OPS_PORT: '-1',
+    OPS_HOSTS_ALLOWED: 'ingress:9090',
     BASE_URL: 'ftp://example.com',
     AUTH_URL: 'auth.example.com',
     REDIS_URL: 'http://user:hunter2@redis',

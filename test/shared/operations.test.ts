@@ -1,5 +1,9 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { text as readText } from 'node:stream/consumers';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
+import type Koa from 'koa';
 import { Counter, Registry } from 'prom-client';
 import { ApiError } from '../../shared/errors.ts';
 import { type Check, listenForOperations, type ProcessState } from '../../shared/operations.ts';
@@ -23,7 +27,14 @@ async function start(t: ExecutionContext, wishes: Wishes = {}): Promise<string> 
     checks: {},
     registry: new Registry(),
   };
-  const listener = await listenForOperations({ host: '127.0.0.1', port: 0, ...usual, ...wishes, log });
+  const listener = await listenForOperations({
+    host: '127.0.0.1',
+    port: 0,
+    hostsAllowed: ['worker'],
+    ...usual,
+    ...wishes,
+    log,
+  });
   t.teardown(() => listener[Symbol.asyncDispose]());
   return `http://127.0.0.1:${listener.port}`;
 }
@@ -151,6 +162,7 @@ test('a port that is taken is an error at start, and not a silence', async (t) =
   const second = listenForOperations({
     host: '127.0.0.1',
     port: Number(port),
+    hostsAllowed: [],
     registry: new Registry(),
     state: () => 'ready',
     required: { redis: answers },
@@ -192,3 +204,27 @@ test("pages of a process's own stand beside the others, take other methods, and 
   t.is((await fetch(`${url}/healthz`)).status, 200);
   t.is((await fetch(`${url}/healthz`, { method: 'POST' })).status, 405);
 });
+
+test('every path is refused under a name of another, and answered under the names that are allowed', async (t) => {
+  const url = await start(t, { pages: showQueues });
+  for (const path of ['/healthz', '/readyz', '/metrics', '/queues', '/nowhere']) {
+    const refused = await askAs('hostile.example', `${url}${path}`);
+    t.is(refused.status, 403, path);
+    t.is(JSON.parse(refused.text).code, 'FORBIDDEN');
+    for (const own of ['worker:9091', 'localhost']) {
+      t.is((await askAs(own, `${url}${path}`)).status, path === '/nowhere' ? 404 : 200, path);
+    }
+  }
+});
+
+async function showQueues(ctx: Koa.Context, next: Koa.Next): Promise<void> {
+  if (ctx.path !== '/queues') return next();
+  ctx.body = 'a page';
+}
+
+/** `fetch` does not let its caller choose this header. */
+async function askAs(host: string, url: string): Promise<{ status: number | undefined; text: string }> {
+  const exchange = request(url, { headers: { host } }).end();
+  const [response] = await once(exchange, 'response');
+  return { status: response.statusCode, text: await readText(response) };
+}

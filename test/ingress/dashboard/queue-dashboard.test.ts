@@ -28,12 +28,20 @@ async function start(t: ExecutionContext, { writable = false, show = true }: Wis
   const connection = parts.adopt(connectForRequests(server.url, log), (opened) => opened.disconnect());
   await waitUntilReady(connection, AbortSignal.timeout(10_000));
   const queues = openQueues({ connection, pools: ['default', 'large'], log });
-  const dashboard = createQueueDashboard({ writable, host: '127.0.0.1', log });
+  const dashboard = createQueueDashboard({ writable, log });
   if (show) dashboard.show(queues);
   await queues[0]?.add(jobName, data, { jobId, priority: 7 });
   const listener = parts.use(
     await listenForOperations({
-      ...{ host: '127.0.0.1', port: 0, registry: new Registry(), state: () => 'ready', checks: {}, log },
+      ...{
+        host: '127.0.0.1',
+        port: 0,
+        hostsAllowed: [],
+        registry: new Registry(),
+        state: () => 'ready',
+        checks: {},
+        log,
+      },
       required: { redis: () => connection.ping() },
       pages: dashboard.pages,
     }),
@@ -210,27 +218,13 @@ test('no page of another origin changes anything, by whatever its browser tells 
   }
 });
 
-test('no page reaches it under a name that somebody could have registered', async (t) => {
+test('no page reaches it under a name of its own', async (t) => {
   const { ask, port } = await start(t);
-  for (const host of [
-    'hostile.example',
-    `hostile.example:${port}`,
-    '127.0.0.1.hostile.example',
-    'localhost.',
-    '1.2.3',
-  ]) {
+  for (const host of ['hostile.example', `hostile.example:${port}`, 'ingress:9090']) {
     const answer = await ask('/queues/api/queues', { headers: { host } });
-    const expected = host === 'localhost.' ? 200 : 403;
-    t.is(answer.status, expected, host);
-    if (expected === 403) t.like(JSON.parse(answer.text), { code: 'FORBIDDEN' });
+    t.is(answer.status, 403, host);
+    t.like(JSON.parse(answer.text), { code: 'FORBIDDEN' });
   }
-  for (const host of ['localhost', `localhost:${port}`, '127.0.0.1', '[::1]:9090', '10.1.2.3:9090', 'ingress:9090'])
-    t.is((await ask('/queues/api/queues', { headers: { host } })).status, 200, host);
-  t.is(
-    (await ask('/healthz', { headers: { host: 'hostile.example' } })).status,
-    200,
-    'what stands beside it is as it was',
-  );
 });
 
 test('HEAD is answered as GET without a body, and what is not there is 404', async (t) => {
