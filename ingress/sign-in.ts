@@ -10,11 +10,9 @@ import {
 import { z } from 'zod';
 import { ApiError } from '../shared/errors.ts';
 import { invalidToken } from './authorization.ts';
+import { type Identity, identityOf, type TokenRules } from './identity-of.ts';
 import type { KeySet } from './issuer/fetch-issuer-keys.ts';
 import type { IssuerKeys } from './issuer/issuer-keys.ts';
-
-/** Who signed in: the account (API C13), and what the issuer lets them do beyond that (RFC 9068 2.2.3). */
-export type Identity = { account: string; scopes: readonly string[] };
 
 export interface SignIn {
   /** Who a sign-in token stands for (API C14); `INVALID_TOKEN`, or `SERVICE_UNAVAILABLE` while the issuer is away. */
@@ -51,23 +49,11 @@ const headerSchema = z.object({
   kid: z.string().optional(),
 });
 
-/** The last three make it an ID token (OpenID Connect Core 1.0, 2 and 3.3.2.11), which is for a client and no pass to an API. */
-const claimsSchema = z.object({
-  // Half a character would become another one in a database, and two accounts one.
-  sub: z
-    .string()
-    .min(1)
-    .max(255)
-    .refine((sub) => sub.isWellFormed()),
-  scope: z.string().catch(''), // of another form, it names none of ours
-  nonce: z.never().optional(),
-  at_hash: z.never().optional(),
-  c_hash: z.never().optional(),
-});
+type Parts = TokenRules & { issuer: string; audience: string; issuerKeys: IssuerKeys };
 
 /** Verifies tokens of one issuer for the audience that is this service. */
-export function createSignIn(parts: { issuer: string; audience: string; issuerKeys: IssuerKeys }): SignIn {
-  const { issuer, audience, issuerKeys } = parts;
+export function createSignIn(parts: Parts): SignIn {
+  const { issuer, audience, issuerKeys, ...rules } = parts;
   const options = {
     issuer,
     audience,
@@ -81,8 +67,7 @@ export function createSignIn(parts: { issuer: string; audience: string; issuerKe
         requireSignedForm(token);
         const claims = await issuerKeys.consult((keys) => verify(token, keys, options));
         if (claims === undefined) throw invalidToken(new Error('no key of the issuer signed it'));
-        const { sub, scope } = claimsSchema.parse(claims);
-        return { account: `user:${sub}`, scopes: scope.split(' ').filter((name) => name !== '') };
+        return identityOf(claims, rules, Date.now() / 1_000);
       } catch (error) {
         throw classify(error);
       }

@@ -43,7 +43,13 @@ export function readIngressConfig(env: Environment = process.env) {
       docsUrl: pageFolder(settings.DOCS_URL ?? `${base}/docs`),
       topupUrl: settings.TOPUP_URL ?? `${consoleUrl}#top-up`,
     },
-    signIn: { issuer: settings.AUTH_URL, audience: settings.BASE_URL, consoleClientId: settings.CONSOLE_CLIENT_ID },
+    signIn: {
+      issuer: settings.AUTH_URL,
+      audience: settings.BASE_URL,
+      clients: settings.AUTH_CLIENTS,
+      tokenLifeMaxS: settings.AUTH_TOKEN_LIFE_MAX_S,
+      consoleClientId: settings.CONSOLE_CLIENT_ID,
+    },
     keyPeppers: settings.KEY_PEPPER,
     guestKeySecrets: settings.GUEST_KEY_SECRET,
     queue: {

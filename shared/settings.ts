@@ -18,6 +18,7 @@ const boolean = z.enum(['true', 'false']).transform((text) => text === 'true');
 /** Items with a comma between each two. */
 export const list = z.string().transform((text) => text.split(',').map((item) => item.trim()));
 const hosts = list.pipe(z.array(z.string().refine(isHost, 'expected names or addresses, without ports')));
+const names = list.pipe(z.array(z.string().min(1, 'expected a name between each two commas')));
 const secrets = list.pipe(z.array(z.string().min(32, 'each secret needs at least 32 characters')).min(1));
 const logLevel = z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info');
 
@@ -44,6 +45,8 @@ export const ingressSettings = z.object({
   OPS_PORT: port.default(9090),
   BASE_URL: webUrl,
   AUTH_URL: webUrl,
+  AUTH_CLIENTS: names.optional(),
+  AUTH_TOKEN_LIFE_MAX_S: integer(60, 31_536_000).default(86_400),
   CONSOLE_URL: webUrl.optional(),
   TOPUP_URL: webUrl.optional(),
   DOCS_URL: webUrl

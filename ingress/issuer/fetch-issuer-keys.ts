@@ -18,9 +18,21 @@ const keySetSchema = z.object({ keys: z.array(z.looseObject({})).min(1).max(keys
  */
 export async function fetchIssuerKeys(issuer: string, signal: AbortSignal): Promise<KeySet> {
   const discovered = await fetchJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, signal);
+  return createLocalJWKSet(keySetSchema.parse(await fetchJson(keySetAddress(issuer, discovered), signal)));
+}
+
+/**
+ * Where the keys of this issuer are by its discovery document. Throws if the document is for another issuer, or names an address
+ * without TLS though it was itself got by TLS: who can change what passes on the way could then sign for any account.
+ */
+export function keySetAddress(issuer: string, discovered: unknown): string {
   const discovery = discoverySchema.parse(discovered);
   if (discovery.issuer !== issuer) throw new Error('discovery names another issuer than AUTH_URL');
-  return createLocalJWKSet(keySetSchema.parse(await fetchJson(discovery.jwks_uri, signal)));
+  const protocolOf = (url: string) => new URL(url).protocol;
+  if (protocolOf(issuer) === 'https:' && protocolOf(discovery.jwks_uri) !== 'https:') {
+    throw new Error('discovery by https names keys without it');
+  }
+  return discovery.jwks_uri;
 }
 
 /** A redirect is refused: it would let whoever answers at one address choose another that only we can reach. */

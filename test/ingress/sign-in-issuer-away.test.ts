@@ -45,7 +45,7 @@ test('with the issuer away known keys go on, an unknown one is SERVICE_UNAVAILAB
   const provider = await startIdentityProvider({ audience, dataDirectory });
   const { issuer, port } = provider;
   using issuerKeys = createIssuerKeys({ issuer, log: recordedLog().log });
-  const signIn = createSignIn({ issuer, audience, issuerKeys });
+  const signIn = createSignIn({ issuer, audience, issuerKeys, clients: undefined, tokenLifeMaxS: 86_400 });
   const token = await provider.token('alice');
   const unknownKey = await tokenFrom(issuer);
   t.is(await verdictOn(signIn, token), 'user:alice');
@@ -71,7 +71,7 @@ test('an issuer that was never reached is SERVICE_UNAVAILABLE, and found as soon
 
   const { log, lines } = recordedLog();
   using issuerKeys = createIssuerKeys({ issuer, log });
-  const signIn = createSignIn({ issuer, audience, issuerKeys });
+  const signIn = createSignIn({ issuer, audience, issuerKeys, clients: undefined, tokenLifeMaxS: 86_400 });
   t.is(await outcomeOf(signIn, token), 'SERVICE_UNAVAILABLE');
   t.is(await outcomeOf(signIn, token), 'SERVICE_UNAVAILABLE');
   await using _late = await startIdentityProvider({ audience, dataDirectory, port });
@@ -87,7 +87,7 @@ test('a token of a key that the issuer has just made is good at once, and one of
   await using provider = await startIdentityProvider({ audience });
   const { issuer } = provider;
   using issuerKeys = createIssuerKeys({ issuer, log: recordedLog().log });
-  const signIn = createSignIn({ issuer, audience, issuerKeys });
+  const signIn = createSignIn({ issuer, audience, issuerKeys, clients: undefined, tokenLifeMaxS: 86_400 });
   const first = await provider.token('first');
   t.is(await verdictOn(signIn, first), 'user:first');
   await provider.rotateKey();

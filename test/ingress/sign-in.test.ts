@@ -23,6 +23,7 @@ import { recordedLog } from '../support/recorded-log.ts';
 import { type SignToken, signerOf, strangerWith } from '../support/sign-tokens.ts';
 
 const audience = 'https://api.example.com';
+const rules = { clients: undefined, tokenLifeMaxS: 86_400 };
 const dataDirectory = await mkdtemp(join(tmpdir(), 'sign-in-'));
 let provider: IdentityProvider;
 let issuerKeys: IssuerKeys;
@@ -32,7 +33,7 @@ let sign: SignToken;
 test.before(async () => {
   provider = await startIdentityProvider({ audience, dataDirectory });
   issuerKeys = createIssuerKeys({ issuer: provider.issuer, log: recordedLog().log });
-  signIn = createSignIn({ issuer: provider.issuer, audience, issuerKeys });
+  signIn = createSignIn({ ...rules, issuer: provider.issuer, audience, issuerKeys });
   sign = await signerOf(dataDirectory);
   await signIn.check(); // so that no test waits for the first fetch, however slow the machine is at the start
 });
@@ -254,7 +255,7 @@ test('without a key id a token is tried on every key that fits it, and those of 
   ];
   for (const [title, token, sets, outcome, asked] of cases) {
     const issuerKeys = keysInTurn(...sets);
-    const by = createSignIn({ issuer: provider.issuer, audience, issuerKeys });
+    const by = createSignIn({ ...rules, issuer: provider.issuer, audience, issuerKeys });
     t.is(await outcomeOf(token, by), outcome, title);
     t.is(issuerKeys.asked(), asked, title);
   }
@@ -262,7 +263,7 @@ test('without a key id a token is tried on every key that fits it, and those of 
 
 test('a key of the issuer that cannot be used is a fault of the issuer', async (t) => {
   const broken = createLocalJWKSet({ keys: [{ kty: 'EC', crv: 'P-256', kid: 'broken', x: 'AAAA', y: 'AAAA' }] });
-  const by = createSignIn({ issuer: provider.issuer, audience, issuerKeys: keysInTurn(broken) });
+  const by = createSignIn({ ...rules, issuer: provider.issuer, audience, issuerKeys: keysInTurn(broken) });
   const token = await (await strangerWith('broken'))(claims());
   await t.throwsAsync(by.identify(token), { code: 'SERVICE_UNAVAILABLE' });
 });
@@ -292,6 +293,8 @@ test('what was wrong is kept for the log and not told, and is nothing of what th
   for (const [wishes, header, cause] of [
     [{ aud: 'elsewhere' }, {}, /ERR_JWT_CLAIM_VALIDATION_FAILED: aud check_failed/],
     [{ exp: 1 }, {}, /ERR_JWT_EXPIRED: exp check_failed/],
+    [{ cnf: { jkt: 'elsewhere' } }, {}, /no access token by its cnf/],
+    [{ exp: seconds() + 86_500 }, {}, /exp is too long/],
     [{ nonce: 'elsewhere' }, {}, /no access token by its nonce/],
     [{}, { typ: 'elsewhere' }, /no access token by its typ/],
     [{ scope: ['elsewhere'], sub: '' }, {}, /no access token by its sub$/],
@@ -308,5 +311,5 @@ test('what was wrong is kept for the log and not told, and is nothing of what th
 test('its check says whether the issuer answers', async (t) => {
   await t.notThrowsAsync(signIn.check());
   using nowhere = createIssuerKeys({ issuer: 'http://127.0.0.1:1', log: recordedLog().log });
-  await t.throwsAsync(createSignIn({ issuer: 'http://127.0.0.1:1', audience, issuerKeys: nowhere }).check());
+  await t.throwsAsync(createSignIn({ ...rules, issuer: 'http://127.0.0.1:1', audience, issuerKeys: nowhere }).check());
 });

@@ -84,6 +84,8 @@ test('an ingress starts on what it must be given, everything else at its default
     signIn: {
       issuer: 'https://auth.example.com',
       audience: 'https://api.example.com',
+      clients: undefined,
+      tokenLifeMaxS: 86_400,
       consoleClientId: 'console',
     },
     keyPeppers: [secret],
@@ -166,10 +168,12 @@ test('settings are read: lists, numbers, switches and addresses', (t) => {
     QUEUES_WRITABLE: 'true',
     CONSOLE_URL: 'https://console.example.com',
     REPLY_REDIS_URL: 'rediss://replies:6380',
+    AUTH_CLIENTS: 'console, cli',
     OPS_HOSTS_ALLOWED: 'ingress, ingress.prod.svc,10.1.2.3,::1',
   });
   t.deepEqual(config.keyPeppers, ['a'.repeat(32), 'b'.repeat(40)]);
   t.deepEqual(config.operations.hostsAllowed, ['ingress', 'ingress.prod.svc', '10.1.2.3', '::1']);
+  t.deepEqual(config.signIn.clients, ['console', 'cli']);
   t.is(config.listener.port, 0);
   t.is(config.trustedProxyHops, 2);
   t.true(config.queue.dashboardWritable);
@@ -185,6 +189,8 @@ test('every setting that is wrong is named, none of them by what it was set to',
     OPS_HOSTS_ALLOWED: 'ingress:9090',
     BASE_URL: 'ftp://example.com',
     AUTH_URL: 'auth.example.com',
+    AUTH_CLIENTS: 'console,',
+    AUTH_TOKEN_LIFE_MAX_S: '0',
     REDIS_URL: 'http://user:hunter2@redis',
     DATABASE_URL: 'postgres://user:hunter2@db',
     KEY_PEPPER: `${secret},hunter2`,

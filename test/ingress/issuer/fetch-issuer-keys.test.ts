@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
-import { fetchIssuerKeys } from '../../../ingress/issuer/fetch-issuer-keys.ts';
+import { fetchIssuerKeys, keySetAddress } from '../../../ingress/issuer/fetch-issuer-keys.ts';
 
 type Answer = (response: ServerResponse, issuer: string) => void;
 
@@ -80,6 +80,20 @@ test('a key that is strange leaves the others as they are', async (t) => {
   const strange = [key('a', { kty: 'quantum' }), { kid: 5 }, {}, JSON.parse('{"__proto__":1,"kid":"__proto__"}')];
   const { issuer } = await startIssuer(t, { '/jwks': keySet(key('one'), ...strange) });
   t.deepEqual((await keyIds(issuer)).slice(0, 2), ['one', 'a']);
+});
+
+test('an issuer that is found by https may not name keys that are not', (t) => {
+  for (const [issuer, keys, expected] of [
+    ['https://issuer.example', 'https://keys.example/jwks', true],
+    ['https://issuer.example', 'http://issuer.example/jwks', false],
+    ['HTTPS://issuer.example', 'HTTP://issuer.example/jwks', false],
+    ['http://localhost:9100', 'http://localhost:9100/jwks', true],
+    ['http://localhost:9100', 'https://keys.example/jwks', true],
+  ] as const) {
+    const address = () => keySetAddress(issuer, { issuer, jwks_uri: keys });
+    if (expected) t.is(address(), keys);
+    else t.throws(address, { message: /without it/ }, keys);
+  }
 });
 
 test('a document is read up to half a mebibyte', async (t) => {
