@@ -34,6 +34,7 @@ import { refuseGuests } from './middleware/refuse-guests.ts';
 import { refuseUnrouted } from './middleware/refuse-unrouted.ts';
 import { requireScope } from './middleware/require-scope.ts';
 import { requireWellFormedHead } from './middleware/require-well-formed-head.ts';
+import { type SecurityHeaders, setSecurityHeaders } from './middleware/set-security-headers.ts';
 import type { Console } from './pages/console/console.ts';
 import { serveAsset } from './pages/serve-content.ts';
 import type { StaticContent } from './pages/static-content.ts';
@@ -72,6 +73,7 @@ type AppParts = {
   metrics: IngressMetrics;
   planFile: PlanFile;
   baseUrl: string;
+  securityHeaders: SecurityHeaders;
   docsUrl: string;
   topupUrl: string;
   consoleUrl: string;
@@ -109,6 +111,7 @@ const deviceBytesMax = 4_096;
 export function createApp(parts: AppParts): Koa<RequestState> {
   const app = new Koa<RequestState>();
   const router = createRouter(parts);
+  app.use(setSecurityHeaders(parts.securityHeaders));
   app.use(assignRequestId);
   app.use(noteClientAddress(parts));
   app.use(logRequest(parts));

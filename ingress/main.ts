@@ -40,6 +40,7 @@ import { listen } from './listener.ts';
 import { createIngressMetrics } from './metrics.ts';
 import { answerBrokenRequest } from './middleware/answer-errors.ts';
 import { nextRequestId } from './middleware/assign-request-id.ts';
+import { securityHeaders } from './middleware/set-security-headers.ts';
 import { createOpenApiDocument } from './openapi/document.ts';
 import { createConsole } from './pages/console/console.ts';
 import { createStaticContent } from './pages/static-content.ts';
@@ -146,11 +147,13 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   };
   const suspensions = parts.use(watchSuspensions({ redis, look: lookAtAccount, log }));
   const openApiDocument = createOpenApiDocument({ ...links, authUrl: issuer });
+  const headers = securityHeaders(links.baseUrl);
   const app = createApp({
     log,
     metrics,
     planFile,
     baseUrl: links.baseUrl,
+    securityHeaders: headers,
     docsUrl: links.docsUrl,
     topupUrl: links.topupUrl,
     consoleUrl: links.consoleUrl,
@@ -194,7 +197,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     ...config.listener,
     connections: { ...config.connections, onRefused: () => metrics.connectionsRefused.inc() },
     onRequest: app.callback(),
-    onBrokenRequest: answerBrokenRequest({ log, docsUrl: links.docsUrl }),
+    onBrokenRequest: answerBrokenRequest({ log, docsUrl: links.docsUrl, securityHeaders: headers }),
   });
   metrics.observeConnections(listener.connections);
   state.becomeReady();

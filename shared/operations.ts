@@ -63,6 +63,7 @@ export async function listenForOperations(parts: Parts): Promise<AsyncDisposable
   const app = new Koa();
   app.on('error', (error) => parts.log.debug({ err: error }, 'a connection of the operations listener ended early'));
   app.use(async function answer(ctx) {
+    ctx.set('x-content-type-options', 'nosniff');
     try {
       await refuseHosts(ctx, () => pages(ctx, () => route(ctx, parts)));
     } catch (thrown) {

@@ -20,7 +20,6 @@ const headers = {
   // It needs nothing from elsewhere, not even the fonts it asks for, and is no part of anybody's page.
   'content-security-policy':
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; form-action 'none'; frame-ancestors 'none'",
-  'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
   'cache-control': 'no-store',
 };

@@ -6,6 +6,7 @@ import type { Log } from '../../shared/log.ts';
 import { within } from '../../shared/shutdown.ts';
 import type { AppContext, Stage } from '../request-state.ts';
 import { nextRequestId } from './assign-request-id.ts';
+import type { SecurityHeaders } from './set-security-headers.ts';
 
 /** How long a client may go on sending a body that was refused before its connection is cut. */
 const lingerMs = 2_000;
@@ -62,11 +63,13 @@ function lingerOverUnreadBody(ctx: AppContext): void {
 const allMethods = 'GET, HEAD, POST, PATCH, DELETE, OPTIONS';
 const wellFormedRequestLine = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP\/1\.[01]\r?\n/;
 
+type BrokenRequestParts = { log: Log; docsUrl: string; securityHeaders: SecurityHeaders };
+
 /**
  * Answers what Node's HTTP parser refused and no stage ever sees: bytes that are not HTTP, headers too large or too slow.
  * Requests of that connection that came before are still answered, and end it.
  */
-export function answerBrokenRequest({ log, docsUrl }: { log: Log; docsUrl: string }) {
+export function answerBrokenRequest({ log, docsUrl, securityHeaders }: BrokenRequestParts) {
   return function answerBrokenRequest(fault: ParserFault, socket: Duplex, owed: readonly ServerResponse[]): void {
     // What a client still sends after its refusal is refused over and over again; closing would keep it from reading the first.
     if (socket.writableEnded) return;
@@ -84,7 +87,7 @@ export function answerBrokenRequest({ log, docsUrl }: { log: Log; docsUrl: strin
     const error = classify(fault);
     // Not the fault itself: it carries the bytes, and in them perhaps a key.
     log.debug({ code: error.code, fault: fault.code }, 'not a request this server can read');
-    socket.end(rawResponse(error, docsUrl));
+    socket.end(rawResponse(error, docsUrl, securityHeaders));
     setTimeout(() => socket.destroy(), lingerMs).unref();
   };
 }
@@ -105,9 +108,10 @@ function classify({ code, rawPacket }: ParserFault): ApiError {
   return new ApiError('VALIDATION_ERROR', `request: ${message}`);
 }
 
-function rawResponse(error: ApiError, docsUrl: string): string {
+function rawResponse(error: ApiError, docsUrl: string, securityHeaders: SecurityHeaders): string {
   const body = JSON.stringify(errorBody(error, docsUrl));
   const headers = {
+    ...securityHeaders,
     'x-request-id': nextRequestId(),
     'content-type': 'application/json; charset=utf-8',
     'content-length': String(Buffer.byteLength(body)),

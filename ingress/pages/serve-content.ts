@@ -41,7 +41,6 @@ export function send(ctx: AppContext, content: StaticContent, cacheControl: stri
     'cache-control': cacheControl,
     'cross-origin-resource-policy': 'same-origin',
     etag: `W/"${content.hash}"`, // weak: it is the same compressed or not
-    'x-content-type-options': 'nosniff',
   });
   ctx.vary('Accept-Encoding');
   if (ctx.fresh) {

@@ -112,6 +112,7 @@ export function testRouteStatuses({ test, mongo }: Registrar): void {
       }
       const options = await exchange({ port, send: head(`OPTIONS ${target} HTTP/1.1`) });
       t.deepEqual([options.status, options.body], [204, ''], target);
+      t.is(options.headers['x-content-type-options'], 'nosniff', target);
       t.deepEqual((options.headers.allow ?? '').split(', ').sort(), [...taken, 'OPTIONS'].sort(), target);
     }
   });

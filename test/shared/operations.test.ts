@@ -210,9 +210,11 @@ test('every path is refused under a name of another, and answered under the name
   for (const path of ['/healthz', '/readyz', '/metrics', '/queues', '/nowhere']) {
     const refused = await askAs('hostile.example', `${url}${path}`);
     t.is(refused.status, 403, path);
+    t.is(refused.nosniff, 'nosniff', path);
     t.is(JSON.parse(refused.text).code, 'FORBIDDEN');
     for (const own of ['worker:9091', 'localhost']) {
-      t.is((await askAs(own, `${url}${path}`)).status, path === '/nowhere' ? 404 : 200, path);
+      const answer = await askAs(own, `${url}${path}`);
+      t.deepEqual([answer.status, answer.nosniff], [path === '/nowhere' ? 404 : 200, 'nosniff'], path);
     }
   }
 });
@@ -223,8 +225,9 @@ async function showQueues(ctx: Koa.Context, next: Koa.Next): Promise<void> {
 }
 
 /** `fetch` does not let its caller choose this header. */
-async function askAs(host: string, url: string): Promise<{ status: number | undefined; text: string }> {
+async function askAs(host: string, url: string) {
   const exchange = request(url, { headers: { host } }).end();
   const [response] = await once(exchange, 'response');
-  return { status: response.statusCode, text: await readText(response) };
+  const nosniff = response.headers['x-content-type-options'];
+  return { status: response.statusCode, nosniff, text: await readText(response) };
 }

@@ -40,6 +40,7 @@ export function assertRefused(t: ExecutionContext, answer: RawAnswer, refusal: R
 /** What holds for every answer, refusal or not. */
 export function assertTellsNothing(t: ExecutionContext, { headers, body }: RawAnswer, title: string): void {
   for (const name of ['server', 'x-powered-by']) t.false(name in headers, `${title}: ${name}`);
+  t.is(headers['x-content-type-options'], 'nosniff', title);
   // Where the documentation is stands in the configuration, for everybody to know.
   const { link: _, ...told } = headers;
   t.notRegex(`${JSON.stringify(told)} ${body}`, leaks, title);

@@ -75,7 +75,7 @@ async function start(t: ExecutionContext, options: Options = {}) {
     host: '127.0.0.1',
     port: 0,
     onRequest: app.callback(),
-    onBrokenRequest: answerBrokenRequest({ log, docsUrl: '' }),
+    onBrokenRequest: answerBrokenRequest({ log, docsUrl: '', securityHeaders: {} }),
   });
   const shuttingDown = () => giveUp.abort(new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down. Retry.'));
   t.teardown(() => listener.close({ graceMs: 0, giveUp: shuttingDown }));

@@ -40,7 +40,7 @@ async function start(
     host: '127.0.0.1',
     port: 0,
     onRequest: app.callback(),
-    onBrokenRequest: answerBrokenRequest({ log, docsUrl: '' }),
+    onBrokenRequest: answerBrokenRequest({ log, docsUrl: '', securityHeaders: {} }),
   });
   t.teardown(() =>
     listener.close({
