@@ -6,12 +6,15 @@ export interface Place {
   leave(): void;
 }
 
-/** `full` says which bound the request would pass. */
-export type Entry = { place: Place } | { full: 'jobs' | 'bytes' };
+/**
+ * `full` says which bound the request would pass. `requestsAtOnceMax` is the fair share of its account while room is short; undefined
+ * if there is plenty.
+ */
+export type Entry = { place: Place; requestsAtOnceMax: number | undefined } | { full: 'jobs' | 'bytes' };
 
 export interface QueueBounds {
   /** Asks nobody: from what was counted last, and what this ingress has let through since. */
-  enter(request: { pool: string; bytes: number }): Entry;
+  enter(request: { pool: string; account: string; bytes: number }): Entry;
   /** To be called before a pool's jobs are counted; gives what takes the count, undefined where it could not be had. */
   beginCount(pool: string): (jobs: number | undefined) => void;
   /** Of the bodies of this ingress that have not started. */
@@ -30,9 +33,13 @@ type Pool = {
  * fraction of a second old, so what this ingress has let through since is added to it, and what of its own has left is taken
  * away: a burst passes the bound by what other ingresses let through meanwhile, and a short queue that empties is filled again
  * at once. Where the count is not known nobody is held up.
+ *
+ * One account must not take all of it. Past half of a bound, an account may take up to a quarter: of the jobs by its requests at once,
+ * which admission counts over all ingresses; of the bytes by those that wait here, where none means that it may have no request more.
  */
 export function createQueueBounds({ depthMax, bytesMax }: { depthMax: number; bytesMax: number }): QueueBounds {
   const pools = new Map<string, Pool>();
+  const bytesOf = new Map<string, number>();
   let bytesWaiting = 0;
   let counts = 0;
 
@@ -44,10 +51,25 @@ export function createQueueBounds({ depthMax, bytesMax }: { depthMax: number; by
     return pool;
   }
 
-  function takePlace(pool: Pool, bytes: number): Place {
+  function addBytes(account: string, bytes: number): void {
+    bytesWaiting += bytes;
+    const ofAccount = (bytesOf.get(account) ?? 0) + bytes;
+    if (ofAccount > 0) bytesOf.set(account, ofAccount);
+    else bytesOf.delete(account);
+  }
+
+  function shareOf({ jobs, account, bytes }: { jobs: number; account: string; bytes: number }): number | undefined {
+    const ofAccount = bytesOf.get(account) ?? 0;
+    // A body that alone is larger than the share would else never pass.
+    const isOverShare = ofAccount > 0 && ofAccount + bytes > bytesMax / 4;
+    if (isOverShare && bytesWaiting + bytes > bytesMax / 2) return 0;
+    return jobs > depthMax / 2 ? Math.max(1, Math.floor(depthMax / 4)) : undefined;
+  }
+
+  function takePlace(pool: Pool, account: string, bytes: number): Place {
     const waiting = { queuedDuring: Number.POSITIVE_INFINITY };
     pool.uncounted.add(waiting);
-    bytesWaiting += bytes;
+    addBytes(account, bytes);
     let left = false;
     return {
       queued() {
@@ -56,19 +78,21 @@ export function createQueueBounds({ depthMax, bytesMax }: { depthMax: number; by
       leave() {
         if (left) return;
         left = true;
-        bytesWaiting -= bytes;
+        addBytes(account, -bytes);
         if (!pool.uncounted.delete(waiting) && pool.counted !== undefined && pool.counted > 0) pool.counted -= 1;
       },
     };
   }
 
   return {
-    enter({ pool: name, bytes }) {
+    enter({ pool: name, account, bytes }) {
       const pool = poolOf(name);
-      if (pool.counted !== undefined && pool.counted + pool.uncounted.size >= depthMax) return { full: 'jobs' };
+      const jobs = pool.counted === undefined ? 0 : pool.counted + pool.uncounted.size;
+      if (jobs >= depthMax) return { full: 'jobs' };
       // A body that alone is larger than the bound would else never pass, however often it is sent.
       if (bytesWaiting > 0 && bytesWaiting + bytes > bytesMax) return { full: 'bytes' };
-      return { place: takePlace(pool, bytes) };
+      const requestsAtOnceMax = shareOf({ jobs, account, bytes });
+      return { place: takePlace(pool, account, bytes), requestsAtOnceMax };
     },
     beginCount(name) {
       const pool = poolOf(name);

@@ -31,6 +31,8 @@ export type RequestState = {
   call?: ChatCall;
   /** Among what waits; gone from here once it is somebody else's to leave. */
   place?: Place;
+  /** The most requests at once of the account while room to wait is short. */
+  fairShare?: number | undefined;
   admission?: Admission;
   /** What a request that was answered has used. */
   usage?: Usage | undefined;

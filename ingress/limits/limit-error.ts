@@ -2,7 +2,15 @@ import { type ApiError, type BurstLimit, quotaExceeded, rateLimitExceeded } from
 import type { Allowance, Limit, Standing } from '../../shared/limits/admit.ts';
 import { quotaOf } from '../../shared/limits/quota.ts';
 
-type Limited = { limit: Limit; waitMs: number; standing: Standing; allowance: Allowance; topupUrl: string };
+type Limited = {
+  limit: Limit;
+  waitMs: number;
+  standing: Standing;
+  allowance: Allowance;
+  /** The most requests at once of an account while room to wait is short (queue-bounds.ts). */
+  fairShare?: number | undefined;
+  topupUrl: string;
+};
 
 const bursts: Record<Exclude<Limit, 'quota'>, { type: BurstLimit; message: (allowance: Allowance) => string }> = {
   requests: {
@@ -25,11 +33,23 @@ const bursts: Record<Exclude<Limit, 'quota'>, { type: BurstLimit; message: (allo
 };
 
 /** What a client hears whose request would pass a limit: 402 where its month is spent, else 429 and how long to wait. */
-export function limitError({ limit, waitMs, standing, allowance, topupUrl }: Limited): ApiError {
+export function limitError({ limit, waitMs, standing, allowance, fairShare, topupUrl }: Limited): ApiError {
   if (limit === 'quota') {
     const resetDate = quotaOf(standing, allowance).period.end;
     return quotaExceeded({ resetDate, topupUrl, overageEnabled: allowance.overageEnabled });
   }
   const { type, message } = bursts[limit];
-  return rateLimitExceeded(type, `${message(allowance)} Retry in ${waitMs} ms.`, waitMs);
+  const isShare = limit === 'concurrency' && isLess(fairShare, allowance.requestsAtOnce);
+  const reason = isShare ? 'The service is busy, and this account has its share of it.' : message(allowance);
+  return rateLimitExceeded(type, `${reason} Retry in ${waitMs} ms.`, waitMs);
+}
+
+/** The allowance of an account of which no more requests may wait than its share. */
+export function withShare(allowance: Allowance, fairShare: number | undefined): Allowance {
+  return isLess(fairShare, allowance.requestsAtOnce) ? { ...allowance, requestsAtOnce: fairShare } : allowance;
+}
+
+/** An `undefined` limit is no limit. */
+function isLess(limit: number | undefined, other: number | undefined): boolean {
+  return limit !== undefined && (other === undefined || limit < other);
 }

@@ -6,7 +6,7 @@ import { allowanceOf } from '../../shared/limits/allowance.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
 import type { Ask, CheckCaller, Checked } from '../check-caller.ts';
-import { limitError } from '../limits/limit-error.ts';
+import { limitError, withShare } from '../limits/limit-error.ts';
 import { limitHeaders } from '../limits/limit-headers.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
@@ -24,16 +24,17 @@ export function admitRequest({ checkCaller, planFile, topupUrl, metrics }: Parts
     const { requestId, caller } = ctx.state;
     ctx.state.checked = true;
     const request = { requestId, credential: stateOf(ctx, 'credential'), caller };
-    const checked = await checkCaller.admit(request, askFor(call));
+    const { fairShare } = ctx.state;
+    const checked = await checkCaller.admit(request, askFor(call, fairShare));
     const allowance = allowanceOf(checked.caller, planFile);
     tell(ctx, checked, allowance);
     if (checked.outcome === 'refused') throw checked.error;
-    if (checked.outcome === 'limited') throw limitError({ ...checked, allowance, topupUrl });
+    if (checked.outcome === 'limited') throw limitError({ ...checked, allowance, fairShare, topupUrl });
     ctx.state.admission = checked.admission;
     await next();
   };
 
-  function askFor(call: ChatCall): Ask {
+  function askFor(call: ChatCall, fairShare: number | undefined): Ask {
     return {
       refuse({ plan }) {
         const limits = planFile.plans[plan];
@@ -41,7 +42,7 @@ export function admitRequest({ checkCaller, planFile, topupUrl, metrics }: Parts
         return refuseLargerThanLimit(call.cost, limits.tokensPerMinute);
       },
       charge: (caller) => ({
-        allowance: allowanceOf(caller, planFile),
+        allowance: withShare(allowanceOf(caller, planFile), fairShare),
         tokens: call.cost.tokens,
         report: JSON.stringify(lostReport({ ...call, keyId: caller.keyId ?? '', plan: caller.plan, batch: null })),
       }),

@@ -23,13 +23,16 @@ export function refuseFullQueue({ planFile, queueBounds, metrics, replyTo, rando
     const { model, body } = stateOf(ctx, 'call');
     const pool = planFile.models[model]?.pool;
     if (pool === undefined) throw new Error('an earlier stage let an unknown model pass');
+    // Of an account that is not known here yet, admission says that it has no such key.
+    const account = ctx.state.caller?.account ?? '';
     if (replyTo() === undefined) throw temporarilyUnavailable(new Error('no reply could be received'));
-    const entry = queueBounds.enter({ pool, bytes: Buffer.byteLength(body) });
+    const entry = queueBounds.enter({ pool, account, bytes: Buffer.byteLength(body) });
     if ('full' in entry) {
       metrics.queueRefusals.inc({ pool, reason: entry.full });
       throw overloaded('its queue is full', random);
     }
     ctx.state.place = entry.place;
+    ctx.state.fairShare = entry.requestsAtOnceMax;
     try {
       await next();
     } finally {

@@ -10,6 +10,7 @@ import { createKeyClient } from '../support/key-client.ts';
 import { watchRedis } from '../support/watch-redis.ts';
 
 const depthMax = 5;
+const crowdSize = 100;
 
 const parts = new AsyncDisposableStack();
 /** An ingress whose queue holds a few jobs, and no worker takes them unless a test starts one. */
@@ -39,8 +40,13 @@ async function openAccount(t: ExecutionContext, stack: Stack, account: string) {
   /** Waits for its answer until it is told to leave. */
   const ask = (question = 'Hello', model = 'small-chat', signal = leaving.signal) =>
     chat({ url, key, question, model, signal });
+  /** Each time by another account, so that none has more than its share. */
+  const crowd = await Promise.all(Array.from({ length: crowdSize }, (_, index) => keys.newKey(`${account}${index}`)));
+  let asked = 0;
+  const askAsOther: typeof ask = (question = 'Hello', model = 'small-chat', signal = leaving.signal) =>
+    chat({ url, key: crowd[asked++ % crowdSize] ?? '', question, model, signal });
   await metric(stack, depthIs(0));
-  return { keys, key, url, ask, leaving };
+  return { keys, key, url, ask, askAsOther, leaving };
 }
 
 /** At the first ingress. */
@@ -61,13 +67,13 @@ faultTest(
   },
   async (t, see) => {
     const stack = full;
-    const { keys, key, url, ask } = await openAccount(t, stack, 'alice');
-    let { answers, refused } = await sendCrowd(ask);
+    const { keys, key, url, ask, askAsOther } = await openAccount(t, stack, 'alice');
+    let { answers, refused } = await sendCrowd(askAsOther);
     let refusals = refused.length;
     for (let crowds = 1; crowds < 3 && refused.length !== answers.length - depthMax; crowds += 1) {
       t.log(`${refused.length} were refused: on a busy machine the depth may be unknown for a moment`);
       await metric(stack, depthIs(0));
-      ({ answers, refused } = await sendCrowd(ask));
+      ({ answers, refused } = await sendCrowd(askAsOther));
       refusals += refused.length;
     }
     t.is(refused.length, answers.length - depthMax, 'exactly so many wait');
@@ -124,7 +130,9 @@ type Ask = Awaited<ReturnType<typeof openAccount>>['ask'];
 async function sendCrowd(ask: Ask): Promise<{ answers: Promise<Response>[]; refused: Response[] }> {
   const leaving = new AbortController();
   const refused: Response[] = [];
-  const answers = Array.from({ length: 100 }, (_, index) => ask(`Question ${index}`, 'small-chat', leaving.signal));
+  const answers = Array.from({ length: crowdSize }, (_, index) =>
+    ask(`Question ${index}`, 'small-chat', leaving.signal),
+  );
   const isRefused = answers.map((answer) => answer.then((response) => refused.push(response)));
   const until = performance.now() + 10_000;
   while (refused.length < answers.length - depthMax && performance.now() < until) await sleep(20);
@@ -138,7 +146,7 @@ async function sendCrowd(ask: Ask): Promise<{ answers: Promise<Response>[]; refu
 /** What is refused because of those that waited a moment ago is asked again. */
 async function fill(stack: Stack, ask: Ask): Promise<void> {
   const untilItWaits = async () => {
-    while ((await ask()).status === 503) await sleep(50);
+    while ((await ask()).status !== 200) await sleep(50);
   };
   for (let index = 0; index < depthMax; index++) void untilItWaits().catch(() => {}); // until it leaves
   await metric(stack, depthIs(depthMax));
@@ -146,8 +154,8 @@ async function fill(stack: Stack, ask: Ask): Promise<void> {
 
 test.serial('a full pool leaves another as it is', async (t) => {
   const stack = full;
-  const { ask } = await openAccount(t, stack, 'bob');
-  await fill(stack, ask);
+  const { ask, askAsOther } = await openAccount(t, stack, 'bob');
+  await fill(stack, askAsOther);
   t.is((await ask()).status, 503);
   await stack.startWorker({ POOLS: 'large' });
   t.is((await ask('Hello', 'large-chat')).status, 200);
@@ -162,8 +170,8 @@ faultTest(
   },
   async (t, see) => {
     await using stack = await startFullService({ QUEUE_BYTES_MAX: '10000' });
-    const { ask, leaving, keys, key } = await openAccount(t, stack, 'alice');
-    const waiting = [1, 2, 3].map(() => ask('x'.repeat(3_000)).catch(() => undefined));
+    const { ask, askAsOther, leaving, keys, key } = await openAccount(t, stack, 'alice');
+    const waiting = [1, 2, 3].map(() => askAsOther('x'.repeat(3_000)).catch(() => undefined));
     await metric(stack, depthIs(3));
     await metric(stack, /^svc_queue_bytes_waiting 9\d\d\d$/m);
     const refused = await ask('x'.repeat(3_000));
@@ -185,10 +193,38 @@ faultTest(
   },
 );
 
+test.serial(
+  'one account does not fill a queue: past half of it, it has a quarter in requests at once, and others go on',
+  async (t) => {
+    await using stack = await startFullService({ QUEUE_DEPTH_MAX: '8' });
+    const { ask, askAsOther, leaving } = await openAccount(t, stack, 'eve');
+    const waiting = [];
+    for (let index = 1; index <= 5; index += 1) {
+      waiting.push(ask().catch(() => undefined));
+      await metric(stack, depthIs(index));
+    }
+    const refused = await ask();
+    t.is(refused.status, 429);
+    t.deepEqual(
+      ['retry-after', 'retry-after-ms'].map((name) => refused.headers.get(name)),
+      ['1', '1000'],
+    );
+    t.truthy(refused.headers.get('x-svc-quota-limit'));
+    const { error } = (await refused.json()) as { error: Record<string, unknown> };
+    t.like(error, { code: 'rate_limit_exceeded', type: 'concurrency_limit', retry_after_ms: 1_000 });
+    t.regex(String(error.message), /busy/);
+    waiting.push(...[1, 2, 3].map(() => askAsOther().catch(() => undefined)));
+    await metric(stack, depthIs(8));
+    t.is((await ask()).status, 503, 'full for all');
+    leaving.abort();
+    await Promise.all(waiting);
+  },
+);
+
 test.serial('jobs of other ingresses count', async (t) => {
   const stack = full;
-  const { ask, key } = await openAccount(t, stack, 'carol');
-  await fill(stack, ask);
+  const { askAsOther, key } = await openAccount(t, stack, 'carol');
+  await fill(stack, askAsOther);
   const { url } = await stack.startIngress();
   t.is((await chat({ url, key, question: 'Hi' })).status, 503);
 });
@@ -196,8 +232,8 @@ test.serial('jobs of other ingresses count', async (t) => {
 // The last one, for it takes the Redis away.
 test.serial('an unknown depth delays no request: with Redis away, admission refuses', async (t) => {
   const stack = full;
-  const { ask } = await openAccount(t, stack, 'dora');
-  await fill(stack, ask);
+  const { ask, askAsOther } = await openAccount(t, stack, 'dora');
+  await fill(stack, askAsOther);
   t.regex(((await (await ask()).json()) as { error: string }).error, /queue is full/);
   await stack.redis?.stop();
   // Within a second the depth is not known any more; the test's own time-out ends the wait.
