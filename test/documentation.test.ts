@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import test from 'ava';
-import { parse } from 'yaml';
 import { parsePlanFile } from '../shared/plan-file.ts';
 import { settingDefaults, settingNames } from '../shared/settings.ts';
 import { chartsOf } from './bench/charts/charts.ts';
@@ -76,28 +75,9 @@ test('the plan file in the README is one that the service takes', (t) => {
   t.true('planFile' in parsePlanFile(yaml));
 });
 
-test('the plan file in docker-compose.yml is one that the service takes', (t) => {
-  const { configs } = parse(read('docker-compose.yml'), { merge: true });
-  const parsed = parsePlanFile(configs.plans.content);
+test('the plan file of the stand-ins in containers is one that the service takes', (t) => {
+  const parsed = parsePlanFile(read('test/stack/container-plans.yaml'));
   t.deepEqual('faults' in parsed ? parsed.faults : [], []);
-});
-
-test('containers get only settings that exist, no secret from the file, and do not run as root', (t) => {
-  const { services } = parse(read('docker-compose.yml'), { merge: true });
-  for (const [name, known] of [
-    ['ingress', settingNames.ingress],
-    ['worker', settingNames.worker],
-  ] as const) {
-    const { environment, user, healthcheck } = services[name];
-    t.deepEqual(
-      Object.keys(environment).filter((setting) => !known.includes(setting)),
-      [],
-    );
-    t.is(user, 'node');
-    t.truthy(healthcheck.test);
-  }
-  for (const secret of ['KEY_PEPPER', 'GUEST_KEY_SECRET']) t.regex(services.ingress.environment[secret], /^\$\{\w+:\?/);
-  t.regex(services.worker.environment.KEY_PEPPER, /^\$\{\w+:\?/);
 });
 
 test('the table of what fails is that of the tests which show it, and each row has one', (t) => {

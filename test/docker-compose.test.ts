@@ -1,0 +1,134 @@
+import { readFileSync } from 'node:fs';
+import test from 'ava';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { settingNames } from '../shared/settings.ts';
+
+const texts = z.array(z.string());
+const serviceSchema = z.looseObject({
+  image: z.string().optional(),
+  build: z.looseObject({ dockerfile_inline: z.string() }).optional(),
+  read_only: z.literal(true),
+  tmpfs: texts,
+  cap_drop: texts,
+  cap_add: z.never().optional(),
+  privileged: z.never().optional(),
+  security_opt: texts,
+  user: z.string().regex(/^[a-z]+$/),
+  mem_limit: z.string().regex(/^\d+[mg]$/),
+  restart: z.literal('unless-stopped'),
+  environment: z.record(z.string(), z.unknown()),
+  networks: z.union([texts, z.record(z.string(), z.looseObject({ aliases: texts }))]),
+  ports: texts.default([]),
+  profiles: texts.optional(),
+  command: texts,
+  healthcheck: z.looseObject({ test: texts }),
+});
+const fileSchema = z.looseObject({
+  services: z.record(z.string(), serviceSchema),
+  networks: z.record(z.string(), z.unknown()),
+  configs: z.record(z.string(), z.strictObject({ file: z.string() })),
+});
+
+const text = readFileSync(new URL('../docker-compose.yml', import.meta.url), 'utf8');
+const read = () => fileSchema.parse(parse(text, { merge: true }));
+type Service = z.infer<typeof serviceSchema>;
+
+const networksOf = ({ networks }: Service) => (Array.isArray(networks) ? networks : Object.keys(networks));
+const required = (name: string) => new RegExp(`^\\$\\{${name}:\\?[^}]+\\}$`);
+
+test('each service is confined: nothing to write but what it needs, no capability, no root, no more memory than it is given', (t) => {
+  const { services } = read();
+  for (const [name, service] of Object.entries(services)) {
+    t.deepEqual(service.cap_drop, ['ALL'], name);
+    t.deepEqual(service.security_opt, ['no-new-privileges:true'], name);
+    t.not(service.user, 'root', name);
+  }
+  for (const name of ['ingress', 'worker']) t.is(services[name]?.mem_limit, '512m');
+});
+
+test('each image is of one full version', (t) => {
+  for (const [name, { image, build }] of Object.entries(read().services)) {
+    const images = image === undefined ? [] : [image];
+    const bases = [...(build?.dockerfile_inline.matchAll(/^FROM (\S+)/gm) ?? [])].map(([, base = '']) => base);
+    t.is(images.length + bases.length, 1, name);
+    for (const one of [...images, ...bases]) t.regex(one, /^[a-z]+:\d+\.\d+\.\d+(-[a-z-]+)?$/, name);
+  }
+});
+
+test('Redis and MongoDB are reached by ingresses and workers alone, and by a password', (t) => {
+  const { services, networks } = read();
+  t.deepEqual(networks.data, { internal: true });
+  const onData = Object.entries(services).filter(([, service]) => networksOf(service).includes('data'));
+  t.deepEqual(onData.map(([name]) => name).sort(), ['ingress', 'mongodb', 'redis', 'worker']);
+  for (const name of ['redis', 'mongodb']) {
+    const service = services[name];
+    t.deepEqual(service && networksOf(service), ['data']);
+    t.deepEqual(service?.ports, []);
+  }
+  t.regex(String(services.redis?.environment.REDISCLI_AUTH), required('REDIS_PASSWORD'));
+  t.regex(String(services.mongodb?.environment.MONGODB_PASSWORD), required('MONGODB_PASSWORD'));
+  t.regex(services.redis?.command.join(' ') ?? '', /^requirepass \$\$REDISCLI_AUTH$/m);
+  t.regex(services.mongodb?.command.join(' ') ?? '', /--keyFile /);
+  for (const name of ['ingress', 'worker']) {
+    t.regex(String(services[name]?.environment.REDIS_URL), /^redis:\/\/:\$\{REDIS_PASSWORD:\?[^}]+\}@redis:/);
+    t.regex(String(services[name]?.environment.DATABASE_URL), /^mongodb:\/\/inference:\$\{MONGODB_PASSWORD:\?[^}]+\}@/);
+  }
+});
+
+test('no secret is in a command or a health check, or has a default', (t) => {
+  for (const [name, { command, healthcheck }] of Object.entries(read().services)) {
+    t.notRegex([...command, ...healthcheck.test].join(' '), /\$\{/, `${name}: Compose would fill it in`);
+  }
+  t.notRegex(text, /\$\{\w*(PASSWORD|SECRET|PEPPER)\w*(?!\w|:\?)/);
+});
+
+test('only the API is open to other machines', (t) => {
+  const ports = Object.values(read().services).flatMap((service) => service.ports);
+  t.deepEqual(
+    ports.filter((port) => !port.startsWith('127.0.0.1:')),
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: Compose fills it in
+    ['${PORT:-8080}:8080'],
+  );
+});
+
+test('an operator says who the issuer is and what the plans are: without the profile there is no stand-in', (t) => {
+  const { services, configs } = read();
+  t.regex(String(services.ingress?.environment.AUTH_URL), required('AUTH_URL'));
+  t.regex(configs.plans?.file ?? '', required('PLAN_FILE'));
+  const profiled = Object.entries(services).filter(([, { profiles }]) => profiles !== undefined);
+  t.deepEqual(
+    profiled.map(([name, { profiles }]) => [name, profiles]),
+    [['stand-ins', ['stand-ins']]],
+  );
+});
+
+test("the stand-ins' issuer has one address for browsers on the host and for containers", (t) => {
+  const standIns = read().services['stand-ins'];
+  const { protocol, hostname, port } = new URL(String(standIns?.environment.ISSUER));
+  t.is(protocol, 'http:');
+  t.true(hostname.endsWith('.localhost'), 'browsers resolve it to this machine');
+  t.true(standIns?.ports.includes(`127.0.0.1:${port}:${port}`));
+  const { networks } = standIns ?? {};
+  t.true(
+    !Array.isArray(networks) && networks?.front?.aliases.includes(hostname),
+    'containers resolve it to the stand-ins',
+  );
+  t.true(text.includes(`AUTH_URL=${standIns?.environment.ISSUER}`), 'the head of the file says so');
+});
+
+test('containers get only settings that exist, and have a check of their health', (t) => {
+  const { services } = read();
+  for (const [name, known] of [
+    ['ingress', settingNames.ingress],
+    ['worker', settingNames.worker],
+  ] as const) {
+    t.deepEqual(
+      Object.keys(services[name]?.environment ?? {}).filter((setting) => !known.includes(setting)),
+      [],
+    );
+  }
+  for (const secret of ['KEY_PEPPER', 'GUEST_KEY_SECRET']) {
+    t.regex(String(services.ingress?.environment[secret]), required(secret));
+  }
+});
