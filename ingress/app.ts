@@ -23,6 +23,7 @@ import { authenticateKey } from './middleware/authenticate-key.ts';
 import { authenticateSignIn } from './middleware/authenticate-sign-in.ts';
 import { checkPresentCaller, checkStanding } from './middleware/check-present-caller.ts';
 import { checkRefusedCaller } from './middleware/check-refused-caller.ts';
+import { cutSlowReaders } from './middleware/cut-slow-readers.ts';
 import { forbidStoring } from './middleware/forbid-storing.ts';
 import { limitGuestCalls } from './middleware/limit-guest-calls.ts';
 import { logRequest } from './middleware/log-request.ts';
@@ -111,6 +112,7 @@ const deviceBytesMax = 4_096;
 export function createApp(parts: AppParts): Koa<RequestState> {
   const app = new Koa<RequestState>();
   const router = createRouter(parts);
+  app.use(cutSlowReaders());
   app.use(setSecurityHeaders(parts.securityHeaders));
   app.use(assignRequestId);
   app.use(noteClientAddress(parts));
