@@ -19,7 +19,10 @@ export function readChatCall({ planFile, metrics }: Parts): Stage {
     const { plan } = stateOf(ctx, 'caller');
     const noSuch = (name: string) => noSuchModel(name, plan, planFile);
     try {
-      ctx.state.call = parseChatCall(stateOf(ctx, 'body'), planFile.models, { rule: listedFields, noSuchModel: noSuch });
+      ctx.state.call = parseChatCall(stateOf(ctx, 'body'), planFile.models, {
+        rule: listedFields,
+        noSuchModel: noSuch,
+      });
     } catch (error) {
       countRefusedFields(metrics, error);
       throw error;

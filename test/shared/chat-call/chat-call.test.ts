@@ -5,7 +5,8 @@ import { ApiError } from '../../../shared/errors.ts';
 
 const model = { tier: 'guest', pool: 'default', backends: ['a'], outputTokensMax: 4_096 };
 const models = Object.assign(Object.create(null), { 'small-chat': model, m: model });
-const callOf = (text: string) => parseChatCall(parseJsonBody(new TextEncoder().encode(text)), models, { rule: 'any field' });
+const callOf = (text: string) =>
+  parseChatCall(parseJsonBody(new TextEncoder().encode(text)), models, { rule: 'any field' });
 const messages = [{ role: 'user', content: 'Hi' }];
 const withFields = (fields: object) => JSON.stringify({ model: 'small-chat', messages, ...fields });
 
@@ -226,9 +227,12 @@ test('a body of nothing but faults is refused for the first of them, and is not 
     [{ role: 'user', content: watched(Array(500_000).fill(0)) }],
   ]) {
     looked.items = 0;
-    const error = t.throws(() => parseChatCall({ value: { model: 'm', messages }, text: '{}' }, models, { rule: 'any field' }), {
-      instanceOf: ApiError,
-    });
+    const error = t.throws(
+      () => parseChatCall({ value: { model: 'm', messages }, text: '{}' }, models, { rule: 'any field' }),
+      {
+        instanceOf: ApiError,
+      },
+    );
     t.regex(error?.message ?? '', /; and more$/);
     t.true(looked.items < 100, `${looked.items} items were looked at`);
   }

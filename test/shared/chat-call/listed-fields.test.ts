@@ -19,7 +19,9 @@ type Lists = Partial<Pick<Model, 'extraFields' | 'extraTools'>> & { mediaHosts?:
 function parse(fields: object, { mediaHosts = [], ...lists }: Lists = {}) {
   const models = { m: { ...model, ...lists } };
   const value = { model: 'm', messages, ...fields };
-  return parseChatCall({ value, text: JSON.stringify(value) }, models, { rule: createListedFields({ models, mediaHosts }) });
+  return parseChatCall({ value, text: JSON.stringify(value) }, models, {
+    rule: createListedFields({ models, mediaHosts }),
+  });
 }
 
 function errorOf(fields: object, lists?: Lists): ApiError {
@@ -117,7 +119,10 @@ for (const field of harmful) {
       const text = `{"model":"m","messages":[{"role":"user","content":"Hi"}],${JSON.stringify(field)}:${JSON.stringify(value)}}`;
       const models = { m: model };
       const error = t.throws(
-        () => parseChatCall({ value: JSON.parse(text), text }, models, { rule: createListedFields({ models, mediaHosts: [] }) }),
+        () =>
+          parseChatCall({ value: JSON.parse(text), text }, models, {
+            rule: createListedFields({ models, mediaHosts: [] }),
+          }),
         { instanceOf: ApiError },
       );
       const how = `is not accepted (the operator can allow it: "${field}" in extra_fields of the model "m")`;
