@@ -2,7 +2,7 @@ import { type Dispatcher, request } from 'undici';
 import { z } from 'zod';
 import { answerFor, pieces } from '../../stack/model-server.ts';
 
-const tokensMax = 500;
+const tokensMax = 1_000;
 const usageSchema = z.object({ prompt_tokens: z.int(), completion_tokens: z.int() });
 const answerSchema = z.object({
   choices: z.tuple([z.object({ message: z.object({ content: z.string() }) })]),
