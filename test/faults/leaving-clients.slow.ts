@@ -176,7 +176,7 @@ faultTest(
     // Twenty seconds of text each.
     const asking = Array.from({ length: 12 }, (_, index) => {
       const url = index < 10 ? doomed.url : (stack.ingresses[0]?.url ?? '');
-      return ask({ ...wish(`Question ${index}, repeat 40?`), url, stream: index % 2 === 0 }, agent);
+      return ask({ ...wish(`Question ${index}, repeat 20?`), url, stream: index % 2 === 0 }, agent);
     });
     const calls = () => stack.modelServers.flatMap((server) => server.calls());
     while (calls().filter(({ completionTokens }) => completionTokens > 10).length < 12) await sleep(20);
