@@ -5,6 +5,7 @@ import { within } from '../shared/shutdown.ts';
 import type { AuditStore } from '../shared/store/audit-store.ts';
 import type { Hold } from './holds/hold.ts';
 import type { Leave } from './holds/leave.ts';
+import { keepDoing } from './keep-doing.ts';
 
 type Parts = {
   audit: Pick<AuditStore, 'copyAuditAfter'>;
@@ -17,17 +18,14 @@ type Parts = {
 const accountsAtOnce = 100;
 /** Between two pages, so that going through many accounts is no load that others feel. */
 const pauseMs = 5;
-const closeMs = 500;
+const leaveMs = 500;
 
 /**
  * Goes through all accounts every few minutes, one worker at a time, and copies the audit records that wait in them: of an
  * ingress that ended before it could, and of changes that the version before audit records has made.
  */
 export function keepCopyingAudit({ audit, hold, leave, log, everyMs = 300_000 }: Parts): AsyncDisposable {
-  const closing = new AbortController();
-  const { signal } = closing;
-
-  async function copyAll(): Promise<void> {
+  async function copyAll(signal: AbortSignal): Promise<void> {
     let copied = 0;
     let after: string | undefined = '';
     while (after !== undefined && !signal.aborted && (await hold(auditKeeperKey))) {
@@ -39,24 +37,13 @@ export function keepCopyingAudit({ audit, hold, leave, log, everyMs = 300_000 }:
     if (copied > 0) log.info({ records: copied }, 'audit records that waited were copied');
   }
 
-  async function keepCopying(): Promise<void> {
-    while (!signal.aborted) {
-      try {
-        await copyAll();
-      } catch (error) {
-        if (!signal.aborted) log.warn({ err: error }, 'audit records that wait were not copied; trying again');
-      }
-      await sleep(everyMs, undefined, { signal }).catch(() => {});
-    }
-  }
-
-  const copying = keepCopying();
+  const failed = 'audit records that wait were not copied; trying again';
+  const copying = keepDoing({ work: copyAll, everyMs, failed, log });
 
   return {
     async [Symbol.asyncDispose]() {
-      closing.abort();
-      await within(closeMs, copying);
-      await within(closeMs, leave(auditKeeperKey)).catch(() => {});
+      await copying[Symbol.asyncDispose]();
+      await within(leaveMs, leave(auditKeeperKey)).catch(() => {});
     },
   };
 }

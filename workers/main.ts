@@ -100,22 +100,20 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
 
   const workers: PoolWorker[] = [];
   let keeper: BatchKeeper | undefined;
-  const inbox = parts.use(
-    openInbox({
-      reader: controlReader,
-      redis: replyRedis,
-      log,
-      keyOf: controlStreamKey,
-      onEntry: (fields) => {
-        const request = decodeCancellation(fields);
-        if (request !== undefined) for (const worker of workers) worker.cancel(request, 'cancelled');
-        const news = decodeNews(fields);
-        if (news !== undefined) keeper?.heard(news);
-      },
-      // Cancellations that were in it are lost, and those runs go on to their own end; lines of batches are looked after.
-      onLost: () => {},
-    }),
-  );
+  const inbox = openInbox({
+    reader: controlReader,
+    redis: replyRedis,
+    log,
+    keyOf: controlStreamKey,
+    onEntry: (fields) => {
+      const request = decodeCancellation(fields);
+      if (request !== undefined) for (const worker of workers) worker.cancel(request, 'cancelled');
+      const news = decodeNews(fields);
+      if (news !== undefined) keeper?.heard(news);
+    },
+    // Cancellations that were in it are lost, and those runs go on to their own end; lines of batches are looked after.
+    onLost: () => {},
+  });
   await waitUntilOpen(inbox, shutdown);
   metrics.observeOutboxes(createObserveOutboxes(redis));
   metrics.observeBatches(createObserveBatches(store.batches));
@@ -126,12 +124,12 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     timeouts: planFile.timeouts,
     metrics,
   });
-  const drainer = parts.use(createUsageDrainer({ redis, store, workerId, metrics, log, usageMonthsKept, tendLeases }));
+  const drainer = createUsageDrainer({ redis, store, workerId, metrics, log, usageMonthsKept, tendLeases });
   const auditHold = {
     hold: createHold(redis, { workerId, holdMs: auditHoldMs }),
     leave: createLeave(redis, { workerId }),
   };
-  parts.use(keepCopyingAudit({ audit: store.audit, ...auditHold, log }));
+  const copyingAudit = keepCopyingAudit({ audit: store.audit, ...auditHold, log });
   metrics.observeLeases(() => countLeases(redis, drainer.held()));
 
   const startRun = createStartRun(redis);
@@ -160,13 +158,11 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     control: inbox.address,
   });
   const endLost = createAnswerLost({ startRun, endRequest, replyRedis });
-  const batches = parts.use(
-    openBatches({
-      ...{ config, outboxLengthMax, redis, store, workerId, startRun, settle, findAnswer, shutdown, metrics, log },
-      isFull: slots.isFull,
-      control: inbox.address,
-    }),
-  );
+  const batches = openBatches({
+    ...{ config, outboxLengthMax, redis, store, workerId, startRun, settle, findAnswer, shutdown, metrics, log },
+    isFull: slots.isFull,
+    control: inbox.address,
+  });
   const common = {
     connection: redis,
     concurrency,
@@ -179,19 +175,20 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   };
   for (const pool of pools) workers.push(startPoolWorker({ pool, ...common }));
   keeper = batches.keep();
-  parts.use(
-    keepRemovingDevices({
-      removeUnusedDevices: createRemoveUnusedDevices({ redis, store, daysKept: planFile.guestDaysKept, log }),
-      hold: createHold(redis, { workerId, holdMs: devicesHoldMs }),
-      log,
-    }),
-  );
+  const removingDevices = keepRemovingDevices({
+    removeUnusedDevices: createRemoveUnusedDevices({ redis, store, daysKept: planFile.guestDaysKept, log }),
+    hold: createHold(redis, { workerId, holdMs: devicesHoldMs }),
+    log,
+  });
   state.becomeReady();
   log.info({ pools }, 'ready');
 
   await aborted(shutdown);
   // Whoever takes over the batches feeds their lines to workers that stay.
   await Promise.all([finish(workers, { graceMs: config.shutdownGraceMs, log }), keeper[Symbol.asyncDispose]()]);
+  // At once, because each waits for a Redis that may be frozen until its own bound.
+  const background = [removingDevices, batches, copyingAudit, drainer, inbox];
+  await Promise.all(background.map((part) => part[Symbol.asyncDispose]()));
 }
 
 /** Lets the jobs in hand end by themselves; those that have not when the grace is over go back to the queue. */

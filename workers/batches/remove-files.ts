@@ -1,10 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { StoredFile } from '../../shared/batches/batch.ts';
 import type { Log } from '../../shared/log.ts';
 import { fileKeeperKey } from '../../shared/redis-keys.ts';
-import { within } from '../../shared/shutdown.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { Hold } from '../holds/hold.ts';
+import { keepDoing } from '../keep-doing.ts';
 
 type Parts = {
   store: Pick<Store, 'batches' | 'files'>;
@@ -20,7 +19,6 @@ const filesAtOnce = 100;
 const writingMs = 3_600_000;
 /** When a file that is in use is looked at again. */
 const againMs = 3_600_000;
-const closeMs = 500;
 
 /**
  * Removes files whose time is over, those whose deletion was not carried through, and what is left of uploads that broke off
@@ -28,10 +26,8 @@ const closeMs = 500;
  */
 export function keepRemovingFiles(parts: Parts): AsyncDisposable {
   const { store, hold, log, everyMs = 60_000 } = parts;
-  const closing = new AbortController();
-  const { signal } = closing;
 
-  async function removeSome(): Promise<void> {
+  async function removeSome(signal: AbortSignal): Promise<void> {
     const now = await parts.now();
     const due = await store.batches.listFilesToRemove(new Date(now), new Date(now - writingMs), filesAtOnce);
     for (const file of due) {
@@ -61,23 +57,10 @@ export function keepRemovingFiles(parts: Parts): AsyncDisposable {
     await store.batches.removeFile(id);
   }
 
-  async function keepRemoving(): Promise<void> {
-    while (!signal.aborted) {
-      try {
-        if (await hold(fileKeeperKey)) await removeSome();
-      } catch (error) {
-        if (!signal.aborted) log.warn({ err: error }, 'files whose time is over were not removed; trying again');
-      }
-      await sleep(everyMs, undefined, { signal }).catch(() => {});
-    }
-  }
-
-  const removing = keepRemoving();
-
-  return {
-    async [Symbol.asyncDispose]() {
-      closing.abort();
-      await within(closeMs, removing);
+  return keepDoing({
+    ...{ everyMs, log, failed: 'files whose time is over were not removed; trying again' },
+    async work(signal) {
+      if (await hold(fileKeeperKey)) await removeSome(signal);
     },
-  };
+  });
 }
