@@ -11,7 +11,7 @@ const maskedPattern = /^svc_[0-9A-Za-z]{6}\*{4}$/;
 
 export const keyPrefix = 'svc_';
 
-/** A fresh key: `svc_`, 32 random base62 characters (190 bits), and the checksum over all of that (API C1). */
+/** A fresh key: `svc_`, 32 random base62 characters (190 bits), and the checksum over all of that. */
 export function makeKey(): string {
   const body = keyPrefix + randomBase62(randomLength);
   return body + checksum(body);
@@ -19,7 +19,7 @@ export function makeKey(): string {
 
 /**
  * The key that follows from a text and a secret: the same for both, each time, and of no use to guess another by. Of the
- * HMAC-SHA-256 of the text, in base62, the first 32 characters (API C11).
+ * HMAC-SHA-256 of the text, in base62, the first 32 characters.
  */
 export function deriveKey(text: string, secret: string): string {
   const digest = createHmac('sha256', secret).update(text).digest('hex');
@@ -32,7 +32,7 @@ export function isWellFormedKey(key: string): boolean {
   return pattern.test(key) && checksum(key.slice(0, -checksumLength)) === key.slice(-checksumLength);
 }
 
-/** What is stored and looked up in place of the key: HMAC-SHA-256 under the pepper, in hexadecimal (API C2). */
+/** What is stored and looked up in place of the key: HMAC-SHA-256 under the pepper, in hexadecimal. */
 export function hashKey(key: string, pepper: string): string {
   return createHmac('sha256', pepper).update(key).digest('hex');
 }
@@ -47,7 +47,7 @@ export function displayPart(key: string): string {
   return key.slice(0, keyPrefix.length + 6);
 }
 
-/** `svc_` and six characters, then `****` (API C3); takes a key or what is kept of one. */
+/** `svc_` and six characters, then `****`; takes a key or what is kept of one. */
 export function maskKey(key: string): string {
   return `${displayPart(key)}****`;
 }

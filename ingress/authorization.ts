@@ -15,7 +15,7 @@ type Wanted = 'API key' | 'sign-in token' | 'API key or sign-in token';
 
 /**
  * The token of `Authorization: Bearer <token>`. None at all, or an empty header, is `NO_AUTH`; any other form of it, or
- * more than one, is `INVALID_TOKEN` (specification 5.6).
+ * more than one, is `INVALID_TOKEN`.
  */
 export function bearerToken(request: IncomingMessage, wanted: Wanted): string {
   const values = request.headersDistinct.authorization ?? [];
@@ -33,7 +33,7 @@ export function bearerToken(request: IncomingMessage, wanted: Wanted): string {
   return token;
 }
 
-/** A key by its hashes; one with a typing error, or that is none, is `INVALID_KEY` with no I/O (API C1). */
+/** A key by its hashes; one with a typing error, or that is none, is `INVALID_KEY` with no I/O. */
 export function keyCredential(key: string, peppers: readonly string[]): KeyCredential {
   if (!isWellFormedKey(key)) {
     throw new ApiError('INVALID_KEY', 'The API key is malformed: it is incomplete, or has a typing error.');

@@ -10,7 +10,7 @@ import type { SharedCallers } from './shared-callers.ts';
 
 /**
  * Who a credential stands for. Fails with `INVALID_KEY` where it is a key that nobody has, and `SERVICE_UNAVAILABLE`
- * where that cannot be known. An account that was never used stands on the default plan, at version 0 (API C13).
+ * where that cannot be known. An account that was never used stands on the default plan, at version 0.
  */
 export interface Callers {
   /** Whether this ingress has the caller of a key in memory, so that finding it needs no look-up. */

@@ -1,7 +1,7 @@
 import { errors, type JWTPayload } from 'jose';
 import { z } from 'zod';
 
-/** Who signed in: the account (API C13), and what the issuer lets them do beyond that (RFC 9068 2.2.3). */
+/** Who signed in: the account, and what the issuer lets them do beyond that (RFC 9068 2.2.3). */
 export type Identity = { account: string; scopes: readonly string[] };
 
 /** `clients`: those whose tokens are accepted, undefined for any. */

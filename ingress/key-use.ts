@@ -4,7 +4,7 @@ import type { Log } from '../shared/log.ts';
 import { within } from '../shared/shutdown.ts';
 import type { Store } from '../shared/store/store.ts';
 
-/** Notes when keys were last used, to the minute, without holding up anybody (API C10). */
+/** Notes when keys were last used, to the minute, without holding up anybody. */
 export interface KeyUse extends AsyncDisposable {
   note(caller: Pick<Caller, 'account' | 'keyId'>): void;
 }

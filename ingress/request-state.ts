@@ -23,7 +23,7 @@ export type RequestState = {
   now?: number;
   /** What counts against the caller's limits; where the route needs it. */
   standing?: Standing;
-  /** The caller was checked, or the check has failed: what fails from then on needs none of its own (API C8). */
+  /** The caller was checked, or the check has failed: what fails from then on needs none of its own. */
   checked?: true;
   body?: JsonBody;
   /** Of the bodies that this process may hold. */

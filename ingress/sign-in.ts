@@ -15,7 +15,7 @@ import type { KeySet } from './issuer/fetch-issuer-keys.ts';
 import type { IssuerKeys } from './issuer/issuer-keys.ts';
 
 export interface SignIn {
-  /** Who a sign-in token stands for (API C14); `INVALID_TOKEN`, or `SERVICE_UNAVAILABLE` while the issuer is away. */
+  /** Who a sign-in token stands for; `INVALID_TOKEN`, or `SERVICE_UNAVAILABLE` while the issuer is away. */
   identify(token: string): Promise<Identity>;
   /** Whether the issuer answers now; throws where it does not. */
   check(): Promise<void>;
@@ -128,7 +128,7 @@ async function verifyWithAny(token: string, candidates: AsyncIterable<CryptoKey>
   return undefined;
 }
 
-/** A fault of the token is the caller's; a fault in getting the issuer's keys is not, and never a 401 (API B3). */
+/** A fault of the token is the caller's; a fault in getting the issuer's keys is not, and never a 401. */
 function classify(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   const aboutKeySet = error instanceof errors.JWKSInvalid;

@@ -25,7 +25,7 @@ export function standingOf(account: Standing): Omit<Caller, 'account' | 'keyId'>
   return { plan, suspended, version, overageEnabled, ...(topUp && { topUp }) };
 }
 
-/** An account as a caller; one that was never used stands on the default plan, at version 0 (API C13). */
+/** An account as a caller; one that was never used stands on the default plan, at version 0. */
 export function callerOf(account: string, known: Account | undefined, defaultPlan: string): Caller {
   const neverUsed = { plan: defaultPlan, suspended: false, version: 0, overageEnabled: false, topUp: undefined };
   return { account, ...standingOf(known ?? neverUsed) };

@@ -69,14 +69,14 @@ export function errorStatus(code: ErrorCode): number {
   return errorCodes[code].status;
 }
 
-/** All offending fields by their path, at most ten, as one 400 (specification 7.1, API B5). */
+/** All offending fields by their path, at most ten, as one 400. */
 export function validationError(faults: readonly Fault[], cause?: unknown): ApiError {
   const named = faults.slice(0, 10).map(({ path, message }) => `${path}: ${message}`);
   const more = faults.length > named.length ? '; and more' : '';
   return new ApiError('VALIDATION_ERROR', named.join('; ') + more, { cause, faults: faults.slice(0, 10) });
 }
 
-/** `attempted` are backend names in the order tried, each once (specification 7.1, API B4). */
+/** `attempted` are backend names in the order tried, each once. */
 export function upstreamsExhausted(tier: string, attempted: readonly string[]): ApiError {
   return new ApiError('UPSTREAMS_EXHAUSTED', 'No model server could answer. Retry with exponential backoff.', {
     fields: { tier, attempted: [...new Set(attempted)] },
@@ -88,7 +88,7 @@ export function temporarilyUnavailable(cause?: unknown): ApiError {
   return new ApiError('SERVICE_UNAVAILABLE', 'The service is not available right now. Retry.', { cause });
 }
 
-/** The job did not start within `queue_ms` (API D8). */
+/** The job did not start within `queue_ms`. */
 export function waitedTooLong(): ApiError {
   return new ApiError('SERVICE_UNAVAILABLE', 'The request waited too long in the queue.', { retryAfterMs: 5_000 });
 }
@@ -109,7 +109,7 @@ export function clientGone(): ApiError {
   return new ApiError('REQUEST_TIMEOUT', 'The client went away.');
 }
 
-/** The request was not over within `request_ms` (API D8). */
+/** The request was not over within `request_ms`. */
 export function deadlineExceeded(): ApiError {
   return new ApiError('DEADLINE_EXCEEDED', 'The request was not finished before its deadline.');
 }
@@ -124,7 +124,7 @@ export type BurstLimit =
   | 'guest_calls'
   | 'guest_mints';
 
-/** A limit that time lifts; `retryAfterMs` is when the same request would pass (specification 7.2a, API B6–B8). */
+/** A limit that time lifts; `retryAfterMs` is when the same request would pass. */
 export function rateLimitExceeded(type: BurstLimit, message: string, retryAfterMs: number): ApiError {
   const noUse = type === 'batch_limit' || retryAfterMs > retryWaitMsMax;
   return new ApiError('rate_limit_exceeded', message, {
@@ -134,7 +134,7 @@ export function rateLimitExceeded(type: BurstLimit, message: string, retryAfterM
   });
 }
 
-/** The model is not in the caller's plan; waiting does not help (specification 7.2b). */
+/** The model is not in the caller's plan; waiting does not help. */
 export function planLimit(model: string, plan: string): ApiError {
   return new ApiError(
     'rate_limit_exceeded',
@@ -145,7 +145,7 @@ export function planLimit(model: string, plan: string): ApiError {
 
 export type QuotaStanding = { resetDate: string; topupUrl: string; overageEnabled: boolean };
 
-/** The month's allowance is spent; `resetDate` is `YYYY-MM-DD` (specification 7.2). */
+/** The month's allowance is spent; `resetDate` is `YYYY-MM-DD`. */
 export function quotaExceeded(standing: QuotaStanding): ApiError {
   return new ApiError(
     'quota_exceeded',
@@ -178,13 +178,13 @@ function errorPage(docsUrl: string, anchor: string): string {
   return `${docsUrl}/errors#${anchor}`;
 }
 
-/** What a stream that has begun carries instead of its end, whatever the code (API D4). */
+/** What a stream that has begun carries instead of its end, whatever the code. */
 export function errorFrame({ code, message, fields }: ApiError): Record<string, unknown> {
   const type = fields.type ?? (errorStatus(code) < 500 ? 'invalid_request_error' : 'server_error');
   return { error: { code, type, message, param: null } };
 }
 
-/** The headers that tell an official SDK whether and when to try again (API B6); 401 names its scheme (RFC 9110 11.6.1). */
+/** The headers that tell an official SDK whether and when to try again; 401 names its scheme (RFC 9110 11.6.1). */
 export function errorHeaders({ code, headers, retryAfterMs }: ApiError): Record<string, string> {
   return {
     ...(errorStatus(code) === 401 && { 'www-authenticate': 'Bearer' }),

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Log } from './log.ts';
 import { within } from './shutdown.ts';
 
-/** A stream that only this process reads. `address` is undefined while there is none, or Redis does not answer: nobody could write. */
+/** A stream that only this process reads. `address` is undefined while there is none or Redis does not answer. */
 export interface Inbox extends AsyncDisposable {
   address(): string | undefined;
 }

@@ -4,7 +4,7 @@ import { pino } from 'pino';
 export type Log = Pick<pino.Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
 
 /**
- * The key's checksum part included; what remains is its masked form (API C3). Whatever stands around it: in JSON a line
+ * The key's checksum part included; what remains is its masked form. Whatever stands around it: in JSON a line
  * break before a key is `\n`, in a URL a space is `%20`, and neither is the boundary of a word.
  */
 const fullKey = /svc_([0-9A-Za-z]{6})[0-9A-Za-z]{32,}/g;

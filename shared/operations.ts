@@ -56,7 +56,7 @@ type Standing = { state: 'ok' | 'degraded'; latencyMs: number };
 
 const checkTimeoutMs = 1_000;
 
-/** The operations listener: `/healthz`, `/readyz`, `/metrics` and what `pages` adds (API A2), for no page of another name. */
+/** The operations listener: `/healthz`, `/readyz`, `/metrics` and what `pages` adds, for no page of another name. */
 export async function listenForOperations(parts: Parts): Promise<AsyncDisposable & { port: number }> {
   const { pages = passOn } = parts;
   const refuseHosts = refuseForeignHosts(parts);

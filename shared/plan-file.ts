@@ -101,7 +101,7 @@ export type Model = PlanFile['models'][string];
 export type Backend = PlanFile['backends'][string];
 export type Timeouts = PlanFile['timeouts'];
 
-/** The one plan of every device (specification 2.2). */
+/** The one plan of every device. */
 export const guestPlan = 'guest-device';
 const guestTier = 'guest';
 
@@ -139,7 +139,7 @@ function crossCheck({ plans, models, backends, default_plan }: RawPlanFile): Fau
   return [...faults, ...checkGuestPlan(Object.hasOwn(plans, guestPlan) ? plans[guestPlan] : undefined)];
 }
 
-/** Guests reach guest-tier models only, under a daily cap (specification 2.2, 5.5). */
+/** Guests reach guest-tier models only, under a daily cap. */
 function checkGuestPlan(guest: RawPlanFile['plans'][string] | undefined): Fault[] {
   const path = `plans.${guestPlan}`;
   if (guest === undefined) return [{ path, message: 'this plan is required: guest keys are minted under it' }];

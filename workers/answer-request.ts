@@ -152,7 +152,7 @@ function choicesAsked({ body }: QueuedCall): number {
   return choicesSchema.parse(JSON.parse(body)).n ?? 1;
 }
 
-/** What the backend reported, else counted by tokenizer and marked as such (API D5). */
+/** What the backend reported, else counted by tokenizer and marked as such. */
 async function usageOf(
   job: QueuedCall,
   reported: BackendAnswer['usage'],
@@ -170,7 +170,7 @@ export async function promptUsage({ body }: QueuedCall): Promise<Usage> {
   return { promptTokens: await countPromptTokens(body), completionTokens: 0, cachedTokens: 0, estimated: true };
 }
 
-/** What a client whose stream has begun is told when its backend breaks off (API D4). */
+/** What a client whose stream has begun is told when its backend breaks off. */
 export function interrupted(): ApiError {
   return new ApiError('UPSTREAM_INTERRUPTED', 'The model server broke off before its answer was complete.');
 }

@@ -144,7 +144,7 @@ export function createProcessRequest(parts: Parts): ProcessJob {
       case 'shutdown':
         return run.received === undefined ? handBack(run) : fail(run, interrupted());
       default: {
-        // What nobody reads any more was produced all the same (API D7); a call that had failed before has produced nothing.
+        // What nobody reads any more was produced all the same; a call that had failed before has produced nothing.
         const wasCalling = ledger.attempts().at(-1)?.outcome === 'stopped';
         const usage = run.received?.() ?? (wasCalling ? promptUsage(job) : undefined);
         return end(run, { outcome: 'cancelled', error: clientGone(), usage: await usage });
@@ -157,7 +157,7 @@ export function createProcessRequest(parts: Parts): ProcessJob {
     return { outcome: 'hand back', job: { ...job, earlierRuns } };
   }
 
-  /** What was delivered is charged (API D4). */
+  /** What was delivered is charged. */
   async function fail(run: StartedRun, error: ApiError): Promise<Outcome> {
     return end(run, { outcome: 'failed', error, usage: await run.received?.() });
   }

@@ -6,7 +6,7 @@ import { createQueueBoard } from './queue-board.ts';
 import { refuseForeignChanges } from './refuse-foreign-changes.ts';
 
 export interface QueueDashboard {
-  /** Everything below `/queues`, for the operations listener (API A2). */
+  /** Everything below `/queues`, for the operations listener. */
   pages: Koa.Middleware;
   /** Until then it answers `SERVICE_UNAVAILABLE`: queues can be opened only once Redis is there. */
   show(queues: readonly Queue[]): void;

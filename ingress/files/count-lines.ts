@@ -16,7 +16,7 @@ export interface CountLines {
 /**
  * Counts the lines of an input file, and the tokens of their prompts, as it comes. `VALIDATION_ERROR` naming the line that is
  * one too many or too long, and for a file without any. What else may be wrong with a line is found while its batch is
- * `validating` (API F2): here it only counts as the text that it is.
+ * `validating`: here it only counts as the text that it is.
  */
 export function createCountLines({ linesMax }: { linesMax: number }): CountLines {
   const splitter = createLineSplitter({ bytesMax: lineBytesMax });

@@ -15,7 +15,7 @@ export interface FormFields {
 /** Longer than any name that we know; one that we do not is the client's word. */
 const nameLengthMax = 32;
 
-/** Of an upload (API F1): `purpose`, which is `batch`, and one `file`, in any order. */
+/** Of an upload: `purpose`, which is `batch`, and one `file`, in any order. */
 export function createFormFields(): FormFields {
   const faults: Fault[] = [];
   const seen = new Set<string>();

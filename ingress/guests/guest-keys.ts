@@ -19,7 +19,7 @@ export interface GuestKeys {
   secretsInUse: string;
 }
 
-/** Of each kind of secret the first one mints, and the others are honoured (API C11). */
+/** Of each kind of secret the first one mints, and the others are honoured. */
 export function createGuestKeys(parts: { secrets: readonly string[]; peppers: readonly string[] }): GuestKeys {
   const secrets = new Map(parts.secrets.map((secret) => [fingerprint(secret), secret]));
   const peppers = new Set(parts.peppers.map(fingerprint));

@@ -3,7 +3,7 @@ import { quotaOf } from '../../shared/limits/quota.ts';
 
 const unlimited = 'unlimited';
 
-/** Where an account stands, for every response to an inference request of its (API E6). */
+/** Where an account stands, for every response to an inference request of its. */
 export function limitHeaders(standing: Standing, allowance: Allowance): Record<string, string> {
   const { limit, used, remaining, period } = quotaOf(standing, allowance);
   const { requests, tokens, resetMs } = standing.lastMinute;

@@ -16,7 +16,7 @@ type Parts = { checkCaller: CheckCaller; planFile: PlanFile; topupUrl: string; m
 /**
  * The one stage between a caller and the queue: the request's caller is the present one and has
  * its model in the plan, it passes no limit, and it gets its lease and its times by Redis's clock. A model outside the plan is
- * 429 `plan_limit`, a request that no waiting would let pass a 400 (API B9).
+ * 429 `plan_limit`, a request that no waiting would let pass a 400.
  */
 export function admitRequest({ checkCaller, planFile, topupUrl, metrics }: Parts): Stage {
   return async function admitRequest(ctx, next) {

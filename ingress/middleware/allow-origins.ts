@@ -2,7 +2,7 @@ import cors from '@koa/cors';
 import type { Stage } from '../request-state.ts';
 
 /**
- * What a page anywhere may call: inference, and the key of a guest, both of which run in end users' browsers (API A4); and what
+ * What a page anywhere may call: inference, and the key of a guest, both of which run in end users' browsers; and what
  * the API is described by, for whoever reads such descriptions.
  */
 const openPaths = /^\/(v1\/(chat\/completions|models|models\/.+|keys\/guest)|openapi\.json)$/;

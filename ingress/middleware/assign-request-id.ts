@@ -11,14 +11,14 @@ export function nextRequestId(): string {
   return `req_${nextUlid()}`;
 }
 
-/** Names the request, and says so in the response (API A3). */
+/** Names the request, and says so in the response. */
 export const assignRequestId: Stage = async function assignRequestId(ctx, next) {
   ctx.state.requestId = nextRequestId();
   ctx.set('x-request-id', ctx.state.requestId);
   await next();
 };
 
-/** Takes the client's own id along, to be echoed and logged; it never names anything of ours (API A3). */
+/** Takes the client's own id along, to be echoed and logged; it never names anything of ours. */
 export const echoClientRequestId: Stage = async function echoClientRequestId(ctx, next) {
   const clientId = ctx.get('x-client-request-id');
   if (clientId !== '') {

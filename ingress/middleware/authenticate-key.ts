@@ -15,8 +15,8 @@ type Parts = {
 };
 
 /**
- * The caller behind `Authorization: Bearer svc_…`. A sign-in token is `INVALID_KEY` here; what is neither is `INVALID_TOKEN`
- * (specification 5.6). A key that is not in memory is `rate_limit_exceeded` once its network has sent too many unknown ones.
+ * The caller behind `Authorization: Bearer svc_…`. A sign-in token is `INVALID_KEY` here; what is neither is `INVALID_TOKEN`.
+ * A key that is not in memory is `rate_limit_exceeded` once its network has sent too many unknown ones.
  */
 export function authenticateKey(parts: Parts): Stage {
   const { callers, limitAuthFailures, trustedProxyHops, peppers, signIn } = parts;

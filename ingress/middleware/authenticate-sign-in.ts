@@ -4,7 +4,7 @@ import type { Callers } from '../callers.ts';
 import type { Stage } from '../request-state.ts';
 import type { SignIn } from '../sign-in.ts';
 
-/** The account that signed in, and what its token allows it; an API key is `INVALID_TOKEN` here (API C14). */
+/** The account that signed in, and what its token allows it; an API key is `INVALID_TOKEN` here. */
 export function authenticateSignIn({ callers, signIn }: { callers: Callers; signIn: SignIn }): Stage {
   return async function authenticateSignIn(ctx, next) {
     const token = bearerToken(ctx.req, 'sign-in token');

@@ -2,7 +2,7 @@ import type { Caller } from '../../shared/caller.ts';
 import { type CheckCaller, requireActive } from '../check-caller.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
-/** The caller is the present one, or the request ends here: no credential that has ended is answered (API C8). */
+/** The caller is the present one, or the request ends here: no credential that has ended is answered. */
 export function checkPresentCaller({ checkCaller }: { checkCaller: CheckCaller }): Stage {
   return async function checkPresentCaller(ctx, next) {
     const { caller, now } = await checkCaller.look(requestOf(ctx));

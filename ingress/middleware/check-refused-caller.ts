@@ -8,7 +8,7 @@ import { lookAtStanding } from './check-present-caller.ts';
 
 /**
  * For a route that admits its requests, which checks their caller: one that is refused before it gets there is looked at
- * then, so that a key that has ended hears that and nothing else, and every other hears where it stands (API E6).
+ * then, so that a key that has ended hears that and nothing else, and every other hears where it stands.
  */
 export function checkRefusedCaller({ checkCaller, planFile }: { checkCaller: CheckCaller; planFile: PlanFile }): Stage {
   return async function checkRefusedCaller(ctx, next) {

@@ -9,8 +9,8 @@ import { type Stage, stateOf } from '../request-state.ts';
 type Parts = { planFile: PlanFile; metrics: Pick<IngressMetrics, 'refusedFields'> };
 
 /**
- * The body is a chat completion that can be run, or a 400 that names what is wrong: an unknown model is (API D3), and a field that
- * the plan file does not list (API D1).
+ * The body is a chat completion that can be run, or a 400 that names what is wrong: an unknown model, or a field that
+ * the plan file does not list.
  */
 export function readChatCall({ planFile, metrics }: Parts): Stage {
   const listedFields = createListedFields(planFile);

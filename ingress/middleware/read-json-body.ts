@@ -63,7 +63,7 @@ function unsupported(message: string, headers: Record<string, string> = {}): Api
 
 async function readBytes({ req, res }: AppContext, share: BodyShare, parts: Parts): Promise<Buffer> {
   const { bodyBytesMax, bodyMs, giveUp } = parts;
-  // Its client left while the stages before this one ran: what it has not sent will not come, and nobody hears the answer.
+  // Its client left while the stages before this one ran: the rest of its body will not come.
   if (req.destroyed) throw endedEarly();
   const length = req.headers['content-length'];
   // HTTP/1.0 knows no interim answers, and RFC 9110 10.1.1 forbids to send it one.

@@ -15,8 +15,8 @@ type Parts = {
 };
 
 /**
- * Refuses what could only wait, or could not be answered, at once and before anything is asked of Redis or charged (API C8, E6). A request that is let
- * through has its place for as long as its stages run, or for longer where one of them takes the place over.
+ * Refuses a request for which the queue has no room, or whose reply could not be received, before Redis is asked and anything is
+ * charged. A request that is let through keeps its place while its stages run, or longer where one of them takes the place over.
  */
 export function refuseFullQueue({ planFile, queueBounds, metrics, replyTo, random = Math.random }: Parts): Stage {
   return async function refuseFullQueue(ctx, next) {

@@ -59,7 +59,7 @@ const retryHeaders: Partial<Record<number, readonly HeaderName[]>> = {
 /** Before anybody is known, nobody's standing is. */
 const withoutStanding: readonly number[] = [401, 408, 431];
 
-/** What the answers of this status have beside what their media type needs. Standing is told with an API key alone (API E6). */
+/** What the answers of this status have beside what their media type needs. Standing is told with an API key alone. */
 export function headersOf(status: number, credential: Credential): HeaderName[] {
   const tellsStanding = credential === 'key' && !withoutStanding.includes(status);
   const standing = Object.keys(tellsStanding ? quotaHeaders : {}) as HeaderName[]; // the names of a part of the table

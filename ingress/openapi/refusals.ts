@@ -77,7 +77,7 @@ const nestedFields: Partial<Record<ErrorCode, Record<string, z.ZodType>>> = {
 const bodyCodes = (Object.keys(errorCodes) as ErrorCode[]) // the keys of the table are the codes
   .filter((code) => code !== 'UPSTREAM_INTERRUPTED');
 
-/** The body of each code (specification 7.1, 7.2), by its code. */
+/** The body of each code, by its code. */
 export const refusalSchemas: Record<string, z.ZodType> = Object.fromEntries(
   bodyCodes.map((code) => [code, bodyOf(code)]),
 );

@@ -20,8 +20,8 @@ const waitingComment = ': waiting\n\n';
 /**
  * Writes a reply as server-sent events. Nothing is sent before its first event, so that an early failure is thrown and has a
  * status of its own, which SDKs obey; after `heldBackMs` the stream is begun all the same, with a comment, and one more each
- * time it has passed again (API D6). A stream that has begun ends by `[DONE]` if all of it was written, else by an error frame
- * and no `[DONE]` (API D4): a client can always tell a whole answer from one that broke off. The usage of a whole one.
+ * time it has passed again. A stream that has begun ends by `[DONE]` if all of it was written, else by an error frame
+ * and no `[DONE]`: a client can always tell a whole answer from one that broke off. The usage of a whole one.
  */
 export async function writeEventStream(
   ctx: AppContext,

@@ -89,7 +89,7 @@ function withRecord(decide: Decide<Account | undefined>): Decide<Changed> {
   };
 }
 
-/** Devices are on the guest plan, all of them, and nobody else is (API C12). */
+/** All devices are on the guest plan, and no other account is. */
 function requirePlanFor(account: string, plan: string, { plans }: PlanFile): void {
   const refuse = (message: string) => validationError([{ path: 'plan', message }]);
   if (plans[plan] === undefined) throw refuse('there is no such plan');

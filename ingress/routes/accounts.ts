@@ -25,7 +25,7 @@ export const accountsQuery = z.strictObject({
     .meta({ description: 'The account before the first: the last of the page before.' }),
 });
 
-/** `GET /admin/accounts`: accounts and devices in order of their ids, by their bytes in UTF-8 (API E8). */
+/** `GET /admin/accounts`: accounts and devices in order of their ids, by their bytes in UTF-8. */
 export function listAccounts({ store }: { store: Pick<Store, 'listAccounts'> }): Stage {
   return async function listAccounts(ctx) {
     const { limit, ...query } = parseQuery(accountsQuery, ctx.querystring);

@@ -55,7 +55,7 @@ export const batchesQuery = z.strictObject({
 });
 
 /**
- * `POST /v1/batches`: hands in a file, whose lines are looked at and run by workers (API F). A file that is not there for the
+ * `POST /v1/batches`: hands in a file, whose lines are looked at and run by workers. A file that is not there for the
  * account is a fault of the field that names it.
  */
 export function createBatch({ store, planFile }: Parts & { planFile: PlanFile }): Stage {
@@ -90,7 +90,7 @@ export function createBatch({ store, planFile }: Parts & { planFile: PlanFile })
     ctx.body = presentBatch(batch);
   };
 
-  /** Two at once may both find room (API F5). */
+  /** Two at once may both find room. */
   async function requireRoom({ account, tokens }: StoredFile, tokensMax: number | undefined): Promise<void> {
     const waiting = await store.batches.countUnfinished(account);
     if (waiting.batches >= unfinishedMax) {
@@ -103,7 +103,7 @@ export function createBatch({ store, planFile }: Parts & { planFile: PlanFile })
   }
 }
 
-/** `GET /v1/batches`: the account's, newest first; `after` any id, for they sort by time (API F1). */
+/** `GET /v1/batches`: the account's, newest first; `after` any id, for they sort by time. */
 export function listBatches({ store }: Parts): Stage {
   return async function listBatches(ctx) {
     const { limit, after } = parseQuery(batchesQuery, ctx.querystring);
@@ -145,7 +145,7 @@ function refuseInput(message: string): ApiError {
   return validationError([{ path: 'input_file_id', message }]);
 }
 
-/** Another account's is as good as none (API F1). */
+/** Another account's is as good as none. */
 function requireOwn(batch: Batch | undefined, account: string): Batch {
   if (batch?.account !== account) throw noSuchBatch();
   return batch;

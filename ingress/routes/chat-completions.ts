@@ -16,12 +16,12 @@ type Parts = {
   suspensions: Pick<SuspensionWatch, 'follow'>;
   /** This ingress's reply stream, undefined while it has none. */
   replyTo: () => string | undefined;
-  /** How long a stream's status waits for its first event (API D6). */
+  /** How long a stream's status waits for its first event. */
   heldBackMs?: number;
   clientStuckMs?: number;
 };
 
-/** `POST /v1/chat/completions` after admission: queue it, wait for its reply, write it whole or as a stream (API D1). */
+/** `POST /v1/chat/completions` after admission: queue it, wait for its reply, write it whole or as a stream. */
 export function chatCompletions(parts: Parts): Stage {
   const {
     planFile,

@@ -17,8 +17,8 @@ export const namedKeyBody = z.strictObject({
 });
 
 /**
- * `POST /v1/keys/developer`: mints the account's key, shown in full this once; an account that has one gets it masked
- * (specification 3 and 4, API C4). 200 in both cases.
+ * `POST /v1/keys/developer`: mints the account's key, shown in full this once; an account that has one gets it masked.
+ * 200 in both cases.
  */
 export function mintDeveloperKey({ changeAccount, peppers, defaultPlan }: Parts & { defaultPlan: string }): Stage {
   return async function mintDeveloperKey(ctx) {
@@ -33,7 +33,7 @@ export function mintDeveloperKey({ changeAccount, peppers, defaultPlan }: Parts 
 
 /**
  * `POST /v1/keys/developer/rotate`: the named key stops working everywhere, and the one that takes its place is shown in
- * full this once. `INVALID_KEY` for any key but the account's active one (API C5, C6).
+ * full this once. `INVALID_KEY` for any key but the account's active one.
  */
 export function rotateDeveloperKey({ changeAccount, peppers }: Parts): Stage {
   return async function rotateDeveloperKey(ctx) {
@@ -46,7 +46,7 @@ export function rotateDeveloperKey({ changeAccount, peppers }: Parts): Stage {
   };
 }
 
-/** `POST /v1/keys/developer/revoke`: the named key stops working everywhere; `INVALID_KEY` as for rotation (API C10). */
+/** `POST /v1/keys/developer/revoke`: the named key stops working everywhere; `INVALID_KEY` as for rotation. */
 export function revokeDeveloperKey({ changeAccount, peppers }: Parts): Stage {
   return async function revokeDeveloperKey(ctx) {
     const named = nameKey(parseBody(namedKeyBody, stateOf(ctx, 'body')).key, peppers);
@@ -57,7 +57,7 @@ export function revokeDeveloperKey({ changeAccount, peppers }: Parts): Stage {
   };
 }
 
-/** `GET /v1/keys/developer`: the account's keys, masked, newest first, the last 100 (API C10). */
+/** `GET /v1/keys/developer`: the account's keys, masked, newest first, the last 100. */
 export function listDeveloperKeys({ store }: { store: Pick<Store, 'findAccount'> }): Stage {
   return async function listDeveloperKeys(ctx) {
     const account = await store.findAccount(stateOf(ctx, 'caller').account);

@@ -30,7 +30,7 @@ const aroundBytesMax = 65_536;
 const dayMs = 86_400_000;
 
 /**
- * `POST /v1/files`: takes in a file as it comes, straight into the store (API F1). An upload that is refused or breaks off, at
+ * `POST /v1/files`: takes in a file as it comes, straight into the store. An upload that is refused or breaks off, at
  * whatever point, leaves nothing.
  */
 export function uploadFile({ store, planFile, giveUp, log, bounds = defaultBounds }: Parts): Stage {

@@ -23,7 +23,7 @@ export const filesQuery = z.strictObject({
   order: z.enum(['asc', 'desc']).default('desc').meta({ description: 'By the time of upload; `desc`: newest first.' }),
 });
 
-/** `GET /v1/files`: the account's, newest first unless asked for otherwise; `after` any id, for they sort by time (API F1). */
+/** `GET /v1/files`: the account's, newest first unless asked for otherwise; `after` any id, for they sort by time. */
 export function listFiles({ store }: Parts): Stage {
   return async function listFiles(ctx) {
     const { limit, ...query } = parseQuery(filesQuery, ctx.querystring);

@@ -37,8 +37,8 @@ export const guestBody = z.strictObject({
 });
 
 /**
- * `POST /v1/keys/guest`: the key of a device, the same at each call (specification 4, API C11). Needs no credential, so
- * devices that are new are counted by the address they come from (API C12).
+ * `POST /v1/keys/guest`: the key of a device, the same at each call. Needs no credential, so
+ * devices that are new are counted by the address they come from.
  */
 export function mintGuestKey(parts: Parts): Stage {
   const { store, changeAccount, guestKeys, limitMints, sharedCallers, keyUse, planFile, trustedProxyHops } = parts;

@@ -4,7 +4,7 @@ import { noSuchModel } from '../no-such-model.ts';
 import { modelsOf } from '../plan-models.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
-/** `GET /v1/models`: what the caller's plan includes, in OpenAI's shape plus `tier` (API D2). */
+/** `GET /v1/models`: what the caller's plan includes, in OpenAI's shape plus `tier`. */
 export function listModels({ planFile }: { planFile: PlanFile }): Stage {
   return async function listModels(ctx) {
     ctx.body = { object: 'list', data: included(ctx, planFile).map(present) };

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { storedDate as date } from '../store/stored-date.ts';
 
-/** OpenAI's (API F3). The first four are those in which something is left to do. */
+/** OpenAI's. The first four are those in which something is left to do. */
 export const batchStates = [
   'validating',
   'in_progress',
@@ -57,7 +57,7 @@ export const batchSchema = z.object({
 });
 
 /**
- * A batch as it is kept: one document, which moves by updates that are guarded by its `version` (API F3). `account` owns it,
+ * A batch as it is kept: one document, which moves by updates that are guarded by its `version`. `account` owns it,
  * `keyId` is the key that it was handed in with, empty for a sign-in token. `listedFieldsOnly`: its lines may have no field that
  * the plan file does not list; a batch that was handed in before there were lists does not say so. `tokens` is the estimate of all its prompts.
  * `position` is the first line (from 1) that may have no result yet, and where it begins in the file. Every line before it has

@@ -32,9 +32,9 @@ export type FieldRule = ListedFields | 'any field';
 type Options = { rule: FieldRule; noSuchModel?: (name: string) => string };
 
 /**
- * Checks the body and prepares what the backend will get: what the client sent but for `service_tier`, the usage of a stream
- * always asked for (API D5), and how much may be produced. Fails with `VALIDATION_ERROR` naming each offending field, which a
- * model that is none of `models` is (API D3) in the words of `noSuchModel`, and whatever the rule does not allow (API D1).
+ * Checks the body and prepares the backend's: the client's without `service_tier`, with a bound on the output, and with usage where
+ * it is a stream. Fails with `VALIDATION_ERROR`, which names each field that is wrong or that the rule does not allow, and a model
+ * that is not in `models` by the words of `noSuchModel`.
  */
 export function parseChatCall(sent: SentJson, models: PlanFile['models'], options: Options): ChatCall {
   const { rule, noSuchModel = () => 'no such model' } = options;

@@ -18,7 +18,7 @@ export type RequestCost = {
 };
 
 /**
- * What is reserved for a request (API E3). `text` is what goes to the backend, which is sent `outputTokensMax` as well: what
+ * What is reserved for a request. `text` is what goes to the backend, which is sent `outputTokensMax` as well: what
  * the client asked for by whichever name, else the model's own. `VALIDATION_ERROR` naming each field that is wrong or
  * asks for more than the model may produce.
  */
@@ -45,7 +45,7 @@ export function requestCost({
 }
 
 /**
- * A request that alone is more than a minute's tokens would never pass, however long its client waits (API B9):
+ * A request that alone is more than a minute's tokens would never pass, however long its client waits:
  * `VALIDATION_ERROR` naming what has to be less, and the most of it that would pass. Undefined where there is no such limit,
  * or it is kept.
  */

@@ -16,7 +16,7 @@ export function allowanceOf(caller: Caller, planFile: Plans): Allowance {
   };
 }
 
-/** The same for the lines of its batches, which have their own limit at once and count against the month alone (API F5). */
+/** The same for the lines of its batches, which have their own limit at once and count against the month alone. */
 export function batchAllowanceOf(caller: Caller, planFile: Plans): Allowance {
   return { ...monthOf(caller, planFile), requestsAtOnce: planFile.plans[caller.plan]?.batchRequestsAtOnce };
 }

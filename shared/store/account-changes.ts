@@ -24,11 +24,11 @@ const topUpsMadeMax = 500;
 /** Sums of it and of a month's use stay numbers that JavaScript and Lua hold exactly. */
 const monthTopUpMax = 1e15;
 
-/** The key that somebody names: all of it, by its hash under each pepper in use, or its first ten characters (API C5). */
+/** The key that somebody names: all of it, by its hash under each pepper in use, or its first ten characters. */
 export type NamedKey = { hashes: readonly string[] } | { display: string };
 
 /*
- * The states of a developer key (specification 3): none, active, rotated, revoked. An account has at most one active key,
+ * The states of a developer key: none, active, rotated, revoked. An account has at most one active key,
  * `account.key`; the others have ended. These three are all there is: whatever is not named here leaves the account as it is.
  *
  *   none    mint    active
@@ -37,7 +37,7 @@ export type NamedKey = { hashes: readonly string[] } | { display: string };
  *   active  revoke  revoked
  */
 
-/** An account that is not known yet comes into being, on `plan`; one that is has the plan it stands on (API C13). */
+/** An account that is not known yet comes into being, on `plan`; one that is has the plan it stands on. */
 export function mintKey({ account: id, plan, key }: { account: string; plan: string; key: NewKey }) {
   return (account: Account | undefined): Decision<{ minted: boolean; account: Account }> => {
     if (account?.key !== undefined) return { result: { minted: false, account } };
@@ -48,7 +48,7 @@ export function mintKey({ account: id, plan, key }: { account: string; plan: str
   };
 }
 
-/** Undefined where the named key is not the account's active one, whatever else it may be (API C6). */
+/** Undefined where the named key is not the account's active one, whatever else it may be. */
 export function rotateKey({ named, key }: { named: NamedKey; key: NewKey }) {
   return (account: Account | undefined): Decision<Account | undefined> => {
     if (!hasKey(account) || !isNamed(account.key, named)) return { result: undefined };
@@ -71,8 +71,8 @@ export function revokeKey({ named, at }: { named: NamedKey; at: Date }) {
 type GuestMint = { account: string; plan: string; key: NewKey; guest: GuestSecrets };
 
 /**
- * The device's key. A device that has one made with secrets for which `inUse` keeps it, so that a repeat is without effect
- * (specification 4, rule 3). Where its pepper alone was withdrawn the key is the same, under a new hash; where the secret was
+ * The device's key. A device that has one made with secrets for which `inUse` keeps it, so that a repeat is without effect.
+ * Where its pepper alone was withdrawn the key is the same, under a new hash; where the secret was
  * that it is derived from, it has ended.
  */
 export function mintGuestKey(mint: GuestMint, inUse: (guest: GuestSecrets) => boolean) {
@@ -108,7 +108,7 @@ type SettingsChange = {
 };
 
 /**
- * What an operator sets `at` a time (API E8). What is so already is no change, and so is a top-up that was made before. An
+ * What an operator sets `at` a time. What is so already is no change, and so is a top-up that was made before. An
  * account that is not known is `unknown`'s from then on, so that one who signs in and has no key yet can be suspended, too;
  * undefined where that is left out. Fails with `CONFLICT` where a top-up of the same id had another number of tokens,
  * and with `VALIDATION_ERROR` where a month's would be more than can be counted.

@@ -63,7 +63,7 @@ export type Account = Omit<z.infer<typeof accountSchema>, 'changes'> & { changes
 /** `display` is the first ten characters of the key, `hash` what is compared; `plan` the one it was minted under. */
 export type ActiveKey = z.infer<typeof activeKeySchema>;
 
-/** `plan` is the one at its end (API C10). */
+/** `plan` is the one at its end. */
 export type EndedKey = z.infer<typeof endedKeySchema>;
 
 /**

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { BatchResult, BatchRetry } from '../batches/batch.ts';
 
-/** Whether this is the line's next request, or stands already: `number` is one more than that of the latest (API F5). */
+/** Whether this is the line's next request, or stands already: `number` is one more than that of the latest. */
 export function nextRetry(retry: BatchRetry) {
   return (standing: BatchRetry | undefined): { result: boolean; next?: BatchRetry } => {
     const latest = standing?.number ?? 1; // a line's first request is noted nowhere

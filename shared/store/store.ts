@@ -67,7 +67,7 @@ export type AccountPage = { prefix?: string | undefined; after?: string | undefi
 /** An account without its keys and its history, which can be large. */
 export type ListedAccount = Pick<Account, 'id' | 'plan' | 'overageEnabled' | 'suspended' | 'createdAt' | 'lastUse'>;
 
-/** `plan` is the account's now, not the one the key was minted under (specification 5.4, API C13). */
+/** `plan` is the account's now, not the one the key was minted under. */
 export type KeyOwner = {
   account: string;
   keyId: string;

@@ -13,7 +13,7 @@ import { openWitnesses } from '../support/truth/open-witnesses.ts';
 import { sendRequests } from '../support/truth/send-requests.ts';
 import { type Gone, goneIn } from '../support/truth/wrong-leavings.ts';
 
-/** From where the ingress sees it (API D7). On two busy cores seeing it takes some time, for a few clients more than for most. */
+/** From where the ingress sees it. On two busy cores seeing it takes some time, for a few clients more than for most. */
 const endedWithinMs = { most: 1_000, all: 5_000 };
 
 faultTest(

@@ -16,7 +16,7 @@ type Registrar = {
 
 const invalidKey = { error: 'The API key is unknown, revoked or rotated away.', code: 'INVALID_KEY' };
 
-/** The life of keys over HTTP (specification 3 and 4), whichever store stands behind it. */
+/** The life of keys over HTTP, whichever store stands behind it. */
 export function testKeyLife({ test, mongo }: Registrar): void {
   let keys: KeyClient;
   const parts = new AsyncDisposableStack();

@@ -88,7 +88,7 @@ test("one holder's bodies wait beyond a quarter of the budget, and those of othe
   );
 });
 
-test('whatever arrives in whatever order: the bound holds, somebody always goes on, and nothing stays behind', (t) => {
+test('in any order of arrivals the bound holds, at least one body is read on, and no byte stays counted', (t) => {
   const step = fc.record({
     kind: fc.constantFrom('begin', 'add', 'add', 'add', 'arrived', 'leave'),
     pick: fc.nat(),

@@ -28,7 +28,7 @@ export const exhausted = (attempted: string[]): Ending => ({
   attempted,
 });
 
-/** What the client gets: a failover that it never knows of, else the truth (API D4, D8, D9, B4). */
+/** What the client gets: a failover that it never knows of, else the truth. */
 export function endingOf({ backends, way, outcome }: Case): Ending {
   switch (outcome.what) {
     case 'answers':

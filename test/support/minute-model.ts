@@ -7,7 +7,7 @@ const dayMs = 86_400_000;
 
 /**
  * The rolling minute as it is promised, over a list of every charge ever made: a charge counts until 60 s after the last one of
- * its 5 s (API E1).
+ * its 5 s.
  */
 export function createMinuteModel() {
   const charges: Charge[] = [];

@@ -7,7 +7,7 @@ type Queued = Pick<QueuedCall, 'body' | 'model' | 'outputTokensMax' | 'assembled
 
 /**
  * What a backend is sent: the queued object behind the backend's own name for the model and the most it may produce, which
- * is never left out (API E3). It goes by both names that servers know, for one that does not know the only name it is given
+ * is never left out. It goes by both names that servers know, for one that does not know the only name it is given
  * would produce without bound; a backend that refuses one of them says in the plan file which it takes. An answer that is
  * assembled is asked for as a stream, with its usage. Fields of our own (`own`) take the place of the client's.
  */

@@ -4,7 +4,7 @@ import { chatErrorSchema } from '../../shared/chat-completion.ts';
 import { BackendError } from './backend-error.ts';
 import { relayedText } from './relayed-text.ts';
 
-/** The backend says that the request itself is at fault: another would say the same (API D9). */
+/** The backend says that the request itself is at fault: another would say the same. */
 const clientMistakes = new Set([400, 413, 422]);
 
 /** A backend that wants to be left alone for longer is asked again after this. */

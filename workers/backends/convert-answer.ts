@@ -51,7 +51,7 @@ export function writtenText(value: unknown, depth = 0): string {
 
 /**
  * The answer for the client: as the backend wrote it, unless the backend knows the model by another name, or reported no usage
- * or more than is charged. Those are put in (API D5).
+ * or more than is charged. Those are put in.
  */
 export function presentAnswer({ text, answer, usage }: BackendAnswer, model: string, tokens: Tokens): string {
   if (answer.model === model && usage?.completionTokens === tokens.completionTokens) return text;

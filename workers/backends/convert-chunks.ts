@@ -20,7 +20,7 @@ export interface ChunkConverter extends Pick<AnswerProgress, 'begun' | 'complete
   tokensWritten(): number;
   /** What the model has written so far, cut at a million characters; for counting where no usage was reported. */
   text(): { sample: string; characters: number };
-  /** The usage chunk, in the shape of the stream's others, with `choices: []`: the backend's own words if they say as many (API D5). */
+  /** The usage chunk, in the shape of the stream's others, with `choices: []`: the backend's own words if they say as many. */
   usageChunk(tokens: { promptTokens: number; completionTokens: number }): string;
 }
 

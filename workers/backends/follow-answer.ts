@@ -13,7 +13,7 @@ export interface AnswerProgress {
   begun(): boolean;
   /**
    * The backend has said that it is done: by `[DONE]`, or by a `finish_reason` for each of the choices that it was asked for.
-   * An end without this is a stream that broke off (API D4).
+   * An end without this is a stream that broke off.
    */
   complete(choicesAsked: () => number): boolean;
   /** Of so many choices, and any others that have begun, those that had not finished before the latest chunk. */

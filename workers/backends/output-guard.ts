@@ -8,7 +8,7 @@ export type Written = { text: string; tokens: number | undefined };
 
 export const nothingWritten: Written = { text: '', tokens: undefined };
 
-/** Keeps an answer within the limit that its request was admitted with (API L8). */
+/** Keeps an answer within the limit that its request was admitted with. */
 export interface OutputGuard {
   /** Whether the answer passes its limit with this chunk, by the backend's count, else by ours. */
   passes(written: Written): boolean | Promise<boolean>;

@@ -36,7 +36,7 @@ const soonMs = 1_000;
 const laterMs = 15_000;
 
 /**
- * Admits a line right before it is run, by the script that admits every request and with the rules of batches (API F5): what
+ * Admits a line right before it is run, by the script that admits every request and with the rules of batches: what
  * its account may do is what it may do now, whatever it was when the batch was handed in.
  */
 export function createAdmitLine({ admit, askLimits, readCaller, callers, planFile }: Parts): AdmitLine {

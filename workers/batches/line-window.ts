@@ -2,7 +2,7 @@ import type { LineInHand, MayQueue } from './batch-feed.ts';
 
 /**
  * Lines of an account that wait in the queue of a pool. Each account that has more keeps as many there, and the queue is
- * served in order: so accounts take turns (API F6), and one that has just come waits behind this many of each other account.
+ * served in order: so accounts take turns, and one that has just come waits behind this many of each other account.
  */
 const queuedPerPool = 16;
 /** Lines of an account that are queued or in some worker's hands, where its plan does not say less. */

@@ -46,7 +46,7 @@ export function rulesOf({ models, listedFields }: LineRules, batch: Pick<Batch, 
 }
 
 /**
- * One line of an input file (API F2), as JSON Lines has it (jsonlines.org): UTF-8, each line one JSON object; a carriage return
+ * One line of an input file, as JSON Lines has it (jsonlines.org): UTF-8, each line one JSON object; a carriage return
  * in front of the line feed is white space, and the last line may do without either; no byte order mark, no blank line.
  */
 export function parseLine(

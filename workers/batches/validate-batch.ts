@@ -17,7 +17,7 @@ type Parts = {
 type Verdict = Extract<BatchEvent, { type: 'validated' | 'refused' }>;
 
 /**
- * Reads the whole file of a batch and says whether it can be run (API F2). Of a file with faults the first hundred are named.
+ * Reads the whole file of a batch and says whether it can be run. Of a file with faults the first hundred are named.
  * Fails as the store does, and with the reason of `signal`.
  */
 export function createValidateBatch({ store, planFile, rules: lineRules, metrics }: Parts) {

@@ -13,7 +13,7 @@ const blockCharacters = 262_144;
 const dayMs = 86_400_000;
 
 /**
- * Writes the output and the error file of a batch from its results, in order of its lines, one line each (API F4); a file that
+ * Writes the output and the error file of a batch from its results, in order of its lines, one line each; a file that
  * would be empty is not written. Their ids are the batch's own, so that whoever is here a second time writes the same, or finds
  * it done. Fails as the store does, and with the reason of `signal`.
  */
@@ -88,7 +88,7 @@ export function createWriteBatchFiles({ store, filesKeptDays }: Parts) {
   }
 }
 
-/** One line of an output or error file, its line feed included (API F4). */
+/** One line of an output or error file, its line feed included. */
 export function presentLine({ batch, line, customId, requestId, status, body, error }: BatchResult): string {
   const head = JSON.stringify({ id: resultIdOf(batch, line), custom_id: customId }).slice(0, -1);
   // As the backend wrote it, but for its line breaks: in JSON they stand between values only.

@@ -36,7 +36,7 @@ const drainEveryMs = 250;
 const tendEveryMs = 2_000;
 /** Few round trips for 64 partitions, and still few calls at once where many leases have to be ended. */
 const tendedAtOnce = 16;
-/** DESIGN "Admission": whoever seeds a counter reads the store, then what the outbox has beyond it. */
+/** An ingress that seeds a counter reads the store, then what the outbox has beyond it, and may take so long in between. */
 const trimAfterMs = 10_000;
 const removeEveryMs = 24 * 60 * 60_000;
 const removeAgainMs = 60_000;

@@ -13,7 +13,7 @@ export type PageName = keyof typeof pages;
 export type AuditFilter = { account?: string; actor?: string };
 
 /**
- * Where somebody is: `#operators/user%3Aalice` is an account, `#operators?user%3Aal` what accounts were looked for by,
+ * The part of the console that is shown: `#operators/user%3Aalice` is an account, `#operators?user%3Aal` a search for accounts,
  * `#audit?actor=user%3Aolga` a part of the audit trail.
  */
 export type Route = {

@@ -46,7 +46,7 @@ test('the published fields are all that the official SDK has for this endpoint',
   t.deepEqual([...publishedFields].toSorted(), names.toSorted());
 });
 
-test('published fields reach a backend, and those of engines that are harmless, but for service_tier', (t) => {
+test('published fields reach a backend, and harmless ones of engines; service_tier is left out', (t) => {
   const fields = {
     ...{
       reasoning_effort: 'low',

@@ -92,7 +92,7 @@ export function openBooks({ stack, redis, store, outboxes, keys }: Parts) {
   async function isTold(t: ExecutionContext, { account, key }: { account: string; key: string }, all: UsageRecord[]) {
     const client = createKeyClient(stack);
     const { body } = await client.send('GET', '/billing/quota', { bearer: key });
-    const { period, used, reserved } = body as { period: { start: string }; used: number; reserved: number }; // API E5
+    const { period, used, reserved } = body as { period: { start: string }; used: number; reserved: number };
     const month = period.start.slice(0, 7);
     const expected = chargedTo(all.filter((record) => record.account === account && record.month === month));
     t.deepEqual([used, reserved], [expected, 0], `${account}: GET /billing/quota`);

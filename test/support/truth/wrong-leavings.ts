@@ -18,7 +18,7 @@ export function goneIn({ asked, calls }: Pick<Evidence, 'asked' | 'calls'>): Gon
 }
 
 /**
- * What is charged wrongly of those whose clients are gone, in words (API D7). A whole answer: its prompt, and nothing where no
+ * What is charged wrongly of those whose clients are gone, in words. A whole answer: its prompt, and nothing where no
  * backend was being called, be it that those which were had failed. A stream: what the worker had received, which is no less than what the client got, and no more than what
  * its model server sent.
  */
