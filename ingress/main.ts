@@ -99,7 +99,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const pools = poolsOf(planFile);
   const queues = parts.use(createRequestQueues({ connection: redis, pools, log }));
   const queueBounds = createQueueBounds(config.queue);
-  const bodyBudget = createBodyBudget({ bytesMax: config.bodies.budgetBytes });
+  const bodyBudget = createBodyBudget({ bytesMax: config.bodyBudgetBytes });
   parts.use(countJobs({ pools, depth: (pool) => queues.depth(pool, 'interactive'), bounds: queueBounds }));
   // On a connection of its own: pages of large jobs must not hold up requests.
   const shownQueues = openQueues({ connection: dashboardRedis, pools, log });
@@ -191,7 +191,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
       model: exampleModel(planFile),
       renderReference: createRenderReference({ document: openApiDocument }),
     }),
-    body: { bodyBytesMax: config.bodies.bytesMax, bodyMs, giveUp: giveUp.signal, budget: bodyBudget },
+    body: { bodyBytesMax: config.bodyBytesMax, bodyMs, giveUp: giveUp.signal, budget: bodyBudget },
   });
   const listener = await listen({
     ...config.listener,

@@ -34,7 +34,7 @@ export function readIngressConfig(env: Environment = process.env) {
       // Behind proxies all connections are theirs.
       perAddressMax: settings.TRUST_PROXY === 0 ? settings.CONNECTIONS_PER_ADDRESS_MAX : undefined,
     },
-    bodies: { bytesMax: settings.BODY_BYTES_MAX, budgetBytes: settings.BODY_BUDGET_BYTES },
+    bodyBudgetBytes: settings.BODY_BUDGET_BYTES,
     trustedProxyHops: settings.TRUST_PROXY,
     authFailuresPerMinute: settings.AUTH_FAILURES_PER_MINUTE,
     links: {
@@ -120,6 +120,7 @@ function bothConfig(settings: z.infer<typeof ingressSettings> | z.infer<typeof w
     databaseUrl: settings.DATABASE_URL,
     logLevel: settings.LOG_LEVEL,
     shutdownGraceMs: settings.SHUTDOWN_GRACE_MS,
+    bodyBytesMax: settings.BODY_BYTES_MAX,
     outboxLengthMax: settings.OUTBOX_LENGTH_MAX,
   };
 }

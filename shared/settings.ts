@@ -35,6 +35,7 @@ const bothSides = {
   OPS_HOSTS_ALLOWED: hosts.optional(),
   REPLY_REDIS_URL: redisUrl.optional(),
   SHUTDOWN_GRACE_MS: integer(0, 3_600_000).default(30_000),
+  BODY_BYTES_MAX: integer(1_024, 268_435_456).default(4_194_304),
   OUTBOX_LENGTH_MAX: integer(1, 100_000_000).optional(),
 };
 
@@ -58,7 +59,6 @@ export const ingressSettings = z.object({
   AUTH_FAILURES_PER_MINUTE: integer(1, 1_000_000).default(300),
   CONNECTIONS_MAX: integer(1, 1_000_000).default(10_000),
   CONNECTIONS_PER_ADDRESS_MAX: integer(1, 1_000_000).default(2_000),
-  BODY_BYTES_MAX: integer(1_024, 268_435_456).default(4_194_304),
   BODY_BUDGET_BYTES: integer(1_048_576, 17_179_869_184).default(67_108_864),
   QUEUE_DEPTH_MAX: integer(1, 1_000_000).default(2_000),
   QUEUE_BYTES_MAX: integer(1_024, 17_179_869_184).default(134_217_728),

@@ -48,8 +48,6 @@ import { createUsageDrainer } from './usage/usage-drainer.ts';
 /** What a job that was told to stop may still need: to abort its call, send its last word and go back to the queue. */
 const handBackMs = 5_000;
 const checkEveryMs = 10_000;
-/** A worker needs 512 MiB of memory in all, and a body is there more than once while it is read and sent. */
-const bodyBytesInHandMax = 134_217_728;
 /** Longer than the pause between two passes, so that the worker that has begun stays the one. */
 const auditHoldMs = 360_000;
 const devicesHoldMs = 180_000;
@@ -167,7 +165,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     connection: redis,
     concurrency,
     batchConcurrency,
-    bodies: createBodiesInHand({ bytesMax: bodyBytesInHandMax }),
+    bodies: createBodiesInHand({ bodyBytesMax: config.bodyBytesMax }),
     work: { interactive: { processJob: processRequest, endLost }, batch: batches.work },
     shutdown,
     metrics,

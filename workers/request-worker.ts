@@ -43,14 +43,17 @@ export function startRequestWorker(parts: LaneParts): RequestWorker {
   const { pool, lane, concurrency, bodies, hasRoom = () => true, shutdown, metrics, log } = parts;
   const name = queueName(pool, lane);
   let running = 0;
+  let further = 0;
+  let isHeldBack = false;
 
   // BullMQ passes the signal only to a function that declares three parameters.
   async function run(job: Job, token: string | undefined, signal: AbortSignal | undefined): Promise<void> {
     if (shutdown.aborted) return handBack(job, token);
     if (!hasRoom()) {
-      pause(); // or the same job would come again at once
+      holdBack(true); // or the same job would come again at once
       return handBack(job, token);
     }
+    if (further === 0) return handBack(job, token); // BullMQ was waiting for it when the lane was paused
     running++;
     metrics.running.inc({ pool, lane });
     using _body = bodies.hold(bodyLength(job));
@@ -88,15 +91,25 @@ export function startRequestWorker(parts: LaneParts): RequestWorker {
     changing().catch((error: unknown) => log.warn({ err: error, queue: name }, 'a queue was not paused or resumed'));
   }
 
-  /** BullMQ looks for no stalled jobs of this lane meanwhile; the other workers of it do, and this one when it is resumed. */
-  function pause(): void {
-    if (!worker.isPaused()) change(() => worker.pause(true));
+  /**
+   * Pausing rather than a concurrency of what is in hand: BullMQ has none of 0, and only resuming makes it look at once.
+   * BullMQ looks for no stalled jobs of this lane meanwhile; the other workers of it do, and this one when it is resumed.
+   */
+  function steer(): void {
+    const isPaused = further === 0 || isHeldBack;
+    if (further > 0) worker.concurrency = Math.min(concurrency, running + further);
+    if (isPaused !== worker.isPaused()) change(() => (isPaused ? worker.pause(true) : worker.resume()));
+  }
+
+  function holdBack(isBack: boolean): void {
+    isHeldBack = isBack;
+    steer();
   }
 
   const worker = new Worker(name, run, workerOptions(name, parts.connection, concurrency));
-  const unfollow = bodies.follow((further) => {
-    // BullMQ allows no less than one: a lane without jobs takes one even if other lanes have filled the bound.
-    worker.concurrency = Math.min(concurrency, Math.max(1, running + further));
+  const unfollow = bodies.follow((jobs) => {
+    further = jobs;
+    steer();
   });
   worker.on('error', (error) => log.warn({ err: error, queue: name }, 'the queue reported an error'));
   worker.on('lockRenewalFailed', (jobIds: string[]) => {
@@ -117,10 +130,8 @@ export function startRequestWorker(parts: LaneParts): RequestWorker {
     finish: () => worker.close().finally(unfollow),
     handBackAll: () => worker.cancelAllJobs('shutdown' satisfies StopReason),
     running: () => running,
-    pause,
-    resume() {
-      if (worker.isPaused()) change(() => worker.resume());
-    },
+    pause: () => holdBack(true),
+    resume: () => holdBack(false),
   };
 }
 

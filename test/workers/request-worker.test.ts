@@ -39,7 +39,7 @@ function openPool(t: ExecutionContext, side: WorkerSide) {
       lane: 'interactive',
       ...{ pool, connection: given.redis, concurrency: 4, processJob: processRequest, endLost, metrics, log },
       shutdown: shutdown.signal,
-      bodies: createBodiesInHand({ bytesMax: 2 ** 40 }),
+      bodies: createBodiesInHand({ bodyBytesMax: 1, bytesMax: 2 ** 40 }),
     });
     t.teardown(() => {
       shutdown.abort();
