@@ -7,13 +7,17 @@ const labels = new Set(['role', 'id', 'type', 'name', 'index']);
 const thoughts = /^(?:reasoning|thinking)/;
 
 /**
- * The beginning of a whole answer, this share of each choice: what the model thought, then what it said, then calls of tools, ended as a
- * backend would have ended it at its limit.
+ * This share of a whole answer. The longest choices lose their ends, so that no choice loses anything while a longer one is left:
+ * what the model thought comes first, then what it said, then calls of tools. They end as a backend ends them at its limit.
  */
-export function cutAnswer({ answer, usage }: BackendAnswer, share: number): BackendAnswer {
-  const choices = answer.choices.map((choice) => {
-    const written = writtenText(choice.message).length;
-    const budget = { left: Math.floor(written * share) };
+export function cutAnswer({ answer, usage }: BackendAnswer, shareOfAll: number): BackendAnswer {
+  const lengths = answer.choices.map(({ message }) => writtenText(message).length);
+  const longest = longestWithin(lengths, shareOfAll * lengths.reduce((sum, length) => sum + length, 0));
+  const choices = answer.choices.map((choice, index) => {
+    const written = lengths[index] ?? 0;
+    if (written <= longest) return choice;
+    const share = longest / written;
+    const budget = { left: Math.floor(longest) };
     const { message = {}, logprobs } = choice;
     return {
       ...choice,
@@ -24,6 +28,18 @@ export function cutAnswer({ answer, usage }: BackendAnswer, share: number): Back
   });
   const cut = { ...answer, choices };
   return { text: JSON.stringify(cut), answer: cut, usage };
+}
+
+/** So much of each text makes `total` of all. */
+function longestWithin(lengths: readonly number[], total: number): number {
+  let left = total;
+  let texts = lengths.length;
+  for (const length of lengths.toSorted((one, other) => one - other)) {
+    if (length * texts >= left) return left / texts;
+    left -= length;
+    texts--;
+  }
+  return Number.POSITIVE_INFINITY;
 }
 
 function cutFields(fields: Json, budget: { left: number }): Record<string, unknown> {

@@ -21,7 +21,7 @@ export interface OutputGuard {
   cappedTokens(tokens: number): number;
 }
 
-/** Vocabularies differ: what is a token to the backend may be one and a half to us. */
+/** Tokenizers differ: one token of the backend can be 1.5 of ours. */
 function slackOf(tokensMax: number): number {
   return Math.floor(1.5 * tokensMax) + 64;
 }

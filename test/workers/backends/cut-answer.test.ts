@@ -65,3 +65,23 @@ test('probabilities are cut with their tokens, half a character is none, and ano
   );
   t.deepEqual(cut({}, 0.5).message, {});
 });
+
+test('of several choices the longest are cut, and one that is short stays whole', (t) => {
+  const choice = (index: number, length: number) => ({
+    index,
+    message: { role: 'assistant', content: 'c'.repeat(length) },
+    finish_reason: 'stop',
+  });
+  const text = JSON.stringify({ id: 'x', choices: [choice(0, 400), choice(1, 10), choice(2, 300), choice(3, 90)] });
+  const { answer } = cutAnswer(parseAnswer(text), 0.5);
+  const cut = answer.choices as ReturnType<typeof choice>[]; // as they were made above
+  t.deepEqual(
+    cut.map(({ message, finish_reason: reason }) => [message.content.length, reason]),
+    [
+      [150, 'length'],
+      [10, 'stop'],
+      [150, 'length'],
+      [90, 'stop'],
+    ],
+  );
+});
