@@ -16,13 +16,13 @@ type Parts = {
 };
 
 const accountsAtOnce = 100;
-/** Between two pages, so that going through many accounts is no load that others feel. */
+/** Between two pages, so that copying for many accounts is no load that others feel. */
 const pauseMs = 5;
 const leaveMs = 500;
 
 /**
- * Goes through all accounts every few minutes, one worker at a time, and copies the audit records that wait in them: of an
- * ingress that ended before it could, and of changes that the version before audit records has made.
+ * Every few minutes one worker of all copies the audit records that wait in accounts: those of an ingress that ended before it
+ * could, and those of changes that the version before audit records has made.
  */
 export function keepCopyingAudit({ audit, hold, leave, log, everyMs = 300_000 }: Parts): AsyncDisposable {
   async function copyAll(signal: AbortSignal): Promise<void> {
@@ -31,6 +31,8 @@ export function keepCopyingAudit({ audit, hold, leave, log, everyMs = 300_000 }:
     while (after !== undefined && !signal.aborted && (await hold(auditKeeperKey))) {
       const page = await audit.copyAuditAfter(after, accountsAtOnce);
       copied += page.copied;
+      if (page.unreadable.length > 0)
+        log.warn({ accounts: page.unreadable }, 'these accounts cannot be read, and their audit records still wait');
       after = page.last;
       await sleep(pauseMs, undefined, { signal });
     }

@@ -35,8 +35,8 @@ export type AuditPage = {
  */
 export interface AuditStore {
   /**
-   * Newest first. What waits in outboxes is among them. Of changes that the version before audit records has made, those of
-   * `account` are as well; without it, they are once they are copied.
+   * Newest first, with those that wait in outboxes. Changes that the version before audit records has made are included for one
+   * `account`; for all accounts once they are copied.
    */
   listAudit(page: AuditPage): Promise<AuditRecord[]>;
 
@@ -44,10 +44,11 @@ export interface AuditStore {
   copyAudit(account: string): Promise<void>;
 
   /**
-   * Copies what waits of the next `limit` accounts after this one, in order of their ids. `copied` counts records. `last` is
-   * the last account that was looked at, undefined after the last of all. Idempotent.
+   * Copies what waits of the next `limit` accounts after this one that have something waiting, in order of their ids. `copied`
+   * counts records. `last` is the last of these accounts, undefined after the last of all. Accounts in `unreadable` have a
+   * document that is not an account's, and keep what they have. Idempotent.
    */
   copyAuditAfter(account: string, limit: number): Promise<CopiedAudit>;
 }
 
-export type CopiedAudit = { copied: number; last: string | undefined };
+export type CopiedAudit = { copied: number; last: string | undefined; unreadable: readonly string[] };

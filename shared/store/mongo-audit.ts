@@ -18,6 +18,9 @@ export async function createAuditIndexes(database: Db): Promise<void> {
   await recordsOf(database).createIndexes([{ key: { account: 1, _id: -1 } }, { key: { actor: 1, _id: -1 } }]);
 }
 
+/** An account with something in its outbox, or with changes that the version before audit records made. */
+const behind = [{ 'outbox.id': { $gt: '' } }, { $expr: { $ne: ['$version', '$recorded'] } }];
+
 const projection = { version: 1, changes: 1, recorded: 1, outbox: 1 } as const;
 
 /** Records stand in a collection of their own, which only grows. Before that they wait in their account's document. */
@@ -48,13 +51,12 @@ export function createMongoAudit({ call, lasting, database }: MongoCalls): Audit
 
   /** Records first, acknowledged by a majority, then out of the outbox. Returns how many. */
   async function copy(found: readonly WaitingAudit[], signal: AbortSignal): Promise<number> {
-    const waiting = found.filter((each) => each.records.length > 0);
-    if (waiting.length === 0) return 0;
-    const copied = waiting.flatMap((each) => each.records);
+    if (found.length === 0) return 0;
+    const copied = found.flatMap(({ records }) => records);
     signal.throwIfAborted();
-    await insert(copied);
+    if (copied.length > 0) await insert(copied);
     signal.throwIfAborted();
-    await accounts.bulkWrite(waiting.map(takeOut), { ordered: false });
+    await accounts.bulkWrite(found.map(takeOut), { ordered: false });
     return copied.length;
   }
 
@@ -85,10 +87,19 @@ export function createMongoAudit({ call, lasting, database }: MongoCalls): Audit
     copyAuditAfter: (account, limit) =>
       call(async (signal) => {
         const options = { projection, sort: { _id: 1 }, limit, ...lasting() } as const;
-        const found = await accounts.find({ _id: { $gt: account } }, options).toArray();
-        const behind = found.filter(({ version, recorded, outbox = [] }) => version !== recorded || outbox.length > 0);
-        const copied = await copy(behind.map(readWaiting), signal);
-        return { copied, last: found.length < limit ? undefined : found.at(-1)?._id };
+        const found = await accounts.find({ _id: { $gt: account }, $or: behind }, options).toArray();
+        const unreadable: string[] = [];
+        const waiting = found.flatMap((document) => {
+          try {
+            return [readWaiting(document)];
+          } catch (error) {
+            if (!(error instanceof z.ZodError)) throw error;
+            unreadable.push(document._id);
+            return [];
+          }
+        });
+        const last = found.length < limit ? undefined : found.at(-1)?._id;
+        return { copied: await copy(waiting, signal), last, unreadable };
       }),
   };
 }

@@ -8,6 +8,7 @@ import type { SqliteCalls } from './sqlite-calls.ts';
 import { rowsAtOnce } from './sqlite-pages.ts';
 import { storedJson } from './stored-json.ts';
 
+const idRow = z.object({ id: z.string() });
 const recordRow = z.object({ document: storedJson.pipe(auditRecordSchema) });
 
 const trailRow = z.object({
@@ -15,12 +16,11 @@ const trailRow = z.object({
   recorded: z.int(),
 });
 
-/** Fewer than of other rows: an account's history is read with it. */
-const accountsAtOnce = 20;
-
 const trailColumns = `document, coalesce(document ->> '$.recorded', 0) AS recorded`;
 const selectTrail = `SELECT ${trailColumns} FROM accounts WHERE id = ?`;
-const selectTrails = `SELECT ${trailColumns} FROM accounts WHERE id > :after ORDER BY id LIMIT :limit`;
+/** By the index that has these accounts alone. */
+const selectBehind = `SELECT id FROM accounts
+  WHERE document ->> '$.version' > coalesce(document ->> '$.recorded', 0) AND id > :after ORDER BY id LIMIT :limit`;
 const setRecorded = `UPDATE accounts SET document = json_set(document, '$.recorded', :version) WHERE id = :id`;
 const insertRecord = 'INSERT INTO audit_records (id, document) VALUES (?, ?) ON CONFLICT (id) DO NOTHING';
 
@@ -31,15 +31,15 @@ const selectRecords = (conditions: string) =>
 export type InsertRecords = (records: readonly AuditRecord[]) => void;
 
 /**
- * A record is inserted in the transaction that makes its change, so that there is no outbox. What waits to be copied are the
- * changes that the version before audit records makes; it also removes `recorded`.
+ * A record is inserted in the transaction that makes its change, so that there is no outbox. Only changes that the version before
+ * audit records makes wait to be copied; it also removes `recorded`.
  */
 export function createSqliteAudit(
   database: DatabaseSync,
   calls: SqliteCalls,
 ): { store: AuditStore; insertRecords: InsertRecords } {
   const [insert, setTrail] = [database.prepare(insertRecord), database.prepare(setRecorded)];
-  const [trail, trails] = [database.prepare(selectTrail), database.prepare(selectTrails)];
+  const [trail, behind] = [database.prepare(selectTrail), database.prepare(selectBehind)];
   const select = {
     all: database.prepare(selectRecords('')),
     account: database.prepare(selectRecords('account = :account AND')),
@@ -66,7 +66,7 @@ export function createSqliteAudit(
       if (found === undefined) return 0;
       const records = unrecorded(found);
       insertRecords(records);
-      if (records.length > 0) setTrail.run({ id: account, version: found.account.version });
+      setTrail.run({ id: account, version: found.account.version });
       return records.length;
     });
   }
@@ -97,16 +97,19 @@ export function createSqliteAudit(
       },
 
       async copyAuditAfter(account, limit) {
-        const found = await readPages<Trail, string>({
-          limit,
-          pageMax: accountsAtOnce,
-          after: account,
-          placeOf: (each) => each.account.id,
-          read: async (place) => (await calls.read(() => trails.all(place))).map(toTrail),
-        });
+        const found = await calls.read(() => behind.all({ after: account, limit }));
+        const accounts = found.map((row) => idRow.parse(row).id);
+        const unreadable: string[] = [];
         let copied = 0;
-        for (const each of found) if (unrecorded(each).length > 0) copied += await copy(each.account.id);
-        return { copied, last: found.length < limit ? undefined : found.at(-1)?.account.id };
+        for (const each of accounts) {
+          try {
+            copied += await copy(each);
+          } catch (error) {
+            if (!(error instanceof z.ZodError)) throw error;
+            unreadable.push(each);
+          }
+        }
+        return { copied, last: accounts.length < limit ? undefined : accounts.at(-1), unreadable };
       },
     },
   };

@@ -46,10 +46,10 @@ type Wishes = {
   everyMs?: number;
 };
 
-const pages = { '': { copied: 2, last: 'user:b' }, 'user:b': { copied: 0, last: 'user:d' }, 'user:d': done(1) };
+const pages = { '': page(2, 'user:b'), 'user:b': page(0, 'user:d'), 'user:d': page(1) };
 
-function done(copied: number): CopiedAudit {
-  return { copied, last: undefined };
+function page(copied: number, last?: string): CopiedAudit {
+  return { copied, last, unreadable: [] };
 }
 
 test('goes through all accounts, page by page, and begins again', async (t) => {
@@ -68,11 +68,20 @@ test('does nothing while another worker does it, and stops where another one tak
 });
 
 test('a store that is away is told, and asked again', async (t) => {
-  const { asked, lines } = await run({ pages: { '': { copied: 0, last: 'user:b' } }, wanted: 4 });
+  const { asked, lines } = await run({ pages: { '': page(0, 'user:b') }, wanted: 4 });
   t.deepEqual(asked.slice(0, 4), [' 100', 'user:b 100', ' 100', 'user:b 100']);
   t.like(lines[0], { level: 'warn', message: 'audit records that wait were not copied; trying again' });
 });
 
 test('says nothing where nothing waited', async (t) => {
-  t.deepEqual((await run({ pages: { '': done(0) }, wanted: 3 })).lines, []);
+  t.deepEqual((await run({ pages: { '': page(0) }, wanted: 3 })).lines, []);
+});
+
+test('accounts that cannot be read are named, and the others are copied', async (t) => {
+  const unreadable = ['user:a'];
+  const { lines } = await run({
+    pages: { '': { copied: 1, last: 'user:b', unreadable }, 'user:b': page(1) },
+    wanted: 3,
+  });
+  t.like(lines, { 0: { level: 'warn', fields: { accounts: unreadable } }, 1: { fields: { records: 2 } } });
 });

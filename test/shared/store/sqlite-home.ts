@@ -24,6 +24,8 @@ export async function createSqliteHome(): Promise<SqliteHome> {
       // The whole document, of the fields that it knows.
       database.prepare(write).run(next.id, JSON.stringify(accountSchema.omit({ lastUse: true }).parse(next)));
     },
+    spoilAccount: async (account) =>
+      change(file, `UPDATE accounts SET document = json_set(document, '$.changes', 5) WHERE id = '${account}'`),
     removeSums: async () => change(file, 'DELETE FROM usage_sums; DELETE FROM usage_days'),
     spoilSums: async () => change(file, 'UPDATE usage_days SET charged_tokens = charged_tokens + 1'),
     countPieces: async () => (await readdir(`${file}-files`)).length,

@@ -17,6 +17,8 @@ export type StoreHome = AsyncDisposable & {
   url: string;
   /** Writes an account over the one before it, as the version of the service before audit records does. */
   writeAsBefore(next: Account): Promise<unknown>;
+  /** Makes an account's document unreadable. */
+  spoilAccount(account: string): Promise<unknown>;
   /** Takes away all sums of usage, as if those who inserted the records had died before they summed them. */
   removeSums(): Promise<unknown>;
   /** Makes every sum of usage wrong. */

@@ -44,6 +44,8 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
       // Each field that it knows; the others stay.
       return accounts.updateOne({ _id }, { $set: fields }, { upsert: true, ignoreUndefined: true });
     },
+    spoilAccount: (_id) =>
+      database.collection<{ _id: string }>('accounts').updateOne({ _id }, { $set: { changes: 5 } }),
     removeSums: () => database.collection('usage_sums').deleteMany({}),
     spoilSums: () => database.collection('usage_sums').updateMany({}, { $inc: { 'total.chargedTokens': 1 } }),
     async countPieces() {
