@@ -123,6 +123,9 @@ export const auditKeeperKey = 'svc:audit-keeper';
 /** String: the worker that removes devices that are no longer used. Expires within minutes unless it is renewed. */
 export const deviceKeeperKey = 'svc:device-keeper';
 
+/** String: all devices were looked at, and unused ones removed. Expires when they are to be looked at again. */
+export const devicesLookedAtKey = 'svc:devices-looked-at';
+
 /**
  * String: the account's version, a copy of the store's that may be missing. Expires half an hour to an hour after its last use.
  */

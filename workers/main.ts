@@ -174,6 +174,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   for (const pool of pools) workers.push(startPoolWorker({ pool, ...common }));
   keeper = batches.keep();
   const removingDevices = keepRemovingDevices({
+    redis,
     removeUnusedDevices: createRemoveUnusedDevices({ redis, store, daysKept: planFile.guestDaysKept, log }),
     hold: createHold(redis, { workerId, holdMs: devicesHoldMs }),
     log,

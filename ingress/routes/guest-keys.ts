@@ -2,7 +2,7 @@ import { ulid } from 'ulid';
 import { z } from 'zod';
 import { standingOf } from '../../shared/caller.ts';
 import { guestPlan, type PlanFile } from '../../shared/plan-file.ts';
-import type { Account } from '../../shared/store/account.ts';
+import { type Account, lastSeen } from '../../shared/store/account.ts';
 import { type Decide, mintGuestKey as mintKey } from '../../shared/store/account-changes.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { displayPart } from '../api-key.ts';
@@ -17,7 +17,7 @@ import type { ChangeAccount } from '../revocation/change-account.ts';
 import type { SharedCallers } from '../shared-callers.ts';
 
 type Parts = {
-  store: Pick<Store, 'findAccount'>;
+  store: Pick<Store, 'findAccount' | 'recordKeyUse'>;
   changeAccount: ChangeAccount;
   guestKeys: GuestKeys;
   limitMints: LimitMints;
@@ -27,6 +27,8 @@ type Parts = {
   trustedProxyHops: number;
 };
 
+/** Half of the shortest time after which an unused device can be removed. */
+const longMs = 31 * 86_400_000;
 /** No controls, no white space, nothing that Unicode has not assigned. */
 const visible = /^[^\p{C}\p{Z}]{8,256}$/u;
 export const guestBody = z.strictObject({
@@ -47,7 +49,7 @@ export function mintGuestKey(parts: Parts): Stage {
   return async function mintGuestKey(ctx) {
     const { device_id: deviceId } = parseBody(guestBody, stateOf(ctx, 'body'));
     const device = guestKeys.accountOf(deviceId);
-    const known = await store.findAccount(device);
+    const known = await findInUse(device);
     if (known?.suspended) throw accountSuspended();
     const decide = decideMint(device, deviceId);
     const repeat = decide(known);
@@ -58,6 +60,14 @@ export function mintGuestKey(parts: Parts): Stage {
     keyUse.note({ account: device, keyId: account.key?.id });
     ctx.body = { key: remake(deviceId, account), plan: guestPlan, rate_limit_per_day: requestsPerDay };
   };
+
+  /** A device that was not seen for long may be about to be removed: its use is written at once, and it is read again. */
+  async function findInUse(device: string): Promise<Account | undefined> {
+    const known = await store.findAccount(device);
+    if (known?.key === undefined || Date.now() - lastSeen(known).getTime() < longMs) return known;
+    await store.recordKeyUse([{ account: device, keyId: known.key.id, at: new Date() }]);
+    return store.findAccount(device);
+  }
 
   function decideMint(device: string, deviceId: string): Decide<Account> {
     const [id, createdAt] = [`key_${ulid()}`, new Date()];

@@ -96,3 +96,8 @@ export type NewKey = Omit<ActiveKey, 'plan'>;
 export function monthOf(at: Date): string {
   return at.toISOString().slice(0, 7);
 }
+
+/** When the store last saw its key used: a mint counts. Uses of the last half minute may be missing. */
+export function lastSeen({ createdAt, lastUse }: Pick<Account, 'createdAt' | 'lastUse'>): Date {
+  return lastUse !== undefined && lastUse.at > createdAt ? lastUse.at : createdAt;
+}

@@ -44,13 +44,16 @@ test('a device unused for as long as the plan file says is removed; it gets the 
   const suspended = await mintAt(store, guestKeys, 'suspended-device', longAgo);
   const suspend = changeSettings({ settings: { suspended: true }, by: 'user:olga', at: longAgo });
   await store.changeAccount(suspended.account, suspend);
+  const returning = await mintAt(store, guestKeys, 'returning-device', longAgo);
   t.is((await keys.models(used.key)).status, 200, 'a use that the store does not know yet');
+  t.is((await keys.guest('returning-device')).status, 200);
 
   const worker = await stack.startWorker();
   await worker.process.line(({ msg }) => msg?.startsWith('devices that were no longer used') === true);
   t.is((await keys.account(unused.account)).status, 404);
   t.like(await keys.models(unused.key), { status: 401, body: { code: 'INVALID_KEY' } });
   t.is((await keys.models(used.key)).status, 200);
+  t.is((await keys.models(returning.key)).status, 200);
   t.like(await keys.guest('suspended-device'), { status: 403, body: { code: 'FORBIDDEN' } });
 
   t.like(await keys.guest('unused-device'), { status: 200, body: { key: unused.key } });

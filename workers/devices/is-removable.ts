@@ -1,11 +1,6 @@
 import { guestPlan } from '../../shared/plan-file.ts';
-import type { Account } from '../../shared/store/account.ts';
+import { type Account, lastSeen } from '../../shared/store/account.ts';
 import type { ListedAccount } from '../../shared/store/store.ts';
-
-/** When the store last saw it used: a mint counts. Uses of the last half minute may be missing. */
-function lastSeen({ createdAt, lastUse }: Pick<Account, 'createdAt' | 'lastUse'>): Date {
-  return lastUse !== undefined && lastUse.at > createdAt ? lastUse.at : createdAt;
-}
 
 /** Whether a device may be removable by what the list of accounts says of it. */
 export function isUnused(device: ListedAccount, since: Date): boolean {
@@ -14,7 +9,7 @@ export function isUnused(device: ListedAccount, since: Date): boolean {
 
 /**
  * Whether a device can be removed, by its account: unused since then, and never changed by an operator. A suspension would end
- * with it, a top-up could be made twice, and the record of who changed what would be gone.
+ * with it, a top-up could be made twice, and the audit records of its changes may still wait in it to be copied.
  */
 export function isRemovable(device: Account, since: Date): boolean {
   const { id, changes, topUpsMade } = device;

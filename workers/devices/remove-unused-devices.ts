@@ -17,8 +17,11 @@ type Parts = {
   now?: () => number;
 };
 
-/** One pass over all devices; it stops early if `mayGoOn`, asked after each page, says so. */
-export type RemoveUnusedDevices = (mayGoOn: () => Promise<boolean>) => Promise<void>;
+/**
+ * One pass over all devices, and whether it has come to its end: it stops early if `mayGoOn`, asked after each page, says so. The
+ * next one then goes on where this one stopped or failed.
+ */
+export type RemoveUnusedDevices = (mayGoOn: () => Promise<boolean>) => Promise<boolean>;
 
 const dayMs = 86_400_000;
 const devicesAtOnce = 100;
@@ -32,6 +35,7 @@ const pauseMs = 25;
  */
 export function createRemoveUnusedDevices({ redis, store, daysKept, log, now }: Parts): RemoveUnusedDevices {
   const markRemoval = createMarkRemoval(redis);
+  let after: string | undefined;
 
   async function remove(id: string, since: Date): Promise<boolean> {
     const device = await store.findAccount(id);
@@ -53,7 +57,7 @@ export function createRemoveUnusedDevices({ redis, store, daysKept, log, now }: 
     const nowMs = await agreedNow(redis, now);
     if (nowMs === undefined) {
       log.warn({}, 'the clocks of Redis and of this machine are a day apart or more; no devices are removed');
-      return;
+      return false;
     }
     const since = new Date(nowMs - daysKept * dayMs);
     const failures: unknown[] = [];
@@ -69,13 +73,14 @@ export function createRemoveUnusedDevices({ redis, store, daysKept, log, now }: 
       }
     }
 
-    for (let after: string | undefined; ; await sleep(pauseMs)) {
+    for (; ; await sleep(pauseMs)) {
       const devices = await store.listAccounts({ prefix: 'device:', after, limit: devicesAtOnce });
       for (const device of devices) if (isUnused(device, since)) await removeOrNote(device.id);
-      after = devices.at(-1)?.id;
-      if (devices.length < devicesAtOnce || !(await mayGoOn())) break;
+      after = devices.length < devicesAtOnce ? undefined : devices.at(-1)?.id;
+      if (after === undefined || !(await mayGoOn())) break;
     }
     if (removed > 0) log.info({ since, removed }, 'devices that were no longer used were removed');
     if (failures.length > 0) log.warn({ err: failures[0], devices: failures.length }, 'some devices were not removed');
+    return after === undefined;
   };
 }

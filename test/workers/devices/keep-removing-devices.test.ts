@@ -1,18 +1,30 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
+import type { Redis } from 'ioredis';
 import { keepRemovingDevices } from '../../../workers/devices/keep-removing-devices.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 const dayMs = 86_400_000;
 
+type Wishes = { isHeld?: () => boolean; fails?: () => boolean; ends?: () => boolean };
+
 /** A worker that looks every few milliseconds; the clock stands until it is moved. */
-function start({ isHeld = () => true, fails = () => false }: { isHeld?: () => boolean; fails?: () => boolean } = {}) {
+function start({ isHeld = () => true, fails = () => false, ends = () => true }: Wishes = {}) {
   const { log, lines } = recordedLog();
   let [now, looks, passes] = [0, 0, 0];
+  let lookedAtUntil = 0;
   const keeping = keepRemovingDevices({
+    redis: {
+      exists: async () => Number(now < lookedAtUntil),
+      set: (async (_key: string, _value: string, _unit: 'PX', lifeMs: number) => {
+        lookedAtUntil = now + lifeMs;
+        return 'OK';
+      }) as Redis['set'], // it is called in no other way
+    },
     removeUnusedDevices: async () => {
       passes++;
       if (fails()) throw new Error('not now');
+      return ends();
     },
     hold: async () => {
       looks++;
@@ -20,7 +32,6 @@ function start({ isHeld = () => true, fails = () => false }: { isHeld?: () => bo
     },
     log,
     everyMs: 2,
-    now: () => now,
   });
   return {
     keeping,
@@ -68,6 +79,19 @@ test('a pass that failed is made again, and once it has worked a day later', asy
   t.true(side.passes() >= 2);
   t.true(side.lines.every(({ level }) => level === 'warn'));
   failing = false;
+  await side.looksAgain();
+  const passes = side.passes();
+  await side.looksAgain();
+  t.is(side.passes(), passes);
+});
+
+test('a pass that was stopped goes on at the next turn', async (t) => {
+  let ending = false;
+  const side = start({ ends: () => ending });
+  await using _keeping = side.keeping;
+  await side.looksAgain();
+  t.true(side.passes() >= 2);
+  ending = true;
   await side.looksAgain();
   const passes = side.passes();
   await side.looksAgain();

@@ -3,7 +3,7 @@ import { changesKey, standingKey, versionKey } from '../../../shared/redis-keys.
 import { changeSettings, mintGuestKey } from '../../../shared/store/account-changes.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { storeUnavailable } from '../../../shared/store/store-errors.ts';
-import { createRemoveUnusedDevices } from '../../../workers/devices/remove-unused-devices.ts';
+import { createRemoveUnusedDevices, type RemoveUnusedDevices } from '../../../workers/devices/remove-unused-devices.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { mint, newKey } from '../../shared/store/store-contract.ts';
 import { usageRecord } from '../../shared/store/usage-records.ts';
@@ -41,7 +41,8 @@ async function open(t: ExecutionContext) {
       if (usedDaysAgo !== undefined) await store.recordKeyUse([{ account, keyId: key.id, at: daysAgo(usedDaysAgo) }]);
       return account;
     },
-    pass(given: { store?: Partial<Store>; now?: () => number; mayGoOn?: () => Promise<boolean> } = {}): Promise<void> {
+    /** Passes over all devices, of which each goes on where the one before ended. */
+    passes(given: { store?: Partial<Store>; now?: () => number } = {}): RemoveUnusedDevices {
       const parts = {
         listAccounts: store.listAccounts.bind(store),
         findAccount: store.findAccount.bind(store),
@@ -49,8 +50,11 @@ async function open(t: ExecutionContext) {
         removeAccount: store.removeAccount.bind(store),
         ...given.store,
       };
-      const { now = Date.now, mayGoOn = async () => true } = given;
-      return createRemoveUnusedDevices({ redis: own.redis, store: parts, daysKept, log, now })(mayGoOn);
+      const { now = Date.now } = given;
+      return createRemoveUnusedDevices({ redis: own.redis, store: parts, daysKept, log, now });
+    },
+    pass(given: { store?: Partial<Store>; now?: () => number } = {}): Promise<boolean> {
+      return this.passes(given)(async () => true);
     },
     async left(): Promise<string[]> {
       return (await store.listAccounts({ limit: 1_000 })).map(({ id }) => id);
@@ -130,12 +134,18 @@ test('however many devices there are, all are looked at, page by page; one that 
   const side = await open(t);
   const ids = Array.from({ length: 230 }, (_, index) => `${index}`.padStart(3, '0'));
   for (const id of ids) await side.device(id);
-  await side.pass({ mayGoOn: async () => false });
-  t.is((await side.left()).length, 130, 'it ends after a page where it may not go on');
-
   const findAccount: Store['findAccount'] = (id) =>
     id === 'device:150' ? Promise.reject(new Error('it cannot be read')) : side.store.findAccount(id);
-  await side.pass({ store: { findAccount } });
+  const listed: (string | undefined)[] = [];
+  const listAccounts: Store['listAccounts'] = (page) => {
+    listed.push(page.after);
+    return side.store.listAccounts(page);
+  };
+  const pass = side.passes({ store: { findAccount, listAccounts } });
+  t.false(await pass(async () => false));
+  t.is((await side.left()).length, 130, 'it ends after a page where it may not go on');
+  t.true(await pass(async () => true));
+  t.deepEqual(listed, [undefined, 'device:099', 'device:199'], 'and goes on there');
   t.deepEqual(await side.left(), ['device:150']);
   t.like(side.lines.at(-1), { level: 'warn', fields: { devices: 1 } });
 });
