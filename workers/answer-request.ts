@@ -28,7 +28,7 @@ type Answering = {
 /** What the request's last word has to say, all the rest having been sent. */
 export type Answer = { body?: string; usage: Usage };
 
-/** `isOverLimit`: the backend went on past the output limit, and what is beyond it is neither delivered nor charged. */
+/** `isOverLimit`: the backend went on past the output limit, and the rest is neither delivered nor charged. */
 export type Answered = Answer & { isOverLimit: boolean };
 
 /** Gets the answer from one backend, whole. Fails with `BackendError`, and nothing was sent. */

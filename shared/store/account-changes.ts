@@ -108,7 +108,7 @@ type SettingsChange = {
 };
 
 /**
- * What an operator sets `at` a time. What is so already is no change, and so is a top-up that was made before. An
+ * What an operator sets `at` a time. A value that the account has already is no change, nor is a top-up that was made before. An
  * account that is not known is `unknown`'s from then on, so that one who signs in and has no key yet can be suspended, too;
  * undefined where that is left out. Fails with `CONFLICT` where a top-up of the same id had another number of tokens,
  * and with `VALIDATION_ERROR` where a month's would be more than can be counted.

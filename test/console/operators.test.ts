@@ -56,9 +56,9 @@ browserTest('an operator finds an account and changes its plan, and its next req
   await page.getByRole('button', { name: 'Suspend' }).waitFor();
   t.is((await keys.infer(key)).status, 200);
 
-  await page.getByRole('cell', { name: 'let go on' }).waitFor();
+  await page.getByRole('cell', { name: 'resumed' }).waitFor();
   t.deepEqual(await trailOn(page), [
-    'user:olga: let go on: –: 127.0.0.1',
+    'user:olga: resumed: –: 127.0.0.1',
     'user:olga: suspended: abuse: 127.0.0.1',
     'user:olga: overage on: asked for it: 127.0.0.1',
     'user:olga: topped up 12,345 tokens (invoice-7): paid: 127.0.0.1',

@@ -8,8 +8,8 @@ const readLengthMax = 2_000;
 const [secret, address, path] = ['[key]', '[address]', '[path]'];
 
 /**
- * What of a backend's own words may leave the worker, for a client or the log: without the key that it was called with, anything else
- * that looks like a credential, and where it runs (addresses, absolute paths). At most 500 characters, empty if nothing is left.
+ * A backend's own words as they may leave the worker, for a client or the log: without the key that it was called with, without
+ * anything else that looks like a credential, without addresses and absolute paths. At most 500 characters, empty if none are left.
  */
 export function relayedText(text: string, apiKey: string | undefined): string {
   const read = beginningOf(withoutKey(text.replace(invisible, ''), apiKey));
@@ -18,7 +18,7 @@ export function relayedText(text: string, apiKey: string | undefined): string {
     .trim();
 }
 
-/** Control and format characters, but for white space: between two letters of a key they would hide it. */
+/** Control and format characters except white space: between two letters of a key they would hide it. */
 const invisible = /[^\P{C}\s]/gu;
 
 /** A shorter one is none; cut out, it would take letters out of words. */

@@ -46,7 +46,7 @@ const rest: readonly Column<AuditRecord>[] = [
 function wordsOf({ plan, suspended, overageEnabled, topUp }: AuditRecord['change']): string[] {
   return [
     plan && `plan ${plan.from} to ${plan.to}`,
-    suspended !== undefined && (suspended ? 'suspended' : 'let go on'),
+    suspended !== undefined && (suspended ? 'suspended' : 'resumed'),
     overageEnabled !== undefined && `overage ${overageEnabled ? 'on' : 'off'}`,
     topUp && `topped up ${formatCount(topUp.tokens)} tokens (${topUp.id})`,
   ].filter((words) => typeof words === 'string');

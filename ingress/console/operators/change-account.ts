@@ -7,7 +7,7 @@ export type AccountSettings = Partial<{
   suspended: boolean;
   topUp: { id: string; tokens: number };
 }>;
-/** Fails with `ApiFailure`; once it is through, the view shows what is so now. An empty reason is none. */
+/** Fails with `ApiFailure`; after success the view shows the new state. An empty reason is none. */
 export type ChangeAccount = (settings: AccountSettings, reason: string) => Promise<void>;
 
 /** What the forms go by; `plan` is empty for an account that is not known yet. */

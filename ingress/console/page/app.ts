@@ -79,7 +79,7 @@ function KnownPage({ api, route, settings, isOperator, freshKey, setFreshKey }: 
   if (route.section === 'audit') return h(AuditPage, { api, filter: route.filter ?? {} });
   return route.account === undefined
     ? h(OperatorsPage, { api, prefix: route.search ?? '' })
-    : h(AccountPage, { api, name: route.account });
+    : h(AccountPage, { key: route.account, api, name: route.account });
 }
 
 function SignedOut({ state, signIn }: { state: SessionState; signIn: () => Promise<void> }) {

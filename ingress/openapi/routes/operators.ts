@@ -58,7 +58,7 @@ export const operatorRoutes = {
     tag: 'Operators',
     summary: 'Change an account or device',
     description:
-      'In force on its next request. Leaves an audit record. What is so already is no change, and leaves none. `CONFLICT`: a top-up of this `id` was made with other tokens.',
+      'In force on its next request. Leaves an audit record. Setting a value to what it already is changes nothing and leaves no record. `CONFLICT`: a top-up of this `id` was made with other tokens.',
     credential: 'operator',
     body: { schema: 'AccountSettings', example: { plan: 'pro', reason: 'Signed the contract.' } },
     answer: { description: 'The account as it is now.', schema: 'ChangedAccount', example: changed },

@@ -33,7 +33,7 @@ const kept: [title: string, more: Partial<Account>][] = [
   ['with overage', { overageEnabled: true }],
   ['with a top-up', { topUpsMade: [{ id: 'a', tokens: 1 }] }],
   [
-    'suspended once, and let go on',
+    'suspended once, and resumed',
     {
       changes: [
         { ...operator, suspended: false },
