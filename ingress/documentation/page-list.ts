@@ -1,7 +1,16 @@
 import { readFileSync } from 'node:fs';
 
 /** The pages that are written by hand, in the order of the navigation: `<name>.md` beside this file. */
-const names = ['quick-start', 'authentication', 'errors', 'limits', 'streaming', 'batches', 'operating'] as const;
+const names = [
+  'quick-start',
+  'authentication',
+  'errors',
+  'limits',
+  'streaming',
+  'batches',
+  'operating',
+  'security',
+] as const;
 
 /** The page that is made of the OpenAPI document, the last one. */
 export const reference = { name: 'reference', title: 'API reference' } as const;

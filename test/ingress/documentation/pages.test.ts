@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import test from 'ava';
 import { placeholders } from '../../../ingress/documentation/documentation.ts';
 import { fillPlaceholders } from '../../../ingress/documentation/fill-placeholders.ts';
@@ -18,6 +19,7 @@ import {
   upstreamsExhausted,
 } from '../../../shared/errors.ts';
 import { parsePlanFile } from '../../../shared/plan-file.ts';
+import { settingNames } from '../../../shared/settings.ts';
 import { unfinished } from '../../../workers/batches/line-results.ts';
 import { parseLine, rulesOf } from '../../../workers/batches/parse-line.ts';
 import { batchPlan, lineRules } from '../../support/batch-plan.ts';
@@ -142,4 +144,21 @@ test('an example fits what it shows, and nothing else', (t) => {
   t.deepEqual(misfits(['x', 'y', '…'], ['x']).length, 1);
   t.deepEqual(misfits([], {}).length, 1);
   t.deepEqual(misfits({}, []).length, 1);
+});
+
+test('each threat on the page of security names tests that exist, and settings that exist', (t) => {
+  const { markdown = '' } = readPages().find(({ name }) => name === 'security') ?? {};
+  const rows = markdown.split('\n').filter((line) => /^\| (?!who |---)/.test(line));
+  t.true(rows.length > 20);
+  for (const row of rows) {
+    const tests = [...row.matchAll(/`(test\/[^`]+)`/g)].map(([, path = '']) => path);
+    t.not(tests.length, 0, row);
+    for (const path of tests) t.true(existsSync(new URL(`../../../${path}`, import.meta.url)), path);
+  }
+  const known = new Set([...settingNames.ingress, ...settingNames.worker]);
+  const named = [...markdown.matchAll(/`([A-Z]+_[A-Z_]+)`/g)].map(([, name = '']) => name);
+  t.deepEqual(
+    named.filter((name) => !known.has(name)),
+    [],
+  );
 });
