@@ -43,7 +43,8 @@ export function assertTellsNothing(t: ExecutionContext, { headers, body }: RawAn
   t.is(headers['x-content-type-options'], 'nosniff', title);
   // Where the documentation is stands in the configuration, for everybody to know.
   const { link: _, ...told } = headers;
-  t.notRegex(`${JSON.stringify(told)} ${body}`, leaks, title);
+  // A key is drawn at random, and can have any of these words in it.
+  t.notRegex(`${JSON.stringify(told)} ${body}`.replace(/svc_\w+/g, 'svc_'), leaks, title);
 }
 
 export type Case = [title: string, send: string | Buffer, refusal: Refusal];
