@@ -8,11 +8,11 @@ import { sharesVariable } from './share-process.ts';
 import { openTemporaryFolder } from './temporary-folder.ts';
 import { root, shareProcesses, testFiles } from './test-files.ts';
 
-const help = `npm test                    the tests that fit in six minutes
-npm run test:rest           all others except those of npm run faults alone, and random and repeated cases at full size
-npm run test:all            both
-npm run test:one -- <file>  one file or more, with options of ava
-npm run fuzz -- [times]     random and repeated cases, five times the full size or as many times as you say`;
+const help = `npm test                       the tests that fit in six minutes
+npm run test:rest              all others except those of npm run faults alone, and random and repeated cases at full size
+npm run test:all               both
+npm run test:one -- <file>     one file or more, with options of ava
+npm run test:sized -- [times]  random and repeated cases, five times the full size or as many times as you say`;
 
 /** One more than the cores for which the times are promised: a process with stacks of its own waits half of the time. */
 const processesAtOnce = 3;
@@ -21,7 +21,7 @@ const [command, ...wishes] = process.argv.slice(2);
 const times = Number(wishes[0] ?? 5);
 if (command === 'fast') await runFiles(testFiles('fast'), 'small');
 else if (command === 'rest') await runFiles(testFiles('rest'), '1');
-else if (command === 'fuzz' && times > 0) await runFiles(testFiles('sized'), String(times));
+else if (command === 'sized' && times > 0) await runFiles(testFiles('sized'), String(times));
 else if (command === 'one' && wishes.length > 0) process.exitCode = await runAva(wishes);
 else {
   console.error(help);
