@@ -1,26 +1,37 @@
 import { createParser } from 'eventsource-parser';
 import { BackendError } from './backend-error.ts';
+import { createUtf8Decoder } from './decode-utf8.ts';
 
 const eventCharactersMax = 4_194_304;
 
 /**
  * The `data` of each server-sent event, as soon as its last byte is there, those that are complete at once together; bytes
  * may be split anywhere, inside a character too. Bytes that are not UTF-8, or an event without end, are `unreadable` (WHATWG
- * HTML, server-sent events).
+ * HTML, server-sent events), after all events before them, however the bytes were split.
  */
 export async function* parseEventStream(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string[]> {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
+  const decode = createUtf8Decoder();
   let events: string[] = [];
   const parser = createParser({ onEvent: ({ data }) => events.push(data), maxBufferSize: eventCharactersMax });
-  for await (const chunk of bytes) {
+
+  function read(chunk: Uint8Array): unknown {
+    const { text, failure } = decode(chunk);
     try {
-      parser.feed(decoder.decode(chunk, { stream: true }));
+      parser.feed(text);
+      return failure;
     } catch (error) {
-      throw new BackendError('unreadable', 'the event stream cannot be read', { cause: error });
+      return error;
     }
-    if (events.length === 0) continue;
-    const complete = events;
-    events = [];
-    yield complete;
+  }
+
+  for await (const chunk of bytes) {
+    const failure = read(chunk);
+    if (events.length > 0) {
+      const complete = events;
+      events = [];
+      yield complete;
+    }
+    if (failure !== undefined)
+      throw new BackendError('unreadable', 'the event stream cannot be read', { cause: failure });
   }
 }

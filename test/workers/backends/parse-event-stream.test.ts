@@ -71,16 +71,25 @@ const invalid: [string, (string | Uint8Array)[]][] = [
 ];
 
 for (const [title, parts] of invalid) {
-  test(`cannot read ${title}, and still gives out what came before`, async (t) => {
-    const seen: string[] = [];
-    const bytes = ['data: before\n\n', ...parts].map((part) => (typeof part === 'string' ? Buffer.from(part) : part));
-    const reading = (async () => {
-      for await (const events of parseEventStream(pieces(...bytes))) seen.push(...events);
-    })();
-    t.is((await t.throwsAsync(reading, { instanceOf: BackendError }))?.outcome, 'unreadable');
-    t.deepEqual(seen, ['before']);
+  test(`cannot read ${title}, and still gives out what came before, however it is split`, async (t) => {
+    const bytes = ['data: before 🎉\n\n', ...parts].map((part) => Buffer.from(part as string)); // or bytes: either is taken
+    const whole = Buffer.concat(bytes);
+    const splits = Array.from(whole, (_, at) => [whole.subarray(0, at), whole.subarray(at)]);
+    for (const split of [[whole], bytes, Array.from(whole, (byte) => Uint8Array.of(byte)), ...splits]) {
+      const seen: string[] = [];
+      const reading = (async () => {
+        for await (const events of parseEventStream(pieces(...split))) seen.push(...events);
+      })();
+      t.is((await t.throwsAsync(reading, { instanceOf: BackendError }))?.outcome, 'unreadable');
+      t.deepEqual(seen, ['before 🎉']);
+    }
   });
 }
+
+test('what follows [DONE] is not looked at, even if it comes with it and is not UTF-8', async (t) => {
+  const reading = parseEventStream(pieces(Buffer.concat([Buffer.from('data: [DONE]\n\n'), Uint8Array.of(0xff)])));
+  t.deepEqual(await reading.next(), { done: false, value: ['[DONE]'] });
+});
 
 for (const [title, first, more] of [
   ['one line', 'data: ', 'x'.repeat(65_536)],
