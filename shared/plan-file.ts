@@ -105,18 +105,34 @@ export type Timeouts = PlanFile['timeouts'];
 export const guestPlan = 'guest-device';
 const guestTier = 'guest';
 
-/** The plan file, or every fault in it by its path (`models.small-chat.backends[1]`). */
+/** A file of another kind is nothing but faults. A name or an alias in them may be as long as the file. */
+const faultsMax = 100;
+const [pathLengthMax, messageLengthMax] = [200, 1_000];
+
+/** The plan file, or the faults in it by their paths (`models.small-chat.backends[1]`), a hundred at most. */
 export function parsePlanFile(text: string): { planFile: PlanFile } | { faults: Fault[] } {
   const yaml = parseYaml(text);
-  if ('faults' in yaml) return yaml;
+  if ('faults' in yaml) return shortened(yaml.faults);
   const parsed = planFileSchema.safeParse(yaml.value);
-  if (!parsed.success) return { faults: faultsOf(parsed.error) };
+  if (!parsed.success) return shortened(faultsOf(parsed.error));
   const faults = crossCheck(parsed.data);
-  return faults.length > 0 ? { faults } : { planFile: camelCase(parsed.data) };
+  return faults.length > 0 ? shortened(faults) : { planFile: camelCase(parsed.data) };
+}
+
+function shortened(faults: readonly Fault[]): { faults: Fault[] } {
+  // In the middle: where the place is a line of the file, it stands at the end of the message.
+  const cut = (text: string, max: number) =>
+    text.length > max ? `${text.slice(0, max / 2)}…${text.slice(-max / 2)}` : text;
+  return {
+    faults: faults
+      .slice(0, faultsMax)
+      .map(({ path, message }) => ({ path: cut(path, pathLengthMax), message: cut(message, messageLengthMax) })),
+  };
 }
 
 function parseYaml(text: string): { value: unknown } | { faults: Fault[] } {
-  const document = parseDocument(text, { prettyErrors: true });
+  // A warning would go to the process's own warnings, beside the log; what it is about fails as a fault.
+  const document = parseDocument(text, { prettyErrors: true, logLevel: 'error' });
   if (document.errors.length > 0) return { faults: document.errors.map(({ message }) => ({ path: '', message })) };
   try {
     return { value: document.toJS() };

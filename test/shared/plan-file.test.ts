@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import { parsePlanFile } from '../../shared/plan-file.ts';
 import { planText } from '../support/plan-text.ts';
@@ -235,6 +236,38 @@ test('text that is not YAML is refused by its line, and a key that stands twice 
   t.regex(faultsOf('a: 1\nb: 2\na: 3').join(), /unique.*line 3/s);
   t.regex(faultsOf('default_plan: *nothing').join(), /alias/i);
   for (const text of ['', 'free', '[]', '42', 'a: 1\n---\nb: 2']) t.true(faultsOf(text).length > 0, text);
+});
+
+test('a file of another kind gives a hundred faults at most, none longer than a few lines, each with its place', (t) => {
+  const text = 'x'.repeat(5_000);
+  for (const file of [
+    `default_plan: *${text}`,
+    `"${text}": 1`,
+    `a: 1\n${text}`,
+    `${text}: [}\n`,
+    'a: [}\n'.repeat(500),
+    '['.repeat(5_000),
+  ]) {
+    const faults = faultsOf(file);
+    t.true(faults.length > 0 && faults.length <= 100, `${faults.length} faults`);
+    for (const fault of faults) {
+      t.true(fault.length <= 1_300, `${fault.length} characters`);
+      t.regex(fault, /line \d|alias|is not known|is required|received undefined/);
+    }
+  }
+});
+
+test.serial('a key that is no text is a fault, and no warning of the process', async (t) => {
+  const warnings: Error[] = [];
+  const note = (warning: Error) => warnings.push(warning);
+  process.on('warning', note);
+  t.true(faultsOf('? [a, b]\n: c\n').includes('[ a, b ]: is not known'));
+  await turn();
+  process.off('warning', note);
+  t.deepEqual(
+    warnings.filter(({ message }) => message.includes('[ a, b ]')),
+    [],
+  );
 });
 
 test('what no plan file defines is not found under the names that every object knows', (t) => {
