@@ -19,8 +19,14 @@ export function faultsOf(error: z.ZodError): Fault[] {
 function pathOf(path: readonly PropertyKey[]): string {
   return path.reduce<string>((text, part) => {
     if (typeof part === 'number') return `${text}[${part}]`;
-    return text === '' ? String(part) : `${text}.${String(part)}`;
+    const name = shownName(String(part));
+    return text === '' ? name : `${text}.${name}`;
   }, '');
+}
+
+/** A field without a name is written `""`, because an empty path stands for the whole. */
+export function shownName(name: string): string {
+  return name === '' ? '""' : name;
 }
 
 function messageOf(issue: z.core.$ZodIssue): string {

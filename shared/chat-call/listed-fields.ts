@@ -1,5 +1,5 @@
 import { publishedFields } from '../chat-completion.ts';
-import type { Fault } from '../faults.ts';
+import { type Fault, shownName } from '../faults.ts';
 import type { Model, PlanFile } from '../plan-file.ts';
 import { allowedExtraFields, countedName } from './extra-fields.ts';
 import { mediaAddresses } from './media-addresses.ts';
@@ -46,7 +46,8 @@ function firstOf(faults: Iterable<Fault>): Fault[] {
 function* faultsOf(request: Json, rules: Rules): Generator<Fault> {
   for (const field in request) {
     if (publishedFields.has(field) || rules.fields.has(field)) continue;
-    yield unlisted({ path: shortened(field), counted: countedName(field) }, rules);
+    const listed = shortened(field);
+    yield unlisted({ path: shownName(listed), listed, counted: countedName(field) }, rules);
   }
   yield* innerFaults(request, rules);
   yield* toolFaults(request.tools, 'tools', rules);

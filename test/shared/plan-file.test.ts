@@ -200,6 +200,13 @@ test('a field that is not known is named by its path, in every section', (t) => 
   for (const [path, change] of sections) t.deepEqual(faultsWith(change), [`${path}: is not known`]);
 });
 
+test('a key without a name is written as one', (t) => {
+  t.true(faultsOf('"": 1\n').includes('"": is not known'));
+  t.true(
+    faultsWith((plan) => Object.assign(plan.backends.cloud, { '': 1 })).includes('backends.cloud."": is not known'),
+  );
+});
+
 test('a value of the wrong kind is named by its path', (t) => {
   const wrong: [string, Change][] = [
     ['plans.free.requests_per_minute', ({ plans }) => Object.assign(plans.free, { requests_per_minute: 0 })],

@@ -128,7 +128,7 @@ for (const field of harmful) {
       const how = `is not accepted (the operator can allow it: "${field}" in extra_fields of the model "m")`;
       t.deepEqual(
         error?.faults.map(({ path, message }) => [path, message]),
-        [[field, how]],
+        [[field === '' ? '""' : field, how]],
       );
     }
   });
