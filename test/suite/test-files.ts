@@ -37,6 +37,8 @@ const hasOwnProcess = /-file-store\./;
 const sharesStack = /\bopenSharedStack\b/;
 /** Waits for time-outs of the service, which pass while other tests compute. */
 const isTimed = /\bconnectForRequests\b|\brequest_ms: \d|\bwindowMs\b/;
+/** Computes all the time, in a thread. */
+const isSearch = /^test\/fuzz\/.*\.slow\.ts$/;
 const concernsProcess = /\bmock\.timers\b|\bfindChromium\b|\bopenMongoTests\b/;
 
 /** Files that share a process, and how many of their tests run at the same time. Left out, the files run one after another. */
@@ -69,7 +71,7 @@ function kindOf(path: string): 'console' | 'flows' | 'timed' | 'small' | 'stacks
   if (sharesStack.test(text)) return 'flows';
   if (concernsProcess.test(text)) return 'alone';
   if (hasStack.test(path)) return 'stacks';
-  if (hasOwnProcess.test(path)) return 'alone';
+  if (hasOwnProcess.test(path) || isSearch.test(path)) return 'alone';
   return isTimed.test(text) ? 'timed' : 'small';
 }
 

@@ -1,0 +1,225 @@
+import { Readable } from 'node:stream';
+import fc from 'fast-check';
+import type { Agent } from 'undici';
+import type { QueuedCall } from '../../shared/inference-job.ts';
+import type { Usage } from '../../shared/replies.ts';
+import { answerStream, answerWhole } from '../../workers/answer-request.ts';
+import { BackendError } from '../../workers/backends/backend-error.ts';
+import { createCallBackend } from '../../workers/backends/call-backend.ts';
+import { inPieces } from './fake-request.ts';
+import { type FuzzTarget, require } from './search/fuzz-target.ts';
+
+const apiKey = 'backend-key-4711-0815';
+const model = 'small-chat';
+const outputTokensMax = 1_000;
+const body = '{"messages":[{"role":"user","content":"Hello"}]}';
+const timeouts = { connectMs: 60_000, firstTokenMs: 60_000, idleMs: 60_000, requestMs: 60_000, queueMs: 60_000 };
+const backend = { url: 'http://127.0.0.1:9/v1', location: 'on-prem' } as const;
+
+const deltas = fc.oneof(
+  fc.record({ content: fc.oneof(fc.string({ unit: 'binary', maxLength: 20 }), fc.constant(null)) }),
+  fc.record({ role: fc.constant('assistant'), reasoning_content: fc.string() }),
+  fc.record({
+    tool_calls: fc.array(fc.record({ index: fc.nat(3), id: fc.string(), function: fc.jsonValue() }), { maxLength: 3 }),
+  }),
+  fc.jsonValue({ maxDepth: 3 }),
+);
+const choices = fc.record(
+  { index: fc.nat(2), delta: deltas, finish_reason: fc.constantFrom(null, 'stop', 'length', '') },
+  { requiredKeys: ['delta'] },
+);
+const usages = fc.record({ prompt_tokens: fc.integer(), completion_tokens: fc.nat(3_000) });
+const chunks = fc.record(
+  {
+    model: fc.constantFrom(model, 'other', ''),
+    choices: fc.array(choices, { maxLength: 3 }),
+    usage: fc.oneof(usages, fc.constant(null)),
+  },
+  { requiredKeys: ['choices'] },
+);
+const events = fc.oneof(
+  { weight: 6, arbitrary: chunks.map((chunk) => `data: ${JSON.stringify(chunk)}`) },
+  fc.constantFrom(
+    ': waiting',
+    'event: x',
+    'data: [DONE]',
+    'data: {"error":{"message":"no"}}',
+    'data:',
+    'id: 1\nretry: 5',
+  ),
+);
+const streams = fc
+  .tuple(fc.array(events, { minLength: 1, maxLength: 12 }), fc.constantFrom('\n\n', '\r\n\r\n', '\r\r'), fc.boolean())
+  .map(([list, end, isEnded]) => [...list, ...(isEnded ? ['data: [DONE]'] : [])].map((one) => one + end).join(''));
+
+/** What a model server answers: an event stream, or a whole answer where it begins as JSON. */
+export const backendStreams: FuzzTarget = {
+  promise:
+    'any bytes in any pieces give a client valid events or one declared failure, the same however they are split',
+  words: [
+    ...[
+      'data: ',
+      'data:',
+      '\n\n',
+      '\r\n',
+      '\r',
+      '\n',
+      ': comment\n',
+      'event: error\n',
+      'id: 1\n',
+      'retry: 0\n',
+      '\ufeff',
+      '\0',
+    ],
+    ...[
+      'data: [DONE]\n\n',
+      '[DONE]',
+      '"choices":[',
+      '"delta":{',
+      '"content":"a"',
+      '"content":null',
+      '"finish_reason":"stop"',
+    ],
+    ...['"index":1', '"index":-1', '"index":1e9', '"usage":{"prompt_tokens":1,"completion_tokens":2}', '"usage":null'],
+    ...[
+      '"completion_tokens":5000',
+      '"error":{"message":"no"}',
+      '"error":null',
+      '"tool_calls":[{"index":0}]',
+      '"model":"x"',
+    ],
+    ...[
+      apiKey,
+      `"message":"key ${apiKey}"`,
+      '"__proto__":{}',
+      '"logprobs":{"content":[1]}',
+      '"function_call":{}',
+      '\u2028',
+      '€',
+      '🙂',
+    ],
+    ...['{', '}', '[', ']', ',', '"', '\\n', '\\ud800', 'null', '1e999', '\ud83d'],
+  ],
+  bytesMax: 16_384,
+  structured: streams.map((text) => Buffer.from(text)),
+  async check(input) {
+    const pieces = inPieces(input);
+    const streamed = await bothWays(input, pieces, streamTo);
+    const assembled = await bothWays(input, pieces, assemble);
+    return beginsAsJson(input) ? assembled : streamed;
+  },
+};
+
+const beginsAsJson = (bytes?: Uint8Array) => bytes?.[0] === 0x7b;
+
+/** What was sent to the client, and how it ended: `done`, or the outcome of a failure. */
+type Ended = { sent: string; end: string };
+type Pieces = readonly Uint8Array[];
+
+async function bothWays(whole: Buffer, pieces: Pieces, answer: (pieces: Pieces) => Promise<Ended>): Promise<string> {
+  const [one, other] = [await answer([whole]), await answer(pieces)];
+  require(one.end === other.end, `${one.end}, and in pieces ${other.end}`);
+  require(one.sent ===
+    other.sent, `the client gets ${one.sent.slice(0, 500)}, and in pieces ${other.sent.slice(0, 500)}`);
+  return one.end;
+}
+
+async function streamTo(pieces: Pieces): Promise<Ended> {
+  let sent = '';
+  let begun = 0;
+  const job = { ...callOf(true), includeUsage: true };
+  const reply = {
+    async chunk(text: string) {
+      require(begun === 1, 'text was sent before the first token');
+      sent += text;
+    },
+  };
+  const end = await endOf(async () => {
+    const { usage } = await answerStream({ ...answering(pieces, job), reply, onFirstToken: () => void begun++ });
+    checkUsage(usage);
+  });
+  checkEvents(sent, end === 'accepted');
+  return { sent, end };
+}
+
+async function assemble(pieces: Pieces): Promise<Ended> {
+  const job = { ...callOf(false), assembled: true };
+  let sent = '';
+  const reply = { chunk: () => Promise.reject(new Error('a whole answer sends no chunk')) };
+  const end = await endOf(async () => {
+    const { body = '', usage } = await answerWhole({ ...answering(pieces, job), reply, onFirstToken() {} });
+    checkUsage(usage);
+    const answer = JSON.parse(body);
+    require(answer.model === model && Array.isArray(answer.choices), 'it is no chat completion under its own name');
+    require(answer.error == null, 'it names an error');
+    sent = body;
+  });
+  return { sent, end };
+}
+
+async function endOf(answer: () => Promise<void>): Promise<string> {
+  try {
+    await answer();
+    return 'accepted';
+  } catch (error) {
+    if (!(error instanceof BackendError)) throw error;
+    require(!error.message.includes(apiKey), 'a failure names the key of the backend');
+    return error.outcome;
+  }
+}
+
+function checkUsage({ promptTokens, completionTokens, cachedTokens }: Usage): void {
+  for (const tokens of [promptTokens, completionTokens, cachedTokens]) {
+    require(Number.isSafeInteger(tokens) && tokens >= 0, `${tokens} tokens are charged`);
+  }
+  require(completionTokens <= outputTokensMax, 'more than the output limit is charged');
+  require(cachedTokens <= promptTokens, 'more is cached than was sent');
+}
+
+/** Each event is one line of JSON under the client's name of the model; the usage stands alone, at the end. */
+function checkEvents(sent: string, isWhole: boolean): void {
+  require(sent === '' || sent.endsWith('\n\n'), 'the last event does not end');
+  const list = sent.split('\n\n').slice(0, -1);
+  for (const [index, event] of list.entries()) {
+    require(event.startsWith('data: ') &&
+      !/[\r\n]/.test(event), `an event of more than one line: ${JSON.stringify(event)}`);
+    const chunk = JSON.parse(event.slice('data: '.length));
+    const isLast = isWhole && index === list.length - 1;
+    require(chunk.model === model || chunk.model === undefined, 'a chunk has another model');
+    require(Array.isArray(chunk.choices) && chunk.error == null, 'an event is no chunk');
+    require((chunk.usage !== undefined) === isLast, 'usage is told in another place than the end');
+    if (isLast) require(chunk.choices.length === 0, 'the usage has choices');
+  }
+}
+
+function callOf(stream: boolean): QueuedCall {
+  return {
+    ...{
+      requestId: 'req_1',
+      account: 'user:alice',
+      keyId: 'key_1',
+      model,
+      tier: 'guest',
+      stream,
+      outputTokensMax,
+      body,
+    },
+    ...{ endpoint: '/v1/chat/completions', includeUsage: false, assembled: false, earlierRuns: [] },
+  };
+}
+
+/** The call of a backend as it is, on a connection that brings these pieces. */
+function answering(pieces: Pieces, job: QueuedCall) {
+  const isWhole = beginsAsJson(pieces[0]);
+  const agent = {
+    request: async () => ({
+      statusCode: 200,
+      headers: { 'content-type': isWhole ? 'application/json' : 'text/event-stream' },
+      body: Object.assign(Readable.from(pieces), { dump: async () => {} }),
+    }),
+  };
+  // No more of an agent is called.
+  const callBackend = createCallBackend({ agent: agent as unknown as Agent, timeouts });
+  const signal = new AbortController().signal;
+  return { job, callBackend, call: { backend, apiKey, requestId: job.requestId, body, signal } };
+}

@@ -1,0 +1,9 @@
+import { parsePlanFile } from '../../shared/plan-file.ts';
+import { planText } from '../support/plan-text.ts';
+
+/** The small plan file of the tests. */
+export function fuzzPlan() {
+  const parsed = parsePlanFile(planText());
+  if ('faults' in parsed) throw new Error('the plan file of the tests is wrong');
+  return parsed.planFile;
+}

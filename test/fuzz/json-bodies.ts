@@ -1,0 +1,181 @@
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+import { createBodyBudget } from '../../ingress/body-budget.ts';
+import { readChatCall } from '../../ingress/middleware/read-chat-call.ts';
+import { readJsonBody } from '../../ingress/middleware/read-json-body.ts';
+import type { ChatCall } from '../../shared/chat-call/chat-call.ts';
+import { exceededJsonBound } from '../../shared/json-bounds.ts';
+import { bodyFor } from '../../workers/backends/body-for.ts';
+import { countPromptTokens } from '../../workers/backends/count-tokens.ts';
+import { declaredError } from './declared-error.ts';
+import { fakeContext, inPieces } from './fake-request.ts';
+import { fuzzPlan } from './fuzz-plan.ts';
+import { type FuzzTarget, require } from './search/fuzz-target.ts';
+
+const planFile = fuzzPlan();
+const counter = { inc() {} } as never; // nothing reads it
+const bodyBytesMax = 60_000;
+const budget = createBodyBudget({ bytesMax: 1_000_000 });
+const readBody = readJsonBody({
+  ...{ bodyBytesMax, bodyMs: 60_000, budget },
+  giveUp: new AbortController().signal,
+  metrics: { bodyRefusals: counter },
+});
+const readCall = readChatCall({ planFile, metrics: { refusedFields: counter } });
+
+const caller = { account: 'user:alice', plan: 'free', suspended: false, version: 0, overageEnabled: false };
+const sent = { 'content-type': 'application/json' };
+
+const anyValue = fc.jsonValue({ maxDepth: 4 });
+const text = fc.string({ unit: 'binary' });
+const parts = fc.array(
+  fc.oneof(
+    fc.record({ type: fc.constant('text'), text }),
+    fc.record({
+      type: fc.constant('image_url'),
+      image_url: fc.record({ url: fc.constantFrom('data:,a', 'https://a.b') }),
+    }),
+    fc.record({ type: text, file: anyValue, text }),
+  ),
+);
+const messages = fc.array(
+  fc.record(
+    { role: fc.constantFrom('user', 'assistant', 'system', 'tool'), content: fc.oneof(text, parts), x: anyValue },
+    { requiredKeys: ['role', 'content'] },
+  ),
+  { minLength: 1 },
+);
+const orAny = (right: fc.Arbitrary<unknown>) => fc.oneof({ weight: 8, arbitrary: right }, anyValue);
+const fields = {
+  max_tokens: orAny(fc.integer({ min: 1, max: 5_000 })),
+  max_completion_tokens: orAny(fc.integer({ min: 1, max: 5_000 })),
+  n: orAny(fc.integer({ min: 1, max: 128 })),
+  temperature: orAny(fc.double({ min: 0, max: 2 })),
+  stop: orAny(fc.array(text)),
+  tools: orAny(fc.array(fc.record({ type: fc.constant('function'), function: anyValue }))),
+  response_format: orAny(fc.record({ type: fc.constantFrom('text', 'json_object', 'regex'), x: anyValue })),
+  logit_bias: orAny(fc.dictionary(text, fc.double())),
+  metadata: orAny(fc.dictionary(text, anyValue)),
+  service_tier: orAny(text),
+  seed: orAny(fc.maxSafeInteger()),
+  top_k: anyValue,
+  chat_template_kwargs: orAny(fc.dictionary(text, anyValue)),
+};
+/** Mostly right, each with a few fields. */
+const calls = fc
+  .record({
+    messages: orAny(messages),
+    some: fc.record(fields, { requiredKeys: [] }),
+    names: fc.subarray(Object.keys(fields), { maxLength: 4 }),
+    stream: fc.boolean(),
+  })
+  .map(({ messages, some, names, stream }) => {
+    const asked = Object.entries(some).filter(([name]) => names.includes(name));
+    return JSON.stringify({ model: 'small-chat', messages, ...Object.fromEntries(asked), ...(stream && { stream }) });
+  });
+
+/** Bodies of chat completions, from the bytes of the client to those for the backend. */
+export const jsonBodies: FuzzTarget = {
+  promise: 'a body is a chat call whose bounds agree with JSON.parse, or one declared 400 or 413',
+  words: [
+    ...['{', '}', '[', ']', ':', ',', '"', '\\"', '\\\\', '\\u0000', '\\ud800', '\\udc00', 'null', 'true', 'false'],
+    ...['0', '-0', '1e999', '-1e-999', '9007199254740993', '12345678901234567890', '0.1000000000000000055', '01', '1.'],
+    ...['"messages":', '"role":"user"', '"role":"tool"', '"content":', '"content":null', '"model":"small-chat"'],
+    ...[
+      '"max_tokens":',
+      '"max_completion_tokens":',
+      '"n":',
+      '"stream":true',
+      '"stream_options":{"include_usage":true}',
+    ],
+    ...['"service_tier":"auto"', '"tools":[{"type":"function"}]', '"type":"image_url"', '"image_url":{"url":"data:,"}'],
+    ...['"response_format":{"type":"json_object"}', '"logit_bias":{"1":2}', '"stop":["a"]', '"seed":1', '"top_k":1'],
+    ...['"__proto__":', '"constructor":', '"toJSON":1', '\ufeff', '\u2028', ' ', '\n', '//', '/*', 'NaN'],
+  ],
+  structured: calls.map((text) => Buffer.from(text)),
+  async check(input) {
+    checkBounds(input);
+    const ctx = fakeContext(sent, inPieces(input), { requestId: 'req_1', caller });
+    let text = '';
+    try {
+      await readBody(ctx, async () => {
+        text = ctx.state.body?.text ?? '';
+        await readCall(ctx, async () => {});
+      });
+    } catch (error) {
+      return declaredError(error, ['VALIDATION_ERROR', 'PAYLOAD_TOO_LARGE']);
+    } finally {
+      require(budget.bytesHeld() === 0, 'its bytes are still counted');
+    }
+    const { call } = ctx.state;
+    require(call !== undefined, 'a body that was accepted has no call');
+    await checkCall(call, text);
+    return 'accepted';
+  },
+};
+
+/** The bounds are those of the text that `JSON.parse` accepts, counted in another way. */
+function checkBounds(input: Buffer): void {
+  exceededJsonBound(input);
+  const value = parsed(input);
+  if (value === undefined) return;
+  const exact = countedBounds(input.toString());
+  require(exceededJsonBound(input, exact) === undefined, `more than ${JSON.stringify(exact)} was counted`);
+  for (const [name, bound] of Object.entries(exact)) {
+    if (bound === 0) continue;
+    require(exceededJsonBound(input, { ...exact, [name]: bound - 1 }) !== undefined, `fewer ${name} than ${bound}`);
+  }
+  // Of two members with one name the parser keeps one.
+  require(partsOf(value) <= exact.partsMax, 'the parsed value has more parts than its text');
+}
+
+function parsed(input: Buffer): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(input)) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function countedBounds(text: string): { depthMax: number; partsMax: number; commasMax: number } {
+  const signs = text.replace(/"(?:[^"\\]|\\.)*"/gs, '').replace(/[^[\]{},:]/g, '');
+  let [depth, depthMax] = [0, 0];
+  for (const sign of signs) {
+    if (sign === '[' || sign === '{') depthMax = Math.max(depthMax, ++depth);
+    else if (sign === ']' || sign === '}') depth--;
+  }
+  const count = (wanted: RegExp) => (signs.match(wanted) ?? []).length;
+  return { depthMax, partsMax: count(/[[{:]/g), commasMax: count(/,/g) };
+}
+
+function partsOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  const items: unknown[] = Object.values(value);
+  return items.reduce<number>((sum, item) => sum + partsOf(item), 1 + (Array.isArray(value) ? 0 : items.length));
+}
+
+const ours = new Set(['model', 'max_tokens', 'max_completion_tokens', 'service_tier', 'stream', 'stream_options']);
+const backends = Object.values(planFile.backends);
+
+/** What the client sent reaches each backend, once, behind the fields that are ours. */
+async function checkCall(call: ChatCall, text: string): Promise<void> {
+  const { cost, outputTokensMax } = call;
+  const model = planFile.models[call.model];
+  require(model !== undefined && outputTokensMax <= model.outputTokensMax, 'it may produce more than its model');
+  const isCount = (tokens: number) => Number.isSafeInteger(tokens) && tokens >= 0;
+  require(outputTokensMax >= 1 &&
+    Object.values(cost).every((one) => typeof one === 'string' || isCount(one)), 'its cost');
+  const asked = withoutOurs(JSON.parse(text));
+  for (const backend of backends) {
+    const sent = JSON.parse(bodyFor(call, backend));
+    require(isDeepStrictEqual(withoutOurs(sent), asked), `${backend.url} is sent other fields`);
+    require(sent.max_tokens === outputTokensMax, 'the output limit is another');
+    require(!('service_tier' in sent), 'service_tier is sent');
+    require((sent.stream === true) === (call.stream || call.assembled), 'stream is another');
+  }
+  require(isCount(await countPromptTokens(call.body)), 'the prompt cannot be counted');
+}
+
+function withoutOurs(value: object): object {
+  return Object.fromEntries(Object.entries(value).filter(([name]) => !ours.has(name)));
+}

@@ -1,0 +1,16 @@
+import { backendStreams } from './backend-streams.ts';
+import { forms } from './forms.ts';
+import { jsonBodies } from './json-bodies.ts';
+import { keyStrings } from './key-strings.ts';
+import { planFiles } from './plan-files.ts';
+import type { FuzzTargets } from './search/fuzz-target.ts';
+import { tokens } from './tokens.ts';
+
+export const targets: FuzzTargets = {
+  'json-bodies': jsonBodies,
+  forms,
+  'key-strings': keyStrings,
+  tokens,
+  'backend-streams': backendStreams,
+  'plan-files': planFiles,
+};
