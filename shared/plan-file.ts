@@ -137,7 +137,9 @@ function parseYaml(text: string): { value: unknown } | { faults: Fault[] } {
   try {
     return { value: document.toJS() };
   } catch (error) {
-    return { faults: [{ path: '', message: (error as Error).message }] }; // an alias of nothing, or far too many of them
+    // An alias of nothing, which the message names, or far too many of them; or what is merged in, which it does not.
+    const { message } = error as Error; // YAML throws nothing else
+    return { faults: [{ path: /^merge/i.test(message) ? '<<' : '', message }] };
   }
 }
 

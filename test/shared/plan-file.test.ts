@@ -200,6 +200,11 @@ test('a field that is not known is named by its path, in every section', (t) => 
   for (const [path, change] of sections) t.deepEqual(faultsWith(change), [`${path}: is not known`]);
 });
 
+test('an alias of nothing and a merge of what is no map are named', (t) => {
+  t.regex(faultsOf('default_plan: *nothing\n')[0] ?? '', /alias.*nothing/);
+  t.deepEqual(faultsOf('%YAML 1.1\n---\n<<: 1\n'), ['<<: Merge sources must be maps or map aliases']);
+});
+
 test('a key without a name is written as one', (t) => {
   t.true(faultsOf('"": 1\n').includes('"": is not known'));
   t.true(
