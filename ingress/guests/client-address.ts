@@ -24,7 +24,8 @@ export function clientAddress(request: IncomingMessage, trustedHops: number): st
  * The network of a client: its IPv4 address, or so many bits of its IPv6 address. The /64 counts as one client: it can commonly
  * choose any address of it.
  */
-export function networkOf(address: string, bits: 64 | 56 | 48 = 64): string {
+export function networkOf(text: string, bits: 64 | 56 | 48 = 64): string {
+  const address = withoutZone(text);
   if (isIP(address) === 0) return address;
   const parsed = ipaddr.parse(address);
   if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString();
@@ -39,6 +40,11 @@ function bareAddress(text: string): string | undefined {
   const trimmed = text.trim();
   const [, bracketed] = /^\[([^\]]+)\](?::\d+)?$/.exec(trimmed) ?? [];
   const [, withPort] = /^([\d.]+):\d+$/.exec(trimmed) ?? [];
-  const address = (bracketed ?? withPort ?? trimmed).replace(/%.*$/, '');
+  const address = withoutZone(bracketed ?? withPort ?? trimmed);
   return isIP(address) === 0 ? undefined : address;
+}
+
+/** A socket's link-local IPv6 address ends with `%` and the name of an interface. */
+function withoutZone(address: string): string {
+  return address.replace(/%.*$/, '');
 }

@@ -143,6 +143,8 @@ const networks: [title: string, one: string, another: string, same: boolean][] =
   ['compressed at another place', '2001:db8:0:0:1::', '2001:db8::1:0:0:0', true],
   ['small and capital letters', '2001:db8:abcd::1', '2001:DB8:ABCD::1', true],
   ['with a zone and without', 'fe80::1%eth0', 'fe80::1', true],
+  ['with the zone of a bridge and without', 'fe80::1%br-lan', 'fe80::1', true],
+  ['with the zone of a VLAN and without', 'fe80::1%eth0.100', 'fe80::1', true],
 ];
 
 for (const [title, one, another, same] of networks) {
