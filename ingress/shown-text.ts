@@ -1,7 +1,8 @@
 const textMax = 120;
 const partMax = 40;
-/** A part of a key would be known by its first characters. */
-const keyLike = /svc_[0-9A-Za-z]+/g;
+/** A key of which each character may be percent-encoded, also more than once. Its first characters are enough to know it by. */
+const keyLike =
+  /(?:s|%(?:25)*73)(?:v|%(?:25)*76)(?:c|%(?:25)*63)(?:_|%(?:25)*5[fF])(?:[0-9A-Za-z]|%(?:25)*[0-9A-Fa-f]{2})+/g;
 
 /**
  * A path or a name that a client sent, as an error may repeat it: short, visible ASCII, and with no whole key or token in it. The

@@ -16,6 +16,22 @@ test('what cannot be seen, and what is longer than any name, is not', (t) => {
   t.is(shownText('/ab'.repeat(1_000)).length, 121);
 });
 
+test('a key is hidden whichever of its characters are percent-encoded, also twice', (t) => {
+  const key = makeKey();
+  const encoded = (text: string) => text.replace(/[^]/g, (char) => `%${char.charCodeAt(0).toString(16)}`);
+  for (const hidden of [
+    key.replace('_', '%5F'),
+    key.replace('_', '%5f'),
+    key.replace('_', '%255F'),
+    encoded('svc') + key.slice(3),
+    encoded(key),
+    encoded(key).replaceAll('%', '%2525'),
+  ]) {
+    t.is(shownText(`/v1/keys/${hidden}/x`), '/v1/keys/svc_…/x');
+  }
+  t.is(shownText('/svc%5'), '/svc%5');
+});
+
 test('no key and no token is shown, wherever it stands', (t) => {
   const key = makeKey();
   t.is(shownText(`/v1/keys/${key}`), '/v1/keys/svc_…');
