@@ -104,26 +104,38 @@ const askAgainMs = 1_000;
 
 /**
  * Waits until all of these can be used, and checks that none is a cluster's, and that the first, which holds the queues, keeps what
- * it is given. `memoryBytes` is what that may use, 0 if it does not say.
+ * it is given. Only the first has to allow `INFO`: another one that does not is warned of. `memoryBytes` is what the first may use,
+ * 0 if it does not say.
  */
 export async function waitForRedis(
   connections: readonly [Redis, ...Redis[]],
   waiting: Waiting,
 ): Promise<{ memoryBytes: number }> {
-  const infos = await Promise.all(connections.map((redis) => waitForInfo(redis, waiting)));
+  const infos = await Promise.all(
+    connections.map((redis, index) => waitForInfo(redis, { ...waiting, isRequired: index === 0 })),
+  );
   for (const info of infos) refuseClusterNode(info);
   const [info = ''] = infos;
   checkDurability(info, waiting.log);
   return { memoryBytes: readMemory(info) };
 }
 
-async function waitForInfo(redis: Redis, { signal, log }: Waiting): Promise<string> {
+/** Empty if the user of this connection may not run `INFO` and it is not required. */
+async function waitForInfo(redis: Redis, waiting: Waiting & { isRequired: boolean }): Promise<string> {
+  const { signal, log, isRequired } = waiting;
   while (true) {
     await waitUntilReady(redis, signal);
     try {
       return await redis.info();
     } catch (error) {
       const mayNot = error instanceof Error && error.message.startsWith('NOPERM');
+      if (mayNot && !isRequired) {
+        log.warn(
+          { err: error },
+          'A Redis user may not run INFO, which shows whether Redis is a cluster. Grant it +info',
+        );
+        return '';
+      }
       const message = mayNot
         ? 'The Redis user of this process may not run INFO, which shows whether Redis keeps its data. Grant it +info; waiting'
         : 'Redis was lost again while the process started; waiting for it';

@@ -173,6 +173,19 @@ test('a Redis whose user may not run INFO is waited for, at a pace, and the log 
   await t.notThrowsAsync(ready);
 });
 
+test('a Redis beside the first whose user may not run INFO is warned of once and used', async (t) => {
+  await using own = await startPrivateRedis();
+  await own.redis.call('ACL', 'SETUSER', 'limited', 'on', '>password', '~*', '+@all', '-info');
+  const { log, lines } = recordedLog();
+  const limited = connectForRequests(own.server.url.replace('//', '//limited:password@'), log);
+  t.teardown(() => limited.disconnect());
+  t.true((await waitForRedis([own.redis, limited], { signal: never, log })).memoryBytes > 0);
+  t.deepEqual(
+    lines.map(({ level, message }) => [level, message]),
+    [['warn', 'A Redis user may not run INFO, which shows whether Redis is a cluster. Grant it +info']],
+  );
+});
+
 test('a node of a Redis Cluster is refused with a sentence', async (t) => {
   await using own = await startPrivateRedis();
   const { log } = recordedLog();
