@@ -34,8 +34,9 @@ type Pool = {
  * away: a burst passes the bound by what other ingresses let through meanwhile, and a short queue that empties is filled again
  * at once. Where the count is not known nobody is held up.
  *
- * One account must not take all of it. Past half of a bound, an account may take up to a quarter: of the jobs by its requests at once,
- * which admission counts over all ingresses; of the bytes by those that wait here, where none means that it may have no request more.
+ * One account must not take all of it. Past half of a bound, an account may have up to a quarter of it. Of the jobs this bounds its
+ * requests at once, which admission counts by their leases: waiting and running, of all pools and ingresses. Of the bytes it bounds
+ * the bodies that wait in this ingress; 0 requests at once then refuses the next one.
  */
 export function createQueueBounds({ depthMax, bytesMax }: { depthMax: number; bytesMax: number }): QueueBounds {
   const pools = new Map<string, Pool>();

@@ -40,8 +40,14 @@ export function limitError({ limit, waitMs, standing, allowance, fairShare, topu
   }
   const { type, message } = bursts[limit];
   const isShare = limit === 'concurrency' && isLess(fairShare, allowance.requestsAtOnce);
-  const reason = isShare ? 'The service is busy, and this account has its share of it.' : message(allowance);
+  const reason = isShare ? shareMessage(fairShare) : message(allowance);
   return rateLimitExceeded(type, `${reason} Retry in ${waitMs} ms.`, waitMs);
+}
+
+/** No request more is allowed only where bodies take the share of the account. */
+function shareMessage(fairShare: number): string {
+  if (fairShare === 0) return 'The service is busy, and the waiting requests of this account take its share of memory.';
+  return `The service is busy: an account may have ${fairShare} requests at once, waiting and running ones together.`;
 }
 
 /** The allowance of an account of which no more requests may wait than its share. */
@@ -50,6 +56,6 @@ export function withShare(allowance: Allowance, fairShare: number | undefined): 
 }
 
 /** An `undefined` limit is no limit. */
-function isLess(limit: number | undefined, other: number | undefined): boolean {
+function isLess(limit: number | undefined, other: number | undefined): limit is number {
   return limit !== undefined && (other === undefined || limit < other);
 }
