@@ -23,7 +23,7 @@ export async function fetchIssuerKeys(issuer: string, signal: AbortSignal): Prom
 
 /**
  * Where the keys of this issuer are by its discovery document. Throws if the document is for another issuer, or names an address
- * without TLS though it was itself got by TLS: who can change what passes on the way could then sign for any account.
+ * without TLS though it was itself got by TLS: an attacker who can change unencrypted traffic could then sign tokens for any account.
  */
 export function keySetAddress(issuer: string, discovered: unknown): string {
   const discovery = discoverySchema.parse(discovered);
