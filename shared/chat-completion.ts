@@ -57,11 +57,10 @@ const isText = (value: unknown) => typeof value === 'string';
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+const areTexts = (value: unknown) => Array.isArray(value) && value.every(isText);
+
 const stop = z
-  .custom<string | string[]>(
-    (value) => isText(value) || (Array.isArray(value) && value.every(isText)),
-    'expected a string or an array of strings',
-  )
+  .custom<string | string[]>((value) => isText(value) || areTexts(value), 'expected a string or an array of strings')
   .meta({ documentedAs: z.union([z.string(), z.array(z.string())]) });
 const logitBias = z
   .custom<Record<string, number>>(
@@ -111,6 +110,20 @@ export type ChatRequest = z.infer<typeof chatRequestSchema>;
 
 const object = z.looseObject({});
 
+/** OpenAI allows 4 for `stop`. Model servers look for each of them after every token. */
+const textsMax = 64;
+const areFewTexts = (value: unknown) => Array.isArray(value) && value.length <= textsMax && areTexts(value);
+
+const fewStops = z
+  .custom<string | string[]>(
+    (value) => isText(value) || areFewTexts(value),
+    `expected a string or an array of at most ${textsMax} strings`,
+  )
+  .meta({ documentedAs: z.union([z.string(), z.array(z.string()).max(textsMax)]) });
+const modalities = z
+  .custom<string[]>(areFewTexts, `expected an array of at most ${textsMax} strings`)
+  .meta({ documentedAs: z.array(z.string()).max(textsMax) });
+
 /**
  * All fields of OpenAI's published description of the endpoint (openai/openai-openapi, `CreateChatCompletionRequest`); the
  * parameter types of the official SDK have the same.
@@ -120,7 +133,7 @@ export const publishedRequestSchema = chatRequestSchema.safeExtend({
   function_call: z.union([z.string(), object], { error: 'expected a string or an object' }).nullish(),
   functions: listOf(object).nullish(),
   metadata: object.nullish(),
-  modalities: listOf(z.string()).nullish(),
+  modalities: modalities.nullish(),
   moderation: z.unknown().optional(),
   prediction: object.nullish(),
   prompt_cache_key: z.string().nullish(),
@@ -129,6 +142,7 @@ export const publishedRequestSchema = chatRequestSchema.safeExtend({
   // SGLang takes a number, too.
   reasoning_effort: z.union([z.string(), z.number()], { error: 'expected a string or a number' }).nullish(),
   safety_identifier: z.string().nullish(),
+  stop: fewStops.nullish(),
   service_tier: z.string().nullish().meta({ description: 'Accepted, and not sent to the model server.' }),
   store: z.boolean().nullish(),
   verbosity: z.string().nullish(),
