@@ -26,7 +26,7 @@ export type ChatCall = {
 /** A JSON object, and the text that it was written as, or any that has the same numbers in it. */
 export type SentJson = { value: object; text: string };
 
-/** What of a request may reach a backend: what the plan file lists, or anything, as before there were lists (older batches). */
+/** Which fields of a request may reach a backend: those that the plan file lists, or any field, for batches older than the lists. */
 export type FieldRule = ListedFields | 'any field';
 
 type Options = { rule: FieldRule; noSuchModel?: (name: string) => string };

@@ -17,7 +17,7 @@ export const defaultExtraFields: readonly string[] = [
   // Reasoning.
   ...['enable_thinking', 'thinking', 'thinking_budget', 'thinking_token_budget', 'include_reasoning'],
   ...['separate_reasoning', 'stream_reasoning', 'reasoning_format', 'reasoning'],
-  // The form of the answer. A schema or a list of choices has a bounded cost; a client's regular expression or grammar does not.
+  // The form of the answer. The cost of a client's regular expression or grammar is not bounded, so a schema may have no `pattern`.
   ...['guided_json', 'guided_choice', 'json_schema', 'structured_outputs', 'response_format.json'],
 ];
 

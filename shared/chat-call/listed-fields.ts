@@ -2,8 +2,10 @@ import { publishedFields } from '../chat-completion.ts';
 import { type Fault, shownName } from '../faults.ts';
 import type { Model, PlanFile } from '../plan-file.ts';
 import { allowedExtraFields, countedName } from './extra-fields.ts';
-import { mediaAddresses } from './media-addresses.ts';
+import { foldedName } from './folded-name.ts';
 import { refuseMediaAddress } from './media-hosts.ts';
+import { mediaValues } from './media-values.ts';
+import { schemaPatterns } from './schema-patterns.ts';
 
 /** Which fields, tools and addresses of a request may reach the backends of its model, by the plan file. */
 export interface ListedFields {
@@ -12,17 +14,17 @@ export interface ListedFields {
 }
 
 type Json = Readonly<Record<string, unknown>>;
-type Rules = { name: string; fields: ReadonlySet<string>; tools: ReadonlySet<string>; mediaHosts: readonly string[] };
+type Rules = { name: string; fields: ReadonlySet<string>; tools: ReadonlySet<unknown>; mediaHosts: readonly string[] };
 
 /** Only ten faults are named. */
 const faultsMax = 11;
-/** A longer name is told by its beginning. */
+/** Longer names are cut in errors. */
 const nameLengthMax = 64;
 
 export function createListedFields(planFile: Pick<PlanFile, 'models' | 'mediaHosts'>): ListedFields {
   const { models, mediaHosts } = planFile;
   const rulesOf = (name: string, { extraFields, extraTools = [] }: Model): Rules => {
-    const tools = new Set([...publishedTools, ...extraTools]);
+    const tools = new Set<unknown>([...publishedTools, ...extraTools]);
     return { name, fields: allowedExtraFields(extraFields), tools, mediaHosts };
   };
   const rules = new Map(Object.entries(models).map(([name, model]) => [name, rulesOf(name, model)]));
@@ -50,28 +52,32 @@ function* faultsOf(request: Json, rules: Rules): Generator<Fault> {
     yield unlisted({ path: shownName(listed), listed, counted: countedName(field) }, rules);
   }
   yield* innerFaults(request, rules);
+  yield* patternFaults(request, rules);
   yield* toolFaults(request.tools, 'tools', rules);
-  if (Array.isArray(request.messages)) {
-    for (const [index, message] of request.messages.entries()) {
-      if (isObject(message) && message.tools !== undefined)
-        yield* toolFaults(message.tools, `messages[${index}].tools`, rules);
-    }
-  }
-  yield* addressFaults(request, rules);
+  if (Array.isArray(request.messages)) yield* messageToolFaults(request.messages, rules);
+  yield* mediaFaults(request, rules);
 }
 
 /** Far more than any model looks at; reading one takes a few microseconds. */
-const addressesMax = 2_000;
+const mediaMax = 2_000;
 
-function* addressFaults(request: Json, { mediaHosts }: Rules): Generator<Fault> {
-  let addresses = 0;
-  for (const { path, field, address } of mediaAddresses(request)) {
-    if (++addresses > addressesMax) {
-      yield { path, message: `expected at most ${addressesMax} images, sounds and files`, refused: field };
+function* mediaFaults(request: Json, rules: Rules): Generator<Fault> {
+  let values = 0;
+  for (const value of mediaValues(request)) {
+    const { path, field, kind } = value;
+    if (++values > mediaMax) {
+      yield { path, message: `expected at most ${mediaMax} images, sounds and files`, refused: field };
       return;
     }
-    const message = refuseMediaAddress(address, mediaHosts);
-    if (message !== undefined) yield { path, message, refused: field };
+    if (kind === 'cacheName') {
+      const listed = `messages.${field}`;
+      if (!rules.fields.has(listed)) yield unlisted({ path, listed, counted: field }, rules);
+    } else if (kind === 'tooDeep') {
+      yield { path, message: 'is nested too deeply', refused: field };
+    } else if (kind === 'address') {
+      const message = refuseMediaAddress(value.address, rules.mediaHosts);
+      if (message !== undefined) yield { path, message, refused: field };
+    }
   }
 }
 
@@ -100,20 +106,23 @@ const templateArguments = new Set([
   ...['return_assistant_tokens_mask', 'load_audio_from_video', 'num_frames', 'video_load_backend'],
 ]);
 
-/** What would bring in by a field that is listed what is not. */
+/** Members of listed fields that do the same as a field that is not listed. */
 function* innerFaults(request: Json, rules: Rules): Generator<Fault> {
   const { response_format: format, structured_outputs: structured, chat_template_kwargs: template } = request;
-  if (isObject(format) && typeof format.type === 'string' && !publishedFormats.has(format.type)) {
-    const listed = `response_format.${shortened(format.type)}`;
-    const path = 'response_format.type';
-    if (!rules.fields.has(listed)) yield unlisted({ path, listed, counted: 'response_format' }, rules);
+  if (isObject(format)) {
+    yield* misspeltTypes(format, { path: 'response_format', refused: 'response_format' });
+    if (typeof format.type === 'string' && !publishedFormats.has(format.type)) {
+      const listed = `response_format.${shortened(format.type)}`;
+      const path = 'response_format.type';
+      if (!rules.fields.has(listed)) yield unlisted({ path, listed, counted: 'response_format' }, rules);
+    }
   }
   if (isObject(structured)) {
     const isFree = (name: string) => structuredOutputs.has(name);
     yield* memberFaults({ field: 'structured_outputs', members: structured, isFree }, rules);
   }
   if (isObject(template)) {
-    const isFree = (name: string) => !templateArguments.has(name);
+    const isFree = (name: string) => !templateArguments.has(foldedName(name));
     yield* memberFaults({ field: 'chat_template_kwargs', members: template, isFree }, rules);
   }
 }
@@ -128,15 +137,54 @@ function* memberFaults({ field, members, isFree }: Members, rules: Rules): Gener
   }
 }
 
+/** Schemas of fields that OpenAI's API lacks. It has `pattern` in those of `response_format.json_schema` and of tools. */
+function* patternFaults(request: Json, rules: Rules): Generator<Fault> {
+  const { response_format: format, structured_outputs: structured, guided_json, json_schema } = request;
+  const schemas: Record<string, unknown> = { guided_json, json_schema };
+  if (isObject(structured)) schemas['structured_outputs.json'] = structured.json;
+  if (isObject(format) && (format.type === 'json' || format.type === 'json_object')) {
+    schemas[`response_format.${format.type}`] = format;
+  }
+  for (const [field, schema] of Object.entries(schemas)) {
+    for (const keyword of schemaPatterns(schema)) {
+      const path = `${field}.${keyword}`;
+      const counted = field.replace(/\..*$/, '');
+      if (!rules.fields.has(path)) yield unlisted({ path, counted }, rules);
+    }
+  }
+}
+
 /** A tool of another type may name a server that the model server would call. */
 const publishedTools = ['function', 'custom'];
 
+function* messageToolFaults(messages: readonly unknown[], rules: Rules): Generator<Fault> {
+  for (let index = 0; index < messages.length; index++) {
+    const message = messages[index];
+    if (!isObject(message)) continue;
+    for (const name in message) {
+      if (foldedName(name) === 'tools') yield* toolFaults(message[name], `messages[${index}].${name}`, rules);
+    }
+  }
+}
+
 function* toolFaults(tools: unknown, path: string, { name, tools: allowed }: Rules): Generator<Fault> {
   if (!Array.isArray(tools)) return;
-  for (const [index, tool] of tools.entries()) {
-    if (!isObject(tool) || !('type' in tool) || allowed.has(String(tool.type))) continue;
+  for (let index = 0; index < tools.length; index++) {
+    const tool: unknown = tools[index];
+    if (!isObject(tool)) continue;
+    yield* misspeltTypes(tool, { path: `${path}[${index}]`, refused: 'tools' });
+    if (!('type' in tool) || allowed.has(tool.type)) continue;
     const message = `expected ${[...allowed].join(' or ')} (the operator can allow others in extra_tools of the model "${name}")`;
     yield { path: `${path}[${index}].type`, message, refused: 'tools' };
+  }
+}
+
+/** A server written in Go takes the last of `type` and `Type`. */
+function* misspeltTypes(object: Json, { path, refused }: { path: string; refused: string }): Generator<Fault> {
+  for (const name in object) {
+    if (name !== 'type' && foldedName(name) === 'type') {
+      yield { path: `${path}.${name}`, message: 'is to be spelt type', refused };
+    }
   }
 }
 

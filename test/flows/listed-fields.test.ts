@@ -64,6 +64,21 @@ test('a field that could harm others is refused from any key, with the setting t
       /^messages\[0\]\.content\[0\]\.image_url\.url: expected a data: or https: URL$/,
       'image_url',
     ],
+    [
+      { tools: [{ type: 'function', Type: 'mcp', server_url: 'http://127.0.0.1' }] },
+      /^tools\[0\]\.Type: is to be spelt type$/,
+      'tools',
+    ],
+    [
+      { guided_json: { type: 'string', pattern: '(a+)+$' } },
+      /^guided_json\.pattern: is not accepted .*"guided_json\.pattern" in extra_fields/,
+      'guided_json',
+    ],
+    [
+      { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: null, uuid: 'refused' }] }] },
+      /^messages\[0\]\.content\[0\]\.uuid: is not accepted .*"messages\.uuid" in extra_fields/,
+      'uuid',
+    ],
     [image('https://[::1]/'), /: expected a host name, not an IP address$/, 'image_url'],
     [
       image('https://other.example.com/a'),

@@ -9,7 +9,8 @@ export const inferenceRoutes = {
     summary: 'Create a chat completion',
     description: `Compatible with OpenAI's. Further top-level fields are those that the operator lists for the model, by default
 what model servers document for sampling and structured answers (\`top_k\`, \`min_p\`, \`guided_json\`, \`chat_template_kwargs\` and others); any other is
-refused by its name. Fields within messages go to the model server untouched. Addresses of images, sounds and files are \`data:\` URLs, or
+refused by its name, and so is \`pattern\` in a schema of theirs. Fields within messages go to the model server untouched, except \`uuid\` and
+\`content_hash\` of images, sounds and files, which the operator has to allow. Addresses of images, sounds and files are \`data:\` URLs, or
 \`https:\` URLs of hosts that the operator lists. With \`stream\` the answer is
 server-sent events: \`data: <ChatCompletionChunk>\` each, then \`data: [DONE]\`. A stream that broke off ends with \`data: <StreamError>\`
 and no \`[DONE]\`. Lines that begin with a colon are comments, sent while nothing else is.`,

@@ -6,7 +6,7 @@ import { parseChatCall } from '../../../shared/chat-call/chat-call.ts';
 import { defaultExtraFields } from '../../../shared/chat-call/extra-fields.ts';
 import { createListedFields } from '../../../shared/chat-call/listed-fields.ts';
 import { readOutputLimit } from '../../../shared/chat-call/output-limit.ts';
-import { publishedFields } from '../../../shared/chat-completion.ts';
+import { publishedFields, publishedRequestSchema } from '../../../shared/chat-completion.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { countRefusedFields, createLimitMetrics } from '../../../shared/metrics.ts';
 import type { Model } from '../../../shared/plan-file.ts';
@@ -230,6 +230,13 @@ const parts: [part: object, path: string][] = [
   [{ type: 'file', file: { file_url: bad } }, 'file.file_url'],
   [{ type: 'file_url', file_url: { url: bad } }, 'file_url.url'],
   [{ type: 'image_url', Image_URL: { URL: bad } }, 'Image_URL.URL'],
+  [{ type: 'image_url', url: bad }, 'url'],
+  [{ type: 'image', source: { type: 'url', url: bad } }, 'source.url'],
+  [{ type: 'image', source: bad }, 'source'],
+  [{ type: 'image', path: '/etc/passwd' }, 'path'],
+  [{ type: 'image_url', image_url: { path: 'file:///etc/passwd' } }, 'image_url.path'],
+  [{ type: 'text', text: 'x', Type: 'image_url', URL: bad }, 'URL'],
+  [{ type: 'tool_result', content: { type: 'image_url', image_url: bad } }, 'content.image_url'],
   [{ type: 'tool_result', content: [{ type: 'image_url', image_url: { url: bad } }] }, 'content[0].image_url.url'],
 ];
 
@@ -259,6 +266,150 @@ test('an address of a listed host, data, ids and texts pass as they are', (t) =>
   ];
   t.deepEqual(JSON.parse(parse({ messages: asked }, { mediaHosts: ['media.example.com'] }).body).messages, asked);
   t.deepEqual(pathsOf({ messages: asked }), ['messages[0].content[0].image_url.url']);
+});
+
+test('a text, and a message, may have fields of any name', (t) => {
+  const content = [{ type: 'text', text: 'x', url: bad, source: bad, uuid: 'u' }];
+  const asked = [{ role: 'user', content, url: bad, path: '/etc/passwd', uuid: 'u' }];
+  t.deepEqual(JSON.parse(parse({ messages: asked }).body).messages, asked);
+});
+
+/** A part within so many others; the last one has an address. */
+function partWithin(parts: number): object {
+  return parts === 0 ? { type: 'image_url', image_url: { url: bad } } : { type: 'a', content: [partWithin(parts - 1)] };
+}
+
+test('an address is found in a part within five others, and what is nested deeper is refused', (t) => {
+  const { faults } = errorOf({ messages: [{ role: 'user', content: [partWithin(5)] }] });
+  t.regex(faults[0]?.path ?? '', /image_url\.url$/);
+  for (const part of [
+    partWithin(6),
+    partWithin(30),
+    { type: 'image', image: JSON.parse('['.repeat(20) + ']'.repeat(20)) },
+  ]) {
+    const error = errorOf({ messages: [{ role: 'user', content: [part] }] }, { mediaHosts: ['*'] });
+    t.deepEqual(
+      error.faults.map(({ message, refused }) => [message, refused !== undefined]),
+      [['is nested too deeply', true]],
+    );
+  }
+});
+
+test('a name under which media is cached is refused unless it is listed', async (t) => {
+  const url = 'data:image/png;base64,iVBORw0KGgo=';
+  const content = [
+    { type: 'image_url', image_url: { url }, uuid: 'other' },
+    { type: 'image_url', image_url: { url, content_hash: 'x', UUID: 'y' }, uuid: null },
+    { type: 'image_url', image_url: null, uuid: 'other' },
+  ];
+  const asked = { messages: [{ role: 'user', content }] };
+  t.deepEqual(pathsOf(asked), [
+    'messages[0].content[0].uuid',
+    'messages[0].content[1].image_url.content_hash',
+    'messages[0].content[1].image_url.UUID',
+    'messages[0].content[2].uuid',
+  ]);
+  t.true(errorOf(asked).message.includes('"messages.uuid" in extra_fields of the model "m"'));
+  t.notThrows(() => parse(asked, { extraFields: ['default', 'messages.uuid', 'messages.content_hash'] }));
+  const metrics = createLimitMetrics(new Registry());
+  countRefusedFields(metrics, errorOf(asked));
+  const { values } = await metrics.refusedFields.get();
+  t.deepEqual(values.map(({ labels }) => labels.field).toSorted(), ['content_hash', 'uuid']);
+});
+
+/** A list of a million of this item, and how many of its items were read. */
+function countedList(item: unknown): { list: unknown[]; reads: () => number } {
+  let reads = 0;
+  const list = new Proxy(Array(1_000_000).fill(item), {
+    get(target, name, receiver) {
+      if (typeof name === 'string' && name !== 'length' && name in target) reads++;
+      return Reflect.get(target, name, receiver);
+    },
+  });
+  return { list, reads: () => reads };
+}
+
+test('of a list in a place of media no more than 2,001 items are visited, whatever they are', (t) => {
+  const listed = createListedFields({ models: { m: model }, mediaHosts: ['*'] });
+  const places: ((list: unknown[]) => object)[] = [
+    (image) => ({ type: 'image', image }),
+    (data) => ({ type: 'image', image: { data } }),
+    (id) => ({ type: 'file', file: { id } }),
+    (source) => ({ type: 'image', source: [source] }),
+  ];
+  for (const [item, place] of [1, null, true, 'a', ''].flatMap((item) =>
+    places.map((place) => [item, place] as const),
+  )) {
+    const { list, reads } = countedList(item);
+    const faults = listed.faultsIn({ model: 'm', messages: [{ role: 'user', content: [place(list)] }] });
+    t.true(faults.length > 0);
+    t.true(reads() <= 2_001, `${reads()} of ${JSON.stringify(item)}`);
+  }
+});
+
+test('a list of more than 64 stops or modalities is refused, and its items are not read', (t) => {
+  const stop = Array(65).fill('a');
+  t.notThrows(() => parse({ stop: stop.slice(1) }));
+  t.is(errorOf({ stop }).message, 'stop: expected a string or an array of at most 64 strings');
+  t.deepEqual(pathsOf({ modalities: stop }), ['modalities']);
+  for (const field of ['stop', 'modalities']) {
+    const { list, reads } = countedList('');
+    t.false(publishedRequestSchema.safeParse({ model: 'm', messages, [field]: list }).success);
+    t.is(reads(), 0, field);
+  }
+});
+
+test('lists of numbers and texts beside the messages may be as long as a body', (t) => {
+  for (const field of ['documents', 'stop_token_ids', 'allowed_token_ids', 'guided_choice']) {
+    t.notThrows(() => parse({ [field]: Array(100_000).fill(1) }), field);
+  }
+});
+
+test('a regular expression in a schema of a field that OpenAI lacks is refused unless it is listed', (t) => {
+  const pattern = { type: 'object', properties: { a: { type: 'string', pattern: '(a+)+$' } } };
+  const names = { type: 'array', items: [{ patternProperties: { '(a+)+$': {} } }] };
+  const cases: [fields: object, path: string][] = [
+    [{ guided_json: pattern }, 'guided_json.pattern'],
+    [{ guided_json: names }, 'guided_json.patternProperties'],
+    [{ guided_json: JSON.stringify(pattern, undefined, 2) }, 'guided_json.pattern'],
+    [{ guided_json: '{"type":"string","\\u0070attern" : "(a+)+$"}' }, 'guided_json.pattern'],
+    [{ json_schema: JSON.stringify(names) }, 'json_schema.patternProperties'],
+    [{ json_schema: pattern }, 'json_schema.pattern'],
+    [{ structured_outputs: { json: pattern } }, 'structured_outputs.json.pattern'],
+    [{ response_format: { type: 'json', value: pattern } }, 'response_format.json.pattern'],
+    [{ response_format: { type: 'json_object', schema: pattern } }, 'response_format.json_object.pattern'],
+  ];
+  for (const [fields, path] of cases) {
+    t.deepEqual(pathsOf(fields), [path]);
+    t.true(errorOf(fields).message.includes(`"${path}" in extra_fields of the model "m"`));
+    t.notThrows(() => parse(fields, { extraFields: ['default', path] }), path);
+  }
+  const published = { parameters: pattern, name: 'f', strict: true };
+  const property = { properties: { pattern: { type: 'string' } } };
+  for (const fields of [
+    { response_format: { type: 'json_schema', json_schema: { name: 'x', schema: pattern } } },
+    { tools: [{ type: 'function', function: published }] },
+    { guided_json: property },
+    { guided_json: JSON.stringify(property) },
+    { guided_json: JSON.stringify({ description: 'A "pattern": "x", in \u00e9' }) },
+  ]) {
+    t.notThrows(() => parse(fields), JSON.stringify(fields));
+  }
+});
+
+test('a type that is written in another case is refused, for servers that take the last of two', (t) => {
+  const tool = { type: 'function', Type: 'mcp', server_url: 'http://redis:6379' };
+  const wrong = errorOf({ tools: [tool] });
+  t.is(wrong.message, 'tools[0].Type: is to be spelt type');
+  t.deepEqual(pathsOf({ tools: [{ ...tool, TYPE: 'function' }] }, { extraTools: ['mcp'] }), [
+    'tools[0].Type',
+    'tools[0].TYPE',
+  ]);
+  const mcp = [{ type: 'mcp' }];
+  t.deepEqual(pathsOf({ messages: [{ role: 'developer', content: 'x', Tools: mcp }] }), ['messages[0].Tools[0].type']);
+  t.deepEqual(pathsOf({ response_format: { type: 'text', Type: 'regex', value: 'a+' } }), ['response_format.Type']);
+  const template = { Chat_Template: '{{ 1 }}' };
+  t.deepEqual(pathsOf({ chat_template_kwargs: template }), ['chat_template_kwargs.Chat_Template']);
 });
 
 test('what is refused is named beside what is wrong, and the rest of many is not looked for', (t) => {

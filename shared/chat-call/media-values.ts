@@ -1,0 +1,129 @@
+import { foldedName } from './folded-name.ts';
+
+/**
+ * A value of a request in a place in which model servers look for media. `field` is the field of the part that holds it, one of a few
+ * names. An `address` may be fetched by the server; `data` is base64, an id or something else that no server fetches; a `cacheName`
+ * names media in a cache that accounts share; what is `tooDeep` was not looked into.
+ */
+export type MediaValue = { path: string; field: string } & (
+  | { kind: 'address'; address: string }
+  | { kind: 'data' | 'cacheName' | 'tooDeep' }
+);
+
+/** Fields of a content part, or of a message, in which model servers look for media, whatever the part's `type` says. */
+const mediaFields = new Set([
+  ...['image_url', 'image', 'images', 'input_image', 'video_url', 'video', 'videos', 'input_video'],
+  ...['audio_url', 'audio', 'audios', 'input_audio', 'file_url', 'file', 'files', 'input_file'],
+]);
+/** Members of such a field, and fields of a part that is no text, that are an address or hold one. */
+const addressMembers = new Set([...mediaFields, 'url', 'uri', 'href', 'path', 'source']);
+/** Members that hold the data itself, or an id, and an address for some servers. */
+const dataMembers = new Set(['data', 'file_data', 'file_id', 'id']);
+/** By these a client chooses under which name media is cached, in vLLM and in SGLang. */
+const cacheMembers = new Set(['uuid', 'content_hash']);
+
+/** From the request on: a part within six others and the address in it. */
+const stepsMax = 16;
+
+type Json = Readonly<Record<string, unknown>>;
+/** Linked, because a path is written for few of the values that are visited. */
+type Place = { outer?: Place; step: string | number; depth: number };
+
+/**
+ * All such values of a request's messages and its prediction, in their order. An array is read only as far as the values are taken,
+ * so who takes a bounded number of them visits a bounded number of items.
+ */
+export function* mediaValues({ messages, prediction }: Json): Generator<MediaValue> {
+  if (Array.isArray(messages)) {
+    const place = { step: 'messages', depth: 0 };
+    for (let index = 0; index < messages.length; index++) {
+      if (isObject(messages[index])) yield* ofFields(messages[index], within(place, index), false);
+    }
+  }
+  if (isObject(prediction)) yield* ofFields(prediction, { step: 'prediction', depth: 0 }, false);
+}
+
+/** The fields of a message, or of a part; `isMedia` for a part that is no text. */
+function* ofFields(fields: Json, place: Place, isMedia: boolean): Generator<MediaValue> {
+  for (const name in fields) {
+    const value = fields[name];
+    const field = foldedName(name);
+    if (mediaFields.has(field) || (isMedia && addressMembers.has(field))) {
+      yield* ofMedia(value, { place: within(place, name), field, isData: false });
+    } else if (isMedia && cacheMembers.has(field)) {
+      yield* ofCacheName(value, within(place, name));
+    } else if (field === 'content' && isContainer(value)) {
+      yield* ofContent(value, within(place, name));
+    }
+  }
+}
+
+/** A part, or a list of parts. */
+function* ofContent(content: object, place: Place): Generator<MediaValue> {
+  if (place.depth >= stepsMax) {
+    yield { path: pathOf(place), field: 'content', kind: 'tooDeep' };
+  } else if (isObject(content)) {
+    yield* ofFields(content, place, !isText(content));
+  } else if (Array.isArray(content)) {
+    for (let index = 0; index < content.length; index++) {
+      if (isContainer(content[index])) yield* ofContent(content[index], within(place, index));
+    }
+  }
+}
+
+/** A server may take the last of `type` and `Type`. */
+function isText(part: Json): boolean {
+  for (const name in part) if (foldedName(name) === 'type' && part[name] !== 'text') return false;
+  return part.type === 'text';
+}
+
+type Medium = { place: Place; field: string; isData: boolean };
+
+function* ofMedia(value: unknown, { place, field, isData }: Medium): Generator<MediaValue> {
+  if (!isContainer(value)) {
+    // Base64 and ids have no colon, and every address has one.
+    const isAddress = typeof value === 'string' && (!isData || value.includes(':'));
+    yield { path: pathOf(place), field, ...(isAddress ? { kind: 'address', address: value } : { kind: 'data' }) };
+  } else if (place.depth >= stepsMax) {
+    yield { path: pathOf(place), field, kind: 'tooDeep' };
+  } else if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index++) {
+      yield* ofMedia(value[index], { place: within(place, index), field, isData });
+    }
+  } else if (isObject(value)) {
+    yield* ofMembers(value, place, field);
+  }
+}
+
+function* ofMembers(members: Json, place: Place, field: string): Generator<MediaValue> {
+  for (const name in members) {
+    const member = foldedName(name);
+    const isData = dataMembers.has(member);
+    if (isData || addressMembers.has(member)) {
+      yield* ofMedia(members[name], { place: within(place, name), field, isData });
+    } else if (cacheMembers.has(member)) {
+      yield* ofCacheName(members[name], within(place, name));
+    }
+  }
+}
+
+function* ofCacheName(value: unknown, place: Place): Generator<MediaValue> {
+  if (value !== null) yield { path: pathOf(place), field: foldedName(String(place.step)), kind: 'cacheName' };
+}
+
+function within(outer: Place, step: string | number): Place {
+  return { outer, step, depth: outer.depth + 1 };
+}
+
+function pathOf({ outer, step }: Place): string {
+  if (outer === undefined) return String(step);
+  return pathOf(outer) + (typeof step === 'number' ? `[${step}]` : `.${step}`);
+}
+
+function isContainer(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+function isObject(value: unknown): value is Json {
+  return isContainer(value) && !Array.isArray(value);
+}
