@@ -21,12 +21,14 @@ type Exchange = {
   /** An answer to `HEAD` has a length and no body. */
   method?: string;
   withinMs?: number;
+  /** The client's own address: one of this machine, such as `127.0.0.2`. */
+  localAddress?: string;
 };
 
 /** Sends bytes that no HTTP client would, and reads the first answer; rejects when the connection ends without a whole one. */
 export async function exchange(wanted: Exchange): Promise<RawAnswer> {
-  const { port, send, readsLast = false, method = 'GET', withinMs = 20_000 } = wanted;
-  const socket = connect(port, '127.0.0.1');
+  const { port, send, readsLast = false, method = 'GET', withinMs = 20_000, localAddress } = wanted;
+  const socket = connect({ port, host: '127.0.0.1', ...(localAddress !== undefined && { localAddress }) });
   socket.on('error', () => {}); // whoever writes or reads learns of it
   await once(socket, 'connect');
   const late = setTimeout(() => socket.destroy(new Error(`no answer within ${withinMs} ms`)), withinMs);

@@ -24,7 +24,9 @@ export interface Witnesses extends AsyncDisposable {
   wish(question: string): Wish;
   /** Waits until no job, no lease and no call is left, and requires that everybody who counts has counted the same. */
   agreeOn(t: ExecutionContext, asked: readonly Asked[]): Promise<AgreedEvidence>;
-  /** The usage records of these, as soon as nothing runs and nothing waits for the store; requires no more. */
+  /** What there is of these, as soon as nothing runs and nothing waits for the store; requires no more. */
+  evidenceOf(asked: readonly Asked[]): Promise<Evidence>;
+  /** The usage records of these, as `evidenceOf` has them. */
   recordsOf(asked: readonly Asked[]): Promise<Evidence['records']>;
 }
 
@@ -43,6 +45,13 @@ export async function openWitnesses(
   const keys = await openAccounts(stack);
   const books = openBooks({ stack, redis, store, outboxes, keys });
   const parts = opened.move();
+
+  async function evidenceOf(asked: readonly Asked[]): Promise<Evidence> {
+    await books.untilNothingRuns();
+    await books.untilAllIsStored();
+    return books.evidence(asked);
+  }
+
   return {
     redis,
     keys: [...keys.values()],
@@ -63,11 +72,8 @@ export async function openWitnesses(
       await books.agree(t, evidence);
       return { ...evidence, contradictions };
     },
-    async recordsOf(asked) {
-      await books.untilNothingRuns();
-      await books.untilAllIsStored();
-      return (await books.evidence(asked)).records;
-    },
+    evidenceOf,
+    recordsOf: async (asked) => (await evidenceOf(asked)).records,
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
 }

@@ -1,0 +1,45 @@
+import type { StackOptions } from '../stack/stack.ts';
+
+/** What the attacker knows of the service. */
+export type Target = {
+  port: number;
+  issuer: string;
+  /** What sign-in tokens are for. */
+  audience: string;
+  /** One key of each of the attacker's accounts. */
+  keys: readonly string[];
+};
+
+/** How often each thing came, by a few words: `413 PAYLOAD_TOO_LARGE`, `closed`. */
+export type Tally = Record<string, number>;
+
+/** What an attack works with, in a process of its own. */
+export type Attacker = {
+  target: Target;
+  /** Aborted when the attack is over. */
+  signal: AbortSignal;
+  count: (what: string) => void;
+};
+
+export type Attack = {
+  /** A number, and a letter if several attacks have it. */
+  id: string;
+  name: string;
+  /** What the attacker does, from how many connections, and at which rate at most. */
+  does: string;
+  /** How many accounts the attacker has, on the plan `attacker`; none by default. */
+  accounts?: number;
+  /** What this attack needs of the stack. */
+  stack?: Pick<StackOptions, 'env' | 'models' | 'plans' | 'guests'>;
+  /** How long it goes on; 15 s by default. */
+  forMs?: number;
+  /** Who else uses the service, beside the callers of every attack: accounts that it has not seen before, or an upload each second. */
+  others?: 'newcomers' | 'uploads';
+  /** Runs in the attacker's process until the signal is aborted. */
+  run: (attacker: Attacker) => Promise<void>;
+  /** What the attacker got although it must not have, in words. */
+  gains?: (tally: Tally) => string[];
+};
+
+/** The attacker's own address; legitimate callers have 127.0.0.1. */
+export const attackerAddress = '127.0.0.2';

@@ -1,0 +1,26 @@
+import { setMaxListeners } from 'node:events';
+import { findAttack } from '../all-attacks.ts';
+import type { Tally, Target } from '../attack.ts';
+
+/** The process of one attack: begins when it is told the target, ends, and with it its connections, when it is told to stop. */
+
+const tally: Tally = {};
+const stopping = new AbortController();
+setMaxListeners(0, stopping.signal);
+const count = (what: string) => {
+  tally[what] = (tally[what] ?? 0) + 1;
+};
+const attack = findAttack(process.argv[2] ?? '');
+
+process.on('message', (message: Target | 'stop') => {
+  if (message === 'stop') {
+    stopping.abort();
+    process.send?.(tally, () => process.disconnect());
+  } else {
+    // What an attack fails with ends this process, and the report says so.
+    void attack.run({ target: message, signal: stopping.signal, count });
+  }
+});
+// Also if the report has ended.
+process.on('disconnect', () => process.exit());
+process.send?.('ready');

@@ -1,0 +1,66 @@
+export const phases = ['before', 'during', 'after'] as const;
+export type Phase = (typeof phases)[number];
+export type ByPhase<Value> = Record<Phase, Value>;
+
+/** How long callers waited, in milliseconds; not a number if none was answered. */
+export type Waits = { p50: number; p99: number; answers: number };
+
+export type Observed = {
+  /** By who they are. */
+  waits: Record<string, ByPhase<Waits>>;
+  /** Resident memory at most, in MiB, by process. */
+  peakMiB: Record<string, ByPhase<number>>;
+  /** Of legitimate callers, each in words. */
+  refused: readonly string[];
+  /** Answers that were broken, wrong or not settled exactly once, each in words. */
+  lost: readonly string[];
+  /** What the attacker got although it must not have. */
+  gains: readonly string[];
+  /** Processes that ended. */
+  ended: readonly string[];
+};
+
+/** How many times longer others may wait during an attack, at the median. */
+export const slowdownMax = 3;
+export const residentMiBMax = 512;
+const examplesTold = 3;
+
+/** Each bar that was missed, in words. What was not measured misses its bar. */
+export function missedBars({ waits, peakMiB, refused, lost, gains, ended }: Observed): string[] {
+  return [
+    ...Object.entries(waits).flatMap(([who, { before, during }]) =>
+      during.p50 <= slowdownMax * before.p50
+        ? []
+        : [`p50 of ${who} is ${during.p50} ms, more than ${slowdownMax} times ${before.p50} ms`],
+    ),
+    ...Object.entries(peakMiB).flatMap(([name, peaks]) => {
+      const mostMiB = Math.max(...Object.values(peaks));
+      return mostMiB <= residentMiBMax ? [] : [`${name} had ${mostMiB} MiB, more than ${residentMiBMax}`];
+    }),
+    ...told('refused', refused),
+    ...told('lost', lost),
+    ...gains.map((gain) => `the attacker got ${gain}`),
+    ...ended.map((name) => `${name} ended`),
+  ];
+}
+
+function told(what: string, each: readonly string[]): string[] {
+  if (each.length === 0) return [];
+  const rest = each.length > examplesTold ? ', …' : '';
+  return [`${each.length} ${what}: ${each.slice(0, examplesTold).join(', ')}${rest}`];
+}
+
+/** Of the whole report: 1 if any attack missed a bar. */
+export function exitCodeOf(results: readonly { missed: readonly string[] }[]): 0 | 1 {
+  return results.some(({ missed }) => missed.length > 0) ? 1 : 0;
+}
+
+export function waitsOf(ms: readonly number[]): Waits {
+  const sorted = ms.toSorted((one, other) => one - other);
+  const at = (share: number) => rounded(sorted[Math.floor(sorted.length * share)] ?? Number.NaN);
+  return { p50: at(0.5), p99: at(0.99), answers: ms.length };
+}
+
+export function rounded(value: number): number {
+  return Math.round(10 * value) / 10;
+}

@@ -1,0 +1,61 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { busyShare, cpuSeconds, machineTicks, residentMiB } from '../bench/processes.ts';
+import type { RunningProcess } from '../stack/stack.ts';
+import { serviceMetrics } from '../support/service-metric.ts';
+
+const sampleEveryMs = 100;
+
+export type Watched = {
+  /** Whose memory and processor time are measured, by name. */
+  pids: Record<string, number>;
+  /** Whose event loops are measured, by name. */
+  services: Record<string, RunningProcess>;
+};
+
+export type Measured = {
+  /** In milliseconds of `performance.now()`. */
+  from: number;
+  to: number;
+  peakMiB: Record<string, number>;
+  lastMiB: Record<string, number>;
+  /** Of one processor. */
+  cpuShare: Record<string, number>;
+  /** Of all processors, by everything that runs on this machine. */
+  machineShare: number;
+  /** How late the event loop was at most, in milliseconds. */
+  lateMs: Record<string, number>;
+};
+
+/** What processes need within this time, from now on. */
+export async function measurePhase({ pids, services }: Watched, forMs: number): Promise<Measured> {
+  await eventLoopsLate(services); // what came before does not count
+  const from = performance.now();
+  const [cpuBefore, ticksBefore] = [await cpuSeconds(pids), await machineTicks()];
+  const peakMiB: Record<string, number> = {};
+  let lastMiB: Record<string, number> = {};
+  while (performance.now() - from < forMs) {
+    await sleep(sampleEveryMs);
+    const samples = Object.entries(pids).map(
+      async ([name, pid]) => [name, Math.round(await residentMiB(pid))] as const,
+    );
+    lastMiB = Object.fromEntries(await Promise.all(samples));
+    for (const [name, mib] of Object.entries(lastMiB)) peakMiB[name] = Math.max(peakMiB[name] ?? 0, mib);
+  }
+  const [cpuAfter, ticksAfter, to] = [await cpuSeconds(pids), await machineTicks(), performance.now()];
+  const share = (name: string) => ((cpuAfter[name] ?? 0) - (cpuBefore[name] ?? 0)) / ((to - from) / 1_000);
+  return {
+    ...{ from, to, peakMiB, lastMiB },
+    cpuShare: Object.fromEntries(Object.keys(pids).map((name) => [name, share(name)])),
+    machineShare: busyShare(ticksBefore, ticksAfter),
+    lateMs: await eventLoopsLate(services),
+  };
+}
+
+/** Since this was last asked. */
+async function eventLoopsLate(services: Watched['services']): Promise<Record<string, number>> {
+  const late = Object.entries(services).map(async ([name, process]) => {
+    const [seconds = Number.NaN] = await serviceMetrics(process, ['nodejs_eventloop_lag_max_seconds']);
+    return [name, Math.round(1_000 * seconds)] as const;
+  });
+  return Object.fromEntries(await Promise.all(late));
+}

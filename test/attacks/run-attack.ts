@@ -1,0 +1,104 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { processesOf, redisName } from '../soak/observe.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { createKeyClient } from '../support/key-client.ts';
+import { openWitnesses } from '../support/truth/open-witnesses.ts';
+import type { Attack, Tally, Target } from './attack.ts';
+import { type ByPhase, missedBars, type Observed, type phases, waitsOf } from './judge.ts';
+import { startCallers, type Used } from './legitimate-callers.ts';
+import { type Measured, measurePhase } from './measure-phase.ts';
+import { lostOf } from './settled-once.ts';
+import { startAttacker } from './start-attacker.ts';
+
+const warmUpMs = 4_000;
+const besideMs = { before: 8_000, after: 8_000 };
+const attackMs = 15_000;
+const newcomersMax = 200;
+
+export type Result = {
+  attack: Attack;
+  tally: Tally;
+  observed: Observed;
+  measured: ByPhase<Measured>;
+  missed: readonly string[];
+};
+
+/** On a stack of its own: legitimate callers alone, with the attacker, and alone again. */
+export async function runAttack(attack: Attack): Promise<Result> {
+  await using stack = await startStack({ ...attack.stack, plans: { ...attack.stack?.plans, ...attackerPlan } });
+  await using witnesses = await openWitnesses(stack);
+  const target = await targetOf(stack, attack);
+  const newcomers = attack.others === 'newcomers' ? await newKeys(stack, 'newcomer', newcomersMax) : [];
+  await using attacker = await startAttacker(attack.id);
+  const services = processesOf(stack);
+  const pids = {
+    ...Object.fromEntries(Object.entries(services).map(([name, { process }]) => [name, process.pid])),
+    [redisName]: stack.redis?.pid ?? 0,
+    callers: process.pid,
+  };
+  const callers = startCallers({ stack, witnesses, newcomers, others: attack.others });
+  await sleep(warmUpMs);
+  const before = await measurePhase({ pids, services }, besideMs.before);
+  attacker.begin(target);
+  const during = await measurePhase({ pids: { ...pids, attacker: attacker.pid }, services }, attack.forMs ?? attackMs);
+  const tally = await attacker.stop();
+  const after = await measurePhase({ pids, services }, besideMs.after);
+  const used = await callers.stop();
+  const measured = { before, during, after };
+  const keys = [...witnesses.keys, ...newcomers];
+  const observed: Observed = {
+    waits: waitsIn(used, measured),
+    peakMiB: peaksOf(measured, [...Object.keys(services), redisName]),
+    refused: used.uses.flatMap(({ refusal }) => refusal ?? []),
+    lost: await lostOf({ stack, witnesses, asked: used.asked, keys }),
+    gains: attack.gains?.(tally) ?? [],
+    ended: Object.entries(services).flatMap(([name, { process }]) => (isRunning(process.pid) ? [] : [name])),
+  };
+  return { attack, tally, observed, measured, missed: missedBars(observed) };
+}
+
+/** Of the attacker's accounts: no limit of the plan protects others from them. */
+const attackerPlan = { attacker: { priority: 10, batch_requests_at_once: 8, model_tiers: ['guest', 'standard'] } };
+
+async function targetOf(stack: Stack, { accounts = 0 }: Attack): Promise<Target> {
+  const keys = await newKeys(stack, 'attacker', accounts);
+  const client = createKeyClient(stack);
+  for (const index of keys.keys()) await client.change(`user:attacker-${index}`, { plan: 'attacker' });
+  const port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
+  return { port, issuer: stack.identity.issuer, audience: stack.baseUrl, keys };
+}
+
+async function newKeys(stack: Stack, name: string, count: number): Promise<string[]> {
+  const client = createKeyClient(stack);
+  const keys: string[] = [];
+  for (let index = 0; index < count; index++) keys.push(await client.newKey(`${name}-${index}`));
+  return keys;
+}
+
+/** A use belongs to the phase in which it began. */
+function waitsIn({ uses }: Used, measured: ByPhase<Measured>): Observed['waits'] {
+  const groups = Map.groupBy(uses, ({ who }) => who);
+  const waits = [...groups].map(([who, group]) => {
+    const ofPhase = ({ from, to }: Measured) =>
+      waitsOf(group.filter(({ at, refusal }) => at >= from && at < to && refusal === undefined).map(({ ms }) => ms));
+    return [who, byPhase((phase) => ofPhase(measured[phase]))] as const;
+  });
+  return Object.fromEntries(waits);
+}
+
+function peaksOf(measured: ByPhase<Measured>, names: readonly string[]): Observed['peakMiB'] {
+  const peaks = names.map((name) => [name, byPhase((phase) => measured[phase].peakMiB[name] ?? Number.NaN)] as const);
+  return Object.fromEntries(peaks);
+}
+
+export function byPhase<Value>(at: (phase: (typeof phases)[number]) => Value): ByPhase<Value> {
+  return { before: at('before'), during: at('during'), after: at('after') };
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,36 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { setPriority } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import type { Tally, Target } from './attack.ts';
+
+const main = fileURLToPath(new URL('./attacker/main.ts', import.meta.url));
+const tallySchema = z.record(z.string(), z.int());
+/** An attacker has processors of its own. Here it shares ours, so it yields to the service. */
+const niceness = 10;
+
+/** The process that is going to attack; `stop` resolves when it has ended, and its connections with it. */
+export async function startAttacker(id: string) {
+  const child = fork(main, [id], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const ended = once(child, 'exit');
+  await once(child, 'message'); // it is ready
+  const pid = child.pid ?? 0; // a child that spoke has one
+  setPriority(pid, niceness);
+  return {
+    pid,
+    begin: (target: Target) => void child.send(target),
+    async stop(): Promise<Tally> {
+      if (child.exitCode !== null) throw new Error(`the attacker ended with ${child.exitCode}`);
+      const told = once(child, 'message');
+      child.send('stop');
+      const [tally] = await told;
+      await ended;
+      return tallySchema.parse(tally);
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL');
+      await ended;
+    },
+  };
+}
