@@ -51,6 +51,26 @@ test('what stands within a string is not counted, also behind an escaped quote',
   t.not(exceeded('{"a":"\\\\",b:[[', bounds), undefined);
 });
 
+test('a long string ends at its own quote, whatever is escaped in it and wherever', (t) => {
+  const bounds = { depthMax: 1, partsMax: 3, commasMax: 1 };
+  for (let length = 0; length < 300; length++) {
+    for (const escapes of ['', '\\\\', '\\"', '\\\\\\"', '\\"\\\\']) {
+      const text = `{"a":"${'['.repeat(length)}${escapes}${'{'.repeat(100)}${escapes}","b":0}`;
+      t.notThrows(() => JSON.parse(text));
+      t.is(exceeded(text, bounds), undefined, text);
+      t.not(exceeded(text, { ...bounds, commasMax: 0 }), undefined, text);
+    }
+  }
+});
+
+test('the end of a string is never missed: 4 MiB of it do not count, and one byte behind it does', (t) => {
+  for (const piece of ['x', '\\"', '\\\\', `${'x'.repeat(63)}\\"`, `${'x'.repeat(64)}\\\\`]) {
+    const string = `"${piece.repeat(4_000_000 / piece.length)}"`;
+    t.is(exceeded(`[${string},0]`, { depthMax: 1, partsMax: 1, commasMax: 1 }), undefined);
+    t.not(exceeded(`[${string},[]]`, { depthMax: 1 }), undefined);
+  }
+});
+
 test('bytes that are not JSON are bounded as well', (t) => {
   for (const text of ['['.repeat(4_000_000), '{"a":'.repeat(200_000), ':'.repeat(100_000)])
     t.not(exceeded(text), undefined);
