@@ -40,6 +40,7 @@ import type { Console } from './pages/console/console.ts';
 import { serveAsset } from './pages/serve-content.ts';
 import type { StaticContent } from './pages/static-content.ts';
 import type { QueueBounds } from './queue-bounds.ts';
+import type { RefusedBodies } from './refused-bodies.ts';
 import type { WaitingRequests } from './replies/waiting-requests.ts';
 import type { RequestQueues } from './request-queues.ts';
 import type { RequestState } from './request-state.ts';
@@ -100,7 +101,7 @@ type AppParts = {
   documentation: Documentation;
   openApiDocument: StaticContent;
   /** `giveUp` is aborted when a shutdown waits no longer, with the `ApiError` that clients are to see. */
-  body: { bodyBytesMax: number; bodyMs: number; giveUp: AbortSignal; budget: BodyBudget };
+  body: { bodyBytesMax: number; bodyMs: number; giveUp: AbortSignal; budget: BodyBudget; refusedBodies: RefusedBodies };
 };
 
 /** The largest body of a change to a key or an account: far more than its fields can take. */

@@ -9,6 +9,7 @@ export interface BodyShare {
   arrived(): void;
   /** Its bytes are no longer held. Idempotent. */
   leave(): void;
+  hasLeft(): boolean;
   /** Whether the source was paused at any time. */
   hadToWait(): boolean;
 }
@@ -108,6 +109,7 @@ export function createBodyBudget({ bytesMax }: { bytesMax: number }): BodyBudget
           arrived();
           if (holder.bytes === 0 && holder.arriving.size === 0) holders.delete(name);
         },
+        hasLeft: () => left,
         hadToWait: () => arrival.hadToWait,
       };
     },

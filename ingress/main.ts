@@ -45,6 +45,7 @@ import { createOpenApiDocument } from './openapi/document.ts';
 import { createConsole } from './pages/console/console.ts';
 import { createStaticContent } from './pages/static-content.ts';
 import { createQueueBounds } from './queue-bounds.ts';
+import { createRefusedBodies } from './refused-bodies.ts';
 import { createReleaseLater } from './release-later.ts';
 import { listenForReplies } from './replies/reply-listener.ts';
 import { createWaitingRequests, type Whereabouts } from './replies/waiting-requests.ts';
@@ -191,7 +192,13 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
       model: exampleModel(planFile),
       renderReference: createRenderReference({ document: openApiDocument }),
     }),
-    body: { bodyBytesMax: config.bodyBytesMax, bodyMs, giveUp: giveUp.signal, budget: bodyBudget },
+    body: {
+      bodyBytesMax: config.bodyBytesMax,
+      bodyMs,
+      giveUp: giveUp.signal,
+      budget: bodyBudget,
+      refusedBodies: createRefusedBodies(),
+    },
   });
   const listener = await listen({
     ...config.listener,

@@ -1,11 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { parse as parseContentType } from 'content-type';
 import getRawBody from 'raw-body';
-import { ApiError } from '../../shared/errors.ts';
+import { ApiError, errorStatus } from '../../shared/errors.ts';
 import type { BodyBudget, BodyShare } from '../body-budget.ts';
 import { parseJsonBody } from '../json-body.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import { overloaded } from '../overloaded.ts';
+import type { RefusedBodies } from '../refused-bodies.ts';
 import type { AppContext, Stage } from '../request-state.ts';
 
 type Parts = {
@@ -13,6 +14,7 @@ type Parts = {
   bodyMs: number;
   giveUp: AbortSignal;
   budget: BodyBudget;
+  refusedBodies: RefusedBodies;
   metrics: Pick<IngressMetrics, 'bodyRefusals'>;
 };
 
@@ -20,7 +22,8 @@ type Parts = {
  * Reads the body as a JSON object of at most `bodyBytesMax`, in at most `bodyMs`. It is refused by its announced length
  * before a byte is read, and by count while it is read; it has to be `application/json` in UTF-8, and not compressed,
  * because a small compressed body can be a large one. A body that still comes when `giveUp` is aborted is refused with its
- * reason. Its bytes count against the budget while the next stages run, unless one of them says that they are no longer held.
+ * reason. Its bytes count against the budget while the next stages run, unless one of them says that they are no longer held. If
+ * it is refused before, the next one of its account may have to wait.
  */
 export function readJsonBody(parts: Parts): Stage {
   return async function readJsonBody(ctx, next) {
@@ -29,13 +32,37 @@ export function readJsonBody(parts: Parts): Stage {
     const share = parts.budget.enter(ctx.state.caller?.account ?? 'anonymous', ctx.req);
     if (share === undefined) throw noRoom(parts);
     ctx.state.bodyShare = share;
+    const account = ctx.state.caller?.account;
     try {
-      ctx.state.body = parseJsonBody(await readBytes(ctx, share, parts));
-      await next();
+      const bytes = await readBytes(ctx, share, parts);
+      if (account === undefined) await parse(bytes);
+      else await parseInTurn(account, bytes);
     } finally {
       share.leave();
     }
+
+    async function parseInTurn(account: string, bytes: Buffer): Promise<void> {
+      await parts.refusedBodies.turn(account);
+      if (ctx.req.socket.destroyed) throw endedEarly();
+      if (parts.giveUp.aborted) throw parts.giveUp.reason;
+      try {
+        await parse(bytes);
+      } catch (error) {
+        if (!share?.hasLeft() && isRefusal(error)) parts.refusedBodies.add(account, bytes.length);
+        throw error;
+      }
+    }
+
+    async function parse(bytes: Buffer): Promise<void> {
+      ctx.state.body = parseJsonBody(bytes);
+      await next();
+    }
   };
+}
+
+/** By a fault of the client's. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof ApiError && errorStatus(error.code) < 500;
 }
 
 function noRoom({ metrics }: Pick<Parts, 'metrics'>): ApiError {

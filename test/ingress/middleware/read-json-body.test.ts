@@ -10,6 +10,7 @@ import type { IngressMetrics } from '../../../ingress/metrics.ts';
 import { answerBrokenRequest, answerErrors } from '../../../ingress/middleware/answer-errors.ts';
 import { assignRequestId } from '../../../ingress/middleware/assign-request-id.ts';
 import { readJsonBody } from '../../../ingress/middleware/read-json-body.ts';
+import { createRefusedBodies, type RefusedBodies } from '../../../ingress/refused-bodies.ts';
 import { type RequestState, type Stage, stateOf } from '../../../ingress/request-state.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { exchange } from '../../support/raw-http.ts';
@@ -21,7 +22,13 @@ const bodyBytesMax = 10_000;
 /** The listener as it is, with a route that reads a body and sends it back. */
 async function start(
   t: ExecutionContext,
-  { bodyMs = 60_000, before, budgetBytes = 1_048_576, handle = echo }: Options = {},
+  {
+    bodyMs = 60_000,
+    before,
+    budgetBytes = 1_048_576,
+    handle = echo,
+    refusedBodies = createRefusedBodies(),
+  }: Options = {},
 ): Promise<{ port: number; giveUp: AbortController; refusals: () => number; bytesHeld: () => number }> {
   const giveUp = new AbortController();
   const budget = createBodyBudget({ bytesMax: budgetBytes });
@@ -32,7 +39,7 @@ async function start(
   app.use(assignRequestId);
   app.use(answerErrors({ log, docsUrl: '' }));
   if (before !== undefined) app.use(before);
-  app.use(readJsonBody({ bodyBytesMax, bodyMs, giveUp: giveUp.signal, budget, metrics }));
+  app.use(readJsonBody({ bodyBytesMax, bodyMs, giveUp: giveUp.signal, budget, refusedBodies, metrics }));
   app.use(handle);
   app.on('error', () => {});
   const listener = await listen({
@@ -51,7 +58,13 @@ async function start(
   return { port: listener.port, giveUp, refusals: () => refusals, bytesHeld: budget.bytesHeld };
 }
 
-type Options = { bodyMs?: number; before?: Stage; budgetBytes?: number; handle?: Stage };
+type Options = {
+  bodyMs?: number;
+  before?: Stage;
+  budgetBytes?: number;
+  handle?: Stage;
+  refusedBodies?: RefusedBodies;
+};
 
 const echo: Stage = async (ctx) => {
   ctx.body = stateOf(ctx, 'body').value;
@@ -301,4 +314,46 @@ test('a body that had to wait for room until its time was over is 503, and one t
   ]);
   t.deepEqual([slow.status, waiting.status], [408, 503]);
   t.is(bytesHeld(), 0);
+});
+
+test('what counts as refused is a body of an account that is wrong, before it is queued', async (t) => {
+  const counted: [account: string, bytes: number][] = [];
+  const turns: string[] = [];
+  const refusedBodies: RefusedBodies = {
+    turn: async (account) => void turns.push(account),
+    add: (account, bytes) => void counted.push([account, bytes]),
+  };
+  const before: Stage = async (ctx, next) => {
+    const account = ctx.get('x-account');
+    if (account !== '') ctx.state.caller = { account } as NonNullable<RequestState['caller']>; // no stage here looks at more
+    await next();
+  };
+  const handle: Stage = async (ctx) => {
+    const { is } = stateOf(ctx, 'body').value as { is?: string }; // what this test sends
+    if (is === 'queued') ctx.state.bodyShare?.leave();
+    if (is === 'ours') throw new ApiError('SERVICE_UNAVAILABLE', 'Retry.');
+    if (is !== 'right') throw new ApiError('VALIDATION_ERROR', 'It is wrong.');
+    ctx.body = {};
+  };
+  const { port } = await start(t, { before, handle, refusedBodies });
+  const send = async (body: string, ...headers: string[]) =>
+    (await exchange({ port, send: head(`Content-Length: ${body.length}`, ...headers) + body })).status;
+  t.is(await send('{"is":"wrong"}'), 400, 'without an account');
+  for (const [body, status] of [
+    ['{"is":"right"}', 200],
+    ['{"is":"ours"}', 503],
+    ['{"is":"queued"}', 400],
+    ['{"is":"wrong"}', 400],
+    ['{', 400],
+  ] as const) {
+    t.is(await send(body, 'X-Account: user:a'), status);
+  }
+  t.deepEqual(counted, [
+    ['user:a', 14],
+    ['user:a', 1],
+  ]);
+  t.deepEqual(
+    turns,
+    Array.from({ length: 5 }, () => 'user:a'),
+  );
 });
