@@ -8,6 +8,7 @@ import type { Store } from '../../shared/store/store.ts';
 import { presentFile } from '../files/present-file.ts';
 import { readForm } from '../files/read-form.ts';
 import { type ComingFile, receiveFile } from '../files/receive-file.ts';
+import { createRests } from '../files/rests.ts';
 import { createUploadPlaces } from '../files/upload-places.ts';
 import { bodyTooLarge, watchBody } from '../files/watch-body.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
@@ -38,12 +39,13 @@ export function uploadFile({ store, planFile, giveUp, log, bounds = defaultBound
   const windowBytesMin = (planFile.batch.uploadBytesPerSecondMin * bounds.windowMs) / 1_000;
   const bytesMax = fileBytesMax + aroundBytesMax;
   const places = createUploadPlaces(bounds);
+  const rest = createRests();
 
   return async function uploadFile(ctx) {
     const boundary = boundaryOf(ctx.req);
     if (Number(ctx.req.headers['content-length']) > bytesMax) throw bodyTooLarge(bytesMax);
     const coming = comingFile(ctx);
-    const reception = receiveFile(coming, { store, requestsMax, log });
+    const reception = receiveFile(coming, { store, requestsMax, log, rest });
     const place = places.enter(coming.account);
     try {
       await requireRoom(coming.account);

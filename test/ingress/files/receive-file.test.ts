@@ -4,12 +4,13 @@ import { setImmediate as turn } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { ulid } from 'ulid';
 import { receiveFile } from '../../../ingress/files/receive-file.ts';
+import type { Rest } from '../../../ingress/files/rests.ts';
 import { temporarilyUnavailable } from '../../../shared/errors.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { line } from '../../support/file-client.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
-async function start(t: ExecutionContext) {
+async function start(t: ExecutionContext, rest: Rest = async () => {}) {
   const parts = new AsyncDisposableStack();
   t.teardown(() => parts.disposeAsync());
   const home = parts.use(await createSqliteHome());
@@ -22,7 +23,7 @@ async function start(t: ExecutionContext) {
     createdAt: now,
     expiresAt: new Date(now.getTime() + 1_000),
   };
-  const reception = receiveFile(coming, { store, requestsMax: 100, log });
+  const reception = receiveFile(coming, { store, requestsMax: 100, log, rest });
   const left = async () => ({
     record: await store.batches.findFile(coming.id),
     bytes: await store.files.read(coming.id, 0, 1_000),
@@ -80,6 +81,22 @@ test('nothing is discarded where nothing was begun, and all of it where it was k
   await reception.keep(await reception.take('x', piecesOf('a')));
   await reception.discard();
   t.deepEqual(await left(), nothing);
+});
+
+test('work that holds up everything else is followed by a rest, and a small file has none', async (t) => {
+  const rests: number[] = [];
+  const rest: Rest = async (workMs) => void rests.push(workMs);
+  const small = await start(t, rest);
+  await small.reception.take('x', piecesOf('a'));
+  t.deepEqual(rests, []);
+  const large = await start(t, rest);
+  const { bytes } = await large.reception.take(
+    'x',
+    piecesOf(line('a', { content: 'Hello, you. '.repeat(340_000) }), '\na'),
+  );
+  t.true(bytes > 4_000_000);
+  t.true(rests.length >= 1);
+  t.true(rests.every((workMs) => workMs >= 10));
 });
 
 test('a file whose record went while it was written is not kept', async (t) => {
