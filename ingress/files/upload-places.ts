@@ -20,12 +20,14 @@ const judgedAfterMs = 5_000;
 /** A file of the largest size would take half an hour at this rate, twice as long as it may. */
 const slowBytesPerSecond = 65_536;
 
-type Upload = { since: number; bytes: number; makeRoom: AbortController };
+type Upload = { account: string; since: number; bytes: number; makeRoom: AbortController };
 type Parts = { uploadsMax: number; ofAccountMax: number; now?: () => number };
 
 /**
  * How many files come in at once: each holds a connection, a writer of the store and up to one line in memory. If all places are
- * taken, the slowest upload makes room with 408, unless all are fast or new: clients that trickle must not keep others out.
+ * taken, the slowest upload makes room with 408, unless all are fast or new: clients that trickle must not keep others out. One that is
+ * new makes room as well if its account has more uploads than the one that comes would have: little of it is lost, and clients that
+ * begin again and again must not keep others out either.
  */
 export function createUploadPlaces({ uploadsMax, ofAccountMax, now = () => performance.now() }: Parts): UploadPlaces {
   const taken = new Map<string, number>();
@@ -39,10 +41,11 @@ export function createUploadPlaces({ uploadsMax, ofAccountMax, now = () => perfo
   }
 
   /** Its place is free at once, although it takes a moment to end. */
-  function makeRoom(): boolean {
+  function makeRoom(uploadsOfComing: number): boolean {
+    const hasMore = ({ account }: Upload) => (taken.get(account) ?? 0) > uploadsOfComing;
     const slow = [...uploads]
-      .filter(({ since }) => now() - since >= judgedAfterMs)
-      .map((upload) => ({ upload, rate: (upload.bytes * 1_000) / (now() - upload.since) }))
+      .filter((upload) => now() - upload.since >= judgedAfterMs || hasMore(upload))
+      .map((upload) => ({ upload, rate: (upload.bytes * 1_000) / Math.max(1, now() - upload.since) }))
       .filter(({ rate }) => rate < slowBytesPerSecond);
     const [slowest] = slow.toSorted((one, other) => one.rate - other.rate);
     if (slowest === undefined) return false;
@@ -58,10 +61,10 @@ export function createUploadPlaces({ uploadsMax, ofAccountMax, now = () => perfo
         const message = `At most ${ofAccountMax} files can be uploaded at once.`;
         throw rateLimitExceeded('concurrency_limit', message, retryAfterMs);
       }
-      if (uploads.size >= uploadsMax && !makeRoom()) {
+      if (uploads.size >= uploadsMax && !makeRoom(own + 1)) {
         throw new ApiError('SERVICE_UNAVAILABLE', 'Too many files are being uploaded. Retry.', { retryAfterMs });
       }
-      const upload: Upload = { since: now(), bytes: 0, makeRoom: new AbortController() };
+      const upload: Upload = { account, since: now(), bytes: 0, makeRoom: new AbortController() };
       uploads.add(upload);
       taken.set(account, own + 1);
       return {

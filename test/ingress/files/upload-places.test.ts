@@ -53,3 +53,35 @@ test('if all places are taken, the slowest upload makes room, unless all are fas
   fast?.leave();
   t.notThrows(() => places.enter('another'));
 });
+
+test('if all places are taken, a new and slow upload of an account that has more makes room, and a fast one does not', (t) => {
+  let now = 0;
+  const places = createUploadPlaces({ uploadsMax: 4, ofAccountMax: 3, now: () => now });
+  const many = [1, 2, 3].map(() => places.enter('many'));
+  const only = places.enter('only');
+  now = 100;
+  for (const place of many.slice(0, 2)) place.received(65_536);
+  many[2]?.received(1);
+  places.enter('first');
+  t.deepEqual(
+    [...many, only].map(({ signal }) => signal.aborted),
+    [false, false, true, false],
+  );
+  t.like(many[2]?.signal.reason, { code: 'REQUEST_TIMEOUT' });
+  t.throws(
+    () => places.enter('second'),
+    { code: 'SERVICE_UNAVAILABLE' },
+    'the others are fast, or all that their account has',
+  );
+});
+
+test('clients that begin again and again keep no other account out', (t) => {
+  let now = 0;
+  const places = createUploadPlaces({ uploadsMax: 8, ofAccountMax: 4, now: () => now });
+  for (let round = 0; round < 20; round++) {
+    now += 1_000;
+    const trickling = ['eve', 'mallory'].flatMap((account) => [1, 2, 3, 4].map(() => places.enter(account)));
+    t.notThrows(() => places.enter('ann').leave());
+    for (const place of trickling) place.leave();
+  }
+});
