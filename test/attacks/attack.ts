@@ -27,8 +27,9 @@ export type Attack = {
   name: string;
   /** What the attacker does, from how many connections, and at which rate at most. */
   does: string;
-  /** How many accounts the attacker has, on the plan `attacker`; none by default. */
+  /** How many accounts the attacker has; none by default. They are on the default plan, unless they have no limits. */
   accounts?: number;
+  isUnlimited?: boolean;
   /** What this attack needs of the stack. */
   stack?: Pick<StackOptions, 'env' | 'models' | 'plans' | 'guests'>;
   /** How long it goes on; 15 s by default. */

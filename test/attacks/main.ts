@@ -10,8 +10,7 @@ npm run attack -- 3 6a idle-connections those of these numbers or names alone
 npm run attack -- --list             what there is
 
 Legitimate callers ask from 127.0.0.1; the attacker is a process of its own at 127.0.0.2, so this needs Linux. It yields the
-processor to the service, and its rate is bounded to what one machine does through a common line: each attack says how. Its accounts
-have no limits. Tells of each attack what the attacker got, and before, during and after it how long callers waited and what
+processor to the service, and its rate is bounded to what one machine does through a common line: each attack says how. Tells of each attack what the attacker got, and before, during and after it how long callers waited and what
 each process needed. Ends with 1 if
 - the median wait of callers was more than ${slowdownMax} times as long during an attack,
 - a process had more than ${residentMiBMax} MiB,
@@ -38,12 +37,17 @@ if (unknown.length > 0) {
   for (const { id, name, does } of wanted) console.log(`${id.padEnd(4)} ${name}: ${does}`);
 } else {
   await findRedis();
-  const results: Result[] = [];
+  const results: Pick<Result, 'attack' | 'missed'>[] = [];
   for (const [index, attack] of wanted.entries()) {
     console.log(`\n[${index + 1}/${wanted.length}] ${attack.id} ${attack.name} …`);
-    const result = await runAttack(attack);
-    results.push(result);
-    console.log(tell(result));
+    try {
+      const result = await runAttack(attack);
+      results.push(result);
+      console.log(tell(result));
+    } catch (error) {
+      console.error(error);
+      results.push({ attack, missed: ['it did not come to its end'] });
+    }
   }
   console.log(`\n${summary(results)}`);
   process.exitCode = exitCodeOf(results);

@@ -25,7 +25,7 @@ export type Result = {
 
 /** On a stack of its own: legitimate callers alone, with the attacker, and alone again. */
 export async function runAttack(attack: Attack): Promise<Result> {
-  await using stack = await startStack({ ...attack.stack, plans: { ...attack.stack?.plans, ...attackerPlan } });
+  await using stack = await startStack(attack.stack);
   await using witnesses = await openWitnesses(stack);
   const target = await targetOf(stack, attack);
   const newcomers = attack.others === 'newcomers' ? await newKeys(stack, 'newcomer', newcomersMax) : [];
@@ -57,13 +57,10 @@ export async function runAttack(attack: Attack): Promise<Result> {
   return { attack, tally, observed, measured, missed: missedBars(observed) };
 }
 
-/** Of the attacker's accounts: no limit of the plan protects others from them. */
-const attackerPlan = { attacker: { priority: 10, batch_requests_at_once: 8, model_tiers: ['guest', 'standard'] } };
-
-async function targetOf(stack: Stack, { accounts = 0 }: Attack): Promise<Target> {
+async function targetOf(stack: Stack, { accounts = 0, isUnlimited = false }: Attack): Promise<Target> {
   const keys = await newKeys(stack, 'attacker', accounts);
   const client = createKeyClient(stack);
-  for (const index of keys.keys()) await client.change(`user:attacker-${index}`, { plan: 'attacker' });
+  if (isUnlimited) for (const index of keys.keys()) await client.change(`user:attacker-${index}`, { plan: 'pro' });
   const port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
   return { port, issuer: stack.identity.issuer, audience: stack.baseUrl, keys };
 }

@@ -35,7 +35,7 @@ function row(name: string, lines: readonly string[]): string {
   return lines.map((line, index) => `     ${(index === 0 ? name : '').padEnd(11)}${line}`).join('\n');
 }
 
-export function summary(results: readonly Result[]): string {
+export function summary(results: readonly Pick<Result, 'attack' | 'missed'>[]): string {
   const missed = results.filter((result) => result.missed.length > 0).map(({ attack }) => attack.id);
   const names = missed.length === 0 ? '' : ` (${missed.join(', ')})`;
   return `${results.length} attacks: ${results.length - missed.length} ok, ${missed.length} MISSED${names}`;

@@ -9,6 +9,7 @@ export const fullQueue: Attack = {
   name: 'full-queue',
   does: 'chat requests of one account without limits, 400 at once, where 100 may wait; at most 600 a second',
   accounts: 1,
+  isUnlimited: true,
   stack: { env: { QUEUE_DEPTH_MAX: '100', CONCURRENCY: '16' } },
   async run(attacker) {
     const send = openAgent(attacker);
