@@ -21,6 +21,11 @@ export type Attacker = {
   count: (what: string) => void;
 };
 
+type StackNeeds = Pick<StackOptions, 'env' | 'models' | 'guests' | 'backends'>;
+
+/** Ends with the attack. */
+export type Prepared = AsyncDisposable & { stack: StackNeeds };
+
 export type Attack = {
   /** A number, and a letter if several attacks have it. */
   id: string;
@@ -31,7 +36,9 @@ export type Attack = {
   accounts?: number;
   isUnlimited?: boolean;
   /** What this attack needs of the stack. */
-  stack?: Pick<StackOptions, 'env' | 'models' | 'plans' | 'guests'>;
+  stack?: StackNeeds;
+  /** The same, where it needs something that runs beside the stack. */
+  prepare?: () => Promise<Prepared>;
   /** How long it goes on; 15 s by default. */
   forMs?: number;
   /** Who else uses the service, beside the callers of every attack: accounts that it has not seen before, or an upload each second. */

@@ -25,7 +25,8 @@ export type Result = {
 
 /** On a stack of its own: legitimate callers alone, with the attacker, and alone again. */
 export async function runAttack(attack: Attack): Promise<Result> {
-  await using stack = await startStack(attack.stack);
+  await using prepared = await attack.prepare?.();
+  await using stack = await startStack({ ...attack.stack, ...prepared?.stack });
   await using witnesses = await openWitnesses(stack);
   const target = await targetOf(stack, attack);
   const newcomers = attack.others === 'newcomers' ? await newKeys(stack, 'newcomer', newcomersMax) : [];

@@ -1,7 +1,9 @@
 import { stringify } from 'yaml';
 
-/** What a test may say of a backend beside its address. */
+/** What a test may say of a backend. */
 export type BackendSettings = {
+  /** Of a backend of its own, in place of a model server of the stack. */
+  url?: string;
   requests_at_once?: number;
   api_key_env?: string;
   whole_as_stream?: boolean;

@@ -1,12 +1,14 @@
 import type { Attack } from '../attack.ts';
-import { askForMuch, longChat } from './ask-for-much.ts';
+import { askForMuch } from './ask-for-much.ts';
+import { prepareLongAnswers } from './long-answers.ts';
 
 export const unreadAnswers: Attack = {
   id: '11a',
   name: 'unread-answers',
-  does: 'whole answers of 2 MB, read by half of the clients not at all and by the others at 4 KB a second, on 60 connections of 2 accounts',
+  does: 'whole answers of 4 MiB, read by half of the clients not at all and by the others at 4 KB a second, on 60 connections of 2 accounts; at most 3 new ones a second',
   accounts: 2,
-  stack: { models: longChat },
+  isUnlimited: true,
+  prepare: () => prepareLongAnswers({ stream: false }),
   forMs: 30_000,
   run: (attacker) => askForMuch(attacker, { stream: false }),
 };

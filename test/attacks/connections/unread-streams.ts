@@ -1,12 +1,14 @@
 import type { Attack } from '../attack.ts';
-import { askForMuch, longChat } from './ask-for-much.ts';
+import { askForMuch } from './ask-for-much.ts';
+import { prepareLongAnswers } from './long-answers.ts';
 
 export const unreadStreams: Attack = {
   id: '11b',
   name: 'unread-streams',
-  does: 'streams of 2 MB of text, read by half of the clients not at all and by the others at 4 KB a second, on 60 connections of 2 accounts',
+  does: 'streams of 4 MiB, read by half of the clients not at all and by the others at 4 KB a second, on 60 connections of 2 accounts; at most 3 new ones a second',
   accounts: 2,
-  stack: { models: longChat },
+  isUnlimited: true,
+  prepare: () => prepareLongAnswers({ stream: true }),
   forMs: 30_000,
   run: (attacker) => askForMuch(attacker, { stream: true }),
 };
