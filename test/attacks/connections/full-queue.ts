@@ -2,7 +2,7 @@ import type { Attack } from '../attack.ts';
 import { openAgent } from '../attacker/open-agent.ts';
 import { repeat } from '../attacker/repeat.ts';
 
-const body = { model: 'small-chat', messages: [{ role: 'user', content: `repeat 20 ${'lorem ipsum '.repeat(80)}` }] };
+const body = { model: 'small-chat', messages: [{ role: 'user', content: 'Hi' }] };
 
 export const fullQueue: Attack = {
   id: '13',
@@ -10,7 +10,7 @@ export const fullQueue: Attack = {
   does: 'chat requests of one account without limits, 400 at once, where 100 may wait; at most 600 a second',
   accounts: 1,
   isUnlimited: true,
-  stack: { env: { QUEUE_DEPTH_MAX: '100', CONCURRENCY: '16' } },
+  stack: { env: { QUEUE_DEPTH_MAX: '100' } },
   async run(attacker) {
     const send = openAgent(attacker);
     const [bearer = ''] = attacker.target.keys;

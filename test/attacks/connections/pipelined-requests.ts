@@ -9,10 +9,10 @@ const chat = JSON.stringify({ model: 'small-chat', messages: [{ role: 'user', co
 export const pipelinedRequests: Attack = {
   id: '9',
   name: 'pipelined-requests',
-  does: 'hundreds of requests in one write on each of 4 connections, with a key, opened again when they are closed; at most 20 writes a second',
+  does: 'hundreds of requests in one write on one connection, with a key, opened again when it is closed; at most 20 writes a second',
   accounts: 1,
   run: (attacker) =>
-    repeat(attacker, { clients: 4, perSecond: 20 }, async (_, index) => {
+    repeat(attacker, { clients: 1, perSecond: 20 }, async (_, index) => {
       const [key = ''] = attacker.target.keys;
       const request =
         index % 2 === 0
