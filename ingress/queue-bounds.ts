@@ -26,6 +26,8 @@ type Pool = {
   counted: number | undefined;
   /** Places whose jobs that count may have missed. */
   uncounted: Set<{ queuedDuring: number }>;
+  /** Places of each account in this ingress. */
+  placesOf: Map<string, number>;
 };
 
 /**
@@ -37,6 +39,7 @@ type Pool = {
  * One account must not take all of it. Past half of a bound, an account may have up to a quarter of it. Of the jobs this bounds its
  * requests at once, which admission counts by their leases: waiting and running, of all pools and ingresses. Of the bytes it bounds
  * the bodies that wait in this ingress; 0 requests at once then refuses the next one.
+ * A request that admission is going to refuse takes no place, or an account that asks on and on would fill the queue with those.
  */
 export function createQueueBounds({ depthMax, bytesMax }: { depthMax: number; bytesMax: number }): QueueBounds {
   const pools = new Map<string, Pool>();
@@ -47,29 +50,32 @@ export function createQueueBounds({ depthMax, bytesMax }: { depthMax: number; by
   function poolOf(name: string): Pool {
     const known = pools.get(name);
     if (known !== undefined) return known;
-    const pool: Pool = { counted: undefined, uncounted: new Set() };
+    const pool: Pool = { counted: undefined, uncounted: new Set(), placesOf: new Map() };
     pools.set(name, pool);
     return pool;
   }
 
   function addBytes(account: string, bytes: number): void {
     bytesWaiting += bytes;
-    const ofAccount = (bytesOf.get(account) ?? 0) + bytes;
-    if (ofAccount > 0) bytesOf.set(account, ofAccount);
-    else bytesOf.delete(account);
+    add(bytesOf, account, bytes);
   }
 
-  function shareOf({ jobs, account, bytes }: { jobs: number; account: string; bytes: number }): number | undefined {
+  type Asking = { pool: Pool; jobs: number; account: string; bytes: number };
+
+  function shareOf({ pool, jobs, account, bytes }: Asking): number | undefined {
     const ofAccount = bytesOf.get(account) ?? 0;
     // A body that alone is larger than the share would else never pass.
     const isOverShare = ofAccount > 0 && ofAccount + bytes > bytesMax / 4;
     if (isOverShare && bytesWaiting + bytes > bytesMax / 2) return 0;
-    return jobs > depthMax / 2 ? Math.max(1, Math.floor(depthMax / 4)) : undefined;
+    if (jobs <= depthMax / 2) return undefined;
+    const share = Math.max(1, Math.floor(depthMax / 4));
+    return (pool.placesOf.get(account) ?? 0) < share ? share : 0;
   }
 
   function takePlace(pool: Pool, account: string, bytes: number): Place {
     const waiting = { queuedDuring: Number.POSITIVE_INFINITY };
     pool.uncounted.add(waiting);
+    add(pool.placesOf, account, 1);
     addBytes(account, bytes);
     let left = false;
     return {
@@ -79,6 +85,7 @@ export function createQueueBounds({ depthMax, bytesMax }: { depthMax: number; by
       leave() {
         if (left) return;
         left = true;
+        add(pool.placesOf, account, -1);
         addBytes(account, -bytes);
         if (!pool.uncounted.delete(waiting) && pool.counted !== undefined && pool.counted > 0) pool.counted -= 1;
       },
@@ -92,7 +99,8 @@ export function createQueueBounds({ depthMax, bytesMax }: { depthMax: number; by
       if (jobs >= depthMax) return { full: 'jobs' };
       // A body that alone is larger than the bound would else never pass, however often it is sent.
       if (bytesWaiting > 0 && bytesWaiting + bytes > bytesMax) return { full: 'bytes' };
-      const requestsAtOnceMax = shareOf({ jobs, account, bytes });
+      const requestsAtOnceMax = shareOf({ pool, jobs, account, bytes });
+      if (requestsAtOnceMax === 0) return { place: noPlace, requestsAtOnceMax };
       return { place: takePlace(pool, account, bytes), requestsAtOnceMax };
     },
     beginCount(name) {
@@ -106,4 +114,14 @@ export function createQueueBounds({ depthMax, bytesMax }: { depthMax: number; by
     },
     bytesWaiting: () => bytesWaiting,
   };
+}
+
+/** Of a request that will be refused. */
+const noPlace: Place = { queued() {}, leave() {} };
+
+/** Without those that come to 0. */
+function add(counts: Map<string, number>, name: string, count: number): void {
+  const sum = (counts.get(name) ?? 0) + count;
+  if (sum > 0) counts.set(name, sum);
+  else counts.delete(name);
 }

@@ -178,3 +178,17 @@ test('a body that is larger than a quarter passes if its account has none waitin
   placeOf(first).leave();
   t.is(shareOf(bounds.enter({ pool, account: 'user:b', bytes: 600 })), undefined, 'it has left');
 });
+
+test('past half of the jobs what an account asks beyond its share takes no place of others', (t) => {
+  const bounds = createQueueBounds({ ...plenty, depthMax: 100 });
+  count(bounds, 51);
+  const asked = Array.from({ length: 1_000 }, () => bounds.enter({ pool, account: 'user:a', bytes: 1 }));
+  t.deepEqual(
+    [25, 0].map((share) => asked.filter((entry) => shareOf(entry) === share).length),
+    [25, 975],
+  );
+  t.is(bounds.bytesWaiting(), 25);
+  t.is(shareOf(bounds.enter({ pool, account: 'user:b', bytes: 1 })), 25);
+  for (const entry of asked) placeOf(entry).leave();
+  t.is(shareOf(bounds.enter({ pool, account: 'user:a', bytes: 1 })), 25, 'those that had a place have left');
+});
