@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
 
 /** Bodies of each account that were refused after they had been read. */
 export interface RefusedBodies {
@@ -18,6 +19,8 @@ type Parts = {
 
 /** To parse and to check 4 MiB takes up to 0.1 s of the event loop: an account gets about a tenth of it for nothing. */
 const usualBytesPerSecond = 4_194_304;
+/** An account that is forgotten waits no longer. */
+const accountsMax = 10_000;
 
 /**
  * A refused body costs its account nothing, and this process up to 25 ns a byte, in which it does nothing else. So after a refused
@@ -31,7 +34,7 @@ export function createRefusedBodies(parts: Parts = {}): RefusedBodies {
     now = () => performance.now(),
     wait = sleep,
   } = parts;
-  const freeAt = new Map<string, number>();
+  const freeAt = new LRUCache<string, number>({ max: accountsMax });
 
   return {
     async turn(account) {
