@@ -3,7 +3,7 @@ import type { PlanFile } from '../../shared/plan-file.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import { overloaded } from '../overloaded.ts';
 import type { QueueBounds } from '../queue-bounds.ts';
-import { type Stage, stateOf } from '../request-state.ts';
+import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
 type Parts = {
   planFile: PlanFile;
@@ -20,6 +20,16 @@ type Parts = {
  */
 export function refuseFullQueue({ planFile, queueBounds, metrics, replyTo, random = Math.random }: Parts): Stage {
   return async function refuseFullQueue(ctx, next) {
+    takePlace(ctx);
+    try {
+      await next();
+    } finally {
+      ctx.state.place?.leave();
+    }
+  };
+
+  /** A function of its own: a stage that waits keeps its local variables, and the body would be one of them. */
+  function takePlace(ctx: AppContext): void {
     const { model, body } = stateOf(ctx, 'call');
     const pool = planFile.models[model]?.pool;
     if (pool === undefined) throw new Error('an earlier stage let an unknown model pass');
@@ -33,10 +43,5 @@ export function refuseFullQueue({ planFile, queueBounds, metrics, replyTo, rando
     }
     ctx.state.place = entry.place;
     ctx.state.fairShare = entry.requestsAtOnceMax;
-    try {
-      await next();
-    } finally {
-      ctx.state.place?.leave();
-    }
-  };
+  }
 }

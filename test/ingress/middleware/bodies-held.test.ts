@@ -1,0 +1,92 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import test from 'ava';
+import Koa from 'koa';
+import { createBodyBudget } from '../../../ingress/body-budget.ts';
+import type { CheckCaller } from '../../../ingress/check-caller.ts';
+import type { IngressMetrics } from '../../../ingress/metrics.ts';
+import { admitRequest } from '../../../ingress/middleware/admit-request.ts';
+import { readChatCall } from '../../../ingress/middleware/read-chat-call.ts';
+import { readJsonBody } from '../../../ingress/middleware/read-json-body.ts';
+import { refuseFullQueue } from '../../../ingress/middleware/refuse-full-queue.ts';
+import { createQueueBounds } from '../../../ingress/queue-bounds.ts';
+import { type RequestState, stateOf } from '../../../ingress/request-state.ts';
+import type { Caller } from '../../../shared/caller.ts';
+import type { Standing } from '../../../shared/limits/admit.ts';
+import { parsePlanFile } from '../../../shared/plan-file.ts';
+import { untilCollected } from '../../support/collect-garbage.ts';
+import { planText } from '../../support/plan-text.ts';
+
+const parsed = parsePlanFile(planText());
+if ('faults' in parsed) throw new Error('the plan file of the tests is wrong');
+const { planFile } = parsed;
+const alice: Caller = {
+  ...{ account: 'user:alice', keyId: 'key_1', plan: 'free' },
+  ...{ suspended: false, version: 1, overageEnabled: false },
+};
+const standing: Standing = {
+  ...{ now: 1, month: '2030-05', used: 0, reserved: 0, overageUsed: 0 },
+  ...{ lastMinute: { requests: 0, tokens: 0, resetMs: 0 }, dayRequests: 0, lost: 0 },
+};
+const counter = { inc() {} };
+const metrics = {
+  ...{ queueRefusals: counter, bodyRefusals: counter, refusedFields: counter },
+  ...{ leasesExpired: counter, admissions: counter },
+} as unknown as IngressMetrics; // counts nothing
+const checkCaller = {
+  async admit(_request, ask) {
+    ask.charge(alice);
+    const admission = { admittedAt: 1, startBy: 2, deadline: 3, overage: false };
+    return { outcome: 'admitted', caller: alice, standing, admission };
+  },
+} as CheckCaller; // a route that admits asks nothing else of it
+
+test('while a request waits for its answer no stage holds its body, parsed or as it is queued', async (t) => {
+  const parts = { planFile, metrics, checkCaller, topupUrl: '' };
+  const queueBounds = createQueueBounds({ depthMax: 10, bytesMax: 1_048_576 });
+  const reading = { bodyBytesMax: 10_000, bodyMs: 60_000, giveUp: new AbortController().signal };
+  const arrived = Promise.withResolvers<[value: WeakRef<object>, queued: WeakRef<object>]>();
+  const answered = Promise.withResolvers<void>();
+  let parsedBody: WeakRef<object> | undefined;
+
+  const app = new Koa<RequestState>();
+  app.use((ctx, next) => {
+    Object.assign(ctx.state, { requestId: 'req_1', caller: alice, credential: { hashes: ['hash'] } });
+    return next();
+  });
+  app.use(readJsonBody({ ...reading, budget: createBodyBudget({ bytesMax: 1_048_576 }), metrics }));
+  app.use((ctx, next) => {
+    parsedBody = new WeakRef(stateOf(ctx, 'body').value);
+    return next();
+  });
+  app.use(readChatCall(parts));
+  app.use((ctx, next) => {
+    // The text of a body cannot be referred to weakly, and bytes have a length as text has.
+    Object.assign(stateOf(ctx, 'call'), { body: Buffer.from(stateOf(ctx, 'call').body) });
+    return next();
+  });
+  app.use(refuseFullQueue({ ...parts, queueBounds, replyTo: () => 'svc:replies:1' }));
+  app.use(admitRequest(parts));
+  app.use(async (ctx) => {
+    const queued = new WeakRef(stateOf(ctx, 'call').body as unknown as Buffer); // replaced above
+    delete ctx.state.call;
+    if (parsedBody !== undefined) arrived.resolve([parsedBody, queued]);
+    await answered.promise;
+    ctx.body = {};
+  });
+  const server = createServer(app.callback()).listen(0, '127.0.0.1');
+  t.teardown(() => server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo; // a TCP server's address
+  const answer = fetch(`http://127.0.0.1:${port}/`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', connection: 'close' },
+    body: JSON.stringify({ model: 'small-chat', messages: [{ role: 'user', content: 'Hello' }] }),
+  });
+  const [value, queued] = await arrived.promise;
+  t.true(await untilCollected(value), 'parsed');
+  t.true(await untilCollected(queued), 'as it is queued');
+  answered.resolve();
+  t.is((await answer).status, 200);
+});
