@@ -40,12 +40,13 @@ export function chatCompletions(parts: Parts): Stage {
     delete ctx.state.call;
     ctx.state.bodyShare?.leave();
     const unfollow = suspensions.follow(stateOf(ctx, 'caller'), () => reply.fail(accountSuspended()));
-    // Also while the answer is being written: a client that leaves is noticed at its connection's end.
-    ctx.res.once('close', () => {
+    const leave = () => {
       unfollow();
       reply.abandon();
-    });
-    if (ctx.res.closed) reply.abandon();
+    };
+    // Also while the answer is being written: a client that leaves is noticed at its connection's end.
+    if (ctx.res.closed) leave();
+    else ctx.res.once('close', leave);
     if (stream) {
       ctx.state.usage = await writeEventStream(ctx, reply, { heldBackMs });
       return;

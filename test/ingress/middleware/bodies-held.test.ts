@@ -76,7 +76,10 @@ test('while a request waits for its answer no stage holds its body, parsed or as
     ctx.body = {};
   });
   const server = createServer(app.callback()).listen(0, '127.0.0.1');
-  t.teardown(() => server.close());
+  t.teardown(() => {
+    answered.resolve();
+    server.close();
+  });
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo; // a TCP server's address
   const answer = fetch(`http://127.0.0.1:${port}/`, {

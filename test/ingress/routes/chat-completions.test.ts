@@ -142,6 +142,21 @@ test('a request whose job could not be queued takes no place any more', async (t
   t.is(route.places(), 0);
 });
 
+test('a request whose client left before it was queued is called off, and no longer followed', async (t) => {
+  const leaving = new AbortController();
+  const route = await startChatRoute(t, {
+    async add() {
+      leaving.abort();
+      await route.untilClosed();
+    },
+  });
+  await t.throwsAsync(route.post(false, leaving.signal));
+  const request = await route.queued();
+  await until(() => route.cancelled.length === 1);
+  t.like(route.cancelled, [{ requestId: request }]);
+  t.is(route.followed(), 0);
+});
+
 /** Larger than what the system takes of an answer that nobody reads. */
 const largeBody = JSON.stringify({ text: 'x'.repeat(30_000_000) });
 const whole: ReplyContent = { kind: 'end', data: { body: largeBody, usage } };
