@@ -4,7 +4,7 @@ import type { SuspensionWatch } from '../shared/limits/watch-suspensions.ts';
 import type { Log } from '../shared/log.ts';
 import type { PlanFile } from '../shared/plan-file.ts';
 import type { Store } from '../shared/store/store.ts';
-import type { BodyBudget } from './body-budget.ts';
+import { type BodyBudget, uncountedBodies } from './body-budget.ts';
 import type { Callers } from './callers.ts';
 import type { CheckCaller } from './check-caller.ts';
 import type { Documentation } from './documentation/documentation.ts';
@@ -130,10 +130,12 @@ export function createApp(parts: AppParts): Koa<RequestState> {
 
 function createRouter(parts: AppParts): Router<RequestState> {
   const { defaultPlan } = parts.planFile;
-  const readBodyOf = (bytesMax: number) =>
-    readJsonBody({ ...parts, ...parts.body, bodyBytesMax: Math.min(bytesMax, parts.body.bodyBytesMax) });
-  const readBody = readBodyOf(parts.body.bodyBytesMax);
-  const readSettings = readBodyOf(settingsBytesMax);
+  const readBody = readJsonBody({ ...parts, ...parts.body });
+  const readSmallBody = (bytesMax: number) => {
+    const bodyBytesMax = Math.min(bytesMax, parts.body.bodyBytesMax);
+    return readJsonBody({ ...parts, ...parts.body, bodyBytesMax, budget: uncountedBodies });
+  };
+  const readSettings = readSmallBody(settingsBytesMax);
   const withKey = authenticateKey(parts);
   const withSignIn = authenticateSignIn(parts);
   const withEither = authenticateEither({ withKey, withSignIn });
@@ -160,7 +162,13 @@ function createRouter(parts: AppParts): Router<RequestState> {
   router.post('/v1/keys/developer', forbidStoring, withSignIn, check, readSettings, mint);
   router.post('/v1/keys/developer/rotate', forbidStoring, withSignIn, check, readSettings, rotateDeveloperKey(parts));
   router.post('/v1/keys/developer/revoke', forbidStoring, withSignIn, check, readSettings, revokeDeveloperKey(parts));
-  router.post('/v1/keys/guest', forbidStoring, limitGuestCalls(parts), readBodyOf(deviceBytesMax), mintGuestKey(parts));
+  router.post(
+    '/v1/keys/guest',
+    forbidStoring,
+    limitGuestCalls(parts),
+    readSmallBody(deviceBytesMax),
+    mintGuestKey(parts),
+  );
 
   const upload = uploadFile({ ...parts, giveUp: parts.body.giveUp });
   router.post('/v1/files', withEither, check, refuseGuests, upload);

@@ -1,8 +1,13 @@
+import { ApiError } from '../shared/errors.ts';
+import { type Clock, systemClock } from './issuer/clock.ts';
+
 /** A body that arrives: it can be made to wait. A request of Node's is one. */
 type Source = { pause(): unknown; resume(): unknown };
 
 /** One body's part of the budget. */
 export interface BodyShare {
+  /** Aborted, with the `ApiError` to answer, when this body makes room for others. */
+  signal: AbortSignal;
   /** Counts bytes that have arrived. The source is paused while there is no room for more. */
   add(bytes: number): void;
   /** All of the body is there, or it has failed: another one may go on. Its bytes stay counted. */
@@ -10,51 +15,72 @@ export interface BodyShare {
   /** Its bytes are no longer held. Idempotent. */
   leave(): void;
   hasLeft(): boolean;
-  /** Whether the source was paused at any time. */
-  hadToWait(): boolean;
+  /** Whether the source is paused now, or was for most of so many milliseconds. */
+  isHeldUp(ofMs: number): boolean;
 }
 
 export interface BodyBudget {
-  /** The share of a body that begins; `holder` is who sends it. Undefined if the budget is used up. */
-  enter(holder: string, source: Source): BodyShare | undefined;
+  /** The share of a body that begins, sent by this account. Undefined if the budget is used up. */
+  enter(account: string, source: Source): BodyShare | undefined;
   bytesHeld(): number;
 }
 
-type Holder = { bytes: number; arriving: Set<Arrival> };
-type Arrival = { source: Source; holder: Holder; hadToWait: boolean };
+type Sender = { bytes: number; arriving: Set<Arrival> };
+type Arrival = {
+  source: Source;
+  sender: Sender;
+  bytes: number;
+  /** It is slow from then on, unless more of it arrives before. */
+  slowAt: number;
+  pausedAt: number;
+  pausedMs: number;
+  makeRoom: AbortController;
+  leave: () => void;
+};
 
 /** What a source gives at once, at most: Node reads so much of a connection. */
 const pieceBytes = 65_536;
+/** A body is slow once it is five seconds behind this rate. The time for which it is paused does not count. */
+const slowBytesPerSecond = 65_536;
+const behindMsMax = 5_000;
+const lookEveryMs = 250;
 
 /**
  * Bounds the bodies that this process holds, from their first byte until they are queued or their request has ended. What counts is
  * what has arrived, not what was announced, so a client that announces much and sends little takes no room. If the budget is used
  * up, no new body begins, and of those that have begun only the oldest goes on; the others wait. So the bound is exceeded by one
- * body at most, and by the piece that each source had already read. One holder's bodies wait in the same way beyond a quarter of
- * the budget, so that one account cannot keep others out.
+ * body at most, and by the piece that each source had already read.
+ *
+ * A few clients must not take all of it for long. The bodies of one account wait in the same way beyond a quarter of the budget. And
+ * while the budget is used up, the largest of the bodies that are slow makes room, four times a second. A fast body never does.
  */
-export function createBodyBudget({ bytesMax }: { bytesMax: number }): BodyBudget {
-  const holderBytesMax = bytesMax / 4;
-  const holders = new Map<string, Holder>();
+export function createBodyBudget({ bytesMax, clock = systemClock }: { bytesMax: number; clock?: Clock }): BodyBudget {
+  const senderBytesMax = bytesMax / 4;
+  const senders = new Map<string, Sender>();
   /** In the order in which they began. */
   const arriving = new Set<Arrival>();
   const paused = new Set<Arrival>();
   let bytesHeld = 0;
+  let isLooking = false;
 
   function mayGoOn(arrival: Arrival): boolean {
-    const { holder } = arrival;
+    const { sender } = arrival;
     const hasRoom = bytesHeld < bytesMax || isFirst(arriving, arrival);
-    return hasRoom && (holder.bytes < holderBytesMax || isFirst(holder.arriving, arrival));
+    return hasRoom && (sender.bytes < senderBytesMax || isFirst(sender.arriving, arrival));
   }
 
   function pause(arrival: Arrival): void {
+    if (paused.has(arrival)) return;
     arrival.source.pause();
-    arrival.hadToWait = true;
+    arrival.pausedAt = clock.now();
     paused.add(arrival);
   }
 
   function resume(arrival: Arrival): void {
-    if (paused.delete(arrival)) arrival.source.resume();
+    if (!paused.delete(arrival)) return;
+    arrival.pausedMs += clock.now() - arrival.pausedAt;
+    arrival.slowAt = clock.now() + behindMsMax;
+    arrival.source.resume();
   }
 
   /** The oldest in any case, and of the others no more than there is room for the next piece of each. */
@@ -70,51 +96,93 @@ export function createBodyBudget({ bytesMax }: { bytesMax: number }): BodyBudget
     }
   }
 
-  function holderOf(name: string): Holder {
-    const holder = holders.get(name) ?? { bytes: 0, arriving: new Set() };
-    holders.set(name, holder);
-    return holder;
+  function lookForRoom(): void {
+    isLooking = bytesHeld >= bytesMax;
+    if (!isLooking) return;
+    const now = clock.now();
+    let largest: Arrival | undefined;
+    for (const arrival of arriving) {
+      if (arrival.slowAt > now || paused.has(arrival)) continue;
+      if (arrival.bytes > (largest?.bytes ?? 0)) largest = arrival;
+    }
+    largest?.leave();
+    largest?.makeRoom.abort(tooSlow());
+    clock.after(lookEveryMs, lookForRoom);
+  }
+
+  function senderOf(account: string): Sender {
+    const sender = senders.get(account) ?? { bytes: 0, arriving: new Set() };
+    senders.set(account, sender);
+    return sender;
   }
 
   return {
-    enter(name, source) {
+    enter(account, source) {
       if (bytesHeld >= bytesMax) return undefined;
-      const holder = holderOf(name);
-      const arrival: Arrival = { source, holder, hadToWait: false };
-      let held = 0;
+      const sender = senderOf(account);
+      const makeRoom = new AbortController();
+      const slowAt = clock.now() + behindMsMax;
+      const arrival: Arrival = { source, sender, bytes: 0, slowAt, pausedAt: 0, pausedMs: 0, makeRoom, leave };
       let left = false;
       arriving.add(arrival);
-      holder.arriving.add(arrival);
+      sender.arriving.add(arrival);
+
+      function add(bytes: number): void {
+        if (left) return;
+        const now = clock.now();
+        const slowAt = Math.max(arrival.slowAt, now) + (bytes * 1_000) / slowBytesPerSecond;
+        arrival.slowAt = Math.min(slowAt, now + behindMsMax);
+        arrival.bytes += bytes;
+        sender.bytes += bytes;
+        bytesHeld += bytes;
+        if (!mayGoOn(arrival)) pause(arrival);
+        if (bytesHeld >= bytesMax && !isLooking) lookForRoom();
+      }
 
       function arrived(): void {
         arriving.delete(arrival);
-        holder.arriving.delete(arrival);
+        sender.arriving.delete(arrival);
         paused.delete(arrival);
         resumeWhatMay();
       }
 
+      function leave(): void {
+        if (left) return;
+        left = true;
+        sender.bytes -= arrival.bytes;
+        bytesHeld -= arrival.bytes;
+        arrived();
+        if (sender.bytes === 0 && sender.arriving.size === 0) senders.delete(account);
+      }
+
       return {
-        add(bytes) {
-          held += bytes;
-          holder.bytes += bytes;
-          bytesHeld += bytes;
-          if (!mayGoOn(arrival)) pause(arrival);
-        },
+        signal: makeRoom.signal,
+        add,
         arrived,
-        leave() {
-          if (left) return;
-          left = true;
-          holder.bytes -= held;
-          bytesHeld -= held;
-          arrived();
-          if (holder.bytes === 0 && holder.arriving.size === 0) holders.delete(name);
-        },
+        leave,
         hasLeft: () => left,
-        hadToWait: () => arrival.hadToWait,
+        isHeldUp: (ofMs) => paused.has(arrival) || arrival.pausedMs > ofMs / 2,
       };
     },
     bytesHeld: () => bytesHeld,
   };
+}
+
+/** For bodies so small that the bound of connections bounds them as well. */
+export const uncountedBodies: Pick<BodyBudget, 'enter'> = {
+  enter: () => ({
+    signal: new AbortController().signal,
+    add() {},
+    arrived() {},
+    leave() {},
+    hasLeft: () => true,
+    isHeldUp: () => false,
+  }),
+};
+
+function tooSlow(): ApiError {
+  const message = 'The service has no memory left for the bodies of requests, and this one arrived slowly. Retry.';
+  return new ApiError('REQUEST_TIMEOUT', message);
 }
 
 function isFirst<Item>(items: ReadonlySet<Item>, item: Item): boolean {

@@ -40,7 +40,7 @@ export function createIngressMetrics(registry: Registry) {
     }),
     bodyRefusals: new Counter({
       name: 'svc_body_refusals_total',
-      help: 'Requests that were refused because this ingress held BODY_BUDGET_BYTES of bodies',
+      help: 'Requests that were refused, or cut off because they were slow, because this ingress held BODY_BUDGET_BYTES of bodies',
       registers: [registry],
     }),
     connectionsRefused: new Counter({

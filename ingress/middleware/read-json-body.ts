@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 import { parse as parseContentType } from 'content-type';
-import getRawBody from 'raw-body';
 import { ApiError, errorStatus } from '../../shared/errors.ts';
 import type { BodyBudget, BodyShare } from '../body-budget.ts';
 import { parseJsonBody } from '../json-body.ts';
@@ -13,7 +12,7 @@ type Parts = {
   bodyBytesMax: number;
   bodyMs: number;
   giveUp: AbortSignal;
-  budget: BodyBudget;
+  budget: Pick<BodyBudget, 'enter'>;
   refusedBodies: RefusedBodies;
   metrics: Pick<IngressMetrics, 'bodyRefusals'>;
 };
@@ -33,29 +32,23 @@ export function readJsonBody(parts: Parts): Stage {
     if (share === undefined) throw noRoom(parts);
     ctx.state.bodyShare = share;
     const account = ctx.state.caller?.account;
-    try {
-      const bytes = await readBytes(ctx, share, parts);
-      if (account === undefined) await parse(bytes);
-      else await parseInTurn(account, bytes);
-    } finally {
-      share.leave();
-    }
-
-    async function parseInTurn(account: string, bytes: Buffer): Promise<void> {
-      await parts.refusedBodies.turn(account);
+    let length = 0;
+    // While the next stages run, no variable here may hold the bytes: they would be held as long.
+    const parse = async (bytes: Buffer) => {
+      length = bytes.length;
+      if (account !== undefined) await parts.refusedBodies.turn(account);
       if (ctx.req.socket.destroyed) throw endedEarly();
       if (parts.giveUp.aborted) throw parts.giveUp.reason;
-      try {
-        await parse(bytes);
-      } catch (error) {
-        if (!share?.hasLeft() && isRefusal(error)) parts.refusedBodies.add(account, bytes.length);
-        throw error;
-      }
-    }
-
-    async function parse(bytes: Buffer): Promise<void> {
       ctx.state.body = parseJsonBody(bytes);
+    };
+    try {
+      await readBytes(ctx, share, parts).then(parse);
       await next();
+    } catch (error) {
+      if (account !== undefined && !share.hasLeft() && isRefusal(error)) parts.refusedBodies.add(account, length);
+      throw error;
+    } finally {
+      share.leave();
     }
   };
 }
@@ -89,29 +82,52 @@ function unsupported(message: string, headers: Record<string, string> = {}): Api
 }
 
 async function readBytes({ req, res }: AppContext, share: BodyShare, parts: Parts): Promise<Buffer> {
-  const { bodyBytesMax, bodyMs, giveUp } = parts;
+  const { bodyMs, giveUp, metrics } = parts;
   // Its client left while the stages before this one ran: the rest of its body will not come.
   if (req.destroyed) throw endedEarly();
-  const length = req.headers['content-length'];
   // HTTP/1.0 knows no interim answers, and RFC 9110 10.1.1 forbids to send it one.
   if (req.headers.expect?.toLowerCase() === '100-continue' && req.httpVersion !== '1.0') res.writeContinue();
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(share.hadToWait() ? noRoom(parts) : tooSlow()), bodyMs);
-  const onGiveUp = () => late.reject(giveUp.reason);
+  const stop = new AbortController();
+  const timer = setTimeout(() => stop.abort(share.isHeldUp(bodyMs) ? noRoom(parts) : tooSlow()), bodyMs);
+  const onGiveUp = () => stop.abort(giveUp.reason);
   if (giveUp.aborted) onGiveUp();
   else giveUp.addEventListener('abort', onGiveUp);
-  const onData = (piece: Buffer) => share.add(piece.byteLength);
-  req.on('data', onData);
+  share.signal.addEventListener('abort', () => {
+    metrics.bodyRefusals.inc();
+    stop.abort(share.signal.reason);
+  });
   try {
-    const reading = getRawBody(req, { limit: bodyBytesMax, ...(length !== undefined && { length }) });
-    return await Promise.race([reading, late.promise]);
-  } catch (error) {
-    throw classify(error, bodyBytesMax);
+    return await collectBytes(req, { bytesMax: parts.bodyBytesMax, onBytes: share.add, signal: stop.signal });
   } finally {
-    req.off('data', onData);
     share.arrived();
     clearTimeout(timer);
     giveUp.removeEventListener('abort', onGiveUp);
+  }
+}
+
+type Collecting = { bytesMax: number; onBytes: (bytes: number) => void; signal: AbortSignal };
+
+/** Once it has failed, nothing of what came or still comes is held. */
+async function collectBytes(req: IncomingMessage, { bytesMax, onBytes, signal }: Collecting): Promise<Buffer> {
+  const { promise: whole, resolve, reject } = Promise.withResolvers<void>();
+  const pieces: Buffer[] = [];
+  let length = 0;
+  const onData = (piece: Buffer) => {
+    onBytes(piece.length);
+    length += piece.length;
+    if (length > bytesMax) reject(tooLarge(bytesMax));
+    else pieces.push(piece);
+  };
+  const onClose = () => reject(endedEarly());
+  const onStop = () => reject(signal.reason);
+  if (signal.aborted) onStop();
+  signal.addEventListener('abort', onStop);
+  req.on('data', onData).once('end', resolve).once('close', onClose);
+  try {
+    await whole;
+    return Buffer.concat(pieces, length);
+  } finally {
+    req.off('data', onData).off('end', resolve).off('close', onClose);
   }
 }
 
@@ -119,18 +135,8 @@ function tooSlow(): ApiError {
   return new ApiError('REQUEST_TIMEOUT', 'The body did not arrive in time.');
 }
 
-/** The codes are those of raw-body's own errors. */
-function classify(error: unknown, bodyBytesMax: number): unknown {
-  const { type } = error as { type?: unknown }; // read from whatever was thrown; another shape has none
-  if (type === 'entity.too.large') return tooLarge(bodyBytesMax);
-  if (type === 'request.aborted' || type === 'request.size.invalid') {
-    return endedEarly(error);
-  }
-  return error;
-}
-
-function endedEarly(cause?: unknown): ApiError {
-  return new ApiError('VALIDATION_ERROR', 'body: ended before its announced length', { cause });
+function endedEarly(): ApiError {
+  return new ApiError('VALIDATION_ERROR', 'body: ended before its announced length');
 }
 
 function tooLarge(bodyBytesMax: number): ApiError {

@@ -1,6 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { createBodyBudget } from '../../ingress/body-budget.ts';
+import { fakeClock } from '../support/fake-clock.ts';
 
 const piece = 65_536;
 const bytesMax = 16 * piece;
@@ -82,10 +83,97 @@ test("one holder's bodies wait beyond a quarter of the budget, and those of othe
   t.false(other.source.isPaused());
   mine[0]?.leave();
   t.false(mine[1]?.source.isPaused());
-  t.deepEqual(
-    [mine[0], mine[1], other].map((body) => body?.hadToWait()),
-    [false, true, false],
-  );
+});
+
+test('a body is held up while it is paused, and if it was for most of its time', async (t) => {
+  const clock = fakeClock();
+  const budget = createBodyBudget({ bytesMax, clock });
+  const [first, second] = [begin(budget, 'a'), begin(budget, 'b')];
+  const isHeldUp = () => [first, second].map((body) => body.isHeldUp(1_000));
+  first.add(piece);
+  second.add(bytesMax);
+  t.deepEqual(isHeldUp(), [false, true]);
+  await clock.advance(500);
+  first.leave();
+  second.leave();
+  t.deepEqual(isHeldUp(), [false, false], 'it was paused for half of its time');
+  const [third, fourth] = [begin(budget, 'a'), begin(budget, 'b')];
+  third.add(piece);
+  fourth.add(bytesMax - piece);
+  await clock.advance(501);
+  third.leave();
+  t.false(fourth.source.isPaused());
+  t.true(fourth.isHeldUp(1_000));
+  t.false(fourth.isHeldUp(10_000));
+});
+
+/** Bodies of four accounts that fill the budget and are not complete. */
+function fill(budget: ReturnType<typeof createBodyBudget>) {
+  const bodies = ['a', 'b', 'c', 'd'].map((account) => begin(budget, account));
+  for (const { add } of bodies) add(bytesMax / 4);
+  return bodies;
+}
+const cutOf = (bodies: readonly { signal: AbortSignal }[]) => bodies.map(({ signal }) => signal.aborted);
+
+test('while the budget is used up, a body that has stopped makes room, and the largest first', async (t) => {
+  const clock = fakeClock();
+  const budget = createBodyBudget({ bytesMax, clock });
+  const small = begin(budget, 'e');
+  small.add(1);
+  const large = begin(budget, 'f');
+  large.add(piece);
+  const rest = begin(budget, 'g');
+  rest.add(bytesMax);
+  t.true(rest.source.isPaused());
+  t.is(budget.enter('h', createSource()), undefined);
+  await clock.advance(5_000);
+  t.deepEqual(cutOf([small, large, rest]), [false, true, false], 'what is paused is not slow');
+  t.like(large.signal.reason, { code: 'REQUEST_TIMEOUT' });
+  t.is(budget.bytesHeld(), bytesMax + 1);
+  large.add(piece);
+  t.is(budget.bytesHeld(), bytesMax + 1, 'what still comes of it is not held');
+  await clock.advance(250);
+  t.deepEqual(cutOf([small, large, rest]), [true, true, false]);
+  await clock.advance(4_000);
+  t.false(rest.source.isPaused(), 'the oldest goes on');
+  t.false(rest.signal.aborted, 'and has its time from then on');
+  await clock.advance(1_000);
+  t.true(rest.signal.aborted);
+  t.is(budget.bytesHeld(), 0);
+  t.truthy(budget.enter('h', createSource()));
+  await clock.advance(1_000);
+  t.is(clock.pending(), 0, 'nothing is looked at while there is room');
+});
+
+/** Whether a body that arrives at these rates, in bytes a second, makes room in a budget that is used up by others. */
+async function makesRoom(rates: readonly number[]): Promise<boolean> {
+  const clock = fakeClock();
+  const budget = createBodyBudget({ bytesMax, clock });
+  const body = begin(budget, 'a');
+  const others = begin(budget, 'b');
+  others.add(bytesMax);
+  others.arrived();
+  for (const bytes of rates) {
+    body.add(bytes);
+    await clock.advance(1_000);
+  }
+  return body.signal.aborted;
+}
+
+test('a body that arrives at 64 KiB a second never makes room, and one that is slow for long does', async (t) => {
+  t.false(await makesRoom(Array(30).fill(piece)));
+  t.true(await makesRoom(Array(30).fill(piece / 2)));
+  t.false(await makesRoom([0, 0, 0, 0, piece, piece, piece, piece, piece]), 'it makes up for nothing');
+  t.true(await makesRoom([10 * piece, 0, 0, 0, 0, 0]), 'how fast it was before does not count');
+});
+
+test('slow bodies go on as long as there is room', async (t) => {
+  const clock = fakeClock();
+  const budget = createBodyBudget({ bytesMax, clock });
+  const bodies = fill(budget);
+  bodies[3]?.leave();
+  await clock.advance(60_000);
+  t.deepEqual(cutOf(bodies), [false, false, false, false]);
 });
 
 test('in any order of arrivals the bound holds, at least one body is read on, and no byte stays counted', (t) => {

@@ -11,6 +11,7 @@ import { readChatCall } from '../../../ingress/middleware/read-chat-call.ts';
 import { readJsonBody } from '../../../ingress/middleware/read-json-body.ts';
 import { refuseFullQueue } from '../../../ingress/middleware/refuse-full-queue.ts';
 import { createQueueBounds } from '../../../ingress/queue-bounds.ts';
+import { createRefusedBodies } from '../../../ingress/refused-bodies.ts';
 import { type RequestState, stateOf } from '../../../ingress/request-state.ts';
 import type { Caller } from '../../../shared/caller.ts';
 import type { Standing } from '../../../shared/limits/admit.ts';
@@ -55,7 +56,8 @@ test('while a request waits for its answer no stage holds its body, parsed or as
     Object.assign(ctx.state, { requestId: 'req_1', caller: alice, credential: { hashes: ['hash'] } });
     return next();
   });
-  app.use(readJsonBody({ ...reading, budget: createBodyBudget({ bytesMax: 1_048_576 }), metrics }));
+  const bounds = { budget: createBodyBudget({ bytesMax: 1_048_576 }), refusedBodies: createRefusedBodies() };
+  app.use(readJsonBody({ ...reading, ...bounds, metrics }));
   app.use((ctx, next) => {
     parsedBody = new WeakRef(stateOf(ctx, 'body').value);
     return next();

@@ -4,7 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import Koa from 'koa';
-import { createBodyBudget } from '../../../ingress/body-budget.ts';
+import { type BodyBudget, createBodyBudget, uncountedBodies } from '../../../ingress/body-budget.ts';
+import { type Clock, systemClock } from '../../../ingress/issuer/clock.ts';
 import { listen } from '../../../ingress/listener.ts';
 import type { IngressMetrics } from '../../../ingress/metrics.ts';
 import { answerBrokenRequest, answerErrors } from '../../../ingress/middleware/answer-errors.ts';
@@ -13,6 +14,8 @@ import { readJsonBody } from '../../../ingress/middleware/read-json-body.ts';
 import { createRefusedBodies, type RefusedBodies } from '../../../ingress/refused-bodies.ts';
 import { type RequestState, type Stage, stateOf } from '../../../ingress/request-state.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { untilCollected } from '../../support/collect-garbage.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
 import { exchange } from '../../support/raw-http.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { unboundedConnections } from '../../support/unbounded-connections.ts';
@@ -26,12 +29,14 @@ async function start(
     bodyMs = 60_000,
     before,
     budgetBytes = 1_048_576,
+    clock = systemClock,
     handle = echo,
     refusedBodies = createRefusedBodies(),
+    ...counted
   }: Options = {},
 ): Promise<{ port: number; giveUp: AbortController; refusals: () => number; bytesHeld: () => number }> {
   const giveUp = new AbortController();
-  const budget = createBodyBudget({ bytesMax: budgetBytes });
+  const budget = createBodyBudget({ bytesMax: budgetBytes, clock });
   let refusals = 0;
   const metrics = { bodyRefusals: { inc: () => void refusals++ } } as Pick<IngressMetrics, 'bodyRefusals'>;
   const { log } = recordedLog();
@@ -39,7 +44,7 @@ async function start(
   app.use(assignRequestId);
   app.use(answerErrors({ log, docsUrl: '' }));
   if (before !== undefined) app.use(before);
-  app.use(readJsonBody({ bodyBytesMax, bodyMs, giveUp: giveUp.signal, budget, refusedBodies, metrics }));
+  app.use(readJsonBody({ bodyBytesMax, bodyMs, giveUp: giveUp.signal, budget, refusedBodies, metrics, ...counted }));
   app.use(handle);
   app.on('error', () => {});
   const listener = await listen({
@@ -61,8 +66,10 @@ async function start(
 type Options = {
   bodyMs?: number;
   before?: Stage;
-  budgetBytes?: number;
   handle?: Stage;
+  budgetBytes?: number;
+  clock?: Clock;
+  budget?: Pick<BodyBudget, 'enter'>;
   refusedBodies?: RefusedBodies;
 };
 
@@ -356,4 +363,54 @@ test('what counts as refused is a body of an account that is wrong, before it is
     turns,
     Array.from({ length: 5 }, () => 'user:a'),
   );
+});
+
+test('a body that had to wait for a moment only, and then trickles in, is 408', async (t) => {
+  const { port, bytesHeld, refusals } = await start(t, { budgetBytes: 100, bodyMs: 1_000 });
+  const started = `${head('Content-Length: 1000')}{"a":"${'1'.repeat(60)}`;
+  const leaving = connect(port, '127.0.0.1');
+  leaving.write(started);
+  while (bytesHeld() === 0) await sleep(2);
+  const answer = exchange({ port, send: started });
+  while (bytesHeld() < 100) await sleep(2);
+  leaving.destroy();
+  t.is((await answer).status, 408);
+  t.is(refusals(), 0);
+});
+
+test('a body that makes room for others is 408, and a small one passes while there is none', async (t) => {
+  const clock = fakeClock();
+  const { port, bytesHeld, refusals } = await start(t, { budgetBytes: 10, clock });
+  const { port: smallPort } = await start(t, { budget: uncountedBodies });
+  const slow = exchange({ port, send: `${head('Content-Length: 1000')}{"a":"12345` });
+  while (bytesHeld() === 0) await sleep(2);
+  const send = `${head('Content-Length: 2')}{}`;
+  t.is((await exchange({ port, send })).status, 503);
+  t.is((await exchange({ port: smallPort, send })).status, 200);
+  await clock.advance(5_000);
+  t.is((await slow).status, 408);
+  t.is(refusals(), 2);
+  t.is((await exchange({ port, send })).status, 200);
+});
+
+test('what a client still sends after its refusal is not held', async (t) => {
+  const sentLater = Promise.withResolvers<WeakRef<object>>();
+  const { port } = await start(t, {
+    bodyMs: 100,
+    before: async (ctx, next) => {
+      await next().catch((error: unknown) => {
+        ctx.req.once('data', (piece: Buffer) => sentLater.resolve(new WeakRef(piece)));
+        throw error;
+      });
+    },
+  });
+  const socket = connect(port, '127.0.0.1');
+  t.teardown(() => socket.destroy());
+  socket.on('error', () => {});
+  socket.write(`${head('Content-Length: 9000')}{`);
+  await once(socket, 'data');
+  socket.write(' '.repeat(4_096));
+  const piece = await sentLater.promise;
+  t.true(await untilCollected(piece));
+  t.false(socket.closed, 'it lingers meanwhile');
 });
