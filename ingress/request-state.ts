@@ -34,6 +34,8 @@ export type RequestState = {
   /** The most requests at once of the account while room to wait is short. */
   fairShare?: number | undefined;
   admission?: Admission;
+  /** The answer's body is in memory in any case, for all requests together. */
+  isBodyShared?: true;
   /** What a request that was answered has used. */
   usage?: Usage | undefined;
 };

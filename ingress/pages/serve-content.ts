@@ -50,5 +50,6 @@ export function send(ctx: AppContext, content: StaticContent, cacheControl: stri
   const encoding = ctx.acceptsEncodings('br', 'gzip', 'identity');
   const compressed = encoding === 'br' ? content.br : encoding === 'gzip' ? content.gzip : undefined;
   if (compressed !== undefined) ctx.set('content-encoding', String(encoding));
+  ctx.state.isBodyShared = true;
   ctx.body = compressed ?? content.bytes;
 }

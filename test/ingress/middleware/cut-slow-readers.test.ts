@@ -14,12 +14,13 @@ const large = Buffer.alloc(32 * mebibyte, 'x');
 const never = 600_000;
 type Bounds = NonNullable<Parameters<typeof cutSlowReaders>[0]>;
 
-async function start(t: ExecutionContext, bounds: Bounds, body: () => unknown = () => large) {
+async function start(t: ExecutionContext, bounds: Bounds, body: () => unknown = () => large, isShared = false) {
   const responses: ServerResponse[] = [];
   const app = new Koa<RequestState>();
   app.use(cutSlowReaders(bounds));
   app.use(async (ctx) => {
     responses.push(ctx.res);
+    if (isShared) ctx.state.isBodyShared = true;
     ctx.body = body();
   });
   app.on('error', () => {});
@@ -86,27 +87,49 @@ test('a client that takes it in the time for its size gets all of it', async (t)
   t.true(response.writableFinished);
 });
 
-test('while answers that are not taken are too large together, those go that have waited longest', async (t) => {
-  const ask = await start(t, { graceMs: never, heldBytesMax: 80 * mebibyte, sparedMs: 0 });
-  const first = await ask();
-  const second = await ask();
-  await sleep(5);
-  const third = await ask();
-  await first.closed;
-  t.false(first.response.writableFinished);
-  t.false(second.response.closed);
-  t.false(third.response.closed);
-  for (const one of [second, third]) {
-    one.socket.resume();
-    await one.closed;
-    t.true(one.response.writableFinished);
-  }
-  const fourth = await ask();
-  t.false(fourth.response.closed, 'what was taken is held no more');
+/** Text, which no two answers share in memory. */
+const largeText = () => 'x'.repeat(32 * mebibyte);
+
+test('while unread answers are too large together, clients that read nothing are disconnected, the largest first', async (t) => {
+  const sizes = [40, 8, 32, 16];
+  const body = () => 'x'.repeat((sizes.shift() ?? 0) * mebibyte);
+  const ask = await start(t, { graceMs: never, heldBytesMax: 66 * mebibyte, sparedMs: 0, lookEveryMs: 500 }, body);
+  const reading = await ask();
+  const isRead = readSlowly(reading.socket, () => reading.response.closed);
+  const small = await ask();
+  const largest = await ask();
+  const other = await ask();
+  await largest.closed;
+  t.false(largest.response.writableFinished);
+  t.false(small.response.closed);
+  t.false(other.response.closed);
+  await isRead;
+  t.true(reading.response.writableFinished, 'the largest of all is read, and goes on');
+});
+
+test('an answer that all requests share is not held for one of them', async (t) => {
+  const ask = await start(t, { graceMs: never, heldBytesMax: 1, sparedMs: 0, lookEveryMs: 5 }, () => large, true);
+  const { socket, response, closed } = await ask();
+  await sleep(100);
+  t.false(response.closed);
+  socket.resume();
+  await closed;
+  t.true(response.writableFinished);
+});
+
+test('answers behind one that is not read count, too', async (t) => {
+  const bounds = { graceMs: never, heldBytesMax: 80 * mebibyte, sparedMs: 0, lookEveryMs: 5 };
+  const ask = await start(t, bounds, largeText);
+  const { socket, response, closed } = await ask();
+  await sleep(100);
+  t.false(response.closed);
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(2));
+  await closed;
+  t.false(response.writableFinished);
 });
 
 test('an answer that has just begun is spared, whatever else is held', async (t) => {
-  const ask = await start(t, { graceMs: never, heldBytesMax: 1, sparedMs: never });
+  const ask = await start(t, { graceMs: never, heldBytesMax: 1, sparedMs: never, lookEveryMs: 5 });
   const all = await Promise.all([1, 2, 3].map(() => ask()));
   for (const { socket } of all) socket.resume();
   await Promise.all(all.map(({ closed }) => closed));
