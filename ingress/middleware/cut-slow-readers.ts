@@ -1,9 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { cutWhenStuck, stuckMs } from '../replies/stuck-client.ts';
+import { cutWhenStuck, stuckMs as usualStuckMs } from '../replies/stuck-client.ts';
 import type { AppContext, Stage } from '../request-state.ts';
 
 type Bounds = {
+  /** A client that reads nothing for so long is disconnected. */
+  stuckMs: number;
   /** A client has so long for an answer, and as much more as its bytes take at the least rate. */
   graceMs: number;
   bytesPerSecondMin: number;
@@ -15,6 +17,7 @@ type Bounds = {
 };
 
 const usual: Bounds = {
+  stuckMs: usualStuckMs,
   graceMs: 60_000,
   bytesPerSecondMin: 16_384,
   heldBytesMax: 67_108_864,
@@ -33,7 +36,7 @@ type Unread = { response: ServerResponse; socket: Socket; isShared: boolean; sin
  * than its `Content-Length`. Event streams have bounds of their own (reply-buffer.ts).
  */
 export function cutSlowReaders(wishes: Partial<Bounds> = {}): Stage {
-  const { graceMs, bytesPerSecondMin, heldBytesMax, sparedMs, lookEveryMs } = { ...usual, ...wishes };
+  const { stuckMs, graceMs, bytesPerSecondMin, heldBytesMax, sparedMs, lookEveryMs } = { ...usual, ...wishes };
   /** Oldest first. */
   const unread = new Set<Unread>();
   const readAtLastLook = new WeakMap<Socket, number>();

@@ -3,7 +3,6 @@ import { lostReport } from '../../shared/limits/lost-report.ts';
 import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
 import { type PlanFile, usualPriority } from '../../shared/plan-file.ts';
 import { accountSuspended } from '../check-caller.ts';
-import { cutWhenStuck, stuckMs } from '../replies/stuck-client.ts';
 import type { ExpectedReply, WaitingRequests } from '../replies/waiting-requests.ts';
 import { writeEventStream } from '../replies/write-event-stream.ts';
 import type { RequestQueues } from '../request-queues.ts';
@@ -18,20 +17,11 @@ type Parts = {
   replyTo: () => string | undefined;
   /** How long a stream's status waits for its first event. */
   heldBackMs?: number;
-  clientStuckMs?: number;
 };
 
 /** `POST /v1/chat/completions` after admission: queue it, wait for its reply, write it whole or as a stream. */
 export function chatCompletions(parts: Parts): Stage {
-  const {
-    planFile,
-    queues,
-    waitingRequests,
-    suspensions,
-    replyTo,
-    heldBackMs = 10_000,
-    clientStuckMs = stuckMs,
-  } = parts;
+  const { planFile, queues, waitingRequests, suspensions, replyTo, heldBackMs = 10_000 } = parts;
 
   return async function chatCompletions(ctx) {
     const { stream } = stateOf(ctx, 'call');
@@ -56,7 +46,6 @@ export function chatCompletions(parts: Parts): Stage {
     ctx.state.usage = first.usage;
     ctx.type = 'application/json; charset=utf-8';
     ctx.body = first.body;
-    cutWhenStuck(ctx.res, clientStuckMs);
   };
 
   async function enqueue(ctx: AppContext): Promise<ExpectedReply> {

@@ -4,11 +4,10 @@ import { temporarilyUnavailable } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { findFile, noSuchFile } from '../files/find-file.ts';
-import { cutWhenStuck, stuckMs } from '../replies/stuck-client.ts';
 import type { Stage } from '../request-state.ts';
 import { wantedFile } from './files.ts';
 
-type Parts = { store: Pick<Store, 'batches' | 'files'>; log: Log; clientStuckMs?: number };
+type Parts = { store: Pick<Store, 'batches' | 'files'>; log: Log };
 
 const blockBytes = 262_144;
 
@@ -16,7 +15,7 @@ const blockBytes = 262_144;
  * `GET /v1/files/{id}/content`: the file as it is, a block at a time. It has its length, and one that can not be read to its end
  * ends with the connection: nobody takes a part for the whole.
  */
-export function retrieveFileContent({ store, log, clientStuckMs = stuckMs }: Parts): Stage {
+export function retrieveFileContent({ store, log }: Parts): Stage {
   return async function retrieveFileContent(ctx) {
     const file = await findFile(store, wantedFile(ctx));
     if (file === undefined) throw noSuchFile();
@@ -25,10 +24,7 @@ export function retrieveFileContent({ store, log, clientStuckMs = stuckMs }: Par
     ctx.status = 200;
     ctx.type = 'application/octet-stream';
     ctx.attachment(file.filename);
-    if (first !== undefined) {
-      ctx.body = Readable.from(blocks(file, first), { objectMode: false });
-      cutWhenStuck(ctx.res, clientStuckMs);
-    }
+    if (first !== undefined) ctx.body = Readable.from(blocks(file, first), { objectMode: false });
     ctx.length = file.bytes;
   };
 

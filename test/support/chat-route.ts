@@ -5,6 +5,7 @@ import { Readable } from 'node:stream';
 import type { ExecutionContext } from 'ava';
 import Koa from 'koa';
 import { answerErrors } from '../../ingress/middleware/answer-errors.ts';
+import { cutSlowReaders } from '../../ingress/middleware/cut-slow-readers.ts';
 import { createWaitingRequests, type Whereabouts } from '../../ingress/replies/waiting-requests.ts';
 import type { RequestState } from '../../ingress/request-state.ts';
 import { chatCompletions } from '../../ingress/routes/chat-completions.ts';
@@ -17,7 +18,10 @@ import { recordedLog } from './recorded-log.ts';
 type Wishes = { heldBackMs?: number; clientStuckMs?: number; add?: () => Promise<void> };
 
 /** The route of chat completions behind a real HTTP server, with requests let in as they come, and a test for a worker. */
-export async function startChatRoute(t: ExecutionContext, { add = async () => {}, ...waits }: Wishes = {}) {
+export async function startChatRoute(
+  t: ExecutionContext,
+  { add = async () => {}, clientStuckMs, ...waits }: Wishes = {},
+) {
   const parsed = parsePlanFile(planText());
   if ('faults' in parsed) throw new Error('the plan file of the tests is wrong');
   const { planFile } = parsed;
@@ -51,6 +55,7 @@ export async function startChatRoute(t: ExecutionContext, { add = async () => {}
   };
 
   const app = new Koa<RequestState>();
+  if (clientStuckMs !== undefined) app.use(cutSlowReaders({ stuckMs: clientStuckMs }));
   app.use(answerErrors({ log: recordedLog().log, docsUrl: '' }));
   app.use(async function letIn(ctx, next) {
     const text = (await Readable.from(ctx.req).toArray()).join('');

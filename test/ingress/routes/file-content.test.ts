@@ -6,7 +6,7 @@ import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
 import { answerErrors } from '../../../ingress/middleware/answer-errors.ts';
 import { assignRequestId } from '../../../ingress/middleware/assign-request-id.ts';
-import { stuckMs } from '../../../ingress/replies/stuck-client.ts';
+import { cutSlowReaders } from '../../../ingress/middleware/cut-slow-readers.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';
 import { retrieveFileContent } from '../../../ingress/routes/file-content.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
@@ -16,7 +16,7 @@ import { storedFile } from '../../support/stored-batch.ts';
 const size = 40_000_000;
 
 /** A listener with the one route, and a file that is larger than what two systems hold of a connection. */
-async function start(t: ExecutionContext, clientStuckMs: number) {
+async function start(t: ExecutionContext, bounds: Parameters<typeof cutSlowReaders>[0] = {}) {
   const parts = new AsyncDisposableStack();
   t.teardown(() => parts.disposeAsync());
   const home = parts.use(await createSqliteHome());
@@ -38,6 +38,7 @@ async function start(t: ExecutionContext, clientStuckMs: number) {
   };
   const { log } = recordedLog();
   const app = new Koa<RequestState>();
+  app.use(cutSlowReaders(bounds));
   app.use(assignRequestId);
   app.use(answerErrors({ log, docsUrl: '' }));
   app.use(async (ctx, next) => {
@@ -46,7 +47,7 @@ async function start(t: ExecutionContext, clientStuckMs: number) {
     await next();
   });
   const router = new Router<RequestState>();
-  router.get('/:file', retrieveFileContent({ store: { batches: store.batches, files }, log, clientStuckMs }));
+  router.get('/:file', retrieveFileContent({ store: { batches: store.batches, files }, log }));
   app.use(router.routes());
   app.on('error', () => {});
   const server = app.listen(0, '127.0.0.1');
@@ -64,7 +65,7 @@ async function start(t: ExecutionContext, clientStuckMs: number) {
 }
 
 test('a client that takes nothing of a file is cut, and no more was read than it could be sent', async (t) => {
-  const { socket, cut, blocksRead } = await start(t, 300);
+  const { socket, cut, blocksRead } = await start(t, { stuckMs: 300 });
   await once(socket, 'readable');
   await cut;
   const read = blocksRead();
@@ -79,7 +80,7 @@ test('a client that takes nothing of a file is cut, and no more was read than it
 });
 
 test('a client that reads slowly gets all of it', async (t) => {
-  const { socket } = await start(t, stuckMs);
+  const { socket } = await start(t);
   let received = 0;
   while (received < size && !socket.closed) {
     const bytes: unknown = socket.read(4_000_000) ?? socket.read();
