@@ -1,0 +1,157 @@
+/**
+ * Entry n brings a database of `user_version` n to n + 1. An entry that has been released is never changed: another one
+ * is added. Times in columns are milliseconds since 1970, UTC; in documents they are ISO 8601 text, and so they are in the
+ * columns that are generated from them.
+ */
+export const migrations: readonly string[] = [
+  `CREATE TABLE accounts (
+    id TEXT NOT NULL PRIMARY KEY,
+    plan TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    key_id TEXT,
+    key_hash TEXT,
+    key_display TEXT,
+    key_plan TEXT,
+    key_created_at INTEGER,
+    CHECK (
+      (key_id IS NULL) = (key_hash IS NULL) AND (key_id IS NULL) = (key_display IS NULL)
+      AND (key_id IS NULL) = (key_plan IS NULL) AND (key_id IS NULL) = (key_created_at IS NULL)
+    )
+  ) STRICT;
+  CREATE UNIQUE INDEX accounts_by_key_hash ON accounts (key_hash);`,
+
+  // An account is one document. What is searched for is generated from it, so that the two can not differ; a key's last
+  // use stands beside it, so that noting one does not write the account's whole history again.
+  `ALTER TABLE accounts RENAME TO accounts_of_version_1;
+  CREATE TABLE accounts (
+    id TEXT NOT NULL PRIMARY KEY,
+    key_id TEXT AS (document ->> '$.key.id') STORED,
+    key_hash TEXT AS (document ->> '$.key.hash') STORED,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
+  INSERT INTO accounts (id, document)
+    SELECT id, iif(
+      key_id IS NULL,
+      account,
+      json_set(account, '$.key', json_object(
+        'id', key_id, 'hash', key_hash, 'display', key_display, 'plan', key_plan,
+        'createdAt', strftime('%Y-%m-%dT%H:%M:%fZ', key_created_at / 1000.0, 'unixepoch')
+      ))
+    )
+    FROM (
+      SELECT *, json_object(
+        'id', id, 'plan', plan, 'suspended', json('false'), 'version', version,
+        'createdAt', strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch'),
+        'endedKeys', json_array(), 'changes', json_array()
+      ) AS account
+      FROM accounts_of_version_1
+    );
+  DROP TABLE accounts_of_version_1;
+  CREATE UNIQUE INDEX accounts_by_key_hash ON accounts (key_hash);
+  CREATE TABLE key_uses (
+    account TEXT NOT NULL PRIMARY KEY,
+    key_id TEXT NOT NULL,
+    used_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;`,
+
+  // Usage records are documents, too, and never changed. What they come to is rows, of which a record more changes one.
+  `CREATE TABLE usage_records (
+    request_id TEXT NOT NULL PRIMARY KEY,
+    account TEXT NOT NULL AS (document ->> '$.account') STORED,
+    month TEXT NOT NULL AS (document ->> '$.month') STORED,
+    entry TEXT NOT NULL AS (document ->> '$.entry') STORED,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
+  CREATE INDEX usage_records_by_account ON usage_records (account, month, entry);
+  CREATE INDEX usage_records_by_month ON usage_records (month);
+  CREATE TABLE usage_sums (
+    account TEXT NOT NULL,
+    month TEXT NOT NULL,
+    last_entry TEXT NOT NULL,
+    repairs INTEGER NOT NULL,
+    PRIMARY KEY (account, month)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX usage_sums_by_month ON usage_sums (month);
+  CREATE TABLE usage_days (
+    account TEXT NOT NULL,
+    month TEXT NOT NULL,
+    day TEXT NOT NULL,
+    model TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    charged_tokens INTEGER NOT NULL,
+    overage_tokens INTEGER NOT NULL,
+    PRIMARY KEY (account, month, day, model)
+  ) STRICT, WITHOUT ROWID;`,
+
+  // Files and batches are documents; times that are searched for are those of the documents. Nothing is looked for among the
+  // batches that are done with but by account, so the other indexes hold the open ones alone. The answers' bodies are no part
+  // of the documents, and stand last: what is read before them costs nothing of their size. Results are counted in an index
+  // alone, which SQLite does not do by a generated column; they never change, so that theirs need not be one. Sizes of files
+  // are summed in an index alone as well, by what the columns are generated from.
+  `CREATE TABLE files (
+    id TEXT NOT NULL PRIMARY KEY,
+    account TEXT NOT NULL AS (document ->> '$.account') STORED,
+    purpose TEXT NOT NULL AS (document ->> '$.purpose') STORED,
+    state TEXT NOT NULL AS (document ->> '$.state') STORED,
+    created_at TEXT NOT NULL AS (document ->> '$.createdAt') STORED,
+    expires_at TEXT NOT NULL AS (document ->> '$.expiresAt') STORED,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
+  CREATE INDEX files_by_account ON files (account, id) WHERE state = 'ready';
+  CREATE INDEX files_by_purpose ON files (account, purpose, id) WHERE state = 'ready';
+  CREATE INDEX files_by_state ON files (state, expires_at, created_at);
+  CREATE INDEX files_by_size ON files (document ->> '$.account', document ->> '$.state', document ->> '$.bytes');
+  CREATE TABLE batches (
+    id TEXT NOT NULL PRIMARY KEY,
+    account TEXT NOT NULL AS (document ->> '$.account') STORED,
+    state TEXT NOT NULL AS (document ->> '$.state') STORED,
+    is_open INTEGER NOT NULL AS (document ->> '$.open') STORED,
+    input_file TEXT NOT NULL AS (document ->> '$.inputFile') STORED,
+    tokens INTEGER NOT NULL AS (document ->> '$.tokens') STORED,
+    created_at TEXT NOT NULL AS (document ->> '$.createdAt') STORED,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
+  CREATE INDEX batches_by_account ON batches (account, id);
+  CREATE INDEX open_batches ON batches (id) WHERE is_open;
+  CREATE INDEX open_batches_by_account ON batches (account, state, tokens) WHERE is_open;
+  CREATE INDEX open_batches_by_input ON batches (input_file, state) WHERE is_open;
+  CREATE TABLE batch_results (
+    batch TEXT NOT NULL,
+    line INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    document TEXT NOT NULL CHECK (json_valid(document)),
+    body TEXT,
+    PRIMARY KEY (batch, line)
+  ) STRICT;
+  CREATE INDEX batch_results_by_outcome ON batch_results (batch, failed);
+  CREATE TABLE batch_retries (
+    batch TEXT NOT NULL,
+    line INTEGER NOT NULL,
+    document TEXT NOT NULL CHECK (json_valid(document)),
+    PRIMARY KEY (batch, line)
+  ) STRICT, WITHOUT ROWID;`,
+];
+
+/**
+ * Tables and indexes that the version before does not know, and does no harm to. They move no `user_version`, so that it still opens the
+ * database. An entry is never changed.
+ */
+export const additions: readonly string[] = [
+  `CREATE TABLE IF NOT EXISTS audit_records (
+    id TEXT NOT NULL PRIMARY KEY,
+    account TEXT NOT NULL AS (document ->> '$.account') STORED,
+    actor TEXT NOT NULL AS (document ->> '$.actor') STORED,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
+  CREATE INDEX IF NOT EXISTS audit_records_by_account ON audit_records (account, id);
+  CREATE INDEX IF NOT EXISTS audit_records_by_actor ON audit_records (actor, id);`,
+
+  // Accounts with a change that has no audit record: few, so that workers need not read all accounts to find them.
+  `CREATE INDEX IF NOT EXISTS accounts_behind_audit ON accounts (id)
+    WHERE document ->> '$.version' > coalesce(document ->> '$.recorded', 0);`,
+];
