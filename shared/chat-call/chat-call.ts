@@ -80,7 +80,7 @@ function backendBody(sent: SentJson, { stream, assembled, serviceTier }: Sending
 }
 
 /** Numbers that a JavaScript number may not hold: more digits than it keeps, or an exponent beyond its own. */
-const inexactNumber = /\d[\d.]{15}|\d[eE][+-]?\d{3}/;
+const inexactNumber = /(?<![\d.])\d[\d.]{15}|\d[eE][+-]?\d{3}/;
 
 /** As the schema has seen it. */
 type SentObject = { stream_options?: object | null };

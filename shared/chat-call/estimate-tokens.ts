@@ -15,7 +15,7 @@ import {
 
 /**
  * About how many tokens a text is to a byte-level BPE tokenizer, rather too many than too few and never more than its bytes
- * in UTF-8. One pass without a regular expression: 4 MB take some 50 ms, whatever they hold.
+ * in UTF-8. One pass without a regular expression: 4 MB take some 35 ms, whatever they hold.
  *
  * Measured against o200k_base on short samples: prose in 22 languages 15 to 59 % too much (English 42), code 46 to 58, JSON
  * 45 to 70, columns of numbers 5. Random data (base64, hexadecimal, letters, signs, code points of any plane, white space)
@@ -24,48 +24,65 @@ import {
  * Georgian four times as many.
  */
 export function estimateTokens(text: string): number {
-  let hundredths = 0;
-  let earlier = none;
-  let before = none;
-  let place = 0;
-  for (let index = 0; index < text.length; index++) {
-    const unit = text.charCodeAt(index);
-    place = index > 0 && continues(unit, before) ? place + 1 : 1;
+  const run: Run = { hundredths: 0, earlier: none, before: none, kindBefore: none, place: 0 };
+  for (let start = 0; start < text.length; start += units.length) addUnits(unitsOf(text, start), run);
+  const atLeast = text === '' ? 0 : 1;
+  return Math.min(Math.max(atLeast, Math.ceil(run.hundredths / 100)), Buffer.byteLength(text));
+}
+
+/** Units of a text are read here: twice as fast as in the string. */
+const units = new Uint16Array(0x10000);
+const unitBytes = Buffer.from(units.buffer);
+
+function unitsOf(text: string, start: number): Uint16Array {
+  const bytes = unitBytes.write(text.slice(start, start + units.length), 'utf16le');
+  return units.subarray(0, bytes / 2);
+}
+
+/** What was counted, and what the next unit's cost depends on: the two units before, and how many units of the run there are. */
+type Run = { hundredths: number; earlier: number; before: number; kindBefore: number; place: number };
+
+function addUnits(piece: Uint16Array, run: Run): void {
+  let { hundredths, earlier, before, kindBefore, place } = run;
+  for (let index = 0; index < piece.length; index++) {
+    const unit = piece[index] ?? none;
+    const kind = kinds[unit] ?? none;
+    place = continues(kind, kindBefore) ? place + 1 : 1;
     const isRepeated = place > 2 && unit === before && unit === earlier;
-    hundredths += isRepeated ? costRepeated(unit) : costOf(unit, before, place);
+    hundredths += isRepeated ? costRepeated(unit, kind) : costOf({ unit, kind, before, kindBefore, place });
     earlier = before;
     before = unit;
+    kindBefore = kind;
   }
-  const atLeast = text === '' ? 0 : 1;
-  return Math.min(Math.max(atLeast, Math.ceil(hundredths / 100)), Buffer.byteLength(text));
+  Object.assign(run, { hundredths, earlier, before, kindBefore, place });
 }
 
 /** Where tokenizers cut a text before they look for tokens: a word, a number and a run of signs are apart from each other. */
-function continues(unit: number, before: number): boolean {
-  const kind = kinds[unit];
-  const kindBefore = kinds[before];
+function continues(kind: number, kindBefore: number): boolean {
   if (kind !== lower && kind !== marked) return kind === kindBefore;
   return kindBefore === lower || kindBefore === marked || kindBefore === upper;
 }
 
+type Unit = { unit: number; kind: number; before: number; kindBefore: number; place: number };
+
 /** In hundredths of a token, as everything below; `place` counts from 1 within a run. */
-function costOf(unit: number, before: number, place: number): number {
-  switch (kinds[unit]) {
+function costOf({ unit, kind, before, kindBefore, place }: Unit): number {
+  switch (kind) {
     case lower:
     case upper:
-      return costLetter(unit, before, place);
+      return costLetter({ unit, kind, before, kindBefore, place });
     case marked:
-      return (costs[unit] ?? 0) + (place === 1 || kinds[before] === marked ? 25 : 0);
+      return (costs[unit] ?? 0) + (place === 1 || kindBefore === marked ? 25 : 0);
     case digit:
-      return costDigit(before, place);
+      return costDigit(kindBefore, place);
     case punctuation:
       return place === 1 ? 100 : place === 2 ? 40 : 80;
     case space:
       return costSpace(unit, before, place);
     case lineEnd:
-      return place > 1 ? 40 : kinds[before] === punctuation ? 50 : 100;
+      return place > 1 ? 40 : kindBefore === punctuation ? 50 : 100;
     default:
-      return costInScript(unit, before, place);
+      return costInScript({ unit, kind, before, kindBefore, place });
   }
 }
 
@@ -73,17 +90,17 @@ function costOf(unit: number, before: number, place: number): number {
 const lastBeforeAsia = 0x2fff;
 
 /** The longer a word, the less likely it is one token; capitals are met less often. */
-function costLetter(unit: number, before: number, place: number): number {
+function costLetter({ unit, kind, before, kindBefore, place }: Unit): number {
   if (place === 1) return before > lastBeforeAsia ? 130 : 100;
-  if (kinds[before] === marked) return 42;
+  if (kindBefore === marked) return 42;
   if (joined[(before & 31) * 32 + (unit & 31)] === 0) return 75;
-  return (place < 5 ? 9 : 24) + (kinds[unit] === upper ? 14 : 0);
+  return (place < 5 ? 9 : 24) + (kind === upper ? 14 : 0);
 }
 
 /** Three digits are a token; unlike a word's, the space before a number is another. */
-function costDigit(before: number, place: number): number {
+function costDigit(kindBefore: number, place: number): number {
   if (place % 3 !== 1) return 0;
-  return kinds[before] === space ? 200 : 100;
+  return kindBefore === space ? 200 : 100;
 }
 
 /** One space belongs to the word behind it, the others of a run are a token together. */
@@ -93,16 +110,16 @@ function costSpace(unit: number, before: number, place: number): number {
 }
 
 /** Two letters in a row that are not frequent are hardly ever one token. */
-function costInScript(unit: number, before: number, place: number): number {
+function costInScript({ unit, kind, before, place }: Unit): number {
   const each = costs[unit] ?? 0;
-  if (place === 1) return each + (starts[kinds[unit] ?? none] ?? 0);
+  if (place === 1) return each + (starts[kind] ?? 0);
   const areUnusual = each === costs[before] && each >= 60 && each < 160;
   return areUnusual ? each + 35 : each;
 }
 
 /** From the third of a kind on no rule of a language holds: of some signs sixteen are a token, of some letters two. */
-function costRepeated(unit: number): number {
-  switch (kinds[unit]) {
+function costRepeated(unit: number, kind: number): number {
+  switch (kind) {
     case lower:
     case upper:
       return 55;

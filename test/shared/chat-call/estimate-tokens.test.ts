@@ -51,3 +51,13 @@ test('an estimate grows with its text, and two halves are about the whole', (t) 
     t.true(Math.abs(first + second - whole) <= 3, `${kind}: ${first} + ${second} for ${whole}`);
   }
 });
+
+test('a text is read in pieces, and where they meet changes nothing', (t) => {
+  for (const repeated of ['hello world ', '😀', 'ab1 ', 'привет, 12345\n', 'éE', '. . ']) {
+    for (const before of ['', 'x', 'xy ']) {
+      const tokens = [1, 2, 3].map((times) => estimateTokens(before + repeated.repeat(times * 20_000)));
+      const [first = 0, second = 0, third = 0] = tokens;
+      t.is(third - second, second - first, JSON.stringify(before + repeated));
+    }
+  }
+});
