@@ -5,6 +5,7 @@ import { exceededJsonBound } from '../json-bounds.ts';
 import type { PlanFile } from '../plan-file.ts';
 import { canBeAssembled } from './can-be-assembled.ts';
 import type { ListedFields } from './listed-fields.ts';
+import { mayBeInexact } from './may-be-inexact.ts';
 import { type RequestCost, requestCost } from './request-cost.ts';
 
 /**
@@ -79,9 +80,6 @@ function backendBody(sent: SentJson, { stream, assembled, serviceTier }: Sending
   return JSON.stringify({ ...body, ...streaming, ...putInFront, ...(!serviceTier && { service_tier: undefined }) });
 }
 
-/** Numbers that a JavaScript number may not hold: more digits than it keeps, or an exponent beyond its own. */
-const inexactNumber = /(?<![\d.])\d[\d.]{15}|\d[eE][+-]?\d{3}/;
-
 /** As the schema has seen it. */
 type SentObject = { stream_options?: object | null };
 
@@ -94,11 +92,6 @@ const sourceAccess = JSON as unknown as {
 /** The object with each number as it was written, so that a 64-bit seed reaches the backend as the client sent it. */
 function exactly({ value, text }: SentJson): SentObject {
   return mayBeInexact(text) ? parseExactly(text) : value;
-}
-
-/** Whether a number in this text may be one that `JSON.parse` does not keep as it is. */
-export function mayBeInexact(text: string): boolean {
-  return inexactNumber.test(text);
 }
 
 /** A value costs a call of a function: two million of them took four seconds. */

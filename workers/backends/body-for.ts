@@ -1,4 +1,5 @@
-import { mayBeInexact, parseExactly } from '../../shared/chat-call/chat-call.ts';
+import { parseExactly } from '../../shared/chat-call/chat-call.ts';
+import { mayBeInexact } from '../../shared/chat-call/may-be-inexact.ts';
 import type { QueuedCall } from '../../shared/inference-job.ts';
 import type { Backend } from '../../shared/plan-file.ts';
 import type { OwnFields } from './own-fields.ts';

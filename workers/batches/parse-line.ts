@@ -1,14 +1,9 @@
 import { z } from 'zod';
 import type { Batch, BatchFault } from '../../shared/batches/batch.ts';
 import type { FileLine } from '../../shared/batches/split-lines.ts';
-import {
-  type ChatCall,
-  type FieldRule,
-  mayBeInexact,
-  parseChatCall,
-  parseExactly,
-} from '../../shared/chat-call/chat-call.ts';
+import { type ChatCall, type FieldRule, parseChatCall, parseExactly } from '../../shared/chat-call/chat-call.ts';
 import type { ListedFields } from '../../shared/chat-call/listed-fields.ts';
+import { mayBeInexact } from '../../shared/chat-call/may-be-inexact.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { faultsOf } from '../../shared/faults.ts';
 import { exceededJsonBound } from '../../shared/json-bounds.ts';
