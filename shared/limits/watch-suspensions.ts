@@ -6,7 +6,7 @@ import { versionKey } from '../redis-keys.ts';
 /** Ends what runs for an account when the account is suspended. */
 export interface SuspensionWatch extends Disposable {
   /**
-   * Calls `onSuspended` about a second after the account of this caller was suspended; the function that it returns ends that. The
+   * Calls `onSuspended` once, about a second after the account of this caller was suspended; the function that it returns ends that. The
    * caller was admitted at its version, or its version is not known.
    */
   follow(caller: Pick<Caller, 'account'> & { version?: number }, onSuspended: () => void): () => void;
@@ -40,11 +40,22 @@ export function watchSuspensions({ redis, look, log, everyMs = 1_000 }: Parts): 
   }
 
   async function lookAt(account: string): Promise<void> {
+    moveToEnd(account);
     const { suspended, version } = await look(account);
     const known = followed.get(account);
     if (known === undefined) return;
-    if (suspended) for (const onSuspended of known.listeners) onSuspended();
-    else known.version = version;
+    if (suspended) {
+      followed.delete(account);
+      for (const onSuspended of known.listeners) onSuspended();
+    } else known.version = version;
+  }
+
+  /** The next looks are at those that wait longest: accounts whose looks fail must not keep others from theirs. */
+  function moveToEnd(account: string): void {
+    const known = followed.get(account);
+    if (known === undefined) return;
+    followed.delete(account);
+    followed.set(account, known);
   }
 
   const looking = setInterval(() => {

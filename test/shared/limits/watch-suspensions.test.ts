@@ -116,3 +116,38 @@ test.serial('a look that fails is repeated', async (t) => {
   await until(() => told > 0);
   t.true(looks >= 3);
 });
+
+test.serial('an account that was suspended is not looked at again, until something else runs for it', async (t) => {
+  const { watch, looked, change } = open(['user:f', 'user:g']);
+  using _watch = watch;
+  let told = 0;
+  watch.follow({ account: 'user:f', version: 1 }, () => void told++);
+  await change('user:f', true);
+  await until(() => told === 1);
+  const before = looked.length;
+  // Its version has gone again, and a second account shows that the watch has looked since.
+  await change('user:f', true);
+  watch.follow({ account: 'user:g' }, () => {});
+  await until(() => looked.includes('user:g'));
+  t.deepEqual(looked.slice(before), ['user:g']);
+  watch.follow({ account: 'user:f', version: 1 }, () => void told++);
+  await until(() => told === 2);
+  t.pass();
+});
+
+test.serial('accounts whose looks fail do not keep others from theirs', async (t) => {
+  using watch = watchSuspensions({
+    redis: own.redis,
+    log: recordedLog().log,
+    everyMs: 5,
+    async look(account) {
+      if (account !== 'user:last') throw new Error('the store is away');
+      return { account, version: 1, suspended: true } as Caller; // all that is asked of it
+    },
+  });
+  const told = Promise.withResolvers<void>();
+  for (let number = 0; number < 150; number++) watch.follow({ account: `user:failing-${number}` }, () => {});
+  watch.follow({ account: 'user:last' }, told.resolve);
+  await told.promise;
+  t.pass();
+});
