@@ -1,15 +1,14 @@
 import { keyPrefix } from '../api-key.ts';
 import { bearerToken, keyCredential, keyNeeded } from '../authorization.ts';
 import type { Callers } from '../callers.ts';
-import { clientAddress, networkOf } from '../guests/client-address.ts';
+import { networkOf } from '../guests/client-address.ts';
 import type { LimitAuthFailures } from '../limits/limit-auth-failures.ts';
-import type { AppContext, Stage } from '../request-state.ts';
+import { type Stage, stateOf } from '../request-state.ts';
 import type { SignIn } from '../sign-in.ts';
 
 type Parts = {
   callers: Pick<Callers, 'find' | 'knows'>;
   limitAuthFailures: LimitAuthFailures;
-  trustedProxyHops: number;
   peppers: readonly string[];
   signIn: SignIn;
 };
@@ -19,7 +18,7 @@ type Parts = {
  * A key that is not in memory is `rate_limit_exceeded` once its network has sent too many unknown ones.
  */
 export function authenticateKey(parts: Parts): Stage {
-  const { callers, limitAuthFailures, trustedProxyHops, peppers, signIn } = parts;
+  const { callers, limitAuthFailures, peppers, signIn } = parts;
   return async function authenticateKey(ctx, next) {
     const token = bearerToken(ctx.req, 'API key');
     if (!token.startsWith(keyPrefix)) {
@@ -29,11 +28,8 @@ export function authenticateKey(parts: Parts): Stage {
     const credential = keyCredential(token, peppers);
     ctx.state.credential = credential;
     const find = () => callers.find(credential);
-    ctx.state.caller = await (callers.knows(credential) ? find() : limitAuthFailures(networkOfClient(ctx), find));
+    const network = networkOf(stateOf(ctx, 'address'));
+    ctx.state.caller = await (callers.knows(credential) ? find() : limitAuthFailures(network, find));
     await next();
   };
-
-  function networkOfClient({ req }: AppContext): string {
-    return networkOf(clientAddress(req, trustedProxyHops));
-  }
 }

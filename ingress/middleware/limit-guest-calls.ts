@@ -1,13 +1,11 @@
-import { clientAddress, networkOf } from '../guests/client-address.ts';
+import { networkOf } from '../guests/client-address.ts';
 import type { LimitCalls } from '../guests/limit-calls.ts';
-import type { Stage } from '../request-state.ts';
-
-type Parts = { limitCalls: LimitCalls; trustedProxyHops: number };
+import { type Stage, stateOf } from '../request-state.ts';
 
 /** Guest mint needs no credential, so each call counts by its network, before its body is read: device ids could be guessed. */
-export function limitGuestCalls({ limitCalls, trustedProxyHops }: Parts): Stage {
+export function limitGuestCalls({ limitCalls }: { limitCalls: LimitCalls }): Stage {
   return async function limitGuestCalls(ctx, next) {
-    await limitCalls(networkOf(clientAddress(ctx.req, trustedProxyHops)));
+    await limitCalls(networkOf(stateOf(ctx, 'address')));
     await next();
   };
 }

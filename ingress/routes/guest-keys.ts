@@ -7,7 +7,6 @@ import { type Decide, mintGuestKey as mintKey } from '../../shared/store/account
 import type { Store } from '../../shared/store/store.ts';
 import { displayPart } from '../api-key.ts';
 import { accountSuspended } from '../check-caller.ts';
-import { clientAddress } from '../guests/client-address.ts';
 import type { GuestKeys } from '../guests/guest-keys.ts';
 import type { LimitMints } from '../guests/limit-mints.ts';
 import { parseBody } from '../json-body.ts';
@@ -24,7 +23,6 @@ type Parts = {
   sharedCallers: Pick<SharedCallers, 'put'>;
   keyUse: Pick<KeyUse, 'note'>;
   planFile: PlanFile;
-  trustedProxyHops: number;
 };
 
 /** Half of the shortest time after which an unused device can be removed. */
@@ -43,7 +41,7 @@ export const guestBody = z.strictObject({
  * devices that are new are counted by the address they come from.
  */
 export function mintGuestKey(parts: Parts): Stage {
-  const { store, changeAccount, guestKeys, limitMints, sharedCallers, keyUse, planFile, trustedProxyHops } = parts;
+  const { store, changeAccount, guestKeys, limitMints, sharedCallers, keyUse, planFile } = parts;
   const requestsPerDay = planFile.plans[guestPlan]?.requestsPerDay;
 
   return async function mintGuestKey(ctx) {
@@ -54,7 +52,7 @@ export function mintGuestKey(parts: Parts): Stage {
     const decide = decideMint(device, deviceId);
     const repeat = decide(known);
     if (known === undefined) {
-      await limitMints({ address: clientAddress(ctx.req, trustedProxyHops), device });
+      await limitMints({ address: stateOf(ctx, 'address'), device });
     }
     const account = repeat.next === undefined ? repeat.result : await change(device, decide);
     keyUse.note({ account: device, keyId: account.key?.id });

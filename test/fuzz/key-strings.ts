@@ -26,7 +26,6 @@ const authenticate = authenticateKey({
     },
   },
   limitAuthFailures: (_network, find) => find(),
-  trustedProxyHops: 0,
   peppers,
   signIn: {
     async identify() {
@@ -69,7 +68,7 @@ export const keyStrings: FuzzTarget = {
   async check(input) {
     const value = input.toString('latin1');
     for (const text of [value, value.replace(/^Bearer +/i, '')]) checkForm(text);
-    const ctx = fakeContext({ authorization: value }, [], { requestId: 'req_1' });
+    const ctx = fakeContext({ authorization: value }, [], { requestId: 'req_1', address: '192.0.2.1' });
     const isKey = new RegExp(`^bearer +${key} *$`, 'i').test(value) && value.includes(key);
     try {
       await authenticate(ctx, async () => {});
