@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { Readable } from 'node:stream';
@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
 import { cutSlowReaders } from '../../../ingress/middleware/cut-slow-readers.ts';
-import type { RequestState } from '../../../ingress/request-state.ts';
+import type { AppContext, RequestState } from '../../../ingress/request-state.ts';
 
 const mebibyte = 1_048_576;
 /** More than the buffers of both systems take. */
@@ -90,21 +90,56 @@ test('a client that takes it in the time for its size gets all of it', async (t)
 /** Text, which no two answers share in memory. */
 const largeText = () => 'x'.repeat(32 * mebibyte);
 
+/** An answer whose client reads so many bytes from each look to the next: the buffers of systems differ. */
+function createAnswer(t: ExecutionContext, bytes: number, bytesPerLook = 0) {
+  let left = bytes;
+  const closed = Promise.withResolvers<void>();
+  const socket = {
+    destroyed: false,
+    bytesWritten: bytes,
+    _handle: {
+      get writeQueueSize() {
+        left -= bytesPerLook;
+        return left;
+      },
+    },
+    destroy() {
+      socket.destroyed = true;
+      closed.resolve();
+    },
+  };
+  const ignored = { getHeader: () => undefined, setTimeout() {} };
+  const response = { writableFinished: false, closed: false, socket, writableLength: bytes, ...ignored };
+  const res = Object.assign(new EventEmitter(), response);
+  t.teardown(() => res.emit('close'));
+  const ctx = { req: { socket }, res, state: {} } as unknown as AppContext; // all that the stage uses
+  return { ctx, socket, closed: closed.promise };
+}
+
 test('while unread answers are too large together, clients that read nothing are disconnected, the largest first', async (t) => {
-  const sizes = [40, 8, 32, 16];
-  const body = () => 'x'.repeat((sizes.shift() ?? 0) * mebibyte);
-  const ask = await start(t, { graceMs: never, heldBytesMax: 66 * mebibyte, sparedMs: 0, lookEveryMs: 500 }, body);
-  const reading = await ask();
-  const isRead = readSlowly(reading.socket, () => reading.response.closed);
-  const small = await ask();
-  const largest = await ask();
-  const other = await ask();
+  const stage = cutSlowReaders({ graceMs: never, heldBytesMax: 66, sparedMs: 0, lookEveryMs: 5 });
+  const [reading, small, largest, other] = [
+    createAnswer(t, 40, 1),
+    createAnswer(t, 8),
+    createAnswer(t, 32),
+    createAnswer(t, 16),
+  ];
+  for (const { ctx } of [reading, small, largest, other]) await stage(ctx, async () => {});
   await largest.closed;
-  t.false(largest.response.writableFinished);
-  t.false(small.response.closed);
-  t.false(other.response.closed);
-  await isRead;
-  t.true(reading.response.writableFinished, 'the largest of all is read, and goes on');
+  const destroyed = () => [reading, small, other].map(({ socket }) => socket.destroyed);
+  t.deepEqual(destroyed(), [false, false, false], 'the largest of all is read, and goes on');
+  const another = createAnswer(t, 17);
+  await stage(another.ctx, async () => {});
+  await another.closed;
+  t.deepEqual(destroyed(), [false, false, false], 'no more are disconnected than has to be');
+});
+
+test('the handle of a connection counts what its client has not read', async (t) => {
+  const ask = await start(t, {});
+  const { response } = await ask();
+  await sleep(1);
+  const { _handle: handle } = response.socket as unknown as { _handle: { writeQueueSize: number } }; // not in Node's types
+  t.true(handle.writeQueueSize > 0 && handle.writeQueueSize < response.writableLength);
 });
 
 test('an answer that all requests share is not held for one of them', async (t) => {
