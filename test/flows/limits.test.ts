@@ -226,8 +226,8 @@ test('an unlimited plan has no numbers to tell, and counts all the same', async 
 
 test('while too much usage waits for the store nobody is let in, and each is told where its account stands', async (t) => {
   const { key, chat } = await openAccount('waiting', 'small-month');
-  t.is((await chat()).status, 200);
   const { url } = await stack.startIngress({ OUTBOX_LENGTH_MAX: '1' });
+  t.is((await chat()).status, 200);
   const full = createKeyClient(stack, { url: () => url });
   const refused = await full.send('POST', '/v1/chat/completions', { bearer: key, body });
   t.like(refused, { status: 503, body: { code: 'SERVICE_UNAVAILABLE' } });
