@@ -56,6 +56,16 @@ test('each image is of one full version', (t) => {
   }
 });
 
+test('the image of ingresses and workers has the allocator settings of the attacks that are measured', (t) => {
+  const attack = readFileSync(new URL('attacks/run-attack.ts', import.meta.url), 'utf8');
+  for (const name of ['ingress', 'worker']) {
+    const dockerfile = read().services[name]?.build?.dockerfile_inline ?? '';
+    const settings = [...dockerfile.matchAll(/\b(MALLOC_\w+)=(\d+)/g)];
+    t.is(settings.length, 2);
+    for (const [, variable, value] of settings) t.true(attack.includes(`${variable}: '${value}'`), variable);
+  }
+});
+
 test('Redis and MongoDB are reached by ingresses and workers alone, and by a password', (t) => {
   const { services, networks } = read();
   t.deepEqual(networks.data, { internal: true });

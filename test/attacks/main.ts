@@ -10,8 +10,9 @@ npm run attack -- 3 6a idle-connections those of these numbers or names alone
 npm run attack -- --list             what there is
 
 Legitimate callers ask from 127.0.0.1; the attacker is a process of its own at 127.0.0.2, so this needs Linux. It yields the
-processor to the service, and its rate is bounded to what one machine does through a common line: each attack says how. Tells of each attack what the attacker got, and before, during and after it how long callers waited and what
-each process needed. Ends with 1 if
+processor to the service, and its rate is bounded to what one machine does through a common line: each attack says how. Ingress and
+worker have the heap and the allocator settings of containers of 512 MiB. Tells of each attack what the attacker got, and before,
+during and after it how long callers waited and what each process needed. Ends with 1 if
 - the median wait of callers was more than ${slowdownMax} times as long during an attack,
 - a process had more than ${residentMiBMax} MiB,
 - an answer was lost, wrong, or not settled exactly once,

@@ -10,6 +10,12 @@ import { type Measured, measurePhase } from './measure-phase.ts';
 import { lostOf } from './settled-once.ts';
 import { startAttacker } from './start-attacker.ts';
 
+/** As the image of docker-compose.yml has it, and about the heap that Node gives itself in 512 MiB. */
+const containerEnv = {
+  MALLOC_ARENA_MAX: '2',
+  MALLOC_MMAP_THRESHOLD_: '131072',
+  NODE_OPTIONS: '--max-old-space-size=256',
+};
 const warmUpMs = 4_000;
 const besideMs = { before: 8_000, after: 8_000 };
 const attackMs = 15_000;
@@ -26,7 +32,8 @@ export type Result = {
 /** On a stack of its own: legitimate callers alone, with the attacker, and alone again. */
 export async function runAttack(attack: Attack): Promise<Result> {
   await using prepared = await attack.prepare?.();
-  await using stack = await startStack({ ...attack.stack, ...prepared?.stack });
+  const env = { ...containerEnv, ...attack.stack?.env, ...prepared?.stack.env };
+  await using stack = await startStack({ ...attack.stack, ...prepared?.stack, env });
   await using witnesses = await openWitnesses(stack);
   const target = await targetOf(stack, attack);
   const newcomers = attack.others === 'newcomers' ? await newKeys(stack, 'newcomer', newcomersMax) : [];

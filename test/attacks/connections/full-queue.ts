@@ -1,20 +1,44 @@
-import type { Attack } from '../attack.ts';
+import { rawAnswer, startRawBackend } from '../../support/raw-backend.ts';
+import type { Attack, Prepared } from '../attack.ts';
 import { openAgent } from '../attacker/open-agent.ts';
 import { repeat } from '../attacker/repeat.ts';
 
-const body = { model: 'small-chat', messages: [{ role: 'user', content: 'Hi' }] };
+const answerMs = 3_000;
+const answer = {
+  ...{ id: 'chatcmpl-slow', object: 'chat.completion', created: 1_700_000_000, model: 'slow-chat' },
+  choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 10, completion_tokens: 1, total_tokens: 11 },
+};
+const body = { model: 'slow-chat', messages: [{ role: 'user', content: 'Hi' }] };
+
+/** A model of the callers' own pool that answers after three seconds, eight requests at once. */
+async function prepareSlowModel(): Promise<Prepared> {
+  const bytes = rawAnswer(JSON.stringify(answer), { type: 'application/json' });
+  const backend = await startRawBackend((socket) => setTimeout(() => socket.write(bytes), answerMs));
+  return {
+    stack: {
+      env: { QUEUE_DEPTH_MAX: '100' },
+      backends: { cloud: { url: backend.url, requests_at_once: 8 } },
+      models: {
+        'small-chat': { tier: 'guest', pool: 'default', backends: ['onprem-a', 'onprem-b'] },
+        'slow-chat': { tier: 'guest', pool: 'default', backends: ['cloud'] },
+      },
+    },
+    [Symbol.asyncDispose]: () => backend[Symbol.asyncDispose](),
+  };
+}
 
 export const fullQueue: Attack = {
   id: '13',
   name: 'full-queue',
-  does: 'chat requests of one account without limits, 400 at once, where 100 may wait; at most 600 a second',
+  does: 'requests to a model that is busy, 400 at once of one account without limits, where 100 may wait; at most 200 a second',
   accounts: 1,
   isUnlimited: true,
-  stack: { env: { QUEUE_DEPTH_MAX: '100' } },
+  prepare: prepareSlowModel,
   async run(attacker) {
     const send = openAgent(attacker);
     const [bearer = ''] = attacker.target.keys;
-    await repeat(attacker, { clients: 400, perSecond: 600 }, () =>
+    await repeat(attacker, { clients: 400, perSecond: 200 }, () =>
       send({ path: '/v1/chat/completions', bearer, body }),
     );
   },
