@@ -1,10 +1,10 @@
 import type { StoredFile } from '../../shared/batches/batch.ts';
 import { temporarilyUnavailable } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
+import type { Rest } from '../../shared/rests.ts';
 import { within } from '../../shared/shutdown.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { type CountLines, createCountLines, type LineCount } from './count-lines.ts';
-import type { Rest } from './rests.ts';
 
 type Parts = { store: Pick<Store, 'batches' | 'files'>; requestsMax: number; log: Log; rest: Rest };
 

@@ -3,6 +3,7 @@ import { type Batch, type BatchFault, batchFaultsMax } from '../../shared/batche
 import type { BatchEvent } from '../../shared/batches/batch-states.ts';
 import { countRefusedFields } from '../../shared/metrics.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
+import { createRests, type Rest } from '../../shared/rests.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { WorkerMetrics } from '../metrics.ts';
 import { type LineRules, parseLine, rulesOf } from './parse-line.ts';
@@ -13,14 +14,21 @@ type Parts = {
   planFile: PlanFile;
   rules: LineRules;
   metrics: Pick<WorkerMetrics, 'refusedFields'>;
+  rest?: Rest;
+  /** Milliseconds of a clock that only goes forward. */
+  now?: () => number;
 };
 type Verdict = Extract<BatchEvent, { type: 'validated' | 'refused' }>;
 
+/** What validation may hold up everything else for, unless one line takes longer. */
+const busyMs = 10;
+
 /**
  * Reads the whole file of a batch and says whether it can be run. Of a file with faults the first hundred are named.
- * Fails as the store does, and with the reason of `signal`.
+ * Fails as the store does, and with the reason of `signal`. A line can take 0.1 s, so all validations together rest between lines.
  */
-export function createValidateBatch({ store, planFile, rules: lineRules, metrics }: Parts) {
+export function createValidateBatch(parts: Parts) {
+  const { store, planFile, rules: lineRules, metrics, rest = createRests(), now = () => performance.now() } = parts;
   const { requestsMax } = planFile.batch;
 
   return async function validateBatch(batch: Batch, signal: AbortSignal): Promise<Verdict> {
@@ -42,6 +50,7 @@ export function createValidateBatch({ store, planFile, rules: lineRules, metrics
     const known = new Map<string, number>();
     const rules = rulesOf(lineRules, batch);
     let total = 0;
+    let workMs = 0;
     for await (const line of readLines(store.files, batch.inputFile, { line: 1, byte: 0 })) {
       signal.throwIfAborted();
       if (++total > requestsMax) {
@@ -53,13 +62,18 @@ export function createValidateBatch({ store, planFile, rules: lineRules, metrics
         });
         break;
       }
+      const since = now();
       const read = parseLine(line, rules);
+      workMs += now() - since;
       if ('faults' in read) {
         faults.push(...read.faults);
         countRefusedFields(metrics, read.error);
       } else
         faults.push(...checkModel(line.number, read.parsed.call, plan), ...checkName(line.number, read.parsed, known));
       if (faults.length >= batchFaultsMax) break;
+      if (workMs < busyMs) continue;
+      await rest(workMs);
+      workMs = 0;
     }
     if (total === 0) faults.push({ ...wholeLine, code: 'empty_file', line: null, message: 'the file has no lines' });
     return faults.length > 0 ? refuse(faults.slice(0, batchFaultsMax)) : { type: 'validated', total };

@@ -17,9 +17,10 @@ type Given = {
   batch?: Partial<Batch>;
   requestsMax?: number;
   onRead?: () => void;
+  timing?: Pick<Parameters<typeof createValidateBatch>[0], 'rest' | 'now'>;
 };
 
-function open(text: string, { plan, file = {}, batch: given = {}, requestsMax = 200, onRead }: Given = {}) {
+function open(text: string, { plan, file = {}, batch: given = {}, requestsMax = 200, onRead, timing }: Given = {}) {
   const batch = batchOf({ state: 'validating', ...given });
   const memory = memoryFiles({ [batch.inputFile]: text }, onRead);
   const stored = fileOf({ id: batch.inputFile, account: batch.account, ...file });
@@ -30,7 +31,7 @@ function open(text: string, { plan, file = {}, batch: given = {}, requestsMax = 
   } as unknown as Parameters<typeof createValidateBatch>[0]['store']; // no more of it is used
   const planFile = batchPlan({ batch: { requests_max: requestsMax } });
   const metrics = createWorkerMetrics(new Registry());
-  const validate = createValidateBatch({ store, planFile, rules: lineRules(planFile), metrics });
+  const validate = createValidateBatch({ store, planFile, rules: lineRules(planFile), metrics, ...timing });
   return { ...memory, metrics, validate: (signal = never) => validate(batch, signal) };
 }
 
@@ -161,4 +162,12 @@ test('a field that the plan file does not list is a fault, unless the batch was 
   const { listedFieldsOnly, ...before } = batchOf({ state: 'validating' });
   t.true(listedFieldsOnly);
   t.is(await verdict(text, { batch: { ...before, listedFieldsOnly: false } }), 2);
+});
+
+test('validation rests after work that held up others, for as long as the work took', async (t) => {
+  let nowMs = 0;
+  const rests: number[] = [];
+  const timing = { now: () => (nowMs += 4), rest: async (workMs: number) => void rests.push(workMs) };
+  t.is(await verdict(lines(7), { timing }), 7);
+  t.deepEqual(rests, [12, 12], 'after three lines of 4 ms each');
 });

@@ -1,6 +1,6 @@
 import test from 'ava';
-import { createRests } from '../../../ingress/files/rests.ts';
-import { fakeClock } from '../../support/fake-clock.ts';
+import { createRests } from '../../shared/rests.ts';
+import { fakeClock } from '../support/fake-clock.ts';
 
 function start() {
   const clock = fakeClock();
