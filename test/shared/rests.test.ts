@@ -5,7 +5,7 @@ import { fakeClock } from '../support/fake-clock.ts';
 function start() {
   const clock = fakeClock();
   const wait = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));
-  const rest = createRests({ restsPerWork: 3, restMsMax: 1_000, now: clock.now, wait });
+  const rest = createRests({ restsPerWork: 3, restMsMax: 1_000, wait });
   const done: number[] = [];
   return { clock, done, work: (ms: number) => rest(ms).then(() => done.push(clock.now())) };
 }
@@ -20,9 +20,19 @@ test('work rests for three times as long as it took', async (t) => {
   t.deepEqual(done, [30, 160]);
 });
 
-test('pieces that are done at the same time rest one after another, and none for longer than a bound', async (t) => {
+test('tasks that rest at the same time share the time, by what each of them costs', async (t) => {
   const { clock, done, work } = start();
-  for (const ms of [10, 10, 20, 1_000]) void work(ms);
+  for (const ms of [100, 100, 10]) void work(ms);
   await clock.advance(5_000);
-  t.deepEqual(done, [30, 60, 120, 1_000]);
+  t.deepEqual(done, [90, 300, 600], 'the cheap piece rests for the shortest time');
+  void work(10);
+  await clock.advance(100);
+  t.is(done.at(-1), 5_030, 'those that have rested count no more');
+});
+
+test('none rests for longer than a bound', async (t) => {
+  const { clock, done, work } = start();
+  void work(1_000);
+  await clock.advance(5_000);
+  t.deepEqual(done, [1_000]);
 });
