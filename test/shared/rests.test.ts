@@ -22,12 +22,19 @@ test('work rests for three times as long as it took', async (t) => {
 
 test('tasks that rest at the same time share the time, by what each of them costs', async (t) => {
   const { clock, done, work } = start();
-  for (const ms of [100, 100, 10]) void work(ms);
+  for (const ms of [30, 30, 3]) void work(ms);
   await clock.advance(5_000);
-  t.deepEqual(done, [90, 300, 600], 'the cheap piece rests for the shortest time');
+  t.deepEqual(done, [27, 90, 180], 'the cheap piece rests for the shortest time');
   void work(10);
   await clock.advance(100);
   t.is(done.at(-1), 5_030, 'those that have rested count no more');
+});
+
+test('a long piece rests for longer than several short ones', async (t) => {
+  const { clock, done, work } = start();
+  void work(60);
+  await clock.advance(1_000);
+  t.deepEqual(done, [360]);
 });
 
 test('none rests for longer than a bound', async (t) => {
