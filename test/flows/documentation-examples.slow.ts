@@ -48,7 +48,9 @@ async function answerOneCall(): Promise<void> {
 
 if (python === undefined) skipTest(test, { title: 'every example in Python', reason: noPython });
 
-for (const { name, markdown } of readPages()) {
+const pages = readPages().filter(({ markdown }) => markdown.includes('```'));
+
+for (const { name, markdown } of pages) {
   // One page after another: each starts a shell, Node and Python, and limits are counted by the minute.
   test.serial(`every example of "${name}" runs as it stands, and comes to what the page says`, async (t) => {
     const isBatches = name === 'batches';

