@@ -144,7 +144,7 @@ export function createProcessRequest(parts: Parts): ProcessJob {
       case 'shutdown':
         return run.received === undefined ? handBack(run) : fail(run, interrupted());
       default: {
-        // What nobody reads any more was produced all the same; a call that had failed before has produced nothing.
+        // The client is gone, but the answer was produced and is charged; a call that had failed before has produced nothing.
         const wasCalling = ledger.attempts().at(-1)?.outcome === 'stopped';
         const usage = run.received?.() ?? (wasCalling ? promptUsage(job) : undefined);
         return end(run, { outcome: 'cancelled', error: clientGone(), usage: await usage });

@@ -5,7 +5,7 @@ import type { Store } from '../../shared/store/store.ts';
 
 type Wanted = { id: string; account: string };
 
-/** An account's file, once it is whole and until it is deleted; undefined for any other, whosoever it is. */
+/** The account's file, once it is whole and until it is deleted. Undefined for any other, also for another account's file. */
 export async function findFile(
   store: Pick<Store, 'batches'>,
   { id, account }: Wanted,

@@ -92,7 +92,7 @@ function newKey([pepper = '']: readonly string[]) {
   return { key, stored };
 }
 
-/** What is no key at all is no key of the account's, and answered as any other of those. */
+/** A text that is not a key is answered in the same way as a key of another account. */
 function nameKey(text: string, peppers: readonly string[]): NamedKey {
   if (isMaskedKey(text)) return { display: displayPart(text) };
   if (!isWellFormedKey(text)) throw invalidKey();

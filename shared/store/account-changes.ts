@@ -24,7 +24,7 @@ const topUpsMadeMax = 500;
 /** Sums of it and of a month's use stay numbers that JavaScript and Lua hold exactly. */
 const monthTopUpMax = 1e15;
 
-/** The key that somebody names: all of it, by its hash under each pepper in use, or its first ten characters. */
+/** A key as a caller names it: all of it, by its hash under each pepper in use, or its first ten characters. */
 export type NamedKey = { hashes: readonly string[] } | { display: string };
 
 /*

@@ -8,7 +8,7 @@ import { sharesVariable } from './share-process.ts';
 import { openTemporaryFolder } from './temporary-folder.ts';
 import { root, shareProcesses, testFiles } from './test-files.ts';
 
-const help = `npm test                       the tests that fit in six minutes
+const help = `npm test                       the fast tests
 npm run test:rest              all others except those of npm run faults alone, and random and repeated cases at full size
 npm run test:all               both
 npm run test:one -- <file>     one file or more, with options of ava

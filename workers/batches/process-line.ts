@@ -178,7 +178,7 @@ export function createProcessLine(parts: Parts): ProcessJob {
     if (reason === 'account suspended') return leave.again(run, retryAfterWaiting(job, Date.now()));
     if (reason === 'deadline') return late(run, run.hadTime && ledger.attempts().length > 0, signal);
     if (reason !== 'batch cancelled' && reason !== 'batch expired') return stopped(withRun(run), reason);
-    // What was produced for nobody is charged its prompt; a call that had failed before has produced nothing.
+    // The answer is not delivered, so only its prompt is charged; a call that had failed before has produced nothing.
     const wasCalling = ledger.attempts().at(-1)?.outcome === 'stopped';
     const error = reason === 'batch expired' ? unfinished.expired : unfinished.cancelled;
     return end(run, failedLine(job, error, wasCalling ? await promptUsage(job) : undefined), signal);

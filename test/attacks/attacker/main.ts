@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { findAttack } from '../all-attacks.ts';
 import type { Tally, Target } from '../attack.ts';
 
-/** The process of one attack: begins when it is told the target, ends, and with it its connections, when it is told to stop. */
+/** The process of one attack. It begins when it receives the target; when it is told to stop it ends, and its connections with it. */
 
 const tally: Tally = {};
 const stopping = new AbortController();
