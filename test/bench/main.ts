@@ -2,9 +2,11 @@ import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { measureBatch } from './batches.ts';
 import { runPeers, runTruth } from './comparison/parts.ts';
+import { compareVersions } from './comparison/versions.ts';
 import { notWorthWriting } from './comparison/worth-writing.ts';
 import { measureFairness } from './fairness.ts';
 import { measureLanes } from './lanes.ts';
+import { loads } from './loads/load.ts';
 import { measureOverload } from './overload.ts';
 import { reportBatch, reportFairness, reportLanes, reportOverload } from './report.ts';
 
@@ -12,13 +14,14 @@ const written = 'test/bench/results';
 const usage = `Usage: npm run bench [-- <part> [<lines>]] [--rounds 5] [--seconds 5] [--no-peers] [--peers <folder>] [--write]
 Peers are installed into a temporary folder, or into one that is given and kept; results are kept in .bench, and with --write
 in ${written} and the README, unless there were fewer than 3 rounds, rounds of less than 3 s, or a peer that was not measured.
-Parts, all of them unless one is named; each prints tables, and those of batches their figures as JSON too:
+Parts, all of them but the last unless one is named; each prints tables, and those of batches their figures as JSON too:
   peers               this service, a bare Koa proxy, Portkey's gateway and LiteLLM's proxy in front of the same model server
   truth               what holds of the limits of each: at a window's edge, at once, after kill -9, without Redis
   overload            three times what the backends can take
   batches [50000]     a batch of so many lines by two workers: each line once, every token counted, lines a second, memory
   fairness [20000]    a batch of 20 lines beside one of so many
-  lanes               interactive requests without and with lines of batches, in turns`;
+  lanes               interactive requests without and with lines of batches, in turns
+  versions            this version and another in turns: --against <checkout> [--loads '64 clients,256 streams']`;
 
 /** Of the backends that batches are measured with; `--service-ms` makes them faster than what is in front of them. */
 const slots = 32;
@@ -32,6 +35,8 @@ const { values, positionals } = parseArgs({
     peers: { type: 'string' },
     'no-peers': { type: 'boolean', default: false },
     'service-ms': { type: 'string', default: '100' },
+    against: { type: 'string' },
+    loads: { type: 'string', default: '64 clients,64 streams' },
     help: { type: 'boolean', default: false },
   },
 });
@@ -71,9 +76,22 @@ const parts: Record<string, (lines: number | undefined) => Promise<void>> = {
   },
 };
 
-const isKnown = wanted === undefined || wanted in parts;
+const { against } = values;
+const wantedLoads = values.loads.split(',').map((name) => loads.find((load) => load.name === name.trim()));
+if (against !== undefined) {
+  parts.versions = () =>
+    compareVersions({
+      rounds,
+      seconds,
+      against: resolve(against),
+      loads: wantedLoads.filter((load) => load !== undefined),
+    });
+}
+
+const isKnown = wanted === undefined ? against === undefined : wanted in parts;
+const areLoads = wantedLoads.every((load) => load !== undefined);
 const isNumber = [rounds, seconds, serviceMs, Number(count ?? 1)].every((each) => each >= 1);
-if (values.help || !isKnown || !isNumber) {
+if (values.help || !isKnown || !areLoads || !isNumber) {
   console.log(usage);
   process.exit(values.help ? 0 : 2);
 }

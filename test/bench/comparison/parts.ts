@@ -52,7 +52,8 @@ function sayUnwritten(why: string): void {
   console.error(`NOT WRITTEN: ${why}; the figures are in ${unwritten.folder}`);
 }
 
-async function openPlace(peers: string | undefined) {
+/** Where rows are started, with the model server that they call. */
+export async function openPlace(peers: string | undefined) {
   await using parts = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), 'inference-bench-'));
   parts.defer(() => rm(directory, { recursive: true, force: true }));

@@ -11,7 +11,7 @@ import type { Gateway } from './gateway.ts';
 import type { Place } from './places.ts';
 import { startProcess } from './start-process.ts';
 
-const root = fileURLToPath(new URL('../../..', import.meta.url));
+const ownRoot = fileURLToPath(new URL('../../..', import.meta.url));
 const secret = () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url');
 
 /** All limits that there are, none of which a load reaches. */
@@ -25,13 +25,20 @@ const highLimits = {
 };
 
 export type Service = Awaited<ReturnType<typeof startService>>;
-type Options = Place & { name: string; ingresses?: number; workers?: number; plans?: Record<string, object> };
+type Options = Place & {
+  name: string;
+  ingresses?: number;
+  workers?: number;
+  plans?: Record<string, object>;
+  /** Where the code of the processes stands; this project unless told otherwise. */
+  root?: string;
+};
 
 /**
  * This service as it is deployed by default, with a Redis and a store of its own: its log is written, to a file. It listens
  * on ports that it keeps when it is started again.
  */
-export async function startService({ directory: above, modelServer, name, ...wanted }: Options) {
+export async function startService({ directory: above, modelServer, name, root = ownRoot, ...wanted }: Options) {
   await using parts = new AsyncDisposableStack();
   const directory = join(above, name);
   await mkdir(directory, { recursive: true });

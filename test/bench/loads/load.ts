@@ -16,17 +16,21 @@ export const loads: readonly Load[] = [
   { name: '1 client', kind: 'one', clients: 1, fields: {} },
   { name: '64 clients', kind: 'many', clients: 64, fields: {} },
   { name: '256 clients', kind: 'many', clients: 256, fields: {} },
-  {
-    name: '64 streams',
+  ...[64, 256, 512].map(streamsOf),
+];
+
+function streamsOf(clients: number): Load {
+  return {
+    name: `${clients} streams`,
     kind: 'streams',
-    clients: 64,
+    clients,
     fields: {
       stream: true,
       max_tokens: streamTokens,
       messages: [{ role: 'user', content: `Say ${streamTokens} tokens, ${streamTokensPerSecond} a second.` }],
     },
-  },
-];
+  };
+}
 
 export const streamFiguresSchema = z.object({
   firstTokenP50Ms: z.number(),
