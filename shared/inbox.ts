@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { ulid } from 'ulid';
-import { z } from 'zod';
 import type { Log } from './log.ts';
 import { within } from './shutdown.ts';
 
@@ -15,7 +14,8 @@ type Parts = {
   reader: Redis;
   redis: Redis;
   keyOf: (id: string) => string;
-  onEntry: (fields: Record<string, string>) => void;
+  /** Takes an entry: its names and values in turn. True: more of that kind follows soon, and can be read together with it. */
+  onEntry: (fields: readonly string[]) => boolean;
   /** The stream was lost with all that was in it; a new one, under a new address, is opened next. */
   onLost: () => void;
   log: Log;
@@ -24,15 +24,16 @@ type Parts = {
 
 const lifeMs = 60_000;
 const blockMs = 2_000;
-const entriesPerRead = 500;
+/** An entry can be a frame of many replies. */
+const entriesPerRead = 128;
+/** Each read is a command, and a wake-up of this process. */
+const gatherMs = 5;
 /** Under load a call for each reading is as much work as the reading. */
 const trimEveryMs = 50;
 /** After so much the process does something else: what was handed over has to be written before more is. */
 const charactersPerTurn = 65_536;
 /** What closing may wait for a Redis that does not answer. */
 const closeMs = 1_000;
-
-const readSchema = z.array(z.tuple([z.string(), z.array(z.tuple([z.string(), z.array(z.string())]))])).nullable();
 
 /**
  * Opens a stream under a fresh name and hands over every entry once, in order, for as long as it lives. Whoever writes
@@ -63,18 +64,21 @@ export function openInbox({ reader, redis, keyOf, onEntry, onLost, log, heartbea
 
   async function readOnce(stream: string): Promise<void> {
     const answer = await reader.xread('COUNT', entriesPerRead, 'BLOCK', blockMs, 'STREAMS', stream, lastId);
-    const entries = readSchema.parse(answer)?.[0]?.[1] ?? [];
+    const readAt = performance.now();
+    const entries = answer?.[0]?.[1] ?? [];
     let characters = 0;
+    let moreFollows = entries.length > 0;
     for (const [id, fields] of entries) {
       if (stream !== key) return;
       lastId = id;
-      onEntry(toRecord(fields));
+      moreFollows = onEntry(fields) && moreFollows;
       characters += fields.at(-1)?.length ?? 0;
       if (characters < charactersPerTurn) continue;
       characters = 0;
       await nextTurn();
     }
     if (entries.length > 0) trimming ??= setTimeout(trim, trimEveryMs);
+    if (moreFollows) await sleep(Math.max(0, readAt + gatherMs - performance.now()));
   }
 
   /**
@@ -136,10 +140,11 @@ function idAfter(id: string): string {
   return `${milliseconds}-${BigInt(sequence ?? 0) + 1n}`;
 }
 
-function toRecord(fields: readonly string[]): Record<string, string> {
+/** A stream entry's names and values in turn, by name. */
+export function fieldsOf(entry: readonly string[]): Record<string, string> {
   const record: Record<string, string> = {};
-  for (let index = 0; index + 1 < fields.length; index += 2) {
-    const [name, value] = [fields[index], fields[index + 1]];
+  for (let index = 0; index + 1 < entry.length; index += 2) {
+    const [name, value] = [entry[index], entry[index + 1]];
     if (name !== undefined && value !== undefined) record[name] = value;
   }
   return record;

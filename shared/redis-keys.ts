@@ -169,9 +169,16 @@ export function authFailuresKey(network: string): string {
   return `svc:auth-failures:${network}`;
 }
 
-/** Stream: the replies on their way to one ingress. Expires a minute after its ingress last renewed it. */
+const framesPrefix = 'svc:reply-frames:';
+
+/** Stream: the replies on their way to one ingress, in frames. Expires a minute after its ingress last renewed it. */
 export function replyStreamKey(ingressId: string): string {
-  return `svc:replies:${ingressId}`;
+  return framesPrefix + ingressId;
+}
+
+/** False for the stream of an ingress of the release before frames, which reads one reply in an entry. */
+export function takesFrames(replyStream: string): boolean {
+  return replyStream.startsWith(framesPrefix);
 }
 
 /** Stream: what is asked of one worker process (cancellations). Expires a minute after its worker last renewed it. */

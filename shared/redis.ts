@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { atEndOfTurn } from './end-of-turn.ts';
 import { temporarilyUnavailable } from './errors.ts';
 import type { Log } from './log.ts';
 
@@ -91,7 +92,7 @@ function gatherWrites(stream: Redis['stream']): void {
   const writeLater = (command: string | Uint8Array) => {
     if (stream.writableCorked === 0) {
       stream.cork();
-      setImmediate(() => stream.uncork());
+      atEndOfTurn(() => stream.uncork(), 'write');
     }
     return write(command);
   };

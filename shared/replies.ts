@@ -12,9 +12,6 @@ const usageSchema = z.object({
 
 export type Usage = z.infer<typeof usageSchema>;
 
-/** A stream holds about this many entries at most; one that an ingress did not read in time shows as a gap. */
-export const replyStreamLengthMax = 20_000;
-
 // `z.coerce` would take an empty field for 0.
 const wholeNumber = z
   .string()
@@ -49,7 +46,7 @@ export type ReplyContent = Content<Reply>;
 /** Of each kind by itself: of a union as a whole only what all have would be left. */
 type Content<Each> = Each extends Reply ? Omit<Each, keyof typeof envelope> : never;
 
-/** A reply as the fields of a stream entry. */
+/** A reply as the fields of a stream entry of its own. */
 export function encodeReply({ request, run, sequence, ...content }: Reply): string[] {
   const about = ['request', request, 'run', String(run), 'sequence', String(sequence), 'kind', content.kind];
   if (content.kind === 'chunk') return [...about, 'tokens', String(content.tokens), 'data', content.data];

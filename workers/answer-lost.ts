@@ -1,25 +1,25 @@
-import type { Redis } from 'ioredis';
 import { ApiError } from '../shared/errors.ts';
 import { inferenceJobSchema } from '../shared/inference-job.ts';
 import type { StartRun } from '../shared/limits/start.ts';
 import { promptUsage } from './answer-request.ts';
 import type { EndRequest } from './end-request.ts';
+import type { ReplyFrames } from './replies/reply-frames.ts';
 import { createReplySender } from './replies/send-reply.ts';
 import { createRunLedger } from './run-ledger.ts';
 
-type Parts = { startRun: StartRun; endRequest: EndRequest; replyRedis: Redis };
+type Parts = { startRun: StartRun; endRequest: EndRequest; replyFrames: ReplyFrames };
 
 /**
  * Ends a job that was given up, and tells its client that no answer will come. It counts as one more run, so that the ingress
  * takes this word for the latest, whatever the lost runs have sent before.
  */
-export function createAnswerLost({ startRun, endRequest, replyRedis }: Parts) {
+export function createAnswerLost({ startRun, endRequest, replyFrames }: Parts) {
   return async function answerLost({ data, taken }: { data: unknown; taken: number }): Promise<void> {
     const takenAt = performance.now();
     const job = inferenceJobSchema.parse(data);
     const { outcome, run } = await startRun({ ...job, taken });
     const { replyTo, requestId } = job;
-    const reply = createReplySender({ redis: replyRedis, replyTo, requestId, run, onGone: () => {} });
+    const reply = createReplySender({ frames: replyFrames, replyTo, requestId, run, onGone: () => {} });
     const error = new ApiError('INTERNAL_ERROR', 'The request could not be run.');
     if (outcome === 'interrupted') return reply.interrupted((await promptUsage(job)).promptTokens);
     if (outcome === 'settled' || outcome === 'gone') return reply.error(error);

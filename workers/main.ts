@@ -4,7 +4,7 @@ import { ulid } from 'ulid';
 import type { Agent } from 'undici';
 import { decodeCancellation } from '../shared/cancellation.ts';
 import { readWorkerConfig, type WorkerConfig } from '../shared/config.ts';
-import { openInbox, waitUntilOpen } from '../shared/inbox.ts';
+import { fieldsOf, openInbox, waitUntilOpen } from '../shared/inbox.ts';
 import { createEndLeases } from '../shared/limits/end-leases.ts';
 import { createMarkStreaming } from '../shared/limits/mark-streaming.ts';
 import { createSettle } from '../shared/limits/settle.ts';
@@ -40,6 +40,7 @@ import { keepCopyingAudit } from './keep-copying-audit.ts';
 import { createWorkerMetrics, type WorkerMetrics } from './metrics.ts';
 import { type PoolWorker, startPoolWorker } from './pool-worker.ts';
 import { createProcessRequest } from './process-request.ts';
+import { createReplyFrames } from './replies/reply-frames.ts';
 import { watchReaders } from './replies/watch-readers.ts';
 import { createObserveOutboxes } from './usage/observe-outboxes.ts';
 import { countLeases, createTendLeases } from './usage/tend-leases.ts';
@@ -103,11 +104,13 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     redis: replyRedis,
     log,
     keyOf: controlStreamKey,
-    onEntry: (fields) => {
+    onEntry: (entry) => {
+      const fields = fieldsOf(entry);
       const request = decodeCancellation(fields);
       if (request !== undefined) for (const worker of workers) worker.cancel(request, 'cancelled');
       const news = decodeNews(fields);
       if (news !== undefined) keeper?.heard(news);
+      return false;
     },
     // Cancellations that were in it are lost, and those runs go on to their own end; lines of batches are looked after.
     onLost: () => {},
@@ -143,19 +146,20 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     metrics,
     log,
   });
+  const replyFrames = createReplyFrames({ redis: replyRedis });
   const processRequest = createProcessRequest({
     planFile,
     startRun,
     markStreaming: createMarkStreaming(redis),
     findAnswer,
     endRequest,
-    replyRedis,
+    replyFrames,
     followReader: parts.use(watchReaders({ redis: replyRedis, log })).follow,
     metrics,
     log,
     control: inbox.address,
   });
-  const endLost = createAnswerLost({ startRun, endRequest, replyRedis });
+  const endLost = createAnswerLost({ startRun, endRequest, replyFrames });
   const batches = openBatches({
     ...{ config, outboxLengthMax, redis, store, workerId, startRun, settle, findAnswer, shutdown, metrics, log },
     isFull: slots.isFull,

@@ -1,4 +1,3 @@
-import type { Redis } from 'ioredis';
 import {
   type ApiError,
   backendsFull,
@@ -21,6 +20,7 @@ import { createWatchdog } from './backends/watchdog.ts';
 import type { Ending, EndRequest } from './end-request.ts';
 import type { FindAnswer, Found } from './find-answer.ts';
 import type { WorkerMetrics } from './metrics.ts';
+import type { ReplyFrames } from './replies/reply-frames.ts';
 import { createReplySender } from './replies/send-reply.ts';
 import type { ReaderWatch } from './replies/watch-readers.ts';
 import type { Outcome, ProcessJob, Run, StartedRun, StopReason } from './run.ts';
@@ -32,7 +32,7 @@ type Parts = {
   markStreaming: MarkStreaming;
   findAnswer: FindAnswer;
   endRequest: EndRequest;
-  replyRedis: Redis;
+  replyFrames: ReplyFrames;
   followReader: ReaderWatch['follow'];
   /** This worker's control stream, on which a run can be cancelled. */
   control: () => string | undefined;
@@ -55,7 +55,7 @@ export function createProcessRequest(parts: Parts): ProcessJob {
     const { run } = start;
     const onGone = () => gone.abort('ingress gone' satisfies StopReason);
     const reply = createReplySender({
-      redis: parts.replyRedis,
+      frames: parts.replyFrames,
       replyTo: job.replyTo,
       requestId: job.requestId,
       run,

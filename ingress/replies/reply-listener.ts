@@ -3,7 +3,7 @@ import { replyLost } from '../../shared/errors.ts';
 import { type Inbox, openInbox } from '../../shared/inbox.ts';
 import type { Log } from '../../shared/log.ts';
 import { replyStreamKey } from '../../shared/redis-keys.ts';
-import { decodeReply } from '../../shared/replies.ts';
+import { decodeEntry } from '../../shared/reply-frames.ts';
 import type { WaitingRequests } from './waiting-requests.ts';
 
 type Parts = { reader: Redis; redis: Redis; waitingRequests: WaitingRequests; log: Log };
@@ -16,8 +16,10 @@ export function listenForReplies({ reader, redis, waitingRequests, log }: Parts)
     log,
     keyOf: replyStreamKey,
     onEntry: (fields) => {
-      const reply = decodeReply(fields);
-      if (reply !== undefined) waitingRequests.deliver(reply);
+      const replies = decodeEntry(fields);
+      for (const reply of replies) waitingRequests.deliver(reply);
+      // Where streams are under way, an answer of another request waits with their texts for a few milliseconds.
+      return replies.every(({ kind }) => kind === 'chunk');
     },
     onLost: () => waitingRequests.failAll(replyLost(false)),
   });

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import type { Redis } from 'ioredis';
-import { type Inbox, openInbox } from '../../shared/inbox.ts';
+import { fieldsOf, type Inbox, openInbox } from '../../shared/inbox.ts';
 import { connectForRequests } from '../../shared/redis.ts';
 import { replyStreamKey } from '../../shared/redis-keys.ts';
 import { type PrivateRedis, startPrivateRedis } from '../support/private-redis.ts';
@@ -22,10 +22,12 @@ function open(t: ExecutionContext, own: PrivateRedis, onEntry: (text: string) =>
     redis,
     keyOf: replyStreamKey,
     heartbeatMs: 50,
-    onEntry: (fields) => {
-      if (fields.text === undefined) return;
-      taken.push(fields.text);
-      onEntry(fields.text);
+    onEntry: (entry) => {
+      const { text } = fieldsOf(entry);
+      if (text === undefined) return false;
+      taken.push(text);
+      onEntry(text);
+      return text === 'one of many';
     },
     onLost: () => lost.push('lost'),
     log,

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { replyStreamKey } from '../../shared/redis-keys.ts';
-import { decodeReply, type Reply } from '../../shared/replies.ts';
+import type { Reply } from '../../shared/replies.ts';
+import { decodeEntry } from '../../shared/reply-frames.ts';
 
 /** The reply stream of an ingress that a test plays. */
 export interface ReplyStream {
@@ -18,7 +19,7 @@ export async function openReplyStream(redis: Redis): Promise<ReplyStream> {
 
   async function replies(): Promise<Reply[]> {
     const entries = await redis.xrange(key, '-', '+');
-    return entries.flatMap(([, fields]) => decodeReply(toRecord(fields)) ?? []);
+    return entries.flatMap(([, fields]) => decodeEntry(fields));
   }
 
   return {
@@ -32,10 +33,4 @@ export async function openReplyStream(redis: Redis): Promise<ReplyStream> {
       }
     },
   };
-}
-
-function toRecord(fields: readonly string[]): Record<string, string> {
-  return Object.fromEntries(
-    Array.from({ length: fields.length / 2 }, (_, index) => [fields[index * 2], fields[index * 2 + 1]]),
-  );
 }

@@ -15,6 +15,7 @@ import { createEndRequest } from '../../workers/end-request.ts';
 import { createFindAnswer } from '../../workers/find-answer.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { createProcessRequest } from '../../workers/process-request.ts';
+import { createReplyFrames } from '../../workers/replies/reply-frames.ts';
 import { watchReaders } from '../../workers/replies/watch-readers.ts';
 import type { StopReason } from '../../workers/run.ts';
 import { type ModelServer, startModelServer } from '../stack/model-server.ts';
@@ -72,7 +73,7 @@ export async function openWorkerSide(
       random: () => 0,
     }),
     endRequest,
-    replyRedis: redis,
+    replyFrames: createReplyFrames({ redis }),
     followReader: parts.use(watchReaders({ redis, log, everyMs: 20 })).follow,
     control: () => 'svc:control:test',
     metrics,

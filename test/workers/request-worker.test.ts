@@ -8,6 +8,7 @@ import { aborted } from '../../shared/shutdown.ts';
 import { createAnswerLost } from '../../workers/answer-lost.ts';
 import { createBodiesInHand } from '../../workers/bodies-in-hand.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
+import { createReplyFrames } from '../../workers/replies/reply-frames.ts';
 import { startRequestWorker } from '../../workers/request-worker.ts';
 import type { ProcessJob } from '../../workers/run.ts';
 import { answerFor } from '../stack/model-server.ts';
@@ -31,7 +32,7 @@ function openPool(t: ExecutionContext, side: WorkerSide) {
   const queue = new Queue(name, queueOptions(name, given.redis));
   t.teardown(() => queue.close());
   const { log, lines } = recordedLog();
-  const endLost = createAnswerLost({ ...side, replyRedis: given.redis });
+  const endLost = createAnswerLost({ ...side, replyFrames: createReplyFrames({ redis: given.redis }) });
 
   function startWorker({ processRequest = side.processRequest, shutdown = new AbortController() } = {}) {
     const metrics = createWorkerMetrics(new Registry());

@@ -1,16 +1,15 @@
-import type { Redis } from 'ioredis';
 import type { ApiError } from '../../shared/errors.ts';
 import { packError } from '../../shared/errors.ts';
-import { encodeReply, type ReplyContent, type Usage } from '../../shared/replies.ts';
-import { appendReply } from './append-reply.ts';
+import type { ReplyContent, Usage } from '../../shared/replies.ts';
+import type { PostedReply, ReplyFrames } from './reply-frames.ts';
 
 /** What one run of a job says to the ingress that waits, in order and numbered. */
 export interface ReplySender {
   /** Goes in front of what is said next, after 10 ms at the latest; not at all where the next word is the last one. */
   started(control: string): void;
   /**
-   * Text for the client, and how many tokens the model has written up to its end, at least. What comes within 10 ms of the text
-   * before is gathered until they are over; wait for the returned promise before sending more.
+   * Text for the client, and how many tokens the model has written up to its end, at least. The first leaves at once, what follows
+   * in a few milliseconds; wait for the returned promise before sending more.
    */
   chunk(text: string, tokens: number): Promise<void>;
   /** Both resolve when the reply is in the stream, or when nobody reads that stream any more. */
@@ -21,7 +20,7 @@ export interface ReplySender {
 }
 
 type Parts = {
-  redis: Redis;
+  frames: ReplyFrames;
   replyTo: string;
   requestId: string;
   run: number;
@@ -29,22 +28,17 @@ type Parts = {
   onGone: () => void;
   /** The first text is about to be sent. */
   onFirstText?: () => void;
-  now?: () => number;
 };
 
-const gatherMs = 10;
-const gatheredCharactersMax = 65_536;
+const openingMs = 10;
 /** Less than an ingress buffers for one client, whatever the characters: it may all arrive at once. */
 const unsentCharactersMax = 262_144;
 
 export function createReplySender(parts: Parts): ReplySender {
-  const { redis, replyTo, requestId, run, onGone, onFirstText, now = () => performance.now() } = parts;
+  const { frames, replyTo, requestId, run, onGone, onFirstText } = parts;
   let sequence = 0;
-  let gathered = '';
-  let tokensWritten = 0;
-  let timer: NodeJS.Timeout | undefined;
-  let sentTextAt: number | undefined;
   let opening: { send: () => void; timer: NodeJS.Timeout } | undefined;
+  let latestText: { posted: PostedReply; characters: number } | undefined;
   let unsent = 0;
   let gone = false;
   let latest: Promise<void> = Promise.resolve();
@@ -52,9 +46,9 @@ export function createReplySender(parts: Parts): ReplySender {
   function openLater(content: ReplyContent): void {
     const open = () => {
       opening = undefined;
-      void send(content);
+      post(content, { isUrgent: false });
     };
-    opening = { send: open, timer: setTimeout(open, gatherMs) };
+    opening = { send: open, timer: setTimeout(open, openingMs) };
   }
 
   /** Takes back what was to go in front. */
@@ -67,37 +61,34 @@ export function createReplySender(parts: Parts): ReplySender {
 
   /** The last word needs nothing in front of it: whoever waits learns from it all that is left to know. */
   function sendLast(content: ReplyContent): Promise<void> {
-    flush().catch(() => {});
     skipOpening();
-    return send(content);
+    if (!gone) post(content, { isUrgent: true });
+    return latest;
   }
 
-  function send(content: ReplyContent): Promise<void> {
-    skipOpening()?.();
-    if (gone) return latest;
-    const fields = encodeReply({ request: requestId, run, sequence: sequence++, ...content });
-    latest = appendReply(redis, replyTo, fields).then((appended) => {
-      if (appended || gone) return;
+  function post(content: ReplyContent, how: { isUrgent: boolean }): PostedReply {
+    const posted = frames.post(replyTo, { request: requestId, run, sequence: sequence++, ...content }, how);
+    latest = posted.sent.then((isThere) => {
+      if (isThere || gone) return;
       gone = true;
       onGone();
     });
     // Failed sends surface where the latest is awaited; an earlier one that nobody awaits must not end the process.
     latest.catch(() => {});
-    return latest;
+    return posted;
   }
 
-  function flush(): Promise<void> {
-    clearTimeout(timer);
-    timer = undefined;
-    if (gathered === '') return latest;
-    const text = gathered;
-    gathered = '';
-    unsent += text.length;
-    if (sentTextAt === undefined) onFirstText?.();
-    sentTextAt = now();
-    return send({ kind: 'chunk', data: text, tokens: tokensWritten }).finally(() => {
-      unsent -= text.length;
-    });
+  function postText(text: string, tokens: number): void {
+    const isFirst = latestText === undefined;
+    if (isFirst) onFirstText?.();
+    skipOpening()?.();
+    const posted = post({ kind: 'chunk', data: text, tokens }, { isUrgent: isFirst });
+    const waiting = { posted, characters: text.length };
+    latestText = waiting;
+    const onSent = () => {
+      unsent -= waiting.characters;
+    };
+    posted.sent.then(onSent, onSent);
   }
 
   return {
@@ -105,17 +96,11 @@ export function createReplySender(parts: Parts): ReplySender {
       openLater({ kind: 'started', data: { control } });
     },
     async chunk(text, tokens) {
-      gathered += text;
-      tokensWritten = tokens;
-      const waitMs = sentTextAt === undefined ? 0 : sentTextAt + gatherMs - now();
-      // At once where none came just before: of a slow stream each, and of any the first.
-      if (waitMs <= 0 || gathered.length >= gatheredCharactersMax) {
-        const flushed = flush();
-        if (unsent > unsentCharactersMax) await flushed;
-        else flushed.catch(() => {});
-        return;
-      }
-      timer ??= setTimeout(() => void flush().catch(() => {}), waitMs);
+      if (gone) return;
+      unsent += text.length;
+      if (latestText?.posted.add(text, tokens)) latestText.characters += text.length;
+      else postText(text, tokens);
+      if (unsent > unsentCharactersMax) await latest;
     },
     end: (data) => sendLast({ kind: 'end', data }),
     error: (error) => sendLast({ kind: 'error', data: packError(error) }),

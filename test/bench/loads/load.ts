@@ -12,6 +12,9 @@ export type Load = { name: string; kind: 'one' | 'many' | 'streams'; clients: nu
 export const streamTokens = 60;
 export const streamTokensPerSecond = 20;
 
+/** Each token of these streams is a time as text, and a tokenizer counts more than one: a lower limit would cut the stream. */
+const tokensOfATime = 10;
+
 export const loads: readonly Load[] = [
   { name: '1 client', kind: 'one', clients: 1, fields: {} },
   { name: '64 clients', kind: 'many', clients: 64, fields: {} },
@@ -26,7 +29,7 @@ function streamsOf(clients: number): Load {
     clients,
     fields: {
       stream: true,
-      max_tokens: streamTokens,
+      max_tokens: streamTokens * tokensOfATime,
       messages: [{ role: 'user', content: `Say ${streamTokens} tokens, ${streamTokensPerSecond} a second.` }],
     },
   };

@@ -1,6 +1,7 @@
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import { upstreamsExhausted } from '../../../shared/errors.ts';
+import { createReplyFrames } from '../../../workers/replies/reply-frames.ts';
 import { createReplySender } from '../../../workers/replies/send-reply.ts';
 import { openRedisDatabase, type RedisDatabase, startPrivateRedis } from '../../support/private-redis.ts';
 import { openReplyStream, type ReplyStream } from '../../support/reply-stream.ts';
@@ -22,14 +23,12 @@ async function open(redis = given.redis) {
 
 function sender(replyTo: string, redis = given.redis) {
   const gone: string[] = [];
-  // What is said in one go is said at one time, however busy the machine is.
   const reply = createReplySender({
-    redis,
+    frames: createReplyFrames({ redis }),
     replyTo,
     requestId: 'r',
     run: 2,
     onGone: () => gone.push('gone'),
-    now: () => 0,
   });
   return { reply, gone };
 }
@@ -74,42 +73,26 @@ test('a run that is over at once says so and nothing else, a longer one says fir
   t.deepEqual(await said(stream), ['started', 'end']);
 });
 
-test('text that comes a while after the last one goes at once, too', async (t) => {
-  let now = 0;
-  const stream = await openReplyStream(given.redis);
-  const about = { redis: given.redis, replyTo: stream.key, requestId: 'r', run: 2, onGone: () => {} };
-  const reply = createReplySender({ ...about, now: () => now });
-  for (const text of 'abc') {
-    now += 10;
-    await reply.chunk(text, 1);
-  }
-  // Had they been gathered, the last word would have taken them along as one.
-  await reply.end({ usage });
-  t.deepEqual(await said(stream), ['chunk a', 'chunk b', 'chunk c', 'end']);
-});
-
-test('sends the first text at once and gathers what follows', async (t) => {
+test('text that comes in one turn of the event loop is one reply, and goes without being asked for', async (t) => {
   const { stream, reply } = await open();
-  await Promise.all(Array.from('abcdef', (text) => reply.chunk(text, 1)));
-  // Neither end nor error asks for the rest: it goes by itself.
-  await stream.reply(({ data }) => data === 'bcdef');
-  t.deepEqual(await said(stream), ['chunk a', 'chunk bcdef']);
+  await Promise.all(Array.from('abcdef', (text, index) => reply.chunk(text, index + 1)));
+  t.like(await stream.reply(({ kind }) => kind === 'chunk'), { data: 'abcdef', tokens: 6, sequence: 0 });
 });
 
 test('ends after all text, and says nothing more', async (t) => {
   const { stream, reply } = await open();
   await Promise.all(Array.from('abc', (text) => reply.chunk(text, 1)));
   await reply.end({ usage });
-  t.deepEqual(await said(stream), ['chunk a', 'chunk bc', 'end']);
+  t.deepEqual(await said(stream), ['chunk abc', 'end']);
   await sleep(50);
-  t.deepEqual(await said(stream), ['chunk a', 'chunk bc', 'end']);
+  t.deepEqual(await said(stream), ['chunk abc', 'end']);
 });
 
 test('an error comes after all text, with its fields', async (t) => {
   const { stream, reply } = await open();
   await Promise.all(Array.from('abc', (text) => reply.chunk(text, 1)));
   await reply.error(upstreamsExhausted('standard', ['a', 'b']));
-  t.deepEqual(await said(stream), ['chunk a', 'chunk bc', 'error']);
+  t.deepEqual(await said(stream), ['chunk abc', 'error']);
   t.like((await stream.replies()).at(-1)?.data, {
     code: 'UPSTREAMS_EXHAUSTED',
     fields: { tier: 'standard', attempted: ['a', 'b'] },

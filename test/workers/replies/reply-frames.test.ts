@@ -1,0 +1,142 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import test from 'ava';
+import type { Reply } from '../../../shared/replies.ts';
+import { createReplyFrames, type PostedReply, type ReplyFrames } from '../../../workers/replies/reply-frames.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
+import { openReplyStream, type ReplyStream } from '../../support/reply-stream.ts';
+
+let given: RedisDatabase;
+
+test.before(async () => {
+  given = await openRedisDatabase();
+});
+
+test.after.always(() => given?.[Symbol.asyncDispose]());
+
+const text = (request: string, data: string, sequence = 0): Reply => ({
+  ...{ request, run: 1, sequence },
+  ...{ kind: 'chunk', data, tokens: 1 },
+});
+
+/** A clock that stands still unless a test moves it: what comes after the first frame has to wait for its time. */
+async function open() {
+  const stream = await openReplyStream(given.redis);
+  const clock = { now: 0 };
+  const frames = createReplyFrames({ redis: given.redis, now: () => clock.now });
+  return { stream, clock, frames };
+}
+
+type Opened = { stream: ReplyStream; frames: ReplyFrames };
+
+const post = ({ stream, frames }: Opened, reply: Reply, isUrgent = false): PostedReply =>
+  frames.post(stream.key, reply, { isUrgent });
+
+/** The requests of each entry that was written. */
+async function entries({ stream }: Opened): Promise<string[][]> {
+  const written = await given.redis.xrange(stream.key, '-', '+');
+  return written
+    .filter(([, [name]]) => name === 'frame')
+    .map(([, [, frame = '']]) => [...frame.matchAll(/^\w+ (\S+) \d+ \d+/gm)].map(([, request = '']) => request));
+}
+
+test('what several runs say in one turn of the event loop is one entry', async (t) => {
+  const opened = await open();
+  const posted = ['a', 'b', 'c'].map((request) => post(opened, text(request, 'x'), true));
+  t.deepEqual(await Promise.all(posted.map(({ sent }) => sent)), [true, true, true]);
+  t.deepEqual(await entries(opened), [['a', 'b', 'c']]);
+});
+
+test('text waits up to 5 ms after the last frame, and an urgent reply takes it along', async (t) => {
+  const opened = await open();
+  await post(opened, text('a', 'x')).sent;
+  const waiting = post(opened, text('b', 'x'));
+  await turn();
+  const urgent = post(opened, text('c', 'x'), true);
+  await Promise.all([waiting.sent, urgent.sent]);
+  t.deepEqual(await entries(opened), [['a'], ['b', 'c']]);
+  opened.clock.now += 5;
+  await post(opened, text('d', 'x')).sent;
+  t.deepEqual((await entries(opened)).at(-1), ['d']);
+});
+
+test('text that nothing urgent takes along goes when its time has come', async (t) => {
+  const opened = await open();
+  await post(opened, text('a', 'x')).sent;
+  t.true(await post(opened, text('b', 'x')).sent);
+  t.deepEqual(await entries(opened), [['a'], ['b']]);
+});
+
+test('text is added to a chunk until that has left', async (t) => {
+  const opened = await open();
+  const chunk = post(opened, text('a', 'x'), true);
+  t.true(chunk.add('yz', 3));
+  await chunk.sent;
+  t.false(chunk.add('late', 4));
+  t.like(await opened.stream.replies(), [{ data: 'xyz', tokens: 3 }]);
+  const end = post(opened, { request: 'a', run: 1, sequence: 1, kind: 'interrupted', data: { promptTokens: 1 } }, true);
+  t.false(end.add('text', 4), 'only a chunk holds text');
+  await end.sent;
+});
+
+test('a frame holds 256 replies, and 64 KiB unless one reply alone has more', async (t) => {
+  const opened = await open();
+  const many = Array.from({ length: 600 }, (_, index) => post(opened, text('a', 'x', index), true));
+  await Promise.all(many.map(({ sent }) => sent));
+  t.deepEqual(
+    (await entries(opened)).map(({ length }) => length),
+    [256, 256, 88],
+  );
+  const other = await open();
+  const large = 'x'.repeat(40_000);
+  const posted = [large, large, large.repeat(3), 'y', 'z'].map((data, index) =>
+    post(other, text('a', data, index), true),
+  );
+  t.false(posted[0]?.add(large, 2), 'its frame has left');
+  await Promise.all(posted.map(({ sent }) => sent));
+  t.deepEqual(
+    (await entries(other)).map(({ length }) => length),
+    [1, 1, 1, 2],
+  );
+  const replies = await other.stream.replies();
+  t.deepEqual(
+    replies.map(({ sequence }) => sequence),
+    [0, 1, 2, 3, 4],
+  );
+});
+
+test('a stream that nobody reads is bounded in what its entries hold together', async (t) => {
+  const { stream } = await open();
+  const body = 'x'.repeat(100_000);
+  const frames = createReplyFrames({ redis: given.redis, charactersMax: 1_000_000 });
+  for (let sequence = 0; sequence < 50; sequence++) {
+    await frames.post(stream.key, text('a', body, sequence), { isUrgent: true }).sent;
+  }
+  const kept = await given.redis.xlen(stream.key);
+  t.true(kept >= 10 && kept < 20, `${kept} entries`);
+});
+
+test('an ingress of the release before frames gets each reply in an entry of its own', async (t) => {
+  const key = `svc:replies:${crypto.randomUUID()}`;
+  await given.redis.xadd(key, '*', 'opened', '1');
+  const frames = createReplyFrames({ redis: given.redis });
+  const posted = ['a', 'b'].map((data, index) => frames.post(key, text('r', data, index), { isUrgent: true }));
+  t.deepEqual(await Promise.all(posted.map(({ sent }) => sent)), [true, true]);
+  const written = await given.redis.xrange(key, '-', '+');
+  t.deepEqual(
+    written.slice(1).map(([, fields]) => fields),
+    ['a', 'b'].map((data, index) => [
+      ...['request', 'r', 'run', '1', 'sequence', String(index)],
+      ...['kind', 'chunk', 'tokens', '1', 'data', data],
+    ]),
+  );
+  await given.redis.del(key);
+  t.false(await frames.post(key, text('r', 'c', 2), { isUrgent: true }).sent);
+});
+
+test('each that waits learns that the stream is gone, and nothing is created', async (t) => {
+  const frames = createReplyFrames({ redis: given.redis });
+  const key = 'svc:reply-frames:nobody';
+  const posted = ['a', 'b'].map((request) => frames.post(key, text(request, 'x'), { isUrgent: true }));
+  t.deepEqual(await Promise.all(posted.map(({ sent }) => sent)), [false, false]);
+  t.is(await given.redis.exists(key), 0);
+});

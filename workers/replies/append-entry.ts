@@ -1,0 +1,23 @@
+import { readFileSync } from 'node:fs';
+import type { Redis } from 'ioredis';
+import { loadScript } from '../../shared/redis.ts';
+
+const lua = readFileSync(new URL('./append-entry.lua', import.meta.url), 'utf8');
+
+/**
+ * Appends an entry to the reply stream of an ingress, which then holds about `lengthMax` at most; false when that stream is gone, and its
+ * ingress with it. A plain XADD, and one that runs without memory where Redis refuses that.
+ */
+export async function appendEntry(
+  redis: Redis,
+  stream: string,
+  { fields, lengthMax }: { fields: readonly string[]; lengthMax: number },
+): Promise<boolean> {
+  try {
+    return (await redis.xadd(stream, 'NOMKSTREAM', 'MAXLEN', '~', lengthMax, '*', ...fields)) !== null;
+  } catch (error) {
+    if (!(error instanceof Error && error.message.startsWith('OOM '))) throw error;
+    const append = loadScript(redis, { name: 'svcAppendEntry', lua, numberOfKeys: 1 });
+    return (await append([stream], [lengthMax, ...fields])) !== null;
+  }
+}
