@@ -20,6 +20,7 @@ type Parts = {
   onLost: () => void;
   log: Log;
   heartbeatMs?: number;
+  gatherMs?: number;
 };
 
 const lifeMs = 60_000;
@@ -27,7 +28,7 @@ const blockMs = 2_000;
 /** An entry can be a frame of many replies. */
 const entriesPerRead = 128;
 /** Each read is a command, and a wake-up of this process. */
-const gatherMs = 5;
+const gatherMsUnlessTold = 5;
 /** Under load a call for each reading is as much work as the reading. */
 const trimEveryMs = 50;
 /** After so much the process does something else: what was handed over has to be written before more is. */
@@ -39,7 +40,8 @@ const closeMs = 1_000;
  * Opens a stream under a fresh name and hands over every entry once, in order, for as long as it lives. Whoever writes
  * uses NOMKSTREAM and so learns in the same call that the reader is gone: the key exists only while a heartbeat renews it.
  */
-export function openInbox({ reader, redis, keyOf, onEntry, onLost, log, heartbeatMs = 5_000 }: Parts): Inbox {
+export function openInbox(parts: Parts): Inbox {
+  const { reader, redis, keyOf, onEntry, onLost, log, heartbeatMs = 5_000, gatherMs = gatherMsUnlessTold } = parts;
   const closing = new AbortController();
   let key: string | undefined;
   let lastId = '0';
@@ -78,7 +80,8 @@ export function openInbox({ reader, redis, keyOf, onEntry, onLost, log, heartbea
       await nextTurn();
     }
     if (entries.length > 0) trimming ??= setTimeout(trim, trimEveryMs);
-    if (moreFollows) await sleep(Math.max(0, readAt + gatherMs - performance.now()));
+    const waitMs = readAt + gatherMs - performance.now();
+    if (moreFollows && waitMs > 0) await sleep(waitMs, undefined, { signal: closing.signal });
   }
 
   /**

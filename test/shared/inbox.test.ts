@@ -11,7 +11,12 @@ import { recordedLog } from '../support/recorded-log.ts';
 type Subject = { inbox: Inbox; taken: string[]; lost: string[] };
 
 /** An inbox that keeps what it was handed; `heartbeatMs` is short, for the tests in which a stream gets lost. */
-function open(t: ExecutionContext, own: PrivateRedis, onEntry: (text: string) => void = () => {}): Subject {
+function open(
+  t: ExecutionContext,
+  own: PrivateRedis,
+  onEntry: (text: string) => void = () => {},
+  options: { gatherMs?: number } = {},
+): Subject {
   const { log } = recordedLog();
   const redis = connectForRequests(own.server.url, log);
   t.teardown(() => redis.disconnect());
@@ -22,6 +27,7 @@ function open(t: ExecutionContext, own: PrivateRedis, onEntry: (text: string) =>
     redis,
     keyOf: replyStreamKey,
     heartbeatMs: 50,
+    ...options,
     onEntry: (entry) => {
       const { text } = fieldsOf(entry);
       if (text === undefined) return false;
@@ -59,6 +65,20 @@ test('hands over every entry once, in order', async (t) => {
   await Promise.all(texts.slice(10).map((text) => write(own.redis, address, text)));
   await until(t, () => subject.taken.length >= texts.length);
   t.deepEqual(subject.taken, texts);
+});
+
+test('after entries of which more follow it reads no further for a while, after others at once', async (t) => {
+  await using own = await startPrivateRedis();
+  const subject = open(t, own, undefined, { gatherMs: 3_600_000 });
+  await using _inbox = subject.inbox;
+  const address = await addressOf(t, subject);
+  for (const text of ['other', 'another', 'one of many']) {
+    await write(own.redis, address, text);
+    await until(t, () => subject.taken.at(-1) === text);
+  }
+  await write(own.redis, address, 'later');
+  for (let round = 0; round < 100; round++) await own.redis.ping();
+  t.deepEqual(subject.taken, ['other', 'another', 'one of many']);
 });
 
 test('what was read is trimmed, to the last entry', async (t) => {

@@ -20,9 +20,9 @@ export interface ServiceProcess {
   stop(): Promise<void>;
 }
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
+const ownRoot = fileURLToPath(new URL('../..', import.meta.url));
 /** A process of a stack that finds its modules compiled starts in a third less time. */
-const compileCache = process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules/.cache/compile');
+const compileCache = process.env.NODE_COMPILE_CACHE ?? join(ownRoot, 'node_modules/.cache/compile');
 const linesKept = 50_000;
 const stopWithinMs = 45_000;
 
@@ -35,6 +35,8 @@ process.once('exit', () => {
 type Options = {
   side: 'ingress' | 'workers';
   env: Record<string, string>;
+  /** Where the code stands; this project unless told otherwise. */
+  root?: string | undefined;
   /** Whether Node starts it again each time that a file of its side or of `shared` changes. */
   watch?: boolean | undefined;
   /** Given each log line as it is written; a stack on a terminal shows some of them. */
@@ -42,7 +44,7 @@ type Options = {
 };
 
 /** Starts `ingress/main.ts` or `workers/main.ts` under this process's own Node, configured by its environment alone. */
-export function startServiceProcess({ side, env, watch = false, onLine }: Options): ServiceProcess {
+export function startServiceProcess({ side, env, root = ownRoot, watch = false, onLine }: Options): ServiceProcess {
   const watchFlags = watch ? ['--watch', '--watch-preserve-output', `--watch-path=${side}`, '--watch-path=shared'] : [];
   const child = spawn(process.execPath, [...watchFlags, `${side}/main.ts`], {
     cwd: root,

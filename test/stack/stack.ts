@@ -61,9 +61,9 @@ export interface Stack extends AsyncDisposable {
   planFile: string;
   /** Two on-prem replicas, then the cloud. */
   modelServers: [ModelServer, ModelServer, ModelServer];
-  /** Resolves when it is ready. */
-  startIngress(env?: Record<string, string>): Promise<RunningIngress>;
-  startWorker(env?: Record<string, string>): Promise<RunningProcess>;
+  /** Resolves when it is ready. `root`: where its code stands, if it is another version of the service. */
+  startIngress(env?: Record<string, string>, root?: string): Promise<RunningIngress>;
+  startWorker(env?: Record<string, string>, root?: string): Promise<RunningProcess>;
   /** Every process that was started, ready or not, running or ended. */
   started(): readonly ServiceProcess[];
   /** A developer key of this account, minted over HTTP with a sign-in token. */
@@ -124,26 +124,32 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const ingresses: RunningIngress[] = [];
   const workers: RunningProcess[] = [];
 
-  function start(name: 'ingress' | 'worker', own: Record<string, string>): ServiceProcess {
+  function start(name: 'ingress' | 'worker', own: Record<string, string>, root?: string): ServiceProcess {
     const side = name === 'ingress' ? 'ingress' : 'workers';
     const env = { ...settings, ...own };
     secrets.push(...secretsIn(env));
-    const child = startServiceProcess({ side, env, watch, ...(onLine && { onLine: (line) => onLine(name, line) }) });
+    const child = startServiceProcess({
+      side,
+      env,
+      root,
+      watch,
+      ...(onLine && { onLine: (line) => onLine(name, line) }),
+    });
     processes.push(child);
     return child;
   }
 
-  async function startIngress(env: Record<string, string> = {}): Promise<RunningIngress> {
+  async function startIngress(env: Record<string, string> = {}, root?: string): Promise<RunningIngress> {
     const own = { PORT: String(ports?.ingress ?? 0), OPS_PORT: String(ports?.operations?.[0] ?? 0), HOST: '127.0.0.1' };
-    const child = start('ingress', { ...own, ...env });
+    const child = start('ingress', { ...own, ...env }, root);
     const [url, operationsUrl] = await Promise.all([urlOf(child, 'ready'), urlOf(child, 'operations')]);
     const running = { process: child, url, operationsUrl };
     ingresses.push(running);
     return running;
   }
 
-  async function startWorker(env: Record<string, string> = {}): Promise<RunningProcess> {
-    const child = start('worker', { OPS_PORT: String(ports?.operations?.[1] ?? 0), ...env });
+  async function startWorker(env: Record<string, string> = {}, root?: string): Promise<RunningProcess> {
+    const child = start('worker', { OPS_PORT: String(ports?.operations?.[1] ?? 0), ...env }, root);
     await child.line(({ msg }) => msg === 'ready');
     const running = { process: child, operationsUrl: await urlOf(child, 'operations') };
     workers.push(running);

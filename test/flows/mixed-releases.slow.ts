@@ -1,0 +1,116 @@
+import test, { type ExecutionContext } from 'ava';
+import OpenAI from 'openai';
+import { type RunningIngress, type RunningProcess, type Stack, startStack } from '../stack/stack.ts';
+import { linesOf, openBatchClient } from '../support/batch-client.ts';
+import { createKeyClient, type KeyClient } from '../support/key-client.ts';
+import { openPreviousRelease } from '../support/previous-release.ts';
+
+const plans = {
+  'ten-a-minute': { requests_per_minute: 10, model_tiers: ['guest', 'standard'] },
+  'tokens-a-minute': { tokens_per_minute: 1_000, model_tiers: ['guest', 'standard'] },
+  'three-at-once': { requests_at_once: 3, model_tiers: ['guest', 'standard'] },
+};
+
+const releases = ['before', 'now'] as const;
+type Release = (typeof releases)[number];
+
+const slowModel = 'slow-chat';
+
+let stack: Stack;
+let keys: KeyClient;
+let root: string;
+let ingresses: Record<Release, RunningIngress>;
+const parts = new AsyncDisposableStack();
+
+test.before(async () => {
+  ({ root } = parts.use(await openPreviousRelease()));
+  const models = { [slowModel]: { tier: 'guest', pool: 'default', backends: ['onprem-a'] } };
+  stack = parts.use(await startStack({ ingresses: 0, workers: 0, plans, models }));
+  stack.modelServers[0].fail({ chunkMs: 50 }, slowModel);
+  ingresses = { before: await stack.startIngress({}, root), now: await stack.startIngress() };
+  keys = createKeyClient(stack);
+});
+
+test.after.always(() => parts.disposeAsync());
+
+const startWorker = (release: Release): Promise<RunningProcess> =>
+  stack.startWorker({}, release === 'before' ? root : undefined);
+
+const messages = [{ role: 'user' as const, content: 'repeat 30' }];
+
+function clientAt(release: Release, apiKey: string): OpenAI {
+  return new OpenAI({ apiKey, baseURL: `${ingresses[release].url}/v1`, maxRetries: 0 });
+}
+
+/** The requests and tokens of the account's month, once so many requests are written down. */
+async function used(
+  apiKey: string,
+  requests: number,
+): Promise<{ requests: number; cancelled: number; chargedTokens: number }> {
+  while (true) {
+    const { body } = await keys.send('GET', '/billing/usage', { bearer: apiKey });
+    const { total } = body as { total: Awaited<ReturnType<typeof used>> }; // the service's own answer
+    if (total.requests >= requests) return total;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+/** Whole, streamed and left: each charged once, as the model server counted. */
+async function assertServed(t: ExecutionContext, { worker, ingress }: Record<'worker' | 'ingress', Release>) {
+  const apiKey = await keys.newKey(`${ingress}-${worker}`);
+  const { completions } = clientAt(ingress, apiKey).chat;
+  const asked = { model: 'small-chat', messages, max_tokens: 50 };
+  const whole = await completions.create(asked);
+  const streamed = await completions
+    .stream({ ...asked, stream_options: { include_usage: true } })
+    .finalChatCompletion();
+  t.is(streamed.choices[0]?.message.content, whole.choices[0]?.message.content);
+  t.true((whole.choices[0]?.message.content ?? '').length > 30);
+  t.deepEqual(streamed.usage?.total_tokens, whole.usage?.total_tokens);
+  const left = await completions.create({ ...asked, model: slowModel, stream: true });
+  for await (const _chunk of left) break; // to stop reading ends the request
+  const total = await used(apiKey, 3);
+  t.like(total, { requests: 3, cancelled: 1 });
+  t.true(total.chargedTokens >= 2 * (whole.usage?.total_tokens ?? 0));
+}
+
+for (const worker of releases) {
+  test(`a worker of the release ${worker} answers ingresses of both, and each request is charged once`, async (t) => {
+    const { process } = await startWorker(worker);
+    for (const ingress of releases) await assertServed(t, { worker, ingress });
+    const batches = await openBatchClient({ ...stack, ingresses: [ingresses.before] }, `batches-${worker}`);
+    const { id } = await batches.create(linesOf(20));
+    const { status, request_counts } = await batches.until(id, ({ status }) => status === 'completed');
+    t.deepEqual([status, request_counts?.completed], ['completed', 20]);
+    await process.stop();
+  });
+}
+
+test('what ingresses of both releases admit together keeps each limit exactly, by workers of both', async (t) => {
+  const workers = [await startWorker('before'), await startWorker('now')];
+  const asked = { model: 'small-chat', messages, max_tokens: 50 };
+  /** How many of so many requests were admitted, sent at once and to each ingress in turn. */
+  async function admitted(plan: keyof typeof plans, count: number, model = 'small-chat'): Promise<number> {
+    const apiKey = await keys.newKey(`limit-${plan}`);
+    await keys.change(`user:limit-${plan}`, { plan });
+    const answers = Array.from({ length: count }, async (_, index) => {
+      const client = clientAt(releases[index % 2] ?? 'now', apiKey);
+      const answer = client.chat.completions.create({ ...asked, model });
+      return answer.then(
+        () => 200,
+        (error: unknown) => (error instanceof OpenAI.APIError ? error.status : 0),
+      );
+    });
+    const statuses = await Promise.all(answers);
+    const others = statuses.filter((status) => status !== 200 && status !== 429 && status !== 402);
+    t.deepEqual(others, [], `${plan}: nothing else is answered`);
+    return statuses.filter((status) => status === 200).length;
+  }
+
+  t.is(await admitted('ten-a-minute', 60), 10);
+  // A short question and 50 tokens are reserved for each: fewer than 20 pass, and as many by either release alone.
+  const byTokens = await admitted('tokens-a-minute', 60);
+  t.true(byTokens > 10 && byTokens < 20, String(byTokens));
+  t.is(await admitted('three-at-once', 30, slowModel), 3);
+  await Promise.all(workers.map(({ process }) => process.stop()));
+});

@@ -1,0 +1,30 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+/** The last commit of the release before this one. */
+const commit = '9b81183776ed93e0bd4a4268817be618f6d43870';
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** The code of the release before this one, from the history of this clone, with this version's packages. */
+export async function openPreviousRelease(): Promise<AsyncDisposable & { root: string }> {
+  const directory = await mkdtemp(join(tmpdir(), 'inference-release-'));
+  const remove = () => rm(directory, { recursive: true, force: true });
+  try {
+    const archive = join(directory, 'release.tar');
+    await run('git', ['archive', '--output', archive, commit, 'ingress', 'workers', 'shared', 'package.json'], {
+      cwd: root,
+    });
+    await run('tar', ['-xf', archive, '-C', directory]);
+    await symlink(join(root, 'node_modules'), join(directory, 'node_modules'));
+  } catch (error) {
+    await remove();
+    throw new Error(`the release before this one needs commit ${commit}: fetch the whole history`, { cause: error });
+  }
+  return { root: directory, [Symbol.asyncDispose]: remove };
+}
