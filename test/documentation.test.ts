@@ -4,7 +4,7 @@ import { parsePlanFile } from '../shared/plan-file.ts';
 import { settingDefaults, settingNames } from '../shared/settings.ts';
 import { chartsOf } from './bench/charts/charts.ts';
 import { drawChart } from './bench/charts/draw-chart.ts';
-import { withFigures } from './bench/comparison/readme.ts';
+import { withBars, withCharts } from './bench/comparison/documents.ts';
 import { resultsSchema } from './bench/comparison/results.ts';
 import { byId, declaredFaults, isId, isMeant } from './support/faults/declared-faults.ts';
 import { notRun } from './support/faults/not-run.ts';
@@ -118,10 +118,12 @@ test('no fault is declared in a way that the list does not see', (t) => {
   }
 });
 
-test('the figures in the README and its charts are those of the results that are kept beside them', (t) => {
+test('the figures in the README, its charts and the page about benchmarks are those of the results that are kept beside them', (t) => {
   const results = resultsSchema.parse(JSON.parse(read('test/bench/results/results.json')));
   t.true(results.runs.length > 0);
-  t.is(withFigures(read('README.md'), results), read('README.md'));
+  t.is(withCharts(read('README.md'), results), read('README.md'));
+  const page = 'ingress/documentation/benchmarks.md';
+  t.is(withBars(read(page), results), read(page));
   for (const [name, chart] of Object.entries(chartsOf(results))) {
     t.is(drawChart(chart), read(`test/bench/results/${name}`));
     t.true(read('README.md').includes(`(test/bench/results/${name})`), `${name} is shown`);

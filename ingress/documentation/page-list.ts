@@ -10,6 +10,7 @@ const names = [
   'batches',
   'operating',
   'security',
+  'benchmarks',
 ] as const;
 
 /** The page that is made of the OpenAPI document, the last one. */

@@ -47,7 +47,7 @@ const serviceMs = Number(values['service-ms']);
 
 const comparison = {
   ...{ rounds, seconds, withPeers: !values['no-peers'] },
-  keeping: { folder: values.write ? written : '.bench', intoReadme: values.write },
+  keeping: { folder: values.write ? written : '.bench', intoDocuments: values.write },
   peers: values.peers === undefined ? undefined : resolve(values.peers),
 };
 

@@ -1,4 +1,4 @@
-import { takenOn } from '../comparison/readme.ts';
+import { takenOn } from '../comparison/documents.ts';
 import type { Results } from '../comparison/results.ts';
 import { names } from '../comparison/rows.ts';
 import { compareRounds, cpuMicros, type Figure, requestsPerSecond, runsOf, spreadOf } from '../comparison/summarise.ts';

@@ -4,18 +4,20 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chartsOf } from '../charts/charts.ts';
 import { drawChart } from '../charts/draw-chart.ts';
-import { withFigures } from './readme.ts';
+import { withBars, withCharts } from './documents.ts';
 import { type Part, type Results, resultsSchema, type Taken } from './results.ts';
 
-const readmeFile = fileURLToPath(new URL('../../../README.md', import.meta.url));
+const [readmeFile, benchmarksFile] = ['README.md', 'ingress/documentation/benchmarks.md'].map((name) =>
+  fileURLToPath(new URL(`../../../${name}`, import.meta.url)),
+) as [string, string]; // as many as there are names
 
-/** `intoReadme`: the figures go into the README as well, which shows the charts of this folder. */
-export type Keeping = { folder: string; intoReadme: boolean };
+/** `intoDocuments`: the figures go into the README, which shows the charts of this folder, and into the page about benchmarks. */
+export type Keeping = { folder: string; intoDocuments: boolean };
 
 type Found = { part: Part; found: Partial<Omit<Results, 'taken'>> };
 
 /** Puts what a part has found into `results.json` in the folder, beside what the other part found last; all of it, and charts. */
-export async function keepResults({ folder, intoReadme }: Keeping, { part, found }: Found): Promise<Results> {
+export async function keepResults({ folder, intoDocuments }: Keeping, { part, found }: Found): Promise<Results> {
   const file = join(folder, 'results.json');
   const before = await readFile(file, 'utf8').catch(() => undefined);
   const kept = resultsSchema.safeParse(before === undefined ? undefined : JSON.parse(before));
@@ -24,7 +26,10 @@ export async function keepResults({ folder, intoReadme }: Keeping, { part, found
   await mkdir(folder, { recursive: true });
   await writeFile(file, `${JSON.stringify(results, null, 1)}\n`);
   for (const [name, chart] of Object.entries(chartsOf(results))) await writeFile(join(folder, name), drawChart(chart));
-  if (intoReadme) await writeFile(readmeFile, withFigures(await readFile(readmeFile, 'utf8'), results));
+  if (intoDocuments) {
+    await writeFile(readmeFile, withCharts(await readFile(readmeFile, 'utf8'), results));
+    await writeFile(benchmarksFile, withBars(await readFile(benchmarksFile, 'utf8'), results));
+  }
   return results;
 }
 

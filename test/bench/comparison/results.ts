@@ -39,8 +39,22 @@ const takenSchema = z.object({
   date: z.iso.date(),
 });
 export type Taken = z.infer<typeof takenSchema>;
-const partSchema = z.enum(['peers', 'truth']);
+const partSchema = z.enum(['peers', 'truth', 'costs']);
 export type Part = z.infer<typeof partSchema>;
+
+/** A second: milliseconds of a processor by process, and what Redis carries out by command. */
+const idleSchema = z.object({ cpuMs: byProcess, commands: byProcess });
+
+/** What this service costs where no gateway can be compared. */
+const costsSchema = z.object({
+  /** While nothing is asked: one ingress, and so many workers. */
+  idle: z.object({ one: idleSchema, two: idleSchema }),
+  /** Of Redis's processor, microseconds a call. */
+  scripts: z.object({ admit: z.number(), start: z.number(), settle: z.number() }),
+  /** From the end of a worker by SIGKILL until each of its runs has begun again, sorted. */
+  takeoverMs: z.array(z.number()),
+});
+export type Costs = z.infer<typeof costsSchema>;
 
 export const resultsSchema = z.object({
   taken: z.partialRecord(partSchema, takenSchema),
@@ -55,6 +69,7 @@ export const resultsSchema = z.object({
   /** Of the loads before the first round, whose other figures nobody wants. */
   warmUps: z.array(z.object({ row: z.string(), load: z.string(), books: booksSchema })),
   truth: z.array(truthSchema),
+  costs: costsSchema.optional(),
 });
 export type Results = z.infer<typeof resultsSchema>;
 export type RowState = z.infer<typeof rowSchema>;

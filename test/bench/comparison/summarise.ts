@@ -38,6 +38,6 @@ export function compareRounds(
   );
 }
 
-function sum(values: Record<string, number>): number {
+export function sum(values: Record<string, number>): number {
   return Object.values(values).reduce((total, value) => total + value, 0);
 }

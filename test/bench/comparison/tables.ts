@@ -1,6 +1,6 @@
 import { loads } from '../loads/load.ts';
 import { barsOf, boundOf, verdictOf } from './bars.ts';
-import { takenOn } from './readme.ts';
+import { takenOn } from './documents.ts';
 import type { Results, Run } from './results.ts';
 import { isOurs, names } from './rows.ts';
 import {

@@ -1,3 +1,4 @@
+import { streamTokens, streamTokensPerSecond } from '../loads/load.ts';
 import { barsOf, boundOf, verdictOf } from './bars.ts';
 import type { Results, Run, Taken } from './results.ts';
 import { isOurs, names } from './rows.ts';
@@ -7,38 +8,49 @@ const [begin, end] = ['<!-- figures of npm run bench -->', '<!-- end of the figu
 const shown = [names.proxy, names.one, names.two, names.portkey, names.litellm];
 const many = '64 clients';
 
-/** The README with these figures between its two marks; fails where it has none. */
-export function withFigures(readme: string, results: Results): string {
-  const [from, to] = [readme.indexOf(begin), readme.indexOf(end)];
-  if (from < 0 || to < from) throw new Error('the README has no place for figures');
-  return `${readme.slice(0, from)}${begin}\n${figuresOf(results)}\n${readme.slice(to)}`;
+/** A document with these figures between its two marks; fails where it has none. */
+function withFigures(document: string, figures: readonly string[]): string {
+  const [from, to] = [document.indexOf(begin), document.indexOf(end)];
+  if (from < 0 || to < from) throw new Error('the document has no place for figures');
+  return `${document.slice(0, from)}${begin}\n${figures.join('\n')}\n${document.slice(to)}`;
 }
 
-function figuresOf(results: Results): string {
-  const { taken, warnings, rounds, seconds } = results;
+/** The README with the charts and what a request costs. */
+export function withCharts(readme: string, results: Results): string {
   const chart = (file: string, words: string) => `![${words}](test/bench/results/${file})`;
-  return [
-    [
-      `${rounds} rounds of ${seconds} s on ${takenOn(taken.peers)}.`,
-      ...warnings.map((each) => `**But ${each}.**`),
-    ].join(' '),
+  return withFigures(readme, [
+    howMeasured(results),
     '',
     chart('requests.svg', 'Requests a second of each, as a share of a bare Koa proxy’s, with 1, 64 and 256 clients'),
     chart('cpu.svg', 'Processor time for a request of each, by process'),
     chart('streams.svg', 'Time to first token and lateness of tokens of each, above a bare Koa proxy'),
     '',
     ...costTable(results),
-    '',
-    'What it was to show, in medians, by one ingress and one worker where nothing else is said:',
+  ]);
+}
+
+/** The page about benchmarks with every bar, what a processor can carry, and what holds of each gateway. */
+export function withBars(page: string, results: Results): string {
+  return withFigures(page, [
+    howMeasured(results),
     '',
     ...barsTable(results),
     '',
-    scalingOf(results),
+    '## What a processor can carry',
     '',
-    `What holds of each, asked on ${takenOn(taken.truth)}:`,
+    ...capacityOf(results),
+    '',
+    '## What holds of each',
+    '',
+    `Asked on ${takenOn(results.taken.truth)}:`,
     '',
     ...truthTable(results),
-  ].join('\n');
+  ]);
+}
+
+function howMeasured({ taken, warnings, rounds, seconds }: Results): string {
+  const words = [`${rounds} rounds of ${seconds} s on ${takenOn(taken.peers)}.`];
+  return [...words, ...warnings.map((each) => `**But ${each}.**`)].join(' ');
 }
 
 export function takenOn(taken: Taken | undefined): string {
@@ -57,23 +69,40 @@ function barsTable(results: Results): string[] {
   return tableOf(['', 'measured', 'wanted', 'goal', 'verdict', 'measured with'], lines);
 }
 
-/** By what each process takes of a processor for a request, how many requests a second one of it can serve at most. */
-function scalingOf({ runs }: Results): string {
-  const one = runsOf(runs, { row: names.one, load: many });
-  const parts = Object.keys(one[0]?.cpuMicros ?? {}).map((name) => {
-    const micros = spreadOf(one.map((run) => run.cpuMicros[name]))?.median ?? Number.NaN;
-    return `${name} ${micros.toFixed(0)} µs, so at most ${(10 * Math.round(100_000 / micros)).toFixed(0)} a second`;
+/** By what each process takes of a processor: how many requests or streams one of it can serve at most. */
+function capacityOf({ runs }: Results): string[] {
+  const microsOf = (load: string, name: string) =>
+    spreadOf(runsOf(runs, { row: names.one, load }).map(({ cpuMicros: micros }) => micros[name]))?.median ?? Number.NaN;
+  const mibOf = (load: string, name: string) =>
+    spreadOf(runsOf(runs, { row: names.one, load }).map(({ memoryMiB: mib }) => mib[name]))?.median ?? Number.NaN;
+  const [few, some, most] = ['64 streams', '256 streams', '512 streams'];
+  const lines = ['ingress', 'worker', 'redis'].map((name) => {
+    const request = microsOf(many, name);
+    const stream = (microsOf(some, name) / streamTokens) * streamTokensPerSecond;
+    const kib = (1_024 * (mibOf(most, name) - mibOf(few, name))) / (512 - 64);
+    return [
+      name,
+      `${rounded(1e6 / request)} (${request.toFixed(0)} µs each)`,
+      Number.isNaN(stream)
+        ? '–'
+        : `${rounded(1e6 / stream)} (${(stream / streamTokensPerSecond).toFixed(0)} µs a token)`,
+      Number.isNaN(kib) ? '–' : `${Math.max(0, kib).toFixed(0)} KiB`,
+    ];
   });
-  const pairs = compareRounds(runs, {
-    load: many,
-    row: names.two,
-    to: names.one,
-    figure: requestsPerSecond,
-    by: 'ratio',
-  });
-  const second =
-    pairs === undefined ? '' : ` On this machine two pairs gave ${pairs.median.toFixed(2)} of what one did.`;
-  return `What scales with what: of a processor a short request takes ${parts.join('; ')}.${second}`;
+  return tableOf(
+    [
+      'one processor of',
+      `requests/s, by ${many}`,
+      `streams of ${streamTokensPerSecond} tokens/s, by ${some}`,
+      'memory a stream',
+    ],
+    lines,
+  );
+}
+
+/** To two digits: more would promise too much. */
+function rounded(value: number): string {
+  return Number.isFinite(value) ? String(Number(value.toPrecision(2))) : '–';
 }
 
 function costTable({ rows, runs, warmUps }: Results): string[] {
