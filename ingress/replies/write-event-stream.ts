@@ -4,6 +4,7 @@ import { errorFrame, toApiError } from '../../shared/errors.ts';
 import type { Usage } from '../../shared/replies.ts';
 import { within } from '../../shared/shutdown.ts';
 import type { AppContext } from '../request-state.ts';
+import { takeOverFraming } from './chunk-framing.ts';
 import { cutWhenStuck, stuckMs } from './stuck-client.ts';
 import type { ExpectedReply } from './waiting-requests.ts';
 
@@ -32,14 +33,15 @@ export async function writeEventStream(
   let isThere = await within(heldBackMs, first);
   ctx.respond = false;
   ctx.res.writeHead(200, headers);
+  const { frame, last } = takeOverFraming(ctx.res);
   try {
-    for (; !isThere; isThere = await within(heldBackMs, first)) await write(ctx.res, waitingComment);
+    for (; !isThere; isThere = await within(heldBackMs, first)) await write(ctx.res, frame(waitingComment));
     let event = await first;
-    for (; event.kind === 'chunk'; event = await reply.next()) await write(ctx.res, event.text);
-    end(ctx.res, 'data: [DONE]\n\n');
+    for (; event.kind === 'chunk'; event = await reply.next()) await write(ctx.res, frame(event.text));
+    end(ctx.res, frame('data: [DONE]\n\n') + last);
     return event.usage;
   } catch (error) {
-    end(ctx.res, `data: ${JSON.stringify(errorFrame(toApiError(error)))}\n\n`);
+    end(ctx.res, frame(`data: ${JSON.stringify(errorFrame(toApiError(error)))}\n\n`) + last);
     return undefined;
   }
 }

@@ -1,0 +1,39 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import test from 'ava';
+import { takeOverFraming } from '../../../ingress/replies/chunk-framing.ts';
+
+const pieces = ['data: a\n\n', 'data: Grüße, 東京 😀\n\n', 'x'.repeat(70_000), '\r\n0\r\n\r\n'];
+
+async function openServer() {
+  const server = createServer((_req, res) => {
+    res.writeHead(200, { 'content-type': 'text/event-stream' });
+    const { frame, last } = takeOverFraming(res);
+    for (const piece of pieces.slice(0, -1)) res.write(frame(piece));
+    res.end(frame(pieces.at(-1) ?? '') + last);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo; // it listens on a port
+  return { port, [Symbol.dispose]: () => void server.close() };
+}
+
+test('a client of HTTP/1.1 reads what was written, and its connection serves the next request', async (t) => {
+  using server = await openServer();
+  for (let request = 0; request < 2; request++) {
+    const response = await fetch(`http://127.0.0.1:${server.port}/`);
+    t.is(response.headers.get('transfer-encoding'), 'chunked');
+    t.is(await response.text(), pieces.join(''));
+  }
+});
+
+test('a client of HTTP/1.0 gets the text alone, up to the end of the connection', async (t) => {
+  using server = await openServer();
+  const socket = connect(server.port, '127.0.0.1');
+  socket.end('GET / HTTP/1.0\r\n\r\n');
+  const [head = '', ...body] = (await text(socket)).split('\r\n\r\n');
+  t.notRegex(head, /transfer-encoding/i);
+  t.is(body.join('\r\n\r\n'), pieces.join(''));
+});
