@@ -1,5 +1,6 @@
 import type { BatchRun } from './batches.ts';
 import type { Fairness } from './fairness.ts';
+import { commandsPerSecond, cpuMsPerSecond, type Idle, type IdleFigures } from './idle.ts';
 import type { Round } from './lanes.ts';
 import { median } from './measure.ts';
 import type { Overload } from './overload.ts';
@@ -83,6 +84,21 @@ export function reportLanes(what: string, pairs: readonly { off: Round; on: Roun
   };
   show(`Lanes: interactive requests, ${what}; medians of ${pairs.length} pairs of rounds`, rows, (row: Cells) => row);
   console.log(JSON.stringify({ lanes: { what, pairs } }));
+}
+
+export function reportIdle(version: string, { one, two }: IdleFigures): void {
+  const rows = { 'one ingress, one worker': one, 'a worker more': two };
+  show(`Idle: ${version}; a second`, rows, (idle: Idle) => ({
+    'CPU, ms': cpuMsPerSecond(idle).toFixed(1),
+    ...map(idle.cpuMs, (ms) => ms.toFixed(1)),
+    'Redis commands': commandsPerSecond(idle).toFixed(0),
+  }));
+  const commands = Object.keys({ ...one.commands, ...two.commands }).toSorted();
+  const perSecond = (idle: Idle, command: string) => (idle.commands[command] ?? 0).toFixed(1);
+  show('of which, by command', Object.fromEntries(commands.map((command) => [command, command])), (command) =>
+    map(rows, (idle) => perSecond(idle, command)),
+  );
+  console.log(JSON.stringify({ idle: { version, one, two } }));
 }
 
 function show<Row>(title: string, rows: Record<string, Row>, cellsOf: (row: Row, name: string) => Cells): void {
