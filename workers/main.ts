@@ -7,7 +7,7 @@ import { readWorkerConfig, type WorkerConfig } from '../shared/config.ts';
 import { fieldsOf, openInbox, waitUntilOpen } from '../shared/inbox.ts';
 import { createEndLeases } from '../shared/limits/end-leases.ts';
 import { createMarkStreaming } from '../shared/limits/mark-streaming.ts';
-import { createSettle } from '../shared/limits/settle.ts';
+import { createSettle, type Settle } from '../shared/limits/settle.ts';
 import { createStartRun } from '../shared/limits/start.ts';
 import type { Log } from '../shared/log.ts';
 import { createRegistry } from '../shared/metrics.ts';
@@ -43,8 +43,9 @@ import { createProcessRequest } from './process-request.ts';
 import { createReplyFrames } from './replies/reply-frames.ts';
 import { watchReaders } from './replies/watch-readers.ts';
 import { createObserveOutboxes } from './usage/observe-outboxes.ts';
+import { createRingDrainer, decodeRing, type RingDrainer } from './usage/ring-drainers.ts';
 import { countLeases, createTendLeases } from './usage/tend-leases.ts';
-import { createUsageDrainer } from './usage/usage-drainer.ts';
+import { createUsageDrainer, type UsageDrainer } from './usage/usage-drainer.ts';
 
 /** What a job that was told to stop may still need: to abort its call, send its last word and go back to the queue. */
 const handBackMs = 5_000;
@@ -99,17 +100,20 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
 
   const workers: PoolWorker[] = [];
   let keeper: BatchKeeper | undefined;
+  let drainer: UsageDrainer | undefined;
   const inbox = openInbox({
     reader: controlReader,
     redis: replyRedis,
     log,
-    keyOf: controlStreamKey,
+    // Under one name for good: whoever knows the worker, by what it holds, knows its control stream.
+    keyOf: () => controlStreamKey(workerId),
     onEntry: (entry) => {
       const fields = fieldsOf(entry);
       const request = decodeCancellation(fields);
       if (request !== undefined) for (const worker of workers) worker.cancel(request, 'cancelled');
       const news = decodeNews(fields);
       if (news !== undefined) keeper?.heard(news);
+      for (const partition of decodeRing(fields)) drainer?.ring(partition);
       return false;
     },
     // Cancellations that were in it are lost, and those runs go on to their own end; lines of batches are looked after.
@@ -125,16 +129,18 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     timeouts: planFile.timeouts,
     metrics,
   });
-  const drainer = createUsageDrainer({ redis, store, workerId, metrics, log, usageMonthsKept, tendLeases });
+  const usageDrainer = createUsageDrainer({ redis, store, workerId, metrics, log, usageMonthsKept, tendLeases });
+  drainer = usageDrainer;
+  const ringDrainer = parts.use(createRingDrainer({ redis, replyRedis, ringOwn: usageDrainer.ring, log }));
   const auditHold = {
     hold: createHold(redis, { workerId, holdMs: auditHoldMs }),
     leave: createLeave(redis, { workerId }),
   };
   const copyingAudit = keepCopyingAudit({ audit: store.audit, ...auditHold, log });
-  metrics.observeLeases(() => countLeases(redis, drainer.held()));
+  metrics.observeLeases(() => countLeases(redis, usageDrainer.held()));
 
   const startRun = createStartRun(redis);
-  const settle = createSettle(redis);
+  const settle = settleAndRing(createSettle(redis), ringDrainer);
   const endRequest = createEndRequest({ settle, oneConnection, metrics, log });
   const findAnswer = createFindAnswer({
     slots,
@@ -190,7 +196,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   // Whoever takes over the batches feeds their lines to workers that stay.
   await Promise.all([finish(workers, { graceMs: config.shutdownGraceMs, log }), keeper[Symbol.asyncDispose]()]);
   // At once, because each waits for a Redis that may be frozen until its own bound.
-  const background = [removingDevices, batches, copyingAudit, drainer, inbox];
+  const background = [removingDevices, batches, copyingAudit, usageDrainer, inbox];
   await Promise.all(background.map((part) => part[Symbol.asyncDispose]()));
 }
 
@@ -205,6 +211,14 @@ async function finish(workers: readonly PoolWorker[], { graceMs, log }: { graceM
     log.error({}, 'some jobs did not end; another worker will find them stalled');
 }
 
+function settleAndRing(settle: Settle, ringDrainer: RingDrainer): Settle {
+  return async (settlement) => {
+    const isSettled = await settle(settlement);
+    if (isSettled) ringDrainer(settlement.account);
+    return isSettled;
+  };
+}
+
 function reporterOfBreakers({ metrics, log }: { metrics: WorkerMetrics; log: Log }) {
   return function report({ backend, model, breaker }: BackendStanding): void {
     if (breaker === 'open') metrics.breakerOpened.inc({ backend, model });
@@ -213,11 +227,16 @@ function reporterOfBreakers({ metrics, log }: { metrics: WorkerMetrics; log: Log
   };
 }
 
-function backendChecks({ planFile, apiKeys }: WorkerConfig, agent: Agent) {
+/** Of the backends that this worker may call. */
+function backendChecks({ planFile, pools, apiKeys }: WorkerConfig, agent: Agent) {
+  const served = Object.values(planFile.models).filter(({ pool }) => pools.includes(pool));
+  const called = new Set(served.flatMap(({ backends }) => backends));
   return Object.fromEntries(
-    Object.entries(planFile.backends).map(([name, backend]) => [
-      `backend ${name}`,
-      atMostEvery(checkEveryMs, () => checkBackend(agent, backend, apiKeys[name])),
-    ]),
+    Object.entries(planFile.backends)
+      .filter(([name]) => called.has(name))
+      .map(([name, backend]) => [
+        `backend ${name}`,
+        atMostEvery(checkEveryMs, () => checkBackend(agent, backend, apiKeys[name])),
+      ]),
   );
 }

@@ -2,7 +2,6 @@ import { ApiError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
 import type { WorkerMetrics } from '../metrics.ts';
 import type { Drained } from './drain-partition.ts';
-import type { OutboxStanding } from './look-at-outbox.ts';
 import type { TrimOutbox } from './trim-outbox.ts';
 import type { TrimSchedule } from './trim-schedule.ts';
 import type { Troubles } from './troubles.ts';
@@ -11,7 +10,6 @@ import type { Troubles } from './troubles.ts';
 const partitionsAtOnce = 4;
 
 type Parts = {
-  lookAtOutbox: (partition: number) => Promise<OutboxStanding>;
   drainPartition: (partition: number) => Promise<Drained>;
   trimOutbox: TrimOutbox;
   schedule: TrimSchedule;
@@ -20,21 +18,15 @@ type Parts = {
   log: Pick<Log, 'info' | 'warn' | 'error'>;
 };
 
-/**
- * Looks at all of these partitions in one round trip, drains a batch of each that has usage, and trims what is due; true where
- * there is more. A store that is away is left alone for a while, as a whole; any other failure keeps back its own partition only.
- */
-export function createDrainHeld(parts: Parts): (held: readonly number[], signal: AbortSignal) => Promise<boolean> {
-  const { lookAtOutbox, drainPartition, trimOutbox, schedule, troubles, metrics, log } = parts;
+/** Partitions to come back to: at once where there is `more`, after a pause where it has `failed` or was left alone. */
+type Left = { more: readonly number[]; failed: readonly number[] };
 
-  /** Whether there is usage. */
-  async function look(partition: number): Promise<boolean> {
-    const { upTo, waitingSince } = await lookAtOutbox(partition);
-    if (waitingSince !== undefined) return true;
-    await trimDrained(partition, upTo);
-    troubles.worked(partition);
-    return false;
-  }
+/**
+ * Drains a batch of each of these partitions, and trims what is due. A store that is away is left alone for a while, as a whole;
+ * any other failure keeps back its own partition only.
+ */
+export function createDrainHeld(parts: Parts): (partitions: readonly number[], signal: AbortSignal) => Promise<Left> {
+  const { drainPartition, trimOutbox, schedule, troubles, metrics, log } = parts;
 
   /** Whether there is more. */
   async function drain(partition: number): Promise<boolean> {
@@ -54,10 +46,10 @@ export function createDrainHeld(parts: Parts): (held: readonly number[], signal:
     }
   }
 
-  async function attempt(partition: number, work: (partition: number) => Promise<boolean>): Promise<boolean> {
-    if (troubles.waits('the store') || troubles.waits(partition)) return false;
+  async function attempt(partition: number): Promise<'more' | 'done' | 'failed'> {
+    if (troubles.waits('the store') || troubles.waits(partition)) return 'failed';
     try {
-      return await work(partition);
+      return (await drain(partition)) ? 'more' : 'done';
     } catch (error) {
       metrics.usageDrainFailures.inc();
       if (error instanceof ApiError && error.code === 'SERVICE_UNAVAILABLE') {
@@ -65,21 +57,20 @@ export function createDrainHeld(parts: Parts): (held: readonly number[], signal:
       } else if (troubles.failed(partition)) {
         log.error({ err: error, partition }, 'usage of a partition cannot be drained; trying again');
       }
-      return false;
+      return 'failed';
     }
   }
 
-  return async function drainHeld(held, signal) {
-    if (signal.aborted) return false;
-    const looks = await Promise.all(held.map((partition) => attempt(partition, look)));
-    const left = held.filter((_, index) => looks[index]);
-    let more = false;
+  return async function drainHeld(partitions, signal) {
+    const waiting = [...partitions];
+    const ended = new Map<number, 'more' | 'done' | 'failed'>();
     const drainOneByOne = async () => {
-      for (let next = left.pop(); next !== undefined && !signal.aborted; next = left.pop()) {
-        if (await attempt(next, drain)) more = true;
+      for (let next = waiting.pop(); next !== undefined && !signal.aborted; next = waiting.pop()) {
+        ended.set(next, await attempt(next));
       }
     };
     await Promise.all(Array.from({ length: partitionsAtOnce }, drainOneByOne));
-    return more;
+    const those = (as: string) => partitions.filter((partition) => ended.get(partition) === as);
+    return { more: those('more'), failed: those('failed') };
   };
 }

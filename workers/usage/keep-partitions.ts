@@ -10,13 +10,19 @@ import { createLeave } from '../holds/leave.ts';
 interface PartitionKeeper {
   /** As of the last look. */
   held(): readonly number[];
-  /** Goes on holding what is held, and takes a few that are free; to be called several times before a hold ends. */
-  look(): Promise<void>;
+  /**
+   * Goes on holding what is held, and takes a few that are free; to be called several times before a hold ends. Says which it
+   * has taken: where there were some, there may be more.
+   */
+  look(): Promise<readonly number[]>;
   /** Gives up all of them, to whoever looks next. */
   leave(): Promise<void>;
 }
 
 type Parts = { redis: Redis; workerId: string; holdMs: number; takenAtOnce: number; random: () => number };
+
+/** Of the partitions of others, so many are asked for at a look; if one is free, then all: its worker had more of them. */
+const askedAtOnce = 4;
 
 /** `takenAtOnce` is how many it takes at a look: few, so that workers that start together get about as many. */
 export function createPartitionKeeper({ redis, workerId, holdMs, takenAtOnce, random }: Parts): PartitionKeeper {
@@ -24,24 +30,40 @@ export function createPartitionKeeper({ redis, workerId, holdMs, takenAtOnce, ra
   const leave = createLeave(redis, { workerId });
   const all = Array.from({ length: partitionCount }, (_, partition) => partition);
   let held: readonly number[] = [];
+  let nextAsked = Math.floor(random() * partitionCount);
 
-  async function holdAll(partitions: readonly number[]): Promise<number[]> {
-    const answers = await Promise.all(partitions.map((partition) => hold(partitionKeeperKey(partition))));
-    return partitions.filter((_, index) => answers[index]);
+  async function renew(): Promise<number[]> {
+    // Half of what the script costs Redis. Where another holds it, its hold is made longer by this, once.
+    const holders = await Promise.all(held.map((key) => redis.getex(partitionKeeperKey(key), 'PX', holdMs)));
+    return held.filter((_, index) => holders[index] === workerId);
   }
 
-  async function free(): Promise<number[]> {
+  async function take(wanted: readonly number[]): Promise<number[]> {
+    const answers = await Promise.all(wanted.map((partition) => hold(partitionKeeperKey(partition))));
+    return wanted.filter((_, index) => answers[index]);
+  }
+
+  async function find(): Promise<number[]> {
     const others = all.filter((partition) => !held.includes(partition));
-    const taken = await Promise.all(others.map((partition) => redis.exists(partitionKeeperKey(partition))));
-    return others.filter((_, index) => taken[index] === 0);
+    const inTurn = [...others.filter((each) => each >= nextAsked), ...others.filter((each) => each < nextAsked)];
+    const asked = inTurn.slice(0, askedAtOnce);
+    nextAsked = ((asked.at(-1) ?? 0) + 1) % partitionCount;
+    const found = await freeOf(asked);
+    return found.length === 0 ? [] : [...found, ...(await freeOf(inTurn.slice(askedAtOnce)))];
+  }
+
+  async function freeOf(partitions: readonly number[]): Promise<number[]> {
+    const taken = await Promise.all(partitions.map((partition) => redis.exists(partitionKeeperKey(partition))));
+    return partitions.filter((_, index) => taken[index] === 0);
   }
 
   return {
     held: () => held,
     async look() {
-      const kept = await holdAll(held);
-      const wanted = pick(await free(), takenAtOnce, random);
-      held = [...kept, ...(await holdAll(wanted))];
+      held = await renew();
+      const taken = await take(pick(await find(), takenAtOnce, random));
+      held = [...held, ...taken];
+      return taken;
     },
     async leave() {
       const left = held;

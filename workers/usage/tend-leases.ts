@@ -23,14 +23,20 @@ type Parts = {
 /** No lease ends later than this after its request's deadline; one that does is of a clock that has since been put back. */
 const aheadMs = (lane: Lane) => leaseGraceMs.started[lane] + 60_000;
 
+/** `ended`: how many leases; `nextMs`: until the next one of the partition may end, undefined where there is none. */
+export type Tended = { ended: number; nextMs: number | undefined };
+export type TendLeases = (partition: number) => Promise<Tended>;
+
 /** Ends what nobody has ended by its time, in all accounts of a partition, so that nothing of theirs is held for longer. */
-export function createTendLeases(parts: Parts): (partition: number) => Promise<void> {
+export function createTendLeases(parts: Parts): TendLeases {
   const { redis, endLeases, timeouts, metrics, now: timeOf = () => redisNow(redis) } = parts;
 
   return async function tendLeases(partition) {
-    for (let accounts = accountsAtOnce; accounts === accountsAtOnce; ) {
+    const holders = leaseHoldersKey(partition);
+    for (let ended = 0; ; ) {
+      const [first, firstEnd] = await redis.zrange(holders, '0', '0', 'WITHSCORES');
+      if (first === undefined) return { ended, nextMs: undefined };
       const now = await timeOf();
-      const holders = leaseHoldersKey(partition);
       const aheadOf = (lane: Lane) => now + timeouts.requestMs + aheadMs(lane);
       const [past, notOfBatches, ahead] = await Promise.all([
         redis.zrangebyscore(holders, '-inf', now, 'LIMIT', 0, accountsAtOnce),
@@ -39,9 +45,11 @@ export function createTendLeases(parts: Parts): (partition: number) => Promise<v
       ]);
       const interactive = notOfBatches.map(parseLeaseHolder).filter(({ lane }) => lane === 'interactive');
       const due = [...[...past, ...ahead].map(parseLeaseHolder), ...interactive];
-      const ended = await Promise.all(due.map(endLeases));
-      metrics.leasesExpired.inc(ended.reduce((sum, count) => sum + count, 0));
-      accounts = past.length;
+      const counts = await Promise.all(due.map(endLeases));
+      const latest = counts.reduce((sum, count) => sum + count, 0);
+      metrics.leasesExpired.inc(latest);
+      ended += latest;
+      if (past.length < accountsAtOnce) return { ended, nextMs: Math.max(0, Number(firstEnd) - now) };
     }
   };
 }

@@ -24,5 +24,5 @@ createUsageDrainer({
   metrics: createWorkerMetrics(new Registry()),
   log,
   usageMonthsKept: 24,
-  tendLeases: async () => {},
+  tendLeases: async () => ({ ended: 0, nextMs: undefined }),
 });

@@ -4,15 +4,11 @@ import { storeUnavailable } from '../../../shared/store/store-errors.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createDrainHeld } from '../../../workers/usage/drain-held.ts';
 import type { Drained } from '../../../workers/usage/drain-partition.ts';
-import type { OutboxStanding } from '../../../workers/usage/look-at-outbox.ts';
 import { createTrimSchedule } from '../../../workers/usage/trim-schedule.ts';
 import { createTroubles } from '../../../workers/usage/troubles.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
-const full: OutboxStanding = { length: 1, upTo: '0-0', waitingSince: 5 };
-const empty: OutboxStanding = { length: 0, upTo: '5-7', waitingSince: undefined };
-
-function drainer(drainPartition: (partition: number) => Promise<Drained>, lookAtOutbox = async (_: number) => full) {
+function drainer(drainPartition: (partition: number) => Promise<Drained>) {
   let time = 0;
   const now = () => time;
   const { log, lines } = recordedLog();
@@ -20,7 +16,6 @@ function drainer(drainPartition: (partition: number) => Promise<Drained>, lookAt
   const trimmed: [number, string][] = [];
   const asked: number[] = [];
   const drainHeld = createDrainHeld({
-    lookAtOutbox,
     drainPartition: async (partition) => {
       asked.push(partition);
       return drainPartition(partition);
@@ -38,9 +33,9 @@ function drainer(drainPartition: (partition: number) => Promise<Drained>, lookAt
     async round(held: readonly number[], signal = new AbortController().signal) {
       asked.length = 0;
       lines.length = 0;
-      const more = await drainHeld(held, signal);
+      const { more, failed } = await drainHeld(held, signal);
       return {
-        more,
+        left: { more, failed: failed.toSorted((a, b) => a - b) },
         asked: asked.toSorted((a, b) => a - b),
         said: lines.map(({ level, message }) => [level, message]),
       };
@@ -52,6 +47,7 @@ function drainer(drainPartition: (partition: number) => Promise<Drained>, lookAt
 }
 
 const partitions = Array.from({ length: 20 }, (_, partition) => partition);
+const noneLeft = { more: [], failed: [] };
 const nothing: Drained = { upTo: '0-0', records: 0, more: false };
 
 test('each partition is drained once, a few at a time, and what is left over is said', async (t) => {
@@ -62,41 +58,24 @@ test('each partition is drained once, a few at a time, and what is left over is 
     atOnce -= 1;
     return { ...nothing, more: partition === 5 };
   });
-  t.deepEqual(await round(partitions), { more: true, asked: partitions, said: [] });
+  t.deepEqual(await round(partitions), { left: { more: [5], failed: [] }, asked: partitions, said: [] });
   t.is(most, 4);
-  t.deepEqual(await round([3, 4]), { more: false, asked: [3, 4], said: [] });
-  t.deepEqual(await round([]), { more: false, asked: [], said: [] });
-  t.deepEqual(await round(partitions, AbortSignal.abort()), { more: false, asked: [], said: [] });
+  t.deepEqual(await round([3, 4]), { left: noneLeft, asked: [3, 4], said: [] });
+  t.deepEqual(await round([]), { left: noneLeft, asked: [], said: [] });
+  t.deepEqual(await round(partitions, AbortSignal.abort()), { left: noneLeft, asked: [], said: [] });
 });
 
-test('all partitions are looked at at once, and only those with usage are drained', async (t) => {
-  const looked: number[] = [];
-  const { round } = drainer(
-    async () => nothing,
-    async (partition) => {
-      looked.push(partition);
-      await new Promise((resolve) => setImmediate(resolve));
-      t.is(looked.length, partitions.length);
-      return partition % 5 === 2 ? full : empty;
-    },
-  );
-  t.deepEqual(await round(partitions), { more: false, asked: [2, 7, 12, 17], said: [] });
-});
-
-test('what another has drained is trimmed ten seconds later, too, and a failed look does not delay other partitions', async (t) => {
+test('what another has drained is trimmed ten seconds later, too, and a failure does not delay other partitions', async (t) => {
   let broken = true;
-  const { round, trimmed, pass } = drainer(
-    async () => nothing,
-    async (partition) => {
-      if (partition === 3 && broken) throw new Error('no stream');
-      return empty;
-    },
-  );
+  const { round, trimmed, pass } = drainer(async (partition) => {
+    if (partition === 3 && broken) throw new Error('no stream');
+    return { upTo: '5-7', records: 0, more: false };
+  });
   const said = [['error', 'usage of a partition cannot be drained; trying again']];
-  t.deepEqual(await round([1, 3]), { more: false, asked: [], said });
+  t.deepEqual(await round([1, 3]), { left: { more: [], failed: [3] }, asked: [1, 3], said });
   pass(10_000);
   broken = false;
-  t.deepEqual(await round([1, 3]), { more: false, asked: [], said: [] });
+  t.deepEqual(await round([1, 3]), { left: noneLeft, asked: [1, 3], said: [] });
   t.deepEqual(trimmed, [[1, '5-7']]);
   broken = true;
   t.deepEqual((await round([1, 3])).said, said, 'it had worked in between');
@@ -126,16 +105,16 @@ test('a store that is away is left alone for a while, by all partitions, and spo
   const first = await round(partitions);
   t.deepEqual(first.said, [['warn', 'the store is away; usage waits in the outbox']]);
   t.true(first.asked.length <= 4, 'those that were under way');
-  t.deepEqual(await round(partitions), { more: false, asked: [], said: [] });
+  t.deepEqual(await round(partitions), { left: { more: [], failed: partitions }, asked: [], said: [] });
   for (let time = 0; time < 20_000; time += 1_000) {
     pass(1_000);
     t.deepEqual((await round(partitions)).said, []);
   }
   away = false;
   pass(5_000);
-  t.deepEqual(await round([3]), { more: false, asked: [3], said: [] }, 'nothing was written: it may still be away');
+  t.deepEqual(await round([3]), { left: noneLeft, asked: [3], said: [] }, 'nothing was written: it may still be away');
   t.deepEqual(await round(partitions), {
-    more: false,
+    left: noneLeft,
     asked: partitions,
     said: [['info', 'the store is back; usage is drained again']],
   });
@@ -149,14 +128,14 @@ test('a partition that fails by itself keeps back no other', async (t) => {
     return nothing;
   });
   const said = [['error', 'usage of a partition cannot be drained; trying again']];
-  t.deepEqual(await round(partitions), { more: false, asked: partitions, said });
+  t.deepEqual(await round(partitions), { left: { more: [], failed: [7] }, asked: partitions, said });
   const others = partitions.filter((partition) => partition !== 7);
-  t.deepEqual(await round(partitions), { more: false, asked: others, said: [] });
+  t.deepEqual(await round(partitions), { left: { more: [], failed: [7] }, asked: others, said: [] });
   pass(5_000);
-  t.deepEqual(await round(partitions), { more: false, asked: partitions, said: [] });
+  t.deepEqual(await round(partitions), { left: { more: [], failed: [7] }, asked: partitions, said: [] });
   broken = false;
   pass(5_000);
-  t.deepEqual(await round(partitions), { more: false, asked: partitions, said: [] });
+  t.deepEqual(await round(partitions), { left: noneLeft, asked: partitions, said: [] });
   broken = true;
   t.deepEqual((await round(partitions)).said, said, 'it had worked in between');
 });

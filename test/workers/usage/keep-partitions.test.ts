@@ -1,4 +1,5 @@
 import test from 'ava';
+import type { Redis } from 'ioredis';
 import { partitionCount, partitionKeeperKey } from '../../../shared/redis-keys.ts';
 import { createPartitionKeeper } from '../../../workers/usage/keep-partitions.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
@@ -17,27 +18,43 @@ test.after.always(async () => {
   await own?.[Symbol.asyncDispose]();
 });
 
+/** Of what others hold, at a look. */
+const askedAtOnce = 4;
+const looksForAll = partitionCount / askedAtOnce;
 const all = Array.from({ length: partitionCount }, (_, partition) => partition);
 
 const keeper = (workerId: string, takenAtOnce = 8) =>
   createPartitionKeeper({ redis: own.redis, workerId, holdMs: 5_000, takenAtOnce, random: Math.random });
 
 const holderOf = (partition: number) => own.redis.get(partitionKeeperKey(partition));
+
+/** How often a command was called since, of this connection. */
+function countCalls(redis: Redis, name: 'exists'): () => number {
+  const call = redis[name].bind(redis) as typeof redis.exists;
+  let calls = 0;
+  redis[name] = (async (key: string) => {
+    calls += 1;
+    return call(key);
+  }) as typeof redis.exists;
+  return () => calls;
+}
+
 const sorted = (partitions: readonly number[]) => partitions.toSorted((one, other) => one - other);
 
 test.serial('one worker takes a few at each look until it has all, and no more than there are', async (t) => {
   const one = keeper('one');
   t.deepEqual(one.held(), []);
   for (let looks = 1; looks <= 10; looks += 1) {
-    await one.look();
+    const taken = await one.look();
     t.is(one.held().length, Math.min(partitionCount, looks * 8));
+    t.is(taken.length, looks <= 8 ? 8 : 0);
   }
   t.deepEqual(sorted(one.held()), all);
 });
 
 test.serial('workers that start together share, and no partition is held by two', async (t) => {
   const workers = ['one', 'two', 'three', 'four'].map((name) => keeper(name));
-  for (let looks = 0; looks < 12; looks += 1) await Promise.all(workers.map((worker) => worker.look()));
+  for (let looks = 0; looks < 20; looks += 1) await Promise.all(workers.map((worker) => worker.look()));
   t.deepEqual(sorted(workers.flatMap((worker) => worker.held())), all);
   for (const worker of workers) t.true(worker.held().length > 0 && worker.held().length <= 40);
 });
@@ -60,11 +77,30 @@ test.serial(
     await other.look();
     t.deepEqual([slow.held().length, other.held().length], [64, 0]);
     for (const partition of [3, 7]) await own.redis.del(partitionKeeperKey(partition)); // as its end does
-    await other.look();
-    t.deepEqual(sorted(other.held()), [3, 7]);
+    for (let looks = 0; looks < looksForAll; looks += 1) await other.look();
+    t.deepEqual(sorted(other.held()), [3, 7], 'all have been asked for');
     await slow.look();
     t.is(slow.held().length, 62);
     t.is(await holderOf(3), 'other');
+  },
+);
+
+test.serial(
+  'of what others hold a look asks for a few, in turns, and for all where one of these is free',
+  async (t) => {
+    const [one, other] = [keeper('one', 64), keeper('other', 64)];
+    await one.look();
+    const asked = countCalls(own.redis, 'exists');
+    for (let looks = 1; looks <= looksForAll; looks += 1) {
+      await other.look();
+      t.is(asked(), looks * askedAtOnce);
+    }
+    for (const partition of all.slice(0, 32)) await own.redis.del(partitionKeeperKey(partition));
+    for (let looks = 1; other.held().length === 0; looks += 1) {
+      t.true(looks <= looksForAll);
+      await other.look();
+    }
+    t.deepEqual(sorted(other.held()), all.slice(0, 32));
   },
 );
 
@@ -75,7 +111,7 @@ test.serial('a worker that leaves frees what is its own, and nothing of others',
   await one.leave();
   t.deepEqual(one.held(), []);
   t.is(await holderOf(5), 'other');
-  await other.look();
+  for (let looks = 0; looks < looksForAll; looks += 1) await other.look();
   t.is(other.held().length, 63, 'the one that it does not know of is not free');
 });
 

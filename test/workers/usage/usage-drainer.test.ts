@@ -10,6 +10,7 @@ import { outboxKey, outboxMarksKey, partitionCount, partitionKeeperKey } from '.
 import type { Store } from '../../../shared/store/store.ts';
 import { storeUnavailable } from '../../../shared/store/store-errors.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
+import type { TendLeases } from '../../../workers/usage/tend-leases.ts';
 import { createUsageDrainer } from '../../../workers/usage/usage-drainer.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { isExact } from '../../shared/store/usage-contract.ts';
@@ -21,9 +22,12 @@ const drainingProcess = fileURLToPath(new URL('drain-from-process.ts', import.me
 
 type Given = {
   recordUsage?: Store['recordUsage'];
-  tendLeases?: (partition: number) => Promise<void>;
+  tendLeases?: TendLeases;
   now?: () => number;
+  outboxesEveryMs?: number;
 };
+
+const noLeases: TendLeases = async () => ({ ended: 0, nextMs: undefined });
 
 function startDrainer(redis: Redis, store: Store, given: Given = {}) {
   const { log, lines } = recordedLog();
@@ -37,8 +41,9 @@ function startDrainer(redis: Redis, store: Store, given: Given = {}) {
     metrics: createWorkerMetrics(new Registry()),
     log,
     usageMonthsKept: 24,
-    tendLeases: given.tendLeases ?? (async () => {}),
+    tendLeases: given.tendLeases ?? noLeases,
     now: given.now ?? (() => performance.now()),
+    outboxesEveryMs: given.outboxesEveryMs ?? 200,
   });
   return { drainer, lines };
 }
@@ -67,6 +72,46 @@ test('usage of all partitions comes to the store, and goes from the outboxes onl
   skippedMs += 10_000;
   await until(async () => (await lengths(own.redis)).every((length) => length === 0));
   t.is(await own.redis.hget(outboxMarksKey(5), 'trimmed'), await own.redis.hget(outboxMarksKey(5), 'drained'));
+});
+
+test('usage that is rung for comes to the store at once, and other usage when its outbox is looked at', async (t) => {
+  await using own = await openRedisDatabase();
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  const records = [await appendUsage(own.redis, { account: accountOf(3) })];
+  const { drainer } = startDrainer(own.redis, store, { outboxesEveryMs: 60_000 });
+  await using _drainer = drainer;
+  await until(() => isDrained(own.redis));
+  t.false(drainer.ring(partitionCount), 'that is another worker’s');
+  const unheard = await appendUsage(own.redis, { account: accountOf(4) });
+  records.push(await appendUsage(own.redis, { account: accountOf(3) }));
+  t.true(drainer.ring(3));
+  await until(
+    async () => (await own.redis.hget(outboxMarksKey(3), 'drained')) !== null && !(await waits(own.redis, 3)),
+  );
+  t.true(await waits(own.redis, 4), 'nothing was heard of it');
+  await drainer[Symbol.asyncDispose]();
+
+  const { drainer: looking } = startDrainer(own.redis, store);
+  await using _looking = looking;
+  await until(() => isDrained(own.redis));
+  await isExact(t, store, inOrder([...records, unheard]));
+});
+
+test('leases that have ended put usage into the outbox, which is brought to the store at once', async (t) => {
+  await using own = await openRedisDatabase();
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  const records: Awaited<ReturnType<typeof appendUsage>>[] = [];
+  const tendLeases: TendLeases = async (partition) => {
+    if (partition !== 9 || records.length === 2) return { ended: 0, nextMs: undefined };
+    records.push(await appendUsage(own.redis, { account: accountOf(9) }));
+    return { ended: 1, nextMs: 0 };
+  };
+  const { drainer } = startDrainer(own.redis, store, { tendLeases, outboxesEveryMs: 60_000 });
+  await using _drainer = drainer;
+  await until(async () => records.length === 2 && (await isDrained(own.redis)));
+  await isExact(t, store, inOrder(records));
 });
 
 test('usage waits while the store is away, and comes to it when it is back', async (t) => {
@@ -107,6 +152,7 @@ test('leases are tended for each partition that is held, and a failure of that s
   const tendLeases = async (partition: number) => {
     tended.set(partition, (tended.get(partition) ?? 0) + 1);
     if (partition % 2 === 0) throw new Error('not now');
+    return { ended: 0, nextMs: 0 };
   };
   const { drainer, lines } = startDrainer(own.redis, store, { tendLeases });
   await using _drainer = drainer;
@@ -162,7 +208,7 @@ test('drainers that are killed at any moment lose nothing and count nothing twic
       if (lines === round) setTimeout(() => drain.kill('SIGKILL'), Math.random() * 10);
     }
     await exited;
-    // What its end in five seconds would do, so that the next need not wait for it.
+    // What its end would do, so that the next need not wait for it.
     for (let partition = 0; partition < partitionCount; partition += 1)
       await own.redis.del(partitionKeeperKey(partition));
   }
@@ -182,11 +228,14 @@ async function lengths(redis: Redis, partitions = Array.from({ length: partition
 
 /** Whether every entry of every outbox is behind its mark. */
 async function isDrained(redis: Redis): Promise<boolean> {
-  const behind = Array.from({ length: partitionCount }, async (_, partition) => {
-    const drained = (await redis.hget(outboxMarksKey(partition), 'drained')) ?? '0-0';
-    return (await redis.xrange(outboxKey(partition), `(${drained}`, '+', 'COUNT', 1)).length === 0;
-  });
-  return (await Promise.all(behind)).every(Boolean);
+  const waiting = await Promise.all(Array.from({ length: partitionCount }, (_, partition) => waits(redis, partition)));
+  return !waiting.includes(true);
+}
+
+/** Whether the partition has an entry that is not behind its mark. */
+async function waits(redis: Redis, partition: number): Promise<boolean> {
+  const drained = (await redis.hget(outboxMarksKey(partition), 'drained')) ?? '0-0';
+  return (await redis.xrange(outboxKey(partition), `(${drained}`, '+', 'COUNT', 1)).length > 0;
 }
 
 /** Until ava's own time-out. */

@@ -1,0 +1,67 @@
+import type { Redis } from 'ioredis';
+import { z } from 'zod';
+import type { Log } from '../../shared/log.ts';
+import { controlStreamKey, partitionKeeperKey, partitionOf } from '../../shared/redis-keys.ts';
+
+/** Says that an account has new usage in its outbox, to whichever worker brings it to the store. Not waited for. */
+export type RingDrainer = (account: string) => void;
+
+type Parts = {
+  redis: Redis;
+  /** Where control streams are. */
+  replyRedis: Redis;
+  /** Rings the drainer of this process; false where another process looks after the partition. */
+  ringOwn: (partition: number) => boolean;
+  log: Pick<Log, 'debug'>;
+  pauseMs?: number;
+};
+
+const ringSchema = z.object({ drain: z.string().regex(/^\d{1,4}(,\d{1,4})*$/) });
+
+/** More than these at once, unread by their worker, and the oldest are dropped. */
+const controlStreamLengthMax = 10_000;
+
+/**
+ * Other workers are rung at most four times a second, each by one entry in its control stream for all partitions of its. A ring
+ * that is lost costs a few seconds: each worker looks at the outboxes of its partitions from time to time. A worker of the
+ * release before this one reads its control stream under another name, and gets none.
+ */
+export function createRingDrainer(parts: Parts): RingDrainer & Disposable {
+  const { redis, replyRedis, ringOwn, log, pauseMs = 250 } = parts;
+  const waiting = new Set<number>();
+  let timer: NodeJS.Timeout | undefined;
+
+  async function ringOthers(): Promise<void> {
+    timer = undefined;
+    const partitions = [...waiting];
+    waiting.clear();
+    const holders = await Promise.all(partitions.map((partition) => redis.get(partitionKeeperKey(partition))));
+    const held = partitions.map((partition, index) => ({ partition, holder: holders[index] }));
+    const byHolder = Map.groupBy(held, ({ holder }) => holder ?? '');
+    byHolder.delete('');
+    await Promise.all(
+      [...byHolder].map(([holder, rung]) => {
+        const entry = ['drain', rung.map(({ partition }) => partition).join(',')];
+        const length = ['MAXLEN', '~', controlStreamLengthMax] as const;
+        return replyRedis.xadd(controlStreamKey(holder), 'NOMKSTREAM', ...length, '*', ...entry);
+      }),
+    );
+  }
+
+  function ringDrainer(account: string): void {
+    const partition = partitionOf(account);
+    if (ringOwn(partition)) return;
+    waiting.add(partition);
+    timer ??= setTimeout(() => {
+      ringOthers().catch((error: unknown) => log.debug({ err: error }, 'another worker was not told of new usage'));
+    }, pauseMs);
+  }
+
+  return Object.assign(ringDrainer, { [Symbol.dispose]: () => clearTimeout(timer) });
+}
+
+/** The partitions that an entry of a control stream rings for; none in any other entry. */
+export function decodeRing(fields: Readonly<Record<string, string>>): number[] {
+  const entry = ringSchema.safeParse(fields);
+  return entry.success ? entry.data.drain.split(',').map(Number) : [];
+}
