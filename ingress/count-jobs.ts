@@ -5,11 +5,14 @@ type Parts = {
   pools: readonly string[];
   /** Jobs that wait in a pool's interactive lane; fails while Redis is away. */
   depth: (pool: string) => Promise<number>;
-  bounds: Pick<QueueBounds, 'beginCount'>;
+  bounds: Pick<QueueBounds, 'beginCount' | 'whenUseful'>;
   everyMs?: number;
 };
 
-/** Counts each pool's waiting jobs four times a second, until it is disposed of. A count that fails is not known. */
+/**
+ * Counts each pool's waiting jobs four times a second while that is of use, until it is disposed of. A count that fails is not
+ * known.
+ */
 export function countJobs({ pools, depth, bounds, everyMs = 250 }: Parts): Disposable {
   const stop = new AbortController();
 
@@ -18,6 +21,7 @@ export function countJobs({ pools, depth, bounds, everyMs = 250 }: Parts): Dispo
       const endCount = bounds.beginCount(pool);
       endCount(await depth(pool).catch(() => undefined));
       await sleep(everyMs, undefined, { signal: stop.signal }).catch(() => {});
+      await bounds.whenUseful(pool);
     }
   }
 

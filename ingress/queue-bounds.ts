@@ -15,6 +15,8 @@ export type Entry = { place: Place; requestsAtOnceMax: number | undefined } | { 
 export interface QueueBounds {
   /** Asks nobody: from what was counted last, and what this ingress has let through since. */
   enter(request: { pool: string; account: string; bytes: number }): Entry;
+  /** Resolves as soon as a count is of use: a request has entered since the last one, or there was something waiting then. */
+  whenUseful(pool: string): Promise<void>;
   /** To be called before a pool's jobs are counted; gives what takes the count, undefined where it could not be had. */
   beginCount(pool: string): (jobs: number | undefined) => void;
   /** Of the bodies of this ingress that have not started. */
@@ -28,13 +30,15 @@ type Pool = {
   uncounted: Set<{ queuedDuring: number }>;
   /** Places of each account in this ingress. */
   placesOf: Map<string, number>;
+  useful: PromiseWithResolvers<void>;
 };
 
 /**
  * How much may wait: in each pool `depthMax` jobs of all ingresses, and in this ingress `bytesMax` of bodies. A count is a
  * fraction of a second old, so what this ingress has let through since is added to it, and what of its own has left is taken
  * away: a burst passes the bound by what other ingresses let through meanwhile, and a short queue that empties is filled again
- * at once. Where the count is not known nobody is held up.
+ * at once. Where the count is not known nobody is held up. While nothing waits and nothing enters nothing is counted: a burst that
+ * begins then passes the bound by what enters until the first answer.
  *
  * One account must not take all of it. Past half of a bound, an account may have up to a quarter of it. Of the jobs this bounds its
  * requests at once, which admission counts by their leases: waiting and running, of all pools and ingresses. Of the bytes it bounds
@@ -50,7 +54,10 @@ export function createQueueBounds({ depthMax, bytesMax }: { depthMax: number; by
   function poolOf(name: string): Pool {
     const known = pools.get(name);
     if (known !== undefined) return known;
-    const pool: Pool = { counted: undefined, uncounted: new Set(), placesOf: new Map() };
+    const pool: Pool = {
+      ...{ counted: undefined, uncounted: new Set(), placesOf: new Map() },
+      useful: Promise.withResolvers(),
+    };
     pools.set(name, pool);
     return pool;
   }
@@ -95,6 +102,7 @@ export function createQueueBounds({ depthMax, bytesMax }: { depthMax: number; by
   return {
     enter({ pool: name, account, bytes }) {
       const pool = poolOf(name);
+      pool.useful.resolve();
       const jobs = pool.counted === undefined ? 0 : pool.counted + pool.uncounted.size;
       if (jobs >= depthMax) return { full: 'jobs' };
       // A body that alone is larger than the bound would else never pass, however often it is sent.
@@ -103,13 +111,17 @@ export function createQueueBounds({ depthMax, bytesMax }: { depthMax: number; by
       if (requestsAtOnceMax === 0) return { place: noPlace, requestsAtOnceMax };
       return { place: takePlace(pool, account, bytes), requestsAtOnceMax };
     },
+    whenUseful: (name) => poolOf(name).useful.promise,
     beginCount(name) {
       const pool = poolOf(name);
       const count = ++counts;
+      pool.useful = Promise.withResolvers();
       return function endCount(jobs) {
         pool.counted = jobs;
-        if (jobs === undefined) return;
-        for (const waiting of pool.uncounted) if (waiting.queuedDuring < count) pool.uncounted.delete(waiting);
+        for (const waiting of pool.uncounted) {
+          if (jobs !== undefined && waiting.queuedDuring < count) pool.uncounted.delete(waiting);
+        }
+        if (jobs !== 0 || pool.uncounted.size > 0) pool.useful.resolve();
       };
     },
     bytesWaiting: () => bytesWaiting,

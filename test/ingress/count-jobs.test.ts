@@ -18,7 +18,7 @@ function recordCounts() {
       watchers.add(look);
       look();
     });
-  return { counts, bounds: { beginCount }, until };
+  return { counts, bounds: { beginCount, whenUseful: async () => {} }, until };
 }
 
 test('each pool is counted again and again; one that cannot be is not known, and holds up neither itself nor another', async (t) => {
@@ -49,6 +49,22 @@ test('a pool that does not answer is asked once and not again and again, and oth
   await until((all) => all.length >= 5);
   t.is(asked, 1);
   t.true(counts.every(({ pool }) => pool === 'default'));
+});
+
+test('a pool is counted again only when that is of use', async (t) => {
+  const { counts, bounds, until } = recordCounts();
+  let useful = Promise.withResolvers<void>();
+  const whenUseful = () => useful.promise;
+  using _counting = countJobs({
+    ...{ pools: ['default'], depth: async () => 0, bounds: { ...bounds, whenUseful }, everyMs: 1 },
+  });
+  await until((all) => all.length === 1);
+  await sleep(20);
+  t.is(counts.length, 1);
+  const { resolve } = useful;
+  useful = Promise.withResolvers();
+  resolve();
+  await until((all) => all.length === 2);
 });
 
 test('nothing is counted once it is disposed of', async (t) => {

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import { createQueueBounds, type Entry, type Place } from '../../ingress/queue-bounds.ts';
 
@@ -191,4 +192,33 @@ test('past half of the jobs what an account asks beyond its share takes no place
   t.is(shareOf(bounds.enter({ pool, account: 'user:b', bytes: 1 })), 25);
   for (const entry of asked) placeOf(entry).leave();
   t.is(shareOf(bounds.enter({ pool, account: 'user:a', bytes: 1 })), 25, 'those that had a place have left');
+});
+
+test('a count is of use once a request has entered, and for as long as jobs wait, places are taken or it is not known', async (t) => {
+  const bounds = createQueueBounds(plenty);
+  const isUseful = async () => {
+    let useful = false;
+    void bounds.whenUseful(pool).then(() => {
+      useful = true;
+    });
+    await nextTurn();
+    return useful;
+  };
+  const after = async (jobs: number | undefined) => {
+    count(bounds, jobs);
+    return isUseful();
+  };
+  t.deepEqual(
+    [await after(0), await after(1), await after(0), await after(undefined), await after(0)],
+    [...[false, true, false, true, false]],
+  );
+  const waiting = bounds.whenUseful(pool);
+  const place = placeOf(bounds.enter({ pool, account: 'user:a', bytes: 1 }));
+  await waiting;
+  t.true(await after(0), 'it is not in the queue yet');
+  place.queued();
+  t.false(await after(0), 'a worker has it');
+  t.false(await isUseful());
+  bounds.enter({ pool: 'large', account: 'user:a', bytes: 1 });
+  t.false(await isUseful(), 'that was another pool');
 });
