@@ -25,11 +25,17 @@ export function queueOptions(name: string, connection: Redis): QueueOptions {
   };
 }
 
+/** How long a job is its worker's after it was taken, and after each renewal of that, in milliseconds. */
+const lockMs = 10_000;
+
+/** No job is taken from a worker that has it for less than this. */
+export const unchallengedMs = Math.floor(lockMs / 3);
+
 /**
- * A worker that dies is noticed within `lockDuration` + 2 × `stalledInterval` = 20 s: all workers of a queue take turns at
- * looking, and a turn may fall to one that is dead. The idle wait (`drainDelay`, seconds) is shorter than the connection's
- * silence limit, and that shorter than the lock, so that a network gone silent is noticed before another worker runs the
- * job a second time.
+ * A worker that dies is noticed within `lockDuration` + 2 × `stalledInterval` = 15 s: all workers of a queue take turns at
+ * looking, and a turn may fall to one that is dead. The idle wait (`drainDelay`, seconds) is shorter than the silence after which
+ * a connection is replaced, and that with the time between two renewals shorter than the lock: so a network gone silent is
+ * noticed before another worker runs the job a second time.
  */
 export function workerOptions(name: string, connection: Redis, concurrency: number): WorkerOptions {
   return {
@@ -37,10 +43,11 @@ export function workerOptions(name: string, connection: Redis, concurrency: numb
     concurrency,
     prefix: queuePrefix(name),
     autorun: false,
-    lockDuration: 15_000,
+    lockDuration: lockMs,
+    lockRenewTime: 3_000,
     stalledInterval: 2_500,
     maxStalledCount: 2,
-    drainDelay: 5,
+    drainDelay: 4,
     runRetryDelay: 1_000,
     removeOnComplete: { count: 0 },
     removeOnFail: { count: 0 },

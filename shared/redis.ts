@@ -8,8 +8,8 @@ import type { Log } from './log.ts';
 const requestTimeoutMs = 1_000;
 /** A connection gone silent is replaced after this long: else calls fail until TCP gives it up, many minutes later. */
 const requestSocketTimeoutMs = 3_000;
-/** The same for work: BullMQ's idle wait (5 s) and a stream read must fit in. */
-const workSocketTimeoutMs = 8_000;
+/** The same for work: BullMQ's idle wait (4 s) and a stream read must fit in. */
+const workSocketTimeoutMs = 6_000;
 
 const common = {
   connectTimeout: 2_000,

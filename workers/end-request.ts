@@ -1,6 +1,7 @@
 import type { ApiError } from '../shared/errors.ts';
 import type { Settle } from '../shared/limits/settle.ts';
 import type { Log } from '../shared/log.ts';
+import { unchallengedMs } from '../shared/queues.ts';
 import type { Usage } from '../shared/replies.ts';
 import type { UsageReport } from '../shared/usage-outbox.ts';
 import type { WorkerMetrics } from './metrics.ts';
@@ -25,9 +26,6 @@ type Parts = {
   log: Log;
   now?: () => number;
 };
-
-/** No job is taken from a worker that has it for less than this: its lock lasts three times as long (shared/queues.ts). */
-const unchallengedMs = 5_000;
 
 export function createEndRequest(parts: Parts): EndRequest {
   const { settle, oneConnection, metrics, log, now = () => performance.now() } = parts;

@@ -9,7 +9,7 @@ faultTest(
   test.serial,
   {
     id: '9f',
-    done: 'Redis takes everything and answers nothing for 10 s',
+    done: 'Redis takes everything and answers nothing for 6 s',
     promised: 'new requests: 503 within a second or two; those in flight go on when it is back, without a second run',
   },
   async (t, see) => {
@@ -17,7 +17,7 @@ faultTest(
     await using scene = await openBehindProxy(options);
     const { proxy } = scene;
     const weathered = await weather(t, see, {
-      ...{ ...scene, clients: 24, forMs: 10_000 },
+      ...{ ...scene, clients: 24, forMs: 6_000 },
       begin: () => proxy.become('black hole'),
       end: () => proxy.become('pass'),
     });

@@ -24,7 +24,7 @@ async function openScene(t: ExecutionContext, env: (stack: Stack) => Record<stri
   return { stack, witnesses, proxy, victim, agent };
 }
 
-/** Its jobs are another's within 20 s, and that one finds out how they stand. */
+/** Its jobs are another's within 15 s, and that one finds out how they stand. */
 async function dies({ stack, victim }: { stack: Stack; victim: RunningProcess }, jobs: number): Promise<number> {
   victim.process.kill('SIGKILL');
   const killedAt = performance.now();

@@ -7,8 +7,8 @@ import { type Asked, answerTo, ask } from '../support/truth/ask.ts';
 import { type AgreedEvidence, openWitnesses } from '../support/truth/open-witnesses.ts';
 
 const clients = 64;
-/** A dead worker is noticed within twenty seconds (shared/queues.ts), by a worker that has the time to look. */
-const promisedMs = 20_000;
+/** A dead worker is noticed within fifteen seconds (shared/queues.ts), by a worker that has the time to look. */
+const promisedMs = 15_000;
 /** What a slow machine may add. */
 const slowMachineMs = 5_000;
 
@@ -61,7 +61,7 @@ faultTest(
   {
     id: '1',
     done: 'one of two workers is killed (SIGKILL) under 64 clients, half of them streaming',
-    promised: 'what has sent nothing is run by the other within 20 s and answered; all is counted once',
+    promised: 'what has sent nothing is run by the other within 15 s and answered; all is counted once',
   },
   async (t, see) => {
     t.timeout(120_000);

@@ -2,6 +2,7 @@ import test from 'ava';
 import { Registry } from 'prom-client';
 import { ApiError } from '../../shared/errors.ts';
 import type { Settlement } from '../../shared/limits/settle.ts';
+import { unchallengedMs } from '../../shared/queues.ts';
 import { createEndRequest } from '../../workers/end-request.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import type { ReplySender } from '../../workers/replies/send-reply.ts';
@@ -58,7 +59,7 @@ test('a request is settled before its last word, and both go out at once', async
 });
 
 test('where another run may have begun, or replies go another way, the last word waits for the settling', async (t) => {
-  for (const world of [{ runsForMs: 5_000 }, { oneConnection: false }]) {
+  for (const world of [{ runsForMs: unchallengedMs }, { oneConnection: false }]) {
     const { endRequest, run, events, answer } = createSubject(world);
     const ending = endRequest(run, answered);
     t.deepEqual(events, ['settle']);

@@ -7,6 +7,7 @@ import type { Lane } from '../../shared/lane.ts';
 import type { Start, StartRun } from '../../shared/limits/start.ts';
 import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
 import type { Log } from '../../shared/log.ts';
+import { unchallengedMs } from '../../shared/queues.ts';
 import type { BatchLine, BatchStore } from '../../shared/store/batch-store.ts';
 import { promptUsage } from '../answer-request.ts';
 import { createWatchdog } from '../backends/watchdog.ts';
@@ -54,8 +55,6 @@ const done: Outcome = { outcome: 'done' };
 const waitForBackendMs = 1_000;
 const fullMs = 1_000;
 const lookForRoomEveryMs = 50;
-/** No job is taken from a worker that has it for less than this: its lock lasts three times as long (shared/queues.ts). */
-const unchallengedMs = 5_000;
 const lane = 'batch';
 
 /** Nobody waits for its text. */

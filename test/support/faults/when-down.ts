@@ -13,7 +13,7 @@ export const whenDown: readonly Row[] = [
   {
     away: 'a worker, killed',
     newRequests: 'other workers take them',
-    inFlight: 'not streaming yet: run again by another within 20 s; streaming: error frame',
+    inFlight: 'not streaming yet: run again by another within 15 s; streaming: error frame',
     shownBy: ['1', '2', '3'],
   },
   {
@@ -38,7 +38,7 @@ export const whenDown: readonly Row[] = [
   {
     away: 'Redis',
     newRequests: '503 `SERVICE_UNAVAILABLE` within a second or two, never a hang',
-    inFlight: 'up to about ten seconds: go on when it is back; longer: run again, 503, or an error frame, charged once',
+    inFlight: 'up to six seconds: go on when it is back; longer: run again, 503, or an error frame, charged once',
     shownBy: ['8', '9'],
   },
   {
@@ -96,7 +96,7 @@ export const whenDown: readonly Row[] = [
   {
     away: "a worker that looks after an account's batches, killed",
     newRequests: 'files and batches: unaffected',
-    inFlight: 'its lines: by another worker within 20 s; its batches: looked after by another within 10 s',
+    inFlight: 'its lines: by another worker within 15 s; its batches: looked after by another within 10 s',
     shownBy: ['B1', 'B2', 'B5'],
   },
   {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
+import { unchallengedMs } from '../../../shared/queues.ts';
 import type { BatchJob } from '../../../workers/batches/batch-job.ts';
 import type { StopReason } from '../../../workers/run.ts';
 import { type LineSide, openLineSide } from '../../support/line-side.ts';
@@ -134,8 +135,8 @@ test('a line whose lock is lost ends without a word, its call with it, and its l
 });
 
 for (const [heldMs, isWritten] of [
-  [5_000, true],
-  [5_001, false],
+  [unchallengedMs, true],
+  [unchallengedMs + 1, false],
 ] as const) {
   const outcome = isWritten ? 'gets its result without a check' : 'is dropped, and is charged nothing';
   test(`a line that its worker has had for ${heldMs} ms, and whose batch is cleared up, ${outcome}`, async (t) => {
