@@ -1,10 +1,13 @@
 import { Counter, collectDefaultMetrics, Registry } from 'prom-client';
 import { ApiError } from './errors.ts';
 
+/** The library's own 10 ms keep an idle process awake: 6 ms of a processor a second, and 0.6 with this. */
+const loopSampleMs = 100;
+
 /** Metrics of one process, Node's own among them. A label never holds a key, an account or a request id. */
 export function createRegistry(): Registry {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: loopSampleMs });
   return registry;
 }
 

@@ -5,14 +5,14 @@ export type PoolWorker = Pick<RequestWorker, 'cancel' | 'finish' | 'handBackAll'
 
 /** What is done with the jobs of a lane. */
 export type LaneWork = Pick<LaneParts, 'processJob' | 'endLost'>;
-type Parts = Omit<LaneParts, 'lane' | 'hasRoom' | keyof LaneWork> & {
+type Parts = Omit<LaneParts, 'lane' | 'hasRoom' | 'onRunning' | keyof LaneWork> & {
   work: Readonly<Record<Lane, LaneWork>>;
   /** Jobs of the batch lane at once, at most; 0: it is not served. */
   batchConcurrency: number;
 };
 
 /** How soon the batch lane is given what the interactive lane has left free, in milliseconds. */
-const lookEveryMs = 250;
+const lookAfterMs = 250;
 
 /**
  * Serves both lanes of a pool: `concurrency` jobs at once, of which the batch lane takes only what the interactive lane leaves
@@ -20,9 +20,25 @@ const lookEveryMs = 250;
  */
 export function startPoolWorker({ batchConcurrency, work, ...parts }: Parts): PoolWorker {
   const { concurrency } = parts;
-  const interactive = startRequestWorker({ ...parts, ...work.interactive, lane: 'interactive' });
-  if (batchConcurrency === 0) return poolWorkerOf([interactive]);
+  if (batchConcurrency === 0) {
+    return poolWorkerOf([startRequestWorker({ ...parts, ...work.interactive, lane: 'interactive' })]);
+  }
 
+  let looking: NodeJS.Timeout | undefined;
+
+  /** After what either lane has in hand has changed: a lane without room has something, which ends. */
+  function lookSoon(): void {
+    looking ??= setTimeout(look, lookAfterMs);
+  }
+
+  function look(): void {
+    looking = undefined;
+    if (hasRoom()) batch.resume();
+    else batch.pause();
+  }
+
+  const onRunning = lookSoon;
+  const interactive = startRequestWorker({ ...parts, ...work.interactive, lane: 'interactive', onRunning });
   const hasRoom = () => interactive.running() + batch.running() < concurrency;
   const batch: RequestWorker = startRequestWorker({
     ...parts,
@@ -30,9 +46,9 @@ export function startPoolWorker({ batchConcurrency, work, ...parts }: Parts): Po
     lane: 'batch',
     concurrency: batchConcurrency,
     hasRoom,
+    onRunning,
   });
-  const looking = setInterval(() => (hasRoom() ? batch.resume() : batch.pause()), lookEveryMs);
-  return poolWorkerOf([interactive, batch], () => clearInterval(looking));
+  return poolWorkerOf([interactive, batch], () => clearTimeout(looking));
 }
 
 function poolWorkerOf(lanes: readonly RequestWorker[], stop: () => void = () => {}): PoolWorker {

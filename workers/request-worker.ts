@@ -29,6 +29,8 @@ export type LaneParts = {
   bodies: BodiesInHand;
   /** Asked before a job is begun; one that finds no room goes back at once. */
   hasRoom?: () => boolean;
+  /** A job has begun or ended. */
+  onRunning?: () => void;
   processJob: ProcessJob;
   /** Ends a job that nobody will run again because its workers kept dying. */
   endLost: (job: { data: unknown; taken: number; isStalled: boolean }) => Promise<void>;
@@ -40,9 +42,10 @@ export type LaneParts = {
 
 /** The BullMQ worker of one lane of a pool. */
 export function startRequestWorker(parts: LaneParts): RequestWorker {
-  const { pool, lane, concurrency, bodies, hasRoom = () => true, shutdown, metrics, log } = parts;
+  const { pool, lane, concurrency, bodies, hasRoom = () => true, onRunning = () => {}, shutdown, metrics, log } = parts;
   const name = queueName(pool, lane);
   let running = 0;
+  const inHand = new Set<string>();
   let further = 0;
   let isHeldBack = false;
 
@@ -55,6 +58,8 @@ export function startRequestWorker(parts: LaneParts): RequestWorker {
     }
     if (further === 0) return handBack(job, token); // BullMQ was waiting for it when the lane was paused
     running++;
+    if (job.id !== undefined) inHand.add(job.id);
+    onRunning();
     metrics.running.inc({ pool, lane });
     using _body = bodies.hold(bodyLength(job));
     try {
@@ -69,6 +74,8 @@ export function startRequestWorker(parts: LaneParts): RequestWorker {
       await (ended.outcome === 'later' ? putOff(job, token, ended.pauseMs) : handBack(job, token));
     } finally {
       running--;
+      if (job.id !== undefined) inHand.delete(job.id);
+      onRunning();
       metrics.running.dec({ pool, lane });
     }
   }
@@ -111,9 +118,16 @@ export function startRequestWorker(parts: LaneParts): RequestWorker {
     further = jobs;
     steer();
   });
-  worker.on('error', (error) => log.warn({ err: error, queue: name }, 'the queue reported an error'));
+  worker.on('error', (error) => {
+    // Of those it tells below, too.
+    if (!error.message.startsWith('could not renew lock'))
+      log.warn({ err: error, queue: name }, 'the queue reported an error');
+  });
   worker.on('lockRenewalFailed', (jobIds: string[]) => {
-    for (const id of jobIds) worker.cancelJob(id, 'lock lost' satisfies StopReason);
+    // One that has just been handed back is not this worker's any more, and was renewed a moment too late.
+    const lost = jobIds.filter((id) => inHand.has(id));
+    if (lost.length > 0) log.warn({ requests: lost, queue: name }, 'the locks of jobs were lost');
+    for (const id of lost) worker.cancelJob(id, 'lock lost' satisfies StopReason);
   });
   worker.on('failed', (job, error) => {
     log.error({ err: error, requestId: job?.id }, 'a job failed');

@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis';
 import type { Caller } from '../caller.ts';
 import type { Log } from '../log.ts';
 import { versionKey } from '../redis-keys.ts';
+import { repeatWhile } from '../repeat-while.ts';
 
 /** Ends what runs for an account when the account is suspended. */
 export interface SuspensionWatch extends Disposable {
@@ -58,28 +59,31 @@ export function watchSuspensions({ redis, look, log, everyMs = 1_000 }: Parts): 
     followed.set(account, known);
   }
 
-  const looking = setInterval(() => {
-    if (isLooking || followed.size === 0) return;
+  function lookOnce(): void {
+    if (isLooking) return;
     isLooking = true;
     lookAtAll()
       .catch((error: unknown) => log.debug({ err: error }, 'it is not known which accounts are suspended'))
       .finally(() => {
         isLooking = false;
       });
-  }, everyMs);
+  }
+
+  const looking = repeatWhile({ everyMs, work: lookOnce, isNeeded: () => followed.size > 0 });
 
   return {
     follow({ account, version = noVersion }, onSuspended) {
       const known = followed.get(account) ?? { version, listeners: new Set() };
       known.version = Math.max(known.version, version);
       followed.set(account, known);
+      looking.begin();
       known.listeners.add(onSuspended);
       return () => {
         known.listeners.delete(onSuspended);
         if (known.listeners.size === 0 && followed.get(account) === known) followed.delete(account);
       };
     },
-    [Symbol.dispose]: () => clearInterval(looking),
+    [Symbol.dispose]: looking[Symbol.dispose],
   };
 }
 

@@ -16,7 +16,7 @@ test('the first client that leaves a worker holds up nobody else there', async (
     const leaving = new AbortController();
     const { body } = await chat({ url, key, question: 'Go on: repeat 9', stream: true, signal: leaving.signal });
     await body?.getReader().read();
-    // The lag is that since it was last asked.
+    // The lag is that since it was last asked, and never below the 0.1 s between two samples.
     const look = () => serviceMetrics(worker, ['nodejs_eventloop_lag_max_seconds', 'svc_requests_settled_total']);
     await look();
     leaving.abort();
@@ -31,5 +31,5 @@ test('the first client that leaves a worker holds up nobody else there', async (
     await worker.process.exited;
   }
   t.log(`event loop lag: ${lags.join(', ')} s`);
-  t.true((lags.sort((one, other) => one - other)[1] ?? 1) < 0.1, 'loading the tokenizer takes longer than that');
+  t.true((lags.sort((one, other) => one - other)[1] ?? 1) < 0.2, 'loading the tokenizer takes longer than that');
 });

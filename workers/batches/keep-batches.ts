@@ -3,6 +3,7 @@ import type { Batch } from '../../shared/batches/batch.ts';
 import { type BatchEvent, isOver, nextBatch } from '../../shared/batches/batch-states.ts';
 import type { Log } from '../../shared/log.ts';
 import { batchKeeperKey } from '../../shared/redis-keys.ts';
+import { repeatWhile } from '../../shared/repeat-while.ts';
 import { within } from '../../shared/shutdown.ts';
 import type { BatchStore } from '../../shared/store/batch-store.ts';
 import type { Hold } from '../holds/hold.ts';
@@ -62,6 +63,7 @@ type Step = Pick<Batch, 'account' | 'state'> & { controller: AbortController; ta
  */
 export function keepBatches(parts: Parts): BatchKeeper {
   const { store, hold, leave, log, lookEveryMs = 500, pause = pauseFor } = parts;
+  const idlePauseMs = 2 * lookEveryMs;
   const closing = new AbortController();
   const { signal } = closing;
   const accounts = new Map<string, AccountRun>();
@@ -69,10 +71,13 @@ export function keepBatches(parts: Parts): BatchKeeper {
   const failed = new Map<string, { times: number; until: number }>();
   const looks = new Map<string, Promise<void>>();
   let nudge = Promise.withResolvers<void>();
+  const renewing = repeatWhile({ everyMs: renewEveryMs, work: renewAll, isNeeded: () => accounts.size > 0 });
 
   /** Says how many batches there are. */
   async function look(): Promise<number> {
-    const [open, now] = await Promise.all([store.listOpenBatches(), parts.now()]);
+    const open = await store.listOpenBatches();
+    if (open.length === 0 && accounts.size === 0 && failed.size === 0) return 0;
+    const now = await parts.now();
     const byAccount = Map.groupBy(open, ({ account }) => account);
     for (const account of accounts.keys()) if (!byAccount.has(account)) await letGo(account);
     const ids = new Set(open.map(({ id }) => id));
@@ -99,6 +104,7 @@ export function keepBatches(parts: Parts): BatchKeeper {
     for (const account of shuffled(free)) {
       if (taken === takenAtOnce || signal.aborted) return;
       if (!(await hold(batchKeeperKey(account)))) continue;
+      renewing.begin();
       accounts.set(
         account,
         parts.createAccountRun(account, () => nudge.resolve()),
@@ -192,7 +198,9 @@ export function keepBatches(parts: Parts): BatchKeeper {
         if (!signal.aborted) log.warn({ err: error }, 'it is not known which batches there are; trying again');
         return 0;
       });
-      const pauseMs = Math.min(pauseMsMax, lookEveryMs + open * pausePerBatchMs) * (0.75 + Math.random() / 2);
+      const pauseMs =
+        Math.min(pauseMsMax, open === 0 ? idlePauseMs : lookEveryMs + open * pausePerBatchMs) *
+        (0.75 + Math.random() / 2);
       await Promise.race([pause(pauseMs, signal), nudge.promise]);
     }
   }
@@ -206,9 +214,10 @@ export function keepBatches(parts: Parts): BatchKeeper {
     );
   }
 
-  const renewing = setInterval(() => {
+  function renewAll(): void {
     renew().catch((error: unknown) => log.debug({ err: error }, 'it is not known whether accounts are still held'));
-  }, renewEveryMs);
+  }
+
   const looking = keepLooking();
 
   return {
@@ -217,7 +226,7 @@ export function keepBatches(parts: Parts): BatchKeeper {
     },
     async [Symbol.asyncDispose]() {
       closing.abort();
-      clearInterval(renewing);
+      renewing[Symbol.dispose]();
       await within(
         closeMs,
         Promise.all([looking, ...looks.values(), ...[...steps.values()].map(({ taking }) => taking)]),

@@ -1,6 +1,7 @@
 import type { BatchEnding } from '../../shared/batches/batch.ts';
 import { isRunning } from '../../shared/batches/batch-states.ts';
 import type { Log } from '../../shared/log.ts';
+import { repeatWhile } from '../../shared/repeat-while.ts';
 import type { BatchStore } from '../../shared/store/batch-store.ts';
 
 /** Tells a line that its batch is over, also while its backend is silent. */
@@ -28,20 +29,23 @@ export function watchBatches({ store, log, everyMs = 1_500, graceMs = 3_000 }: P
     }
   }
 
-  const looking = setInterval(() => {
-    if (isLooking || lines.size === 0) return;
+  function lookOnce(): void {
+    if (isLooking) return;
     isLooking = true;
     look()
       .catch((error: unknown) => log.debug({ err: error }, 'it is not known which batches are over'))
       .finally(() => {
         isLooking = false;
       });
-  }, everyMs);
+  }
+
+  const looking = repeatWhile({ everyMs, work: lookOnce, isNeeded: () => lines.size > 0 });
 
   return {
     follow(batch, onOver) {
       const followed = lines.get(batch) ?? new Set();
       lines.set(batch, followed.add(onOver));
+      looking.begin();
       return () => {
         followed.delete(onOver);
         if (followed.size > 0 || lines.get(batch) !== followed) return;
@@ -49,6 +53,6 @@ export function watchBatches({ store, log, everyMs = 1_500, graceMs = 3_000 }: P
         overSince.delete(batch);
       };
     },
-    [Symbol.dispose]: () => clearInterval(looking),
+    [Symbol.dispose]: looking[Symbol.dispose],
   };
 }

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { Log } from '../../shared/log.ts';
+import { repeatWhile } from '../../shared/repeat-while.ts';
 
 /** Tells a run that the ingress behind its reply stream is gone, also while it has nothing to send. */
 export interface ReaderWatch extends Disposable {
@@ -25,7 +26,7 @@ export function watchReaders({ redis, log, everyMs = 5_000 }: Parts): ReaderWatc
     }
   }
 
-  const looking = setInterval(() => {
+  function lookOnce(): void {
     // A Redis that is away keeps the call waiting: one is enough.
     if (isLooking) return;
     isLooking = true;
@@ -34,17 +35,20 @@ export function watchReaders({ redis, log, everyMs = 5_000 }: Parts): ReaderWatc
       .finally(() => {
         isLooking = false;
       });
-  }, everyMs);
+  }
+
+  const looking = repeatWhile({ everyMs, work: lookOnce, isNeeded: () => readers.size > 0 });
 
   return {
     follow(replyTo, onGone) {
       const runs = readers.get(replyTo) ?? new Set();
       readers.set(replyTo, runs.add(onGone));
+      looking.begin();
       return () => {
         runs.delete(onGone);
         if (runs.size === 0 && readers.get(replyTo) === runs) readers.delete(replyTo);
       };
     },
-    [Symbol.dispose]: () => clearInterval(looking),
+    [Symbol.dispose]: looking[Symbol.dispose],
   };
 }

@@ -30,17 +30,17 @@ type Parts = {
 };
 
 /** A dead worker's partitions are free after so long; a live one renews them three times before. */
-const holdMs = 12_000;
-const lookEveryMs = 4_000;
+const holdMs = 15_000;
+const lookEveryMs = 5_000;
 /** Where some were free, as when the fleet starts, there may be more. */
 const lookAgainMs = 500;
 const takenAtOnce = 16;
 /** Between two batches of a partition, so that one is not drained record by record. */
 const drainEveryMs = 250;
 /** For usage of which nothing was heard: a ring was lost, or it comes from an ingress or from the release before this one. */
-const outboxesEveryMsMax = 8_000;
-/** Leases live for longer than this, so that one that comes after a look is never late. */
-const tendEveryMsMax = 8_000;
+const outboxesEveryMsMax = 10_000;
+/** Leases live for 30 s at least (lease-life.ts), so that one that comes after a look is never late. */
+const tendEveryMsMax = 20_000;
 const tendEveryMs = 1_000;
 /** Few round trips for 64 partitions, and still few calls at once where many leases have to be ended. */
 const tendedAtOnce = 16;
