@@ -71,7 +71,7 @@ export const workerSettings = z.object({
   OPS_PORT: port.default(9091),
   KEY_PEPPER: secrets.optional(),
   POOLS: list.optional(),
-  CONCURRENCY: integer(1, 10_000).default(64),
+  CONCURRENCY: integer(1, 10_000).default(1_024),
   BATCH_CONCURRENCY: integer(0, 10_000).default(16),
 });
 

@@ -108,7 +108,7 @@ test('a worker starts on what it must be given, everything else at its default',
     { ...config, apiKeys: { ...config.apiKeys } },
     {
       pools: ['default'],
-      concurrency: 64,
+      concurrency: 1_024,
       batchConcurrency: 16,
       bodyBytesMax: 4_194_304,
       outboxLengthMax: undefined,

@@ -83,7 +83,11 @@ export function createBackendSlots(parts: Parts): BackendSlots {
   const calledAt = new Map<string, number>();
   const { firstTokenMs } = planFile.timeouts;
   const unanswered = createUnansweredCalls({ models: planFile.models, concurrency, firstTokenMs, now });
-  const waiting = createWaitingJobs<Ask, Taken>({ answer, late: { outcome: 'late' } });
+  const waiting = createWaitingJobs<Ask, Taken>({
+    answer,
+    alike: ({ model, tried }) => [model, ...[...tried].toSorted()].join(' '),
+    late: { outcome: 'late' },
+  });
   const served = new Map<string, Map<string, ServedModel>>();
   for (const [model, { pool, backends }] of Object.entries(planFile.models)) {
     if (!pools.includes(pool)) continue;

@@ -8,19 +8,23 @@ type Ask = { name: string; lane: Lane; waitMs: number; signal: AbortSignal };
 function open(t: ExecutionContext) {
   let room = 0;
   const served: string[] = [];
+  let asked = 0;
   const waiting = createWaitingJobs<Ask, string>({
     answer({ name }) {
+      asked++;
       if (room === 0) return undefined;
       room--;
       served.push(name);
       return `room for ${name}`;
     },
+    alike: ({ name }) => name.split(' ')[0] ?? '',
     late: 'late',
   });
   t.teardown(() => waiting[Symbol.dispose]());
   const { signal } = new AbortController();
   return {
     ...{ waiting, served },
+    asked: () => asked,
     wait: (name: string, lane: Lane = 'interactive', given: Partial<Ask> = {}) =>
       waiting.wait({ name, lane, waitMs: 60_000, signal, ...given }),
     give(more: number): void {
@@ -41,6 +45,17 @@ test('lines of batches get room behind all who wait for an answer, and each lane
   void wait('request 3');
   give(2);
   t.deepEqual(served, ['request 1', 'request 2', 'line 1', 'request 3', 'line 2']);
+});
+
+test('of those that would get the same answer one is asked, once there is no room for it', (t) => {
+  const { wait, give, served, asked } = open(t);
+  for (let each = 1; each <= 100; each += 1) void wait(`request ${each}`);
+  for (let each = 1; each <= 100; each += 1) void wait(`line ${each}`, 'batch');
+  give(0);
+  t.is(asked(), 2);
+  give(3);
+  t.deepEqual(served, ['request 1', 'request 2', 'request 3']);
+  t.is(asked(), 2 + 3 + 2);
 });
 
 test('whoever waits is told what there is, once, and waits no more', async (t) => {
@@ -80,7 +95,11 @@ test('one whose time is over, or that is aborted, is late and takes no room', as
 
 test('room that comes by time alone is found, though nobody tells of it', async (t) => {
   let isRoom = false;
-  const waiting = createWaitingJobs<Ask, string>({ answer: () => (isRoom ? 'room' : undefined), late: 'late' });
+  const waiting = createWaitingJobs<Ask, string>({
+    answer: () => (isRoom ? 'room' : undefined),
+    alike: () => '',
+    late: 'late',
+  });
   t.teardown(() => waiting[Symbol.dispose]());
   const { signal } = new AbortController();
   const line = waiting.wait({ name: 'line', lane: 'batch', waitMs: 10_000, signal });
