@@ -1,15 +1,14 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { measureBatch } from './batches.ts';
-import { openPlace, runPeers, runTruth } from './comparison/parts.ts';
+import { runCosts, runPeers, runTruth } from './comparison/parts.ts';
 import { compareVersions } from './comparison/versions.ts';
 import { notWorthWriting } from './comparison/worth-writing.ts';
 import { measureFairness } from './fairness.ts';
-import { measureIdle } from './idle.ts';
 import { measureLanes } from './lanes.ts';
 import { loads } from './loads/load.ts';
 import { measureOverload } from './overload.ts';
-import { reportBatch, reportFairness, reportIdle, reportLanes, reportOverload } from './report.ts';
+import { reportBatch, reportFairness, reportLanes, reportOverload } from './report.ts';
 
 const written = 'test/bench/results';
 const usage = `Usage: npm run bench [-- <part> [<lines>]] [--rounds 5] [--seconds 5] [--no-peers] [--peers <folder>] [--write]
@@ -22,7 +21,8 @@ Parts, all of them but the last unless one is named; each prints tables, and tho
   batches [50000]     a batch of so many lines by two workers: each line once, every token counted, lines a second, memory
   fairness [20000]    a batch of 20 lines beside one of so many
   lanes               interactive requests without and with lines of batches, in turns
-  idle                what is spent while nobody asks for anything; --against <checkout> measures that one, too
+  costs               an idle service, the Redis scripts of a request, how long the runs of a killed worker wait;
+                      --against <checkout> measures another version while it is idle, too
   versions            this version and another in turns: --against <checkout> [--loads '64 clients,256 streams']`;
 
 /** Of the backends that batches are measured with; `--service-ms` makes them faster than what is in front of them. */
@@ -77,12 +77,8 @@ const parts: Record<string, (lines: number | undefined) => Promise<void>> = {
       reportLanes(`${workers} worker${workers > 1 ? 's' : ''} with BATCH_CONCURRENCY ${batchConcurrency}`, pairs);
     }
   },
-  async idle() {
-    await using place = await openPlace(undefined);
-    const measured = { ...place, seconds: 4 * seconds };
-    if (against !== undefined)
-      reportIdle('the other version', await measureIdle({ ...measured, name: 'other', root: resolve(against) }));
-    reportIdle('this version', await measureIdle({ ...measured, name: 'this' }));
+  async costs() {
+    await runCosts({ ...comparison, against: against === undefined ? undefined : resolve(against) });
   },
 };
 

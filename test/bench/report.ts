@@ -1,6 +1,7 @@
 import type { BatchRun } from './batches.ts';
+import type { Costs } from './comparison/results.ts';
+import { commandsPerSecond, cpuMsPerSecond, type Idle, type IdleFigures } from './costs/idle.ts';
 import type { Fairness } from './fairness.ts';
-import { commandsPerSecond, cpuMsPerSecond, type Idle, type IdleFigures } from './idle.ts';
 import type { Round } from './lanes.ts';
 import { median } from './measure.ts';
 import type { Overload } from './overload.ts';
@@ -99,6 +100,15 @@ export function reportIdle(version: string, { one, two }: IdleFigures): void {
     map(rows, (idle) => perSecond(idle, command)),
   );
   console.log(JSON.stringify({ idle: { version, one, two } }));
+}
+
+export function reportCosts({ scripts, takeoverMs }: Costs): void {
+  show('Redis scripts, µs of its processor a call', { scripts }, (each) => map(each, (micros) => micros.toFixed(1)));
+  const seconds = (ms: number | undefined) => ((ms ?? Number.NaN) / 1_000).toFixed(1);
+  show('Runs of a killed worker that began again, s after its end', { runs: takeoverMs }, (each) => ({
+    ...{ runs: each.length, first: seconds(each[0]) },
+    ...{ median: seconds(median(each)), last: seconds(each.at(-1)) },
+  }));
 }
 
 function show<Row>(title: string, rows: Record<string, Row>, cellsOf: (row: Row, name: string) => Cells): void {

@@ -1,7 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { measureIdle } from '../costs/idle.ts';
+import { measureScripts } from '../costs/scripts.ts';
+import { measureTakeover } from '../costs/takeover.ts';
 import { startModelServer } from '../gateways/places.ts';
+import { reportCosts, reportIdle } from '../report.ts';
 import { findTruth } from '../truth/find-truth.ts';
 import { wrongIn } from './bars.ts';
 import { compare } from './compare.ts';
@@ -46,6 +50,25 @@ export async function runTruth({ keeping, peers, withPeers }: Options): Promise<
   if (!isToBeKept) sayUnwritten(`${failed.join(', ')} could not be asked`);
   if (failed.some(isOurs)) return wrong;
   return isToBeKept ? wellDone : notWritten;
+}
+
+/** What this service costs beside its requests: `against` is another version, of which only the idle cost is printed. */
+export async function runCosts({
+  keeping,
+  seconds,
+  against,
+}: Options & { against: string | undefined }): Promise<void> {
+  await using place = await openPlace(undefined);
+  const measured = { ...place, seconds: 4 * seconds };
+  if (against !== undefined) {
+    reportIdle('the other version', await measureIdle({ ...measured, name: 'other', root: against }));
+  }
+  const idle = await measureIdle({ ...measured, name: 'this' });
+  reportIdle('this version', idle);
+  const costs = { idle, scripts: await measureScripts(), takeoverMs: await measureTakeover() };
+  const results = await keepResults(keeping, { part: 'costs', found: { costs } });
+  reportCosts(costs);
+  printBars(results);
 }
 
 function sayUnwritten(why: string): void {

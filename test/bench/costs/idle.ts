@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import type { Place } from './gateways/places.ts';
-import { startService } from './gateways/start-service.ts';
-import { usageOf } from './processes.ts';
+import type { Place } from '../gateways/places.ts';
+import { startService } from '../gateways/start-service.ts';
+import { usageOf } from '../processes.ts';
 
 /** What the service costs while nobody asks for anything. */
 export type Idle = {
