@@ -5,7 +5,7 @@ import { z } from 'zod';
  * pass through in answers. Source: the OpenAI API reference, chat completions.
  */
 
-const roles = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
+export const roles = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
 
 /** More faults are not looked for: only ten are named, and a body of nothing but faults must not cost seconds and gigabytes. */
 const faultsMax = 11;

@@ -1,9 +1,10 @@
-import { chatRequestSchema, publishedRequestSchema } from '../chat-completion.ts';
+import { type ChatRequest, chatRequestSchema, publishedRequestSchema } from '../chat-completion.ts';
 import { validationError } from '../errors.ts';
 import { faultsOf } from '../faults.ts';
 import { exceededJsonBound } from '../json-bounds.ts';
 import type { PlanFile } from '../plan-file.ts';
 import { canBeAssembled } from './can-be-assembled.ts';
+import { isPlainRequest } from './is-plain-request.ts';
 import type { ListedFields } from './listed-fields.ts';
 import { mayBeInexact } from './may-be-inexact.ts';
 import { type RequestCost, requestCost } from './request-cost.ts';
@@ -39,18 +40,14 @@ type Options = { rule: FieldRule; noSuchModel?: (name: string) => string };
  */
 export function parseChatCall(sent: SentJson, models: PlanFile['models'], options: Options): ChatCall {
   const { rule, noSuchModel = () => 'no such model' } = options;
-  const isAnyField = rule === 'any field';
-  const parsed = (isAnyField ? chatRequestSchema : publishedRequestSchema).safeParse(sent.value);
-  const faults = [...(parsed.success ? [] : faultsOf(parsed.error)), ...(isAnyField ? [] : rule.faultsIn(sent.value))];
-  if (!parsed.success || faults.length > 0) throw validationError(faults);
-  const request = parsed.data;
+  const request = isPlainRequest(sent.value) ? sent.value : parseRequest(sent.value, rule);
   const model = models[request.model];
   if (model === undefined) {
     throw validationError([{ path: 'model', message: `there is ${noSuchModel(request.model)}` }]);
   }
   const stream = request.stream === true;
   const assembled = !stream && canBeAssembled(request);
-  const body = backendBody(sent, { stream, assembled, serviceTier: isAnyField });
+  const body = backendBody(sent, { stream, assembled, serviceTier: rule === 'any field' });
   const cost = requestCost({ request, text: body, model });
   return {
     endpoint: '/v1/chat/completions',
@@ -63,6 +60,14 @@ export function parseChatCall(sent: SentJson, models: PlanFile['models'], option
     outputTokensMax: cost.outputTokensMax,
     cost,
   };
+}
+
+function parseRequest(value: object, rule: FieldRule): ChatRequest {
+  const isAnyField = rule === 'any field';
+  const parsed = (isAnyField ? chatRequestSchema : publishedRequestSchema).safeParse(value);
+  const faults = [...(parsed.success ? [] : faultsOf(parsed.error)), ...(isAnyField ? [] : rule.faultsIn(value))];
+  if (!parsed.success || faults.length > 0) throw validationError(faults);
+  return parsed.data;
 }
 
 /** What the worker puts in front: some servers heed the last of two fields of one name. */
