@@ -1,6 +1,6 @@
-import { z } from 'zod';
 import { validationError } from '../errors.ts';
 import type { Fault } from '../faults.ts';
+import { foldedName } from './folded-name.ts';
 
 /**
  * What a request says of how much may be produced: tokens of each choice and choices, each with the field that said so;
@@ -37,7 +37,7 @@ const wrappers = [
 ] as const;
 
 const choicesMax = 128;
-const wholeNumber = z.int().positive();
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) > 0;
 
 /**
  * Reads it from a request's top, where a field can stand by any of its names, and from the objects that servers look into.
@@ -45,10 +45,11 @@ const wholeNumber = z.int().positive();
  * more than `outputTokensMax` or 128 choices, or differs from one of these names in its spelling only.
  */
 export function readOutputLimit(request: Readonly<Record<string, unknown>>, outputTokensMax: number): OutputLimit {
-  const faults: Fault[] = misspelt(request);
+  const places = placesIn(request);
+  const faults: Fault[] = misspelt(places);
   const tokens: Asked[] = [];
   const choices: Asked[] = [];
-  for (const { path, fields } of placesIn(request)) {
+  for (const { path, fields } of places) {
     tokens.push(...readFields({ path, fields, names: limitNames, max: outputTokensMax }, faults));
     choices.push(...readFields({ path, fields, names: choiceNames, max: choicesMax }, faults));
   }
@@ -60,26 +61,28 @@ export function readOutputLimit(request: Readonly<Record<string, unknown>>, outp
 type Place = { path: string; fields: Readonly<Record<string, unknown>> };
 
 function placesIn(request: Readonly<Record<string, unknown>>): Place[] {
-  const inner = wrappers.flatMap((name) => {
+  const places: Place[] = [{ path: '', fields: request }];
+  for (const name of wrappers) {
     const fields = request[name];
-    return isObject(fields) ? [{ path: `${name}.`, fields }] : [];
-  });
-  return [{ path: '', fields: request }, ...inner];
+    if (isObject(fields)) places.push({ path: `${name}.`, fields });
+  }
+  return places;
 }
 
 type Reading = Place & { names: readonly string[]; max: number };
 
 /** A field that is null counts as left out, as it does to model servers. */
 function readFields({ path, fields, names, max }: Reading, faults: Fault[]): Asked[] {
-  return names.flatMap((name) => {
-    const given = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    if (given === undefined || given === null) return [];
+  const asked: Asked[] = [];
+  for (const name of names) {
+    const given = fields[name];
+    if (given === undefined || given === null || !Object.hasOwn(fields, name)) continue;
     const field = path + name;
-    const { data: value } = wholeNumber.safeParse(given);
-    if (value === undefined) faults.push({ path: field, message: 'expected a positive whole number' });
-    else if (value > max) faults.push({ path: field, message: `expected at most ${max}` });
-    return value === undefined ? [] : [{ value, field }];
-  });
+    if (!isCount(given)) faults.push({ path: field, message: 'expected a positive whole number' });
+    else if (given > max) faults.push({ path: field, message: `expected at most ${max}` });
+    if (isCount(given)) asked.push({ value: given, field });
+  }
+  return asked;
 }
 
 function largest(asked: readonly Asked[]): Asked | undefined {
@@ -90,18 +93,17 @@ function largest(asked: readonly Asked[]): Asked | undefined {
 }
 
 const guarded = new Set<string>(['model', ...limitNames, ...choiceNames, ...wrappers]);
-const guardedLengthMax = Math.max(...Array.from(guarded, ({ length }) => length));
 
 /**
  * Servers written in Go take a field in whatever case it comes, the last one of several: `Max_Tokens` would overrule the limit
  * that is put in front. So would `max_toKens` with the sign of the unit Kelvin (encoding/json folds by Unicode).
  */
-function misspelt(request: Readonly<Record<string, unknown>>): Fault[] {
+function misspelt(places: readonly Place[]): Fault[] {
   const faults: Fault[] = [];
-  for (const { path, fields } of placesIn(request)) {
+  for (const { path, fields } of places) {
     for (const name of Object.keys(fields)) {
-      if (name.length > guardedLengthMax || guarded.has(name)) continue;
-      const meant = name.toUpperCase().toLowerCase();
+      const meant = foldedName(name);
+      if (meant === name) continue;
       if (guarded.has(meant)) faults.push({ path: path + name, message: `is to be spelt ${meant}` });
     }
   }
