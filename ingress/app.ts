@@ -8,6 +8,7 @@ import { type BodyBudget, uncountedBodies } from './body-budget.ts';
 import type { Callers } from './callers.ts';
 import type { CheckCaller } from './check-caller.ts';
 import type { Documentation } from './documentation/documentation.ts';
+import { fixedRoutes } from './fixed-routes.ts';
 import type { GuestKeys } from './guests/guest-keys.ts';
 import type { LimitCalls } from './guests/limit-calls.ts';
 import type { LimitMints } from './guests/limit-mints.ts';
@@ -122,6 +123,7 @@ export function createApp(parts: AppParts): Koa<RequestState> {
   app.use(requireWellFormedHead);
   app.use(allowOrigins(parts));
   app.use(echoClientRequestId);
+  app.use(fixedRoutes(router));
   app.use(router.routes());
   app.use(refuseUnrouted(router));
   app.on('error', (error) => parts.log.debug({ err: error }, 'a connection ended early'));
