@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../shared/errors.ts';
 import { hashKey, isWellFormedKey } from './api-key.ts';
+import { headerValues } from './header-values.ts';
 
 /** What a request proves itself by: a key, as its hash under each pepper in use, or the account that signed in. */
 export type Credential = KeyCredential | { account: string };
@@ -18,7 +19,7 @@ type Wanted = 'API key' | 'sign-in token' | 'API key or sign-in token';
  * more than one, is `INVALID_TOKEN`.
  */
 export function bearerToken(request: IncomingMessage, wanted: Wanted): string {
-  const values = request.headersDistinct.authorization ?? [];
+  const values = headerValues(request, 'authorization');
   const help = `Send "Authorization: Bearer <${wanted}>".`;
   if (values.every((value) => value.trim() === '')) {
     throw new ApiError('NO_AUTH', `No Authorization header. ${help}`);

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { headerValues } from '../header-values.ts';
 
 /**
  * The address of the client as the outermost of `trustedHops` proxies saw it. Each proxy appends to `X-Forwarded-For` whom
@@ -11,7 +12,7 @@ import ipaddr from 'ipaddr.js';
 export function clientAddress(request: IncomingMessage, trustedHops: number): string {
   const called = bareAddress(request.socket.remoteAddress ?? '') ?? 'unknown';
   if (trustedHops === 0) return called;
-  const forwarded = request.headersDistinct['x-forwarded-for'] ?? [];
+  const forwarded = headerValues(request, 'x-forwarded-for');
   const seen = forwarded
     .flatMap((line) => line.split(','))
     .slice(-trustedHops)

@@ -10,6 +10,7 @@ import { limitError, withShare } from '../limits/limit-error.ts';
 import { limitHeaders } from '../limits/limit-headers.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
+import { setHeaders } from '../set-headers.ts';
 
 type Parts = { checkCaller: CheckCaller; planFile: PlanFile; topupUrl: string; metrics: IngressMetrics };
 
@@ -56,7 +57,7 @@ export function admitRequest({ checkCaller, planFile, topupUrl, metrics }: Parts
 
   function tell(ctx: AppContext, checked: Checked, allowance: Allowance): void {
     ctx.state.caller = checked.caller;
-    ctx.set(limitHeaders(checked.standing, allowance));
+    setHeaders(ctx.res, limitHeaders(checked.standing, allowance));
     metrics.leasesExpired.inc(checked.standing.lost);
     metrics.admissions.inc({ outcome: checked.outcome, limit: 'limit' in checked ? checked.limit : 'none' });
   }

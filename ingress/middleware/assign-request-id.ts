@@ -12,23 +12,23 @@ export function nextRequestId(): string {
 }
 
 /** Names the request, and says so in the response. */
-export const assignRequestId: Stage = async function assignRequestId(ctx, next) {
+export const assignRequestId: Stage = function assignRequestId(ctx, next) {
   ctx.state.requestId = nextRequestId();
-  ctx.set('x-request-id', ctx.state.requestId);
-  await next();
+  ctx.res.setHeader('x-request-id', ctx.state.requestId);
+  return next();
 };
 
 /** Takes the client's own id along, to be echoed and logged; it never names anything of ours. */
-export const echoClientRequestId: Stage = async function echoClientRequestId(ctx, next) {
+export const echoClientRequestId: Stage = function echoClientRequestId(ctx, next) {
   const clientId = ctx.get('x-client-request-id');
   if (clientId !== '') {
     if (!clientIdPattern.test(clientId)) {
       throw new ApiError('VALIDATION_ERROR', 'x-client-request-id: expected at most 512 visible ASCII characters');
     }
     ctx.state.clientRequestId = clientId;
-    ctx.set('x-client-request-id', clientId);
+    ctx.res.setHeader('x-client-request-id', clientId);
   }
-  await next();
+  return next();
 };
 
 /**

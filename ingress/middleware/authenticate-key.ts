@@ -28,8 +28,9 @@ export function authenticateKey(parts: Parts): Stage {
     const credential = keyCredential(token, peppers);
     ctx.state.credential = credential;
     const find = () => callers.find(credential);
-    const network = networkOf(stateOf(ctx, 'address'));
-    ctx.state.caller = await (callers.knows(credential) ? find() : limitAuthFailures(network, find));
-    await next();
+    ctx.state.caller = await (callers.knows(credential)
+      ? find()
+      : limitAuthFailures(networkOf(stateOf(ctx, 'address')), find));
+    return next();
   };
 }

@@ -4,10 +4,10 @@ import type { AppContext, Stage } from '../request-state.ts';
 
 /** One log line and one observation for each request, when its response is over or its client has gone. */
 export function logRequest({ log, metrics }: { log: Log; metrics: IngressMetrics }): Stage {
-  return async function logRequest(ctx, next) {
+  return function logRequest(ctx, next) {
     const startedAt = performance.now();
     ctx.res.once('close', () => record(ctx, performance.now() - startedAt));
-    await next();
+    return next();
   };
 
   function record(ctx: AppContext, durationMs: number): void {

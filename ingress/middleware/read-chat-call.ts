@@ -15,7 +15,7 @@ type Parts = { planFile: PlanFile; metrics: Pick<IngressMetrics, 'refusedFields'
 export function readChatCall({ planFile, metrics }: Parts): Stage {
   const listedFields = createListedFields(planFile);
 
-  return async function readChatCall(ctx, next) {
+  return function readChatCall(ctx, next) {
     const { plan } = stateOf(ctx, 'caller');
     const noSuch = (name: string) => noSuchModel(name, plan, planFile);
     try {
@@ -29,6 +29,6 @@ export function readChatCall({ planFile, metrics }: Parts): Stage {
     }
     // From here on the request is held as it will be queued, and not three times over.
     delete ctx.state.body;
-    await next();
+    return next();
   };
 }

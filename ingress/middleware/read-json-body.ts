@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { parse as parseContentType } from 'content-type';
 import { ApiError, errorStatus } from '../../shared/errors.ts';
 import type { BodyBudget, BodyShare } from '../body-budget.ts';
+import { headerValues } from '../header-values.ts';
 import { parseJsonBody } from '../json-body.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import { overloaded } from '../overloaded.ts';
@@ -63,15 +64,15 @@ function noRoom({ metrics }: Pick<Parts, 'metrics'>): ApiError {
   return overloaded('it has no memory left for the bodies of requests');
 }
 
-function refuseOtherMedia({ headersDistinct }: IncomingMessage): void {
-  const [contentType, another] = headersDistinct['content-type'] ?? [];
+function refuseOtherMedia(request: IncomingMessage): void {
+  const [contentType, another] = headerValues(request, 'content-type');
   const { type, parameters } = parseContentType(contentType ?? '');
   if (type !== 'application/json' || another !== undefined) {
     throw unsupported('content-type: expected exactly one, application/json');
   }
   const charset = parameters.charset?.toLowerCase() ?? 'utf-8';
   if (charset !== 'utf-8' && charset !== 'utf8') throw unsupported('content-type: expected the charset utf-8');
-  const encodings = headersDistinct['content-encoding'] ?? [];
+  const encodings = headerValues(request, 'content-encoding');
   if (encodings.some((encoding) => encoding.toLowerCase() !== 'identity')) {
     throw unsupported('content-encoding: a compressed body is not accepted', { 'accept-encoding': 'identity' });
   }

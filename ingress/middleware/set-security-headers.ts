@@ -1,4 +1,5 @@
 import type { Stage } from '../request-state.ts';
+import { setHeaders } from '../set-headers.ts';
 
 export type SecurityHeaders = Readonly<Record<string, string>>;
 
@@ -16,8 +17,8 @@ export function securityHeaders(baseUrl: string): SecurityHeaders {
 
 /** Before any stage that could fail. */
 export function setSecurityHeaders(headers: SecurityHeaders): Stage {
-  return async function setSecurityHeaders(ctx, next) {
-    ctx.set(headers);
-    await next();
+  return function setSecurityHeaders(ctx, next) {
+    setHeaders(ctx.res, headers);
+    return next();
   };
 }

@@ -11,6 +11,7 @@ import { readForm } from '../files/read-form.ts';
 import { type ComingFile, receiveFile } from '../files/receive-file.ts';
 import { createUploadPlaces } from '../files/upload-places.ts';
 import { bodyTooLarge, watchBody } from '../files/watch-body.ts';
+import { headerValues } from '../header-values.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
 type Parts = {
@@ -100,13 +101,13 @@ function welcome({ req, res }: AppContext): void {
 /** As RFC 2046 5.1.1 has it. */
 const wellFormedBoundary = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/;
 
-function boundaryOf({ headersDistinct }: IncomingMessage): string {
-  const [contentType, another] = headersDistinct['content-type'] ?? [];
+function boundaryOf(request: IncomingMessage): string {
+  const [contentType, another] = headerValues(request, 'content-type');
   const { type, parameters } = parseContentType(contentType ?? '');
   if (type !== 'multipart/form-data' || another !== undefined) {
     throw unsupported('content-type: expected exactly one, multipart/form-data');
   }
-  const encodings = headersDistinct['content-encoding'] ?? [];
+  const encodings = headerValues(request, 'content-encoding');
   if (encodings.some((encoding) => encoding.toLowerCase() !== 'identity')) {
     throw unsupported('content-encoding: a compressed body is not accepted', { 'accept-encoding': 'identity' });
   }

@@ -10,9 +10,9 @@ export function fakeContext(
   body: Iterable<Uint8Array>,
   state: RequestState,
 ) {
-  const headersDistinct = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]));
+  const rawHeaders = Object.entries(headers).flat();
   const socket = { remoteAddress: '192.0.2.1' };
-  const req = Object.assign(Readable.from(body, { objectMode: false }), { headers, headersDistinct, socket });
+  const req = Object.assign(Readable.from(body, { objectMode: false }), { headers, rawHeaders, socket });
   // Of both no more is read than is there.
   return { req: req as unknown as IncomingMessage, res: { writeContinue() {} }, state } as unknown as AppContext;
 }

@@ -5,7 +5,7 @@ import { ApiError } from '../../shared/errors.ts';
 
 /** A request as far as this part of it is read: the values of each `Authorization` header, in order. */
 const requestWith = (...values: string[]) =>
-  ({ headersDistinct: values.length > 0 ? { authorization: values } : {} }) as unknown as IncomingMessage;
+  ({ rawHeaders: values.flatMap((value) => ['Authorization', value]) }) as unknown as IncomingMessage;
 
 function codeFor(...values: string[]): string {
   try {

@@ -9,7 +9,7 @@ function requestFrom(remoteAddress: string | undefined, ...lines: string[]): Inc
   const socket = new Socket();
   Object.defineProperty(socket, 'remoteAddress', { value: remoteAddress });
   const request = new IncomingMessage(socket);
-  request.headersDistinct = { 'x-forwarded-for': lines };
+  request.rawHeaders = lines.flatMap((line) => ['X-Forwarded-For', line]);
   return request;
 }
 
