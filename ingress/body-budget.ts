@@ -6,8 +6,10 @@ type Source = { pause(): unknown; resume(): unknown };
 
 /** One body's part of the budget. */
 export interface BodyShare {
-  /** Aborted, with the `ApiError` to answer, when this body makes room for others. */
-  signal: AbortSignal;
+  /** Aborted, with the `ApiError` to answer, when this body makes room for others. Made for whoever asks for it first. */
+  readonly signal: AbortSignal;
+  /** Whether its source may go on after so many more bytes. */
+  hasRoomFor(bytes: number): boolean;
   /** Counts bytes that have arrived. The source is paused while there is no room for more. */
   add(bytes: number): void;
   /** All of the body is there, or it has failed: another one may go on. Its bytes stay counted. */
@@ -34,7 +36,7 @@ type Arrival = {
   slowAt: number;
   pausedAt: number;
   pausedMs: number;
-  makeRoom: AbortController;
+  makeRoom: AbortController | undefined;
   leave: () => void;
 };
 
@@ -63,10 +65,15 @@ export function createBodyBudget({ bytesMax, clock = systemClock }: { bytesMax: 
   let bytesHeld = 0;
   let isLooking = false;
 
-  function mayGoOn(arrival: Arrival): boolean {
+  function mayGoOn(arrival: Arrival, moreBytes = 0): boolean {
     const { sender } = arrival;
-    const hasRoom = bytesHeld < bytesMax || isFirst(arriving, arrival);
-    return hasRoom && (sender.bytes < senderBytesMax || isFirst(sender.arriving, arrival));
+    const hasRoom = bytesHeld + moreBytes < bytesMax || isFirst(arriving, arrival);
+    return hasRoom && (sender.bytes + moreBytes < senderBytesMax || isFirst(sender.arriving, arrival));
+  }
+
+  function controllerOf(arrival: Arrival): AbortController {
+    arrival.makeRoom ??= new AbortController();
+    return arrival.makeRoom;
   }
 
   function pause(arrival: Arrival): void {
@@ -105,8 +112,10 @@ export function createBodyBudget({ bytesMax, clock = systemClock }: { bytesMax: 
       if (arrival.slowAt > now || paused.has(arrival)) continue;
       if (arrival.bytes > (largest?.bytes ?? 0)) largest = arrival;
     }
-    largest?.leave();
-    largest?.makeRoom.abort(tooSlow());
+    if (largest !== undefined) {
+      largest.leave();
+      controllerOf(largest).abort(tooSlow());
+    }
     clock.after(lookEveryMs, lookForRoom);
   }
 
@@ -120,9 +129,11 @@ export function createBodyBudget({ bytesMax, clock = systemClock }: { bytesMax: 
     enter(account, source) {
       if (bytesHeld >= bytesMax) return undefined;
       const sender = senderOf(account);
-      const makeRoom = new AbortController();
       const slowAt = clock.now() + behindMsMax;
-      const arrival: Arrival = { source, sender, bytes: 0, slowAt, pausedAt: 0, pausedMs: 0, makeRoom, leave };
+      const arrival: Arrival = {
+        ...{ source, sender, leave, makeRoom: undefined },
+        ...{ bytes: 0, slowAt, pausedAt: 0, pausedMs: 0 },
+      };
       let left = false;
       arriving.add(arrival);
       sender.arriving.add(arrival);
@@ -156,7 +167,10 @@ export function createBodyBudget({ bytesMax, clock = systemClock }: { bytesMax: 
       }
 
       return {
-        signal: makeRoom.signal,
+        get signal() {
+          return controllerOf(arrival).signal;
+        },
+        hasRoomFor: (bytes) => mayGoOn(arrival, bytes),
         add,
         arrived,
         leave,
@@ -171,7 +185,10 @@ export function createBodyBudget({ bytesMax, clock = systemClock }: { bytesMax: 
 /** For bodies so small that the bound of connections bounds them as well. */
 export const uncountedBodies: Pick<BodyBudget, 'enter'> = {
   enter: () => ({
-    signal: new AbortController().signal,
+    get signal() {
+      return new AbortController().signal;
+    },
+    hasRoomFor: () => true,
     add() {},
     arrived() {},
     leave() {},

@@ -3,6 +3,8 @@ import { LRUCache } from 'lru-cache';
 
 /** Bodies of each account that were refused after they had been read. */
 export interface RefusedBodies {
+  /** Whether `turn` would have to wait. */
+  mustWait(account: string): boolean;
   /** Resolves when the next body of this account may be parsed: at once, unless others of it were refused a moment ago. */
   turn(account: string): Promise<void>;
   /** Counts a body that was refused. */
@@ -37,6 +39,7 @@ export function createRefusedBodies(parts: Parts = {}): RefusedBodies {
   const freeAt = new LRUCache<string, number>({ max: accountsMax });
 
   return {
+    mustWait: (account) => freeAt.has(account),
     async turn(account) {
       // Of those that wait together the first may be refused, too: then the others wait again.
       for (let at = freeAt.get(account); at !== undefined && at > now(); at = freeAt.get(account))

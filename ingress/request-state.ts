@@ -25,6 +25,8 @@ export type RequestState = {
   standing?: Standing;
   /** The caller was checked, or the check has failed: what fails from then on needs none of its own. */
   checked?: true;
+  /** All of the body is here, also if Node does not say so yet. */
+  isBodyWhole?: true;
   body?: JsonBody;
   /** Of the bodies that this process may hold. */
   bodyShare?: BodyShare;

@@ -27,7 +27,7 @@ export function answerErrors({ log, docsUrl }: { log: Log; docsUrl: string }): S
       ctx.status = errorStatus(error.code);
       ctx.set({ ...errorHeaders(error), link: errorLink(error, docsUrl) });
       ctx.body = errorBody(error, docsUrl);
-      if (!ctx.req.complete) lingerOverUnreadBody(ctx);
+      if (!ctx.req.complete && ctx.state.isBodyWhole !== true) lingerOverUnreadBody(ctx);
     }
   };
 

@@ -19,7 +19,7 @@ const budget = createBodyBudget({ bytesMax: 1_000_000 });
 const readBody = readJsonBody({
   ...{ bodyBytesMax, bodyMs: 60_000, budget },
   giveUp: new AbortController().signal,
-  refusedBodies: { turn: async () => {}, add: () => {} },
+  refusedBodies: { mustWait: () => false, turn: async () => {}, add: () => {} },
   metrics: { bodyRefusals: counter },
 });
 const readCall = readChatCall({ planFile, metrics: { refusedFields: counter } });

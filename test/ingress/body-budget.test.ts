@@ -216,3 +216,15 @@ test('in any order of arrivals the bound holds, at least one body is read on, an
   );
   t.pass();
 });
+
+test('a body has room for as many bytes as it could add without being made to wait', (t) => {
+  const budget = createBodyBudget({ bytesMax });
+  const [oldest, one, other] = [begin(budget, 'a'), begin(budget, 'b'), begin(budget, 'b')];
+  t.true(oldest.hasRoomFor(2 * bytesMax), 'the oldest goes on in any case');
+  t.true(other.hasRoomFor(bytesMax / 4 - 1));
+  t.false(other.hasRoomFor(bytesMax / 4), 'the share of its account');
+  other.add(bytesMax / 4);
+  t.true(other.source.isPaused());
+  t.true(one.hasRoomFor(bytesMax / 2), 'the oldest of its account');
+  t.false(one.hasRoomFor(bytesMax));
+});

@@ -12,12 +12,14 @@ function start() {
       passed.push(`${account} ${clock.now()}`);
       if (bytes > 0) refused.add(account, bytes);
     });
-  return { clock, passed, come };
+  return { clock, passed, come, mustWait: refused.mustWait };
 }
 
 test('after a refused body the next one of the same account waits by its bytes, and those of others do not', async (t) => {
-  const { clock, passed, come } = start();
+  const { clock, passed, come, mustWait } = start();
+  t.false(mustWait('eve'));
   await come('eve', 500);
+  t.deepEqual([mustWait('eve'), mustWait('ann')], [true, false]);
   void come('eve', 0);
   await come('ann', 0);
   t.deepEqual(passed, ['eve 0', 'ann 0']);

@@ -327,6 +327,7 @@ test('what counts as refused is a body of an account that is wrong, before it is
   const counted: [account: string, bytes: number][] = [];
   const turns: string[] = [];
   const refusedBodies: RefusedBodies = {
+    mustWait: () => true,
     turn: async (account) => void turns.push(account),
     add: (account, bytes) => void counted.push([account, bytes]),
   };
