@@ -6,6 +6,7 @@ const unlimited = 'unlimited';
 /** Where an account stands, for every response to an inference request of its. */
 export function limitHeaders(standing: Standing, allowance: Allowance): Record<string, string> {
   const { limit, used, remaining, period } = quotaOf(standing, allowance);
+  const { requestsPerMinute, tokensPerMinute } = allowance;
   const { requests, tokens, resetMs } = standing.lastMinute;
   return {
     'x-svc-quota-limit': String(limit ?? unlimited),
@@ -13,20 +14,22 @@ export function limitHeaders(standing: Standing, allowance: Allowance): Record<s
     'x-svc-quota-remaining': String(remaining ?? unlimited),
     'x-svc-quota-reset': period.end,
     'x-svc-quota-overage': allowance.overageEnabled ? 'on' : 'off',
-    ...rateHeaders('requests', { limit: allowance.requestsPerMinute, charged: requests, resetMs }),
-    ...rateHeaders('tokens', { limit: allowance.tokensPerMinute, charged: tokens, resetMs }),
+    'x-ratelimit-limit-requests': String(requestsPerMinute ?? unlimited),
+    'x-ratelimit-remaining-requests': remainingOf(requestsPerMinute, requests),
+    'x-ratelimit-reset-requests': resetOf(requestsPerMinute, resetMs),
+    'x-ratelimit-limit-tokens': String(tokensPerMinute ?? unlimited),
+    'x-ratelimit-remaining-tokens': remainingOf(tokensPerMinute, tokens),
+    'x-ratelimit-reset-tokens': resetOf(tokensPerMinute, resetMs),
   };
 }
 
-type Rate = { limit: number | undefined; charged: number; resetMs: number };
+function remainingOf(limit: number | undefined, charged: number): string {
+  return limit === undefined ? unlimited : String(Math.max(0, limit - charged));
+}
 
-/** The reset is when the whole limit is there again, as OpenAI's header of this name has it. */
-function rateHeaders(unit: 'requests' | 'tokens', { limit, charged, resetMs }: Rate): Record<string, string> {
-  return {
-    [`x-ratelimit-limit-${unit}`]: String(limit ?? unlimited),
-    [`x-ratelimit-remaining-${unit}`]: limit === undefined ? unlimited : String(Math.max(0, limit - charged)),
-    [`x-ratelimit-reset-${unit}`]: formatDuration(limit === undefined ? 0 : resetMs),
-  };
+/** When the whole limit is there again, as OpenAI's header of this name has it. */
+function resetOf(limit: number | undefined, resetMs: number): string {
+  return formatDuration(limit === undefined ? 0 : resetMs);
 }
 
 /** As OpenAI writes durations: `12ms`, `1s`, `1.5s`, `6m0s`. */

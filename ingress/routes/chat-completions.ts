@@ -44,7 +44,7 @@ export function chatCompletions(parts: Parts): Stage {
     const first = await reply.next();
     if (first.kind !== 'end' || first.body === undefined) throw new Error('a whole answer came without its body');
     ctx.state.usage = first.usage;
-    ctx.type = 'application/json; charset=utf-8';
+    ctx.res.setHeader('content-type', 'application/json; charset=utf-8');
     ctx.body = first.body;
   };
 
