@@ -5,7 +5,7 @@ import type { Usage } from '../shared/replies.ts';
 import { createAnswerAssembler } from './backends/assemble-answer.ts';
 import { BackendError } from './backends/backend-error.ts';
 import { isAssembled } from './backends/body-for.ts';
-import type { BackendCall, CallBackend } from './backends/call-backend.ts';
+import type { BackendCall, CallBackend, StreamReader } from './backends/call-backend.ts';
 import { answerText, type BackendAnswer, parseAnswer, presentAnswer } from './backends/convert-answer.ts';
 import { type ChunkConverter, createChunkConverter } from './backends/convert-chunks.ts';
 import { countPromptTokens, countTokens } from './backends/count-tokens.ts';
@@ -53,18 +53,22 @@ type Assembled = { isCut: boolean; answer: BackendAnswer };
 async function assemble({ job, call, callBackend, onFirstToken }: Answering, guard: OutputGuard): Promise<Assembled> {
   const assembler = createAnswerAssembler({ model: job.model, apiKey: call.apiKey });
   let whole: string | undefined;
-  const events = callBackend.stream(call, assembler.begun, (text) => {
-    whole = text;
-  });
-  const isCut = await readEvents(events, {
-    take(data) {
-      const before = assembler.begun();
-      assembler.take(data);
-      if (!before && assembler.begun()) onFirstToken();
-      return isPassed(guard, assembler, job);
+  const isCut = await readStream(
+    { call, callBackend },
+    {
+      begun: assembler.begun,
+      takeWhole(text) {
+        whole = text;
+      },
+      take(data) {
+        const before = assembler.begun();
+        assembler.take(data);
+        if (!before && assembler.begun()) onFirstToken();
+        return isPassed(guard, assembler, job);
+      },
+      complete: () => whole !== undefined || assembler.complete(() => choicesAsked(job)),
     },
-    complete: () => whole !== undefined || assembler.complete(() => choicesAsked(job)),
-  });
+  );
   if (isCut) assembler.cut(choicesAsked(job));
   return { isCut, answer: whole === undefined ? assembler.answer() : parseAnswer(whole) };
 }
@@ -85,16 +89,22 @@ export async function answerStream({ job, call, callBackend, reply, onFirstToken
     hasBegun = true;
   };
   const deliver = (ready: string) => (ready === '' ? false : send(ready).then(() => false));
-  const isCut = await readEvents(callBackend.stream(call, converter.begun), {
-    take(data) {
-      const ready = converter.take(data);
-      if (converter.begun()) begin();
-      // What passes the limit is not delivered.
-      const passed = isPassed(guard, converter, job);
-      return typeof passed === 'boolean' ? passed || deliver(ready) : passed.then((isOver) => isOver || deliver(ready));
+  const isCut = await readStream(
+    { call, callBackend },
+    {
+      begun: converter.begun,
+      take(data) {
+        const ready = converter.take(data);
+        if (converter.begun()) begin();
+        // What passes the limit is not delivered.
+        const passed = isPassed(guard, converter, job);
+        return typeof passed === 'boolean'
+          ? passed || deliver(ready)
+          : passed.then((isOver) => isOver || deliver(ready));
+      },
+      complete: () => converter.complete(() => choicesAsked(job)),
     },
-    complete: () => converter.complete(() => choicesAsked(job)),
-  });
+  );
   if (isCut) {
     begin();
     await send(converter.cut(choicesAsked(job)));
@@ -115,35 +125,21 @@ function isPassed(guard: OutputGuard, progress: Progress, job: QueuedCall): bool
   return typeof passes === 'boolean' ? passes && goesOn() : passes.then((isOver) => isOver && goesOn());
 }
 
-/** `take` answers whether the rest is not to be read. */
-type EventReader = { take(data: string): boolean | Promise<boolean>; complete(): boolean };
+type Calling = Pick<Answering, 'call' | 'callBackend'>;
 
 /** True where it was not read to its end. */
-async function readEvents(events: AsyncIterable<readonly string[]>, reader: EventReader): Promise<boolean> {
+async function readStream(
+  { call, callBackend }: Calling,
+  reader: StreamReader & { complete(): boolean },
+): Promise<boolean> {
   try {
-    for await (const some of events) {
-      const end = await takeAll(some, reader);
-      // To read no further ends the call.
-      if (end === 'cut') return true;
-      if (end === 'done') break;
-    }
+    if ((await callBackend.stream(call, reader)) === 'cut') return true;
   } catch (error) {
     // An answer that is complete stays so, however its connection ends.
     if (!(error instanceof BackendError && reader.complete())) throw error;
   }
   if (!reader.complete()) throw new BackendError('interrupted', 'the stream ended without saying that it was complete');
   return false;
-}
-
-/** `done` once the backend has said that there is no more. */
-async function takeAll(events: readonly string[], { take }: EventReader): Promise<'cut' | 'done' | 'none'> {
-  for (const data of events) {
-    const isCut = take(data);
-    // Most events have nothing to wait for, and waiting costs a turn.
-    if (isCut !== false && (await isCut)) return 'cut';
-    if (data === '[DONE]') return 'done';
-  }
-  return 'none';
 }
 
 const choicesSchema = z.object({ n: z.int().nullish() });

@@ -51,9 +51,9 @@ export function createProcessRequest(parts: Parts): ProcessJob {
     const takenAt = performance.now();
     const job = inferenceJobSchema.parse(data);
     const start = await parts.startRun({ ...job, taken });
-    const gone = new AbortController();
     const { run } = start;
-    const onGone = () => gone.abort('ingress gone' satisfies StopReason);
+    using deadline = createWatchdog([signal]);
+    const onGone = () => deadline.abort('ingress gone' satisfies StopReason);
     const reply = createReplySender({
       frames: parts.replyFrames,
       replyTo: job.replyTo,
@@ -68,7 +68,6 @@ export function createProcessRequest(parts: Parts): ProcessJob {
     if (start.outcome !== 'run') return refuse(common, start.outcome);
 
     metrics.queueWait.observe({ pool: poolOf(job), lane: 'interactive' }, queueWaitMs / 1000);
-    using deadline = createWatchdog([signal, gone.signal]);
     deadline.expectWithin(start.remainingMs, () => 'deadline' satisfies StopReason);
     reply.started(parts.control() ?? '');
     const unfollow = parts.followReader(job.replyTo, onGone);

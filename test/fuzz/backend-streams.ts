@@ -1,6 +1,5 @@
-import { Readable } from 'node:stream';
 import fc from 'fast-check';
-import type { Agent } from 'undici';
+import type { Dispatcher } from 'undici';
 import type { QueuedCall } from '../../shared/inference-job.ts';
 import type { Usage } from '../../shared/replies.ts';
 import { answerStream, answerWhole } from '../../workers/answer-request.ts';
@@ -210,16 +209,43 @@ function callOf(stream: boolean): QueuedCall {
 
 /** The call of a backend as it is, on a connection that brings these pieces. */
 function answering(pieces: Pieces, job: QueuedCall) {
-  const isWhole = beginsAsJson(pieces[0]);
-  const agent = {
-    request: async () => ({
-      statusCode: 200,
-      headers: { 'content-type': isWhole ? 'application/json' : 'text/event-stream' },
-      body: Object.assign(Readable.from(pieces), { dump: async () => {} }),
-    }),
-  };
-  // No more of an agent is called.
-  const callBackend = createCallBackend({ agent: agent as unknown as Agent, timeouts });
+  const callBackend = createCallBackend({ agent: fakeAgent(pieces), timeouts });
   const signal = new AbortController().signal;
   return { job, callBackend, call: { backend, apiKey, requestId: job.requestId, body, signal } };
+}
+
+/** Brings these pieces, each in a turn of its own, until it is told to stop. */
+function fakeAgent(pieces: Pieces): Pick<Dispatcher, 'dispatch'> {
+  const type = beginsAsJson(pieces[0]) ? 'application/json' : 'text/event-stream';
+  const controller = {
+    aborted: false,
+    paused: false,
+    reason: null,
+    pause() {
+      controller.paused = true;
+    },
+    resume() {
+      controller.paused = false;
+    },
+    abort() {
+      controller.aborted = true;
+    },
+  };
+  async function bring(handler: Dispatcher.DispatchHandler): Promise<void> {
+    handler.onRequestStart?.(controller, {});
+    handler.onResponseStart?.(controller, 200, { 'content-type': type });
+    for (const piece of pieces) {
+      await null;
+      while (controller.paused) await new Promise(setImmediate);
+      if (controller.aborted) return;
+      handler.onResponseData?.(controller, Buffer.from(piece));
+    }
+    handler.onResponseEnd?.(controller, {});
+  }
+  return {
+    dispatch(_options, handler) {
+      void bring(handler);
+      return true;
+    },
+  };
 }

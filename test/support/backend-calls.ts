@@ -34,23 +34,27 @@ export function openBackend(
     callBackend,
     call,
     whole: (signal = asked) => callBackend.whole(call(false, signal)),
-    /** What of the stream is ready for the client, event by event; ends after `[DONE]`. */
-    async *stream(signal = asked): AsyncGenerator<string> {
-      const converter = createChunkConverter({ model: 'm' });
-      for await (const events of callBackend.stream(call(true, signal), converter.begun)) {
-        for (const data of events) yield converter.take(data);
-        if (events.includes('[DONE]')) return;
-      }
-    },
+    /** Gives `onReady` what of the stream is ready for the client, event by event, to `[DONE]` or until it answers true. */
+    stream:
+      (signal = asked): Stream =>
+      (onReady) => {
+        const converter = createChunkConverter({ model: 'm' });
+        const take = (data: string) => onReady(converter.take(data)) === true;
+        return callBackend.stream(call(true, signal), { take, begun: converter.begun });
+      },
     [Symbol.asyncDispose]: () => agent.destroy(),
   };
 }
 
+type Stream = (onReady: (text: string) => unknown) => Promise<unknown>;
+
 /** Reads a stream for as long as it goes: what came, and how it ended. */
-export async function readThrough(stream: AsyncGenerator<string>): Promise<{ text: string; error: unknown }> {
+export async function readThrough(stream: Stream): Promise<{ text: string; error: unknown }> {
   let text = '';
   try {
-    for await (const ready of stream) text += ready;
+    await stream((ready) => {
+      text += ready;
+    });
     return { text, error: undefined };
   } catch (error) {
     return { text, error };

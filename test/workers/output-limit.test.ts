@@ -28,13 +28,15 @@ function backendOf(given: readonly Chunk[] | object) {
   const seen = { isRead: false, taken: 0 };
   const callBackend: CallBackend = {
     whole: async () => JSON.stringify({ id: 'x', model: 'medium-chat', ...given }),
-    async *stream() {
+    async stream(_call, { take }) {
       for (const chunk of given as Chunk[]) {
         seen.taken++;
-        yield [JSON.stringify({ id: 'x', object: 'chat.completion.chunk', model: 'medium-chat', ...chunk })];
+        const event = { id: 'x', object: 'chat.completion.chunk', model: 'medium-chat', ...chunk };
+        if (await take(JSON.stringify(event))) return 'cut';
       }
       seen.isRead = true;
-      yield ['[DONE]'];
+      await take('[DONE]');
+      return 'done';
     },
   };
   return { callBackend, seen };

@@ -74,6 +74,12 @@ test('a backend that keeps the connection open after [DONE] holds up nobody, and
   t.is(server.requests(), 1);
 });
 
+test('what follows [DONE] is not looked at, even if it comes with it and is not UTF-8', async (t) => {
+  await using server = await startRawBackend((socket) => socket.write(rawAnswer(`${done}\u00ff`), 'latin1'));
+  await using backend = openBackend(server.url);
+  t.is((await readThrough(backend.stream())).error, undefined);
+});
+
 const unread: [string, string][] = [
   ['a body that is not an event stream', rawAnswer('<html>', { type: 'text/html', ended: false })],
   ['an event that cannot be read', rawAnswer(`${token}data: {"cho\n\n`, { ended: false })],

@@ -45,17 +45,6 @@ test.serial('is aborted from the start when one of its parents is', (t) => {
   t.is(watchdog.signal.reason, 'shutdown');
 });
 
-test.serial('does not abort while it is relaxed, and does once a time is set again', (t) => {
-  using watchdog = createWatchdog([never], Date.now);
-  watchdog.expectWithin(100, () => 'late');
-  watchdog.relax();
-  mock.timers.tick(1_000);
-  t.false(watchdog.signal.aborted);
-  watchdog.expectWithin(100, () => 'late again');
-  mock.timers.tick(100);
-  t.is(watchdog.signal.reason, 'late again');
-});
-
 test.serial('does nothing once it is disposed of, by time or by parent', (t) => {
   const parent = new AbortController();
   const watchdog = createWatchdog([parent.signal], Date.now);

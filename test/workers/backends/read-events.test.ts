@@ -1,0 +1,117 @@
+import test from 'ava';
+import { BackendError } from '../../../workers/backends/backend-error.ts';
+import type { Exchange } from '../../../workers/backends/exchange.ts';
+import { readEvents, type StreamEnd } from '../../../workers/backends/read-events.ts';
+
+/** A reader that takes each event when it is told to, and an exchange that only notes what is asked of it. */
+function opened() {
+  const told: unknown[] = [];
+  const taken: string[] = [];
+  const busy: ((isCut: boolean) => void)[] = [];
+  let isOver = false;
+  const end = (how: string) => (what: unknown) => {
+    isOver = true;
+    told.push([how, what]);
+  };
+  const exchange: Exchange<StreamEnd> = {
+    ...{ succeed: end('succeed'), stop: end('stop'), fail: end('fail'), isOver: () => isOver },
+    ...{ pause: () => told.push('pause'), goOn: () => told.push('go on') },
+    ...{ expectWithin: () => {}, relax: () => told.push('relax') },
+  };
+  const reader = {
+    take(data: string) {
+      taken.push(data);
+      return new Promise<boolean>((resolve) => busy.push(resolve));
+    },
+    begun: () => true,
+  };
+  const body = readEvents({ exchange, reader, expectNext: () => told.push('expect') });
+  /** The reader is done with the event that it has. */
+  async function release(isCut = false): Promise<void> {
+    busy.shift()?.(isCut);
+    await new Promise(setImmediate);
+  }
+  return { body, told, taken, release };
+}
+
+const event = (data: string) => Buffer.from(`data: ${data}\n\n`);
+
+test('a reader that is busy gets the next event when it is done, and the end after the last one', async (t) => {
+  const { body, told, taken, release } = opened();
+  body.take(Buffer.from('data: one\n\ndata: two\n\n'));
+  body.take(event('three'));
+  body.end();
+  t.deepEqual(taken, ['one']);
+  await release();
+  t.deepEqual(taken, ['one', 'two']);
+  await release();
+  t.deepEqual(taken, ['one', 'two', 'three']);
+  t.false(told.flat().includes('succeed'));
+  await release();
+  t.deepEqual(told.at(-1), ['succeed', 'ended']);
+});
+
+test('the time for the next event begins when the reader is done with the last one', async (t) => {
+  const { body, told, release } = opened();
+  body.take(event('one'));
+  body.take(event('two'));
+  await release();
+  t.deepEqual(told, ['relax', 'relax']);
+  await release();
+  t.deepEqual(told, ['relax', 'relax', 'expect']);
+});
+
+test('a backend waits for a reader that is busy once 64 KiB are kept, and goes on after that', async (t) => {
+  const { body, told, taken, release } = opened();
+  body.take(event('one'));
+  body.take(event('x'.repeat(65_000)));
+  t.false(told.includes('pause'));
+  body.take(event('x'.repeat(1_000)));
+  t.true(told.includes('pause'));
+  t.false(told.includes('go on'));
+  await release();
+  t.true(told.includes('go on'));
+  for (let left = 2; left > 0; left--) await release();
+  t.deepEqual(
+    taken.map(({ length }) => length),
+    [3, 65_000, 1_000],
+  );
+});
+
+test('what has come before a failure is taken first, and what is left once the reader has enough is not', async (t) => {
+  const failure = new BackendError('connection', 'the connection failed');
+  const broken = opened();
+  broken.body.take(Buffer.from('data: one\n\ndata: two\n\n'));
+  broken.body.breakOff(failure);
+  await broken.release();
+  t.deepEqual(broken.taken, ['one', 'two']);
+  await broken.release();
+  t.deepEqual(broken.told.at(-1), ['fail', failure]);
+
+  const cut = opened();
+  cut.body.take(Buffer.from('data: one\n\ndata: two\n\n'));
+  await cut.release(true);
+  t.deepEqual(cut.told.at(-1), ['stop', 'cut']);
+  t.deepEqual(cut.taken, ['one']);
+});
+
+test('[DONE] is taken, and nothing after it', async (t) => {
+  const { body, told, taken, release } = opened();
+  body.take(Buffer.concat([Buffer.from('data: [DONE]\n\ndata: more\n\n'), Buffer.of(0xff)]));
+  await release();
+  t.deepEqual(taken, ['[DONE]']);
+  t.deepEqual(told.at(-1), ['succeed', 'done']);
+});
+
+test('what a busy reader fails by is what the call fails by', async (t) => {
+  const { told, ...rest } = opened();
+  const failure = new Error('Redis is away');
+  const failing = { take: () => Promise.reject(failure), begun: () => true };
+  const exchange = { fail: (error: unknown) => told.push(error), relax() {}, isOver: () => false };
+  // No more of an exchange is asked.
+  const body = readEvents({ exchange: exchange as never, reader: failing, expectNext() {} });
+  body.take(event('one'));
+  await new Promise(setImmediate);
+  t.deepEqual(told, [failure]);
+  t.deepEqual(rest.taken, []);
+});

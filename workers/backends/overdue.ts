@@ -1,0 +1,45 @@
+/** Notices what is waited for too long. */
+export interface Overdue extends Disposable {
+  /** Sets the time anew, in milliseconds, and what is called when it is over; what was set before counts no longer. */
+  expectWithin(ms: number, onLate: () => void): void;
+  /** Nothing is waited for just now. */
+  relax(): void;
+}
+
+/** Setting the time costs next to nothing: it is set with every event, and only one timer looks at it, when it may be over. */
+export function createOverdue(now = () => performance.now()): Overdue {
+  let due = Number.POSITIVE_INFINITY;
+  let late = () => {};
+  let timer: NodeJS.Timeout | undefined;
+  let looksAt = Number.POSITIVE_INFINITY;
+
+  function lookAtDue(): void {
+    clearTimeout(timer);
+    looksAt = due;
+    // Node warns of a negative time, on the worker's stderr.
+    if (due !== Number.POSITIVE_INFINITY) timer = setTimeout(look, Math.max(0, due - now()));
+  }
+
+  function look(): void {
+    const isLate = due <= now();
+    if (isLate) due = Number.POSITIVE_INFINITY;
+    lookAtDue();
+    if (isLate) late();
+  }
+
+  return {
+    expectWithin(ms, onLate) {
+      due = now() + ms;
+      late = onLate;
+      // A timer that is set for an earlier time looks again then.
+      if (due < looksAt) lookAtDue();
+    },
+    relax() {
+      due = Number.POSITIVE_INFINITY;
+    },
+    [Symbol.dispose]() {
+      clearTimeout(timer);
+      due = Number.POSITIVE_INFINITY;
+    },
+  };
+}

@@ -1,0 +1,65 @@
+import { BackendError } from './backend-error.ts';
+import { classifyStatus } from './classify-failure.ts';
+import type { BodyReader, Exchange, Head } from './exchange.ts';
+
+const wholeBytesMax = 33_554_432;
+/** Of an error's body no more is read than comes within this: the status says enough without it. */
+const errorBytesMax = 65_536;
+const errorMs = 1_000;
+
+/** Reads a whole answer; `onBytes` is called with each part of it. */
+export function readWhole<Result>(exchange: Exchange<Result>, parts: WholeParts): BodyReader {
+  const body = gatherBytes();
+  parts.onBytes();
+  return {
+    take(bytes) {
+      parts.onBytes();
+      if (body.add(bytes) > wholeBytesMax)
+        throw new BackendError('unreadable', `the answer is larger than ${wholeBytesMax} bytes`);
+    },
+    end: () => parts.onText(textOf(body.all())),
+    breakOff: exchange.fail,
+  };
+}
+
+type WholeParts = { onBytes: () => void; onText: (text: string) => void };
+
+type Refusal = Head & { apiKey: string | undefined; relayMessages: boolean | undefined };
+
+/** Fails the exchange by its status and what comes at once of its body. Nothing about the body is a failure of its own. */
+export function readRefusal<Result>(exchange: Exchange<Result>, refusal: Refusal): BodyReader {
+  const body = gatherBytes();
+  const refuse = () => exchange.fail(classifyStatus({ ...refusal, body: body.all().toString() }));
+  exchange.expectWithin(errorMs, refuse);
+  return {
+    take(bytes) {
+      if (body.add(bytes) > errorBytesMax) refuse();
+    },
+    end: refuse,
+    breakOff: refuse,
+  };
+}
+
+function gatherBytes() {
+  const pieces: Buffer[] = [];
+  let length = 0;
+  return {
+    /** How many there are by then. */
+    add(bytes: Buffer): number {
+      pieces.push(bytes);
+      length += bytes.length;
+      return length;
+    },
+    all: (): Buffer => (pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : Buffer.concat(pieces)),
+  };
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+function textOf(bytes: Uint8Array): string {
+  try {
+    return utf8.decode(bytes);
+  } catch (error) {
+    throw new BackendError('unreadable', 'the answer is not UTF-8', { cause: error });
+  }
+}
