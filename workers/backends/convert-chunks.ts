@@ -4,6 +4,7 @@ import { presentUsage, writtenText } from './convert-answer.ts';
 import { type AnswerProgress, createAnswerProgress } from './follow-answer.ts';
 import { nothingWritten, type Written } from './output-guard.ts';
 import { parseChunk } from './parse-chunk.ts';
+import { createRepeatedChunks } from './repeated-chunk.ts';
 
 /** A streamed answer as it comes in, event by event, and what of it goes to the client. */
 export interface ChunkConverter extends Pick<AnswerProgress, 'begun' | 'complete' | 'usage'> {
@@ -38,8 +39,9 @@ export function createChunkConverter({
 }): ChunkConverter {
   const progress = createAnswerProgress();
   const { begun, complete, usage } = progress;
+  const repeated = createRepeatedChunks((data, chunk) => present(data, chunk, model));
   let held = '';
-  let latest: ChatChunk | undefined;
+  let latest: () => ChatChunk | undefined = () => undefined;
   let latestWritten = nothingWritten;
   const written: string[] = [];
   let sampled = 0;
@@ -54,6 +56,19 @@ export function createChunkConverter({
     sampled += text.length;
   }
 
+  /** What has been held back goes in front. */
+  function release(ready: string): string {
+    if (begun() && held === '') return ready;
+    held += ready;
+    if (!begun() && held.length > heldCharactersMax) {
+      throw new BackendError('unreadable', `no token within ${heldCharactersMax} characters`);
+    }
+    if (!begun()) return '';
+    const heldBefore = held;
+    held = '';
+    return heldBefore;
+  }
+
   return {
     take(data) {
       latestWritten = nothingWritten;
@@ -61,29 +76,28 @@ export function createChunkConverter({
         progress.finish();
         return '';
       }
+      const known = repeated.read(data);
+      if (known !== undefined) {
+        latest = () => parseChunk(data, apiKey);
+        latestWritten = progress.goOn(known.text);
+        sample(known.text);
+        return release(event(known.sent));
+      }
       const chunk = parseChunk(data, apiKey);
-      latest = chunk;
+      latest = () => chunk;
       latestWritten = progress.follow(chunk);
       for (const { delta } of chunk.choices) sample(writtenText(delta));
+      repeated.learn(data, chunk);
       // The usage has a chunk of its own at the end, if the client asked for it, wherever the backend put it.
       if (chunk.choices.length === 0 && chunk.usage != null) return '';
-      const ready = event(chunk.model === model && chunk.usage === undefined ? data : present(chunk, model));
-      if (begun() && held === '') return ready;
-      held += ready;
-      if (!begun() && held.length > heldCharactersMax) {
-        throw new BackendError('unreadable', `no token within ${heldCharactersMax} characters`);
-      }
-      if (!begun()) return '';
-      const heldBefore = held;
-      held = '';
-      return heldBefore;
+      return release(event(present(data, chunk, model)));
     },
     written: () => latestWritten,
     cut(choicesAsked) {
       // With the role, for a choice of which nothing has come yet.
       const delta = { role: 'assistant' };
       const ends = progress.unfinished(choicesAsked).map((index) => ({ index, delta, finish_reason: 'length' }));
-      return ends.map((end) => event(present({ ...latest, choices: [end] }, model))).join('');
+      return ends.map((end) => event(presentChunk({ ...latest(), choices: [end] }, model))).join('');
     },
     begun,
     complete,
@@ -92,18 +106,24 @@ export function createChunkConverter({
     text: () => ({ sample: written.join(''), characters }),
     usageChunk(tokens) {
       return event(
-        JSON.stringify({ ...latest, model, choices: [], usage: presentUsage(tokens, progress.reportedUsage()) }),
+        JSON.stringify({ ...latest(), model, choices: [], usage: presentUsage(tokens, progress.reportedUsage()) }),
       );
     },
   };
 }
 
-function present(chunk: ChatChunk, model: string): string {
+/** The data as it came, unless the client knows the model by another name or there is a usage, which is told at the end. */
+function present(data: string, chunk: ChatChunk, model: string): string {
+  if (chunk.model !== model || chunk.usage !== undefined) return presentChunk(chunk, model);
+  // It may stand on several lines, and then each would need a `data:` of its own.
+  return data.includes('\n') ? JSON.stringify(JSON.parse(data)) : data;
+}
+
+function presentChunk(chunk: ChatChunk, model: string): string {
   const { usage: _usage, ...rest } = chunk;
   return JSON.stringify({ ...rest, model });
 }
 
-/** JSON may stand on several lines, and then each would need a `data:` of its own. */
 function event(json: string): string {
-  return `data: ${json.includes('\n') ? JSON.stringify(JSON.parse(json)) : json}\n\n`;
+  return `data: ${json}\n\n`;
 }

@@ -7,6 +7,8 @@ import type { Written } from './output-guard.ts';
 export interface AnswerProgress {
   /** What has come with this chunk. */
   follow(chunk: ChatChunk): Written;
+  /** As `follow` of a chunk that says what an earlier one said but for this text, which it has; that one ended no choice. */
+  goOn(text: string): Written;
   /** `[DONE]` has come. */
   finish(): void;
   /** A role alone is no token: until there is one, or an end without any, the answer proper has not begun. */
@@ -53,6 +55,11 @@ export function createAnswerProgress(): AnswerProgress {
       usage = readable;
       reportedUsage = reported;
       return { text, tokens: readable.completionTokens };
+    },
+    goOn(text) {
+      finishedLatest.clear();
+      begun = true;
+      return { text, tokens: undefined };
     },
     finish() {
       done = true;
