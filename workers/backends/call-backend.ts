@@ -103,10 +103,22 @@ function refusalOf<Result>(call: BackendCall, head: Head, answer: Exchange<Resul
   return readRefusal(answer, { ...head, apiKey, relayMessages: backend.relayMessages });
 }
 
+type Base = { origin: string; pathname: string };
+
+/** Reading a URL takes as long as all the rest of putting a request together. */
+const bases = new WeakMap<Backend, Base>();
+
 /** Where a path of the OpenAI API is at this backend. */
-export function endpointOf({ url }: Backend, path: string): { origin: string; path: string } {
-  const { origin, pathname } = new URL(url);
-  return { origin, path: pathname.replace(/\/$/, '') + path };
+export function endpointOf(backend: Backend, path: string): { origin: string; path: string } {
+  const { origin, pathname } = bases.get(backend) ?? readBase(backend);
+  return { origin, path: pathname + path };
+}
+
+function readBase(backend: Backend): Base {
+  const { origin, pathname } = new URL(backend.url);
+  const base = { origin, pathname: pathname.replace(/\/$/, '') };
+  bases.set(backend, base);
+  return base;
 }
 
 function isOfType({ headers }: Head, wanted: string): boolean {
