@@ -55,15 +55,20 @@ export function readEvents({ exchange, reader, expectNext }: Parts): BodyReader 
   function waitFor(taken: Promise<boolean>, data: string): void {
     isBusy = true;
     exchange.relax(); // what the reader takes for it is not the backend's silence
-    taken
-      .then((isCut) => {
-        isBusy = false;
-        if (exchange.isOver() || isLast(isCut, data)) return;
-        if (keptBytes > keptBytesMax) exchange.goOn();
-        keptBytes = 0;
-        takeEvents();
-      })
-      .catch(exchange.fail);
+    taken.then((isCut) => goOn(isCut, data), exchange.fail);
+  }
+
+  function goOn(isCut: boolean, data: string): void {
+    isBusy = false;
+    if (exchange.isOver() || isLast(isCut, data)) return;
+    if (keptBytes > keptBytesMax) exchange.goOn();
+    keptBytes = 0;
+    try {
+      takeEvents();
+    } catch (error) {
+      // At once: the next bytes may come before a promise that is rejected tells of it.
+      exchange.fail(error);
+    }
   }
 
   function keep(bytes: number): void {

@@ -103,6 +103,42 @@ test('[DONE] is taken, and nothing after it', async (t) => {
   t.deepEqual(told.at(-1), ['succeed', 'done']);
 });
 
+test('an event that the reader fails at is the last one, also if more comes in the same moment', async (t) => {
+  const { told, ...rest } = opened();
+  const taken: string[] = [];
+  const failure = new BackendError('unreadable', 'an event is not a chunk');
+  let isOver = false;
+  const exchange = {
+    fail(error: unknown) {
+      isOver = true;
+      told.push(error);
+    },
+    ...{ relax() {}, isOver: () => isOver },
+  };
+  const reader = {
+    async take(data: string) {
+      taken.push(data);
+      return false;
+    },
+    begun: () => true,
+  };
+  const failing = (data: string) => {
+    if (data !== 'bad') return reader.take(data);
+    taken.push(data);
+    throw failure;
+  };
+  // No more of an exchange is asked.
+  const body = readEvents({ exchange: exchange as never, reader: { ...reader, take: failing }, expectNext() {} });
+  body.take(Buffer.from('data: one\n\ndata: bad\n\ndata: two\n\n'));
+  for (let turns = 0; turns < 10; turns++) {
+    await null;
+    if (!isOver) body.take(event('three'));
+  }
+  t.deepEqual(taken, ['one', 'bad']);
+  t.deepEqual(told, [failure]);
+  t.deepEqual(rest.taken, []);
+});
+
 test('what a busy reader fails by is what the call fails by', async (t) => {
   const { told, ...rest } = opened();
   const failure = new Error('Redis is away');
