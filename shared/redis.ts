@@ -195,10 +195,10 @@ function checkDurability(info: string, log: Log): void {
 export function loadScript(redis: Redis, script: { name: string; lua: string; numberOfKeys?: number }) {
   const { name, lua, numberOfKeys } = script;
   redis.defineCommand(name, { lua, ...(numberOfKeys !== undefined && { numberOfKeys }) });
-  const scripted = redis as unknown as Record<string, (...values: string[]) => Promise<unknown>>; // defineCommand adds it
+  // defineCommand adds it; taken now, or another script that is loaded under this name would run in its place
+  const run = (redis as unknown as Record<string, (...values: string[]) => Promise<unknown>>)[name];
+  if (run === undefined) throw new Error(`the script ${name} was not loaded`);
   return (keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> => {
-    const run = scripted[name];
-    if (run === undefined) throw new Error(`the script ${name} was not loaded`);
     const count = numberOfKeys === undefined ? [String(keys.length)] : [];
     return run.call(redis, ...count, ...keys, ...args.map(String));
   };

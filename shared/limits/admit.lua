@@ -3,7 +3,7 @@ local clock = redis.call('TIME')
 -- Decides whether a request is admitted, and charges it; all of it or nothing. Its caller has to be the one that the
 -- account's version stands for, and no limit may be passed by it. The same request asking twice is charged once.
 -- The version is a copy of the store's. It may be missing; it is never one that was overtaken, because whoever changes the
--- account deletes it first (ingress/revocation).
+-- account deletes it first (ingress/revocation), and nothing fills it while a change is marked.
 -- KEYS[1]   string: the account's version
 -- KEYS[2]   string: fill token, under which the store is read in order to fill a missing version
 -- KEYS[3]   sorted set: changes to the account under way, by when their marks end, milliseconds of this clock
@@ -14,178 +14,182 @@ local clock = redis.call('TIME')
 -- KEYS[8]   string: how this request was ended
 -- KEYS[9]   sorted set: who holds leases in the partition
 -- KEYS[10]  stream: the partition's outbox
+-- constants mode: `admit`, `stand` (look at the standing), `look` (at the version only);
+--           versionLifeMs, how long a version stands after it was last renewed, which use does past half of that; readLifeMs,
+--           longer than reading the store may take; queueMs, requestMs, graceMs: until the job's first start, for the whole
+--           request, and what a lease lives past either; outboxLengthMax; lostAtMost: leases past their time to end in this call
 -- ARGV      account; version of the caller at hand, -1 where there is none; `known`, or `read` from the store after this
 --           request was told to; token: what the answer `stale` came with, for `known` an id of this request;
---           mode: `admit`, `stand` (look at the standing), `look` (at the version only);
---           versionLifeMs, how long a version stands after it was last renewed, which use does past half of that; readLifeMs,
---           longer than reading the store may take;
---           and for `admit`: request; its report should it be lost, JSON; tokens to reserve; the limits, -1 for none:
+--           and for `admit`: request; its report should it be lost, as a JSON string; tokens to reserve; the limits, -1 for none:
 --           requests and tokens a minute, requests a day, requests at once, tokens this month without top-ups;
---           month (YYYY-MM) of the latest top-ups and their tokens; 1 if overage is on; queueMs, requestMs, graceMs: until
---           the job's first start, for the whole request, and what a lease lives past either;
---           outboxLengthMax; lostAtMost: leases past their time to end in this call; holder: the account's name in KEYS[9];
+--           month (YYYY-MM) of the latest top-ups and their tokens; 1 if overage is on; holder: the account's name in KEYS[9];
 --           1 where it counts against the minute and the day, 0 for a line of a batch
--- returns   {'current', now}: the caller stands (mode `look`)
---           {'stale', token}: read the caller from the store, then call again with `read` and this token
---           {'cold', month}: the month is not counted here; seed it, then call again
---           {'ended'}: this request was ended before
---           {'stands', standing}, {'full', standing}: the outbox is too long, {'refused', limit, waitMs, standing} or
---           {'admitted', admittedAt, startBy, deadline, overage, standing}, with the standing after that:
---           {now, month, used, reserved, overage, requests and tokens of the last minute, resetMs until they have all left,
---           requests of the day, leases that were lost}
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local account, version, how, token, mode, versionLifeMs, readLifeMs = unpack(ARGV, 1, 7)
+-- returns   words with a space between, for a list would cost Redis 5 µs more:
+--           `current` now: the caller stands (mode `look`)
+--           `stale` token: read the caller from the store, then call again with `read` and this token
+--           `cold` month: the month is not counted here; seed it, then call again
+--           `ended`: this request was ended before
+--           `stands` standing, `full` standing: the outbox is too long, `refused` limit waitMs standing, or
+--           `admitted` admittedAt startBy deadline overage standing, with the standing after that: now month used reserved
+--           overage, requests and tokens of the last minute, resetMs until they have all left, requests of the day, leases that
+--           were lost
+-- include standing
+local call, floor, format, match = redis.call, math.floor, string.format, string.match
+local now = clock[1] * 1000 + floor(clock[2] / 1000)
+local versionKey, fillKey, changesKey, standingKey, leasesKey, endsKey, lostKey, endedKey, holdersKey, outboxKey = unpack(KEYS)
+local account, version, how, token, request, report, tokens, perMinute, tokensPerMinute, perDay, atOnce, perMonth, topUpMonth,
+  topUpTokens, overageOn, holder, counts = unpack(ARGV)
 
-local function callerStands()
+if how == 'read' or call('GET', versionKey) ~= version then
   -- A mark that ends later than any mark could was set by a clock that has since been put back.
-  local changing = redis.call('ZCOUNT', KEYS[3], '(' .. now, now + 60000) > 0
-  if how == 'read' then
-    -- Only a reading that no change has come between may fill: each change deletes the token, before and after.
-    if not changing and redis.call('GET', KEYS[2]) == token then
-      redis.call('SET', KEYS[1], version, 'PX', versionLifeMs)
-      redis.call('DEL', KEYS[2])
-    end
-    return true
+  local changing = call('ZCOUNT', changesKey, '(' .. now, now + 60000) > 0
+  if how == 'known' then
+    -- All who read at once share one token, or those who come while another reads would keep each other from ever filling.
+    -- Who joins a token began to read after it was set, like whoever set it.
+    local shared = not changing and call('GET', fillKey)
+    if not shared and not changing then call('SET', fillKey, token, 'PX', readLifeMs) end
+    return 'stale ' .. (shared or token)
   end
-  if changing then return false end
-  if redis.call('GET', KEYS[1]) == version then
-    -- Not with each use: reading how long it has left costs less than writing that anew.
-    if redis.call('PTTL', KEYS[1]) < versionLifeMs / 2 then redis.call('PEXPIRE', KEYS[1], versionLifeMs) end
-    return true
+  -- Only a reading that no change has come between may fill: each change deletes the token, before and after.
+  if not changing and call('GET', fillKey) == token then
+    call('SET', versionKey, version, 'PX', versionLifeMs)
+    call('DEL', fillKey)
   end
-  -- All who read at once share one token, or those who come while another reads would keep each other from ever filling.
-  -- Who joins a token began to read after it was set, like whoever set it.
-  local standing = redis.call('GET', KEYS[2])
-  if not standing then redis.call('SET', KEYS[2], token, 'PX', readLifeMs) end
-  token = standing or token
-  return false
 end
-
-if not callerStands() then return {'stale', token} end
-if mode == 'look' then return {'current', now} end
-
-local request, report, tokens = ARGV[8], ARGV[9], tonumber(ARGV[10])
-local perMinute, tokensPerMinute, perDay, atOnce, perMonth = unpack(ARGV, 11, 15)
-local topUpMonth, topUpTokens, overageOn, queueMs, requestMs, graceMs, outboxMax, lostAtMost = unpack(ARGV, 16, 23)
-local holder, countsNow = ARGV[24], ARGV[25] == '1'
-local keys = {standing = KEYS[4], leases = KEYS[5], ends = KEYS[6], lost = KEYS[7], outbox = KEYS[10]}
+if mode ~= 'admit' and call('PTTL', versionKey) < versionLifeMs / 2 then call('PEXPIRE', versionKey, versionLifeMs) end
+if mode == 'look' then return format('current %d', now) end
 
 -- The request's own lease may be one of these, so whether it is over can only be told after.
-local lostNow = endLostLeases(keys, account, now, tonumber(lostAtMost))
-if mode == 'admit' and (redis.call('EXISTS', KEYS[8]) == 1 or redis.call('ZSCORE', keys.lost, request)) then
-  return {'ended'}
+local overdue, lost = call('ZCOUNT', endsKey, '-inf', format('%d', now)), 0
+if overdue > 0 then
+  -- include correct-standing
+  -- include leases
+  -- include lost-leases
+  local keys = {standing = standingKey, leases = leasesKey, ends = endsKey, lost = lostKey, outbox = outboxKey}
+  lost = endLostLeases(keys, account, now, lostAtMost)
+end
+if mode == 'admit' and call('EXISTS', endedKey, lostKey) > 0
+  and (call('EXISTS', endedKey) == 1 or call('ZSCORE', lostKey, request)) then
+  return 'ended'
 end
 
--- A step back of the clock by less than a minute is waited out at the last time that was seen; what was charged further
--- ahead than that is no time to wait for.
-local at, window = now, {}
-local stored = redis.call('HMGET', keys.standing, 'window', 'day', 'dayRequests')
-for _, bucket in ipairs(readWindow(stored[1])) do
-  if bucket[4] < now + windowMs then
-    window[#window + 1] = bucket
-    at = math.max(at, bucket[4])
-  end
-end
-while window[1] and window[1][4] <= at - windowMs do table.remove(window, 1) end
+-- include month-name
+local at, month = now, monthName(now, 0)
+local usedField, reservedField, overageField = month .. ':used', month .. ':reserved', month .. ':overage'
+local window, minuteRequests, minuteTokens, storedDay, dayRequests, used, reserved, overageUsed =
+  unpack(call('HMGET', standingKey, 'window', 'minuteRequests', 'minuteTokens', 'day', 'dayRequests', usedField, reservedField,
+    overageField))
 
-local monthNumber, day = monthAt(at), math.floor(at / dayMs)
-local month, lastMonth = monthName(monthNumber), monthName(monthNumber - 1)
-local counted = redis.call('HMGET', keys.standing, month .. ':used', month .. ':reserved', month .. ':overage',
-  lastMonth .. ':used')
+-- The latest bucket, and where its counts begin in the text.
+local function readLatest() return match(window or '', '%[(%d+),()(%-?%d+),(%-?%d+),(%d+)%]%]$', -64) end
+local begun, countsAt, ofBucket, tokensOfBucket, latestEnd = readLatest()
+local oldestEnd = match(window or '', '^ %[%[%d+,%-?%d+,%-?%d+,(%d+)')
+if not oldestEnd or tonumber(oldestEnd) <= now - windowMs or not latestEnd or tonumber(latestEnd) > now then
+  -- include recount-window
+end
+
 -- Last month is still counted, so nothing of this one can have been missed.
-local isNewMonth = not counted[1] and not counted[2] and counted[4]
-if not counted[1] and not isNewMonth then return {'cold', month} end
+local isNewMonth = not used and not reserved and call('HEXISTS', standingKey, monthName(at, 1) .. ':used') == 1
+if not used and not isNewMonth then return 'cold ' .. month end
 
-local used, reserved, overageUsed = tonumber(counted[1] or 0), tonumber(counted[2] or 0), tonumber(counted[3] or 0)
-local dayRequests = tonumber(stored[2]) == day and tonumber(stored[3]) or 0
-local minuteRequests, minuteTokens = 0, 0
-for _, bucket in ipairs(window) do
-  minuteRequests, minuteTokens = minuteRequests + bucket[2], minuteTokens + bucket[3]
+local day = floor(at / dayMs)
+used, reserved, overageUsed = tonumber(used or 0), tonumber(reserved or 0), tonumber(overageUsed or 0)
+dayRequests = tonumber(storedDay) == day and tonumber(dayRequests) or 0
+minuteRequests, minuteTokens = window and tonumber(minuteRequests) or 0, window and tonumber(minuteTokens) or 0
+local resetMs = window and latestEnd + windowMs - now or 0
+local function withStanding(words)
+  return format('%s %d %s %d %d %d %d %d %d %d %d', words, now, month, used, reserved, overageUsed, minuteRequests, minuteTokens,
+    resetMs, dayRequests, lost)
 end
-
-local function standingNow()
-  local latest = window[#window]
-  local resetMs = latest and latest[4] + windowMs - now or 0
-  return {now, month, used, reserved, overageUsed, minuteRequests, minuteTokens, resetMs, dayRequests, lostNow}
+local function admittedBefore(lease)
+  lease = cjson.decode(lease)
+  return withStanding(format('admitted %d %d %d %d', lease.admittedAt, lease.startBy, lease.deadline, lease.overage))
 end
+if mode == 'stand' then return withStanding('stands') end
 
-if mode == 'stand' then return {'stands', standingNow()} end
+tokens, perMinute, tokensPerMinute = tonumber(tokens), tonumber(perMinute), tonumber(tokensPerMinute)
+perDay, atOnce, perMonth = tonumber(perDay), tonumber(atOnce), tonumber(perMonth)
+local isSpent = perMonth >= 0 and used + reserved >= perMonth + (topUpMonth == month and tonumber(topUpTokens) or 0)
+local leases = call('ZCARD', endsKey)
+local overRequests = perMinute >= 0 and minuteRequests + 1 - perMinute or 0
+local overTokens = tokensPerMinute >= 0 and minuteTokens + tokens - tokensPerMinute or 0
+local isOverDay, isOverAtOnce = perDay >= 0 and dayRequests >= perDay, atOnce >= 0 and leases - overdue + lost >= atOnce
+local isFull = call('XLEN', outboxKey) >= outboxLengthMax
 
-local function admitted(lease)
-  return {'admitted', lease.admittedAt, lease.startBy, lease.deadline, lease.overage, standingNow()}
-end
+if isFull or (isSpent and overageOn ~= '1') or overRequests > 0 or overTokens > 0 or isOverDay or isOverAtOnce then
+  -- What was admitted before is not refused when it asks again.
+  local held = call('HGET', leasesKey, request)
+  if held then return admittedBefore(held) end
+  if isFull then return withStanding('full') end
+  -- A quota that is spent is said before anything else, for no wait lifts it; of the others the longest wait.
+  if isSpent and overageOn ~= '1' then return withStanding('refused quota 0') end
 
-local held = readLease(keys.leases, request)
-if held then return admitted(held) end
-if redis.call('XLEN', keys.outbox) >= tonumber(outboxMax) then return {'full', standingNow()} end
-
--- How long until so much has left the window that what is asked for fits, or nil if it fits now.
-local function waitFor(limit, charged, asked, column)
-  local over = charged + asked - limit
-  if limit < 0 or over <= 0 then return nil end
-  for _, bucket in ipairs(window) do
-    over = over - bucket[column]
-    if over <= 0 then return bucket[4] + windowMs - now end
+  local limited, waitMs = nil, 0
+  local function refuseBy(limit, ms)
+    if ms > waitMs then limited, waitMs = limit, ms end
   end
-  return windowMs
-end
-
--- A quota that is spent is said before anything else, for no wait lifts it; of the others the longest wait.
-local limited, waitMs
-local function refuseBy(limit, ms)
-  if ms and (not waitMs or ms > waitMs) then limited, waitMs = limit, ms end
-end
-
-perMonth = tonumber(perMonth)
-local allowance = perMonth + (topUpMonth == month and tonumber(topUpTokens) or 0)
-local isSpent = perMonth >= 0 and used + reserved >= allowance
-if isSpent and overageOn ~= '1' then return {'refused', 'quota', 0, standingNow()} end
-
-refuseBy('requests', waitFor(tonumber(perMinute), minuteRequests, 1, 2))
-refuseBy('tokens', waitFor(tonumber(tokensPerMinute), minuteTokens, tokens, 3))
-perDay, atOnce = tonumber(perDay), tonumber(atOnce)
-if perDay >= 0 and dayRequests >= perDay then refuseBy('day', (day + 1) * dayMs - now) end
-if atOnce >= 0 and redis.call('ZCOUNT', keys.ends, '(' .. now, '+inf') >= atOnce then refuseBy('concurrency', 1000) end
-if limited then return {'refused', limited, waitMs, standingNow()} end
-
--- What is charged to no bucket and no day is given back to none.
-local bucket, chargedDay, isNewBucket = 0, 0, not countsNow
-if countsNow then
-  local latest = window[#window]
-  if not latest or math.floor(latest[1] / bucketMs) ~= math.floor(at / bucketMs) then
-    latest = {at, 0, 0, at}
-    window[#window + 1] = latest
-    isNewBucket = true
+  -- How long until so much has left the window that what is asked for fits.
+  local function waitFor(over, column)
+    for _, bucket in ipairs(window and cjson.decode(window) or {}) do
+      over = over - bucket[column]
+      if over <= 0 then return bucket[4] + windowMs - now end
+    end
+    return windowMs
   end
-  latest[2], latest[3], latest[4] = latest[2] + 1, latest[3] + tokens, at
-  minuteRequests, minuteTokens = minuteRequests + 1, minuteTokens + tokens
-  dayRequests, bucket, chargedDay = dayRequests + 1, latest[1], day
-  redis.call('HSET', keys.standing, 'window', cjson.encode(window), 'day', day, 'dayRequests', dayRequests)
+  if overRequests > 0 then refuseBy('requests', waitFor(overRequests, 2)) end
+  if overTokens > 0 then refuseBy('tokens', waitFor(overTokens, 3)) end
+  if isOverDay then refuseBy('day', (day + 1) * dayMs - now) end
+  if isOverAtOnce then refuseBy('concurrency', 1000) end
+  return withStanding(format('refused %s %d', limited, waitMs))
 end
+
+-- What is charged to no bucket and no day is given back to none. Numbers become text here: Redis takes 0.7 µs for each.
+local isCounted, atText = counts == '1', format('%d', at)
+local isNewBucket = not isCounted or not window or floor(begun / bucketMs) ~= floor(at / bucketMs)
+local bucket = isCounted and (isNewBucket and atText or begun) or '0'
+local startBy, deadline, overage = at + queueMs, at + requestMs, isSpent and 1 or 0
+local lease = format('{"state":"admitted","run":0,"startBy":%d,"deadline":%d,"tokens":%d,"bucket":%s,"day":%d,"month":"%s",'
+  .. '"overage":%d,"admittedAt":%s,"report":%s}', startBy, deadline, tokens, bucket, isCounted and day or 0, month, overage,
+  atText, report)
+if call('HSETNX', leasesKey, request, lease) == 0 then return admittedBefore(call('HGET', leasesKey, request)) end
+local endsAt = format('%d', startBy + graceMs)
+call('ZADD', endsKey, endsAt, request)
+
 reserved = reserved + tokens
-redis.call('HSET', keys.standing, month .. ':reserved', reserved)
+if isCounted then
+  minuteRequests, minuteTokens, dayRequests = minuteRequests + 1, minuteTokens + tokens, dayRequests + 1
+  resetMs = at + windowMs - now
+  if not isNewBucket then
+    window = format('%s%d,%d,%s]]', string.sub(window, 1, countsAt - 1), ofBucket + 1, tokensOfBucket + tokens, atText)
+  else
+    window = format('%s[%s,1,%d,%s]]', window and string.sub(window, 1, -2) .. ',' or ' [', atText, tokens, atText)
+  end
+  call('HSET', standingKey, 'window', window, 'minuteRequests', format('%d', minuteRequests), 'minuteTokens',
+    format('%d', minuteTokens), 'day', format('%d', day), 'dayRequests', format('%d', dayRequests), reservedField,
+    format('%d', reserved))
+else
+  call('HSET', standingKey, reservedField, format('%d', reserved))
+end
+
 if isNewMonth then
-  redis.call('HSET', keys.standing, month .. ':used', 0, month .. ':overage', 0)
-  for _, field in ipairs(redis.call('HKEYS', keys.standing)) do
-    local counts = string.match(field, '^(%d+%-%d+):')
-    if counts and counts < lastMonth then redis.call('HDEL', keys.standing, field) end
+  call('HSET', standingKey, usedField, 0, overageField, 0)
+  local lastMonth = monthName(at, 1)
+  for _, field in ipairs(call('HKEYS', standingKey)) do
+    local counted = match(field, '^(%d+%-%d+):')
+    if counted and counted < lastMonth then call('HDEL', standingKey, field) end
   end
 end
-if isNewBucket then redis.call('PEXPIRE', keys.standing, standingLifeMs) end
 
-local lease = {
-  state = 'admitted', run = 0, tokens = tokens, bucket = bucket, day = chargedDay, month = month, overage = isSpent and 1 or 0,
-  admittedAt = at, startBy = at + queueMs, deadline = at + requestMs, report = report,
-}
-local endsAt = at + queueMs + graceMs
-redis.call('HSET', keys.leases, request, cjson.encode(lease))
-redis.call('ZADD', keys.ends, endsAt, request)
 -- As long as the month that they hold tokens of: a lease that went by itself would leave those reserved, and no record. Once a
 -- bucket is enough, but for keys that have just come into being.
-if isNewBucket or redis.call('HLEN', keys.leases) == 1 then
-  redis.call('PEXPIRE', keys.leases, standingLifeMs)
-  redis.call('PEXPIRE', keys.ends, standingLifeMs)
+if isNewBucket then
+  call('PEXPIRE', standingKey, standingLifeMs)
+  if call('PTTL', versionKey) < versionLifeMs / 2 then call('PEXPIRE', versionKey, versionLifeMs) end
 end
-redis.call('ZADD', KEYS[9], 'LT', endsAt, holder)
-if isNewBucket or redis.call('ZCARD', KEYS[9]) == 1 then redis.call('PEXPIRE', KEYS[9], standingLifeMs) end
-return admitted(lease)
+if isNewBucket or leases == 0 then
+  call('PEXPIRE', leasesKey, standingLifeMs)
+  call('PEXPIRE', endsKey, standingLifeMs)
+end
+local isNewHolder = call('ZADD', holdersKey, 'LT', endsAt, holder) == 1
+if isNewBucket or isNewHolder then call('PEXPIRE', holdersKey, standingLifeMs) end
+return withStanding(format('admitted %s %d %d %d', atText, startBy, deadline, overage))

@@ -1,5 +1,4 @@
 import type { Redis } from 'ioredis';
-import { z } from 'zod';
 import type { Lane } from '../lane.ts';
 import { loadScript, redisUnavailable } from '../redis.ts';
 import {
@@ -17,39 +16,26 @@ import {
   versionKey,
 } from '../redis-keys.ts';
 import { leaseGraceMs } from './lease-life.ts';
+import { intOf, wordOf, wordsOf } from './read-answer.ts';
 import { readLua } from './read-lua.ts';
-
-const standingSchema = z
-  .tuple([z.int(), z.string(), z.int(), z.int(), z.int(), z.int(), z.int(), z.int(), z.int(), z.int()])
-  .transform(([now, month, used, reserved, overageUsed, ...[requests, tokens, resetMs, dayRequests, lost]]) => ({
-    now,
-    month,
-    used,
-    reserved,
-    overageUsed,
-    lastMinute: { requests, tokens, resetMs },
-    dayRequests,
-    lost,
-  }));
-
-const limits = ['quota', 'requests', 'tokens', 'day', 'concurrency'] as const;
-
-// Tried in this order: what is answered most often comes first.
-const answerSchema = z.union([
-  z.tuple([z.literal('admitted'), z.int(), z.int(), z.int(), z.int(), standingSchema]),
-  z.tuple([z.literal('ended')]),
-  z.tuple([z.literal('current'), z.int()]),
-  z.tuple([z.enum(['stale', 'cold']), z.string()]),
-  z.tuple([z.enum(['stands', 'full']), standingSchema]),
-  z.tuple([z.literal('refused'), z.enum(limits), z.int(), standingSchema]),
-]);
 
 /**
  * What counts against an account, by Redis's clock (`now`, milliseconds): the tokens of the month (`YYYY-MM`) that are used,
  * reserved by requests in flight, and used as overage; requests and tokens of the last minute, which will all have left in
  * `resetMs`; the requests of the day (UTC). `lost`: its leases that were found past their time.
  */
-export type Standing = z.infer<typeof standingSchema>;
+export type Standing = {
+  now: number;
+  month: string;
+  used: number;
+  reserved: number;
+  overageUsed: number;
+  lastMinute: { requests: number; tokens: number; resetMs: number };
+  dayRequests: number;
+  lost: number;
+};
+
+const limits = ['quota', 'requests', 'tokens', 'day', 'concurrency'] as const;
 
 /** Which limit a request would pass; `concurrency` is that of requests at once. */
 export type Limit = (typeof limits)[number];
@@ -118,6 +104,7 @@ const versionLifeMs = 3_600_000;
 const readLifeMs = 15_000;
 const noVersion = -1;
 const noLimit = -1;
+const noTopUp = { month: '', tokens: 0 };
 /** Leases past their time that one call ends: of more than these the next call's caller should bear some. */
 const lostAtMost = 20;
 /** A Redis that is out of memory takes no more requests, but keys can still be revoked: their owner has to be looked at. */
@@ -127,85 +114,127 @@ type Parts = { timeouts: { queueMs: number; requestMs: number }; outboxLengthMax
 
 /** Admission by one script; a call that is repeated changes nothing that the first has not. */
 export function createAdmit(redis: Redis, { timeouts, outboxLengthMax }: Parts): Admit {
-  const lua = readLua(new URL('./admit.lua', import.meta.url), ['standing', 'leases']);
-  const runAdmit = loadScript(redis, { name: 'svcAdmit', lua, numberOfKeys: 10 });
-  const runLook = loadScript(redis, { name: 'svcLook', lua: lua.replace('#!lua', lookFlags), numberOfKeys: 10 });
+  const { queueMs, requestMs } = timeouts;
+  const times = { versionLifeMs, readLifeMs, queueMs, requestMs, graceMs: leaseGraceMs.admitted };
+  const constants = { ...times, outboxLengthMax, lostAtMost };
+  const load = (mode: string) => readLua(new URL('./admit.lua', import.meta.url), { mode, ...constants });
+  const loadLook = (mode: string) => load(mode).replace('#!lua', lookFlags);
+  const runAdmit = loadScript(redis, { name: 'svcAdmit', lua: load('admit'), numberOfKeys: 10 });
+  const runStand = loadScript(redis, { name: 'svcStand', lua: loadLook('stand'), numberOfKeys: 10 });
+  const runLook = loadScript(redis, { name: 'svcLook', lua: loadLook('look'), numberOfKeys: 10 });
 
-  function chargeArgs({ account, lane = 'interactive' }: Look, charge: Charge): (string | number)[] {
-    const { allowance, tokens, report } = charge;
-    const { requestsPerMinute, tokensPerMinute, requestsPerDay, requestsAtOnce, tokensPerMonth } = allowance;
-    const counts = [requestsPerMinute, tokensPerMinute, requestsPerDay, requestsAtOnce, tokensPerMonth];
-    const { topUp = { month: '', tokens: 0 }, overageEnabled } = allowance;
-    const { queueMs, requestMs } = timeouts;
-    return [
-      ...[
-        report,
-        tokens,
-        ...counts.map((count) => count ?? noLimit),
-        topUp.month,
-        topUp.tokens,
-        Number(overageEnabled),
-      ],
-      ...[queueMs, requestMs, leaseGraceMs.admitted, outboxLengthMax, lostAtMost],
-      ...[leaseHolderOf({ account, lane }), Number(lane === 'interactive')],
-    ];
-  }
-
-  const nothing: Charge = { allowance: { overageEnabled: false }, tokens: 0, report: '' };
-
-  async function call(request: Look, mode: 'admit' | 'stand' | 'look', charge = nothing) {
+  async function call(run: typeof runAdmit, request: Look, charge: readonly (string | number)[] = []) {
     const { account, requestId, version = noVersion, reading, lane } = request;
+    const partition = partitionOf(account);
     const keys = [
-      ...[versionKey(account), fillKey(account), changesKey(account), standingKey(account), leasesKey(account, lane)],
-      ...[leaseEndsKey(account, lane), lostRequestsKey(account), endedRequestKey(account, requestId)],
-      ...[leaseHoldersKey(partitionOf(account)), outboxKey(partitionOf(account))],
+      versionKey(account),
+      fillKey(account),
+      changesKey(account),
+      standingKey(account),
+      leasesKey(account, lane),
+      leaseEndsKey(account, lane),
+      lostRequestsKey(account),
+      endedRequestKey(account, requestId),
+      leaseHoldersKey(partition),
+      outboxKey(partition),
     ];
-    const how = reading === undefined ? ['known', requestId] : ['read', reading.token];
-    const run = mode === 'admit' ? runAdmit : runLook;
-    const lives = [versionLifeMs, readLifeMs];
-    const answer = run(keys, [account, version, ...how, mode, ...lives, requestId, ...chargeArgs(request, charge)]);
-    return answerSchema.parse(await redisUnavailable(answer));
+    const [how, token] = reading === undefined ? ['known', requestId] : ['read', reading.token];
+    return readAnswer(await redisUnavailable(run(keys, [account, version, how, token, ...charge])));
   }
 
   return {
     async admit(request, charge) {
-      const answer = await call(request, 'admit', charge);
-      const common = staleOrCold(answer);
-      if (common !== undefined) return common;
-      if (answer[0] === 'ended') return { outcome: 'ended' };
-      if (answer[0] === 'full') return { outcome: 'full', standing: answer[1] };
-      if (answer[0] === 'refused') {
-        const [outcome, limit, waitMs, standing] = answer;
-        return { outcome, limit, waitMs, standing };
-      }
-      if (answer[0] !== 'admitted') throw unexpected(answer);
-      const [outcome, admittedAt, startBy, deadline, overage, standing] = answer;
-      return { outcome, admission: { admittedAt, startBy, deadline, overage: overage === 1 }, standing };
+      const answer = await call(runAdmit, request, chargeArgs(request, charge));
+      if (answer.outcome === 'stands' || answer.outcome === 'current') throw unexpected(answer);
+      return answer;
     },
     async stand(request) {
-      const answer = await call(request, 'stand');
-      const common = staleOrCold(answer);
-      if (common !== undefined) return common;
-      if (answer[0] !== 'stands') throw unexpected(answer);
-      return { outcome: 'stands', standing: answer[1] };
+      const answer = await call(runStand, request);
+      if (answer.outcome === 'stands' || answer.outcome === 'stale' || answer.outcome === 'cold') return answer;
+      throw unexpected(answer);
     },
     async look(request) {
-      const answer = await call(request, 'look');
-      if (answer[0] === 'stale') return { outcome: 'stale', reading: { token: answer[1] } };
-      if (answer[0] !== 'current') throw unexpected(answer);
-      return { outcome: 'current', now: answer[1] };
+      const answer = await call(runLook, request);
+      if (answer.outcome === 'current' || answer.outcome === 'stale') return answer;
+      throw unexpected(answer);
     },
   };
 }
 
-type Answer = z.infer<typeof answerSchema>;
-
-function staleOrCold(answer: Answer): Stale | Cold | undefined {
-  if (answer[0] === 'stale') return { outcome: 'stale', reading: { token: answer[1] } };
-  if (answer[0] === 'cold') return { outcome: 'cold', month: answer[1] };
-  return undefined;
+function chargeArgs({ account, requestId, lane = 'interactive' }: Look, charge: Charge): (string | number)[] {
+  const { allowance, tokens, report } = charge;
+  const { topUp = noTopUp } = allowance;
+  return [
+    requestId,
+    JSON.stringify(report),
+    tokens,
+    allowance.requestsPerMinute ?? noLimit,
+    allowance.tokensPerMinute ?? noLimit,
+    allowance.requestsPerDay ?? noLimit,
+    allowance.requestsAtOnce ?? noLimit,
+    allowance.tokensPerMonth ?? noLimit,
+    topUp.month,
+    topUp.tokens,
+    allowance.overageEnabled ? 1 : 0,
+    leaseHolderOf({ account, lane }),
+    lane === 'interactive' ? 1 : 0,
+  ];
 }
 
-function unexpected([outcome]: Answer): Error {
+type Answer = Admitted | Stood | Looked;
+
+/** Written out, because this is read for each request: a schema takes many times as long. */
+function readAnswer(answer: unknown): Answer {
+  const [outcome, ...words] = wordsOf(answer);
+  const [one, two, three, four] = words;
+  switch (outcome) {
+    case 'admitted': {
+      const admission = {
+        admittedAt: intOf(one),
+        startBy: intOf(two),
+        deadline: intOf(three),
+        overage: intOf(four) === 1,
+      };
+      return { outcome, admission, standing: standingOf(words.slice(4)) };
+    }
+    case 'refused':
+      return { outcome, limit: limitOf(one), waitMs: intOf(two), standing: standingOf(words.slice(2)) };
+    case 'stands':
+    case 'full':
+      return { outcome, standing: standingOf(words) };
+    case 'stale':
+      return { outcome, reading: { token: words.join(' ') } }; // an id, whatever it holds
+    case 'cold':
+      return { outcome, month: wordOf(one) };
+    case 'current':
+      return { outcome, now: intOf(one) };
+    case 'ended':
+      return { outcome };
+    default:
+      throw new Error('the admission script gave an answer that is not known');
+  }
+}
+
+function standingOf(words: readonly string[]): Standing {
+  const [now, month, used, reserved, overageUsed, requests, tokens, resetMs, dayRequests, lost] = words;
+  return {
+    now: intOf(now),
+    month: wordOf(month),
+    used: intOf(used),
+    reserved: intOf(reserved),
+    overageUsed: intOf(overageUsed),
+    lastMinute: { requests: intOf(requests), tokens: intOf(tokens), resetMs: intOf(resetMs) },
+    dayRequests: intOf(dayRequests),
+    lost: intOf(lost),
+  };
+}
+
+function limitOf(value: unknown): Limit {
+  const limit = limits.find((limit) => limit === value);
+  if (limit === undefined) throw new Error('the admission script named a limit that is not known');
+  return limit;
+}
+
+function unexpected({ outcome }: Answer): Error {
   return new Error(`the admission script answered "${outcome}" where that has no meaning`);
 }

@@ -10,6 +10,10 @@ local clock = redis.call('TIME')
 -- KEYS[6]  stream: the partition's outbox
 -- ARGV     account; holder, its name in KEYS[5]; atMost: leases to end in this call; lifeMsMax: longer than any lease can live
 -- returns  how many were ended; `atMost` if there may be more
+-- include standing
+-- include correct-standing
+-- include leases
+-- include lost-leases
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local account, holder, atMost, lifeMsMax = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 

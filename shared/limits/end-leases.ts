@@ -22,7 +22,7 @@ const atMost = 50;
 export type EndLeases = (holder: LeaseHolder) => Promise<number>;
 
 export function createEndLeases(redis: Redis, { requestMs }: { requestMs: number }): EndLeases {
-  const lua = readLua(new URL('./end-leases.lua', import.meta.url), ['standing', 'leases']);
+  const lua = readLua(new URL('./end-leases.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcEndLeases', lua, numberOfKeys: 6 });
   return async ({ account, lane }) => {
     const partition = partitionOf(account);

@@ -4,9 +4,19 @@
 -- KEYS[1]  hash: the account's leases (leases.lua)
 -- ARGV     request, run
 -- returns  1, or 0 where the lease has ended or is another run's
-local request, run = ARGV[1], tonumber(ARGV[2])
-local lease = readLease(KEYS[1], request)
-if not lease or lease.run ~= run then return 0 end
-lease.state = 'streaming'
-redis.call('HSET', KEYS[1], request, cjson.encode(lease))
+local request, run = ARGV[1], ARGV[2]
+local text = redis.call('HGET', KEYS[1], request)
+if not text then return 0 end
+
+local runOf, rest = string.match(text, '^{"state":"%a+","run":(%d+)(),')
+if runOf then
+  if runOf ~= run then return 0 end
+  text = '{"state":"streaming","run":' .. run .. string.sub(text, rest)
+else
+  local lease = cjson.decode(text)
+  if lease.run ~= tonumber(run) then return 0 end
+  lease.state = 'streaming'
+  text = cjson.encode(lease)
+end
+redis.call('HSET', KEYS[1], request, text)
 return 1

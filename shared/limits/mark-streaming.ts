@@ -7,7 +7,7 @@ export type MarkStreaming = (given: { account: string; requestId: string; run: n
 
 /** From here on no other run of the request may begin: a part of this one's answer is with the client. */
 export function createMarkStreaming(redis: Redis): MarkStreaming {
-  const lua = readLua(new URL('./mark-streaming.lua', import.meta.url), ['standing', 'leases']);
+  const lua = readLua(new URL('./mark-streaming.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcMarkStreaming', lua, numberOfKeys: 1 });
   return async ({ account, requestId, run }) => {
     await call([leasesKey(account)], [requestId, run]);

@@ -10,19 +10,22 @@
 -- ARGV     request; lifeMs of the mark; which: `admitted`, if its job has not started; the number of its latest run, for
 --          whoever runs it; or `any`, for whoever knows that nobody does
 -- returns  'released', 'started' or 'ended' (settled or lost)
+-- include standing
+-- include correct-standing
 local request, lifeMs, which = ARGV[1], ARGV[2], ARGV[3]
-local ended = redis.call('GET', KEYS[5])
-if ended then return ended == 'released' and 'released' or 'ended' end
-if redis.call('ZSCORE', KEYS[4], request) then return 'ended' end
 
-local lease = readLease(KEYS[2], request)
-local isFree = lease and (lease.run == 0 or which == 'any' or lease.run == tonumber(which))
-if lease and not isFree then return 'started' end
-if lease then
-  removeLease(KEYS[2], KEYS[3], request)
-  correctWindow(KEYS[1], lease.bucket, -1, -lease.tokens)
-  correctMonth(KEYS[1], lease.month, 0, -lease.tokens, false)
+local text = redis.call('HGET', KEYS[2], request)
+if text then
+  local lease = cjson.decode(text)
+  if lease.run ~= 0 and which ~= 'any' and lease.run ~= tonumber(which) then return 'started' end
+  redis.call('HDEL', KEYS[2], request)
+  redis.call('ZREM', KEYS[3], request)
+  correctStanding(KEYS[1], lease.month, lease.bucket, -1, lease.tokens, 0, false)
   if tonumber(redis.call('HGET', KEYS[1], 'day')) == lease.day then redis.call('HINCRBY', KEYS[1], 'dayRequests', -1) end
+else
+  local ended = redis.call('GET', KEYS[5])
+  if ended then return ended == 'released' and 'released' or 'ended' end
+  if redis.call('ZSCORE', KEYS[4], request) then return 'ended' end
 end
 redis.call('SET', KEYS[5], 'released', 'PX', lifeMs)
 return 'released'

@@ -20,7 +20,7 @@ export type Release = (request: Request) => Promise<Released>;
 
 /** Takes an admission back, also one that is carried out later; idempotent. Fails as the connection does. */
 export function createRelease(redis: Redis): Release {
-  const lua = readLua(new URL('./release.lua', import.meta.url), ['standing', 'leases']);
+  const lua = readLua(new URL('./release.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcRelease', lua, numberOfKeys: 5 });
   return async ({ account, requestId, lane, run = 'admitted' }) => {
     const leases = [leasesKey(account, lane), leaseEndsKey(account, lane)];

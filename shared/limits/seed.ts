@@ -33,7 +33,7 @@ const attemptsMax = 3;
  * read in the same step as the counter is set. Fails with `SERVICE_UNAVAILABLE`.
  */
 export function createSeed({ redis, store }: { redis: Redis; store: Pick<Store, 'findUsageSum'> }): Seed {
-  const lua = readLua(new URL('./seed.lua', import.meta.url), ['standing', 'stream-ids']);
+  const lua = readLua(new URL('./seed.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcSeed', lua, numberOfKeys: 5 });
 
   async function attempt(account: string, month: string, mode: string): Promise<Seeded | undefined> {

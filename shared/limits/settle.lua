@@ -13,27 +13,41 @@ local clock = redis.call('TIME')
 --          JSON; and for a lease that is not known: month, overage (0 or 1), and when it was admitted and is over,
 --          milliseconds of this clock
 -- returns  'settled', also where the same settler has done so before; 'refused': another run's, or ended before
+-- include standing
+-- include leases
+-- include correct-standing
+local call = redis.call
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local account, request, run, settler, tokens, report, month, overage, admittedAt, deadline = unpack(ARGV)
-tokens = tonumber(tokens)
 
-local ended, mark = redis.call('GET', KEYS[5]), 'settled ' .. run .. ' ' .. settler
--- One that was released has no run, unless Redis was emptied in between.
-if ended and ended ~= 'released' then return ended == mark and 'settled' or 'refused' end
-if redis.call('ZSCORE', KEYS[4], request) then return 'refused' end
-
-local lease = readLease(KEYS[2], request)
-if lease then
-  if lease.run ~= tonumber(run) then return 'refused' end
-  removeLease(KEYS[2], KEYS[3], request)
-  correctWindow(KEYS[1], lease.bucket, 0, tokens - lease.tokens)
-  month, overage, admittedAt, deadline = lease.month, lease.overage, lease.admittedAt, lease.deadline
+local mark = 'settled ' .. run .. ' ' .. settler
+local text = call('HGET', KEYS[2], request)
+local runOf, held, bucket = nil, 0, 0
+if text then
+  -- A request whose lease stands is not marked as ended, and not lost: whatever ends one takes the lease, and no later
+  -- admission of it is given another.
+  runOf, deadline, held, bucket, month, overage, admittedAt = string.match(text, '^{"state":"%a+","run":(%d+),"taken":%d+,'
+    .. '"answer":"%a+","startBy":%d+,"deadline":(%d+),"tokens":(%d+),"bucket":(%d+),"day":%d+,"month":"([%d-]+)",'
+    .. '"overage":(%d),"admittedAt":(%d+),')
+  if not runOf then
+    local lease = cjson.decode(text)
+    runOf, deadline, held, bucket, month = lease.run, lease.deadline, lease.tokens, lease.bucket, lease.month
+    overage, admittedAt = lease.overage, lease.admittedAt
+  end
+  if tonumber(runOf) ~= tonumber(run) then return 'refused' end
+  call('HDEL', KEYS[2], request)
+  call('ZREM', KEYS[3], request)
+else
+  local ended = call('GET', KEYS[5])
+  -- One that was released has no run, unless Redis was emptied in between.
+  if ended and ended ~= 'released' then return ended == mark and 'settled' or 'refused' end
+  if call('ZSCORE', KEYS[4], request) then return 'refused' end
 end
-correctMonth(KEYS[1], month, tokens, lease and -lease.tokens or 0, tonumber(overage) == 1)
-appendUsage(KEYS[6], {
-  request = request, account = account, month = month, tokens = tokens, overage = overage, runs = run,
-  admittedAt = admittedAt, settledAt = now, report = report,
-})
+
+correctStanding(KEYS[1], month, bucket, 0, tonumber(held), tonumber(tokens), tonumber(overage) == 1)
+call('XADD', KEYS[6], '*', 'request', request, 'account', account, 'month', month, 'tokens', tokens, 'overage', overage, 'runs',
+  run, 'admittedAt', admittedAt, 'settledAt', string.format('%d', now), 'report', report)
 -- A clock that was put back must not have the mark kept for ever, nor one put ahead have it go at once.
-redis.call('SET', KEYS[5], mark, 'PX', math.min(math.max(deadline - now, 0), dayMs) + lostLifeMs)
+local markMs = math.min(math.max(deadline - now, 0), dayMs) + lostLifeMs
+call('SET', KEYS[5], mark, 'PX', string.format('%d', markMs))
 return 'settled'

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import { z } from 'zod';
 import type { Lane } from '../lane.ts';
 import { loadScript } from '../redis.ts';
 import {
@@ -14,8 +13,6 @@ import {
 } from '../redis-keys.ts';
 import type { UsageReport } from '../usage-outbox.ts';
 import { readLua } from './read-lua.ts';
-
-const answerSchema = z.enum(['settled', 'refused']);
 
 /**
  * The end of a request: `run` is the one that ends it, `settler` an id of whoever does, by which the same call twice is told
@@ -42,25 +39,35 @@ const attemptsMax = 10;
  * repeated for some seconds, and then fails as it did: the lease is left to end by itself.
  */
 export function createSettle(redis: Redis, { pauseMs = 500 }: { pauseMs?: number } = {}): Settle {
-  const lua = readLua(new URL('./settle.lua', import.meta.url), ['standing', 'leases']);
+  const lua = readLua(new URL('./settle.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcSettle', lua, numberOfKeys: 6 });
   return async ({ account, requestId, run, settler, lane, tokens, report, admission }) => {
     const keys = [
-      ...[standingKey(account), leasesKey(account, lane), leaseEndsKey(account, lane), lostRequestsKey(account)],
-      ...[endedRequestKey(account, requestId), outboxKey(partitionOf(account))],
+      standingKey(account),
+      leasesKey(account, lane),
+      leaseEndsKey(account, lane),
+      lostRequestsKey(account),
+      endedRequestKey(account, requestId),
+      outboxKey(partitionOf(account)),
     ];
     const { admittedAt, overage, deadline } = admission;
-    const known = [monthOf(admittedAt), Number(overage), admittedAt, deadline];
+    const known = [monthOf(admittedAt), Number(overage), admittedAt, deadline] as const;
     const args = [account, requestId, run, settler, tokens, JSON.stringify(report), ...known];
     for (let attempt = 1; ; attempt++) {
       try {
-        return answerSchema.parse(await call(keys, args)) === 'settled';
+        return isSettled(await call(keys, args));
       } catch (error) {
         if (attempt === attemptsMax) throw error;
         await sleep(pauseMs);
       }
     }
   };
+}
+
+function isSettled(answer: unknown): boolean {
+  if (answer !== 'settled' && answer !== 'refused')
+    throw new Error('the script that settles gave an answer that is not known');
+  return answer === 'settled';
 }
 
 /** `YYYY-MM` in UTC. */

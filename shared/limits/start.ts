@@ -1,16 +1,10 @@
 import type { Redis } from 'ioredis';
-import { z } from 'zod';
 import type { Lane } from '../lane.ts';
 import { loadScript } from '../redis.ts';
 import { endedRequestKey, leaseEndsKey, leasesKey } from '../redis-keys.ts';
 import { leaseGraceMs } from './lease-life.ts';
+import { intOf, wordsOf } from './read-answer.ts';
 import { readLua } from './read-lua.ts';
-
-const answerSchema = z.union([
-  z.tuple([z.literal('run'), z.int(), z.int(), z.int()]),
-  z.tuple([z.enum(['late', 'expired', 'interrupted']), z.int(), z.int(), z.int()]),
-  z.tuple([z.enum(['settled', 'gone', 'superseded']), z.int()]),
-]);
 
 /**
  * `run`: call a backend, `remainingMs` are left. On anything else call none. `late`: its first start comes too late;
@@ -29,13 +23,29 @@ export type StartRun = (job: { account: string; requestId: string; taken: number
 
 /** The one round trip before a job's first backend call; idempotent by `taken`. */
 export function createStartRun(redis: Redis): StartRun {
-  const lua = readLua(new URL('./start.lua', import.meta.url), ['standing', 'leases']);
+  const lua = readLua(new URL('./start.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcStart', lua, numberOfKeys: 3 });
   return async ({ account, requestId, taken, lane = 'interactive' }) => {
     const keys = [leasesKey(account, lane), leaseEndsKey(account, lane), endedRequestKey(account, requestId)];
-    const answer = answerSchema.parse(await call(keys, [requestId, taken, leaseGraceMs.started[lane]]));
-    if (answer.length === 2) return { outcome: answer[0], run: answer[1] };
-    const [outcome, run, now, deadline] = answer;
-    return outcome === 'run' ? { outcome, run, now, remainingMs: deadline - now } : { outcome, run, now };
+    return readAnswer(await call(keys, [requestId, taken, leaseGraceMs.started[lane]]));
   };
+}
+
+/** Written out, because this is read for each request: a schema takes several times as long. */
+function readAnswer(answer: unknown): Start {
+  const [outcome, run, now, deadline] = wordsOf(answer);
+  switch (outcome) {
+    case 'run':
+      return { outcome, run: intOf(run), now: intOf(now), remainingMs: intOf(deadline) - intOf(now) };
+    case 'late':
+    case 'expired':
+    case 'interrupted':
+      return { outcome, run: intOf(run), now: intOf(now) };
+    case 'settled':
+    case 'gone':
+    case 'superseded':
+      return { outcome, run: intOf(run) };
+    default:
+      throw new Error('the script that starts a run gave an answer that is not known');
+  }
 }

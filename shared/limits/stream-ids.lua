@@ -1,4 +1,4 @@
--- A part of the scripts that compare ids of stream entries; it stands behind their first lines (read-lua.ts).
+-- A part of the scripts that compare ids of stream entries (read-lua.ts).
 local function partsOf(id)
   local milliseconds, sequence = string.match(id, '^(%d+)-(%d+)$')
   return tonumber(milliseconds), tonumber(sequence)

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import type { Redis } from 'ioredis';
-import { type Admission, type Allowance, createAdmit } from '../../shared/limits/admit.ts';
+import { type Admission, type Admit, type Allowance, createAdmit } from '../../shared/limits/admit.ts';
 import { fillKey, standingKey, versionKey } from '../../shared/redis-keys.ts';
 import { createChargeLog } from './charge-log.ts';
 import { createLimitsModel } from './limits-model.ts';
-import { lostReport, openLimits, timeouts } from './limits-side.ts';
+import { type LimitsSide, lostReport, openLimits, timeouts } from './limits-side.ts';
 import type { Chosen, Edge, Step } from './limits-steps.ts';
 import { monthOf, shiftMonth } from './month-names.ts';
+import { previousRelease } from './previous-release/previous-release.ts';
 
 type Parts = {
   redis: Redis;
@@ -14,13 +15,21 @@ type Parts = {
   account: string;
   beginning: number;
   allowance: Allowance;
+  /** Which call is made by the scripts of the release before, in turn and again from the first; none where it is left out. */
+  byPrevious?: readonly boolean[];
 };
+type Scripts = { side: LimitsSide; admit: Admit };
 type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
 
 /** An account in Redis and its model, to which the same happens; whatever they answer differently is thrown. */
-export function createLimitsPair({ redis, setTime, account, beginning, ...given }: Parts) {
-  const side = openLimits(redis, { account });
-  const scripts = createAdmit(redis, { timeouts, outboxLengthMax: 1_000_000 });
+export function createLimitsPair({ redis, setTime, account, beginning, byPrevious = [false], ...given }: Parts) {
+  const [present, previous] = [redis, previousRelease(redis)].map((connection) => ({
+    side: openLimits(connection, { account }),
+    admit: createAdmit(connection, { timeouts, outboxLengthMax: 1_000_000 }),
+  })) as [Scripts, Scripts]; // one for each connection
+  let calls = 0;
+  const next = () => (byPrevious[calls++ % byPrevious.length] ? previous : present);
+  const { side } = present;
   const model = createLimitsModel(beginning);
   const log = createChargeLog();
   const { idOf } = side;
@@ -50,7 +59,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
   }
 
   async function seed(month: string): Promise<void> {
-    const seeded = await side.seed(month);
+    const seeded = await next().side.seed(month);
     const after = model.tokensOf(month);
     assert.deepEqual(seeded, { before: model.isBegun(month) ? after : undefined, after });
     model.count(month);
@@ -65,7 +74,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
     for (;;) {
       const reading = token === undefined ? undefined : { token };
       const expected = model.admit({ request: requestId, tokens, allowance, version: asked, token });
-      const answer = await scripts.admit({ account, requestId, version: asked, reading }, charge);
+      const answer = await next().admit.admit({ account, requestId, version: asked, reading }, charge);
       assert.deepEqual(answer, expected);
       answered.push(`admit ${answer.outcome}${answer.outcome === 'refused' ? ` by ${answer.limit}` : ''}`);
       if (answer.outcome === 'admitted') {
@@ -85,7 +94,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
     let [asked, token]: [number, string | undefined] = [version, undefined];
     for (;;) {
       const reading = token === undefined ? undefined : { token };
-      const answer = await scripts.stand({ account, requestId, version: asked, reading });
+      const answer = await next().admit.stand({ account, requestId, version: asked, reading });
       assert.deepEqual(answer, model.stand({ request: requestId, version: asked, token }));
       if (answer.outcome === 'stale') [asked, token] = [version, answer.reading.token];
       else if (answer.outcome === 'cold') await seed(answer.month);
@@ -105,21 +114,21 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
     const run = Math.max(1, (model.leases.get(requestId)?.run ?? 1) + runBy);
     const tokens = Math.round(reserved * share);
     const expected = model.settle({ request: requestId, run, settler, tokens, admission: { admittedAt, overage } });
-    const answer = await side.settle(request, { tokens, run, settler, admittedAt, overage });
+    const answer = await next().side.settle(request, { tokens, run, settler, admittedAt, overage });
     assert.equal(answer, expected);
     if (answer) log.settled(requestId, tokens);
     return [`settle ${answer}`];
   }
 
   async function release(request: string): Promise<string[]> {
-    const answer = await side.release(request);
+    const answer = await next().side.release(request);
     assert.equal(answer, model.release(idOf(request)));
     if (answer === 'released') log.released(idOf(request));
     return [`release ${answer}`];
   }
 
   async function start(request: string, { taken }: StepOf<'start'>): Promise<string[]> {
-    const answer = await side.start(request, taken);
+    const answer = await next().side.start(request, taken);
     assert.deepEqual(answer, model.start(idOf(request), taken));
     return [`start ${answer.outcome}`];
   }
@@ -127,18 +136,18 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
   async function markStreaming(request: string, { run: runBy }: StepOf<'mark streaming'>): Promise<string[]> {
     const run = Math.max(1, (model.leases.get(idOf(request))?.run ?? 1) + runBy);
     model.markStreaming(idOf(request), run);
-    await side.markStreaming(request, run);
+    await next().side.markStreaming(request, run);
     return [];
   }
 
   async function endLeases(): Promise<string[]> {
-    const answer = await side.endLeases();
+    const answer = await next().side.endLeases();
     assert.equal(answer, model.endLeases());
     return [`end leases ${answer === 0 ? 'none' : 'some'}`];
   }
 
   async function compare(month: string): Promise<string[]> {
-    const compared = await side.seed(month, 'compare');
+    const compared = await next().side.seed(month, 'compare');
     const after = model.tokensOf(month);
     assert.deepEqual(compared, { before: model.isBegun(month) ? after : undefined, after });
     return [compared.before === undefined ? 'compare not counted' : 'compare counted'];

@@ -3,7 +3,7 @@ import { readLua } from '../../shared/limits/read-lua.ts';
 import { loadScript } from '../../shared/redis.ts';
 import { outboxMarksKey } from '../../shared/redis-keys.ts';
 
-const lua = readLua(new URL('./mark-drained.lua', import.meta.url), ['stream-ids']);
+const lua = readLua(new URL('./mark-drained.lua', import.meta.url));
 
 /** To be called only once the store has every entry of the partition's outbox up to this stream id. */
 type MarkDrained = (partition: number, streamId: string) => Promise<void>;

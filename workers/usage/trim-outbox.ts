@@ -3,7 +3,7 @@ import { readLua } from '../../shared/limits/read-lua.ts';
 import { loadScript } from '../../shared/redis.ts';
 import { outboxKey, outboxMarksKey } from '../../shared/redis-keys.ts';
 
-const lua = readLua(new URL('./trim-outbox.lua', import.meta.url), ['stream-ids']);
+const lua = readLua(new URL('./trim-outbox.lua', import.meta.url));
 
 /** Takes the entries up to this stream id out of the partition's outbox, as far as they are drained. */
 export type TrimOutbox = (partition: number, streamId: string) => Promise<void>;

@@ -13,9 +13,9 @@ const beginnings = [
   Date.UTC(2030, 11, 31, 23, 59, 58),
   Date.UTC(2032, 1, 28, 23, 59, 59, 999),
 ];
-const sequences = sized(80, 250);
 
 let own: RedisDatabase;
+let accounts = 0;
 let setTime: (nowMs: number) => Promise<void>;
 
 test.before(async () => {
@@ -25,38 +25,53 @@ test.before(async () => {
 
 test.after.always(() => own?.[Symbol.asyncDispose]());
 
-test.serial('whatever happens in whatever order, every answer and every record is what the promises say', async (t) => {
-  t.timeout(180_000);
-  const seen = new Map<string, number>();
-  let taken = 0;
-  let accounts = 0;
-  const property = fc.asyncProperty(
-    fc.constantFrom(...beginnings),
-    allowances,
-    fc.array(steps, { minLength: 1, maxLength: 120, size: 'max' }),
-    async (beginning, allowance, sequence) => {
-      const account = `user:model ${accounts++}`;
-      const pair = createLimitsPair({ redis: own.redis, setTime, account, beginning, allowance });
-      await pair.prepare();
-      for (const step of sequence) {
-        const answered = await pair.take(step);
-        for (const answer of answered) seen.set(answer, (seen.get(answer) ?? 0) + 1);
-        taken += 1;
-      }
-      await pair.finish();
-    },
-  );
-  const missing = () => everyAnswer.filter((answer) => !seen.has(answer));
-  let drawn = 0;
-  // Some answers are rare: where one has not come up by chance, more sequences are drawn.
-  while (drawn === 0 || (missing().length > 0 && drawn < 5 * sequences)) {
-    await fc.assert(property, { numRuns: sequences, includeErrorInReport: true });
-    drawn += sequences;
-  }
-  t.log(`${taken} steps; ${[...seen].map(([answer, count]) => `${answer}: ${count}`).join(', ')}`);
-  t.true(taken > 16 * drawn, `${taken} steps`);
-  t.deepEqual(missing(), [], 'answers that were never given');
-});
+const one = fc.constant([false]);
+/** Long enough that hardly a sequence of calls has the same turns twice. */
+const inTurns = fc.array(fc.boolean(), { minLength: 61, maxLength: 61 });
+
+for (const { title, byPrevious, sequences } of [
+  {
+    title: 'whatever happens in whatever order, every answer and every record is what the promises say',
+    ...{ byPrevious: one, sequences: sized(80, 250) },
+  },
+  {
+    title: 'the same holds where calls go to this release and to the one before it, in any turns',
+    ...{ byPrevious: inTurns, sequences: sized(40, 250) },
+  },
+]) {
+  test.serial(title, async (t) => {
+    t.timeout(180_000);
+    const seen = new Map<string, number>();
+    let taken = 0;
+    const property = fc.asyncProperty(
+      fc.constantFrom(...beginnings),
+      allowances,
+      byPrevious,
+      fc.array(steps, { minLength: 1, maxLength: 120, size: 'max' }),
+      async (beginning, allowance, byPrevious, sequence) => {
+        const account = `user:model ${accounts++}`;
+        const pair = createLimitsPair({ redis: own.redis, setTime, account, beginning, allowance, byPrevious });
+        await pair.prepare();
+        for (const step of sequence) {
+          const answered = await pair.take(step);
+          for (const answer of answered) seen.set(answer, (seen.get(answer) ?? 0) + 1);
+          taken += 1;
+        }
+        await pair.finish();
+      },
+    );
+    const missing = () => everyAnswer.filter((answer) => !seen.has(answer));
+    let drawn = 0;
+    // Some answers are rare: where one has not come up by chance, more sequences are drawn.
+    while (drawn === 0 || (missing().length > 0 && drawn < 5 * sequences)) {
+      await fc.assert(property, { numRuns: sequences, includeErrorInReport: true });
+      drawn += sequences;
+    }
+    t.log(`${taken} steps; ${[...seen].map(([answer, count]) => `${answer}: ${count}`).join(', ')}`);
+    t.true(taken > 16 * drawn, `${taken} steps`);
+    t.deepEqual(missing(), [], 'answers that were never given');
+  });
+}
 
 /** A comparison in which one of these never came up has shown nothing of it. */
 const everyAnswer = [

@@ -1,0 +1,35 @@
+-- A part of the scripts that give back what was charged (read-lua.ts); it stands behind standing.lua.
+-- `held` tokens are no longer reserved, and `used` tokens are used instead, in the month and the bucket that were charged.
+-- `requests` is what the bucket's requests change by. What has left the window is not brought back.
+-- A month that is not counted here is not begun here either: whoever needs it seeds it from the store and the outbox. With
+-- only `:reserved` it is one of which something was missed, so that it does not begin at 0 because the last month is counted.
+local function correctStanding(standingKey, month, bucket, requests, held, used, isOverage)
+  local call, format = redis.call, string.format
+  local usedField, reservedField = month .. ':used', month .. ':reserved'
+  local window, minuteTokens, usedBefore, reservedBefore =
+    unpack(call('HMGET', standingKey, 'window', 'minuteTokens', usedField, reservedField))
+
+  local _, last = string.find(window or '', '[' .. bucket .. ',', 1, true)
+  if last then
+    local ofBucket, tokensOfBucket, rest = string.match(window, '^([^,]+),([^,]+)()', last + 1)
+    window = format('%s%d,%d%s', string.sub(window, 1, last), ofBucket + requests, tokensOfBucket + used - held,
+      string.sub(window, rest))
+    -- Of a window without sums these are never read.
+    if requests ~= 0 then call('HINCRBY', standingKey, 'minuteRequests', requests) end
+    minuteTokens = format('%d', (minuteTokens or 0) + used - held)
+  end
+
+  if not usedBefore then
+    if last then call('HSET', standingKey, 'window', window, 'minuteTokens', minuteTokens) end
+    if used ~= 0 and call('EXISTS', standingKey) == 1 then call('HSET', standingKey, reservedField, 0) end
+    return
+  end
+  -- Exact up to 2^53; no larger sum would be accepted.
+  local usedNow, reservedNow = format('%d', usedBefore + used), format('%d', (reservedBefore or 0) - held)
+  if last then
+    call('HSET', standingKey, 'window', window, 'minuteTokens', minuteTokens, usedField, usedNow, reservedField, reservedNow)
+  else
+    call('HSET', standingKey, usedField, usedNow, reservedField, reservedNow)
+  end
+  if isOverage and used ~= 0 then call('HINCRBY', standingKey, month .. ':overage', used) end
+end

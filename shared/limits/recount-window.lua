@@ -1,0 +1,25 @@
+-- A part of admit.lua: counts the window again where a bucket leaves it, the clock was put back, or its sums are not known.
+-- A step back of the clock by less than a minute is waited out at the last time that was seen; what was charged further ahead
+-- than that is no time to wait for.
+local buckets = {}
+for _, bucket in ipairs(window and cjson.decode(window) or {}) do
+  if bucket[4] < now + windowMs then
+    buckets[#buckets + 1] = bucket
+    at = math.max(at, bucket[4])
+  end
+end
+while buckets[1] and buckets[1][4] <= at - windowMs do table.remove(buckets, 1) end
+
+minuteRequests, minuteTokens = 0, 0
+for index, bucket in ipairs(buckets) do
+  minuteRequests, minuteTokens = minuteRequests + bucket[2], minuteTokens + bucket[3]
+  buckets[index] = format('[%d,%d,%d,%d]', unpack(bucket))
+end
+window = buckets[1] and ' [' .. table.concat(buckets, ',') .. ']'
+begun, countsAt, ofBucket, tokensOfBucket, latestEnd = readLatest()
+
+if month ~= monthName(at, 0) then
+  month = monthName(at, 0)
+  usedField, reservedField, overageField = month .. ':used', month .. ':reserved', month .. ':overage'
+  used, reserved, overageUsed = unpack(call('HMGET', standingKey, usedField, reservedField, overageField))
+end

@@ -1,0 +1,28 @@
+#!lua flags=allow-oom
+-- Takes an admission back: whatever it was charged is given back, and it leaves no usage record.
+-- A request that is not known here is marked, so that an admission which is carried out later is void. Runs also when Redis
+-- is out of memory; the same call twice changes nothing.
+-- KEYS[1]  hash: the account's standing (standing.lua)
+-- KEYS[2]  hash: its leases (leases.lua)
+-- KEYS[3]  sorted set: when they end
+-- KEYS[4]  sorted set: its requests that were lost
+-- KEYS[5]  string: how this request was ended
+-- ARGV     request; lifeMs of the mark; which: `admitted`, if its job has not started; the number of its latest run, for
+--          whoever runs it; or `any`, for whoever knows that nobody does
+-- returns  'released', 'started' or 'ended' (settled or lost)
+local request, lifeMs, which = ARGV[1], ARGV[2], ARGV[3]
+local ended = redis.call('GET', KEYS[5])
+if ended then return ended == 'released' and 'released' or 'ended' end
+if redis.call('ZSCORE', KEYS[4], request) then return 'ended' end
+
+local lease = readLease(KEYS[2], request)
+local isFree = lease and (lease.run == 0 or which == 'any' or lease.run == tonumber(which))
+if lease and not isFree then return 'started' end
+if lease then
+  removeLease(KEYS[2], KEYS[3], request)
+  correctWindow(KEYS[1], lease.bucket, -1, -lease.tokens)
+  correctMonth(KEYS[1], lease.month, 0, -lease.tokens, false)
+  if tonumber(redis.call('HGET', KEYS[1], 'day')) == lease.day then redis.call('HINCRBY', KEYS[1], 'dayRequests', -1) end
+end
+redis.call('SET', KEYS[5], 'released', 'PX', lifeMs)
+return 'released'

@@ -1,0 +1,13 @@
+-- A part of the scripts that compare ids of stream entries; it stands behind their first lines (read-lua.ts).
+local function partsOf(id)
+  local milliseconds, sequence = string.match(id, '^(%d+)-(%d+)$')
+  return tonumber(milliseconds), tonumber(sequence)
+end
+
+-- As numbers: as text, sequence 10 would come before 9.
+local function isAfter(id, other)
+  local milliseconds, sequence = partsOf(id)
+  local otherMilliseconds, otherSequence = partsOf(other)
+  if milliseconds ~= otherMilliseconds then return milliseconds > otherMilliseconds end
+  return sequence > otherSequence
+end
