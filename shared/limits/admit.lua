@@ -107,13 +107,13 @@ local function admittedBefore(lease)
 end
 if mode == 'stand' then return withStanding('stands') end
 
-tokens, perMinute, tokensPerMinute = tonumber(tokens), tonumber(perMinute), tonumber(tokensPerMinute)
-perDay, atOnce, perMonth = tonumber(perDay), tonumber(atOnce), tonumber(perMonth)
-local isSpent = perMonth >= 0 and used + reserved >= perMonth + (topUpMonth == month and tonumber(topUpTokens) or 0)
+tokens, perMonth = tonumber(tokens), tonumber(perMonth)
+local isSpent = perMonth >= 0 and used + reserved >= perMonth + (topUpMonth == month and topUpTokens or 0)
 local leases = call('ZCARD', endsKey)
-local overRequests = perMinute >= 0 and minuteRequests + 1 - perMinute or 0
-local overTokens = tokensPerMinute >= 0 and minuteTokens + tokens - tokensPerMinute or 0
-local isOverDay, isOverAtOnce = perDay >= 0 and dayRequests >= perDay, atOnce >= 0 and leases - overdue + lost >= atOnce
+local overRequests = perMinute ~= '-1' and minuteRequests + 1 - perMinute or 0
+local overTokens = tokensPerMinute ~= '-1' and minuteTokens + tokens - tokensPerMinute or 0
+local isOverDay = perDay ~= '-1' and dayRequests - perDay >= 0
+local isOverAtOnce = atOnce ~= '-1' and leases - overdue + lost - atOnce >= 0
 local isFull = call('XLEN', outboxKey) >= outboxLengthMax
 
 if isFull or (isSpent and overageOn ~= '1') or overRequests > 0 or overTokens > 0 or isOverDay or isOverAtOnce then

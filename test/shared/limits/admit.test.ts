@@ -412,3 +412,30 @@ test.serial('what has gone and comes again within a bucket expires as well', asy
   await side.admit({ requestId: 'b' });
   for (const key of keys) t.true((await own.redis.pttl(key)) > 61 * dayMs, key);
 });
+
+test.serial('sums keep every digit up to the largest safe integer', async (t) => {
+  const side = await freshAccount();
+  const [used, reserved, settled] = [9_000_000_000_000_001, 3_456_789_012_345, 3_456_789_012_344];
+  await own.redis.hset(standingKey(side.account), '2030-05:used', used);
+  const held = { lastMinute: { requests: 1, tokens: reserved, resetMs: 60_000 }, used, reserved };
+  t.like(await side.admit({ requestId: 'a', tokens: reserved }), { outcome: 'admitted', standing: held });
+  await side.start('a');
+  t.true(await side.settle('a', { tokens: settled }));
+  const { lastMinute, ...standing } = await side.standing();
+  t.like(standing, { used: used + settled, reserved: 0 });
+  t.is(lastMinute.tokens, settled);
+});
+
+test.serial('a minute whose sums are not beside it is counted again, and so is one that was emptied', async (t) => {
+  const side = await freshAccount();
+  await side.admit({ requestId: 'a', tokens: 30 });
+  for (const window of [`[[${noon - 5_000},2,300,${noon - 1_000}],[${noon - 500},1,50,${noon}]]`, '[]', '{}']) {
+    await own.redis.hset(standingKey(side.account), { window, minuteRequests: 7, minuteTokens: 7 });
+    const counted = window.length > 2 ? { requests: 3, tokens: 350 } : { requests: 0, tokens: 0 };
+    t.like((await side.standing()).lastMinute, counted, window);
+    const { requests, tokens } = counted;
+    const answer = await side.admit({ requestId: `b ${window}`, tokens: 5 });
+    t.like(answer, { standing: { lastMinute: { requests: requests + 1, tokens: tokens + 5 } } }, window);
+    t.like((await side.standing()).lastMinute, { requests: requests + 1, tokens: tokens + 5 }, window);
+  }
+});
