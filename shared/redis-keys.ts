@@ -69,7 +69,10 @@ export function endedRequestKey(account: string, requestId: string): string {
   return `svc:${partitionTag(account)}:ended:${requestId}`;
 }
 
-/** Sorted set: who holds leases in a partition, by when to look after them next (milliseconds). Expires with the leases. */
+/**
+ * Sorted set: who holds leases in a partition, or was charged in the last two minutes, by when to look after them next
+ * (milliseconds). Expires with the leases.
+ */
 export function leaseHoldersKey(partition: number): string {
   return `svc:${tagOf(partition)}:lease-holders`;
 }

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 local clock = redis.call('TIME')
--- Ends the leases of one account that are past their time, and notes when to look after the account again. Runs also when
--- Redis is out of memory.
+-- Ends the leases of one account that are past their time, and notes when to look after the account again. Once nothing of its
+-- is in flight and its last minute is over, its standing is made small. Runs also when Redis is out of memory.
 -- KEYS[1]  hash: the account's standing (standing.lua)
 -- KEYS[2]  hash: its leases (leases.lua)
 -- KEYS[3]  sorted set: when they end
@@ -25,5 +25,31 @@ end
 local keys = {standing = KEYS[1], leases = KEYS[2], ends = KEYS[3], lost = KEYS[4], outbox = KEYS[6]}
 local lost = endLostLeases(keys, account, now, atMost)
 local first = redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
-if first[2] then redis.call('ZADD', KEYS[5], first[2], holder) else redis.call('ZREM', KEYS[5], holder) end
+if first[2] then
+  redis.call('ZADD', KEYS[5], first[2], holder)
+  return lost
+end
+
+-- Lines of batches are charged to no minute. What was charged has to stay for a second minute, in which the clock may be put
+-- back; what was charged further ahead than that counts for nothing.
+local window = holder == account and redis.call('HGET', KEYS[1], 'window')
+local chargedAt = window and tonumber(string.match(window, '(%d+)%]%]$') or 0)
+if chargedAt and chargedAt < now + windowMs and chargedAt + 2 * windowMs > now then
+  redis.call('ZADD', KEYS[5], chargedAt + 2 * windowMs, holder)
+  return lost
+end
+redis.call('ZREM', KEYS[5], holder)
+if window then
+  -- A hash that has held a long value stays a large one until it is written again: 170 bytes, not 670 or more.
+  local kept, lifeMs = {}, redis.call('PTTL', KEYS[1])
+  local fields = redis.call('HGETALL', KEYS[1])
+  for index = 1, #fields, 2 do
+    if not string.match(fields[index], '^minute') and fields[index] ~= 'window' then
+      kept[#kept + 1], kept[#kept + 2] = fields[index], fields[index + 1]
+    end
+  end
+  redis.call('DEL', KEYS[1])
+  if kept[1] then redis.call('HSET', KEYS[1], unpack(kept)) end
+  if lifeMs > 0 then redis.call('PEXPIRE', KEYS[1], lifeMs) end
+end
 return lost

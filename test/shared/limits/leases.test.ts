@@ -6,6 +6,7 @@ import {
   leaseHoldersKey,
   lostRequestsKey,
   partitionOf,
+  standingKey,
   versionKey,
 } from '../../../shared/redis-keys.ts';
 import { lostReport, openLimits } from '../../support/limits-side.ts';
@@ -265,9 +266,37 @@ test.serial(
     t.is(Number(await own.redis.zscore(holders, side.account)), now + 60_001);
     await side.release('later');
     t.is(await side.endLeases(), 0);
+    t.is(Number(await own.redis.zscore(holders, side.account)), now + 120_001, 'when its last minute is over for good');
+    await setTime(now + 120_001);
+    t.is(await side.endLeases(), 0);
     t.is(await own.redis.zscore(holders, side.account), null);
   },
 );
+
+test.serial('an account at rest is kept small, for as long as before, and everything it counts stays', async (t) => {
+  const side = await admitted();
+  const latest = now + 5_000;
+  await setTime(latest);
+  await side.admit({ requestId: 'of another bucket' });
+  for (const name of ['a', 'of another bucket']) {
+    await side.start(name);
+    await side.settle(name, { tokens: 40 });
+  }
+  const key = standingKey(side.account);
+  const bytes = () => own.redis.memory('USAGE', key);
+  await setTime(latest + 119_999);
+  await side.endLeases();
+  const before = await bytes();
+  t.not(await own.redis.hget(key, 'window'), null, 'a clock that steps back would need it');
+  await setTime(latest + 120_000);
+  const standing = await side.standing();
+  await side.endLeases();
+  t.true(Number(await bytes()) < 300 && Number(before) > 600, `${before} bytes, then ${await bytes()}`);
+  t.true((await own.redis.pttl(key)) > 61 * 86_400_000);
+  t.deepEqual(await side.standing(), standing);
+  t.like(standing, { used: 80, dayRequests: 2, lastMinute: { requests: 0 } });
+  t.like(await side.admit({ requestId: 'b' }), { outcome: 'admitted', standing: { dayRequests: 3, reserved: 100 } });
+});
 
 test.serial('a lease from a clock that was put back far lives no longer than any other', async (t) => {
   const side = await admitted();
@@ -322,10 +351,7 @@ test.serial('a settling that fails is repeated, and told as it was in the end', 
 test.serial('settling does not begin to count a month', async (t) => {
   const side = await admitted();
   await side.start('a');
-  await own.redis.hdel(
-    `svc:{p${String(partitionOf(side.account)).padStart(2, '0')}}:standing:${side.account}`,
-    '2030-05:used',
-  );
+  await own.redis.hdel(standingKey(side.account), '2030-05:used');
   t.true(await side.settle('a', { tokens: 40 }));
   t.like(await side.seed('2030-05', 'compare'), { before: undefined, after: { used: 40, reserved: 0 } });
 });

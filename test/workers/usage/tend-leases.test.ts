@@ -54,6 +54,8 @@ test.serial('what is past its time ends in all accounts of the partition, howeve
   await setTime(now + 60_000);
   await tend();
   t.is(await held(), 0);
+  await setTime(now + 120_000);
+  await tend();
   t.is(await own.redis.exists(leaseHoldersKey(partitionOf('user:0'))), 0);
   for (const side of sides) t.like(await side.standing(), { used: 0, reserved: 0 });
   t.regex(await registry.metrics(), /^svc_leases_expired_total 120$/m);
