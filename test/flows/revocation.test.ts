@@ -24,7 +24,7 @@ test.after.always(() => parts.disposeAsync());
 
 /** Heartbeats, replies, queues, and what workers do for usage, all of which goes on beside whatever is asked. */
 const others =
-  /^svc:(replies:|control:|(audit|device|file)-keeper$|devices-looked-at$|\{(default|large)-|\{p\d\d\}:(outbox|outbox-marks|keeper|lease-holders)$)/;
+  /^svc:(reply-frames:|control:|(audit|device|file)-keeper$|devices-looked-at$|\{(default|large)-|\{p\d\d\}:(outbox|outbox-marks|keeper|lease-holders)$)/;
 /** Admission and settling have the outbox among their keys, and belong to a request all the same. */
 const ofRequest = /^svc:\{p\d\d\}:(version|ended):/;
 
