@@ -66,7 +66,7 @@ function barsTable(results: Results): string[] {
     const figures = [measured?.toPrecision(3) ?? '–', wanted, goal === undefined ? '' : String(goal)];
     return [claim, ...figures, verdictOf(bar), boundOf(bar, results)];
   });
-  return tableOf(['', 'measured', 'wanted', 'goal', 'verdict', 'measured with'], lines);
+  return tableOf(['claim', 'measured', 'wanted', 'goal', 'verdict', 'measured with'], lines);
 }
 
 /** By what each process takes of a processor: how many requests or streams one of it can serve at most. */
@@ -106,7 +106,14 @@ function rounded(value: number): string {
 }
 
 function costTable({ rows, runs, warmUps }: Results): string[] {
-  const columns = ['', 'requests/s, 64 clients', 'p50, p99, ms', 'p50, ms, 1 client', 'CPU, µs a request', 'MiB'];
+  const columns = [
+    'gateway',
+    'requests/s, 64 clients',
+    'p50, p99, ms',
+    'p50, ms, 1 client',
+    'CPU, µs a request',
+    'MiB',
+  ];
   const wrong = ['over-admitted, lost, twice'];
   const lines = shown.map((row) => {
     const missing = rows.find(({ name }) => name === row)?.missing;
@@ -133,7 +140,7 @@ function truthTable({ truth }: Results): string[] {
     question,
     ...gateways.map((name) => answers.find(({ row }) => row === name)?.answer ?? ''),
   ]);
-  return tableOf(['', ...gateways], lines);
+  return tableOf(['question', ...gateways], lines);
 }
 
 function wrongOf(runs: readonly Pick<Run, 'books'>[]): string {
