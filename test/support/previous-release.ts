@@ -10,6 +10,7 @@ const commit = '9b81183776ed93e0bd4a4268817be618f6d43870';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
+const git = (...words: string[]) => run('git', words, { cwd: root });
 
 /** The code of the release before this one, from the history of this clone, with this version's packages. */
 export async function openPreviousRelease(): Promise<AsyncDisposable & { root: string }> {
@@ -17,9 +18,9 @@ export async function openPreviousRelease(): Promise<AsyncDisposable & { root: s
   const remove = () => rm(directory, { recursive: true, force: true });
   try {
     const archive = join(directory, 'release.tar');
-    await run('git', ['archive', '--output', archive, commit, 'ingress', 'workers', 'shared', 'package.json'], {
-      cwd: root,
-    });
+    const pack = () => git('archive', '--output', archive, commit, 'ingress', 'workers', 'shared', 'package.json');
+    // A shallow clone has its last commits only.
+    await pack().catch(() => git('fetch', '--quiet', '--unshallow').then(pack));
     await run('tar', ['-xf', archive, '-C', directory]);
     await symlink(join(root, 'node_modules'), join(directory, 'node_modules'));
   } catch (error) {
