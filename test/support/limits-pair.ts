@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import type { Redis } from 'ioredis';
-import { type Admission, type Admit, type Allowance, createAdmit } from '../../shared/limits/admit.ts';
+import type { Admission, Allowance } from '../../shared/limits/admit.ts';
 import { fillKey, standingKey, versionKey } from '../../shared/redis-keys.ts';
 import { createChargeLog } from './charge-log.ts';
 import { createLimitsModel } from './limits-model.ts';
-import { type LimitsSide, lostReport, openLimits, timeouts } from './limits-side.ts';
+import { type LimitScripts, lostReport, openLimits } from './limits-side.ts';
 import type { Chosen, Edge, Step } from './limits-steps.ts';
 import { monthOf, shiftMonth } from './month-names.ts';
-import { previousRelease } from './previous-release/previous-release.ts';
 
 type Parts = {
   redis: Redis;
@@ -15,21 +14,20 @@ type Parts = {
   account: string;
   beginning: number;
   allowance: Allowance;
-  /** Which call is made by the scripts of the release before, in turn and again from the first; none where it is left out. */
-  byPrevious?: readonly boolean[];
+  /**
+   * The scripts of the release before this one, on a connection of their own, and which call they make, in turn and again from the first.
+   * Left out, they make none.
+   */
+  previous?: { redis: Redis; scripts: LimitScripts; calls: readonly boolean[] } | undefined;
 };
-type Scripts = { side: LimitsSide; admit: Admit };
 type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
 
 /** An account in Redis and its model, to which the same happens; whatever they answer differently is thrown. */
-export function createLimitsPair({ redis, setTime, account, beginning, byPrevious = [false], ...given }: Parts) {
-  const [present, previous] = [redis, previousRelease(redis)].map((connection) => ({
-    side: openLimits(connection, { account }),
-    admit: createAdmit(connection, { timeouts, outboxLengthMax: 1_000_000 }),
-  })) as [Scripts, Scripts]; // one for each connection
+export function createLimitsPair({ redis, setTime, account, beginning, previous, ...given }: Parts) {
+  const side = openLimits(redis, { account });
+  const before = previous && openLimits(previous.redis, { account, scripts: previous.scripts });
   let calls = 0;
-  const next = () => (byPrevious[calls++ % byPrevious.length] ? previous : present);
-  const { side } = present;
+  const next = () => (previous?.calls[calls++ % previous.calls.length] ? (before ?? side) : side);
   const model = createLimitsModel(beginning);
   const log = createChargeLog();
   const { idOf } = side;
@@ -59,7 +57,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, byPreviou
   }
 
   async function seed(month: string): Promise<void> {
-    const seeded = await next().side.seed(month);
+    const seeded = await next().seed(month);
     const after = model.tokensOf(month);
     assert.deepEqual(seeded, { before: model.isBegun(month) ? after : undefined, after });
     model.count(month);
@@ -74,7 +72,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, byPreviou
     for (;;) {
       const reading = token === undefined ? undefined : { token };
       const expected = model.admit({ request: requestId, tokens, allowance, version: asked, token });
-      const answer = await next().admit.admit({ account, requestId, version: asked, reading }, charge);
+      const answer = await next().admission.admit({ account, requestId, version: asked, reading }, charge);
       assert.deepEqual(answer, expected);
       answered.push(`admit ${answer.outcome}${answer.outcome === 'refused' ? ` by ${answer.limit}` : ''}`);
       if (answer.outcome === 'admitted') {
@@ -94,7 +92,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, byPreviou
     let [asked, token]: [number, string | undefined] = [version, undefined];
     for (;;) {
       const reading = token === undefined ? undefined : { token };
-      const answer = await next().admit.stand({ account, requestId, version: asked, reading });
+      const answer = await next().admission.stand({ account, requestId, version: asked, reading });
       assert.deepEqual(answer, model.stand({ request: requestId, version: asked, token }));
       if (answer.outcome === 'stale') [asked, token] = [version, answer.reading.token];
       else if (answer.outcome === 'cold') await seed(answer.month);
@@ -114,21 +112,21 @@ export function createLimitsPair({ redis, setTime, account, beginning, byPreviou
     const run = Math.max(1, (model.leases.get(requestId)?.run ?? 1) + runBy);
     const tokens = Math.round(reserved * share);
     const expected = model.settle({ request: requestId, run, settler, tokens, admission: { admittedAt, overage } });
-    const answer = await next().side.settle(request, { tokens, run, settler, admittedAt, overage });
+    const answer = await next().settle(request, { tokens, run, settler, admittedAt, overage });
     assert.equal(answer, expected);
     if (answer) log.settled(requestId, tokens);
     return [`settle ${answer}`];
   }
 
   async function release(request: string): Promise<string[]> {
-    const answer = await next().side.release(request);
+    const answer = await next().release(request);
     assert.equal(answer, model.release(idOf(request)));
     if (answer === 'released') log.released(idOf(request));
     return [`release ${answer}`];
   }
 
   async function start(request: string, { taken }: StepOf<'start'>): Promise<string[]> {
-    const answer = await next().side.start(request, taken);
+    const answer = await next().start(request, taken);
     assert.deepEqual(answer, model.start(idOf(request), taken));
     return [`start ${answer.outcome}`];
   }
@@ -136,18 +134,18 @@ export function createLimitsPair({ redis, setTime, account, beginning, byPreviou
   async function markStreaming(request: string, { run: runBy }: StepOf<'mark streaming'>): Promise<string[]> {
     const run = Math.max(1, (model.leases.get(idOf(request))?.run ?? 1) + runBy);
     model.markStreaming(idOf(request), run);
-    await next().side.markStreaming(request, run);
+    await next().markStreaming(request, run);
     return [];
   }
 
   async function endLeases(): Promise<string[]> {
-    const answer = await next().side.endLeases();
+    const answer = await next().endLeases();
     assert.equal(answer, model.endLeases());
     return [`end leases ${answer === 0 ? 'none' : 'some'}`];
   }
 
   async function compare(month: string): Promise<string[]> {
-    const compared = await next().side.seed(month, 'compare');
+    const compared = await next().seed(month, 'compare');
     const after = model.tokensOf(month);
     assert.deepEqual(compared, { before: model.isBegun(month) ? after : undefined, after });
     return [compared.before === undefined ? 'compare not counted' : 'compare counted'];

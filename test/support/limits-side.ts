@@ -34,25 +34,38 @@ export const lostReport: UsageReport = {
   endedRuns: [],
 };
 
-type Options = { account?: string; outboxLengthMax?: number; sum?: () => UsageSum | undefined };
+/** What loads each script; a test of two releases has those of both. */
+export const presentScripts = {
+  ...{ createAdmit, createStartRun, createMarkStreaming, createSettle, createRelease, createEndLeases, createSeed },
+};
+export type LimitScripts = typeof presentScripts;
+
+type Options = {
+  account?: string;
+  outboxLengthMax?: number;
+  sum?: () => UsageSum | undefined;
+  scripts?: LimitScripts;
+};
 type Asked = { requestId: string; tokens?: number; allowance?: Partial<Allowance> };
 
 /** Every script of one account, as ingresses and workers use them together; the store has what `sum` says, or nothing. */
 export function openLimits(redis: Redis, options: Options = {}) {
   const { account = 'user:alice', outboxLengthMax = 1_000_000, sum = () => undefined } = options;
-  const scripts: Admit = createAdmit(redis, { timeouts, outboxLengthMax });
-  const startRun = createStartRun(redis);
-  const markStreaming = createMarkStreaming(redis);
-  const settle = createSettle(redis, { pauseMs: 1 });
-  const release = createRelease(redis);
-  const endLeases = createEndLeases(redis, timeouts);
-  const seed = createSeed({ redis, store: { findUsageSum: async () => sum() } });
+  const { scripts = presentScripts } = options;
+  const admission: Admit = scripts.createAdmit(redis, { timeouts, outboxLengthMax });
+  const startRun = scripts.createStartRun(redis);
+  const markStreaming = scripts.createMarkStreaming(redis);
+  const settle = scripts.createSettle(redis, { pauseMs: 1 });
+  const release = scripts.createRelease(redis);
+  const endLeases = scripts.createEndLeases(redis, timeouts);
+  const seed = scripts.createSeed({ redis, store: { findUsageSum: async () => sum() } });
 
   /** Request ids are unique among all accounts, and ids of jobs as well, which hold no colon. */
   const idOf = (name: string) => `${account}/${name}`.replaceAll(':', '-');
 
   return {
     account,
+    admission,
     idOf,
     /** Gives a lease other times than those of its admission. */
     async setTimes(name: string, { startBy, deadline }: { startBy: number; deadline: number }): Promise<void> {
@@ -60,12 +73,12 @@ export function openLimits(redis: Redis, options: Options = {}) {
       await redis.hset(leasesKey(account), idOf(name), JSON.stringify({ ...lease, startBy, deadline }));
     },
     admit: ({ requestId: name, tokens = 100, allowance = {} }: Asked): Promise<Admitted> =>
-      scripts.admit(
+      admission.admit(
         { account, requestId: idOf(name), version },
         { allowance: { overageEnabled: false, ...allowance }, tokens, report: JSON.stringify(lostReport) },
       ),
     async standing(): Promise<Standing> {
-      const answer = await scripts.stand({ account, requestId: 'look', version });
+      const answer = await admission.stand({ account, requestId: 'look', version });
       if (answer.outcome !== 'stands') throw new Error(`the account does not stand, it is ${answer.outcome}`);
       return answer.standing;
     },

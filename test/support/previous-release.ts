@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import type { LimitScripts } from './limits-side.ts';
 
 /** The last commit of the release before this one. */
 const commit = '9b81183776ed93e0bd4a4268817be618f6d43870';
@@ -28,4 +29,11 @@ export async function openPreviousRelease(): Promise<AsyncDisposable & { root: s
     throw new Error(`the release before this one needs commit ${commit}: fetch the whole history`, { cause: error });
   }
   return { root: directory, [Symbol.asyncDispose]: remove };
+}
+
+/** What loads the scripts of the limits in that release. */
+export async function loadLimitScripts({ root: release }: { root: string }): Promise<LimitScripts> {
+  const files = ['admit', 'start', 'mark-streaming', 'settle', 'release', 'end-leases', 'seed'];
+  const modules = await Promise.all(files.map((name) => import(join(release, `shared/limits/${name}.ts`))));
+  return Object.assign({}, ...modules) as LimitScripts; // as they were called in that release, too
 }

@@ -1,7 +1,10 @@
 import test from 'ava';
 import fc from 'fast-check';
+import type { Redis } from 'ioredis';
 import { createLimitsPair } from '../../support/limits-pair.ts';
+import type { LimitScripts } from '../../support/limits-side.ts';
 import { allowances, steps } from '../../support/limits-steps.ts';
+import { loadLimitScripts, openPreviousRelease } from '../../support/previous-release.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 import { sized } from '../../support/size.ts';
@@ -14,29 +17,34 @@ const beginnings = [
   Date.UTC(2032, 1, 28, 23, 59, 59, 999),
 ];
 
+const parts = new AsyncDisposableStack();
 let own: RedisDatabase;
+let previous: { redis: Redis; scripts: LimitScripts };
 let accounts = 0;
 let setTime: (nowMs: number) => Promise<void>;
 
 test.before(async () => {
-  own = await openRedisDatabase();
+  own = parts.use(await openRedisDatabase());
   setTime = replaceClock(own.redis);
+  const scripts = await loadLimitScripts(parts.use(await openPreviousRelease()));
+  previous = { redis: own.connect(), scripts };
+  replaceClock(previous.redis);
 });
 
-test.after.always(() => own?.[Symbol.asyncDispose]());
+test.after.always(() => parts.disposeAsync());
 
-const one = fc.constant([false]);
-/** Long enough that hardly a sequence of calls has the same turns twice. */
+const none = fc.constant(undefined);
+/** Which calls the release before makes: long enough that hardly a sequence of calls has the same turns twice. */
 const inTurns = fc.array(fc.boolean(), { minLength: 61, maxLength: 61 });
 
-for (const { title, byPrevious, sequences } of [
+for (const { title, previousCalls, sequences } of [
   {
     title: 'whatever happens in whatever order, every answer and every record is what the promises say',
-    ...{ byPrevious: one, sequences: sized(80, 250) },
+    ...{ previousCalls: none, sequences: sized(80, 250) },
   },
   {
     title: 'the same holds where calls go to this release and to the one before it, in any turns',
-    ...{ byPrevious: inTurns, sequences: sized(40, 250) },
+    ...{ previousCalls: inTurns, sequences: sized(40, 250) },
   },
 ]) {
   test.serial(title, async (t) => {
@@ -46,11 +54,12 @@ for (const { title, byPrevious, sequences } of [
     const property = fc.asyncProperty(
       fc.constantFrom(...beginnings),
       allowances,
-      byPrevious,
+      previousCalls,
       fc.array(steps, { minLength: 1, maxLength: 120, size: 'max' }),
-      async (beginning, allowance, byPrevious, sequence) => {
+      async (beginning, allowance, calls, sequence) => {
         const account = `user:model ${accounts++}`;
-        const pair = createLimitsPair({ redis: own.redis, setTime, account, beginning, allowance, byPrevious });
+        const before = calls && { ...previous, calls };
+        const pair = createLimitsPair({ redis: own.redis, setTime, account, beginning, allowance, previous: before });
         await pair.prepare();
         for (const step of sequence) {
           const answered = await pair.take(step);
