@@ -1,6 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import { createHmacOf } from './hmac.ts';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const randomLength = 32;
@@ -35,14 +34,8 @@ export function isWellFormedKey(key: string): boolean {
 
 /** What is stored and looked up in place of the key: HMAC-SHA-256 under the pepper, in hexadecimal. */
 export function hashKey(key: string, pepper: string): string {
-  const hashUnder = hashersOf.get(pepper) ?? createHmacOf(pepper);
-  if (hashersOf.size < peppersMax) hashersOf.set(pepper, hashUnder);
-  return hashUnder(key);
+  return createHmac('sha256', pepper).update(key).digest('hex');
 }
-
-/** A process has one pepper, or two while it is replaced. */
-const peppersMax = 16;
-const hashersOf = new Map<string, (text: string) => string>();
 
 /** Names a secret without telling anything of it, or of a key that is derived from it: no device id holds a NUL. */
 export function fingerprint(secret: string): string {
