@@ -31,7 +31,6 @@ const looksMax = 100;
 /** Once a second, one round trip for the versions of all accounts that have something running; none while nothing runs. */
 export function watchSuspensions({ redis, look, log, everyMs = 1_000 }: Parts): SuspensionWatch {
   const followed = new Map<string, Followed>();
-  let isLooking = false;
 
   async function lookAtAll(): Promise<void> {
     const accounts = [...followed.keys()];
@@ -59,17 +58,12 @@ export function watchSuspensions({ redis, look, log, everyMs = 1_000 }: Parts): 
     followed.set(account, known);
   }
 
-  function lookOnce(): void {
-    if (isLooking) return;
-    isLooking = true;
-    lookAtAll()
-      .catch((error: unknown) => log.debug({ err: error }, 'it is not known which accounts are suspended'))
-      .finally(() => {
-        isLooking = false;
-      });
-  }
-
-  const looking = repeatWhile({ everyMs, work: lookOnce, isNeeded: () => followed.size > 0 });
+  const looking = repeatWhile({
+    everyMs,
+    work: lookAtAll,
+    isNeeded: () => followed.size > 0,
+    onFailure: (error) => log.debug({ err: error }, 'it is not known which accounts are suspended'),
+  });
 
   return {
     follow({ account, version = noVersion }, onSuspended) {

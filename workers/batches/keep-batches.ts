@@ -71,7 +71,12 @@ export function keepBatches(parts: Parts): BatchKeeper {
   const failed = new Map<string, { times: number; until: number }>();
   const looks = new Map<string, Promise<void>>();
   let nudge = Promise.withResolvers<void>();
-  const renewing = repeatWhile({ everyMs: renewEveryMs, work: renewAll, isNeeded: () => accounts.size > 0 });
+  const renewing = repeatWhile({
+    everyMs: renewEveryMs,
+    work: renew,
+    isNeeded: () => accounts.size > 0,
+    onFailure: (error) => log.debug({ err: error }, 'it is not known whether accounts are still held'),
+  });
 
   /** Says how many batches there are. */
   async function look(): Promise<number> {
@@ -212,10 +217,6 @@ export function keepBatches(parts: Parts): BatchKeeper {
         if (!(await hold(batchKeeperKey(account)))) await letGo(account);
       }),
     );
-  }
-
-  function renewAll(): void {
-    renew().catch((error: unknown) => log.debug({ err: error }, 'it is not known whether accounts are still held'));
   }
 
   const looking = keepLooking();

@@ -17,7 +17,6 @@ type Parts = { store: Pick<BatchStore, 'findBatch'>; log: Log; everyMs?: number;
 export function watchBatches({ store, log, everyMs = 1_500, graceMs = 3_000 }: Parts): BatchWatch {
   const lines = new Map<string, Set<OnOver>>();
   const overSince = new Map<string, number>();
-  let isLooking = false;
 
   async function look(): Promise<void> {
     for (const [id, onOver] of lines) {
@@ -29,17 +28,12 @@ export function watchBatches({ store, log, everyMs = 1_500, graceMs = 3_000 }: P
     }
   }
 
-  function lookOnce(): void {
-    if (isLooking) return;
-    isLooking = true;
-    look()
-      .catch((error: unknown) => log.debug({ err: error }, 'it is not known which batches are over'))
-      .finally(() => {
-        isLooking = false;
-      });
-  }
-
-  const looking = repeatWhile({ everyMs, work: lookOnce, isNeeded: () => lines.size > 0 });
+  const looking = repeatWhile({
+    everyMs,
+    work: look,
+    isNeeded: () => lines.size > 0,
+    onFailure: (error) => log.debug({ err: error }, 'it is not known which batches are over'),
+  });
 
   return {
     follow(batch, onOver) {

@@ -16,7 +16,6 @@ type Parts = { redis: Redis; log: Log; everyMs?: number };
  */
 export function watchReaders({ redis, log, everyMs = 5_000 }: Parts): ReaderWatch {
   const readers = new Map<string, Set<() => void>>();
-  let isLooking = false;
 
   async function look(): Promise<void> {
     const streams = [...readers.keys()];
@@ -26,18 +25,12 @@ export function watchReaders({ redis, log, everyMs = 5_000 }: Parts): ReaderWatc
     }
   }
 
-  function lookOnce(): void {
-    // A Redis that is away keeps the call waiting: one is enough.
-    if (isLooking) return;
-    isLooking = true;
-    look()
-      .catch((error: unknown) => log.debug({ err: error }, 'it is not known which ingresses are there'))
-      .finally(() => {
-        isLooking = false;
-      });
-  }
-
-  const looking = repeatWhile({ everyMs, work: lookOnce, isNeeded: () => readers.size > 0 });
+  const looking = repeatWhile({
+    everyMs,
+    work: look,
+    isNeeded: () => readers.size > 0,
+    onFailure: (error) => log.debug({ err: error }, 'it is not known which ingresses are there'),
+  });
 
   return {
     follow(replyTo, onGone) {
