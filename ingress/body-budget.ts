@@ -6,7 +6,7 @@ type Source = { pause(): unknown; resume(): unknown };
 
 /** One body's part of the budget. */
 export interface BodyShare {
-  /** Aborted, with the `ApiError` to answer, when this body makes room for others. Made for whoever asks for it first. */
+  /** Aborted, with the `ApiError` to answer, when this body makes room for others. Created on first use. */
   readonly signal: AbortSignal;
   /** Whether its source may go on after so many more bytes. */
   hasRoomFor(bytes: number): boolean;

@@ -10,8 +10,8 @@ type Parts = {
 };
 
 /**
- * Counts each pool's waiting jobs four times a second while that is of use, until it is disposed of. A count that fails is not
- * known.
+ * Counts each pool's waiting jobs four times a second while a count is needed, until it is disposed of. After a failed count the
+ * number is unknown.
  */
 export function countJobs({ pools, depth, bounds, everyMs = 250 }: Parts): Disposable {
   const stop = new AbortController();

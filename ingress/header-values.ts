@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 
 /**
- * The values of all headers of this name, which is in lower case, in their order. Node's `headersDistinct` has the same, in an object
- * that it makes of all headers of the request.
+ * The values of all headers of this name (lower case), in their order. Node's `headersDistinct` gives the same, but converts all headers
+ * of the request.
  */
 export function headerValues({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>, name: string): string[] {
   const values: string[] = [];

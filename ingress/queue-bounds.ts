@@ -15,7 +15,7 @@ export type Entry = { place: Place; requestsAtOnceMax: number | undefined } | { 
 export interface QueueBounds {
   /** Asks nobody: from what was counted last, and what this ingress has let through since. */
   enter(request: { pool: string; account: string; bytes: number }): Entry;
-  /** Resolves as soon as a count is of use: a request has entered since the last one, or there was something waiting then. */
+  /** Resolves once a count is needed: a request has entered since the last count, or jobs were waiting then. */
   whenUseful(pool: string): Promise<void>;
   /** To be called before a pool's jobs are counted; gives what takes the count, undefined where it could not be had. */
   beginCount(pool: string): (jobs: number | undefined) => void;
@@ -37,8 +37,8 @@ type Pool = {
  * How much may wait: in each pool `depthMax` jobs of all ingresses, and in this ingress `bytesMax` of bodies. A count is a
  * fraction of a second old, so what this ingress has let through since is added to it, and what of its own has left is taken
  * away: a burst passes the bound by what other ingresses let through meanwhile, and a short queue that empties is filled again
- * at once. Where the count is not known nobody is held up. While nothing waits and nothing enters nothing is counted: a burst that
- * begins then passes the bound by what enters until the first answer.
+ * at once. If the count is unknown, no request is refused for it. An idle pool is not counted: a burst then passes the bound by the
+ * requests that enter before the first count is back.
  *
  * One account must not take all of it. Past half of a bound, an account may have up to a quarter of it. Of the jobs this bounds its
  * requests at once, which admission counts by their leases: waiting and running, of all pools and ingresses. Of the bytes it bounds

@@ -25,7 +25,7 @@ export type RequestState = {
   standing?: Standing;
   /** The caller was checked, or the check has failed: what fails from then on needs none of its own. */
   checked?: true;
-  /** All of the body is here, also if Node does not say so yet. */
+  /** All of the body has been read. Node's `complete` can still be false then. */
   isBodyWhole?: true;
   body?: JsonBody;
   /** Of the bodies that this process may hold. */

@@ -3,8 +3,8 @@ const writing: (() => void)[] = [];
 let isScheduled = false;
 
 /**
- * Runs a task once this turn of the event loop has handled the events at hand. Tasks that `gather` make the last commands of the
- * turn; those that `write` come after them, so that all commands leave together.
+ * Runs a task at the end of this turn of the event loop, when its events are handled. `gather` tasks run first and issue the last commands
+ * of the turn; `write` tasks then send all commands together.
  */
 export function atEndOfTurn(task: () => void, step: 'gather' | 'write'): void {
   (step === 'gather' ? gathering : writing).push(task);

@@ -14,7 +14,7 @@ type Parts = {
   reader: Redis;
   redis: Redis;
   keyOf: (id: string) => string;
-  /** Takes an entry: its names and values in turn. True: more of that kind follows soon, and can be read together with it. */
+  /** Takes an entry: its names and values in turn. True if more entries follow soon and may be read together. */
   onEntry: (fields: readonly string[]) => boolean;
   /** The stream was lost with all that was in it; a new one, under a new address, is opened next. */
   onLost: () => void;

@@ -105,7 +105,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     reader: controlReader,
     redis: replyRedis,
     log,
-    // Under one name for good: whoever knows the worker, by what it holds, knows its control stream.
+    // Always the same name: other workers find this stream by the id in the worker's holds.
     keyOf: () => controlStreamKey(workerId),
     onEntry: (entry) => {
       const fields = fieldsOf(entry);

@@ -84,15 +84,15 @@ function unsupported(message: string, headers: Record<string, string> = {}): Api
 }
 
 /**
- * A body that is there as a whole, as most are: they come in one packet with their head. Nothing has to be waited for, so no timer and
- * no signal is made: a sixth of the work of this process beside Redis is saved.
+ * The body, if all of it has arrived: most come in one packet with their head. Without a timer, a signal and listeners a request costs
+ * the ingress a sixth less, Redis left out. Undefined if more has to be waited for.
  */
 function takeArrived({ req, state }: AppContext, share: BodyShare, { bodyBytesMax }: Parts): Buffer | undefined {
-  // Node says that a request is complete only after the stages have run that its last piece has woken.
+  // Node sets `complete` after the last piece has been handed over, which is too late here.
   const isWhole = req.complete || req.readableLength === Number(req.headers['content-length']);
   if (!isWhole || req.destroyed || !share.hasRoomFor(req.readableLength)) return undefined;
   const bytes: Buffer = req.read() ?? Buffer.alloc(0);
-  req.resume(); // or its end would not be noticed
+  req.resume(); // without it the request never ends
   state.isBodyWhole = true;
   share.add(bytes.length);
   share.arrived();
@@ -142,7 +142,7 @@ async function collectBytes(req: IncomingMessage, { bytesMax, onBytes, signal }:
   if (signal.aborted) onStop();
   signal.addEventListener('abort', onStop);
   const onEnd = () => {
-    req.off('close', onClose); // it comes next, and would make an error for nobody
+    req.off('close', onClose); // the next event, which would create an error that no one reads
     resolve();
   };
   req.on('data', onData).once('end', onEnd).once('close', onClose);

@@ -18,7 +18,7 @@ export function listenForReplies({ reader, redis, waitingRequests, log }: Parts)
     onEntry: (fields) => {
       const replies = decodeEntry(fields);
       for (const reply of replies) waitingRequests.deliver(reply);
-      // Where streams are under way, an answer of another request waits with their texts for a few milliseconds.
+      // While texts come, an answer to another request can wait a few milliseconds with them.
       return replies.every(({ kind }) => kind === 'chunk');
     },
     onLost: () => waitingRequests.failAll(replyLost(false)),

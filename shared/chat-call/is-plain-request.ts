@@ -1,9 +1,9 @@
 import { type ChatRequest, roles } from '../chat-completion.ts';
 
 /**
- * Whether this is a request of the usual shape: a model, messages of text, and the most common settings, each with a value that the
- * schema allows. Such a request has no fault that the schema or the plan file's lists could find, so neither has to be asked: 16 µs
- * of 24 less. Says nothing of any other request.
+ * Whether a request has the usual shape: a model, messages of text, and the most common settings, all with values that the schema allows.
+ * Neither the schema nor the plan file's lists can find a fault in it, so they are skipped, which saves 16 of 24 µs. False says nothing
+ * about the request.
  */
 export function isPlainRequest(value: object): value is ChatRequest {
   if (!isOf(plainFields, value)) return false;

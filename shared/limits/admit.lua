@@ -44,8 +44,8 @@ if how == 'read' or call('GET', versionKey) ~= version then
   -- A mark that ends later than any mark could was set by a clock that has since been put back.
   local changing = call('ZCOUNT', changesKey, '(' .. now, now + 60000) > 0
   if how == 'known' then
-    -- All who read at once share one token, or those who come while another reads would keep each other from ever filling.
-    -- Who joins a token began to read after it was set, like whoever set it.
+    -- Concurrent readers share one token. With a token each, they would replace each other's, and none could ever fill.
+    -- A reader that joins starts to read after the token was set, so its reading is as new as the first reader's.
     local shared = not changing and call('GET', fillKey)
     if not shared and not changing then call('SET', fillKey, token, 'PX', readLifeMs) end
     return 'stale ' .. (shared or token)

@@ -1,8 +1,8 @@
 -- A part of the scripts that give back what was charged (read-lua.ts); it stands behind standing.lua.
 -- `held` tokens are no longer reserved, and `used` tokens are used instead, in the month and the bucket that were charged.
 -- `requests` is what the bucket's requests change by. What has left the window is not brought back.
--- A month that is not counted here is not begun here either: whoever needs it seeds it from the store and the outbox. With
--- only `:reserved` it is one of which something was missed, so that it does not begin at 0 because the last month is counted.
+-- A month that is not counted here is not started here: the next admission seeds it from the store and the outbox. A field
+-- `:reserved` alone marks a month of which usage was missed, so that it does not start at 0 because last month is counted.
 local function correctStanding(standingKey, month, bucket, requests, held, used, isOverage)
   local call, format = redis.call, string.format
   local usedField, reservedField = month .. ':used', month .. ':reserved'

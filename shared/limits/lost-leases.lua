@@ -12,7 +12,7 @@ local function endLostLeases(keys, account, now, atMost)
       correctStanding(keys.standing, lease.month, lease.bucket, 0, lease.tokens, 0, false)
       redis.call('XADD', keys.outbox, '*', 'request', id, 'account', account, 'month', lease.month, 'tokens', 0, 'overage',
         lease.overage, 'runs', lease.run, 'admittedAt', lease.admittedAt, 'settledAt', now, 'report', lease.report)
-      -- Counted from now: where nobody looked for longer, whoever holds the request may still come to settle it.
+      -- Counted from now: if no one looked for longer, the worker that has the request may still settle it.
       redis.call('ZADD', keys.lost, math.max(lease.deadline, now) + lostLifeMs, id)
     end
   end

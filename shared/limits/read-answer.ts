@@ -1,4 +1,4 @@
-/** What a script has answered, in words with a space between. Each of these fails where it is something else. */
+/** Readers of a script's answer: words with a space between them. Each throws on anything else. */
 
 export function wordsOf(answer: unknown): string[] {
   if (typeof answer !== 'string') throw new Error('a script answered something else than words');

@@ -3,8 +3,8 @@
 -- `<YYYY-MM>:used`, `:reserved` and `:overage`, all of them tokens.
 -- The window is a list of buckets of 5 s, oldest first: [when it was first charged, requests, tokens, when it was last
 -- charged]. A bucket leaves as a whole, 60 s after it was last charged, so that whatever it holds counts for at least as long.
--- Its text has a space in front where `minuteRequests` and `minuteTokens` are its sums, and no other space. A script of the
--- release before writes it without, and without the sums, which are then counted again. So most calls need not decode the
--- window, and change it as text: decoding and encoding 12 buckets takes longer than all the rest of an admission.
+-- Its text starts with a space if `minuteRequests` and `minuteTokens` hold its sums, and has no other space. The scripts of the
+-- release before write neither the space nor the sums, so the sums are then counted again. Most calls change the window as text,
+-- because decoding and encoding 12 buckets takes longer than the rest of an admission.
 local bucketMs, windowMs, dayMs = 5000, 60000, 86400000
 local standingLifeMs = 62 * dayMs

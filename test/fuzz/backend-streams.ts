@@ -214,7 +214,7 @@ function answering(pieces: Pieces, job: QueuedCall) {
   return { job, callBackend, call: { backend, apiKey, requestId: job.requestId, body, signal } };
 }
 
-/** Brings these pieces, each in a turn of its own, until it is told to stop. */
+/** Hands over these pieces, one in each turn of the event loop, until it is aborted. */
 function fakeAgent(pieces: Pieces): Pick<Dispatcher, 'dispatch'> {
   const type = beginsAsJson(pieces[0]) ? 'application/json' : 'text/event-stream';
   const controller = {

@@ -112,7 +112,7 @@ export function createChunkConverter({
   };
 }
 
-/** The data as it came, unless the client knows the model by another name or there is a usage, which is told at the end. */
+/** The data as it came, unless the client uses another name for the model, or there is a usage, which is sent at the end. */
 function present(data: string, chunk: ChatChunk, model: string): string {
   if (chunk.model !== model || chunk.usage !== undefined) return presentChunk(chunk, model);
   // It may stand on several lines, and then each would need a `data:` of its own.

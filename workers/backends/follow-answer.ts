@@ -7,7 +7,7 @@ import type { Written } from './output-guard.ts';
 export interface AnswerProgress {
   /** What has come with this chunk. */
   follow(chunk: ChatChunk): Written;
-  /** As `follow` of a chunk that says what an earlier one said but for this text, which it has; that one ended no choice. */
+  /** As `follow` for a chunk that differs from an earlier one in its text alone. That chunk ended no choice. */
   goOn(text: string): Written;
   /** `[DONE]` has come. */
   finish(): void;

@@ -1,12 +1,12 @@
-/** Notices what is waited for too long. */
+/** A time limit that is set again and again. */
 export interface Overdue extends Disposable {
-  /** Sets the time anew, in milliseconds, and what is called when it is over; what was set before counts no longer. */
+  /** Sets a new time limit in milliseconds and its callback. It replaces the one before. */
   expectWithin(ms: number, onLate: () => void): void;
-  /** Nothing is waited for just now. */
+  /** No time limit until the next one is set. */
   relax(): void;
 }
 
-/** Setting the time costs next to nothing: it is set with every event, and only one timer looks at it, when it may be over. */
+/** Setting it is cheap, because it is set with every event: one timer checks it when it may be over. */
 export function createOverdue(now = () => performance.now()): Overdue {
   let due = Number.POSITIVE_INFINITY;
   let late = () => {};

@@ -6,7 +6,7 @@ import { parseChunk } from './parse-chunk.ts';
 /** A chunk that was not parsed: what the model wrote in it, and the JSON that the client is sent. */
 export type RepeatedChunk = { text: string; sent: string };
 
-/** Reads chunks that say the same as an earlier one of their stream but for their text, as nearly all do, without parsing them. */
+/** Reads chunks that differ from an earlier chunk of their stream in their text alone, as nearly all do, without parsing them. */
 export interface RepeatedChunks {
   /** Undefined for data that has to be parsed. */
   read(data: string): RepeatedChunk | undefined;
@@ -24,11 +24,11 @@ const padding = 'obfuscation';
 /** The parts before, between and after those strings; `sent`: of what the client is sent, where that is not the data as it came. */
 type Pattern = { names: string[]; given: string[]; sent: string[] | undefined };
 
-/** A backend whose chunks differ in more than their text is not learned from for ever. */
+/** Bounds the learning from a backend whose chunks differ in more than their text. */
 const lessonsMin = 4;
 const readsPerLesson = 4;
 
-/** No backend knows it, so that none has it in a chunk. */
+/** Random, so no backend can send it. */
 const mark = randomUUID();
 
 export function createRepeatedChunks(present: Present): RepeatedChunks {

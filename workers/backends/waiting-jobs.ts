@@ -15,7 +15,7 @@ type WaitingAsk = { lane: Lane; waitMs: number; signal: AbortSignal };
 type Parts<Ask, Result> = {
   /** Undefined where there is nothing but to wait; else what it says has been taken. */
   answer: (ask: Ask) => Result | undefined;
-  /** The same for those of a lane that get the same answer: if one has to wait, so do the others, and are not asked. */
+  /** Equal for jobs that would get the same answer: if one of a lane has to wait, the others are skipped. */
   alike: (ask: Ask) => string;
   late: Result;
 };

@@ -1,9 +1,9 @@
 import { createOverdue } from './overdue.ts';
 
-/** Aborts what is waited for too long: when one of `parents` is aborted, with its reason, or when the time that was set is over. */
+/** Its signal is aborted with the reason of the first of `parents` that is aborted, or when the time limit is over. */
 export interface Watchdog extends Disposable {
   signal: AbortSignal;
-  /** Sets the time anew, in milliseconds, and the reason to abort with; what was set before counts no longer. */
+  /** Sets a new time limit in milliseconds, and the reason to abort with. It replaces the one before. */
   expectWithin(ms: number, reason: () => unknown): void;
   abort(reason: unknown): void;
 }
@@ -12,7 +12,7 @@ export function createWatchdog(parents: readonly AbortSignal[], now = () => perf
   const controller = new AbortController();
   const overdue = createOverdue(now);
   const abort = (reason: unknown) => controller.abort(reason);
-  // One signal made of all of them would cost more than all the rest.
+  // `AbortSignal.any` costs more than the rest of this.
   const onParent = () => abort(parents.find(({ aborted }) => aborted)?.reason);
   if (parents.some(({ aborted }) => aborted)) onParent();
   else for (const parent of parents) parent.addEventListener('abort', onParent, { once: true });

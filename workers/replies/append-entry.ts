@@ -5,8 +5,8 @@ import { loadScript } from '../../shared/redis.ts';
 const lua = readFileSync(new URL('./append-entry.lua', import.meta.url), 'utf8');
 
 /**
- * Appends an entry to the reply stream of an ingress, which then holds about `lengthMax` at most; false when that stream is gone, and its
- * ingress with it. A plain XADD, and one that runs without memory where Redis refuses that.
+ * Appends an entry to the reply stream of an ingress and trims it to about `lengthMax` entries. False if the stream is gone, and its ingress
+ * with it. If Redis is out of memory, a script appends the entry all the same.
  */
 export async function appendEntry(
   redis: Redis,

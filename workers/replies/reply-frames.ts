@@ -22,15 +22,15 @@ export interface ReplyFrames {
   post(replyTo: string, reply: Reply, how: { isUrgent: boolean }): PostedReply;
 }
 
-/** Each frame is a command, a wake-up and a read for both sides: text waits this long for more. */
+/** Each frame costs a command, a wake-up and a read. Text waits this long for more. */
 const gatherMs = 5;
-/** A reply that is larger travels alone. In UTF-16 code units. */
+/** A larger reply is sent alone. In UTF-16 code units. */
 const frameCharactersMax = 65_536;
 const frameRepliesMax = 256;
-/** A stream holds about so much at most: an ingress that did not read in time finds a gap. */
+/** The bound of a stream, about. An ingress that reads too late finds a gap. */
 const streamEntriesMax = 20_000;
 const streamCharactersMax = 134_217_728;
-/** More streams than a worker meets between restarts, unless ingresses come and go all the time. */
+/** Of idle streams, more are forgotten. */
 const streamsKeptMax = 1_000;
 
 type Frame = { replies: Reply[]; characters: number; isUrgent: boolean; sent: PromiseWithResolvers<boolean> };
@@ -70,7 +70,7 @@ export function createReplyFrames(parts: Parts): ReplyFrames {
       leave(stream, frame);
     }
     const sent = Promise.withResolvers<boolean>();
-    sent.promise.catch(() => {}); // whoever needs to know awaits it
+    sent.promise.catch(() => {}); // senders handle it where they await it
     stream.frame = { replies: [], characters: 0, isUrgent: false, sent };
     return stream.frame;
   }
@@ -96,7 +96,7 @@ export function createReplyFrames(parts: Parts): ReplyFrames {
     const { key } = stream;
     stream.entryCharacters += (characters - stream.entryCharacters) / 16;
     const lengthMax = Math.min(streamEntriesMax, Math.ceil(charactersMax / Math.max(1, stream.entryCharacters)));
-    // An ingress of the release before frames reads one reply in an entry.
+    // An ingress of the release before this one reads one reply in each entry.
     const entries = takesFrames(key) ? [encodeFrame(replies)] : replies.map(encodeReply);
     const appended = await Promise.all(entries.map((fields) => appendEntry(redis, key, { fields, lengthMax })));
     const isThere = appended.every(Boolean);

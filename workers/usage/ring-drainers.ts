@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Log } from '../../shared/log.ts';
 import { controlStreamKey, partitionKeeperKey, partitionOf } from '../../shared/redis-keys.ts';
 
-/** Says that an account has new usage in its outbox, to whichever worker brings it to the store. Not waited for. */
+/** Tells the worker that drains the account's partition that there is new usage. Not waited for. */
 export type RingDrainer = (account: string) => void;
 
 type Parts = {
@@ -22,9 +22,9 @@ const ringSchema = z.object({ drain: z.string().regex(/^\d{1,4}(,\d{1,4})*$/) })
 const controlStreamLengthMax = 10_000;
 
 /**
- * Other workers are rung at most four times a second, each by one entry in its control stream for all partitions of its. A ring
- * that is lost costs a few seconds: each worker looks at the outboxes of its partitions from time to time. A worker of the
- * release before this one reads its control stream under another name, and gets none.
+ * Another worker gets at most four rings a second, each one entry in its control stream for all of its partitions. A lost ring delays usage
+ * by up to ten seconds, because each worker also looks at its outboxes from time to time. A worker of the release before this one has its
+ * control stream under another name and gets no rings: it looks four times a second.
  */
 export function createRingDrainer(parts: Parts): RingDrainer & Disposable {
   const { redis, replyRedis, ringOwn, log, pauseMs = 250 } = parts;

@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { findAttack } from '../all-attacks.ts';
 import type { Tally, Target } from '../attack.ts';
 
-/** The process of one attack. It begins when it receives the target; when it is told to stop it ends, and its connections with it. */
+/** The process of one attack. It starts when it receives the target. It ends, with its connections, when it is told to stop. */
 
 const tally: Tally = {};
 const stopping = new AbortController();

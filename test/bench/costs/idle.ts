@@ -4,7 +4,7 @@ import type { Place } from '../gateways/places.ts';
 import { startService } from '../gateways/start-service.ts';
 import { usageOf } from '../processes.ts';
 
-/** What the service costs while nobody asks for anything. */
+/** What the service costs while it is idle. */
 export type Idle = {
   /** Of each kind of process, all of them together: milliseconds of a processor a second. */
   cpuMs: Record<string, number>;

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
+import { Client } from 'undici';
 import { takeOverFraming } from '../../../ingress/replies/chunk-framing.ts';
 
 const pieces = ['data: a\n\n', 'data: Grüße, 東京 😀\n\n', 'x'.repeat(70_000), '\r\n0\r\n\r\n'];
@@ -17,16 +18,21 @@ async function openServer() {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo; // it listens on a port
-  return { port, [Symbol.dispose]: () => void server.close() };
+  let connections = 0;
+  server.on('connection', () => connections++);
+  return { port, connections: () => connections, [Symbol.dispose]: () => void server.close() };
 }
 
 test('a client of HTTP/1.1 reads what was written, and its connection serves the next request', async (t) => {
   using server = await openServer();
-  for (let request = 0; request < 2; request++) {
-    const response = await fetch(`http://127.0.0.1:${server.port}/`);
-    t.is(response.headers.get('transfer-encoding'), 'chunked');
-    t.is(await response.text(), pieces.join(''));
+  const client = new Client(`http://127.0.0.1:${server.port}`);
+  t.teardown(() => client.close());
+  for (let request = 0; request < 3; request++) {
+    const { headers, body } = await client.request({ path: '/', method: 'GET' });
+    t.is(headers['transfer-encoding'], 'chunked');
+    t.is(await body.text(), pieces.join(''));
   }
+  t.is(server.connections(), 1);
 });
 
 test('a client of HTTP/1.0 gets the text alone, up to the end of the connection', async (t) => {

@@ -30,7 +30,7 @@ test.beforeEach(async () => {
 const known = (requestId: string, version?: number) => admission.look({ account, requestId, version });
 const read = (token: string, version: number) =>
   admission.look({ account, requestId: `of ${token}`, version, reading: { token } });
-/** As whoever makes a change marks it: version and fill token go in the same step. */
+/** As a change is marked: version and fill token are deleted in the same step. */
 const mark = (id: string, endsAt: number) =>
   own.redis.multi().del(versionKey(account), fillKey(account)).zadd(changesKey(account), endsAt, id).exec();
 const storedVersion = () => own.redis.get(versionKey(account));

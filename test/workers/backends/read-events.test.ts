@@ -3,7 +3,7 @@ import { BackendError } from '../../../workers/backends/backend-error.ts';
 import type { Exchange } from '../../../workers/backends/exchange.ts';
 import { readEvents, type StreamEnd } from '../../../workers/backends/read-events.ts';
 
-/** A reader that takes each event when it is told to, and an exchange that only notes what is asked of it. */
+/** A reader that takes each event on demand, and an exchange that records the calls. */
 function opened() {
   const told: unknown[] = [];
   const taken: string[] = [];

@@ -104,7 +104,7 @@ test('a frame holds 256 replies, and 64 KiB unless one reply alone has more', as
   );
 });
 
-test('a stream that nobody reads is bounded in what its entries hold together', async (t) => {
+test('a stream that is not read is bounded in bytes', async (t) => {
   const { stream } = await open();
   const body = 'x'.repeat(100_000);
   const frames = createReplyFrames({ redis: given.redis, charactersMax: 1_000_000 });
