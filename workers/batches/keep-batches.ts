@@ -63,7 +63,6 @@ type Step = Pick<Batch, 'account' | 'state'> & { controller: AbortController; ta
  */
 export function keepBatches(parts: Parts): BatchKeeper {
   const { store, hold, leave, log, lookEveryMs = 500, pause = pauseFor } = parts;
-  const idlePauseMs = 2 * lookEveryMs;
   const closing = new AbortController();
   const { signal } = closing;
   const accounts = new Map<string, AccountRun>();
@@ -203,9 +202,8 @@ export function keepBatches(parts: Parts): BatchKeeper {
         if (!signal.aborted) log.warn({ err: error }, 'it is not known which batches there are; trying again');
         return 0;
       });
-      const pauseMs =
-        Math.min(pauseMsMax, open === 0 ? idlePauseMs : lookEveryMs + open * pausePerBatchMs) *
-        (0.75 + Math.random() / 2);
+      const restMs = open === 0 ? 2 * lookEveryMs : lookEveryMs + open * pausePerBatchMs;
+      const pauseMs = Math.min(pauseMsMax, restMs) * (0.75 + Math.random() / 2);
       await Promise.race([pause(pauseMs, signal), nudge.promise]);
     }
   }
