@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { sendCancellation } from '../shared/cancellation.ts';
 import { type IngressConfig, poolsOf, readIngressConfig } from '../shared/config.ts';
 import { ApiError } from '../shared/errors.ts';
-import { waitUntilOpen } from '../shared/inbox.ts';
+import { type Inbox, waitUntilOpen } from '../shared/inbox.ts';
 import { createAdmit } from '../shared/limits/admit.ts';
 import { createAskLimits } from '../shared/limits/ask-limits.ts';
 import { createRelease } from '../shared/limits/release.ts';
@@ -81,7 +81,13 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
 
   const state = followProcessState(shutdown);
   const checks = { store: () => store.ping(), identityProvider: atMostEvery(checkEveryMs, signIn.check) };
-  const required = { redis: () => redis.ping(), replyRedis: () => replyRedis.ping() };
+  let inbox: Inbox | undefined;
+  /** While it has nowhere to receive answers, each request would be refused. */
+  const replyRedisIsUsable = async () => {
+    await replyRedis.ping();
+    if (inbox !== undefined && inbox.address() === undefined) throw new Error('no reply could be received');
+  };
+  const required = { redis: () => redis.ping(), replyRedis: replyRedisIsUsable };
   const dashboard = createQueueDashboard({ writable: config.queue.dashboardWritable, log });
   const operations = parts.use(
     await listenForOperations({
@@ -117,7 +123,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
       settlings.add(settling);
     },
   });
-  const inbox = parts.use(listenForReplies({ reader: replyReader, redis: replyRedis, waitingRequests, log }));
+  inbox = parts.use(listenForReplies({ reader: replyReader, redis: replyRedis, waitingRequests, log }));
   await waitUntilOpen(inbox, shutdown);
   metrics.observe({
     waiting: waitingRequests.count,

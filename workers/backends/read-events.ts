@@ -50,6 +50,14 @@ export function readEvents({ exchange, reader, expectNext }: Parts): BodyReader 
     }
     if (failure !== undefined) exchange.fail(failure);
     else if (isEnded) exchange.succeed('ended');
+    else readOn();
+  }
+
+  /** Last of all: more bytes can arrive before this returns. */
+  function readOn(): void {
+    const wasPaused = keptBytes > keptBytesMax;
+    keptBytes = 0;
+    if (wasPaused) exchange.goOn();
   }
 
   function waitFor(taken: Promise<boolean>, data: string): void {
@@ -61,8 +69,6 @@ export function readEvents({ exchange, reader, expectNext }: Parts): BodyReader 
   function goOn(isCut: boolean, data: string): void {
     isBusy = false;
     if (exchange.isOver() || isLast(isCut, data)) return;
-    if (keptBytes > keptBytesMax) exchange.goOn();
-    keptBytes = 0;
     try {
       takeEvents();
     } catch (error) {

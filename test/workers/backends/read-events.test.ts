@@ -9,13 +9,18 @@ function opened() {
   const taken: string[] = [];
   const busy: ((isCut: boolean) => void)[] = [];
   let isOver = false;
+  let arrive = () => {};
+  const goOn = () => {
+    told.push('go on');
+    arrive();
+  };
   const end = (how: string) => (what: unknown) => {
     isOver = true;
     told.push([how, what]);
   };
   const exchange: Exchange<StreamEnd> = {
     ...{ succeed: end('succeed'), stop: end('stop'), fail: end('fail'), isOver: () => isOver },
-    ...{ pause: () => told.push('pause'), goOn: () => told.push('go on') },
+    ...{ pause: () => told.push('pause'), goOn },
     ...{ expectWithin: () => {}, relax: () => told.push('relax') },
   };
   const reader = {
@@ -31,7 +36,11 @@ function opened() {
     busy.shift()?.(isCut);
     await new Promise(setImmediate);
   }
-  return { body, told, taken, release };
+  /** What comes at once when the backend is told to go on. */
+  function onGoOn(come: () => void): void {
+    arrive = come;
+  }
+  return { body, told, taken, release, onGoOn };
 }
 
 const event = (data: string) => Buffer.from(`data: ${data}\n\n`);
@@ -61,21 +70,43 @@ test('the time for the next event begins when the reader is done with the last o
   t.deepEqual(told, ['relax', 'relax', 'expect']);
 });
 
-test('a backend waits for a reader that is busy once 64 KiB are kept, and goes on after that', async (t) => {
+test('a backend waits for a reader that is busy once 64 KiB are kept, and goes on when all of them are taken', async (t) => {
   const { body, told, taken, release } = opened();
   body.take(event('one'));
   body.take(event('x'.repeat(65_000)));
   t.false(told.includes('pause'));
   body.take(event('x'.repeat(1_000)));
   t.true(told.includes('pause'));
-  t.false(told.includes('go on'));
-  await release();
+  for (let left = 3; left > 0; left--) {
+    t.false(told.includes('go on'));
+    await release();
+  }
   t.true(told.includes('go on'));
-  for (let left = 2; left > 0; left--) await release();
   t.deepEqual(
     taken.map(({ length }) => length),
     [3, 65_000, 1_000],
   );
+});
+
+test('bytes that arrive while the backend is told to go on are taken in order, and pause it again', async (t) => {
+  const { body, told, taken, release, onGoOn } = opened();
+  const large = 'x'.repeat(70_000);
+  onGoOn(() => {
+    body.take(event('three'));
+    body.take(event(large));
+  });
+  body.take(event('one'));
+  body.take(event(large));
+  await release();
+  await release();
+  t.deepEqual(taken, ['one', large, 'three']);
+  onGoOn(() => body.end());
+  await release();
+  await release();
+  t.deepEqual(taken, ['one', large, 'three', large]);
+  const pauses = told.filter((each) => each === 'pause' || each === 'go on');
+  t.deepEqual(pauses, ['pause', 'go on', 'pause', 'go on']);
+  t.deepEqual(told.at(-1), ['succeed', 'ended']);
 });
 
 test('what has come before a failure is taken first, and what is left once the reader has enough is not', async (t) => {
