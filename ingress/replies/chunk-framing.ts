@@ -5,7 +5,8 @@ export type Framing = { frame: (text: string) => string; last: string };
 
 const none: Framing = { frame: (text) => text, last: '' };
 const chunked: Framing = {
-  frame: (text) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`,
+  // An empty chunk would be the end of the body.
+  frame: (text) => (text === '' ? '' : `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`),
   last: '0\r\n\r\n',
 };
 

@@ -1,4 +1,5 @@
 import type { ApiError } from '../../shared/errors.ts';
+import { ownText } from '../../shared/own-text.ts';
 import type { Usage } from '../../shared/replies.ts';
 
 /** `chunk` is text for the client as it stands; `end` comes last, with the body of an answer that is not streamed. */
@@ -53,7 +54,8 @@ export function createReplyBuffer(): ReplyBuffer {
         reader = undefined;
         return true;
       }
-      events.push(event);
+      // Else it would keep all of its frame, with the replies to other clients.
+      events.push(event.kind === 'chunk' ? { kind: 'chunk', text: ownText(event.text) } : event);
       bufferedBytes += sizeOf(event);
       return bufferedBytes <= bufferedBytesMax;
     },

@@ -2,10 +2,20 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
+function garbageCollector(): () => void {
+  setFlagsFromString('--expose-gc');
+  return runInNewContext('gc');
+}
+
+/** What is in use, in bytes, without what nothing holds. */
+export function heapInUse(): number {
+  garbageCollector()();
+  return process.memoryUsage().heapUsed;
+}
+
 /** Ends once nothing holds the object any more, or fails: a test waits for nothing that could not happen at once. */
 export async function untilCollected(reference: WeakRef<object>): Promise<boolean> {
-  setFlagsFromString('--expose-gc');
-  const collect: () => void = runInNewContext('gc');
+  const collect = garbageCollector();
   for (let turn = 0; turn < 20 && reference.deref() !== undefined; turn++) {
     // An object is held until the end of the turn in which it was last looked at.
     await nextTurn();

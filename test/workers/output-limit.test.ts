@@ -131,6 +131,17 @@ test('where the backend does not count, it is ended past one and a half times th
   t.is(atOnce.begun.length, 1);
 });
 
+test('text after the end of its choice that passes the limit is not delivered, and nothing is said in its place', async (t) => {
+  const { events, told, isOverLimit } = await streamed([says('a', 1), stops(), says('b', 100)], {
+    limit: 3,
+    includeUsage: false,
+  });
+  t.is(textOf(events), 'a');
+  t.deepEqual(endsOf(events), [[0, 'stop']]);
+  t.true(isOverLimit);
+  t.is(told.length, 3, 'the last one is empty');
+});
+
 test('tokens are counted over the boundaries of chunks', async (t) => {
   const text = 'internationalization of considerations '.repeat(40);
   const tokens = await countTokens(text);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { ChatChunk } from '../../shared/chat-completion.ts';
+import { ownText } from '../../shared/own-text.ts';
 import { writtenText } from './convert-answer.ts';
 import { parseChunk } from './parse-chunk.ts';
 
@@ -71,7 +72,9 @@ function readBy({ names, given, sent: around }: Pattern, data: string): Repeated
     if (around !== undefined) sent += value === string ? string : JSON.stringify(value).slice(1, -1);
     at = end;
   }
-  return text === '' || at < data.length ? undefined : { text, sent: around === undefined ? data : sent };
+  if (text === '' || at < data.length) return undefined;
+  // It is counted at the end of the stream, and would keep all of the event until then.
+  return { text: ownText(text), sent: around === undefined ? data : sent };
 }
 
 /** Where the closing quote is, below 0 if there is none. */

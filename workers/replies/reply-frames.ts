@@ -94,10 +94,12 @@ export function createReplyFrames(parts: Parts): ReplyFrames {
 
   async function append(stream: Stream, { replies, characters }: Frame): Promise<boolean> {
     const { key } = stream;
-    stream.entryCharacters += (characters - stream.entryCharacters) / 16;
-    const lengthMax = Math.min(streamEntriesMax, Math.ceil(charactersMax / Math.max(1, stream.entryCharacters)));
     // An ingress of the release before this one reads one reply in each entry.
     const entries = takesFrames(key) ? [encodeFrame(replies)] : replies.map(encodeReply);
+    // Others write here, too: their entries must not go because one of ours was large.
+    const latest = Math.min(frameCharactersMax, characters / entries.length);
+    stream.entryCharacters += (latest - stream.entryCharacters) / 16;
+    const lengthMax = Math.min(streamEntriesMax, Math.ceil(charactersMax / Math.max(1, stream.entryCharacters)));
     const appended = await Promise.all(entries.map((fields) => appendEntry(redis, key, { fields, lengthMax })));
     const isThere = appended.every(Boolean);
     if (!isThere && stream.frame === undefined) streams.delete(key);

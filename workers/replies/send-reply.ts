@@ -5,7 +5,7 @@ import type { PostedReply, ReplyFrames } from './reply-frames.ts';
 
 /** What one run of a job says to the ingress that waits, in order and numbered. */
 export interface ReplySender {
-  /** Goes in front of what is said next, after 10 ms at the latest; not at all where the next word is the last one. */
+  /** Goes in front of what is said next, after 15 ms at the latest; not at all where the next word is the last one. */
   started(control: string): void;
   /**
    * Text for the client, and how many tokens the model has written up to its end, at least. The first leaves at once, what follows
@@ -96,7 +96,7 @@ export function createReplySender(parts: Parts): ReplySender {
       openLater({ kind: 'started', data: { control } });
     },
     async chunk(text, tokens) {
-      if (gone) return;
+      if (gone || text === '') return;
       unsent += text.length;
       if (latestText?.posted.add(text, tokens)) latestText.characters += text.length;
       else postText(text, tokens);

@@ -6,7 +6,7 @@ import test from 'ava';
 import { Client } from 'undici';
 import { takeOverFraming } from '../../../ingress/replies/chunk-framing.ts';
 
-const pieces = ['data: a\n\n', 'data: Grüße, 東京 😀\n\n', 'x'.repeat(70_000), '\r\n0\r\n\r\n'];
+const pieces = ['data: a\n\n', '', 'data: Grüße, 東京 😀\n\n', 'x'.repeat(70_000), '\r\n0\r\n\r\n'];
 
 async function openServer() {
   const server = createServer((_req, res) => {

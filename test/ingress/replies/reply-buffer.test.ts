@@ -1,6 +1,7 @@
 import test from 'ava';
 import { createReplyBuffer, type ReplyEvent } from '../../../ingress/replies/reply-buffer.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { heapInUse } from '../../support/collect-garbage.ts';
 
 const chunk = (text: string): ReplyEvent => ({ kind: 'chunk', text });
 const end: ReplyEvent = {
@@ -74,4 +75,15 @@ test('a failure that nobody reads ends no process', async (t) => {
   createReplyBuffer().fail(failure);
   await new Promise((resolve) => setImmediate(resolve));
   t.pass();
+});
+
+test('what waits for a slow reader keeps none of the frame that it came in', (t) => {
+  const before = heapInUse();
+  const buffer = createReplyBuffer();
+  const frames = 200;
+  for (let frame = 0; frame < frames; frame++) {
+    const text = `${frame} ${'x'.repeat(65_536)}`.toUpperCase();
+    t.true(buffer.push(chunk(text.slice(0, 150))));
+  }
+  t.true(heapInUse() - before < (frames * 65_536) / 4);
 });

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { createChunkConverter } from '../../../workers/backends/convert-chunks.ts';
 import { parseChunk } from '../../../workers/backends/parse-chunk.ts';
 import { createRepeatedChunks } from '../../../workers/backends/repeated-chunk.ts';
+import { heapInUse } from '../../support/collect-garbage.ts';
 
 const head = '"object":"chat.completion.chunk","created":1754000000,"model":"m"';
 const choice = (delta: string, rest = '') => `"choices":[{"index":0,"delta":{${delta}},"finish_reason":null${rest}}]`;
@@ -130,4 +131,15 @@ test('what a stream is cut by, and its usage, have the fields of the chunk that 
   t.true(last.includes('"obfuscation":"xY7xY7xY7"'));
   t.true(converter.cut(1).includes('"obfuscation":"xY7xY7xY7"'));
   t.true(converter.usageChunk({ promptTokens: 1, completionTokens: 2 }).includes('"obfuscation":"xY7xY7xY7"'));
+});
+
+test('a text that is counted at the end keeps none of its event until then', (t) => {
+  const { vLLM } = servers;
+  const converter = createChunkConverter({ model: 'm' });
+  const before = heapInUse();
+  const events = 20_000;
+  for (let turn = 0; turn < events; turn++) converter.take(vLLM?.(` ${turn} of twenty letters`, turn) ?? '');
+  const characters = converter.text().characters;
+  t.true(characters > 20 * events);
+  t.true(heapInUse() - before < 4 * characters);
 });

@@ -115,6 +115,16 @@ test('a stream that is not read is bounded in bytes', async (t) => {
   t.true(kept >= 10 && kept < 20, `${kept} entries`);
 });
 
+test('one large reply takes no other entry out of the stream', async (t) => {
+  const { stream } = await open();
+  const frames = createReplyFrames({ redis: given.redis });
+  const others = 300;
+  for (let entry = 0; entry < others; entry++) await given.redis.xadd(stream.key, '*', 'from', 'another worker');
+  await frames.post(stream.key, text('a', 'x'.repeat(20_000_000), 0), { isUrgent: true }).sent;
+  await frames.post(stream.key, text('a', 'y', 1), { isUrgent: true }).sent;
+  t.true((await given.redis.xlen(stream.key)) >= others + 2);
+});
+
 test('an ingress of the release before frames gets each reply in an entry of its own', async (t) => {
   const key = `svc:replies:${crypto.randomUUID()}`;
   await given.redis.xadd(key, '*', 'opened', '1');

@@ -37,6 +37,16 @@ async function said(stream: ReplyStream): Promise<string[]> {
   return (await stream.replies()).map(({ kind, data }) => (kind === 'chunk' ? `chunk ${data}` : kind));
 }
 
+test('an empty text is not said', async (t) => {
+  const { stream, reply } = await open();
+  await reply.chunk('', 1);
+  await reply.chunk('a', 1);
+  await sleep(20);
+  await reply.chunk('', 2);
+  await reply.end({ usage });
+  t.deepEqual(await said(stream), ['chunk a', 'end']);
+});
+
 test('says everything in order, numbered without a gap, under its request and run', async (t) => {
   const { stream, reply, gone } = await open();
   reply.started('control');
