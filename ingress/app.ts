@@ -124,7 +124,6 @@ export function createApp(parts: AppParts): Koa<RequestState> {
   app.use(allowOrigins(parts));
   app.use(echoClientRequestId);
   app.use(fixedRoutes(router));
-  app.use(router.routes());
   app.use(refuseUnrouted(router));
   app.on('error', (error) => parts.log.debug({ err: error }, 'a connection ended early'));
   return app;

@@ -13,9 +13,9 @@ export interface Place {
 export type Entry = { place: Place; requestsAtOnceMax: number | undefined } | { full: 'jobs' | 'bytes' };
 
 export interface QueueBounds {
-  /** Asks nobody: from what was counted last, and what this ingress has let through since. */
+  /** Makes no call: from what was counted last, and what this ingress has let through since. */
   enter(request: { pool: string; account: string; bytes: number }): Entry;
-  /** Resolves once a count is needed: a request has entered since the last count, or jobs were waiting then. */
+  /** Resolves once a count is needed: a request has entered since the last count, jobs were waiting then, or it failed. */
   whenUseful(pool: string): Promise<void>;
   /** To be called before a pool's jobs are counted; gives what takes the count, undefined where it could not be had. */
   beginCount(pool: string): (jobs: number | undefined) => void;

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 
 /** Bodies of each account that were refused after they had been read. */
 export interface RefusedBodies {
-  /** Whether `turn` would have to wait. */
+  /** Whether `turn` may have to wait. */
   mustWait(account: string): boolean;
   /** Resolves when the next body of this account may be parsed: at once, unless others of it were refused a moment ago. */
   turn(account: string): Promise<void>;

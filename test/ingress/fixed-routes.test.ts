@@ -21,12 +21,13 @@ async function start(t: ExecutionContext, fill: (router: Router<RequestState>) =
       const router = new Router<RequestState>({ strict: true, sensitive: true });
       fill(router);
       const app = new Koa<RequestState>();
-      if (hasTable) app.use(fixedRoutes(router));
-      app.use(async (ctx, next) => {
+      const routes = router.routes();
+      router.routes = () => async (ctx, next) => {
         ctx.set('x-passed-table', 'yes');
-        await next();
-      });
-      app.use(router.routes());
+        await routes(ctx, next);
+      };
+      app.use(hasTable ? fixedRoutes(router) : router.routes());
+      app.use(say('after all routes'));
       const server = app.listen(0, '127.0.0.1');
       t.teardown(() => server.close());
       await once(server, 'listening');
@@ -52,6 +53,7 @@ test('each path is answered as by the router alone, and a path without parameter
     router.get('/v1/files/:file', say('one file'));
     router.get('/v1/files/fixed', say('never reached'));
     router.get('/docs/', say('with a slash'));
+    router.get('/passes', pass);
   });
   for (const [method, path, isFixed] of [
     ...[['GET', '/', true] as const, ['HEAD', '/v1/models', true] as const, ['GET', '/v1/models?a=b', true] as const],
@@ -63,6 +65,7 @@ test('each path is answered as by the router alone, and a path without parameter
       ['GET', '/V1/models', false] as const,
       ['GET', '/v1/models/', false] as const,
       ['GET', '/docs/', true] as const,
+      ['GET', '/passes', true] as const,
     ],
     ...[['GET', '/docs', false] as const, ['GET', '/%761/models', false] as const],
   ]) {

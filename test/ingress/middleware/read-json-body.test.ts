@@ -84,6 +84,12 @@ function write(socket: Socket, text: string): Promise<void> {
   return new Promise((resolve, reject) => socket.write(text, (error) => (error ? reject(error) : resolve())));
 }
 
+/** As in front of most routes: the body has arrived before it is read. */
+const later: Stage = async (_ctx, next) => {
+  await sleep(20);
+  await next();
+};
+
 /** Goes on sending a little at a time until the connection ends. */
 async function trickle(socket: Socket, bytes: string): Promise<void> {
   while (!socket.destroyed) {
@@ -111,22 +117,28 @@ test('reads a whole body, however it is cut, and gives its value and its text', 
   t.is(echoed, body);
 });
 
-test('a body of exactly the limit is read, one byte more is 413, announced or not', async (t) => {
-  const { port } = await start(t);
-  const bodyOf = (length: number) => JSON.stringify({ a: 'x'.repeat(length - 8) });
-  for (const [length, status] of [
-    [bodyBytesMax, 200],
-    [bodyBytesMax + 1, 413],
-  ] as const) {
-    const body = bodyOf(length);
-    t.is(body.length, length);
-    const announced = await exchange({ port, send: head(`Content-Length: ${length}`) + body });
-    t.is(announced.status, status);
-    const chunked = `${length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
-    const counted = await exchange({ port, send: head('Transfer-Encoding: chunked') + chunked });
-    t.is(counted.status, status);
-  }
-});
+for (const [when, before] of [
+  ['as it comes', undefined],
+  ['once it has arrived', later],
+] as const) {
+  test(`${when}, a body of exactly the limit is read, one byte more is 413, announced or not`, async (t) => {
+    const { port, bytesHeld } = await start(t, before && { before });
+    const bodyOf = (length: number) => JSON.stringify({ a: 'x'.repeat(length - 8) });
+    for (const [length, status] of [
+      [bodyBytesMax, 200],
+      [bodyBytesMax + 1, 413],
+    ] as const) {
+      const body = bodyOf(length);
+      t.is(body.length, length);
+      const announced = await exchange({ port, send: head(`Content-Length: ${length}`) + body });
+      t.is(announced.status, status);
+      const chunked = `${length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
+      const counted = await exchange({ port, send: head('Transfer-Encoding: chunked') + chunked });
+      t.is(counted.status, status);
+    }
+    t.is(bytesHeld(), 0);
+  });
+}
 
 test('a body that trickles in is 408 when its time is over, and the client can read that while it still sends', async (t) => {
   const { port } = await start(t, { bodyMs: 300 });
@@ -268,6 +280,42 @@ test('a head that trickles in is 408, too', async (t) => {
   t.is(answer.status, 408);
   t.deepEqual(JSON.parse(answer.body), { error: 'The request did not arrive in time.', code: 'REQUEST_TIMEOUT' });
   t.true(answer.closes);
+});
+
+test('a body that has arrived and finds no room for all of it is read bit by bit', async (t) => {
+  const release = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  const { port, bytesHeld } = await start(t, {
+    before: later,
+    budgetBytes: 30,
+    handle: async (ctx) => {
+      held.resolve();
+      await release.promise;
+      await echo(ctx, async () => {});
+    },
+  });
+  const send = `${head('Content-Length: 24')}{"a":"1234567890123456"}`;
+  const first = exchange({ port, send });
+  await held.promise;
+  const second = exchange({ port, send });
+  await sleep(60);
+  release.resolve();
+  for (const { status, body } of await Promise.all([first, second])) {
+    t.is(status, 200);
+    t.is(body, '{"a":"1234567890123456"}');
+  }
+  t.is(bytesHeld(), 0);
+});
+
+test('who does not wait to be told to go on keeps the connection', async (t) => {
+  const { port } = await start(t, { before: later });
+  const { status, closes, interim } = await exchange({
+    port,
+    send: `${head('Content-Length: 2', 'Expect: 100-continue')}{}`,
+  });
+  t.is(status, 200);
+  t.deepEqual(interim, [100]);
+  t.false(closes);
 });
 
 test('without room for its first byte a body is 503 before it is read, and the room is there again when another leaves', async (t) => {
