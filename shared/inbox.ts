@@ -16,7 +16,7 @@ type Parts = {
   keyOf: (id: string) => string;
   /** Takes an entry: its names and values in turn. True if more entries follow soon and may be read together. */
   onEntry: (fields: readonly string[]) => boolean;
-  /** The stream was lost with all that was in it; a new one, under a new address, is opened next. */
+  /** The stream was lost with all that was in it; the next one is opened after this. */
   onLost: () => void;
   log: Log;
   heartbeatMs?: number;
@@ -37,7 +37,7 @@ const charactersPerTurn = 65_536;
 const closeMs = 1_000;
 
 /**
- * Opens a stream under a fresh name and hands over every entry once, in order, for as long as it lives. Whoever writes
+ * Opens a stream under the name that `keyOf` gives and hands over every entry once, in order, for as long as it lives. Whoever writes
  * uses NOMKSTREAM and so learns in the same call that the reader is gone: the key exists only while a heartbeat renews it.
  */
 export function openInbox(parts: Parts): Inbox {

@@ -100,7 +100,7 @@ export async function answerStream({ job, call, callBackend, reply, onFirstToken
         const passed = isPassed(guard, converter, job);
         return typeof passed === 'boolean'
           ? passed || deliver(ready)
-          : passed.then((isOver) => isOver || deliver(ready));
+          : passed.then((isOver) => isOver || call.signal.aborted || deliver(ready));
       },
       complete: () => converter.complete(() => choicesAsked(job)),
     },

@@ -14,7 +14,7 @@ export type BackendCall = {
   signal: AbortSignal;
 };
 
-/** Both fail with `BackendError`; when `signal` is aborted the call ends at once, and its connection with it. */
+/** Both fail with `BackendError`, or as a reader fails; when `signal` is aborted the call ends at once, and its connection with it. */
 export interface CallBackend {
   /** The whole answer as text. Once its headers are there, nothing may come for no longer than `idle_ms`. */
   whole(call: BackendCall): Promise<string>;

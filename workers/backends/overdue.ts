@@ -38,8 +38,8 @@ export function createOverdue(now = () => performance.now()): Overdue {
       due = Number.POSITIVE_INFINITY;
     },
     [Symbol.dispose]() {
-      clearTimeout(timer);
       due = Number.POSITIVE_INFINITY;
+      lookAtDue();
     },
   };
 }

@@ -6,6 +6,7 @@ const wholeBytesMax = 33_554_432;
 /** Of an error's body no more is read than comes within this: the status says enough without it. */
 const errorBytesMax = 65_536;
 const errorMs = 1_000;
+const piecesMax = 1_024;
 
 /** Reads a whole answer; `onBytes` is called with each part of it. */
 export function readWhole<Result>(exchange: Exchange<Result>, parts: WholeParts): BodyReader {
@@ -41,16 +42,22 @@ export function readRefusal<Result>(exchange: Exchange<Result>, refusal: Refusal
 }
 
 function gatherBytes() {
-  const pieces: Buffer[] = [];
+  const joined: Buffer[] = [];
+  let pieces: Buffer[] = [];
   let length = 0;
   return {
     /** How many there are by then. */
     add(bytes: Buffer): number {
+      // A piece takes a hundred bytes beside its own, and can be as short as one.
+      if (pieces.length === piecesMax) {
+        joined.push(Buffer.concat(pieces));
+        pieces = [];
+      }
       pieces.push(bytes);
       length += bytes.length;
       return length;
     },
-    all: (): Buffer => (pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : Buffer.concat(pieces)),
+    all: (): Buffer => (length === pieces[0]?.length ? pieces[0] : Buffer.concat([...joined, ...pieces])),
   };
 }
 

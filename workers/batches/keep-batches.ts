@@ -120,9 +120,9 @@ export function keepBatches(parts: Parts): BatchKeeper {
   async function letGo(account: string): Promise<void> {
     for (const step of steps.values())
       if (step.account === account) step.controller.abort(new Error('it is held no more'));
-    await accounts.get(account)?.stop();
-    accounts.delete(account);
-    await leave(batchKeeperKey(account));
+    const run = accounts.get(account);
+    await run?.stop();
+    if (accounts.get(account) === run && accounts.delete(account)) await leave(batchKeeperKey(account));
   }
 
   /** Takes the step that this batch's state asks for, unless it is being taken; one for a state that has passed ends. */
@@ -208,11 +208,11 @@ export function keepBatches(parts: Parts): BatchKeeper {
     }
   }
 
-  /** Apart from looking, which may take long. */
+  /** Apart from looking, and without waiting for those that are let go: both may take long. */
   async function renew(): Promise<void> {
     await Promise.all(
       [...accounts.keys()].map(async (account) => {
-        if (!(await hold(batchKeeperKey(account)))) await letGo(account);
+        if (!(await hold(batchKeeperKey(account)))) letGo(account).catch(() => {}); // its hold ends by itself
       }),
     );
   }

@@ -30,9 +30,10 @@ export function createRingDrainer(parts: Parts): RingDrainer & Disposable {
   const { redis, replyRedis, ringOwn, log, pauseMs = 250 } = parts;
   const waiting = new Set<number>();
   let timer: NodeJS.Timeout | undefined;
+  let isRinging = false;
+  let isClosed = false;
 
   async function ringOthers(): Promise<void> {
-    timer = undefined;
     const partitions = [...waiting];
     waiting.clear();
     const holders = await Promise.all(partitions.map((partition) => redis.get(partitionKeeperKey(partition))));
@@ -48,16 +49,36 @@ export function createRingDrainer(parts: Parts): RingDrainer & Disposable {
     );
   }
 
+  /** One after another, or rings would pile up while a Redis is away. */
+  async function ringOnce(): Promise<void> {
+    timer = undefined;
+    isRinging = true;
+    try {
+      await ringOthers();
+    } catch (error) {
+      log.debug({ err: error }, 'another worker was not told of new usage');
+    }
+    isRinging = false;
+    if (waiting.size > 0) ringLater();
+  }
+
+  function ringLater(): void {
+    if (!isRinging && !isClosed) timer ??= setTimeout(ringOnce, pauseMs);
+  }
+
   function ringDrainer(account: string): void {
     const partition = partitionOf(account);
     if (ringOwn(partition)) return;
     waiting.add(partition);
-    timer ??= setTimeout(() => {
-      ringOthers().catch((error: unknown) => log.debug({ err: error }, 'another worker was not told of new usage'));
-    }, pauseMs);
+    ringLater();
   }
 
-  return Object.assign(ringDrainer, { [Symbol.dispose]: () => clearTimeout(timer) });
+  function close(): void {
+    isClosed = true;
+    clearTimeout(timer);
+  }
+
+  return Object.assign(ringDrainer, { [Symbol.dispose]: close });
 }
 
 /** The partitions that an entry of a control stream rings for; none in any other entry. */

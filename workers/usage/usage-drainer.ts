@@ -58,7 +58,7 @@ type Task = 'looking' | 'looking at outboxes' | 'tending' | 'removing';
 export interface UsageDrainer extends AsyncDisposable {
   /** The partitions that this process looks after now. */
   held(): readonly number[];
-  /** There is usage in this partition's outbox, which is drained at once; false where another process looks after it. */
+  /** There is usage in this partition's outbox, which is drained within 250 ms; false where another process looks after it. */
   ring(partition: number): boolean;
 }
 

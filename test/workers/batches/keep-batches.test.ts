@@ -30,7 +30,12 @@ function keep(
   t: ExecutionContext,
   side: BatchSide,
   workerId: string,
-  parts: { isAlwaysHeld?: boolean; pause?: (ms: number, signal: AbortSignal) => Promise<void> } = {},
+  parts: {
+    isAlwaysHeld?: boolean;
+    pause?: (ms: number, signal: AbortSignal) => Promise<void>;
+    stop?: () => Promise<void>;
+    onHold?: () => void;
+  } = {},
 ) {
   const runs: Run[] = [];
   const { store, planFile, rules } = side;
@@ -38,7 +43,10 @@ function keep(
   const hold = createHold(own.redis, { workerId, holdMs: 60_000 });
   const keeper = keepBatches({
     ...{ store: store.batches, log: side.log, lookEveryMs: 5, ...(parts.pause && { pause: parts.pause }) },
-    hold: parts.isAlwaysHeld ? async () => true : hold,
+    hold: async (key) => {
+      parts.onHold?.();
+      return parts.isAlwaysHeld || hold(key);
+    },
     leave: createLeave(own.redis, { workerId }),
     createAccountRun(account, lookSoon) {
       const run: Run = { account, looks: [], isStopped: false, lookSoon };
@@ -48,6 +56,7 @@ function keep(
         heard: (news) => void heard.push(news),
         stop: async () => {
           run.isStopped = true;
+          await parts.stop?.();
         },
       };
     },
@@ -174,6 +183,20 @@ test.serial('a worker whose hold was lost feeds the account no more, and leaves 
   t.is(runs[0]?.looks.length, looks);
   t.is(runs.length, 1);
   t.is(await own.redis.get(batchKeeperKey(side.account)), 'another');
+});
+
+test.serial('accounts are renewed also while one that was lost has not ended its work', async (t) => {
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+  let renewals = 0;
+  const ended = Promise.withResolvers<void>();
+  const { runs } = keep(t, side, 'one', { stop: () => ended.promise, onHold: () => renewals++ });
+  await until(() => runs[0]?.looks[0]);
+  await own.redis.set(batchKeeperKey(side.account), 'another');
+  await until(() => runs[0]?.isStopped || undefined);
+  const before = renewals;
+  await until(() => renewals > before + 1 || undefined);
+  ended.resolve();
+  t.pass();
 });
 
 test.serial('an account without an open batch is let go', async (t) => {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { controlStreamKey, partitionKeeperKey } from '../../../shared/redis-keys.ts';
 import { createRingDrainer, decodeRing } from '../../../workers/usage/ring-drainers.ts';
@@ -45,6 +46,32 @@ test('usage of one’s own partition rings here at once, that of others in one e
     [['drain', '2,3']],
   );
   t.deepEqual(await redis.keys('svc:control:*'), [controlStreamKey('other')]);
+});
+
+test('while a Redis is away, rings are gathered and wait for one call', async (t) => {
+  await using own = await openRedisDatabase();
+  await own.redis.set(partitionKeeperKey(2), 'other');
+  const connection = own.connect();
+  const back = Promise.withResolvers<string>();
+  let calls = 0;
+  connection.xadd = (() => {
+    calls++;
+    return back.promise;
+  }) as typeof connection.xadd;
+  const { log } = recordedLog();
+  using ring = createRingDrainer({ redis: own.redis, replyRedis: connection, ringOwn: () => false, log, pauseMs: 1 });
+  while (calls === 0) {
+    ring(accountOf(2));
+    await sleep(5);
+  }
+  for (let round = 0; round < 10; round++) {
+    ring(accountOf(2));
+    await sleep(5);
+  }
+  t.is(calls, 1);
+  back.resolve('1-1');
+  while (calls < 2) await sleep(5);
+  t.is(calls, 2);
 });
 
 test('a ring says which partitions, and nothing else in a control stream is one', (t) => {
