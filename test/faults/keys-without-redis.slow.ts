@@ -192,6 +192,24 @@ async function inferredStatus(keys: KeyClient, key: string): Promise<number> {
   }
 }
 
+test.serial('an ingress that could receive no answer is not ready, and is again when it can', async (t) => {
+  const redis = new Redis(stack.redisUrl);
+  t.teardown(() => redis.disconnect());
+  await redis.call('ACL', 'SETUSER', 'limited', 'on', '>password', '~*', '&*', '+@all');
+  const ingress = await stack.startIngress({ REPLY_REDIS_URL: stack.redisUrl.replace('//', '//limited:password@') });
+  const keys = createKeyClient(stack, { url: () => ingress.url });
+  const key = await keys.newKey('waiting');
+  const readiness = async () => (await fetch(`${ingress.operationsUrl}/readyz`)).status;
+  t.is(await readiness(), 200);
+  await redis.call('ACL', 'SETUSER', 'limited', '-pexpire');
+  while ((await readiness()) === 200) await sleep(50);
+  t.like(await keys.infer(key), { status: 503, code: 'SERVICE_UNAVAILABLE' });
+  await redis.call('ACL', 'SETUSER', 'limited', '+pexpire');
+  while ((await readiness()) !== 200) await sleep(50);
+  t.like(await keys.infer(key), { status: 200 });
+  await ingress.process.stop();
+});
+
 test.serial('an ingress that is asked to end has written when keys were last used, to the minute', async (t) => {
   const [survivor] = stack.ingresses;
   const leaving = await stack.startIngress();

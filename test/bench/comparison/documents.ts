@@ -50,6 +50,7 @@ export function withBars(page: string, results: Results): string {
 
 function howMeasured({ taken, warnings, rounds, seconds }: Results): string {
   const words = [`${rounds} rounds of ${seconds} s on ${takenOn(taken.peers)}.`];
+  if (taken.costs !== undefined) words.push(`Idle processes, scripts and a killed worker: ${takenOn(taken.costs)}.`);
   return [...words, ...warnings.map((each) => `**But ${each}.**`)].join(' ');
 }
 

@@ -6,6 +6,7 @@ const model = 'silent-chat';
 const requests = 16;
 const rounds = 3;
 const lookEveryMs = 20;
+const waitMsMax = 60_000;
 
 /**
  * How long the runs of a worker wait, in milliseconds, from its end by SIGKILL until another worker has begun each of them again: two
@@ -51,7 +52,10 @@ async function killOne({ ingresses, workers, modelServers }: Stack, key: string)
   const isLost = () => [...callsOf().values()].filter((calls) => calls.some(({ state }) => state !== 'running'));
   await sleep(100);
   const again = () => isLost().flatMap(([, second]) => (second === undefined ? [] : [second.startedAt - killedAt]));
-  while (isLost().length === 0 || again().length < isLost().length) await sleep(lookEveryMs);
+  while (isLost().length === 0 || again().length < isLost().length) {
+    if (Date.now() - killedAt > waitMsMax) throw new Error(`after ${waitMsMax} ms a run has not begun again`);
+    await sleep(lookEveryMs);
+  }
   const taken = again();
   await agent.destroy();
   await Promise.all(asking);
