@@ -37,7 +37,7 @@ const charactersPerTurn = 65_536;
 const closeMs = 1_000;
 
 /**
- * Opens a stream under the name that `keyOf` gives and hands over every entry once, in order, for as long as it lives. Whoever writes
+ * Opens a stream under the name that `keyOf` gives and hands over every entry once, in order, for as long as it lives. A writer
  * uses NOMKSTREAM and so learns in the same call that the reader is gone: the key exists only while a heartbeat renews it.
  */
 export function openInbox(parts: Parts): Inbox {

@@ -90,7 +90,7 @@ function unsupported(message: string, headers: Record<string, string> = {}): Api
 function takeArrived({ req, state }: AppContext, share: BodyShare, { bodyBytesMax }: Parts): Buffer | undefined {
   // Node sets `complete` after the last piece has been handed over, which is too late here.
   const isWhole = req.complete || req.readableLength === Number(req.headers['content-length']);
-  // Node ends the connection of whoever asks before sending and is not told to go on.
+  // Node closes the connection after a request with `Expect`, unless 100 Continue was sent.
   const isAsking = req.headers.expect !== undefined;
   if (!isWhole || isAsking || req.destroyed || !share.hasRoomFor(req.readableLength)) return undefined;
   const bytes: Buffer = req.read() ?? Buffer.alloc(0);

@@ -7,7 +7,7 @@ function garbageCollector(): () => void {
   return runInNewContext('gc');
 }
 
-/** What is in use, in bytes, without what nothing holds. */
+/** Bytes of the heap in use after a garbage collection. */
 export function heapInUse(): number {
   garbageCollector()();
   return process.memoryUsage().heapUsed;

@@ -131,15 +131,34 @@ test('where the backend does not count, it is ended past one and a half times th
   t.is(atOnce.begun.length, 1);
 });
 
-test('text after the end of its choice that passes the limit is not delivered, and nothing is said in its place', async (t) => {
-  const { events, told, isOverLimit } = await streamed([says('a', 1), stops(), says('b', 100)], {
+test('text after the end of its choice that passes the limit is not delivered, and its choice is not ended again', async (t) => {
+  const { events, isOverLimit } = await streamed([says('a', 1), stops(), says('b', 100)], {
     limit: 3,
     includeUsage: false,
   });
   t.is(textOf(events), 'a');
   t.deepEqual(endsOf(events), [[0, 'stop']]);
   t.true(isOverLimit);
-  t.is(told.length, 3, 'the last one is empty');
+});
+
+test('text that is still being counted when its call is aborted is not delivered', async (t) => {
+  const aborting = new AbortController();
+  const event = { id: 'x', object: 'chat.completion.chunk', model: 'medium-chat', ...says(' a'.repeat(1_000)) };
+  const callBackend: CallBackend = {
+    whole: async () => '',
+    async stream(_call, { take }) {
+      const taken = take(JSON.stringify(event));
+      t.not(typeof taken, 'boolean');
+      aborting.abort(new Error('the client left'));
+      await taken;
+      throw aborting.signal.reason;
+    },
+  };
+  const job = jobFor('nobody', { body: JSON.stringify(prompt), outputTokensMax: 1_000 });
+  const call = { backend, apiKey: undefined, requestId: 'r', body: '', signal: aborting.signal };
+  const reply = { chunk: async () => t.fail() };
+  const answering = answerStream({ job, call, callBackend, reply, onFirstToken: () => {} });
+  await t.throwsAsync(answering, { message: 'the client left' });
 });
 
 test('tokens are counted over the boundaries of chunks', async (t) => {

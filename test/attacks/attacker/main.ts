@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { findAttack } from '../all-attacks.ts';
 import type { Tally, Target } from '../attack.ts';
 
-/** The process of one attack. It starts when it receives the target. It ends, with its connections, when it is told to stop. */
+/** The process of one attack. It attacks from when it receives the target, and ends, with its connections, at the message `stop`. */
 
 const tally: Tally = {};
 const stopping = new AbortController();

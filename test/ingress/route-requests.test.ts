@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net';
 import Router from '@koa/router';
 import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
-import { fixedRoutes } from '../../ingress/fixed-routes.ts';
 import type { RequestState, Stage } from '../../ingress/request-state.ts';
+import { routeRequests } from '../../ingress/route-requests.ts';
 
 const say =
   (text: string): Stage =>
@@ -26,7 +26,7 @@ async function start(t: ExecutionContext, fill: (router: Router<RequestState>) =
         ctx.set('x-passed-table', 'yes');
         await routes(ctx, next);
       };
-      app.use(hasTable ? fixedRoutes(router) : router.routes());
+      app.use(hasTable ? routeRequests(router) : router.routes());
       app.use(say('after all routes'));
       const server = app.listen(0, '127.0.0.1');
       t.teardown(() => server.close());

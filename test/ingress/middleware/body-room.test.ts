@@ -1,0 +1,183 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'ava';
+import { uncountedBodies } from '../../../ingress/body-budget.ts';
+import type { RefusedBodies } from '../../../ingress/refused-bodies.ts';
+import { type RequestState, type Stage, stateOf } from '../../../ingress/request-state.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { echo, head, later, startBodyReader } from '../../support/body-reader.ts';
+import { untilCollected } from '../../support/collect-garbage.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
+import { exchange } from '../../support/raw-http.ts';
+
+test('a body that has arrived and finds no room for all of it is read bit by bit', async (t) => {
+  const release = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  const { port, bytesHeld } = await startBodyReader(t, {
+    before: later,
+    budgetBytes: 30,
+    handle: async (ctx) => {
+      held.resolve();
+      await release.promise;
+      await echo(ctx, async () => {});
+    },
+  });
+  const send = `${head('Content-Length: 24')}{"a":"1234567890123456"}`;
+  const first = exchange({ port, send });
+  await held.promise;
+  const second = exchange({ port, send });
+  await sleep(60);
+  release.resolve();
+  for (const { status, body } of await Promise.all([first, second])) {
+    t.is(status, 200);
+    t.is(body, '{"a":"1234567890123456"}');
+  }
+  t.is(bytesHeld(), 0);
+});
+
+test('without room for its first byte a body is 503 before it is read, and the room is there again when another leaves', async (t) => {
+  const release = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  const { port, refusals, bytesHeld } = await startBodyReader(t, {
+    budgetBytes: 10,
+    handle: async (ctx) => {
+      held.resolve();
+      await release.promise;
+      ctx.body = {};
+    },
+  });
+  const send = `${head('Content-Length: 16')}{"a":"12345678"}`;
+  const first = exchange({ port, send });
+  await held.promise;
+  t.is(bytesHeld(), 16, 'a body whose request runs is held');
+  const { status, headers, body } = await exchange({ port, send });
+  t.is(status, 503);
+  t.true(Number(headers['retry-after']) >= 1 && Number(headers['retry-after-ms']) >= 1_000);
+  t.like(JSON.parse(body), { code: 'SERVICE_UNAVAILABLE' });
+  t.is(refusals(), 1);
+  release.resolve();
+  t.is((await first).status, 200);
+  t.is(bytesHeld(), 0);
+  t.is((await exchange({ port, send })).status, 200);
+});
+
+test('a body gives its room back before its request ends, if a stage says that it is no longer held', async (t) => {
+  const { port, bytesHeld } = await startBodyReader(t, {
+    budgetBytes: 10,
+    handle: async (ctx) => {
+      ctx.state.bodyShare?.leave();
+      ctx.body = { held: bytesHeld() };
+    },
+  });
+  t.is((await exchange({ port, send: `${head('Content-Length: 16')}{"a":"12345678"}` })).body, '{"held":0}');
+});
+
+test('a body that had to wait for room until its time was over is 503, and one that was slow itself is 408', async (t) => {
+  const { port, bytesHeld } = await startBodyReader(t, { budgetBytes: 100, bodyMs: 300 });
+  const [slow, waiting] = await Promise.all([
+    exchange({ port, send: `${head('Content-Length: 1000')}{"a":"${'1'.repeat(60)}` }),
+    exchange({
+      port,
+      async send(socket) {
+        while (bytesHeld() === 0) await sleep(5);
+        socket.write(`${head('Content-Length: 1000')}{"a":"${'1'.repeat(60)}`);
+      },
+    }),
+  ]);
+  t.deepEqual([slow.status, waiting.status], [408, 503]);
+  t.is(bytesHeld(), 0);
+});
+
+test('what counts as refused is a body of an account that is wrong, before it is queued', async (t) => {
+  const counted: [account: string, bytes: number][] = [];
+  const turns: string[] = [];
+  const refusedBodies: RefusedBodies = {
+    mustWait: () => true,
+    turn: async (account) => void turns.push(account),
+    add: (account, bytes) => void counted.push([account, bytes]),
+  };
+  const before: Stage = async (ctx, next) => {
+    const account = ctx.get('x-account');
+    if (account !== '') ctx.state.caller = { account } as NonNullable<RequestState['caller']>; // no stage here looks at more
+    await next();
+  };
+  const handle: Stage = async (ctx) => {
+    const { is } = stateOf(ctx, 'body').value as { is?: string }; // what this test sends
+    if (is === 'queued') ctx.state.bodyShare?.leave();
+    if (is === 'ours') throw new ApiError('SERVICE_UNAVAILABLE', 'Retry.');
+    if (is !== 'right') throw new ApiError('VALIDATION_ERROR', 'It is wrong.');
+    ctx.body = {};
+  };
+  const { port } = await startBodyReader(t, { before, handle, refusedBodies });
+  const send = async (body: string, ...headers: string[]) =>
+    (await exchange({ port, send: head(`Content-Length: ${body.length}`, ...headers) + body })).status;
+  t.is(await send('{"is":"wrong"}'), 400, 'without an account');
+  for (const [body, status] of [
+    ['{"is":"right"}', 200],
+    ['{"is":"ours"}', 503],
+    ['{"is":"queued"}', 400],
+    ['{"is":"wrong"}', 400],
+    ['{', 400],
+  ] as const) {
+    t.is(await send(body, 'X-Account: user:a'), status);
+  }
+  t.deepEqual(counted, [
+    ['user:a', 14],
+    ['user:a', 1],
+  ]);
+  t.deepEqual(
+    turns,
+    Array.from({ length: 5 }, () => 'user:a'),
+  );
+});
+
+test('a body that had to wait for a moment only, and then trickles in, is 408', async (t) => {
+  const { port, bytesHeld, refusals } = await startBodyReader(t, { budgetBytes: 100, bodyMs: 1_000 });
+  const started = `${head('Content-Length: 1000')}{"a":"${'1'.repeat(60)}`;
+  const leaving = connect(port, '127.0.0.1');
+  leaving.write(started);
+  while (bytesHeld() === 0) await sleep(2);
+  const answer = exchange({ port, send: started });
+  while (bytesHeld() < 100) await sleep(2);
+  leaving.destroy();
+  t.is((await answer).status, 408);
+  t.is(refusals(), 0);
+});
+
+test('a body that makes room for others is 408, and a small one passes while there is none', async (t) => {
+  const clock = fakeClock();
+  const { port, bytesHeld, refusals } = await startBodyReader(t, { budgetBytes: 10, clock });
+  const { port: smallPort } = await startBodyReader(t, { budget: uncountedBodies });
+  const slow = exchange({ port, send: `${head('Content-Length: 1000')}{"a":"12345` });
+  while (bytesHeld() === 0) await sleep(2);
+  const send = `${head('Content-Length: 2')}{}`;
+  t.is((await exchange({ port, send })).status, 503);
+  t.is((await exchange({ port: smallPort, send })).status, 200);
+  await clock.advance(5_000);
+  t.is((await slow).status, 408);
+  t.is(refusals(), 2);
+  t.is((await exchange({ port, send })).status, 200);
+});
+
+test('what a client still sends after its refusal is not held', async (t) => {
+  const sentLater = Promise.withResolvers<WeakRef<object>>();
+  const { port } = await startBodyReader(t, {
+    bodyMs: 100,
+    before: async (ctx, next) => {
+      await next().catch((error: unknown) => {
+        ctx.req.once('data', (piece: Buffer) => sentLater.resolve(new WeakRef(piece)));
+        throw error;
+      });
+    },
+  });
+  const socket = connect(port, '127.0.0.1');
+  t.teardown(() => socket.destroy());
+  socket.on('error', () => {});
+  socket.write(`${head('Content-Length: 9000')}{`);
+  await once(socket, 'data');
+  socket.write(' '.repeat(4_096));
+  const piece = await sentLater.promise;
+  t.true(await untilCollected(piece));
+  t.false(socket.closed, 'it lingers meanwhile');
+});

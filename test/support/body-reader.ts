@@ -1,0 +1,94 @@
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ExecutionContext } from 'ava';
+import Koa from 'koa';
+import { type BodyBudget, createBodyBudget } from '../../ingress/body-budget.ts';
+import { type Clock, systemClock } from '../../ingress/issuer/clock.ts';
+import { listen } from '../../ingress/listener.ts';
+import type { IngressMetrics } from '../../ingress/metrics.ts';
+import { answerBrokenRequest, answerErrors } from '../../ingress/middleware/answer-errors.ts';
+import { assignRequestId } from '../../ingress/middleware/assign-request-id.ts';
+import { readJsonBody } from '../../ingress/middleware/read-json-body.ts';
+import { createRefusedBodies, type RefusedBodies } from '../../ingress/refused-bodies.ts';
+import { type RequestState, type Stage, stateOf } from '../../ingress/request-state.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { recordedLog } from './recorded-log.ts';
+import { unboundedConnections } from './unbounded-connections.ts';
+
+export const bodyBytesMax = 10_000;
+
+/** The listener as it is, with a route that reads a body and sends it back. */
+export async function startBodyReader(
+  t: ExecutionContext,
+  {
+    bodyMs = 60_000,
+    before,
+    budgetBytes = 1_048_576,
+    clock = systemClock,
+    handle = echo,
+    refusedBodies = createRefusedBodies(),
+    ...counted
+  }: Options = {},
+): Promise<{ port: number; giveUp: AbortController; refusals: () => number; bytesHeld: () => number }> {
+  const giveUp = new AbortController();
+  const budget = createBodyBudget({ bytesMax: budgetBytes, clock });
+  let refusals = 0;
+  const metrics = { bodyRefusals: { inc: () => void refusals++ } } as Pick<IngressMetrics, 'bodyRefusals'>;
+  const { log } = recordedLog();
+  const app = new Koa<RequestState>();
+  app.use(assignRequestId);
+  app.use(answerErrors({ log, docsUrl: '' }));
+  if (before !== undefined) app.use(before);
+  app.use(readJsonBody({ bodyBytesMax, bodyMs, giveUp: giveUp.signal, budget, refusedBodies, metrics, ...counted }));
+  app.use(handle);
+  app.on('error', () => {});
+  const listener = await listen({
+    connections: unboundedConnections,
+    host: '127.0.0.1',
+    port: 0,
+    onRequest: app.callback(),
+    onBrokenRequest: answerBrokenRequest({ log, docsUrl: '', securityHeaders: {} }),
+  });
+  t.teardown(() =>
+    listener.close({
+      graceMs: 0,
+      giveUp: () => giveUp.abort(new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down. Retry.')),
+    }),
+  );
+  return { port: listener.port, giveUp, refusals: () => refusals, bytesHeld: budget.bytesHeld };
+}
+
+type Options = {
+  bodyMs?: number;
+  before?: Stage;
+  handle?: Stage;
+  budgetBytes?: number;
+  clock?: Clock;
+  budget?: Pick<BodyBudget, 'enter'>;
+  refusedBodies?: RefusedBodies;
+};
+
+export const echo: Stage = async (ctx) => {
+  ctx.body = stateOf(ctx, 'body').value;
+};
+
+export const head = (...headers: string[]) =>
+  ['POST / HTTP/1.1', 'Host: x', 'Content-Type: application/json', ...headers, '', ''].join('\r\n');
+
+export function write(socket: Socket, text: string): Promise<void> {
+  return new Promise((resolve, reject) => socket.write(text, (error) => (error ? reject(error) : resolve())));
+}
+
+/** As in front of most routes: the body has arrived before it is read. */
+export const later: Stage = async (_ctx, next) => {
+  await sleep(20);
+  await next();
+};
+
+/** Goes on sending a little at a time until the connection ends. */
+export async function trickle(socket: Socket, bytes: string): Promise<void> {
+  while (!socket.destroyed) {
+    socket.write(bytes);
+    await sleep(20);
+  }
+}
