@@ -8,11 +8,18 @@ import { rows as allRows, type Row } from './rows.ts';
 import { runLoad } from './run-load.ts';
 import { warningsOf } from './worth-writing.ts';
 
-/** Of each row's own load: compilers look at code that has run often, and a gateway of many processes has each to warm. */
+/**
+ * Before the first load, for each row: compilers look at code that has run often. A request cost this service a fifth more after
+ * 25 s than after 75.
+ */
+const firstWarmUpSecondsUnlessTold = 60;
+const firstLoad = '64 clients';
+/** Of each load, so that what is particular to it has run, too. */
 const warmUpSecondsUnlessTold = 10;
 const idleMs = 3_000;
 
 type Options = Place & { peers: string; rounds: number; seconds: number; withPeers: boolean } & {
+  firstWarmUpSeconds?: number;
   warmUpSeconds?: number;
   /** Left out, all of them. */
   rows?: readonly Row[];
@@ -32,7 +39,7 @@ const longerAtMost = 6;
  */
 export async function compare(options: Options): Promise<Compared> {
   const { rounds, seconds, modelServer, rows = allRows, loads = allLoads } = options;
-  const { warmUpSeconds = warmUpSecondsUnlessTold } = options;
+  const { firstWarmUpSeconds = firstWarmUpSecondsUnlessTold, warmUpSeconds = warmUpSecondsUnlessTold } = options;
   await using parts = new AsyncDisposableStack();
   const up: Up[] = [];
   const states: RowState[] = [];
@@ -54,21 +61,29 @@ export async function compare(options: Options): Promise<Compared> {
 
   const warmUps: Results['warmUps'] = [];
   const runs: Run[] = [];
+  const measureUnder = (load: Load, { row, gateway }: Up, forSeconds: number) =>
+    unlessPeerFails(row, () => runLoad({ gateway, modelServer, load, seconds: forSeconds }));
+  const warmUp = async (load: Load, one: Up, forSeconds: number) => {
+    const run = await measureUnder(load, one, forSeconds);
+    if (run?.books !== undefined) warmUps.push({ row: one.row.name, load: load.name, books: run.books });
+    return run;
+  };
+  console.error('all rows: warming up …');
+  for (const load of allLoads.filter(({ name }) => name === firstLoad)) {
+    for (const one of up) await warmUp(load, one, firstWarmUpSeconds);
+  }
   for (const load of loads) {
     console.error(`${load.name}: warming up …`);
-    const measure = ({ row, gateway }: Up, forSeconds: number) =>
-      unlessPeerFails(row, () => runLoad({ gateway, modelServer, load, seconds: forSeconds }));
     const lengths = new Map<Up, number>();
     for (const one of up) {
-      const run = await measure(one, warmUpSeconds);
-      if (run?.books !== undefined) warmUps.push({ row: one.row.name, load: load.name, books: run.books });
+      const run = await warmUp(load, one, warmUpSeconds);
       const rate = run === undefined ? 0 : run.answered / run.seconds;
       const needed = load.kind === 'streams' ? 0 : Math.ceil((answersOfEachClient * load.clients) / rate);
       lengths.set(one, Math.min(longerAtMost * seconds, Math.max(seconds, needed)));
     }
     for (let round = 1; round <= rounds; round++) {
       for (const one of inTurn(up, round)) {
-        const run = await measure(one, lengths.get(one) ?? seconds);
+        const run = await measureUnder(load, one, lengths.get(one) ?? seconds);
         if (run !== undefined) runs.push({ row: one.row.name, round, ...run });
       }
       console.error(`${load.name}: round ${round} of ${rounds}: ${said(runs, { load: load.name, round })}`);
