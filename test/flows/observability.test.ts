@@ -46,8 +46,8 @@ test('metrics count requests, waits and attempts, and name no key, account or re
     for (const private_ of [key, key.slice(0, 10), 'alice', requestId]) t.false(text?.includes(private_));
   }
 
+  await ingress.process.line((line) => line.requestId === requestId);
   const logs = JSON.stringify([ingress.process.logs, worker.process.logs]);
-  t.true(logs.includes(requestId), 'the request is in the log');
   t.false(logs.includes(key));
   t.false(logs.includes(secretWord), 'what clients say is not logged');
   t.false((await redisDump(stack.redisUrl)).includes(key));

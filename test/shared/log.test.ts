@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
 import { makeKey, maskKey } from '../../ingress/api-key.ts';
@@ -8,15 +9,18 @@ const module = new URL('../../shared/log.ts', import.meta.url).href;
 
 /** What a process of its own writes: the log goes to standard output and nowhere else. */
 async function written(level: string, statements: string): Promise<string[]> {
+  return (await text(start(level, statements).stdout)).split('\n').filter((line) => line !== '');
+}
+
+function start(level: string, statements: string) {
   const script = `
     const { createLog } = await import(process.argv[1]);
     const log = createLog({ level: process.argv[2], process: 'ingress' });
     ${statements}
   `;
-  const child = spawn(process.execPath, ['--input-type=module', '-e', script, module, level], {
+  return spawn(process.execPath, ['--input-type=module', '-e', script, module, level], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  return (await text(child.stdout)).split('\n').filter((line) => line !== '');
 }
 
 test('a full key leaves masked, wherever it stands in a line', async (t) => {
@@ -46,6 +50,23 @@ test('lines are JSON with time, level and process, and below the level there are
   const line = JSON.parse(lines[0] ?? '');
   t.like(line, { level: 'warn', process: 'ingress', a: 1, msg: 'loud' });
   t.false(Number.isNaN(Date.parse(line.time)));
+});
+
+test('lines that wait for others are written in their order, by whatever the process ends', async (t) => {
+  const all = Array.from({ length: 1_000 }, (_, at) => at);
+  const many = `for (let at = 0; at < ${all.length}; at++) log.info({ at }, 'one of many');`;
+  for (const end of ['process.exit(0)', `log.fatal({}, 'the end'); process.reallyExit(1)`]) {
+    const lines = (await written('info', `${many} ${end}`)).map((line) => JSON.parse(line));
+    const numbers = lines.filter(({ msg }) => msg === 'one of many').map(({ at }) => at);
+    t.deepEqual(numbers, all, end);
+  }
+});
+
+test('a line that no other follows is written while the process goes on', async (t) => {
+  const child = start('info', `log.info({}, 'alone'); setInterval(() => {}, 1_000);`);
+  const [first] = await once(child.stdout, 'data');
+  t.is(JSON.parse(String(first)).msg, 'alone');
+  child.kill();
 });
 
 test('what is no full key stays as it is', (t) => {

@@ -64,7 +64,9 @@ export async function refuses(t: ExecutionContext, port: number, cases: readonly
 /** Whatever it was sent: the same process still answers a request as it should, and nothing of it was a fault of ours. */
 export async function stillServes(t: ExecutionContext, ingress: RunningIngress | undefined, key: string) {
   if (ingress === undefined) return t.fail('there is no ingress');
-  t.is((await chat({ url: ingress.url, key, question: 'Are you well?' })).status, 200);
+  const { status, headers } = await chat({ url: ingress.url, key, question: 'Are you well?' });
+  t.is(status, 200);
+  await ingress.process.line(({ requestId }) => requestId === headers.get('x-request-id')); // and all lines before it
   t.true(process.kill(ingress.process.pid, 0));
   t.deepEqual(
     ingress.process.logs.filter(({ level }) => level === 'error' || level === 'fatal'),
