@@ -32,7 +32,7 @@ export function withCharts(readme: string, results: Results): string {
 /** The page about benchmarks with every bar, what a processor can carry, and what holds of each gateway. */
 export function withBars(page: string, results: Results): string {
   return withFigures(page, [
-    howMeasured(results),
+    ...[howMeasured(results), ...howCostsWereMeasured(results)],
     '',
     ...barsTable(results),
     '',
@@ -49,9 +49,12 @@ export function withBars(page: string, results: Results): string {
 }
 
 function howMeasured({ taken, warnings, rounds, seconds }: Results): string {
-  const words = [`${rounds} rounds of ${seconds} s on ${takenOn(taken.peers)}.`];
-  if (taken.costs !== undefined) words.push(`Idle processes, scripts and a killed worker: ${takenOn(taken.costs)}.`);
-  return [...words, ...warnings.map((each) => `**But ${each}.**`)].join(' ');
+  const words = `${rounds} rounds of ${seconds} s on ${takenOn(taken.peers)}.`;
+  return [words, ...warnings.map((each) => `**But ${each}.**`)].join(' ');
+}
+
+function howCostsWereMeasured({ taken: { costs } }: Results): string[] {
+  return costs === undefined ? [] : [`Idle processes, scripts and a killed worker: ${takenOn(costs)}.`];
 }
 
 export function takenOn(taken: Taken | undefined): string {
