@@ -1,30 +1,28 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { QueueBounds } from './queue-bounds.ts';
+import type { QueueDepths } from './queue-depths.ts';
 
 type Parts = {
-  pools: readonly string[];
-  /** Jobs that wait in a pool's interactive lane; fails while Redis is away. */
-  depth: (pool: string) => Promise<number>;
-  bounds: Pick<QueueBounds, 'beginCount' | 'whenUseful'>;
+  depths: Pick<QueueDepths, 'read'>;
+  bounds: Pick<QueueBounds, 'counted' | 'whenUseful'>;
   everyMs?: number;
 };
 
 /**
- * Counts each pool's waiting jobs four times a second while a count is needed, until it is disposed of. After a failed count the
- * number is unknown.
+ * Keeps the bounds informed of how many jobs wait, four times a second while that is needed, until it is disposed of. After a
+ * failure the number is unknown.
  */
-export function countJobs({ pools, depth, bounds, everyMs = 250 }: Parts): Disposable {
+export function countJobs({ depths, bounds, everyMs = 250 }: Parts): Disposable {
   const stop = new AbortController();
 
-  async function count(pool: string): Promise<void> {
+  async function keepCounting(): Promise<void> {
     while (!stop.signal.aborted) {
-      const endCount = bounds.beginCount(pool);
-      endCount(await depth(pool).catch(() => undefined));
+      bounds.counted(await depths.read(everyMs).catch(() => undefined));
       await sleep(everyMs, undefined, { signal: stop.signal }).catch(() => {});
-      await bounds.whenUseful(pool);
+      await bounds.whenUseful();
     }
   }
 
-  for (const pool of pools) void count(pool);
+  void keepCounting();
   return { [Symbol.dispose]: () => stop.abort() };
 }

@@ -1,7 +1,7 @@
 import '../shared/require-node-24.mjs';
 import type { Redis } from 'ioredis';
 import { sendCancellation } from '../shared/cancellation.ts';
-import { type IngressConfig, poolsOf, readIngressConfig } from '../shared/config.ts';
+import { type IngressConfig, readIngressConfig } from '../shared/config.ts';
 import { ApiError } from '../shared/errors.ts';
 import { type Inbox, waitUntilOpen } from '../shared/inbox.ts';
 import { createAdmit } from '../shared/limits/admit.ts';
@@ -15,7 +15,8 @@ import { createRegistry } from '../shared/metrics.ts';
 import { atMostEvery, followProcessState, listenForOperations } from '../shared/operations.ts';
 import { outboxLengthFor } from '../shared/outbox-bound.ts';
 import { runProcess } from '../shared/process.ts';
-import { openQueues } from '../shared/queues.ts';
+import { createQueueChoice } from '../shared/queue-choice.ts';
+import { allQueues, openQueue } from '../shared/queues.ts';
 import { connectForRequests, connectForWork, waitForRedis } from '../shared/redis.ts';
 import { authFailuresKey, guestCallsKey } from '../shared/redis-keys.ts';
 import { aborted, within } from '../shared/shutdown.ts';
@@ -25,6 +26,7 @@ import { createBodyBudget } from './body-budget.ts';
 import { createCallers } from './callers.ts';
 import { createCheckCaller } from './check-caller.ts';
 import { countJobs } from './count-jobs.ts';
+import { createListWorkers } from './dashboard/list-workers.ts';
 import { createQueueDashboard } from './dashboard/queue-dashboard.ts';
 import { createDocumentation } from './documentation/documentation.ts';
 import { exampleModel } from './documentation/example-model.ts';
@@ -41,10 +43,12 @@ import { createIngressMetrics } from './metrics.ts';
 import { answerBrokenRequest } from './middleware/answer-errors.ts';
 import { nextRequestId } from './middleware/assign-request-id.ts';
 import { securityHeaders } from './middleware/set-security-headers.ts';
+import { observeQueues } from './observe-queues.ts';
 import { createOpenApiDocument } from './openapi/document.ts';
 import { createConsole } from './pages/console/console.ts';
 import { createStaticContent } from './pages/static-content.ts';
 import { createQueueBounds } from './queue-bounds.ts';
+import { createQueueDepths } from './queue-depths.ts';
 import { createRefusedBodies } from './refused-bodies.ts';
 import { createReleaseLater } from './release-later.ts';
 import { listenForReplies } from './replies/reply-listener.ts';
@@ -103,15 +107,20 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
   const { memoryBytes } = await waitForRedis([redis, replyRedis, dashboardRedis], { signal: shutdown, log });
 
-  const pools = poolsOf(planFile);
-  const queues = parts.use(createRequestQueues({ connection: redis, pools, log }));
-  const queueBounds = createQueueBounds(config.queue);
+  const { models } = planFile;
+  const choice = parts.use(createQueueChoice({ redis, models, log }));
+  await choice.look();
+  const queues = parts.use(createRequestQueues({ connection: redis, models, choice, log }));
+  const queueDepths = createQueueDepths({ redis, models, choice });
+  const queueBounds = createQueueBounds({ ...config.queue, models: Object.keys(planFile.models) });
   const bodyBudget = createBodyBudget({ bytesMax: config.bodyBudgetBytes });
-  parts.use(countJobs({ pools, depth: (pool) => queues.depth(pool, 'interactive'), bounds: queueBounds }));
+  parts.use(countJobs({ depths: queueDepths, bounds: queueBounds }));
   // On a connection of its own: pages of large jobs must not hold up requests.
-  const shownQueues = openQueues({ connection: dashboardRedis, pools, log });
-  parts.defer(async () => void (await Promise.all(shownQueues.map((queue) => queue.close()))));
-  dashboard.show(shownQueues);
+  const shownQueues = allQueues(models).map(({ pool, ...id }) => ({
+    ...{ pool, queue: openQueue(id, { connection: dashboardRedis, log }) },
+  }));
+  parts.defer(async () => void (await Promise.all(shownQueues.map(({ queue }) => queue.close()))));
+  dashboard.show(shownQueues, createListWorkers(dashboardRedis));
   const release = createReleaseLater({ release: createRelease(redis), log });
   const settleInterrupted = createSettleInterrupted({ settle: createSettle(redis), metrics, log });
   const settlings = new Set<Promise<void>>();
@@ -127,7 +136,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   await waitUntilOpen(inbox, shutdown);
   metrics.observe({
     waiting: waitingRequests.count,
-    depths: queues.depths,
+    ...observeQueues({ models, queueDepths, waitingRequests }),
     bytesWaiting: queueBounds.bytesWaiting,
     bodyBytesHeld: bodyBudget.bytesHeld,
     issuerKeysAgeMs: issuerKeys.ageMs,
@@ -231,9 +240,9 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
 
 /** A job is taken out of its queue or, once it has started, aborted by its worker. Either is a favour and never awaited. */
 function canceller({ queues, replyRedis, log }: { queues: RequestQueues; replyRedis: Redis; log: Log }) {
-  return function cancel({ requestId, pool, control }: Whereabouts): void {
+  return function cancel({ requestId, model, control }: Whereabouts): void {
     const cancelling =
-      control !== undefined ? sendCancellation(replyRedis, control, requestId) : queues.remove(pool ?? '', requestId);
+      control !== undefined ? sendCancellation(replyRedis, control, requestId) : queues.remove(model ?? '', requestId);
     cancelling.catch((error: unknown) => log.debug({ err: error, requestId }, 'a job could not be cancelled'));
   };
 }

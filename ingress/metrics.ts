@@ -5,7 +5,8 @@ export type IngressMetrics = ReturnType<typeof createIngressMetrics>;
 
 type Sources = {
   waiting: () => number;
-  depths: () => Promise<{ pool: string; lane: string; jobs: number }[]>;
+  depths: () => Promise<{ pool: string; model: string; lane: string; jobs: number }[]>;
+  oldest: () => { pool: string; model: string; ageMs: number }[];
   bytesWaiting: () => number;
   bodyBytesHeld: () => number;
   issuerKeysAgeMs: () => number | undefined;
@@ -34,8 +35,8 @@ export function createIngressMetrics(registry: Registry) {
     }),
     queueRefusals: new Counter({
       name: 'svc_queue_refusals_total',
-      help: 'Requests that were refused because their pool had too many jobs waiting, or this ingress too many bytes',
-      labelNames: ['pool', 'reason'],
+      help: 'Requests that were refused because too many jobs waited for their model, or too many bytes in this ingress',
+      labelNames: ['pool', 'model', 'reason'],
       registers: [registry],
     }),
     bodyRefusals: new Counter({
@@ -60,7 +61,7 @@ export function createIngressMetrics(registry: Registry) {
       });
     },
     /** Read when they are scraped; a Redis that does not answer leaves the depth out and the rest as it is. */
-    observe({ waiting, depths, bytesWaiting, bodyBytesHeld, issuerKeysAgeMs }: Sources): void {
+    observe({ waiting, depths, oldest, bytesWaiting, bodyBytesHeld, issuerKeysAgeMs }: Sources): void {
       new Gauge({
         name: 'svc_requests_waiting',
         help: 'Requests of this ingress that wait for their reply',
@@ -71,12 +72,21 @@ export function createIngressMetrics(registry: Registry) {
       });
       new Gauge({
         name: 'svc_queue_depth',
-        help: 'Jobs that wait for a worker',
-        labelNames: ['pool', 'lane'],
+        help: 'Jobs that wait in the queue of a model; every ingress says the same',
+        labelNames: ['pool', 'model', 'lane'],
         registers: [registry],
         async collect() {
           this.reset();
-          for (const { pool, lane, jobs } of await depths().catch(() => [])) this.set({ pool, lane }, jobs);
+          for (const { jobs, ...labels } of await depths().catch(() => [])) this.set(labels, jobs);
+        },
+      });
+      new Gauge({
+        name: 'svc_queue_oldest_age_seconds',
+        help: 'Since the oldest request of this ingress that no worker has started was queued; 0 if there is none',
+        labelNames: ['pool', 'model'],
+        registers: [registry],
+        collect() {
+          for (const { ageMs, ...labels } of oldest()) this.set(labels, ageMs / 1_000);
         },
       });
       new Gauge({

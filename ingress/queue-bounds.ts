@@ -1,4 +1,6 @@
-/** What a request takes of its pool's bound, from before its admission until its job has started or never will. */
+import type { Depths } from './queue-depths.ts';
+
+/** What a request takes of its model's bound, from before its admission until its job has started or never will. */
 export interface Place {
   /** Its job is in the queue: a count that begins from now on has it. */
   queued(): void;
@@ -14,52 +16,48 @@ export type Entry = { place: Place; requestsAtOnceMax: number | undefined } | { 
 
 export interface QueueBounds {
   /** Makes no call: from what was counted last, and what this ingress has let through since. */
-  enter(request: { pool: string; account: string; bytes: number }): Entry;
+  enter(request: { model: string; account: string; bytes: number }): Entry;
   /** Resolves once a count is needed: a request has entered since the last count, jobs were waiting then, or it failed. */
-  whenUseful(pool: string): Promise<void>;
-  /** To be called before a pool's jobs are counted; gives what takes the count, undefined where it could not be had. */
-  beginCount(pool: string): (jobs: number | undefined) => void;
+  whenUseful(): Promise<void>;
+  /** Takes a count; undefined if there could be none. */
+  counted(depths: Depths | undefined): void;
   /** Of the bodies of this ingress that have not started. */
   bytesWaiting(): number;
 }
 
-type Pool = {
-  /** Jobs of all ingresses that waited when they were last counted, but for ours that have left since; undefined: not known. */
+type Model = {
+  /** Jobs of all ingresses that waited when they were last counted, without ours that have left since; undefined: not known. */
   counted: number | undefined;
-  /** Places whose jobs that count may have missed. */
-  uncounted: Set<{ queuedDuring: number }>;
+  /** Places whose jobs that count may have missed, by when they were queued. */
+  uncounted: Set<{ queuedAt: number }>;
   /** Places of each account in this ingress. */
   placesOf: Map<string, number>;
-  useful: PromiseWithResolvers<void>;
 };
 
+type Parts = { models: readonly string[]; depthMax: number; bytesMax: number; now?: () => number };
+
 /**
- * How much may wait: in each pool `depthMax` jobs of all ingresses, and in this ingress `bytesMax` of bodies. A count is a
+ * How much may wait: for each model `depthMax` jobs of all ingresses, and in this ingress `bytesMax` of bodies. A count is a
  * fraction of a second old, so what this ingress has let through since is added to it, and what of its own has left is taken
  * away: a burst passes the bound by what other ingresses let through meanwhile, and a short queue that empties is filled again
- * at once. If the count is unknown, no request is refused for it. An idle pool is not counted: a burst then passes the bound by the
+ * at once. If the count is unknown, no request is refused for it. Without requests nothing is counted: a burst then passes the bound by the
  * requests that enter before the first count is back.
  *
  * One account must not take all of it. Past half of a bound, an account may have up to a quarter of it. Of the jobs this bounds its
- * requests at once, which admission counts by their leases: waiting and running, of all pools and ingresses. Of the bytes it bounds
+ * requests at once, which admission counts by their leases: waiting and running, of all models and ingresses. Of the bytes it bounds
  * the bodies that wait in this ingress; 0 requests at once then refuses the next one.
  * A request that admission is going to refuse takes no place, or an account that asks on and on would fill the queue with those.
  */
-export function createQueueBounds({ depthMax, bytesMax }: { depthMax: number; bytesMax: number }): QueueBounds {
-  const pools = new Map<string, Pool>();
+export function createQueueBounds({ depthMax, bytesMax, now = () => performance.now(), ...parts }: Parts): QueueBounds {
+  const models = new Map(parts.models.map((name) => [name, newModel()]));
   const bytesOf = new Map<string, number>();
   let bytesWaiting = 0;
-  let counts = 0;
+  let useful = Promise.withResolvers<void>();
 
-  function poolOf(name: string): Pool {
-    const known = pools.get(name);
-    if (known !== undefined) return known;
-    const pool: Pool = {
-      ...{ counted: undefined, uncounted: new Set(), placesOf: new Map() },
-      useful: Promise.withResolvers(),
-    };
-    pools.set(name, pool);
-    return pool;
+  function modelOf(name: string): Model {
+    const model = models.get(name) ?? newModel();
+    models.set(name, model);
+    return model;
   }
 
   function addBytes(account: string, bytes: number): void {
@@ -67,65 +65,67 @@ export function createQueueBounds({ depthMax, bytesMax }: { depthMax: number; by
     add(bytesOf, account, bytes);
   }
 
-  type Asking = { pool: Pool; jobs: number; account: string; bytes: number };
+  type Asking = { model: Model; jobs: number; account: string; bytes: number };
 
-  function shareOf({ pool, jobs, account, bytes }: Asking): number | undefined {
+  function shareOf({ model, jobs, account, bytes }: Asking): number | undefined {
     const ofAccount = bytesOf.get(account) ?? 0;
     // A body that alone is larger than the share would else never pass.
     const isOverShare = ofAccount > 0 && ofAccount + bytes > bytesMax / 4;
     if (isOverShare && bytesWaiting + bytes > bytesMax / 2) return 0;
     if (jobs <= depthMax / 2) return undefined;
     const share = Math.max(1, Math.floor(depthMax / 4));
-    return (pool.placesOf.get(account) ?? 0) < share ? share : 0;
+    return (model.placesOf.get(account) ?? 0) < share ? share : 0;
   }
 
-  function takePlace(pool: Pool, account: string, bytes: number): Place {
-    const waiting = { queuedDuring: Number.POSITIVE_INFINITY };
-    pool.uncounted.add(waiting);
-    add(pool.placesOf, account, 1);
+  function takePlace(model: Model, account: string, bytes: number): Place {
+    const waiting = { queuedAt: Number.POSITIVE_INFINITY };
+    model.uncounted.add(waiting);
+    add(model.placesOf, account, 1);
     addBytes(account, bytes);
     let left = false;
     return {
       queued() {
-        waiting.queuedDuring = counts;
+        waiting.queuedAt = now();
       },
       leave() {
         if (left) return;
         left = true;
-        add(pool.placesOf, account, -1);
+        add(model.placesOf, account, -1);
         addBytes(account, -bytes);
-        if (!pool.uncounted.delete(waiting) && pool.counted !== undefined && pool.counted > 0) pool.counted -= 1;
+        if (!model.uncounted.delete(waiting) && model.counted !== undefined && model.counted > 0) model.counted -= 1;
       },
     };
   }
 
   return {
-    enter({ pool: name, account, bytes }) {
-      const pool = poolOf(name);
-      pool.useful.resolve();
-      const jobs = pool.counted === undefined ? 0 : pool.counted + pool.uncounted.size;
+    enter({ model: name, account, bytes }) {
+      const model = modelOf(name);
+      useful.resolve();
+      const jobs = model.counted === undefined ? 0 : model.counted + model.uncounted.size;
       if (jobs >= depthMax) return { full: 'jobs' };
       // A body that alone is larger than the bound would else never pass, however often it is sent.
       if (bytesWaiting > 0 && bytesWaiting + bytes > bytesMax) return { full: 'bytes' };
-      const requestsAtOnceMax = shareOf({ pool, jobs, account, bytes });
+      const requestsAtOnceMax = shareOf({ model, jobs, account, bytes });
       if (requestsAtOnceMax === 0) return { place: noPlace, requestsAtOnceMax };
-      return { place: takePlace(pool, account, bytes), requestsAtOnceMax };
+      return { place: takePlace(model, account, bytes), requestsAtOnceMax };
     },
-    whenUseful: (name) => poolOf(name).useful.promise,
-    beginCount(name) {
-      const pool = poolOf(name);
-      const count = ++counts;
-      pool.useful = Promise.withResolvers();
-      return function endCount(jobs) {
-        pool.counted = jobs;
-        for (const waiting of pool.uncounted) {
-          if (jobs !== undefined && waiting.queuedDuring < count) pool.uncounted.delete(waiting);
+    whenUseful: () => useful.promise,
+    counted(depths) {
+      useful = Promise.withResolvers();
+      for (const [name, model] of models) {
+        model.counted = depths?.of(name, 'interactive');
+        for (const waiting of model.uncounted) {
+          if (depths !== undefined && waiting.queuedAt < depths.begunAt) model.uncounted.delete(waiting);
         }
-        if (jobs !== 0 || pool.uncounted.size > 0) pool.useful.resolve();
-      };
+        if (model.counted !== 0 || model.uncounted.size > 0) useful.resolve();
+      }
     },
     bytesWaiting: () => bytesWaiting,
   };
+}
+
+function newModel(): Model {
+  return { counted: undefined, uncounted: new Set(), placesOf: new Map() };
 }
 
 /** Of a request that will be refused. */

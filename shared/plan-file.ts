@@ -42,6 +42,7 @@ const backend = z.strictObject({
   url: z.url({ protocol: /^https?$/ }),
   location: z.enum(['on-prem', 'cloud']),
   requests_at_once: positive.optional(),
+  per_worker: z.boolean().optional(),
   model: z.string().min(1).max(256).optional(),
   api_key_env: z
     .string()

@@ -189,7 +189,30 @@ export function controlStreamKey(workerId: string): string {
   return `svc:control:${workerId}`;
 }
 
-/** BullMQ puts this in front of every key of a queue: a tag for each, as its scripts span several keys. */
-export function queuePrefix(queueName: string): string {
-  return `svc:{${queueName}}`;
+/**
+ * Hash: what each worker holds of the limits of its backends, and the workers of each pool (`workers/shares`). Expires two days
+ * after its last use, which is longer than a call can take.
+ */
+export const sharesKey = 'svc:{shares}:held';
+
+/** Sorted set: workers, by when their shares expire (milliseconds). Expires with them. */
+export const sharesExpiryKey = 'svc:{shares}:expiry';
+
+/** Hash: how many jobs waited in each queue, and when that was counted. Expires in a minute. */
+export const queueDepthsKey = 'svc:queue-depths';
+
+/** String: an ingress counts them now. Expires when they may be counted again. */
+export const countingKey = 'svc:queue-depths-counting';
+
+/** Sorted set: ends a worker's own wait for jobs. Expires in a minute. */
+export function bellKey(workerId: string): string {
+  return `svc:{shares}:bell:${workerId}`;
+}
+
+/**
+ * BullMQ puts this in front of every key of a queue: a tag for each model, as its scripts span several keys. `tag` is the name of
+ * the queue for queues of the release before, which had one for each pool.
+ */
+export function queuePrefix(tag: string): string {
+  return `svc:{${tag}}`;
 }

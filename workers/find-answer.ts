@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../shared/log.ts';
-import type { Backend } from '../shared/plan-file.ts';
 import { type Answer, answerStream, answerWhole } from './answer-request.ts';
 import { BackendError } from './backends/backend-error.ts';
-import type { BackendSlots, Slot } from './backends/backend-slots.ts';
-import { bodyFor, isAssembled } from './backends/body-for.ts';
+import type { BackendSlots, Taken } from './backends/backend-slots.ts';
+import { bodyFor } from './backends/body-for.ts';
 import type { CallBackend } from './backends/call-backend.ts';
 import type { createOwnFields } from './backends/own-fields.ts';
+import type { Slot } from './backends/reservation.ts';
 import type { RetryBudget } from './backends/retry-budget.ts';
 import type { CallOutcome } from './backends/served-model.ts';
 import type { WorkerMetrics } from './metrics.ts';
@@ -74,9 +74,12 @@ export function createFindAnswer(parts: Parts): FindAnswer {
   async function passOver(run: CallingRun, attempted: string[]): Promise<Passed> {
     const { job, lane, signal } = run;
     const tried = new Set<string>();
-    const isHeard = (backend: Backend) => job.stream || isAssembled(job, backend);
     while (true) {
-      const taken = await slots.take({ model: job.model, lane, tried, waitMs: run.mayWaitMs(), signal, isHeard });
+      const reserved = run.reservation?.use();
+      const taken: Taken =
+        reserved === undefined
+          ? await slots.take({ model: job.model, lane, tried, waitMs: run.mayWaitMs(), signal })
+          : { outcome: 'slot', slot: reserved };
       if (signal.aborted) {
         if (taken.outcome === 'slot') taken.slot.end('abandoned');
         return { outcome: 'stopped' };

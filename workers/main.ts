@@ -1,7 +1,6 @@
 import '../shared/require-node-24.mjs';
 import type { Redis } from 'ioredis';
 import { ulid } from 'ulid';
-import type { Agent } from 'undici';
 import { decodeCancellation } from '../shared/cancellation.ts';
 import { readWorkerConfig, type WorkerConfig } from '../shared/config.ts';
 import { fieldsOf, openInbox, waitUntilOpen } from '../shared/inbox.ts';
@@ -11,7 +10,7 @@ import { createSettle, type Settle } from '../shared/limits/settle.ts';
 import { createStartRun } from '../shared/limits/start.ts';
 import type { Log } from '../shared/log.ts';
 import { createRegistry } from '../shared/metrics.ts';
-import { atMostEvery, followProcessState, listenForOperations } from '../shared/operations.ts';
+import { followProcessState, listenForOperations } from '../shared/operations.ts';
 import { outboxLengthFor } from '../shared/outbox-bound.ts';
 import { runProcess } from '../shared/process.ts';
 import { connectForWork, waitForRedis } from '../shared/redis.ts';
@@ -19,6 +18,7 @@ import { controlStreamKey } from '../shared/redis-keys.ts';
 import { aborted, within } from '../shared/shutdown.ts';
 import { greetStore, openStore } from '../shared/store/open-store.ts';
 import { createAnswerLost } from './answer-lost.ts';
+import { createBackendChecks } from './backend-checks.ts';
 import { type BackendStanding, createBackendSlots } from './backends/backend-slots.ts';
 import { createBackendAgent, createCallBackend } from './backends/call-backend.ts';
 import { loadTokenizer } from './backends/count-tokens.ts';
@@ -29,7 +29,6 @@ import { decodeNews } from './batches/line-news.ts';
 import { createObserveBatches } from './batches/observe-batches.ts';
 import { openBatches } from './batches/open-batches.ts';
 import { createBodiesInHand } from './bodies-in-hand.ts';
-import { checkBackend } from './check-backend.ts';
 import { keepRemovingDevices } from './devices/keep-removing-devices.ts';
 import { createRemoveUnusedDevices } from './devices/remove-unused-devices.ts';
 import { createEndRequest } from './end-request.ts';
@@ -38,10 +37,12 @@ import { createHold } from './holds/hold.ts';
 import { createLeave } from './holds/leave.ts';
 import { keepCopyingAudit } from './keep-copying-audit.ts';
 import { createWorkerMetrics, type WorkerMetrics } from './metrics.ts';
-import { type PoolWorker, startPoolWorker } from './pool-worker.ts';
 import { createProcessRequest } from './process-request.ts';
+import { type QueuesServed, serveQueues } from './queue/serve-queues.ts';
 import { createReplyFrames } from './replies/reply-frames.ts';
 import { watchReaders } from './replies/watch-readers.ts';
+import { keepShares, type Shares } from './shares/keep-shares.ts';
+import { createRenewShares } from './shares/renew-shares.ts';
 import { createObserveOutboxes } from './usage/observe-outboxes.ts';
 import { createRingDrainer, decodeRing, type RingDrainer } from './usage/ring-drainers.ts';
 import { countLeases, createTendLeases } from './usage/tend-leases.ts';
@@ -49,10 +50,11 @@ import { createUsageDrainer, type UsageDrainer } from './usage/usage-drainer.ts'
 
 /** What a job that was told to stop may still need: to abort its call, send its last word and go back to the queue. */
 const handBackMs = 5_000;
-const checkEveryMs = 10_000;
 /** Longer than the pause between two passes, so that the worker that has begun stays the one. */
 const auditHoldMs = 360_000;
 const devicesHoldMs = 180_000;
+/** Before the first renewal. */
+const noShare = { calls: 0, batchCalls: 0 };
 
 await runProcess({ name: 'worker', readConfig: readWorkerConfig, run });
 
@@ -75,11 +77,20 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const { pools } = config;
   const onBreaker = reporterOfBreakers({ metrics, log });
   const { concurrency, batchConcurrency } = config;
-  const slots = parts.use(createBackendSlots({ planFile, pools, concurrency, onBreaker }));
-  metrics.observeBackends(slots, pools);
+  let shares: Shares | undefined;
+  let queues: QueuesServed | undefined;
+  const slots = parts.use(
+    createBackendSlots({
+      ...{ planFile, pools, onBreaker },
+      shareOf: (backend) => shares?.shareOf(backend) ?? noShare,
+      onHungry: () => shares?.renewSoon(),
+      onChange: () => queues?.slotsChanged(),
+    }),
+  );
+  metrics.observeBackends(slots);
 
   const state = followProcessState(shutdown);
-  const checks = { store: () => store.ping(), ...backendChecks(config, agent) };
+  const checks = { store: () => store.ping(), ...createBackendChecks(config, agent) };
   const required = { redis: () => redis.ping(), replyRedis: () => replyRedis.ping() };
   const details = () => ({ breakers: slots.standings() });
   const operations = parts.use(
@@ -98,7 +109,6 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const { memoryBytes } = await waitForRedis([redis, replyRedis], { signal: shutdown, log });
   const outboxLengthMax = outboxLengthFor(config.outboxLengthMax, memoryBytes);
 
-  const workers: PoolWorker[] = [];
   let keeper: BatchKeeper | undefined;
   let drainer: UsageDrainer | undefined;
   const inbox = openInbox({
@@ -110,7 +120,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     onEntry: (entry) => {
       const fields = fieldsOf(entry);
       const request = decodeCancellation(fields);
-      if (request !== undefined) for (const worker of workers) worker.cancel(request, 'cancelled');
+      if (request !== undefined) queues?.cancel(request, 'cancelled');
       const news = decodeNews(fields);
       if (news !== undefined) keeper?.heard(news);
       for (const partition of decodeRing(fields)) drainer?.ring(partition);
@@ -168,20 +178,26 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const endLost = createAnswerLost({ startRun, endRequest, replyFrames });
   const batches = openBatches({
     ...{ config, outboxLengthMax, redis, store, workerId, startRun, settle, findAnswer, shutdown, metrics, log },
-    isFull: slots.isFull,
     control: inbox.address,
   });
-  const common = {
-    connection: redis,
-    concurrency,
-    batchConcurrency,
+  const held = keepShares({
+    ...{ renewShares: createRenewShares(redis, { workerId }), pools, uses: slots.uses, shutdown, log },
+    onRenewed() {
+      slots.sharesChanged();
+      queues?.lookAtFull().catch(() => {}); // the next renewal looks again
+    },
+  });
+  shares = parts.use(held);
+  await held.renewed;
+  const served = serveQueues({
+    ...{ models: planFile.models, pools, slots, connection: redis, workerId, concurrency, batchConcurrency },
+    checksStalled: (pool) => held.membershipOf(pool).checksStalled,
+    reader: use(connectForWork(config.redisUrl, log)),
     bodies: createBodiesInHand({ bodyBytesMax: config.bodyBytesMax }),
     work: { interactive: { processJob: processRequest, endLost }, batch: batches.work },
-    shutdown,
-    metrics,
-    log,
-  };
-  for (const pool of pools) workers.push(startPoolWorker({ pool, ...common }));
+    ...{ shutdown, metrics, log },
+  });
+  queues = parts.use(served);
   keeper = batches.keep();
   const removingDevices = keepRemovingDevices({
     redis,
@@ -194,19 +210,19 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
 
   await aborted(shutdown);
   // Whoever takes over the batches feeds their lines to workers that stay.
-  await Promise.all([finish(workers, { graceMs: config.shutdownGraceMs, log }), keeper[Symbol.asyncDispose]()]);
+  await Promise.all([finish(served, { graceMs: config.shutdownGraceMs, log }), keeper[Symbol.asyncDispose]()]);
   // At once, because each waits for a Redis that may be frozen until its own bound.
   const background = [removingDevices, batches, copyingAudit, usageDrainer, inbox];
   await Promise.all(background.map((part) => part[Symbol.asyncDispose]()));
 }
 
 /** Lets the jobs in hand end by themselves; those that have not when the grace is over go back to the queue. */
-async function finish(workers: readonly PoolWorker[], { graceMs, log }: { graceMs: number; log: Log }) {
-  log.info({}, 'shutting down: finishing the jobs in hand');
-  const finished = Promise.all(workers.map((worker) => worker.finish()));
+async function finish(queues: QueuesServed, { graceMs, log }: { graceMs: number; log: Log }) {
+  log.info({ running: queues.running() }, 'shutting down: finishing the jobs in hand');
+  const finished = queues.finish();
   if (await within(graceMs, finished)) return;
   log.warn({}, 'the grace is over: handing back what has sent nothing, ending what has');
-  for (const worker of workers) worker.handBackAll();
+  queues.handBackAll();
   if (!(await within(handBackMs, finished)))
     log.error({}, 'some jobs did not end; another worker will find them stalled');
 }
@@ -225,18 +241,4 @@ function reporterOfBreakers({ metrics, log }: { metrics: WorkerMetrics; log: Log
     const level = breaker === 'open' ? 'warn' : 'info';
     log[level]({ backend, model, breaker }, 'a breaker has changed');
   };
-}
-
-/** Of the backends that this worker may call. */
-function backendChecks({ planFile, pools, apiKeys }: WorkerConfig, agent: Agent) {
-  const served = Object.values(planFile.models).filter(({ pool }) => pools.includes(pool));
-  const called = new Set(served.flatMap(({ backends }) => backends));
-  return Object.fromEntries(
-    Object.entries(planFile.backends)
-      .filter(([name]) => called.has(name))
-      .map(([name, backend]) => [
-        `backend ${name}`,
-        atMostEvery(checkEveryMs, () => checkBackend(agent, backend, apiKeys[name])),
-      ]),
-  );
 }

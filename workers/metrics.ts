@@ -57,7 +57,7 @@ export function createWorkerMetrics(registry: Registry) {
       registers,
     }),
     /** Read when it is scraped. */
-    observeBackends({ standings, inFlight, waiting }: BackendSlots, pools: readonly string[]): void {
+    observeBackends({ standings, load, waiting }: BackendSlots): void {
       new Gauge({
         name: 'svc_backend_breaker_state',
         help: 'Of this worker: 0 closed, 1 half-open (one call finds out), 2 open (not called)',
@@ -73,16 +73,33 @@ export function createWorkerMetrics(registry: Registry) {
         labelNames: ['backend'],
         registers,
         collect() {
-          for (const { backend, calls } of inFlight()) this.set({ backend }, calls);
+          for (const { backend, calls } of load()) this.set({ backend }, calls);
+        },
+      });
+      new Gauge({
+        name: 'svc_backend_limit',
+        help: 'requests_at_once of a backend: of the whole fleet, or of each worker if it is per_worker; left out, no limit',
+        labelNames: ['backend'],
+        registers,
+        collect() {
+          for (const { backend, limit } of load()) if (limit !== undefined) this.set({ backend }, limit);
+        },
+      });
+      new Gauge({
+        name: 'svc_backend_share',
+        help: 'Calls at once that this worker may have of a backend whose limit is of the whole fleet',
+        labelNames: ['backend'],
+        registers,
+        collect() {
+          for (const { backend, share } of load()) if (share !== undefined) this.set({ backend }, share);
         },
       });
       new Gauge({
         name: 'svc_jobs_waiting_for_backend',
-        help: 'Jobs of this worker that wait for a backend which is as busy as it may be (requests_at_once)',
-        labelNames: ['pool'],
+        help: 'Jobs in hand of this worker whose backend has failed and that wait for a slot of another one',
         registers,
         collect() {
-          for (const pool of pools) this.set({ pool }, waiting(pool));
+          this.set(waiting());
         },
       });
     },

@@ -47,7 +47,7 @@ export function createProcessRequest(parts: Parts): ProcessJob {
   const { endRequest, metrics, log } = parts;
   const { models, timeouts } = parts.planFile;
 
-  return async function processRequest({ data, taken, signal }) {
+  return async function processRequest({ data, taken, signal, reservation }) {
     const takenAt = performance.now();
     const job = inferenceJobSchema.parse(data);
     const start = await parts.startRun({ ...job, taken });
@@ -77,6 +77,7 @@ export function createProcessRequest(parts: Parts): ProcessJob {
       ...common,
       lane: 'interactive',
       signal: deadline.signal,
+      reservation,
       leftMs: () => startedAt + start.remainingMs - performance.now(),
       mayWaitMs: () => startedAt + waitMs - performance.now(),
     };

@@ -1,11 +1,20 @@
 import type { InferenceJob, QueuedCall } from '../shared/inference-job.ts';
 import type { Lane } from '../shared/lane.ts';
 import type { Usage } from '../shared/replies.ts';
+import type { Reservation } from './backends/reservation.ts';
 import type { ReplySender } from './replies/send-reply.ts';
 import type { RunLedger } from './run-ledger.ts';
 
-/** One taking of a job: `taken` is how often it was taken from its queue, this time included; `signal` is aborted with a `StopReason`. */
-export type Taking = { data: unknown; taken: number; signal: AbortSignal };
+/**
+ * One taking of a job: `taken` is how often it was taken from its queue, this time included; `signal` is aborted with a `StopReason`;
+ * `reservation` is the slot that was free for it.
+ */
+export type Taking = {
+  data: unknown;
+  taken: number;
+  signal: AbortSignal;
+  reservation?: Reservation | undefined;
+};
 
 /**
  * What became of it. `hand back`: nothing was sent yet, and the job is to run again at once, as it is given here, on another
@@ -46,6 +55,8 @@ export type CallingRun = {
   ledger: RunLedger;
   reply: Pick<ReplySender, 'chunk'>;
   signal: AbortSignal;
+  /** For its first call. */
+  reservation: Reservation | undefined;
   /** What was used up to the time of asking, once text for the client has come. */
   received?: (() => Promise<Usage>) | undefined;
   /** Milliseconds until the request's deadline. */

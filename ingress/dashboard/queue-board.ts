@@ -4,6 +4,10 @@ import { KoaAdapter } from '@bull-board/koa';
 import type { Queue } from 'bullmq';
 import type Koa from 'koa';
 import type { InferenceJob } from '../../shared/inference-job.ts';
+import type { ListWorkers } from './list-workers.ts';
+
+/** A queue, and the pool whose workers read it. */
+export type ShownQueue = { queue: Queue; pool: string };
 
 /** What is not named here is not shown: the body of a job is its client's prompt. */
 const shownFields = [
@@ -27,17 +31,20 @@ const neverDone = new Set([
  * status with a body in a shape of its own.
  */
 export function createQueueBoard(options: {
-  queues: readonly Queue[];
+  queues: readonly ShownQueue[];
+  listWorkers: ListWorkers;
   writable: boolean;
   path: string;
 }): Koa.Middleware {
-  const { queues, writable, path } = options;
+  const { queues, listWorkers, writable, path } = options;
   const board = new KoaAdapter();
   board.setBasePath(path);
   createBullBoard({
-    queues: queues.map((queue) => {
+    queues: queues.map(({ queue, pool }) => {
       const adapter = new BullMQAdapter(queue, { readOnlyMode: !writable, allowRetries: false });
       adapter.setFormatter('data', shownOf);
+      // The library looks for connections that BullMQ's own loop opens, one for each queue; workers here have none.
+      adapter.getWorkers = async () => (await listWorkers(pool)).map((id) => ({ id, name: id, addr: '', age: 0 }));
       return adapter;
     }),
     serverAdapter: board,

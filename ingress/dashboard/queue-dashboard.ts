@@ -1,15 +1,15 @@
-import type { Queue } from 'bullmq';
 import type Koa from 'koa';
 import { ApiError, temporarilyUnavailable } from '../../shared/errors.ts';
 import type { Log } from '../../shared/log.ts';
-import { createQueueBoard } from './queue-board.ts';
+import type { ListWorkers } from './list-workers.ts';
+import { createQueueBoard, type ShownQueue } from './queue-board.ts';
 import { refuseForeignChanges } from './refuse-foreign-changes.ts';
 
 export interface QueueDashboard {
   /** Everything below `/queues`, for the operations listener. */
   pages: Koa.Middleware;
   /** Until then it answers `SERVICE_UNAVAILABLE`: queues can be opened only once Redis is there. */
-  show(queues: readonly Queue[]): void;
+  show(queues: readonly ShownQueue[], listWorkers: ListWorkers): void;
 }
 
 type Parts = { writable: boolean; log: Log };
@@ -25,7 +25,7 @@ const headers = {
 };
 
 /**
- * What waits in every pool, for operators, as bull-board shows it; it can change something only where it is `writable`. Its
+ * What waits for every model, for operators, as bull-board shows it; it can change something only where it is `writable`. Its
  * errors are thrown as `ApiError`.
  */
 export function createQueueDashboard({ writable, log }: Parts): QueueDashboard {
@@ -55,8 +55,8 @@ export function createQueueDashboard({ writable, log }: Parts): QueueDashboard {
 
   return {
     pages: (ctx, next) => (ctx.path === path || ctx.path.startsWith(`${path}/`) ? showPage(ctx) : next()),
-    show(queues) {
-      board = createQueueBoard({ queues, writable, path });
+    show(queues, listWorkers) {
+      board = createQueueBoard({ queues, listWorkers, writable, path });
     },
   };
 }

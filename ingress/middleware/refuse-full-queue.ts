@@ -36,9 +36,9 @@ export function refuseFullQueue({ planFile, queueBounds, metrics, replyTo, rando
     // Of an account that is not known here yet, admission says that it has no such key.
     const account = ctx.state.caller?.account ?? '';
     if (replyTo() === undefined) throw temporarilyUnavailable(new Error('no reply could be received'));
-    const entry = queueBounds.enter({ pool, account, bytes: Buffer.byteLength(body) });
+    const entry = queueBounds.enter({ model, account, bytes: Buffer.byteLength(body) });
     if ('full' in entry) {
-      metrics.queueRefusals.inc({ pool, reason: entry.full });
+      metrics.queueRefusals.inc({ pool, model, reason: entry.full });
       throw overloaded('its queue is full', random);
     }
     ctx.state.place = entry.place;

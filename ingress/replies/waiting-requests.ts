@@ -36,12 +36,14 @@ export interface WaitingRequests {
   close(error: ApiError): void;
   /** Those whose client waits. */
   count(): number;
+  /** How long the oldest request of each model waits that no worker has started, in milliseconds. */
+  oldest(): Map<string, number>;
 }
 
-type ExpectedRequest = { lease: HeldLease; pool: string; queueMs: number; requestMs: number; place: Place };
+type ExpectedRequest = { lease: HeldLease; model: string; queueMs: number; requestMs: number; place: Place };
 
-/** Where a job can be reached: its worker's control stream once it has started, its pool's queue before. */
-export type Whereabouts = { requestId: string; pool: string | undefined; control: string | undefined };
+/** Where a job can be reached: its worker's control stream once it has started, its model's queue before. */
+export type Whereabouts = { requestId: string; model: string | undefined; control: string | undefined };
 
 type Parts = {
   cancel: (job: Whereabouts) => void;
@@ -52,7 +54,9 @@ type Parts = {
 
 type Waiting = {
   lease: HeldLease;
-  pool: string;
+  model: string;
+  /** By `performance.now()`. */
+  queuedAt: number;
   place: Place;
   buffer: ReplyBuffer;
   progress: Progress;
@@ -86,8 +90,8 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
     request.place.leave();
   }
 
-  function cancelAt({ lease: { requestId }, pool, control }: Waiting): void {
-    cancel({ requestId, pool, control });
+  function cancelAt({ lease: { requestId }, model, control }: Waiting): void {
+    cancel({ requestId, model, control });
   }
 
   /** Once it is released no worker can run it any more. */
@@ -175,7 +179,7 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
   }
 
   return {
-    expect({ lease, pool, queueMs, requestMs, place }) {
+    expect({ lease, model, queueMs, requestMs, place }) {
       if (closed !== undefined) {
         release(lease).catch(() => {});
         throw closed;
@@ -183,7 +187,8 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
       const buffer = createReplyBuffer();
       const request: Waiting = {
         lease,
-        pool,
+        model,
+        queuedAt: performance.now(),
         place,
         buffer,
         progress: notStarted,
@@ -208,7 +213,7 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
       if (request === undefined) {
         // It was given up while nobody knew yet which worker had it.
         if (reply.kind === 'started')
-          cancel({ requestId: reply.request, pool: undefined, control: reply.data.control });
+          cancel({ requestId: reply.request, model: undefined, control: reply.data.control });
         return;
       }
       request.place.leave();
@@ -230,5 +235,12 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
       failAll(error);
     },
     count: () => [...waiting.values()].filter(({ left }) => !left).length,
+    oldest() {
+      const queued = [...waiting.values()].filter(({ left, progress }) => !left && progress === notStarted);
+      const ages = new Map<string, number>();
+      const now = performance.now();
+      for (const { model, queuedAt } of queued) ages.set(model, Math.max(ages.get(model) ?? 0, now - queuedAt));
+      return ages;
+    },
   };
 }

@@ -54,15 +54,13 @@ export function chatCompletions(parts: Parts): Stage {
     const { account, plan, keyId } = caller;
     const { cost, ...call } = stateOf(ctx, 'call');
     const admission = stateOf(ctx, 'admission');
-    const model = planFile.models[call.model];
-    if (model === undefined || keyId === undefined)
-      throw new Error('an earlier stage let an unknown model or caller pass');
+    if (keyId === undefined) throw new Error('an earlier stage let an unknown caller pass');
 
     const { queueMs, requestMs } = planFile.timeouts;
     const report = lostReport({ ...call, keyId, plan, batch: null });
     const lease = { account, requestId, report, promptTokens: cost.promptTokens, admission };
     const place = stateOf(ctx, 'place');
-    const reply = waitingRequests.expect({ lease, pool: model.pool, queueMs, requestMs, place });
+    const reply = waitingRequests.expect({ lease, model: call.model, queueMs, requestMs, place });
     // Left by whoever waits from now on, which can be longer than there is a client.
     delete ctx.state.place;
     try {
@@ -70,7 +68,7 @@ export function chatCompletions(parts: Parts): Stage {
       if (address === undefined) throw temporarilyUnavailable();
       const owner = { requestId, account, keyId, plan };
       const job = { ...owner, ...call, ...admission, replyTo: address, earlierRuns: [] };
-      await queues.add(job, { pool: model.pool, priority: planFile.plans[plan]?.priority ?? usualPriority });
+      await queues.add(job, planFile.plans[plan]?.priority ?? usualPriority);
       place.queued();
     } catch (error) {
       reply.abandon();

@@ -14,7 +14,7 @@ import { watchMemory } from '../support/watch-memory.ts';
 const mebibyte = 1_048_576;
 const waitingMax = 10_000;
 const waveSize = 200;
-const depth = 'svc_queue_depth\\{pool="default",lane="interactive"\\}';
+const depth = 'svc_queue_depth\\{pool="default",model="small-chat",lane="interactive"\\}';
 /** 28 KiB for each were measured in a bare process, here as much again for what the queue and the caller are. */
 const growthMax = 900 * mebibyte;
 const connectionsWanted = 20_000;

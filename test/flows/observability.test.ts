@@ -32,7 +32,7 @@ test('metrics count requests, waits and attempts, and name no key, account or re
   t.regex(atIngress ?? '', /svc_http_requests_total\{method="GET",route="none",status="404"\} 1/);
   t.regex(atIngress ?? '', /svc_http_request_duration_seconds_count\{route="\/v1\/chat\/completions"\} 3/);
   for (const lane of ['interactive', 'batch']) {
-    t.regex(atIngress ?? '', new RegExp(`svc_queue_depth\\{pool="default",lane="${lane}"\\} 0`));
+    t.regex(atIngress ?? '', new RegExp(`svc_queue_depth\\{pool="default",model="small-chat",lane="${lane}"\\} 0`));
   }
   t.regex(atIngress ?? '', /^svc_queue_bytes_waiting 0$/m);
   t.regex(atWorker ?? '', /svc_queue_wait_seconds_count\{pool="default",lane="interactive"\} 2/);

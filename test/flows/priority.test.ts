@@ -41,7 +41,7 @@ test('what waits in a pool is run by the priority of its plan, lower first, and 
     answers.push(ask(plan, `${plan} ${index}`));
     await awaitMetric(
       ingress,
-      new RegExp(`^svc_queue_depth\\{pool="default",lane="interactive"\\} ${index + 1}$`, 'm'),
+      new RegExp(`^svc_queue_depth\\{pool="default",model="one-server",lane="interactive"\\} ${index + 1}$`, 'm'),
     );
   }
   t.true(server.calls().length === 1, 'all of them wait');

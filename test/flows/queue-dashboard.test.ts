@@ -13,9 +13,9 @@ test('operators see what waits at the operations listener and nobody at the publ
   const key = await stack.mintKey('alice');
   const leaving = new AbortController();
   const waiting = chat({ url: ingress.url, key, question: secret, signal: leaving.signal }).catch(() => undefined);
-  await awaitMetric(ingress, /^svc_queue_depth\{pool="default",lane="interactive"\} 1$/m);
+  await awaitMetric(ingress, /^svc_queue_depth\{pool="default",model="small-chat",lane="interactive"\} 1$/m);
 
-  const list = '/queues/api/queues?activeQueue=default-interactive&status=prioritized';
+  const list = '/queues/api/queues?activeQueue=small-chat.interactive&status=prioritized';
   const listed = await (await fetch(`${ingress.operationsUrl}${list}`)).text();
   t.regex(listed, /"model":"small-chat"/);
   t.false(listed.includes(secret));
@@ -26,11 +26,11 @@ test('operators see what waits at the operations listener and nobody at the publ
     t.like(await response.json(), { code: 'NOT_FOUND' });
   }
 
-  const empty = (url: string) => fetch(`${url}/queues/api/queues/default-interactive/empty`, { method: 'PUT' });
+  const empty = (url: string) => fetch(`${url}/queues/api/queues/small-chat.interactive/empty`, { method: 'PUT' });
   t.is((await empty(ingress.operationsUrl)).status, 405);
   const writable = await stack.startIngress({ QUEUES_WRITABLE: 'true' });
   t.is((await empty(writable.operationsUrl)).status, 200);
-  await awaitMetric(ingress, /^svc_queue_depth\{pool="default",lane="interactive"\} 0$/m);
+  await awaitMetric(ingress, /^svc_queue_depth\{pool="default",model="small-chat",lane="interactive"\} 0$/m);
   leaving.abort();
   await waiting;
 
@@ -38,10 +38,10 @@ test('operators see what waits at the operations listener and nobody at the publ
     const response = await fetch(`${ingress.operationsUrl}/queues/api/queues/${queue}/workers`);
     return ((await response.json()) as { workers: unknown[] }).workers.length; // the library's own answer
   };
-  t.is(await workers('default-interactive'), 0);
+  t.is(await workers('small-chat.interactive'), 0);
   await stack.startWorker({ POOLS: 'default' });
-  // It opens its connection for waiting once it has nothing to do; the test's own time-out ends the wait.
-  while ((await workers('default-interactive')) === 0) await sleep(20);
-  t.is(await workers('default-interactive'), 1, 'a pool that nobody serves is told from one that is');
-  t.is(await workers('large-interactive'), 0);
+  // The board asks once in a second; the test's own time-out ends the wait.
+  while ((await workers('small-chat.interactive')) === 0) await sleep(20);
+  t.is(await workers('small-chat.interactive'), 1, 'a queue that nobody serves is told from one that is');
+  t.is(await workers('large-chat.interactive'), 0);
 });

@@ -22,9 +22,9 @@ test.before(async () => {
 
 test.after.always(() => parts.disposeAsync());
 
-/** Heartbeats, replies, queues, and what workers do for usage, all of which goes on beside whatever is asked. */
+/** Heartbeats, shares, replies, queues, and what workers do for usage, all of which goes on beside whatever is asked. */
 const others =
-  /^svc:(reply-frames:|control:|(audit|device|file)-keeper$|devices-looked-at$|\{(default|large)-|\{p\d\d\}:(outbox|outbox-marks|keeper|lease-holders)$)/;
+  /^svc:(reply-frames:|control:|(audit|device|file)-keeper$|devices-looked-at$|queue-depths|queue-bell:|\{shares\}:|\{(small|medium|large)-chat\}:|\{(default|large)-|\{p\d\d\}:(outbox|outbox-marks|keeper|lease-holders)$)/;
 /** Admission and settling have the outbox among their keys, and belong to a request all the same. */
 const ofRequest = /^svc:\{p\d\d\}:(version|ended):/;
 
@@ -35,7 +35,7 @@ function askedFor(commands: string[][]): string[] {
       (command) =>
         command.some((argument) => ofRequest.test(argument)) || !command.some((argument) => others.test(argument)),
     )
-    .filter((command) => command[0]?.toLowerCase() !== 'time' && !isWatch(command))
+    .filter((command) => !['time', 'multi', 'exec'].includes(command[0]?.toLowerCase() ?? '') && !isWatch(command))
     .map(([name = '']) => name.toLowerCase().replace(/^eval$/, 'evalsha')); // a connection sends each script's text once
 }
 

@@ -1,62 +1,60 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { countJobs } from '../../ingress/count-jobs.ts';
-
-type Counted = { pool: string; jobs: number | undefined };
+import type { Depths } from '../../ingress/queue-depths.ts';
 
 /** Keeps every count, and tells when there are so many. */
 function recordCounts() {
-  const counts: Counted[] = [];
+  const counts: (number | undefined)[] = [];
   const watchers = new Set<() => void>();
-  const beginCount = (pool: string) => (jobs: number | undefined) => {
-    counts.push({ pool, jobs });
+  const counted = (depths: Depths | undefined) => {
+    counts.push(depths?.of('small-chat', 'interactive'));
     for (const look of watchers) look();
   };
-  const until = (fits: (counts: readonly Counted[]) => boolean) =>
+  const until = (fits: (counts: readonly unknown[]) => boolean) =>
     new Promise<void>((resolve) => {
       const look = () => fits(counts) && resolve();
       watchers.add(look);
       look();
     });
-  return { counts, bounds: { beginCount, whenUseful: async () => {} }, until };
+  return { counts, bounds: { counted, whenUseful: async () => {} }, until };
 }
 
-test('each pool is counted again and again; one that cannot be is not known, and holds up neither itself nor another', async (t) => {
+const depths = (jobs: number): Depths => ({ begunAt: 0, of: () => jobs });
+
+test('jobs are counted again and again; a count that fails is not known, and the next one follows', async (t) => {
   const { counts, bounds, until } = recordCounts();
   let calls = 0;
-  const depth = async (pool: string) => {
-    if (pool === 'large') return 7;
+  const read = async () => {
     calls += 1;
     if (calls === 2) throw new Error('Redis is away');
-    return calls;
+    return depths(calls);
   };
-  using _counting = countJobs({ pools: ['default', 'large'], depth, bounds, everyMs: 1 });
-  await until((all) => all.filter(({ pool }) => pool === 'default').length >= 3 && all.length >= 6);
-  const ofDefault = counts.filter(({ pool }) => pool === 'default').map(({ jobs }) => jobs);
-  t.deepEqual(ofDefault.slice(0, 3), [1, undefined, 3]);
-  t.true(counts.some(({ pool, jobs }) => pool === 'large' && jobs === 7));
+  using _counting = countJobs({ depths: { read }, bounds, everyMs: 1 });
+  await until((all) => all.length >= 3);
+  t.deepEqual(counts.slice(0, 3), [1, undefined, 3]);
 });
 
-test('a pool that does not answer is asked once and not again and again, and others are counted meanwhile', async (t) => {
-  const { counts, bounds, until } = recordCounts();
+test('a Redis that does not answer is asked once and not again and again', async (t) => {
+  const { bounds } = recordCounts();
   let asked = 0;
-  const depth = (pool: string) => {
-    if (pool === 'default') return Promise.resolve(1);
+  const read = () => {
     asked += 1;
-    return new Promise<number>(() => {});
+    return new Promise<Depths>(() => {});
   };
-  using _counting = countJobs({ pools: ['default', 'large'], depth, bounds, everyMs: 1 });
-  await until((all) => all.length >= 5);
+  using _counting = countJobs({ depths: { read }, bounds, everyMs: 1 });
+  await sleep(30);
   t.is(asked, 1);
-  t.true(counts.every(({ pool }) => pool === 'default'));
 });
 
-test('a pool is counted again only when that is of use', async (t) => {
+test('jobs are counted again only when that is of use', async (t) => {
   const { counts, bounds, until } = recordCounts();
   let useful = Promise.withResolvers<void>();
   const whenUseful = () => useful.promise;
   using _counting = countJobs({
-    ...{ pools: ['default'], depth: async () => 0, bounds: { ...bounds, whenUseful }, everyMs: 1 },
+    depths: { read: async () => depths(0) },
+    bounds: { ...bounds, whenUseful },
+    everyMs: 1,
   });
   await until((all) => all.length === 1);
   await sleep(20);
@@ -69,7 +67,7 @@ test('a pool is counted again only when that is of use', async (t) => {
 
 test('nothing is counted once it is disposed of', async (t) => {
   const { counts, bounds, until } = recordCounts();
-  const counting = countJobs({ pools: ['default'], depth: async () => 1, bounds, everyMs: 5 });
+  const counting = countJobs({ depths: { read: async () => depths(1) }, bounds, everyMs: 5 });
   await until((all) => all.length >= 1);
   counting[Symbol.dispose]();
   const before = counts.length;

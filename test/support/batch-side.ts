@@ -8,7 +8,7 @@ import { createAdmit } from '../../shared/limits/admit.ts';
 import { createRelease } from '../../shared/limits/release.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
 import { createStartRun } from '../../shared/limits/start.ts';
-import { queueName, workerOptions } from '../../shared/queues.ts';
+import { modelQueue, workerOptions } from '../../shared/queues.ts';
 import { leasesKey } from '../../shared/redis-keys.ts';
 import { type BatchJob, batchJobSchema } from '../../workers/batches/batch-job.ts';
 import { createCountBatch } from '../../workers/batches/count-batch.ts';
@@ -24,16 +24,15 @@ import { batchPlan, lineRules } from './batch-plan.ts';
 import { lostReport, openLimits } from './limits-side.ts';
 import { recordedLog } from './recorded-log.ts';
 
-const pools = ['default', 'large'];
-
 /** What looks after a batch, with a real store, a real queue and a file of so many lines. */
 export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-chat', ...change }: Given = {}) {
   await using parts = new AsyncDisposableStack();
   const home = parts.use(await createSqliteHome());
   const store = parts.use(await home.open());
   const { log, lines: logged } = recordedLog();
-  const queue = parts.use(createLineQueue({ redis, pools, log }));
   const planFile = batchPlan();
+  const choice = { queueFor: modelQueue };
+  const queue = parts.use(createLineQueue({ redis, models: planFile.models, choice, log }));
   const account = `user:${randomUUID()}`;
   const batch = batchOf({
     ...{ account, counts: { total: lines, completed: 0, failed: 0 }, inProgressAt: new Date() },
@@ -72,17 +71,17 @@ export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-ch
   const owned = parts.move();
 
   return {
-    ...{ store, queue, planFile, account, batch, metrics, release, writeResult, log, logged, pools, jobOf, redis },
+    ...{ store, queue, planFile, account, batch, metrics, release, writeResult, log, logged, jobOf, redis },
     ...{ heldBy, leave, countBatch, rules: lineRules(planFile) },
     requestOf: (line: number, number = 1) => requestIdOf(batch.id, line, number),
-    add: (line: number, number = 1) => queue.add('default', jobOf(line, number)),
+    add: (line: number, number = 1) => queue.add(jobOf(line, number)),
     /** Takes the next job into a worker's hand, where it stays until what this resolves with is called. */
     async take(): Promise<() => Promise<void>> {
-      const name = queueName('default', 'batch');
-      const worker = owned.adopt(new Worker(name, null, workerOptions(name, redis, 1)), (opened) => opened.close());
-      const job = await worker.getNextJob(name, { block: false });
+      const id = modelQueue(model, 'batch');
+      const worker = owned.adopt(new Worker(id.name, null, workerOptions(id, redis)), (opened) => opened.close());
+      const job = await worker.getNextJob(id.name, { block: false });
       if (job === undefined) throw new Error('there is no job');
-      return async () => void (await job.moveToCompleted(undefined, name, false));
+      return async () => void (await job.moveToCompleted(undefined, id.name, false));
     },
     /** Gives a line's request a lease, as it has that was run. */
     async lease(line: number, number = 1): Promise<void> {

@@ -40,6 +40,7 @@ import { lineOf } from './batch-client.ts';
 import { batchPlan } from './batch-plan.ts';
 import { openLimits } from './limits-side.ts';
 import { recordedLog } from './recorded-log.ts';
+import { wholeLimits } from './whole-limits.ts';
 
 type Options = {
   timeouts?: Record<string, number>;
@@ -92,7 +93,9 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   const registry = new Registry();
   const metrics = createWorkerMetrics(registry);
   const agent = parts.adopt(createBackendAgent(planFile.timeouts), (opened) => opened.destroy());
-  const slots = parts.use(createBackendSlots({ planFile, pools: ['default', 'large'], concurrency: 64 }));
+  const slots = parts.use(
+    createBackendSlots({ planFile, pools: ['default', 'large'], shareOf: wholeLimits(planFile) }),
+  );
   const watch = parts.use(watchBatches({ store: store.batches, log, everyMs: 20, graceMs: 0 }));
   const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax: 1_000 });
   const readCaller = async (of: string) => callerOf(of, await findAccount(), planFile.defaultPlan);
@@ -118,7 +121,6 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   const processLine = createProcessLine({
     store: records,
     leave,
-    isFull: slots.isFull,
     requestMs: planFile.timeouts.requestMs,
     admitLine: createAdmitLine({
       admit,

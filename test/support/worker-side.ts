@@ -24,6 +24,7 @@ import { streamedText } from './chat.ts';
 import { openLimits } from './limits-side.ts';
 import { recordedLog } from './recorded-log.ts';
 import { openReplyStream } from './reply-stream.ts';
+import { wholeLimits } from './whole-limits.ts';
 
 export const messages = [{ role: 'user', content: 'Grüße, 東京!' }];
 
@@ -33,14 +34,13 @@ type Options = {
   url?: string;
   /** Of each backend. */
   requestsAtOnce?: number;
-  concurrency?: number;
   retryBudget?: RetryBudget;
 };
 
 /** What a worker has but for its queue, with three model servers: two on-prem replicas and the cloud. */
 export async function openWorkerSide(
   redis: Redis,
-  { timeouts = {}, url, requestsAtOnce, concurrency = 64, retryBudget = createRetryBudget() }: Options = {},
+  { timeouts = {}, url, requestsAtOnce, retryBudget = createRetryBudget() }: Options = {},
 ) {
   await using parts = new AsyncDisposableStack();
   const start = async (name: string) => parts.use(await startModelServer({ name }));
@@ -51,7 +51,9 @@ export async function openWorkerSide(
   ];
   const planFile = planFor({ servers, timeouts, url, requestsAtOnce });
   const agent = parts.adopt(createBackendAgent(planFile.timeouts), (opened) => opened.destroy());
-  const slots = parts.use(createBackendSlots({ planFile, pools: ['default', 'large'], concurrency }));
+  const slots = parts.use(
+    createBackendSlots({ planFile, pools: ['default', 'large'], shareOf: wholeLimits(planFile) }),
+  );
   const startRun = createStartRun(redis);
   const registry = new Registry();
   const { log, lines } = recordedLog();

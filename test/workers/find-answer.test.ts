@@ -150,7 +150,7 @@ test('a job that finds all backends full waits, and is answered as soon as one h
   const release = await fill(side);
   const job = await side.admit();
   const waiting = side.run(job);
-  while (side.slots.waiting('default') === 0) await side.limits.outbox();
+  while (side.slots.waiting() === 0) await side.limits.outbox();
   t.deepEqual(side.calls(), [1, 1, 1]);
   await release();
   t.deepEqual(await waiting, { outcome: 'done' });
@@ -163,7 +163,7 @@ test('a job that waits for room is not sent anywhere when its client leaves, and
   const { controller, stop } = side.stopper();
   const job = await side.admit();
   const waiting = side.run(job, controller);
-  while (side.slots.waiting('default') === 0) await side.limits.outbox();
+  while (side.slots.waiting() === 0) await side.limits.outbox();
   stop('cancelled');
   t.deepEqual(await waiting, { outcome: 'done' });
   t.deepEqual(side.calls(), [1, 1, 1]);
@@ -183,7 +183,7 @@ test('a job that waits for room goes back to the queue when its worker ends', as
   const release = await fill(side);
   const { controller, stop } = side.stopper();
   const waiting = side.run({}, controller);
-  while (side.slots.waiting('default') === 0) await side.limits.outbox();
+  while (side.slots.waiting() === 0) await side.limits.outbox();
   stop('shutdown');
   t.like(await waiting, { outcome: 'hand back', job: { earlierRuns: [{ run: 1, attempts: [] }] } });
   await release();
@@ -194,19 +194,6 @@ test('a job that has waited for as long as it may is told so, and is not sent to
   const release = await fill(side);
   t.like(await ask(side, { startBy: Date.now() + 300 }), { code: 'SERVICE_UNAVAILABLE', retryAfterMs: 5_000 });
   t.deepEqual(side.calls(), [1, 1, 1]);
-  await release();
-});
-
-test('where as many wait as may, one more is told at once', async (t) => {
-  await using side = await openWorkerSide(given.redis, { ...oneEach, concurrency: 4 });
-  const release = await fill(side);
-  const { controller, stop } = side.stopper();
-  const waiting = [side.run({}, controller), side.run({}, controller)];
-  while (side.slots.waiting('default') < 2) await side.limits.outbox();
-  t.like(await ask(side), { code: 'SERVICE_UNAVAILABLE', retryAfterMs: 2_000 });
-  t.deepEqual(side.calls(), [1, 1, 1]);
-  stop('cancelled');
-  await Promise.all(waiting);
   await release();
 });
 
@@ -223,7 +210,7 @@ test('a client that leaves between two attempts is charged nothing: no model has
   const { controller, stop } = side.stopper();
   const job = await side.admit();
   const run = side.run(job, controller);
-  while (side.slots.waiting('default') === 0) await side.limits.outbox();
+  while (side.slots.waiting() === 0) await side.limits.outbox();
   stop('cancelled');
   await run;
   const record = (await side.records()).find(({ requestId }) => requestId === job.requestId);

@@ -1,88 +1,82 @@
 import type { Lane } from '../../shared/lane.ts';
-import type { Backend, PlanFile } from '../../shared/plan-file.ts';
+import type { PlanFile } from '../../shared/plan-file.ts';
+import { type BackendUse, batchCallsMax, type Share } from '../shares/renew-shares.ts';
 import type { BreakerState } from './breaker.ts';
 import { type Candidate, type Choice, chooseBackend } from './choose-backend.ts';
-import { type CallOutcome, createServedModel, type ServedModel } from './served-model.ts';
-import { createUnansweredCalls } from './unanswered-calls.ts';
+import { createReservation, type Reservation, type Slot } from './reservation.ts';
+import { createServedModel, type ServedModel } from './served-model.ts';
 import { createWaitingJobs } from './waiting-jobs.ts';
 
-/** What one call takes of a backend, from before it is made until it has ended. */
-export interface Slot {
-  name: string;
-  backend: Backend;
-  /** The backend answers. */
-  firstToken(): void;
-  /** Only the first word counts. `retryAfterMs`: how long the backend wants to be left alone. */
-  end(outcome: CallOutcome, retryAfterMs?: number): void;
-}
+/** `refused`: no backend of the model is to be called. `full`: none of those that are has room. */
+export type Reserved = { outcome: 'reserved'; reservation: Reservation } | { outcome: 'refused' | 'full' };
 
-/**
- * `refused`: no backend that is left is to be called. `full`: none of those that are has room, and who asks does not wait, or
- * too many wait already; `late`: there was none for as long as it waits, or it was aborted.
- */
+/** `late`: there was none for as long as it waits, or it was aborted. */
 export type Taken = { outcome: 'slot'; slot: Slot } | { outcome: 'refused' | 'full' | 'late' };
 
 export type Ask = {
   model: string;
-  /** Where the job waits: a line of a batch gets only what nobody who waits for an answer asks for. */
+  /** Where the job waited: a line of a batch gets only what no client asks for. */
   lane: Lane;
   /** Backends that were tried in this pass. */
   tried: ReadonlySet<string>;
   /** How long a full backend may be waited for; 0: not at all. */
   waitMs: number;
   signal: AbortSignal;
-  /** Whether this backend's answer comes in parts; left out, it does. */
-  isHeard?: (backend: Backend) => boolean;
 };
 
 /** How a model stands with one of its backends. */
 export type BackendStanding = { model: string; backend: string; breaker: Exclude<BreakerState, 'probing'> };
 
 export interface BackendSlots extends Disposable {
-  /** The backend to call next, at once or, where all are full, in the order of asking. */
+  /** The backend to call next, before the job is taken that will call it. Jobs in hand that wait for a slot come first. */
+  reserve(model: string, lane: Lane): Reserved;
+  /** Whether a job could be taken now: one finds a slot, or none is to be found. */
+  hasSlot(model: string, lane: Lane): boolean;
+  /** The backend to call next for a job in hand, at once or, if all are full, in the order of asking. */
   take(ask: Ask): Promise<Taken>;
-  /** Whether a call for the model would have to wait for room. */
-  isFull(model: string, lane: Lane): boolean;
   /** The backends of a model, as the plan file has them. */
   namesOf(model: string): string[];
   /** Whether each backend of the model is one that is not to be called. */
   allRefuse(model: string): boolean;
   standings(): BackendStanding[];
-  /** Calls in flight, by backend. */
-  inFlight(): { backend: string; calls: number }[];
-  /** Jobs of a pool's interactive lane that wait for a full backend. */
-  waiting(pool: string): number;
+  /** Of each backend with a limit of the whole fleet, what is in use here and needed. */
+  uses(): BackendUse[];
+  /** Calls in flight, `requests_at_once`, and this worker's share of that if it is of the whole fleet, by backend. */
+  load(): { backend: string; calls: number; limit: number | undefined; share: number | undefined }[];
+  /** Jobs in hand that wait for a slot, because another backend has failed. */
+  waiting(): number;
+  /** Shares have changed. */
+  sharesChanged(): void;
 }
 
 type Parts = {
   planFile: Pick<PlanFile, 'models' | 'backends' | 'timeouts'>;
   pools: readonly string[];
-  /** Jobs at once in each pool. */
-  concurrency: number;
+  /** What this worker may have of a backend whose limit is the fleet's. */
+  shareOf: (backend: string) => Share;
+  /** Jobs wait for a backend that has no room here. */
+  onHungry?: () => void;
+  /** A slot may be free now. */
+  onChange?: () => void;
   onBreaker?: (standing: BackendStanding) => void;
   random?: () => number;
   now?: () => number;
 };
 
-/**
- * Of a backend's calls at once, the share that lines of batches leave free while it is asked for others: a request that comes
- * then finds room at once, and not only when a line has ended.
- */
-const reservedShare = 1 / 8;
-const reservedForMs = 5_000;
-
-/** Jobs that may wait for a full backend: the others of their pool find a place in its workers all the same. */
-const waitingShare = 0.5;
+/** For so long after a client has asked a backend, lines of batches leave room for the next one. */
+const askedForMs = 5_000;
+/** Jobs wait for a backend if it was found full within this time. */
+const hungryForMs = 1_000;
 
 /** What this process knows of its backends: their calls in flight, and for each model that they serve how they answered it. */
 export function createBackendSlots(parts: Parts): BackendSlots {
-  const { planFile, pools, concurrency, onBreaker = () => {}, random = Math.random } = parts;
-  const { now = () => performance.now() } = parts;
+  const { planFile, pools, shareOf, onHungry = () => {}, onChange = () => {}, onBreaker = () => {} } = parts;
+  const { random = Math.random, now = () => performance.now() } = parts;
   const inFlight = new Map<string, number>();
-  /** When a backend was last called for somebody who waits. */
-  const calledAt = new Map<string, number>();
+  /** When a client last asked a backend, and when a backend was last found full. */
+  const askedAt = new Map<string, number>();
+  const hungryAt = new Map<string, number>();
   const { firstTokenMs } = planFile.timeouts;
-  const unanswered = createUnansweredCalls({ models: planFile.models, concurrency, firstTokenMs, now });
   const waiting = createWaitingJobs<Ask, Taken>({
     answer,
     alike: ({ model, tried }) => [model, ...[...tried].toSorted()].join(' '),
@@ -93,103 +87,117 @@ export function createBackendSlots(parts: Parts): BackendSlots {
     if (!pools.includes(pool)) continue;
     served.set(model, new Map([...new Set(backends)].map((name) => [name, serve(model, name)])));
   }
+  const called = new Set([...served.values()].flatMap((backends) => [...backends.keys()]));
 
   function serve(model: string, backend: string): ServedModel {
     const report = (state: BreakerState) => {
       onBreaker({ model, backend, breaker: shown(state) });
-      waiting.serve();
+      change();
     };
     return createServedModel({ onBreaker: report, probeMs: firstTokenMs, random, now });
   }
 
-  function roomFor(lane: Lane, name: string, { requestsAtOnce = Number.POSITIVE_INFINITY }: Backend): number {
-    const isAsked = now() - (calledAt.get(name) ?? Number.NEGATIVE_INFINITY) < reservedForMs;
-    const isShared = lane === 'batch' && isAsked && Number.isFinite(requestsAtOnce);
-    return isShared ? requestsAtOnce - Math.floor(requestsAtOnce * reservedShare) : requestsAtOnce;
+  function change(): void {
+    waiting.serve();
+    onChange();
+  }
+
+  const callsOf = (name: string) => inFlight.get(name) ?? 0;
+  const isAsked = (name: string) => now() - (askedAt.get(name) ?? Number.NEGATIVE_INFINITY) < askedForMs;
+
+  function limitOf(name: string, lane: Lane): number {
+    const { requestsAtOnce, perWorker } = planFile.backends[name] ?? {};
+    if (requestsAtOnce === undefined) return Number.POSITIVE_INFINITY;
+    if (!perWorker) return shareOf(name)[lane === 'batch' ? 'batchCalls' : 'calls'];
+    return lane === 'batch' && isAsked(name) ? batchCallsMax(requestsAtOnce) : requestsAtOnce;
   }
 
   function candidatesOf(model: string, lane: Lane): Candidate[] {
     return [...(served.get(model) ?? [])].flatMap(([name, as]) => {
       const backend = planFile.backends[name];
       if (backend === undefined) return [];
-      const { location } = backend;
-      const load = {
-        inFlight: inFlight.get(name) ?? 0,
-        requestsAtOnce: roomFor(lane, name, backend),
-        firstTokenMs: as.firstTokenMs(),
-      };
-      return [{ name, location, refuses: as.refuses(), ...load }];
+      const load = { inFlight: callsOf(name), requestsAtOnce: limitOf(name, lane), firstTokenMs: as.firstTokenMs() };
+      return [{ name, location: backend.location, refuses: as.refuses(), ...load }];
     });
   }
 
   function choose({ model, lane, tried }: Pick<Ask, 'model' | 'lane' | 'tried'>): Choice {
     const left = candidatesOf(model, lane).filter(({ name }) => !tried.has(name));
-    const choice = chooseBackend(left, { lane, random });
-    // One that has tried another has its share already.
-    const isOver = tried.size === 0 && unanswered.isCrowded(model);
-    return choice.outcome === 'call' && isOver ? { outcome: 'full' } : choice;
+    noteFull(left);
+    return chooseBackend(left, { lane, random });
+  }
+
+  function noteFull(candidates: readonly Candidate[]): void {
+    const full = candidates.filter(
+      ({ refuses, inFlight: calls, requestsAtOnce }) => !refuses && calls >= requestsAtOnce,
+    );
+    for (const { name } of full) hungryAt.set(name, now());
+    if (full.length > 0) onHungry();
   }
 
   function answer(ask: Ask): Taken | undefined {
     const choice = choose(ask);
-    if (choice.outcome === 'call') return occupy(ask, choice.name);
     if (choice.outcome === 'refused') return choice;
-    // It would hold the place of one that somebody answers.
-    return unanswered.isSilent(ask.model) ? choice : undefined;
+    if (choice.outcome === 'full') return undefined;
+    const slot = reserveAt(choice.name, ask)?.use();
+    return slot === undefined ? { outcome: 'refused' } : { outcome: 'slot', slot };
   }
 
-  function occupy({ model, lane, isHeard = () => true }: Ask, name: string): Taken {
-    const backend = planFile.backends[name];
-    const call = served.get(model)?.get(name)?.begin();
-    if (backend === undefined || call === undefined) return { outcome: 'refused' };
-    inFlight.set(name, (inFlight.get(name) ?? 0) + 1);
-    if (lane === 'interactive') calledAt.set(name, now());
-    const hear = unanswered.begin(model, isHeard(backend));
-    let isOver = false;
-    const slot: Slot = {
-      name,
-      backend,
-      firstToken() {
-        call.firstToken();
-        hear(true);
-        waiting.serve();
+  function reserveAt(name: string, { model, lane }: Pick<Ask, 'model' | 'lane'>): Reservation | undefined {
+    const [backend, as] = [planFile.backends[name], served.get(model)?.get(name)];
+    if (backend === undefined || as === undefined) return undefined;
+    inFlight.set(name, callsOf(name) + 1);
+    return createReservation({
+      ...{ name, backend, as },
+      onUse() {
+        if (lane === 'interactive') askedAt.set(name, now());
       },
-      end(outcome, retryAfterMs = 0) {
-        if (isOver) return;
-        isOver = true;
-        inFlight.set(name, (inFlight.get(name) ?? 1) - 1);
-        call.end(outcome, retryAfterMs);
-        hear(outcome === 'answered');
-        waiting.serve();
+      onFree() {
+        inFlight.set(name, callsOf(name) - 1);
+        change();
       },
-    };
-    return { outcome: 'slot', slot };
+    });
   }
-
-  const poolOf = (model: string) => planFile.models[model]?.pool;
-  const waitingIn = (pool: string | undefined) =>
-    waiting.count(({ model, lane }) => lane === 'interactive' && poolOf(model) === pool);
 
   return {
+    reserve(model, lane) {
+      waiting.serve();
+      const choice = choose({ model, lane, tried: new Set() });
+      if (choice.outcome !== 'call') return choice;
+      const reservation = reserveAt(choice.name, { model, lane });
+      return reservation === undefined ? { outcome: 'refused' } : { outcome: 'reserved', reservation };
+    },
+    hasSlot: (model, lane) => chooseBackend(candidatesOf(model, lane), { lane, random }).outcome !== 'full',
     async take(ask) {
       if (ask.signal.aborted) return { outcome: 'late' };
-      // Whoever has waited goes first, also where it was time that has made room.
+      // Those that have waited go first, also if time has made the room.
       waiting.serve();
       const result = answer(ask);
       if (result !== undefined) return result;
-      const isCrowded =
-        ask.lane === 'interactive' && waitingIn(poolOf(ask.model)) >= Math.floor(waitingShare * concurrency);
-      return ask.waitMs > 0 && !isCrowded ? waiting.wait(ask) : { outcome: 'full' };
+      return ask.waitMs > 0 ? waiting.wait(ask) : { outcome: 'full' };
     },
-    isFull: (model, lane) => choose({ model, lane, tried: new Set() }).outcome === 'full',
     namesOf: (model) => [...(served.get(model)?.keys() ?? [])],
     allRefuse: (model) => candidatesOf(model, 'interactive').every(({ refuses }) => refuses),
     standings: () =>
       [...served].flatMap(([model, backends]) =>
         [...backends].map(([backend, as]) => ({ model, backend, breaker: shown(as.breaker()) })),
       ),
-    inFlight: () => [...inFlight].map(([backend, calls]) => ({ backend, calls })),
-    waiting: waitingIn,
+    uses: () =>
+      [...called].flatMap((backend) => {
+        const { requestsAtOnce: limit, perWorker } = planFile.backends[backend] ?? {};
+        if (limit === undefined || perWorker) return [];
+        const isHungry = now() - (hungryAt.get(backend) ?? Number.NEGATIVE_INFINITY) < hungryForMs;
+        const need = isHungry ? 'wants' : 'idle';
+        return [{ backend, limit, inFlight: callsOf(backend), need, isAsked: isAsked(backend) }];
+      }),
+    load: () =>
+      [...called].map((backend) => {
+        const { requestsAtOnce: limit, perWorker } = planFile.backends[backend] ?? {};
+        const share = limit === undefined || perWorker ? undefined : shareOf(backend).calls;
+        return { backend, calls: callsOf(backend), limit, share };
+      }),
+    waiting: waiting.count,
+    sharesChanged: change,
     [Symbol.dispose]() {
       waiting[Symbol.dispose]();
       for (const backends of served.values()) for (const as of backends.values()) as[Symbol.dispose]();

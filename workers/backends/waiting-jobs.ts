@@ -7,7 +7,7 @@ export interface WaitingJobs<Ask extends WaitingAsk, Result> extends Disposable 
   wait(ask: Ask): Promise<Result>;
   /** Something has changed: whoever has an answer now gets it. */
   serve(): void;
-  count(belongs: (ask: Ask) => boolean): number;
+  count(): number;
 }
 
 type WaitingAsk = { lane: Lane; waitMs: number; signal: AbortSignal };
@@ -66,7 +66,7 @@ export function createWaitingJobs<Ask extends WaitingAsk, Result>(parts: Parts<A
       });
     },
     serve,
-    count: (belongs) => [...waiting.values()].filter(({ ask }) => belongs(ask)).length,
+    count: () => waiting.size,
     [Symbol.dispose]() {
       serving[Symbol.dispose]();
       for (const settle of waiting.keys()) settle(late);

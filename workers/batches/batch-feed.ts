@@ -16,7 +16,7 @@ export type LineInHand = Omit<WaitingLine, 'notBefore'> & {
 };
 
 /** A line that is to be queued now. */
-export type NextLine = LinePlace & ParsedLine & { requestId: string; pool: string };
+export type NextLine = LinePlace & ParsedLine & { requestId: string };
 
 /** A line that was right when its file was looked at, and no more since the plan file has changed. */
 export type WrongLine = LinePlace & Refused & { requestId: string };
@@ -25,8 +25,8 @@ export function isWrong(line: NextLine | WrongLine): line is WrongLine {
   return 'faults' in line;
 }
 
-/** Whether a line for a pool may be queued: yes; not before others are done; or not, but those for other pools may. */
-export type MayQueue = (pool: string) => 'yes' | 'wait' | 'pass over';
+/** Whether a line for a model may be queued: yes; not before others are done; or not, but those for other models may. */
+export type MayQueue = (model: string) => 'yes' | 'wait' | 'pass over';
 
 /** What is left to do of one running batch: from its file, line by line, and what has to be run again. Held by one worker. */
 export interface BatchFeed {
@@ -58,13 +58,11 @@ type Parts = {
   retries: readonly BatchRetry[];
   files: Store['files'];
   rules: LineRules;
-  health: Pick<ModelHealth, 'isAway' | 'isFull' | 'mayProbe' | 'probed'>;
+  health: Pick<ModelHealth, 'isAway' | 'mayProbe' | 'probed'>;
 };
 
-/** Lines that are read and passed over, for their model's or their pool's sake: as many as a file may have. */
+/** Lines that are read and passed over, for their model's sake: as many as a file may have. */
 const passedOverMax = 50_000;
-/** The same, where a model's backends are only busy: most files ask one model, and all would be read twice. */
-const passedOverForFullMax = 64;
 
 type Given = Omit<WaitingLine, 'notBefore'>;
 type Read = { line: FileLine; length: number; read: ReturnType<typeof parseLine> };
@@ -72,7 +70,6 @@ type Read = { line: FileLine; length: number; read: ReturnType<typeof parseLine>
 export function createBatchFeed(parts: Parts): BatchFeed {
   const { batch, endedLines, retries, files, health } = parts;
   const rules = rulesOf(parts.rules, batch);
-  const { models } = rules;
   const withResult = new Set(endedLines);
   const tried = new Map(retries.map((retry) => [retry.line, retry]));
   const waiting = createWaitingLines();
@@ -118,16 +115,15 @@ export function createBatchFeed(parts: Parts): BatchFeed {
   function toQueue(place: LinePlace, read: Read['read']): NextLine | WrongLine {
     const requestId = requestIdOf(batch.id, place.line, place.number);
     if ('faults' in read) return { ...place, ...read, requestId };
-    return { ...place, ...read.parsed, requestId, pool: models[read.parsed.call.model]?.pool ?? '' };
+    return { ...place, ...read.parsed, requestId };
   }
 
   /** Lines of a model that is away wait for it, and not for their time: one of them finds out now and then. */
   function takeWaiting(now: number, mayQueue: MayQueue): WaitingLine | undefined {
-    const mayGo = ({ model, pool }: WaitingLine) =>
-      mayQueue(pool) === 'yes' && !health.isAway(model) && !health.isFull(model, now);
+    const mayGo = ({ model }: WaitingLine) => mayQueue(model) === 'yes' && !health.isAway(model);
     const due = waiting.takeDue(now, mayGo);
     if (due !== undefined) return due;
-    const probe = waiting.takeAny(({ model, pool }) => health.mayProbe(model, now) && mayQueue(pool) === 'yes');
+    const probe = waiting.takeAny(({ model }) => health.mayProbe(model, now) && mayQueue(model) === 'yes');
     if (probe !== undefined) health.probed(probe.model, now);
     return probe;
   }
@@ -146,35 +142,28 @@ export function createBatchFeed(parts: Parts): BatchFeed {
     }
   }
 
-  async function nextOfFile(now: number, mayQueue: MayQueue): Promise<NextLine | WrongLine | undefined> {
+  async function nextOfFile(mayQueue: MayQueue): Promise<NextLine | WrongLine | undefined> {
     while (waiting.passedOver() < passedOverMax) {
       const found = await look();
       if (found === undefined) return undefined;
       const { line, read } = found;
       const { model } = 'parsed' in read ? read.parsed.call : { model: '' };
-      const pool = models[model]?.pool ?? '';
       const earlier = tried.get(line.number);
-      const verdict = 'faults' in read ? 'yes' : verdictOn(model, now, () => mayQueue(pool));
+      const verdict = 'faults' in read ? 'yes' : health.isAway(model) ? 'pass over' : mayQueue(model);
       if (earlier === undefined && verdict === 'wait') return undefined;
       pass(line);
       tried.delete(line.number);
       const place = placeOf(found);
       if (earlier !== undefined) {
-        waiting.put({ ...place, ...earlier, model, pool, notBefore: earlier.notBefore.getTime() });
+        waiting.put({ ...place, ...earlier, model, notBefore: earlier.notBefore.getTime() });
       } else if (verdict === 'pass over') {
-        waiting.put({ ...place, model, pool, notBefore: 0 });
+        waiting.put({ ...place, model, notBefore: 0 });
       } else {
-        given.set(line.number, { ...place, model, pool });
+        given.set(line.number, { ...place, model });
         return toQueue(place, read);
       }
     }
     return undefined;
-  }
-
-  function verdictOn(model: string, now: number, ofPool: () => ReturnType<MayQueue>): ReturnType<MayQueue> {
-    if (health.isAway(model)) return 'pass over';
-    if (health.isFull(model, now)) return waiting.passedOver() < passedOverForFullMax ? 'pass over' : 'wait';
-    return ofPool();
   }
 
   function ended(line: number): void {
@@ -184,7 +173,7 @@ export function createBatchFeed(parts: Parts): BatchFeed {
 
   return {
     inHand,
-    next: async (now, mayQueue) => (await nextWaiting(now, mayQueue)) ?? (await nextOfFile(now, mayQueue)),
+    next: async (now, mayQueue) => (await nextWaiting(now, mayQueue)) ?? (await nextOfFile(mayQueue)),
     queued({ customId, call, ...line }, now) {
       given.delete(line.line);
       inHand.set(line.line, { ...line, customId, model: call.model, state: 'queued', since: now });
@@ -194,8 +183,8 @@ export function createBatchFeed(parts: Parts): BatchFeed {
       const line = inHand.get(retry.line) ?? given.get(retry.line);
       if (line === undefined) return;
       ended(retry.line);
-      const { from, length, model, pool } = line;
-      waiting.put({ ...retry, from, length, model, pool, notBefore: retry.notBefore.getTime() });
+      const { from, length, model } = line;
+      waiting.put({ ...retry, from, length, model, notBefore: retry.notBefore.getTime() });
     },
     changed(line, state, now) {
       const held = inHand.get(line);

@@ -96,7 +96,7 @@ export function createCloseBatch({ store, queue, release, heldBy, writeResult, p
     try {
       for await (const line of readLines(store.files, batch.inputFile, batch.position)) {
         if (ended.has(line.number)) continue;
-        // Only its name and its pool are asked for, so whatever it asks for is no fault now.
+        // Only its name and its model are asked for, so whatever it asks for is no fault now.
         const read = parseLine(line, { models: planFile.models, fields: 'any field' });
         const parsed = 'parsed' in read ? read.parsed : undefined;
         lines.push({
@@ -104,7 +104,7 @@ export function createCloseBatch({ store, queue, release, heldBy, writeResult, p
           line: line.number,
           customId: parsed?.customId ?? ('customId' in read ? read.customId : ''),
           requestId: requestIdOf(batch.id, line.number, numbers.get(line.number) ?? 1),
-          pool: planFile.models[parsed?.call.model ?? '']?.pool,
+          model: parsed?.call.model,
         });
         if (lines.length < linesAtOnce) continue;
         yield lines;

@@ -17,7 +17,7 @@ import type { WriteResult } from './write-results.ts';
 /** One taking of a line's job. */
 export type Taken = { job: LineRequest; taken: number };
 
-type PutOff = { news: 'later' | 'full'; pauseMs: number; cause?: unknown };
+type PutOff = { news: 'later'; pauseMs: number; cause?: unknown };
 
 /** How a taking of a line ends that has no result to write. Each fails as the store and Redis do, and can be repeated then. */
 export interface LeaveLine {

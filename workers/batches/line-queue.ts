@@ -1,57 +1,62 @@
 import type { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { Log } from '../../shared/log.ts';
-import { jobName, openQueues, queueName } from '../../shared/queues.ts';
+import type { PlanFile } from '../../shared/plan-file.ts';
+import type { QueueChoice } from '../../shared/queue-choice.ts';
+import { jobName, modelQueue, openQueue, poolQueue, type QueueId } from '../../shared/queues.ts';
 import { within } from '../../shared/shutdown.ts';
 import type { BatchJob } from './batch-job.ts';
 
-/** A line's job, by the name that it has in its queue; without a pool it may be in that of any. */
-export type QueuedLine = { pool?: string | undefined; requestId: string };
+/** A line's job, by the name that it has in its queue; without a model it may be in that of any. */
+export type QueuedLine = { model?: string | undefined; requestId: string };
 
-/** The batch lanes of all pools, as far as whoever fills them uses them. Every call waits for Redis while it is away. */
+/** The batch lanes of all models, for the worker that fills them. Every call waits for Redis while it is away. */
 export interface LineQueue extends AsyncDisposable {
-  /** Of no effect where there is a job of this id already. All of a lane are equal: who is next is whose turn it is. */
-  add(pool: string, job: BatchJob): Promise<void>;
-  /** Which of these are still there, waiting or in some worker's hands. */
+  /** Of no effect if there is a job of this id already. All of a lane are equal: who is next is whose turn it is. */
+  add(job: BatchJob): Promise<void>;
+  /** Which of these are still there, waiting or in a worker's hands. */
   remaining(lines: readonly QueuedLine[]): Promise<Set<string>>;
-  /** Takes a job out, if there is one; false where a worker has it. */
+  /** Takes a job out, if there is one; false if a worker has it. */
   remove(line: QueuedLine): Promise<boolean>;
 }
 
-type Parts = { redis: Redis; pools: readonly string[]; log: Log };
+type Parts = { redis: Redis; models: PlanFile['models']; choice: Pick<QueueChoice, 'queueFor'>; log: Log };
 
 const keysAtOnce = 500;
 /** A queue whose Redis is away would be waited for. */
 const closeMs = 500;
 
-export function createLineQueue({ redis, pools, log }: Parts): LineQueue {
-  const queues = new Map(openQueues({ connection: redis, pools, log }).map((queue) => [queue.name, queue]));
+export function createLineQueue({ redis, models, choice, log }: Parts): LineQueue {
+  const queues = new Map<string, Queue>();
 
-  const batchQueues = pools.flatMap((pool) => queues.get(queueName(pool, 'batch')) ?? []);
-
-  function queueOf(pool: string): Queue {
-    const queue = queues.get(queueName(pool, 'batch'));
-    if (queue === undefined) throw new Error(`there is no pool "${pool}"`);
+  function open(id: QueueId): Queue {
+    const queue = queues.get(id.name) ?? openQueue(id, { connection: redis, log });
+    queues.set(id.name, queue);
     return queue;
   }
 
-  /** A pool that the plan file has no more has no queue either. */
-  function queuesOf(pool: string | undefined): Queue[] {
-    const queue = queues.get(queueName(pool ?? '', 'batch'));
-    return queue === undefined ? batchQueues : [queue];
+  /** Where lines of a model can be. A model that the plan file does not have has no queue either. */
+  function queuesOf(model: string | undefined): Queue[] {
+    const known = model !== undefined && models[model] !== undefined ? [model] : Object.keys(models);
+    const pools = new Set(known.flatMap((name) => models[name]?.pool ?? []));
+    const ids = [
+      ...known.map((name) => modelQueue(name, 'batch')),
+      ...[...pools].map((pool) => poolQueue(pool, 'batch')),
+    ];
+    return ids.map(open);
   }
 
   return {
-    async add(pool, job) {
-      await queueOf(pool).add(jobName, job, { jobId: job.requestId });
+    async add(job) {
+      await open(choice.queueFor(job.model, 'batch')).add(jobName, job, { jobId: job.requestId });
     },
     async remaining(lines) {
       const found = new Set<string>();
       for (let from = 0; from < lines.length; from += keysAtOnce) {
         const some = lines.slice(from, from + keysAtOnce);
         await Promise.all(
-          some.flatMap(({ pool, requestId }) =>
-            queuesOf(pool).map(async (queue) => {
+          some.flatMap(({ model, requestId }) =>
+            queuesOf(model).map(async (queue) => {
               if ((await redis.exists(queue.toKey(requestId))) === 1) found.add(requestId);
             }),
           ),
@@ -59,8 +64,8 @@ export function createLineQueue({ redis, pools, log }: Parts): LineQueue {
       }
       return found;
     },
-    async remove({ pool, requestId }) {
-      const removed = await Promise.all(queuesOf(pool).map((queue) => queue.remove(requestId)));
+    async remove({ model, requestId }) {
+      const removed = await Promise.all(queuesOf(model).map((queue) => queue.remove(requestId)));
       return !removed.includes(0); // that is how BullMQ says that it is locked
     },
     async [Symbol.asyncDispose]() {

@@ -1,10 +1,6 @@
 /** Whether a model's backends answer the lines of one account, as far as those have shown it. */
 export interface ModelHealth {
   answered(model: string): void;
-  /** Its backends have no room. */
-  full(model: string, now: number): void;
-  /** They had none a moment ago. */
-  isFull(model: string, now: number): boolean;
   failed(model: string): void;
   /** So many lines in a row have failed that no new ones are to be spent on finding out. */
   isAway(model: string): boolean;
@@ -16,19 +12,14 @@ export interface ModelHealth {
 const failuresInRowMax = 8;
 /** Backends that return are found again within about this time. */
 const probeEveryMs = 3_000;
-const fullForMs = 2_000;
 
 export function createModelHealth(): ModelHealth {
   const models = new Map<string, { failuresInRow: number; probedAt: number }>();
-  const fullAt = new Map<string, number>();
   const isAway = (model: string) => (models.get(model)?.failuresInRow ?? 0) >= failuresInRowMax;
   return {
     answered(model) {
       models.delete(model);
-      fullAt.delete(model);
     },
-    full: (model, now) => void fullAt.set(model, now),
-    isFull: (model, now) => now - (fullAt.get(model) ?? Number.NEGATIVE_INFINITY) < fullForMs,
     failed(model) {
       const { failuresInRow, probedAt } = models.get(model) ?? { failuresInRow: 0, probedAt: 0 };
       models.set(model, { failuresInRow: failuresInRow + 1, probedAt });

@@ -3,7 +3,6 @@ import { ulid } from 'ulid';
 import { callerOf } from '../../shared/caller.ts';
 import { createListedFields } from '../../shared/chat-call/listed-fields.ts';
 import type { WorkerConfig } from '../../shared/config.ts';
-import { poolsOf } from '../../shared/config.ts';
 import { createAdmit } from '../../shared/limits/admit.ts';
 import { createAskLimits } from '../../shared/limits/ask-limits.ts';
 import { createRelease } from '../../shared/limits/release.ts';
@@ -12,14 +11,14 @@ import type { Settle } from '../../shared/limits/settle.ts';
 import type { StartRun } from '../../shared/limits/start.ts';
 import { watchSuspensions } from '../../shared/limits/watch-suspensions.ts';
 import type { Log } from '../../shared/log.ts';
+import { createQueueChoice } from '../../shared/queue-choice.ts';
 import { leasesKey } from '../../shared/redis-keys.ts';
 import type { Store } from '../../shared/store/store.ts';
-import type { BackendSlots } from '../backends/backend-slots.ts';
 import type { FindAnswer } from '../find-answer.ts';
 import { createHold } from '../holds/hold.ts';
 import { createLeave } from '../holds/leave.ts';
 import type { WorkerMetrics } from '../metrics.ts';
-import type { LaneWork } from '../pool-worker.ts';
+import type { LaneWork } from '../queue/lane-worker.ts';
 import { redisNow } from '../usage/redis-now.ts';
 import { createAdmitLine } from './admit-line.ts';
 import { createClearBatch } from './clear-batch.ts';
@@ -51,7 +50,6 @@ type Parts = {
   startRun: StartRun;
   settle: Settle;
   findAnswer: FindAnswer;
-  isFull: BackendSlots['isFull'];
   /** This worker's control stream. */
   control: () => string | undefined;
   shutdown: AbortSignal;
@@ -69,7 +67,6 @@ const filesHoldMs = 180_000;
 export function openBatches(parts: Parts): Batches {
   const { config, outboxLengthMax, redis, store, workerId, startRun, settle, shutdown, metrics, log } = parts;
   const { planFile } = config;
-  const pools = poolsOf(planFile);
   const owned = new AsyncDisposableStack();
 
   const release = createRelease(redis);
@@ -101,7 +98,6 @@ export function openBatches(parts: Parts): Batches {
     admitLine,
     startRun,
     leave,
-    isFull: parts.isFull,
     requestMs: planFile.timeouts.requestMs,
     findAnswer: parts.findAnswer,
     writeResult,
@@ -114,7 +110,9 @@ export function openBatches(parts: Parts): Batches {
   });
 
   function keep(): BatchKeeper {
-    const queue = owned.use(createLineQueue({ redis, pools, log }));
+    const choice = owned.use(createQueueChoice({ redis, models: planFile.models, log }));
+    void choice.look();
+    const queue = owned.use(createLineQueue({ redis, models: planFile.models, choice, log }));
     const now = () => redisNow(redis);
     const lookAfterLines = createLookAfterLines({ store: store.batches, queue, leave, planFile });
     const countBatch = createCountBatch({ store: store.batches });

@@ -1,9 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ReplyError } from 'ioredis';
 import type { BatchResult } from '../../shared/batches/batch.ts';
 import { isOver, isRunning } from '../../shared/batches/batch-states.ts';
 import { ApiError, deadlineExceeded, toApiError, validationError } from '../../shared/errors.ts';
-import type { Lane } from '../../shared/lane.ts';
 import type { Start, StartRun } from '../../shared/limits/start.ts';
 import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
 import type { Log } from '../../shared/log.ts';
@@ -27,8 +25,6 @@ import type { WriteResult } from './write-results.ts';
 
 type Parts = {
   store: Pick<BatchStore, 'findLine'>;
-  /** Whether every backend of a model that is to be called has no room in this lane. */
-  isFull: (model: string, lane: Lane) => boolean;
   /** What a request has from its admission on, in milliseconds. */
   requestMs: number;
   admitLine: AdmitLine;
@@ -46,15 +42,14 @@ type Parts = {
 };
 
 /** `takenAt` is when this worker had the job, by `now`. */
-type Begun = { job: BatchJob; taken: number; takenAt: number };
+type Begun = Pick<CallingRun, 'reservation'> & { job: BatchJob; taken: number; takenAt: number };
 /** A run that may call backends; `hadTime` where most of its request's time was left when it began. */
 type StartedLine = Begun & LineRun & CallingRun & { hadTime: boolean };
 
 const done: Outcome = { outcome: 'done' };
-/** A line whose backends are full has a place of its lane for so long, and then makes room for one of another model. */
+/** A line that has failed at one backend waits for so long for another one, and then makes room for one of another model. */
 const waitForBackendMs = 1_000;
 const fullMs = 1_000;
-const lookForRoomEveryMs = 50;
 const lane = 'batch';
 
 /** Nobody waits for its text. */
@@ -69,15 +64,14 @@ const neverStreamed: CallingRun['reply'] = {
 export function createProcessLine(parts: Parts): ProcessJob {
   const { store, leave, writeResult, endLine, metrics, log, now = () => performance.now() } = parts;
 
-  return async function processLine({ data, taken, signal }) {
+  return async function processLine({ data, taken, signal, reservation }) {
     const takenAt = now();
     const job = batchJobSchema.parse(data);
     try {
       const line = await store.findLine(job.batch, job.line);
       if (line?.result !== undefined) return await settle({ job, taken }, line.result);
       if (line === undefined || !isToRun(job, line)) return await leave.drop({ job, taken });
-      if (!(await hasRoom(job, signal))) return leave.putOff(job, { news: 'full', pauseMs: fullMs });
-      return await admitAndRun({ job, taken, takenAt }, signal);
+      return await admitAndRun({ job, taken, takenAt, reservation }, signal);
     } catch (error) {
       if (signal.aborted) return stopped(job, signal.reason);
       // What is away now is there again after a while, and the line has lost nothing by it.
@@ -88,17 +82,7 @@ export function createProcessLine(parts: Parts): ProcessJob {
     }
   };
 
-  /** Waits a moment for room before anything is held for the line: what waits for long must not run out of time by it. */
-  async function hasRoom({ model }: BatchJob, signal: AbortSignal): Promise<boolean> {
-    const giveUpAt = now() + waitForBackendMs;
-    while (parts.isFull(model, lane)) {
-      if (now() >= giveUpAt) return false;
-      await sleep(lookForRoomEveryMs, undefined, { signal });
-    }
-    return true;
-  }
-
-  async function admitAndRun({ job, taken, takenAt }: Begun, signal: AbortSignal): Promise<Outcome> {
+  async function admitAndRun({ job, taken, takenAt, reservation }: Begun, signal: AbortSignal): Promise<Outcome> {
     parts.tellNews(job, { news: 'started' });
     const admitted = await parts.admitLine(job);
     if (admitted.outcome === 'refused') return endUnrun({ job, taken }, failedLine(job, admitted.error), signal);
@@ -122,6 +106,7 @@ export function createProcessLine(parts: Parts): ProcessJob {
     const started: StartedLine = {
       ...{ job: { ...job, plan }, run, taken, ledger, admission, lane, reply: neverStreamed },
       signal: deadline.signal,
+      reservation,
       leftMs: () => startedAt + start.remainingMs - now(),
       mayWaitMs: () => startedAt + waitForBackendMs - now(),
       hadTime: start.remainingMs >= parts.requestMs / 2,
@@ -164,7 +149,7 @@ export function createProcessLine(parts: Parts): ProcessJob {
         return leave.again(run, retryAfterFailure(job, Date.now()));
       case 'full':
       case 'late':
-        return leave.putOff(withRun(run), { news: 'full', pauseMs: fullMs });
+        return leave.putOff(withRun(run), { news: 'later', pauseMs: fullMs });
       case 'stopped':
         return stop(run, signal);
     }

@@ -17,7 +17,7 @@ import type { createCountBatch } from './count-batch.ts';
 import type { LineNews } from './line-news.ts';
 import type { LineQueue } from './line-queue.ts';
 import { failedLine } from './line-results.ts';
-import { hasRoom, mayQueueIn } from './line-window.ts';
+import { hasRoom, mayQueueFor } from './line-window.ts';
 import type { createLookAfterLines } from './look-after-lines.ts';
 import { createModelHealth } from './model-health.ts';
 import { oneAtATime } from './one-at-a-time.ts';
@@ -122,9 +122,9 @@ export function createAccountRun(parts: Parts): AccountRun {
   async function queueNext({ batch, feed }: Held): Promise<boolean> {
     const now = Date.now();
     const verdicts = new Map<string, ReturnType<MayQueue>>();
-    const line = await feed.next(now, (pool) => {
-      const verdict = verdicts.get(pool) ?? mayQueueIn({ inHand: inHand(), now }, pool);
-      verdicts.set(pool, verdict);
+    const line = await feed.next(now, (model) => {
+      const verdict = verdicts.get(model) ?? mayQueueFor({ inHand: inHand(), now }, model);
+      verdicts.set(model, verdict);
       return verdict;
     });
     failing.delete(feed);
@@ -150,7 +150,7 @@ export function createAccountRun(parts: Parts): AccountRun {
     const owner = { account, plan: plan?.name ?? '', tellTo: parts.control() ?? '' };
     const job = batchJobOf(batch, line, owner);
     feed.queued(line, Date.now());
-    await queue.add(line.pool, job);
+    await queue.add(job);
   }
 
   async function endWrong({ id }: Batch, feed: BatchFeed, wrong: WrongLine): Promise<void> {
@@ -211,10 +211,6 @@ export function createAccountRun(parts: Parts): AccountRun {
       switch (news.news) {
         case 'started':
           feed.changed(news.line, 'started', now);
-          break;
-        case 'full':
-          health.full(line.model, now);
-          feed.changed(news.line, 'put off', now);
           break;
         case 'later':
           feed.changed(news.line, 'put off', now);

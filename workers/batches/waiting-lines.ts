@@ -4,7 +4,7 @@ import type { BatchRetry } from '../../shared/batches/batch.ts';
 export type LinePlace = Pick<BatchRetry, 'line' | 'number' | 'failures' | 'losses'> & { from: number; length: number };
 
 /** A line that is not queued. It waits for its time, which is 0 where it only waits for its turn. */
-export type WaitingLine = LinePlace & { model: string; pool: string; notBefore: number };
+export type WaitingLine = LinePlace & { model: string; notBefore: number };
 
 /** The lines of one batch that were read and are not queued. */
 export interface WaitingLines {

@@ -7,7 +7,7 @@ import type { Queue } from 'bullmq';
 import { Registry } from 'prom-client';
 import { createQueueDashboard } from '../../../ingress/dashboard/queue-dashboard.ts';
 import { listenForOperations } from '../../../shared/operations.ts';
-import { jobName, openQueues } from '../../../shared/queues.ts';
+import { allQueues, jobName, openQueue } from '../../../shared/queues.ts';
 import { connectForRequests, waitUntilReady } from '../../../shared/redis.ts';
 import { startPrivateRedis } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
@@ -20,17 +20,18 @@ const { log } = recordedLog();
 
 type Wishes = { writable?: boolean; show?: boolean };
 
-/** The dashboard on an operations listener, over the queues of two pools with one job, which nobody takes. */
+/** The dashboard on an operations listener, over the queues of two models with one job, which nobody takes. */
 async function start(t: ExecutionContext, { writable = false, show = true }: Wishes = {}) {
   const parts = new AsyncDisposableStack();
   t.teardown(() => parts.disposeAsync());
   const { server, redis } = parts.use(await startPrivateRedis());
   const connection = parts.adopt(connectForRequests(server.url, log), (opened) => opened.disconnect());
   await waitUntilReady(connection, AbortSignal.timeout(10_000));
-  const queues = openQueues({ connection, pools: ['default', 'large'], log });
+  const shown = allQueues({ 'small-chat': { pool: 'default' }, 'large-chat': { pool: 'large' } });
+  const queues = shown.map((id) => ({ queue: openQueue(id, { connection, log }), pool: id.pool }));
   const dashboard = createQueueDashboard({ writable, log });
-  if (show) dashboard.show(queues);
-  await queues[0]?.add(jobName, data, { jobId, priority: 7 });
+  if (show) dashboard.show(queues, async (pool) => (pool === 'default' ? ['worker-1', 'worker-2'] : []));
+  await queues[0]?.queue.add(jobName, data, { jobId, priority: 7 });
   const listener = parts.use(
     await listenForOperations({
       ...{
@@ -57,7 +58,13 @@ async function start(t: ExecutionContext, { writable = false, show = true }: Wis
     return { status: response.statusCode, headers: response.headers, text: await readText(response) };
   }
   const contents = async () => (JSON.parse(await contentsOf(redis)) as [string, unknown][]).sort(); // by their keys
-  return { ask, server, contents, queues: queues as [Queue, ...Queue[]], port: listener.port };
+  return {
+    ask,
+    server,
+    contents,
+    queues: queues.map(({ queue }) => queue) as [Queue, ...Queue[]],
+    port: listener.port,
+  };
 }
 
 type Request = { method?: string; headers?: Record<string, string>; body?: string };
@@ -76,7 +83,7 @@ const known = [appRoutes.entryPoint, ...appRoutes.api].flatMap(({ method, route 
     [method].flat().map((name) => ({
       method: name.toUpperCase(),
       path: `/queues${path}`
-        .replace(':queueName', 'default-interactive')
+        .replace(':queueName', 'small-chat.interactive')
         .replace(':jobId', jobId)
         .replace(':queueStatus', 'wait')
         .replace(':schedulerId', 'none'),
@@ -86,7 +93,7 @@ const known = [appRoutes.entryPoint, ...appRoutes.api].flatMap(({ method, route 
 const reading = known.filter(({ method }) => method === 'GET');
 const changing = known.filter(({ method }) => method !== 'GET');
 
-test('shows both lanes of every pool and what waits in them, and of a job all but what its client says', async (t) => {
+test('shows both lanes of every model and what waits in them, and of a job all but what its client says', async (t) => {
   const { ask } = await start(t);
   const page = await ask('/queues');
   t.is(page.status, 200);
@@ -95,14 +102,18 @@ test('shows both lanes of every pool and what waits in them, and of a job all bu
   const script = /src="(static\/js\/main[^"]+)"/.exec(page.text)?.[1];
   t.is((await ask(`/queues/${script}`)).status, 200);
 
-  const listed = await ask('/queues/api/queues?activeQueue=default-interactive&status=prioritized');
+  const listed = await ask('/queues/api/queues?activeQueue=small-chat.interactive&status=prioritized');
   const { queues } = JSON.parse(listed.text) as {
     queues: { name: string; readOnlyMode: boolean; counts: { prioritized: number }; jobs: { data: unknown }[] }[];
   }; // the library's own answer
   t.deepEqual(
     queues.map(({ name, readOnlyMode, counts }) => [name, readOnlyMode, counts.prioritized]),
     [
-      ['default-interactive', true, 1],
+      ['small-chat.interactive', true, 1],
+      ['small-chat.batch', true, 0],
+      ['large-chat.interactive', true, 0],
+      ['large-chat.batch', true, 0],
+      ['default-interactive', true, 0],
       ['default-batch', true, 0],
       ['large-interactive', true, 0],
       ['large-batch', true, 0],
@@ -111,19 +122,22 @@ test('shows both lanes of every pool and what waits in them, and of a job all bu
   t.deepEqual(queues[0]?.jobs[0]?.data, { requestId: jobId, account: 'user:alice', model: 'small-chat' });
 
   t.true(reading.length > 12);
-  for (const { path } of [...reading, { path: '/queues/api/queues?activeQueue=default-interactive&status=latest' }]) {
+  for (const { path } of [
+    ...reading,
+    { path: '/queues/api/queues?activeQueue=small-chat.interactive&status=latest' },
+  ]) {
     const answer = await ask(path);
     t.true([200, 404].includes(answer.status ?? 0), `${path}: ${answer.status} ${answer.text}`);
     t.false(answer.text.includes(secret), path);
   }
-  t.true((await ask(`/queues/api/queues/default-interactive/${jobId}`)).text.includes('small-chat'));
+  t.true((await ask(`/queues/api/queues/small-chat.interactive/${jobId}`)).text.includes('small-chat'));
 });
 
 test('a page of many jobs is cut, for each is read with all that it holds', async (t) => {
   const { ask, queues } = await start(t);
   for (let index = 0; index < 30; index++)
     await queues[0].add(jobName, data, { jobId: `req_more_${index}`, priority: 7 });
-  const path = '/queues/api/queues?activeQueue=default-interactive&status=prioritized&jobsPerPage=100000';
+  const path = '/queues/api/queues?activeQueue=small-chat.interactive&status=prioritized&jobsPerPage=100000';
   const { queues: listed } = JSON.parse((await ask(path)).text) as { queues: { jobs: unknown[] }[] }; // as above
   t.is(listed[0]?.jobs.length, 20);
 });
@@ -155,22 +169,22 @@ test('where it is writable a queue can be paused and emptied, but no job made an
   const { ask, queues, contents } = await start(t, { writable: true });
   const [queue] = queues;
   const put = (path: string) => ask(`/queues/api/queues/${path}`, { method: 'PUT', headers: json, body: '{}' });
-  t.is((await put('default-interactive/pause')).status, 200);
+  t.is((await put('small-chat.interactive/pause')).status, 200);
   t.true(await queue.isPaused());
-  t.is((await put('default-interactive/resume')).status, 200);
+  t.is((await put('small-chat.interactive/resume')).status, 200);
   t.false(await queue.isPaused());
 
   const before = await contents();
   for (const [method, path, body] of [
-    ['POST', 'default-interactive/add', { name: 'x', data: { body: 'x' } }],
-    ['PATCH', `default-interactive/${jobId}/update-data`, { jobData: {} }],
+    ['POST', 'small-chat.interactive/add', { name: 'x', data: { body: 'x' } }],
+    ['PATCH', `small-chat.interactive/${jobId}/update-data`, { jobData: {} }],
   ] as const) {
     const answer = await ask(`/queues/api/queues/${path}`, { method, headers: json, body: JSON.stringify(body) });
     t.is(answer.status, 403, path);
     t.like(JSON.parse(answer.text), { code: 'FORBIDDEN' });
   }
   t.deepEqual(await contents(), before);
-  t.is((await put('default-interactive/empty')).status, 200);
+  t.is((await put('small-chat.interactive/empty')).status, 200);
   t.is(await queue.count(), 0);
 });
 
@@ -179,11 +193,11 @@ test('what goes wrong in a request that would change something is told in our sh
   const api = '/queues/api/queues';
   for (const [method, path, body, status, code] of [
     ['PUT', `${api}/no-such-queue/pause`, '{}', 404, 'NOT_FOUND'],
-    ['PUT', `${api}/default-interactive/no-such-job/clean`, '{}', 404, 'NOT_FOUND'],
-    ['PUT', `${api}/default-interactive/concurrency`, '{"concurrency":"x"}', 400, 'VALIDATION_ERROR'],
-    ['PUT', `${api}/default-interactive/pause`, '{', 400, 'VALIDATION_ERROR'],
-    ['PUT', `${api}/default-interactive/pause`, `"${'x'.repeat(2_000_000)}"`, 400, 'VALIDATION_ERROR'],
-    ['DELETE', `${api}/default-interactive/pause`, '', 405, 'METHOD_NOT_ALLOWED'],
+    ['PUT', `${api}/small-chat.interactive/no-such-job/clean`, '{}', 404, 'NOT_FOUND'],
+    ['PUT', `${api}/small-chat.interactive/concurrency`, '{"concurrency":"x"}', 400, 'VALIDATION_ERROR'],
+    ['PUT', `${api}/small-chat.interactive/pause`, '{', 400, 'VALIDATION_ERROR'],
+    ['PUT', `${api}/small-chat.interactive/pause`, `"${'x'.repeat(2_000_000)}"`, 400, 'VALIDATION_ERROR'],
+    ['DELETE', `${api}/small-chat.interactive/pause`, '', 405, 'METHOD_NOT_ALLOWED'],
   ] as const) {
     const answer = await ask(path, { method, headers: json, body });
     t.is(answer.status, status, `${method} ${path}`);
@@ -196,7 +210,7 @@ test('what goes wrong in a request that would change something is told in our sh
 test('no page of another origin changes anything, by whatever its browser tells of it', async (t) => {
   const { ask, port, queues } = await start(t, { writable: true });
   const pause = (headers: Record<string, string>, method = 'PUT') =>
-    ask('/queues/api/queues/default-interactive/pause', { method, headers: { ...json, ...headers }, body: '{}' });
+    ask('/queues/api/queues/small-chat.interactive/pause', { method, headers: { ...json, ...headers }, body: '{}' });
   for (const headers of [
     { 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'same-site' },
@@ -210,7 +224,7 @@ test('no page of another origin changes anything, by whatever its browser tells 
     t.like(JSON.parse(answer.text), { code: 'FORBIDDEN' });
   }
   const form = { 'content-type': 'text/plain', 'sec-fetch-site': 'cross-site' };
-  t.is((await ask('/queues/api/queues/default-interactive/add', { method: 'POST', headers: form })).status, 403);
+  t.is((await ask('/queues/api/queues/small-chat.interactive/add', { method: 'POST', headers: form })).status, 403);
   t.false(await queues[0].isPaused());
 
   for (const headers of [{ 'sec-fetch-site': 'same-origin' }, { origin: `http://127.0.0.1:${port}` }, {}]) {

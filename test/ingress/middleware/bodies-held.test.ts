@@ -45,7 +45,7 @@ const checkCaller = {
 
 test('while a request waits for its answer no stage holds its body, parsed or as it is queued', async (t) => {
   const parts = { planFile, metrics, checkCaller, topupUrl: '' };
-  const queueBounds = createQueueBounds({ depthMax: 10, bytesMax: 1_048_576 });
+  const queueBounds = createQueueBounds({ models: Object.keys(planFile.models), depthMax: 10, bytesMax: 1_048_576 });
   const reading = { bodyBytesMax: 10_000, bodyMs: 60_000, giveUp: new AbortController().signal };
   const arrived = Promise.withResolvers<[value: WeakRef<object>, queued: WeakRef<object>]>();
   const answered = Promise.withResolvers<void>();

@@ -25,7 +25,7 @@ function createSubject({ released = 'released' }: { released?: Released | Error 
   const settled: ({ requestId: string } & Delivered)[] = [];
   const left: string[] = [];
   const requests = createWaitingRequests({
-    cancel: ({ requestId, pool, control }) => cancelled.push({ requestId, pool, control }),
+    cancel: ({ requestId, model, control }) => cancelled.push({ requestId, model, control }),
     async release({ requestId }) {
       takenBack.push(requestId);
       if (released instanceof Error) throw released;
@@ -36,7 +36,7 @@ function createSubject({ released = 'released' }: { released?: Released | Error 
   const expect = (requestId = 'req_1') =>
     requests.expect({
       lease: { ...lease, requestId },
-      pool: 'default',
+      model: 'small-chat',
       queueMs: 30_000,
       requestMs: 600_000,
       place: placeThat(() => left.push(requestId)),
@@ -70,7 +70,7 @@ async function failureOf(next: Promise<unknown>): Promise<ApiError> {
 const admission = { admittedAt: 0, deadline: 600_000, overage: false };
 const lease = { account: 'user:alice', requestId: 'req_1', report: lostReport, promptTokens: 10, admission };
 
-const queued = { requestId: 'req_1', pool: 'default', control: undefined };
+const queued = { requestId: 'req_1', model: 'small-chat', control: undefined };
 const running = { ...queued, control: 'svc:control:w1' };
 
 test.serial('hands a reply to whoever waits, and is done with it at its end', async (t) => {
@@ -245,7 +245,7 @@ test.serial('a job that starts after its request was given up is cancelled at it
   say(started, 0);
   say(text('to nobody'), 1);
   say(end, 2);
-  t.deepEqual(cancelled, [queued, { ...running, pool: undefined }]);
+  t.deepEqual(cancelled, [queued, { ...running, model: undefined }]);
 });
 
 test.serial('a hole before any text is 503, one after it an interruption, and either cancels', async (t) => {

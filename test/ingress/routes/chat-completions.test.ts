@@ -111,7 +111,7 @@ test('a client that leaves between two comments calls its job off', async (t) =>
   const request = await route.queued();
   leaving.abort();
   while (route.cancelled.length === 0) await sleep(1);
-  t.like(route.cancelled, [{ requestId: request, pool: 'default', control: undefined }]);
+  t.like(route.cancelled, [{ requestId: request, model: 'small-chat', control: undefined }]);
   t.is(route.places(), 0);
 });
 

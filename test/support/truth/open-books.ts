@@ -1,9 +1,11 @@
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { createSeed } from '../../../shared/limits/seed.ts';
-import { queueName, queueOptions } from '../../../shared/queues.ts';
+import { type PlanFile, parsePlanFile } from '../../../shared/plan-file.ts';
+import { allQueues, queueOptions } from '../../../shared/queues.ts';
 import { leaseEndsKey, leasesKey } from '../../../shared/redis-keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import type { UsageRecord } from '../../../shared/store/usage-record.ts';
@@ -27,8 +29,7 @@ const lookEveryMs = 200;
 /** Where the service counts; `keys` are of each account its own. */
 export function openBooks({ stack, redis, store, outboxes, keys }: Parts) {
   const accounts = [...keys.keys()];
-  const name = queueName('default', 'interactive');
-  const queue = new Queue(name, queueOptions(name, redis));
+  const queues = allQueues(modelsOf(stack)).map((id) => new Queue(id.name, queueOptions(id, redis)));
 
   async function leasesHeld(): Promise<number> {
     const held = accounts.map(async (account) => {
@@ -39,7 +40,9 @@ export function openBooks({ stack, redis, store, outboxes, keys }: Parts) {
   }
 
   async function jobs(): Promise<number> {
-    return queue.getJobCountByTypes('waiting', 'prioritized', 'active', 'delayed', 'failed');
+    const states = ['waiting', 'prioritized', 'active', 'delayed', 'failed'] as const;
+    const counts = await Promise.all(queues.map((queue) => queue.getJobCountByTypes(...states)));
+    return counts.reduce((sum, count) => sum + count, 0);
   }
 
   async function recordsOf(requestIds: Iterable<string>): Promise<Map<string, UsageRecord>> {
@@ -103,6 +106,12 @@ export function openBooks({ stack, redis, store, outboxes, keys }: Parts) {
 }
 
 export type Books = ReturnType<typeof openBooks>;
+
+function modelsOf({ planFile }: Stack): PlanFile['models'] {
+  const parsed = parsePlanFile(readFileSync(planFile, 'utf8'));
+  if ('faults' in parsed) throw new Error(JSON.stringify(parsed.faults));
+  return parsed.planFile.models;
+}
 
 const nameOf = ({ account, month }: UsageMonth) => `${account} ${month}`;
 

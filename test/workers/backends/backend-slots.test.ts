@@ -4,13 +4,14 @@ import {
   type Ask,
   type BackendStanding,
   createBackendSlots,
-  type Slot,
   type Taken,
 } from '../../../workers/backends/backend-slots.ts';
+import type { Slot } from '../../../workers/backends/reservation.ts';
 import { planFileFor } from '../../stack/plan.ts';
+import { wholeLimits } from '../../support/whole-limits.ts';
 
-function planOf(requestsAtOnce: number | undefined): PlanFile {
-  const room = requestsAtOnce === undefined ? {} : { requests_at_once: requestsAtOnce };
+function planOf({ requestsAtOnce, perWorker = false }: { requestsAtOnce?: number; perWorker?: boolean }): PlanFile {
+  const room = requestsAtOnce === undefined ? {} : { requests_at_once: requestsAtOnce, per_worker: perWorker };
   const backends = {
     a: { url: 'http://127.0.0.1:1/v1', location: 'on-prem' as const, ...room },
     b: { url: 'http://127.0.0.1:2/v1', location: 'on-prem' as const, ...room },
@@ -22,13 +23,12 @@ function planOf(requestsAtOnce: number | undefined): PlanFile {
   return parsed.planFile;
 }
 
-function open(t: ExecutionContext, given: { requestsAtOnce?: number; concurrency?: number; pools?: string[] } = {}) {
+function open(t: ExecutionContext, given: { requestsAtOnce?: number; perWorker?: boolean } = {}) {
   let time = 0;
   const changes: BackendStanding[] = [];
+  const planFile = planOf(given);
   const slots = createBackendSlots({
-    planFile: planOf(given.requestsAtOnce),
-    pools: given.pools ?? ['default'],
-    concurrency: given.concurrency ?? 100,
+    ...{ planFile, pools: ['default'], shareOf: wholeLimits(planFile) },
     onBreaker: (standing) => changes.push(standing),
     random: () => 0.5,
     now: () => time,
@@ -89,13 +89,13 @@ test('whoever waits gets the place that becomes free, in the order of asking', a
     got.push(name);
     return slot;
   });
-  t.is(slots.waiting('default'), 2);
+  t.is(slots.waiting(), 2);
   held.end('answered');
   t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'full' }, 'one that comes now does not get before them');
   (await waiting[0])?.end('answered');
   await waiting[1];
   t.deepEqual(got, ['first', 'second']);
-  t.is(slots.waiting('default'), 0);
+  t.is(slots.waiting(), 0);
 });
 
 test('a place of another backend is not given to one that waits for its own', async (t) => {
@@ -103,19 +103,9 @@ test('a place of another backend is not given to one that waits for its own', as
   const [a, b] = [await take(), await take()];
   const waiting = take({ model: 'only-a', ...waits });
   b.end('answered');
-  t.is(slots.waiting('default'), 1);
+  t.is(slots.waiting(), 1);
   a.end('answered');
   t.is((await waiting).name, 'a');
-});
-
-test('no more than so many wait; one more is told at once that all are full', async (t) => {
-  const { slots, ask, take } = open(t, { requestsAtOnce: 1, concurrency: 4 });
-  const held = await take({ model: 'only-a' });
-  const waiting = [ask({ model: 'only-a', ...waits }), ask({ model: 'only-a', ...waits })];
-  t.deepEqual(await ask({ model: 'only-a', ...waits }), { outcome: 'full' });
-  t.is(slots.waiting('default'), 2);
-  held.end('answered');
-  t.like(await waiting[0], { outcome: 'slot' });
 });
 
 test('waiting ends when the time is over, and when it is aborted', async (t) => {
@@ -127,7 +117,7 @@ test('waiting ends when the time is over, and when it is aborted', async (t) => 
   leaving.abort();
   t.deepEqual(await waiting, { outcome: 'late' });
   t.deepEqual(await ask({ model: 'only-a', ...waits, signal: leaving.signal }), { outcome: 'late' });
-  t.is(slots.waiting('default'), 0);
+  t.is(slots.waiting(), 0);
 });
 
 test('being full is no failure: no breaker has changed', async (t) => {
@@ -213,64 +203,6 @@ test('one that has just failed is passed over for one that answers, be it ever s
   t.is((await take()).name, 'a');
 });
 
-test('of a pool of several models one has three quarters of the jobs with calls that are not answered, and then waits', async (t) => {
-  const { slots, ask, take } = open(t, { concurrency: 8 });
-  const calls = await Promise.all(Array.from({ length: 6 }, () => take()));
-  t.deepEqual(await ask(), { outcome: 'full' });
-  t.like(await ask({ model: 'only-a' }), { outcome: 'slot' }, 'the others have room');
-  const waiting = ask(waits);
-  t.is(slots.waiting('default'), 1);
-  calls[0]?.firstToken();
-  t.like(await waiting, { outcome: 'slot' }, 'an answer makes room, also one that goes on');
-});
-
-/** Six calls of a pool of eight jobs, which is as many as one of its models may have unanswered. */
-async function crowd(t: ExecutionContext, asked: Partial<Ask> = {}) {
-  const side = open(t, { concurrency: 8 });
-  return { ...side, calls: await Promise.all(Array.from({ length: 6 }, () => side.take(asked))) };
-}
-
-const quarter = 30_000 / 4;
-
-test('of a model that answers nobody for a while no job waits: it would hold the place of one that is answered', async (t) => {
-  const { slots, ask, take, pass, calls } = await crowd(t);
-  pass(quarter - 100);
-  calls[0]?.firstToken();
-  await take();
-  const waiting = ask(waits);
-  pass(quarter - 100);
-  t.is(slots.waiting('default'), 1, 'one was answered not long ago');
-  pass(200);
-  t.deepEqual(await waiting, { outcome: 'full' });
-  t.deepEqual(await ask(waits), { outcome: 'full' });
-  calls[1]?.end('failed');
-  t.like(await ask(waits), { outcome: 'slot' }, 'there is room again');
-});
-
-test('a model whose answers come in one piece is not silent, however long they take', async (t) => {
-  const { slots, ask, pass, calls } = await crowd(t, { isHeard: () => false });
-  pass(10 * quarter);
-  const waiting = ask({ ...waits, isHeard: () => false });
-  t.is(slots.waiting('default'), 1);
-  calls[0]?.end('answered');
-  t.like(await waiting, { outcome: 'slot' });
-});
-
-test('a job that has tried one backend may try the next, however many calls of its model are out', async (t) => {
-  const { ask } = await crowd(t);
-  t.like(await ask({ tried: new Set(['a']) }), { outcome: 'slot' });
-});
-
-test('a model that is silent, but has not too many calls out, waits for its full backends', async (t) => {
-  const { slots, take, ask, pass } = open(t, { requestsAtOnce: 1, concurrency: 8 });
-  const held = await take({ model: 'only-a' });
-  pass(10 * quarter);
-  const waiting = ask({ model: 'only-a', ...waits });
-  t.is(slots.waiting('default'), 1);
-  held.end('answered');
-  t.like(await waiting, { outcome: 'slot' });
-});
-
 test('where time has made room, whoever has waited goes before one that comes just then', async (t) => {
   const { ask, take, pass } = open(t, { requestsAtOnce: 1 });
   const cloud = await take({ tried: new Set(['a', 'b']) });
@@ -290,7 +222,7 @@ test('a slot that ends twice makes room once', async (t) => {
   const [first] = [await take({ model: 'only-a' }), await take({ model: 'only-a' })];
   first.end('answered');
   first.end('failed');
-  t.deepEqual(slots.inFlight(), [{ backend: 'a', calls: 1 }]);
+  t.deepEqual(slots.load()[0], { backend: 'a', calls: 1, limit: 2, share: 2 });
   await take({ model: 'only-a' });
   t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'full' });
 });
@@ -302,12 +234,6 @@ test('of two pauses that a backend asks for the longer one holds', async (t) => 
   short.end('failed', 100);
   pass(4_999);
   t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'refused' });
-});
-
-test('a model that has its pool for itself may have all of it', async (t) => {
-  const { take } = open(t, { concurrency: 8, pools: ['large'] });
-  const calls = await Promise.all(Array.from({ length: 20 }, () => take({ model: 'large-chat' })));
-  t.is(calls.length, 20);
 });
 
 test('a client that leaves says nothing about its backend', async (t) => {
@@ -348,24 +274,6 @@ test('room that comes goes to whoever waits for an answer before any line of a b
   t.deepEqual(order, ['request', 'line 1', 'line 2']);
 });
 
-test('lines of batches that wait take none of the places of those who wait for an answer', async (t) => {
-  const { slots, ask, take } = open(t, { requestsAtOnce: 1, concurrency: 4 });
-  const only = { model: 'only-a', waitMs: 10_000 };
-  const held = await take(only);
-  const lines = Array.from({ length: 10 }, () => ask({ ...only, lane: 'batch' }));
-  t.is(slots.waiting('default'), 0);
-  const requests = [ask(only), ask(only)];
-  t.is(slots.waiting('default'), 2);
-  t.deepEqual(await ask(only), { outcome: 'full' }, 'half of four');
-  lines.push(ask({ ...only, lane: 'batch' }));
-  for (const waiting of [...requests, ...lines]) {
-    held.end('answered');
-    const taken = await waiting;
-    if (taken.outcome !== 'slot') return t.fail(taken.outcome);
-    taken.slot.end('answered');
-  }
-});
-
 test('a line that is not to wait is told at once that there is no room', async (t) => {
   const { ask, take } = open(t, { requestsAtOnce: 1 });
   await take({ model: 'only-a' });
@@ -373,7 +281,7 @@ test('a line that is not to wait is told at once that there is no room', async (
 });
 
 test('lines of batches leave an eighth of a backend free while somebody waits for its answers, and have all of it when nobody does', async (t) => {
-  const { ask, take, pass } = open(t, { requestsAtOnce: 16 });
+  const { ask, take, pass } = open(t, { requestsAtOnce: 16, perWorker: true });
   const only = { model: 'only-a' };
   const line = { ...only, lane: 'batch' } as const;
   for (let taken = 0; taken < 15; taken++) await take(line);

@@ -54,8 +54,8 @@ test('lines come in the order of their file, named by their first request', asyn
   const { feed, batch } = open({ lines: plain(3) });
   for (const line of [1, 2, 3]) {
     const next = await feed.next(now, () => 'yes');
-    const pool = { pool: 'default', number: 1, failures: 0, losses: 0 };
-    t.like(next, { line, customId: `of ${line}`, requestId: requestIdOf(batch.id, line, 1), ...pool });
+    const fresh = { call: { model: 'small-chat' }, number: 1, failures: 0, losses: 0 };
+    t.like(next, { line, customId: `of ${line}`, requestId: requestIdOf(batch.id, line, 1), ...fresh });
     t.deepEqual(feed.position(), { line: 1, byte: 0 }, 'none of them has a result');
   }
   t.is(await feed.next(now, () => 'yes'), undefined);
@@ -68,18 +68,18 @@ test('a line that may not be queued yet is the next one when it may', async (t) 
   t.like(await feed.next(now, () => 'yes'), { line: 1 });
 });
 
-test('lines of a pool that is stuck are passed over, and come when it is not', async (t) => {
+test('lines of a model that is stuck are passed over, and come when it is not', async (t) => {
   const { feed, queueAll } = open({ lines: [...plain(2, 'large-chat'), ...plain(2)] });
-  const stuck = (pool: string) => (pool === 'large' ? ('pass over' as const) : ('yes' as const));
+  const stuck = (model: string) => (model === 'large-chat' ? ('pass over' as const) : ('yes' as const));
   t.deepEqual(await queueAll(now, stuck), [3, 4]);
   t.deepEqual(feed.position(), { line: 1, byte: 0 });
   t.deepEqual(await queueAll(now, () => 'wait'), []);
   t.deepEqual(await queueAll(), [1, 2]);
 });
 
-test('however many lines wait for a pool that is stuck, those for another go on', async (t) => {
+test('however many lines wait for a model that is stuck, those for another go on', async (t) => {
   const { queueAll } = open({ lines: [...plain(5_000, 'large-chat'), ...plain(2)] });
-  const stuck = (pool: string) => (pool === 'large' ? ('pass over' as const) : ('yes' as const));
+  const stuck = (model: string) => (model === 'large-chat' ? ('pass over' as const) : ('yes' as const));
   t.deepEqual(await queueAll(now, stuck), [5_001, 5_002]);
   t.is((await queueAll()).length, 5_000);
 });
@@ -153,7 +153,7 @@ test('whether a line has started, and when it was last heard of, is known', asyn
   t.like(feed.inHand.get(1), { state: 'put off', since: now + 9 });
 });
 
-test('a line whose model is gone from the plan file is given out with its faults, whatever its pool allows', async (t) => {
+test('a line whose model is gone from the plan file is given out with its faults, whatever may be queued', async (t) => {
   const { feed } = open({ lines: plain(1, 'gone'), retries: [] });
   t.like(await feed.next(now, () => 'wait'), { line: 1, customId: 'of 1', number: 1 });
   t.deepEqual(feed.position(), { line: 1, byte: 0 }, 'it has no result yet');

@@ -41,12 +41,12 @@ test.serial('while a job of one of its lines is there, nothing goes', async (t) 
   t.true(await side.clear());
 });
 
-test.serial('the job of a line’s latest request is what is waited for, in whatever pool it is', async (t) => {
+test.serial('the job of a line’s latest request is what is waited for, whatever its model', async (t) => {
   await using side = await open();
   await side.store.batches.recordRetry(retryOf(side.batch.id, 2));
-  await side.queue.add('large', side.jobOf(2, 2));
+  await side.queue.add({ ...side.jobOf(2, 2), model: 'large-chat' });
   t.false(await side.clear());
-  await side.queue.remove({ pool: 'large', requestId: side.requestOf(2, 2) });
+  await side.queue.remove({ model: 'large-chat', requestId: side.requestOf(2, 2) });
   t.true(await side.clear());
 });
 

@@ -63,7 +63,7 @@ test.serial('jobs that wait are taken out, and what they hold is given back', as
   await side.lease(1);
   await close(side, { agoMs: 0 });
   t.deepEqual(
-    await side.queue.remaining([1, 2, 3].map((line) => ({ pool: 'default', requestId: side.requestOf(line) }))),
+    await side.queue.remaining([1, 2, 3].map((line) => ({ model: 'small-chat', requestId: side.requestOf(line) }))),
     new Set(),
   );
   t.is(await side.leases(), 0);
@@ -77,7 +77,7 @@ test.serial('a line that waits outside of its queue is named by its latest reque
   await side.add(4, 2);
   await close(side);
   t.is((await side.results())[3]?.requestId, side.requestOf(4, 2));
-  t.deepEqual(await side.queue.remaining([{ pool: 'default', requestId: side.requestOf(4, 2) }]), new Set());
+  t.deepEqual(await side.queue.remaining([{ model: 'small-chat', requestId: side.requestOf(4, 2) }]), new Set());
 });
 
 test.serial('a line in hand has its time to come to its own end, and keeps that', async (t) => {

@@ -1,11 +1,11 @@
 import test from 'ava';
 import type { LineInHand } from '../../../workers/batches/batch-feed.ts';
-import { hasRoom, mayQueueIn } from '../../../workers/batches/line-window.ts';
+import { hasRoom, mayQueueFor } from '../../../workers/batches/line-window.ts';
 
 const now = 100_000;
 
 function inHandOf(count: number, change: Partial<LineInHand> = {}): LineInHand[] {
-  const place = { number: 1, failures: 0, losses: 0, from: 0, length: 1, model: 'm', pool: 'default' };
+  const place = { number: 1, failures: 0, losses: 0, from: 0, length: 1, model: 'm' };
   const held = { requestId: 'r', customId: 'c', state: 'queued' as const, since: now };
   return Array.from({ length: count }, (_, index) => ({ line: index + 1, ...place, ...held, ...change }));
 }
@@ -23,20 +23,20 @@ test('no account has more than 256 in hand, also where its plan says nothing, or
   }
 });
 
-test('sixteen lines wait in the queue of a pool, and those that have started, or were put off, do not count', (t) => {
-  t.is(mayQueueIn({ inHand: inHandOf(100, { state: 'put off' }), now }, 'default'), 'yes');
+test('sixteen lines wait in the queue of a model, and those that have started, or were put off, do not count', (t) => {
+  t.is(mayQueueFor({ inHand: inHandOf(100, { state: 'put off' }), now }, 'm'), 'yes');
   const started = inHandOf(100, { state: 'started' });
-  t.is(mayQueueIn({ inHand: [...started, ...inHandOf(15)], now }, 'default'), 'yes');
-  t.is(mayQueueIn({ inHand: [...started, ...inHandOf(16)], now }, 'default'), 'wait');
-  t.is(mayQueueIn({ inHand: inHandOf(16, { pool: 'other' }), now }, 'default'), 'yes');
+  t.is(mayQueueFor({ inHand: [...started, ...inHandOf(15)], now }, 'm'), 'yes');
+  t.is(mayQueueFor({ inHand: [...started, ...inHandOf(16)], now }, 'm'), 'wait');
+  t.is(mayQueueFor({ inHand: inHandOf(16, { model: 'other' }), now }, 'm'), 'yes');
 });
 
-test('a pool in which nothing was heard of for ten seconds holds up no other', (t) => {
-  const waiting = (since: number) => mayQueueIn({ inHand: inHandOf(16, { since }), now }, 'default');
+test('a model of which nothing was heard for ten seconds holds up no other', (t) => {
+  const waiting = (since: number) => mayQueueFor({ inHand: inHandOf(16, { since }), now }, 'm');
   t.is(waiting(now - 10_000), 'wait');
   t.is(waiting(now - 10_001), 'pass over');
   const oneStarted = [...inHandOf(16, { since: 0 }), ...inHandOf(1, { state: 'started' })];
-  t.is(mayQueueIn({ inHand: oneStarted, now }, 'default'), 'wait');
+  t.is(mayQueueFor({ inHand: oneStarted, now }, 'm'), 'wait');
 });
 
 test('lines that were put off, or wait where nothing moves, take nothing of what an account may have at once', (t) => {

@@ -35,15 +35,3 @@ test('one that is away is tried once in three seconds, and one that is not needs
   health.failed('m');
   t.false(health.mayProbe('m', now + 2_999), 'a trying that fails changes nothing of that');
 });
-
-test('a model whose backends had no room a moment ago is left alone for two seconds, or until one answers', (t) => {
-  const health = createModelHealth();
-  t.false(health.isFull('m', now));
-  health.full('m', now);
-  t.true(health.isFull('m', now + 1_999));
-  t.false(health.isFull('m', now + 2_000));
-  t.false(health.isFull('other', now));
-  t.false(health.isAway('m'), 'being full is no failure');
-  health.answered('m');
-  t.false(health.isFull('m', now));
-});

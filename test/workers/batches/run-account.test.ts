@@ -35,9 +35,9 @@ function run(t: ExecutionContext, side: BatchSide, given: Given = {}) {
       findAccount: async () => known as Account, // all that is asked of it
     },
     queue: {
-      async add(pool, job) {
+      async add(job) {
         await given.add?.(job);
-        await side.queue.add(pool, job);
+        await side.queue.add(job);
         queued.push(job);
       },
     },
@@ -63,7 +63,7 @@ function run(t: ExecutionContext, side: BatchSide, given: Given = {}) {
     /** What its worker does with a line that is answered. */
     async answer(line: number, number = 1): Promise<void> {
       await store.batches.insertResults([resultOf(side.batch.id, line)]);
-      await side.queue.remove({ pool: 'default', requestId: side.requestOf(line, number) });
+      await side.queue.remove({ model: 'small-chat', requestId: side.requestOf(line, number) });
       accountRun.heard({ news: 'ended', answered: true, batch: side.batch.id, line, number });
     },
     heard: (news: Partial<LineNews> & Pick<LineNews, 'news'>) =>
@@ -161,7 +161,7 @@ test.serial('a line that was dropped is looked for at once, and run again if not
   await using side = await openBatchSide(own.redis, { lines: 1 });
   const account = run(t, side);
   await account.look(1);
-  await side.queue.remove({ pool: 'default', requestId: side.requestOf(1) });
+  await side.queue.remove({ model: 'small-chat', requestId: side.requestOf(1) });
   await account.look();
   t.deepEqual(account.lines(), [1], 'it was heard of a moment ago');
   account.heard({ news: 'dropped' });
@@ -234,7 +234,7 @@ test.serial(
     const account = run(t, side);
     await account.look(2);
     await account.answer(1);
-    await side.queue.remove({ pool: 'default', requestId: side.requestOf(2) });
+    await side.queue.remove({ model: 'small-chat', requestId: side.requestOf(2) });
     account.heard({ news: 'ended', answered: true, line: 2 }); // which is not true
     while (account.looksSoon() === 0) await sleep(5);
     await account.look();
@@ -269,7 +269,7 @@ test.serial('one that was stopped queues nothing more', async (t) => {
 
 function jobsIn(side: BatchSide): Promise<number> {
   const lines = [1, 2].flatMap((number) =>
-    Array.from({ length: 20 }, (_, index) => ({ pool: 'default', requestId: side.requestOf(index + 1, number) })),
+    Array.from({ length: 20 }, (_, index) => ({ model: 'small-chat', requestId: side.requestOf(index + 1, number) })),
   );
   return side.queue.remaining(lines).then(({ size }) => size);
 }

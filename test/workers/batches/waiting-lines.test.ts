@@ -3,7 +3,7 @@ import { createWaitingLines, type WaitingLine } from '../../../workers/batches/w
 
 function waitingLine(line: number, change: Partial<WaitingLine> = {}): WaitingLine {
   const place = { number: 2, failures: 1, losses: 0, from: line * 100, length: 99 };
-  return { line, ...place, model: 'm', pool: 'p', notBefore: 1_000, ...change };
+  return { line, ...place, model: 'm', notBefore: 1_000, ...change };
 }
 
 const anyLine = () => true;
@@ -34,8 +34,8 @@ test('of several that are due each is taken, and the others come at their times'
 test('one that may not be queued is left where it is, and found as soon as it may', (t) => {
   const waiting = createWaitingLines();
   waiting.put(waitingLine(1));
-  waiting.put(waitingLine(2, { model: 'other', pool: 'other' }));
-  t.is(waiting.takeDue(2_000, ({ pool }) => pool === 'other')?.line, 2);
+  waiting.put(waitingLine(2, { model: 'other' }));
+  t.is(waiting.takeDue(2_000, ({ model }) => model === 'other')?.line, 2);
   t.is(
     waiting.takeDue(2_000, () => false),
     undefined,

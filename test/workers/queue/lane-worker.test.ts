@@ -1,21 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
-import { Queue } from 'bullmq';
-import { Registry } from 'prom-client';
-import { inferenceJobSchema } from '../../shared/inference-job.ts';
-import { jobName, queueName, queueOptions } from '../../shared/queues.ts';
-import { aborted } from '../../shared/shutdown.ts';
-import { createAnswerLost } from '../../workers/answer-lost.ts';
-import { createBodiesInHand } from '../../workers/bodies-in-hand.ts';
-import { createWorkerMetrics } from '../../workers/metrics.ts';
-import { createReplyFrames } from '../../workers/replies/reply-frames.ts';
-import { startRequestWorker } from '../../workers/request-worker.ts';
-import type { ProcessJob } from '../../workers/run.ts';
-import { answerFor } from '../stack/model-server.ts';
-import { openRedisDatabase, type RedisDatabase } from '../support/private-redis.ts';
-import { recordedLog } from '../support/recorded-log.ts';
-import { contentsOf } from '../support/redis-contents.ts';
-import { kindsOf, messages, openWorkerSide, textOf, type WorkerSide } from '../support/worker-side.ts';
+import { inferenceJobSchema } from '../../../shared/inference-job.ts';
+import { jobName, modelQueue } from '../../../shared/queues.ts';
+import { aborted } from '../../../shared/shutdown.ts';
+import { createAnswerLost } from '../../../workers/answer-lost.ts';
+import { createReplyFrames } from '../../../workers/replies/reply-frames.ts';
+import type { ProcessJob } from '../../../workers/run.ts';
+import { answerFor } from '../../stack/model-server.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
+import { contentsOf } from '../../support/redis-contents.ts';
+import { openServedQueues } from '../../support/served-queues.ts';
+import { kindsOf, messages, openWorkerSide, textOf, type WorkerSide } from '../../support/worker-side.ts';
 
 let given: RedisDatabase;
 
@@ -25,29 +20,21 @@ test.before(async () => {
 
 test.after.always(() => given?.[Symbol.asyncDispose]());
 
-/** A pool of the test's own: its queue, and workers of it; all are closed when the test ends. */
-function openPool(t: ExecutionContext, side: WorkerSide) {
-  const pool = `pool-${randomUUID()}`;
-  const name = queueName(pool, 'interactive');
-  const queue = new Queue(name, queueOptions(name, given.redis));
-  t.teardown(() => queue.close());
-  const { log, lines } = recordedLog();
+/** The queue of a model of the test's own, and workers of it. */
+function openQueue(t: ExecutionContext, side: WorkerSide) {
+  const served = openServedQueues(t, given);
+  const [model = ''] = served.models;
+  const queue = served.queue(modelQueue(model, 'interactive'));
   const endLost = createAnswerLost({ ...side, replyFrames: createReplyFrames({ redis: given.redis }) });
+  const slots = {
+    reserve: () => side.slots.reserve('medium-chat', 'interactive'),
+    hasSlot: () => true,
+    waiting: () => 0,
+  };
 
   function startWorker({ processRequest = side.processRequest, shutdown = new AbortController() } = {}) {
-    const metrics = createWorkerMetrics(new Registry());
-    const worker = startRequestWorker({
-      lane: 'interactive',
-      ...{ pool, connection: given.redis, concurrency: 4, processJob: processRequest, endLost, metrics, log },
-      shutdown: shutdown.signal,
-      bodies: createBodiesInHand({ bodyBytesMax: 1, bytesMax: 2 ** 40 }),
-    });
-    t.teardown(() => {
-      shutdown.abort();
-      worker.handBackAll();
-      return worker.finish();
-    });
-    return { ...worker, shutdown };
+    const work = { processJob: processRequest, endLost };
+    return served.serve({ work: { interactive: work, batch: work }, slots, shutdown });
   }
 
   async function add(given?: { requestId?: string }): Promise<string> {
@@ -58,10 +45,10 @@ function openPool(t: ExecutionContext, side: WorkerSide) {
   }
 
   async function untilEmpty(): Promise<void> {
-    while (Object.values(await queue.getJobCounts()).some((jobs) => jobs > 0)) await pause();
+    while ((await served.jobs()) > 0) await pause();
   }
 
-  return { startWorker, add, queue, untilEmpty, lines };
+  return { startWorker, add, queue, untilEmpty, lines: served.lines };
 }
 
 function pause(): Promise<void> {
@@ -75,7 +62,7 @@ for (const stream of [false, true]) {
     `a job is answered, and leaves nothing of itself in Redis, ${stream ? 'streamed' : 'whole'}`,
     async (t) => {
       await using side = await openWorkerSide(given.redis);
-      const { startWorker, add, untilEmpty } = openPool(t, side);
+      const { startWorker, add, untilEmpty } = openQueue(t, side);
       await add(await side.admit({ stream }));
       t.true((await contentsOf(given.redis)).includes('東京'), 'while it waits its question is there');
       startWorker();
@@ -90,7 +77,7 @@ for (const stream of [false, true]) {
 
 test('cancelling aborts one job by its id, and no other', async (t) => {
   await using side = await openWorkerSide(given.redis);
-  const { startWorker, add, untilEmpty } = openPool(t, side);
+  const { startWorker, add, untilEmpty } = openQueue(t, side);
   const worker = startWorker();
   for (const server of side.servers) server.fail({ hang: true });
   const states = () => side.servers.flatMap((server) => server.calls().map(({ state }) => state));
@@ -110,7 +97,7 @@ test('cancelling aborts one job by its id, and no other', async (t) => {
 
 test('a worker that ends hands back what has sent nothing, and another runs it', async (t) => {
   await using side = await openWorkerSide(given.redis);
-  const { startWorker, add, untilEmpty, lines } = openPool(t, side);
+  const { startWorker, add, untilEmpty, lines } = openQueue(t, side);
   const first = startWorker();
   side.servers[0].fail({ hang: true, times: 1 });
   await add();
@@ -133,7 +120,7 @@ test('a worker that ends hands back what has sent nothing, and another runs it',
 
 test('a worker that is asked to end finishes what it has, and takes nothing more', async (t) => {
   await using side = await openWorkerSide(given.redis);
-  const { startWorker, add, queue } = openPool(t, side);
+  const { startWorker, add, queue } = openQueue(t, side);
   const worker = startWorker();
   side.servers[0].fail({ latencyMs: 300, times: 1 });
   const held = await add();
@@ -150,7 +137,7 @@ test('a worker that is asked to end finishes what it has, and takes nothing more
 
 test('each taking of a job has a number of its own, higher than the one before', async (t) => {
   await using side = await openWorkerSide(given.redis);
-  const { startWorker, add, untilEmpty } = openPool(t, side);
+  const { startWorker, add, untilEmpty } = openQueue(t, side);
   const takings: number[] = [];
   const processRequest: ProcessJob = async (given) => {
     takings.push(given.taken);
@@ -166,7 +153,7 @@ test('each taking of a job has a number of its own, higher than the one before',
 
 test('a job that arrives during a shutdown goes back unseen, for another worker', async (t) => {
   await using side = await openWorkerSide(given.redis);
-  const { startWorker, add, queue, lines } = openPool(t, side);
+  const { startWorker, add, queue, lines } = openQueue(t, side);
   const shutdown = new AbortController();
   shutdown.abort();
   let seen = 0;
@@ -187,7 +174,7 @@ test('a job that arrives during a shutdown goes back unseen, for another worker'
 
 test('the client of a job that fails is told so, once, and the worker goes on', async (t) => {
   await using side = await openWorkerSide(given.redis);
-  const { startWorker, add, untilEmpty, lines } = openPool(t, side);
+  const { startWorker, add, untilEmpty, lines } = openQueue(t, side);
   let failing = true;
   const processRequest: ProcessJob = async (execution) => {
     if (!failing) return side.processRequest(execution);
@@ -210,7 +197,7 @@ test('the client of a job that fails is told so, once, and the worker goes on', 
 
 test('a job has a signal of its own, how often it was taken, and its data as it was queued', async (t) => {
   await using side = await openWorkerSide(given.redis);
-  const { startWorker, add } = openPool(t, side);
+  const { startWorker, add } = openQueue(t, side);
   const executions: Parameters<ProcessJob>[0][] = [];
   const worker = startWorker({
     processRequest: async (execution) => {

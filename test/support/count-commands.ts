@@ -1,0 +1,9 @@
+import type { Redis } from 'ioredis';
+
+/** How often Redis has carried out each command while `work` ran, for whichever client; commands within scripts count, too. */
+export async function countCommands(redis: Redis, work: () => Promise<unknown>): Promise<Map<string, number>> {
+  await redis.config('RESETSTAT');
+  await work();
+  const lines = (await redis.info('commandstats')).matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm);
+  return new Map([...lines].map(([, command = '', calls]) => [command, Number(calls)]));
+}

@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto';
+import type { ExecutionContext } from 'ava';
+import type { Queue } from 'bullmq';
+import { Registry } from 'prom-client';
+import type { PlanFile } from '../../shared/plan-file.ts';
+import { allQueues, openQueue, type QueueId } from '../../shared/queues.ts';
+import { type BodiesInHand, createBodiesInHand } from '../../workers/bodies-in-hand.ts';
+import { createWorkerMetrics } from '../../workers/metrics.ts';
+import type { LaneWork } from '../../workers/queue/lane-worker.ts';
+import { type QueuesServed, serveQueues } from '../../workers/queue/serve-queues.ts';
+import type { RedisDatabase } from './private-redis.ts';
+import { recordedLog } from './recorded-log.ts';
+
+type Slots = Parameters<typeof serveQueues>[0]['slots'];
+
+/** A slot for each job, whatever it asks. */
+export const slotsForAll: Slots = {
+  reserve: () => ({ outcome: 'reserved', reservation: { use: () => undefined, release() {} } }),
+  hasSlot: () => true,
+  waiting: () => 0,
+};
+
+type Wishes = {
+  work: { interactive: LaneWork; batch: LaneWork };
+  slots?: Slots;
+  concurrency?: number;
+  batchConcurrency?: number;
+  bodies?: BodiesInHand;
+  checksStalled?: boolean;
+  shutdown?: AbortController;
+};
+
+/** The queues of some models of one pool, which the test has to itself, and workers of them. All are closed when the test ends. */
+export function openServedQueues(t: ExecutionContext, given: RedisDatabase, count = 1) {
+  const pool = `pool-${randomUUID()}`;
+  const names = Array.from({ length: count }, (_, index) => `model-${index + 1}-${randomUUID()}`);
+  const models = Object.fromEntries(
+    names.map((name) => [name, { tier: 'guest', pool, backends: ['a'], outputTokensMax: 1 }]),
+  ) as unknown as PlanFile['models']; // what else a model has is of no meaning to its queue
+  const { log, lines } = recordedLog();
+  const opened = new Map<string, Queue>();
+
+  function queue(id: QueueId): Queue {
+    const found = opened.get(id.name) ?? openQueue(id, { connection: given.redis, log });
+    opened.set(id.name, found);
+    return found;
+  }
+
+  t.teardown(() => Promise.all([...opened.values()].map((each) => each.close())));
+
+  function serve({ shutdown = new AbortController(), checksStalled = true, ...wishes }: Wishes) {
+    const reader = given.connect();
+    const worker: QueuesServed = serveQueues({
+      ...{ models, pools: [pool], slots: slotsForAll, connection: given.redis, reader, workerId: randomUUID() },
+      ...{ concurrency: 4, batchConcurrency: 4, metrics: createWorkerMetrics(new Registry()), log },
+      bodies: createBodiesInHand({ bodyBytesMax: 1, bytesMax: 2 ** 40 }),
+      checksStalled: () => checksStalled,
+      shutdown: shutdown.signal,
+      ...wishes,
+    });
+    t.teardown(async () => {
+      shutdown.abort();
+      const finished = worker.finish();
+      worker.handBackAll();
+      await finished;
+      await worker[Symbol.asyncDispose]();
+    });
+    return { ...worker, shutdown };
+  }
+
+  async function jobs(): Promise<number> {
+    const counts = await Promise.all(allQueues(models).map((id) => queue(id).getJobCounts()));
+    return counts.flatMap((each) => Object.values(each)).reduce((sum, each) => sum + each, 0);
+  }
+
+  return { pool, models: names, queue, serve, lines, jobs };
+}

@@ -1,0 +1,10 @@
+import type { PlanFile } from '../../shared/plan-file.ts';
+import { batchCallsMax, type Share } from '../../workers/shares/renew-shares.ts';
+
+/** The shares of a worker that is alone: of each backend all that it may have. */
+export function wholeLimits({ backends }: Pick<PlanFile, 'backends'>): (backend: string) => Share {
+  return (backend) => {
+    const calls = backends[backend]?.requestsAtOnce ?? 0;
+    return { calls, batchCalls: batchCallsMax(calls) };
+  };
+}

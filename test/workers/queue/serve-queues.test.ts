@@ -1,0 +1,191 @@
+import { EventEmitter, once } from 'node:events';
+import test, { type ExecutionContext } from 'ava';
+import { inferenceJobSchema } from '../../../shared/inference-job.ts';
+import type { Lane } from '../../../shared/lane.ts';
+import { jobName, modelQueue } from '../../../shared/queues.ts';
+import { type BodiesInHand, createBodiesInHand } from '../../../workers/bodies-in-hand.ts';
+import type { Outcome, ProcessJob } from '../../../workers/run.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
+import { openServedQueues } from '../../support/served-queues.ts';
+import { jobFor } from '../../support/worker-side.ts';
+
+let given: RedisDatabase;
+
+test.before(async () => {
+  given = await openRedisDatabase();
+});
+
+test.after.always(() => given?.[Symbol.asyncDispose]());
+
+type Held = { lane: Lane; data: unknown; signal: AbortSignal; end: (outcome?: Outcome) => void };
+
+type Wishes = { models?: number; concurrency: number; batchConcurrency: number; bodies?: BodiesInHand };
+
+/** The queues of models of the test's own, whose jobs stay in hand until the test ends them. */
+function openModels(t: ExecutionContext, { models = 1, ...wishes }: Wishes) {
+  const served = openServedQueues(t, given, models);
+  const held = new Set<Held>();
+  const changed = new EventEmitter().setMaxListeners(100);
+  const holdJob =
+    (lane: Lane): ProcessJob =>
+    ({ data, signal }) =>
+      new Promise((resolve) => {
+        const job: Held = {
+          lane,
+          data,
+          signal,
+          end(outcome = { outcome: 'done' }) {
+            held.delete(job);
+            resolve(outcome);
+          },
+        };
+        held.add(job);
+        changed.emit('change');
+      });
+  const worker = served.serve({
+    ...wishes,
+    work: {
+      interactive: { processJob: holdJob('interactive'), endLost: async () => {} },
+      batch: { processJob: holdJob('batch'), endLost: async () => {} },
+    },
+  });
+  t.teardown(() => {
+    worker.shutdown.abort();
+    for (const job of held) job.end();
+  });
+
+  async function until(holds: () => boolean): Promise<void> {
+    const signal = AbortSignal.timeout(10_000);
+    while (!holds()) {
+      const inHand = [...held].map(({ lane }) => lane);
+      await once(changed, 'change', { signal }).catch(() => {
+        throw new Error(`it has not come to that: ${inHand}`);
+      });
+    }
+  }
+
+  const queueOf = (lane: Lane, model = 0) => served.queue(modelQueue(served.models[model] ?? '', lane));
+  return {
+    worker,
+    ...{ lines: served.lines, shutdown: worker.shutdown, pool: served.pool, queue: served.queue },
+    async add(lane: Lane, jobs: number, changes = {}, model = 0): Promise<void> {
+      for (let added = 0; added < jobs; added++) {
+        const job = { ...jobFor('svc:reply:test', {}), model: served.models[model], ...changes };
+        await queueOf(lane, model).add(jobName, job, { jobId: job.requestId, priority: 10 });
+      }
+    },
+    inHand: (lane: Lane) => [...held].filter((job) => job.lane === lane),
+    until,
+    waiting: async (lane: Lane) => queueOf(lane).getJobCountByTypes('waiting', 'prioritized'),
+  };
+}
+
+test('the batch lane takes what the interactive lane leaves free, and no more', async (t) => {
+  const queues = openModels(t, { concurrency: 6, batchConcurrency: 4 });
+  await queues.add('interactive', 3);
+  await queues.until(() => queues.inHand('interactive').length === 3);
+  await queues.add('batch', 8);
+  await queues.until(() => queues.inHand('batch').length === 3);
+  await queues.add('interactive', 3);
+  await queues.until(() => queues.inHand('interactive').length === 6);
+  t.is(queues.inHand('batch').length, 3, 'what it has in hand is not taken from it');
+
+  // Its places are not filled again while the interactive lane has all of them.
+  for (const job of queues.inHand('batch')) job.end();
+  const waiting = new Set<number | undefined>();
+  for (let looks = 0; looks < 200; looks++) waiting.add(await queues.waiting('batch'));
+  t.is(queues.inHand('batch').length, 0, `${[...waiting]}`);
+
+  queues.inHand('interactive')[0]?.end();
+  await queues.until(() => queues.inHand('batch').length === 1);
+  for (const job of queues.inHand('interactive')) job.end();
+  await queues.until(() => queues.inHand('batch').length === 4);
+  t.is(await queues.waiting('batch'), 1);
+});
+
+test('the batch lane has no more at once than it may, however much is free', async (t) => {
+  const queues = openModels(t, { concurrency: 50, batchConcurrency: 2 });
+  await queues.add('batch', 5);
+  await queues.until(() => queues.inHand('batch').length === 2);
+  t.is(await queues.waiting('batch'), 3);
+  queues.inHand('batch')[0]?.end();
+  await queues.until(() => queues.inHand('batch').length === 2);
+  t.is(await queues.waiting('batch'), 2);
+});
+
+test('no further job is taken while those in hand have as many bytes as they may, whatever their size', async (t) => {
+  const megabyte = 1_048_576;
+  const bodies = createBodiesInHand({ bodyBytesMax: 4 * megabyte, bytesMax: 16 * megabyte });
+  const queues = openModels(t, { concurrency: 20, batchConcurrency: 10, bodies });
+  const body = 'x'.repeat(3 * megabyte);
+  await queues.add('interactive', 8, { body });
+  await queues.add('batch', 4, { body });
+  const inHand = () => [...queues.inHand('interactive'), ...queues.inHand('batch')];
+  let most = 0;
+  for (let ended = 0; ended < 12; ended++) {
+    await queues.until(() => inHand().length > 0);
+    for (let looks = 0; looks < 20; looks++) await queues.waiting('batch');
+    most = Math.max(most, inHand().length);
+    inHand()[0]?.end();
+  }
+  // With five of them there is still room, and each lane may take one.
+  t.true(most >= 3 && most <= 7, `${most} at once`);
+  await queues.add('interactive', 20, { body: 'small' });
+  await queues.until(() => queues.inHand('interactive').length === 20);
+});
+
+test('no job is taken while one has the whole bound, and many as soon as there is room', async (t) => {
+  const bodies = createBodiesInHand({ bodyBytesMax: 10, bytesMax: 1_000_000 });
+  const queues = openModels(t, { concurrency: 20, batchConcurrency: 10, bodies });
+  await queues.add('interactive', 1, { body: 'x'.repeat(1_000_000) });
+  await queues.until(() => queues.inHand('interactive').length === 1);
+  await queues.add('interactive', 12);
+  await queues.add('batch', 4);
+  for (let looks = 0; looks < 50; looks++) await queues.waiting('batch');
+  t.is(queues.inHand('interactive').length, 1);
+  t.is(queues.inHand('batch').length, 0);
+  queues.inHand('interactive')[0]?.end();
+  await queues.until(() => queues.inHand('interactive').length === 12 && queues.inHand('batch').length === 4);
+  t.is(await queues.waiting('interactive'), 0);
+});
+
+test('a lane that may have none is not served', async (t) => {
+  const queues = openModels(t, { concurrency: 2, batchConcurrency: 0 });
+  await queues.add('batch', 1);
+  await queues.add('interactive', 2);
+  await queues.until(() => queues.inHand('interactive').length === 2);
+  t.is(await queues.waiting('batch'), 1);
+});
+
+test('a batch job that is put off comes again, and others run meanwhile', async (t) => {
+  const queues = openModels(t, { concurrency: 4, batchConcurrency: 1 });
+  await queues.add('batch', 2);
+  await queues.until(() => queues.inHand('batch').length === 1);
+  const [first] = queues.inHand('batch');
+  first?.end({ outcome: 'later', pauseMs: 500, job: inferenceJobSchema.parse(first.data) });
+  await queues.until(() => queues.inHand('batch').length === 1);
+  const [second] = queues.inHand('batch');
+  t.not(second?.data, first?.data);
+  second?.end();
+  await queues.until(() => queues.inHand('batch').length === 1);
+  t.deepEqual(queues.inHand('batch')[0]?.data, first?.data);
+  t.deepEqual(queues.lines, []);
+});
+
+test('a job of either lane is aborted by its id, and all go back at a shutdown', async (t) => {
+  const queues = openModels(t, { concurrency: 4, batchConcurrency: 2 });
+  await queues.add('interactive', 1);
+  await queues.add('batch', 1);
+  await queues.until(() => queues.inHand('batch').length === 1 && queues.inHand('interactive').length === 1);
+  queues.shutdown.abort();
+  const finished = queues.worker.finish();
+  queues.worker.handBackAll();
+  const jobs = [...queues.inHand('interactive'), ...queues.inHand('batch')];
+  t.deepEqual(
+    jobs.map(({ signal }) => signal.reason),
+    ['shutdown', 'shutdown'],
+  );
+  for (const job of jobs) job.end({ outcome: 'hand back', job: jobFor('svc:reply:test', {}) });
+  await finished;
+  t.deepEqual([await queues.waiting('interactive'), await queues.waiting('batch')], [1, 1]);
+});

@@ -1,0 +1,107 @@
+import type { Redis } from 'ioredis';
+import { type Lane, lanes } from '../../shared/lane.ts';
+import type { Log } from '../../shared/log.ts';
+import type { PlanFile } from '../../shared/plan-file.ts';
+import { lookForStalledEveryMs, modelQueue, poolQueue, type QueueId } from '../../shared/queues.ts';
+import { bellKey } from '../../shared/redis-keys.ts';
+import type { BackendSlots } from '../backends/backend-slots.ts';
+import type { BodiesInHand } from '../bodies-in-hand.ts';
+import type { WorkerMetrics } from '../metrics.ts';
+import { createDispatcher, type DispatchedQueue, type Dispatcher } from './dispatcher.ts';
+import { createLaneWorker, type LaneWork } from './lane-worker.ts';
+import { waitForJobs } from './wait-for-jobs.ts';
+
+export type QueuesServed = AsyncDisposable &
+  Pick<Dispatcher, 'slotsChanged' | 'lookAtFull' | 'waitingForSlot' | 'cancel' | 'handBackAll' | 'running' | 'finish'>;
+
+type Parts = {
+  models: PlanFile['models'];
+  pools: readonly string[];
+  work: Readonly<Record<Lane, LaneWork>>;
+  slots: Pick<BackendSlots, 'reserve' | 'hasSlot' | 'waiting'>;
+  /** Whether this worker is the one that looks for stalled jobs of a pool. */
+  checksStalled: (pool: string) => boolean;
+  connection: Redis;
+  /** A connection of its own: it is blocked while jobs are waited for. */
+  reader: Redis;
+  workerId: string;
+  /** Jobs of each model at once, and of these for batches, at most; 0: no lines of batches are run. */
+  concurrency: number;
+  batchConcurrency: number;
+  bodies: BodiesInHand;
+  shutdown: AbortSignal;
+  metrics: WorkerMetrics;
+  log: Log;
+};
+
+/** A marker is lost if its worker dies before it takes the job: then the next one is set after 5 s at most. */
+const looksPerMarker = 2;
+
+/** Runs the jobs of all models of these pools, whose queues stay the only place where jobs wait. */
+export function serveQueues(parts: Parts): QueuesServed {
+  const { models, pools, work, slots, connection, batchConcurrency, log } = parts;
+  const served = batchConcurrency === 0 ? lanes.filter((lane) => lane !== 'batch') : lanes;
+
+  function dispatched(
+    queue: QueueId,
+    of: Pick<DispatchedQueue, 'owner' | 'lane' | 'reserve' | 'hasSlot'> & { pool: string },
+  ) {
+    const { pool, lane } = of;
+    const worker = createLaneWorker({ ...parts, ...work[lane], queue, labels: { pool, lane } });
+    return { ...of, worker };
+  }
+
+  const ofModels = Object.entries(models)
+    .filter(([, { pool }]) => pools.includes(pool))
+    .flatMap(([model, { pool }]) =>
+      served.map((lane) =>
+        dispatched(modelQueue(model, lane), {
+          ...{ owner: model, pool, lane },
+          reserve: () => slots.reserve(model, lane),
+          hasSlot: () => slots.hasSlot(model, lane),
+        }),
+      ),
+    );
+  // Of the release before, whose ingresses may still run: which model a job asks is known once it is taken.
+  const ofPools = pools.flatMap((pool) =>
+    served.map((lane) =>
+      dispatched(poolQueue(pool, lane), {
+        ...{ owner: `pool ${pool}`, pool, lane },
+        reserve: () => undefined,
+        hasSlot: () => slots.waiting() === 0,
+      }),
+    ),
+  );
+  const queues = [...ofModels, ...ofPools];
+
+  const dispatcher = createDispatcher({ ...parts, queues, onAwaited: () => wait.changed() });
+  const wait = waitForJobs({
+    ...{ reader: parts.reader, redis: connection, bellKey: bellKey(parts.workerId), log },
+    markers: dispatcher.awaited,
+    onMarker: dispatcher.mayHaveJob,
+  });
+  const recovering = setInterval(recover, lookForStalledEveryMs);
+  let looks = 0;
+  dispatcher.slotsChanged();
+
+  function recover(): void {
+    looks++;
+    for (const { pool, worker } of queues) {
+      if (!parts.checksStalled(pool)) continue;
+      worker.recover().catch((error: unknown) => log.debug({ err: error, pool }, 'stalled jobs were not looked for'));
+      if (looks % looksPerMarker === 0) worker.setMarker();
+    }
+  }
+
+  return {
+    ...dispatcher,
+    async finish() {
+      clearInterval(recovering);
+      await wait[Symbol.asyncDispose]();
+      await dispatcher.finish();
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(queues.map(({ worker }) => worker[Symbol.asyncDispose]()));
+    },
+  };
+}

@@ -1,0 +1,105 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '../../shared/log.ts';
+import { within } from '../../shared/shutdown.ts';
+import type { BackendUse, PoolMembership, RenewShares, Share } from './renew-shares.ts';
+import { shareMs } from './renew-shares.ts';
+
+/** What this worker may have of its backends' limits, which hold for the whole fleet. */
+export interface Shares extends AsyncDisposable {
+  /** None while there is none, and once it has expired because Redis does not answer. */
+  shareOf(backend: string): Share;
+  /** Renews at the next chance, at most five times a second: jobs wait, or calls have ended that others can use. */
+  renewSoon(): void;
+  /** As of the last renewal. */
+  membershipOf(pool: string): PoolMembership;
+  /** Resolves after the first renewal. */
+  renewed: Promise<void>;
+}
+
+type Parts = {
+  renewShares: RenewShares;
+  pools: readonly string[];
+  /** What is in use and needed now. */
+  uses: () => BackendUse[];
+  /** The shares may have changed. */
+  onRenewed: () => void;
+  /** Aborted when the process is asked to end: it is a worker of its pools no more. */
+  shutdown: AbortSignal;
+  log: Log;
+  now?: () => number;
+};
+
+const renewEveryMs = 1_000;
+const renewPauseMsMin = 200;
+/** What leaving may wait for a Redis that does not answer: a share that stays expires. */
+const leaveMs = 500;
+
+const noShare: Share = { calls: 0, batchCalls: 0 };
+
+export function keepShares(parts: Parts): Shares {
+  const { renewShares, uses, onRenewed, shutdown, log, now = () => performance.now() } = parts;
+  const closing = new AbortController();
+  let shares = new Map<string, Share>();
+  let pools = new Map<string, PoolMembership>();
+  let expiresAt = 0;
+  /** Told to Redis and not answered yet: what is granted can be as little as this, so no more is begun meanwhile. */
+  let told: ReadonlyMap<string, number> | undefined;
+  let hasRenewed = false;
+  let isFailing = false;
+  let soon = Promise.withResolvers<void>();
+  const first = Promise.withResolvers<void>();
+
+  async function renew(): Promise<void> {
+    const sentAt = now();
+    const sent = shutdown.aborted ? uses().map((use) => ({ ...use, need: 'stops' as const })) : uses();
+    told = new Map(sent.map(({ backend, inFlight }) => [backend, inFlight]));
+    try {
+      const isMember = !shutdown.aborted;
+      const renewal = { pools: isMember ? parts.pools : [], uses: sent };
+      const answer = await renewShares(hasRenewed ? 'known' : 'new', renewal);
+      ({ shares, pools } = answer);
+      // Counted from before it was sent, so that it ends here before it does in Redis.
+      expiresAt = sentAt + shareMs;
+      hasRenewed = true;
+      isFailing = false;
+    } catch (error) {
+      if (!isFailing && !closing.signal.aborted) log.warn({ err: error }, 'shares of backends could not be renewed');
+      isFailing = true;
+    }
+    told = undefined;
+    first.resolve();
+    onRenewed();
+  }
+
+  async function keepRenewing(): Promise<void> {
+    while (!closing.signal.aborted) {
+      soon = Promise.withResolvers();
+      await renew();
+      await pause(renewPauseMsMin);
+      await Promise.race([pause(renewEveryMs - renewPauseMsMin), soon.promise]);
+    }
+  }
+
+  const pause = (ms: number) => sleep(ms, undefined, { signal: closing.signal }).catch(() => {});
+  const renewing = keepRenewing();
+
+  return {
+    renewed: first.promise,
+    shareOf(backend) {
+      const share = shares.get(backend);
+      if (share === undefined || now() >= expiresAt) return noShare;
+      const callsMax = told?.get(backend) ?? share.calls;
+      return { calls: Math.min(callsMax, share.calls), batchCalls: Math.min(callsMax, share.batchCalls) };
+    },
+    renewSoon: () => soon.resolve(),
+    membershipOf: (pool) => pools.get(pool) ?? { workers: 0, checksStalled: false },
+    async [Symbol.asyncDispose]() {
+      closing.abort();
+      await within(leaveMs, renewing);
+      await within(
+        leaveMs,
+        renewShares('leaves', { pools: [], uses: [] }).catch(() => {}),
+      );
+    },
+  };
+}

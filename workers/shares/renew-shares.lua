@@ -1,0 +1,123 @@
+#!lua flags=allow-oom
+local clock = redis.call('TIME')
+-- Renews what one worker holds of its backends' limits, which hold for the whole fleet. A share is a number of calls at once. No
+-- grant takes what another worker holds, so the shares of a backend never pass its limit. A worker that has more calls in flight
+-- than it is granted holds as many until they end. A share expires shareMs after its last renewal, except when no worker could
+-- renew (Redis was away): then each worker gets back what it held. Runs also when Redis is out of memory.
+-- KEYS[1]  hash: `worker <id>`: JSON, its pools and its shares by backend: [held, hungry (0 or 1), batch];
+--          `backend <name>`: sums of these: workers held hungry heldByHungry batch, and askedAt: when a client last asked it;
+--          `pool <name>`: how many workers it has, and which of them looks for stalled jobs;
+--          `renewedAt`: any share; `steadySince`: renewals have come without a gap; `grantFrom`: nothing is granted before
+-- KEYS[2]  sorted set: workers, by when their shares expire (milliseconds of this clock)
+-- constants shareMs; gapMs: longer than a pause between two renewals while Redis and a worker are there; askedForMs: for how long
+--          lines of batches leave room after a client has asked; lifeMs of the keys
+-- ARGV     worker; `new`, `known` (it has renewed before) or `leaves`; how many pools; their names; then for each backend: name,
+--          limit, batchMax (what lines of batches may use of it), in flight, `wants` (jobs wait for it), `idle` (none waits) or
+--          `stops` (it takes no more), 1 if a client has asked it in the last seconds, else 0
+-- returns  words with a space between: for each pool how many workers it has, and 1 if this one looks for stalled jobs, else 0;
+--          then for each backend its share, and what lines of batches may use of that
+local call, ceil, max, min, format, match = redis.call, math.ceil, math.max, math.min, string.format, string.match
+local sharesKey, expiriesKey = KEYS[1], KEYS[2]
+local worker, mode, poolCount = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+
+local backends, pools = {}, {}
+local function backendOf(name)
+  if not backends[name] then
+    local workers, held, hungry, heldByHungry, batch, askedAt =
+      match(call('HGET', sharesKey, 'backend ' .. name) or '0 0 0 0 0 0', '(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)')
+    backends[name] = {workers = tonumber(workers), held = tonumber(held), hungry = tonumber(hungry),
+      heldByHungry = tonumber(heldByHungry), batch = tonumber(batch), askedAt = tonumber(askedAt)}
+  end
+  return backends[name]
+end
+local function poolOf(name)
+  if not pools[name] then
+    local workers, checker = match(call('HGET', sharesKey, 'pool ' .. name) or '0 ', '(%d+) (.*)')
+    pools[name] = {workers = tonumber(workers), checker = checker}
+  end
+  return pools[name]
+end
+local function count(name, sign, held, hungry, batch)
+  local backend = backendOf(name)
+  backend.workers, backend.held = backend.workers + sign, backend.held + sign * held
+  backend.hungry, backend.batch = backend.hungry + sign * hungry, backend.batch + sign * batch
+  if hungry == 1 then backend.heldByHungry = backend.heldByHungry + sign * held end
+end
+local function takeOut(id)
+  local text = call('HGET', sharesKey, 'worker ' .. id)
+  if not text then return end
+  local known = cjson.decode(text)
+  for name, share in pairs(known.shares) do count(name, -1, unpack(share)) end
+  for _, name in pairs(known.pools) do
+    local pool = poolOf(name)
+    pool.workers = pool.workers - 1
+    if pool.checker == id then pool.checker, pool.wasOwn = '', id == worker end
+  end
+  call('HDEL', sharesKey, 'worker ' .. id)
+  call('ZREM', expiriesKey, id)
+end
+
+local renewedAt, steadySince, grantFrom = unpack(call('HMGET', sharesKey, 'renewedAt', 'steadySince', 'grantFrom'))
+renewedAt, steadySince, grantFrom = tonumber(renewedAt), tonumber(steadySince or 0), tonumber(grantFrom or 0)
+-- Redis has lost its data: what other workers have in flight is not known here yet.
+if not renewedAt and mode == 'known' then grantFrom = now + shareMs end
+if renewedAt and (now - renewedAt > gapMs or renewedAt > now + gapMs) then steadySince = now end
+-- Of a clock that was put back.
+steadySince, grantFrom = min(steadySince, now), min(grantFrom, now + shareMs)
+for _, id in ipairs(call('ZRANGEBYSCORE', expiriesKey, '(' .. format('%d', now + shareMs), '+inf')) do
+  call('ZADD', expiriesKey, format('%d', now + shareMs), id)
+end
+takeOut(worker)
+if now - steadySince >= shareMs then
+  for _, id in ipairs(call('ZRANGEBYSCORE', expiriesKey, '-inf', format('%d', now))) do takeOut(id) end
+end
+
+local answer, known = {}, {shares = {}, pools = {}}
+for index = 1, mode == 'leaves' and 0 or poolCount do
+  local name = ARGV[3 + index]
+  local pool = poolOf(name)
+  pool.workers = pool.workers + 1
+  if pool.wasOwn or pool.checker == '' then pool.checker = worker end
+  known.pools[index] = name
+  answer[#answer + 1], answer[#answer + 2] = pool.workers, pool.checker == worker and 1 or 0
+end
+for index = 4 + poolCount, mode == 'leaves' and 0 or #ARGV, 6 do
+  local name, limit, batchMax, inFlight, need, asked = unpack(ARGV, index, index + 5)
+  limit, batchMax, inFlight = tonumber(limit), tonumber(batchMax), tonumber(inFlight)
+  local backend, hungry = backendOf(name), need == 'wants' and 1 or 0
+  if asked == '1' then backend.askedAt = now end
+  local fair, wanted = ceil(limit / (backend.workers + 1)), inFlight
+  if need == 'wants' then
+    local heldByOthers = backend.held - backend.heldByHungry
+    wanted = max(fair, ceil((limit - heldByOthers) / (backend.hungry + 1)))
+  elseif need == 'idle' then
+    -- While jobs wait elsewhere, a worker without any keeps one call more than it has in flight.
+    wanted = backend.hungry > 0 and min(fair, inFlight + 1) or fair
+  end
+  if now < grantFrom then wanted = min(wanted, inFlight) end
+  local granted = min(wanted, max(0, limit - backend.held))
+  local isAsked = backend.askedAt <= now and now - backend.askedAt < askedForMs
+  local batchLimit = isAsked and batchMax or limit
+  local batch = min(granted, max(0, batchLimit - backend.batch), ceil(granted * batchLimit / limit))
+  local share = {max(granted, inFlight), hungry, batch}
+  count(name, 1, unpack(share))
+  known.shares[name] = share
+  answer[#answer + 1], answer[#answer + 2] = granted, batch
+end
+
+local fields = {'renewedAt', format('%d', now), 'steadySince', format('%d', steadySince), 'grantFrom', format('%d', grantFrom)}
+local function set(field, text) fields[#fields + 1], fields[#fields + 2] = field, text end
+if mode ~= 'leaves' then
+  set('worker ' .. worker, cjson.encode(known))
+  call('ZADD', expiriesKey, format('%d', now + shareMs), worker)
+end
+for name, pool in pairs(pools) do set('pool ' .. name, format('%d %s', pool.workers, pool.checker)) end
+for name, sums in pairs(backends) do
+  set('backend ' .. name, format('%d %d %d %d %d %d', sums.workers, sums.held, sums.hungry, sums.heldByHungry, sums.batch,
+    sums.askedAt))
+end
+call('HSET', sharesKey, unpack(fields))
+call('PEXPIRE', sharesKey, lifeMs)
+call('PEXPIRE', expiriesKey, lifeMs)
+return table.concat(answer, ' ')
