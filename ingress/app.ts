@@ -40,6 +40,7 @@ import type { Console } from './pages/console/console.ts';
 import { serveAsset } from './pages/serve-content.ts';
 import type { StaticContent } from './pages/static-content.ts';
 import type { QueueBounds } from './queue-bounds.ts';
+import type { QueueTurns } from './queue-turns.ts';
 import type { RefusedBodies } from './refused-bodies.ts';
 import type { WaitingRequests } from './replies/waiting-requests.ts';
 import type { RequestQueues } from './request-queues.ts';
@@ -95,6 +96,7 @@ type AppParts = {
   sharedCallers: SharedCallers;
   keyUse: KeyUse;
   queues: RequestQueues;
+  queueTurns: Pick<QueueTurns, 'next' | 'taken'>;
   queueBounds: QueueBounds;
   waitingRequests: WaitingRequests;
   suspensions: Pick<SuspensionWatch, 'follow'>;

@@ -15,7 +15,7 @@ export type Ask = { refuse: (caller: Caller) => ApiError | undefined; charge: (c
 
 /** `refused`: by something other than a limit; `limited`: by one, and for how long. */
 export type Checked = { caller: Caller; standing: Standing } & (
-  | { outcome: 'admitted'; admission: Admission }
+  | { outcome: 'admitted'; admission: Admission; inFlight: number }
   | { outcome: 'refused'; error: ApiError }
   | { outcome: 'limited'; limit: Limit; waitMs: number }
 );

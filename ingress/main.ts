@@ -15,8 +15,6 @@ import { createRegistry } from '../shared/metrics.ts';
 import { atMostEvery, followProcessState, listenForOperations } from '../shared/operations.ts';
 import { outboxLengthFor } from '../shared/outbox-bound.ts';
 import { runProcess } from '../shared/process.ts';
-import { createQueueChoice } from '../shared/queue-choice.ts';
-import { allQueues, openQueue } from '../shared/queues.ts';
 import { connectForRequests, connectForWork, waitForRedis } from '../shared/redis.ts';
 import { authFailuresKey, guestCallsKey } from '../shared/redis-keys.ts';
 import { aborted, within } from '../shared/shutdown.ts';
@@ -25,8 +23,6 @@ import { createApp } from './app.ts';
 import { createBodyBudget } from './body-budget.ts';
 import { createCallers } from './callers.ts';
 import { createCheckCaller } from './check-caller.ts';
-import { countJobs } from './count-jobs.ts';
-import { createListWorkers } from './dashboard/list-workers.ts';
 import { createQueueDashboard } from './dashboard/queue-dashboard.ts';
 import { createDocumentation } from './documentation/documentation.ts';
 import { exampleModel } from './documentation/example-model.ts';
@@ -44,16 +40,15 @@ import { answerBrokenRequest } from './middleware/answer-errors.ts';
 import { nextRequestId } from './middleware/assign-request-id.ts';
 import { securityHeaders } from './middleware/set-security-headers.ts';
 import { observeQueues } from './observe-queues.ts';
+import { openQueues } from './open-queues.ts';
 import { createOpenApiDocument } from './openapi/document.ts';
 import { createConsole } from './pages/console/console.ts';
 import { createStaticContent } from './pages/static-content.ts';
-import { createQueueBounds } from './queue-bounds.ts';
-import { createQueueDepths } from './queue-depths.ts';
 import { createRefusedBodies } from './refused-bodies.ts';
 import { createReleaseLater } from './release-later.ts';
 import { listenForReplies } from './replies/reply-listener.ts';
 import { createWaitingRequests, type Whereabouts } from './replies/waiting-requests.ts';
-import { createRequestQueues, type RequestQueues } from './request-queues.ts';
+import type { RequestQueues } from './request-queues.ts';
 import { createChangeAccount } from './revocation/change-account.ts';
 import { createSettleInterrupted } from './settle-interrupted.ts';
 import { createSharedCallers } from './shared-callers.ts';
@@ -108,19 +103,9 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const { memoryBytes } = await waitForRedis([redis, replyRedis, dashboardRedis], { signal: shutdown, log });
 
   const { models } = planFile;
-  const choice = parts.use(createQueueChoice({ redis, models, log }));
-  await choice.look();
-  const queues = parts.use(createRequestQueues({ connection: redis, models, choice, log }));
-  const queueDepths = createQueueDepths({ redis, models, choice });
-  const queueBounds = createQueueBounds({ ...config.queue, models: Object.keys(planFile.models) });
+  const opened = await openQueues({ planFile, bounds: config.queue, redis, dashboardRedis, dashboard, log });
+  const { queues, queueDepths, queueBounds, queueTurns } = parts.use(opened);
   const bodyBudget = createBodyBudget({ bytesMax: config.bodyBudgetBytes });
-  parts.use(countJobs({ depths: queueDepths, bounds: queueBounds }));
-  // On a connection of its own: pages of large jobs must not hold up requests.
-  const shownQueues = allQueues(models).map(({ pool, ...id }) => ({
-    ...{ pool, queue: openQueue(id, { connection: dashboardRedis, log }) },
-  }));
-  parts.defer(async () => void (await Promise.all(shownQueues.map(({ queue }) => queue.close()))));
-  dashboard.show(shownQueues, createListWorkers(dashboardRedis));
   const release = createReleaseLater({ release: createRelease(redis), log });
   const settleInterrupted = createSettleInterrupted({ settle: createSettle(redis), metrics, log });
   const settlings = new Set<Promise<void>>();
@@ -197,6 +182,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     }),
     keyUse,
     queues,
+    queueTurns,
     queueBounds,
     waitingRequests,
     suspensions,

@@ -1,4 +1,5 @@
 import type { Depths } from './queue-depths.ts';
+import type { LatestTurn } from './queue-turns.ts';
 
 /** What a request takes of its model's bound, from before its admission until its job has started or never will. */
 export interface Place {
@@ -6,6 +7,8 @@ export interface Place {
   queued(): void;
   /** It takes nothing any more; idempotent. */
   leave(): void;
+  /** Of its account's requests for this model. */
+  latestTurn: LatestTurn;
 }
 
 /**
@@ -30,8 +33,8 @@ type Model = {
   counted: number | undefined;
   /** Places whose jobs that count may have missed, by when they were queued. */
   uncounted: Set<{ queuedAt: number }>;
-  /** Places of each account in this ingress. */
-  placesOf: Map<string, number>;
+  /** The accounts with places in this ingress, and how many each has. */
+  accounts: Map<string, LatestTurn & { places: number }>;
 };
 
 type Parts = { models: readonly string[]; depthMax: number; bytesMax: number; now?: () => number };
@@ -74,23 +77,27 @@ export function createQueueBounds({ depthMax, bytesMax, now = () => performance.
     if (isOverShare && bytesWaiting + bytes > bytesMax / 2) return 0;
     if (jobs <= depthMax / 2) return undefined;
     const share = Math.max(1, Math.floor(depthMax / 4));
-    return (model.placesOf.get(account) ?? 0) < share ? share : 0;
+    return (model.accounts.get(account)?.places ?? 0) < share ? share : 0;
   }
 
   function takePlace(model: Model, account: string, bytes: number): Place {
     const waiting = { queuedAt: Number.POSITIVE_INFINITY };
     model.uncounted.add(waiting);
-    add(model.placesOf, account, 1);
+    const ofAccount = model.accounts.get(account) ?? { places: 0, turn: 0 };
+    model.accounts.set(account, ofAccount);
+    ofAccount.places += 1;
     addBytes(account, bytes);
     let left = false;
     return {
+      latestTurn: ofAccount,
       queued() {
         waiting.queuedAt = now();
       },
       leave() {
         if (left) return;
         left = true;
-        add(model.placesOf, account, -1);
+        ofAccount.places -= 1;
+        if (ofAccount.places === 0) model.accounts.delete(account);
         addBytes(account, -bytes);
         if (!model.uncounted.delete(waiting) && model.counted !== undefined && model.counted > 0) model.counted -= 1;
       },
@@ -125,11 +132,11 @@ export function createQueueBounds({ depthMax, bytesMax, now = () => performance.
 }
 
 function newModel(): Model {
-  return { counted: undefined, uncounted: new Set(), placesOf: new Map() };
+  return { counted: undefined, uncounted: new Set(), accounts: new Map() };
 }
 
 /** Of a request that will be refused. */
-const noPlace: Place = { queued() {}, leave() {} };
+const noPlace: Place = { queued() {}, leave() {}, latestTurn: { turn: 0 } };
 
 /** Without those that come to 0. */
 function add(counts: Map<string, number>, name: string, count: number): void {

@@ -1,11 +1,22 @@
 import type { Redis } from 'ioredis';
 import { type Lane, lanes } from '../shared/lane.ts';
+import { readLua } from '../shared/limits/read-lua.ts';
 import type { PlanFile } from '../shared/plan-file.ts';
 import type { QueueChoice } from '../shared/queue-choice.ts';
+import { modelQueue } from '../shared/queues.ts';
+import { loadScript } from '../shared/redis.ts';
 import { countingKey, queueDepthsKey } from '../shared/redis-keys.ts';
+import { halfOfTurns, latestOf, ranksOf, scoreOfPriority, scoresOf, turnOf, turnsAheadMax } from './job-priority.ts';
 
-/** How many jobs wait. `begunAt`: when the count began, at the latest, by `performance.now()` of this process. */
-export type Depths = { begunAt: number; of: (model: string, lane: Lane) => number };
+/**
+ * How many jobs wait, and the latest turn that is known to be taken of each rank in a model's queue: that before its head.
+ * `begunAt`: when the count began, at the latest, by `performance.now()` of this process.
+ */
+export type Depths = {
+  begunAt: number;
+  of: (model: string, lane: Lane) => number;
+  takenOf: (model: string, rank: number) => number | undefined;
+};
 
 export interface QueueDepths {
   /** A count that began at most about `ageMsMax` ago, whichever ingress has counted. Fails while Redis is away. */
@@ -14,7 +25,7 @@ export interface QueueDepths {
 
 type Parts = {
   redis: Redis;
-  models: PlanFile['models'];
+  planFile: Pick<PlanFile, 'models' | 'plans'>;
   choice: Pick<QueueChoice, 'queueFor'>;
   now?: () => number;
 };
@@ -25,10 +36,12 @@ const lifeMs = 60_000;
  * Counts the jobs of every queue, once for all ingresses: the one that finds the latest count too old counts, and the others read
  * what it has found. So what an ingress asks of Redis does not grow with the number of models.
  */
-export function createQueueDepths({ redis, models, choice, now = () => performance.now() }: Parts): QueueDepths {
-  const counted = Object.keys(models).flatMap((model) => lanes.map((lane) => ({ model, lane })));
+export function createQueueDepths({ redis, planFile, choice, now = () => performance.now() }: Parts): QueueDepths {
+  const counted = Object.keys(planFile.models).flatMap((model) => lanes.map((lane) => ({ model, lane })));
+  const ranks = ranksOf(planFile.plans);
+  const lowerTurns = createLowerTurns(redis);
 
-  async function count(begunAt: number): Promise<Record<string, string>> {
+  async function count(begunAt: number, known: Record<string, string>): Promise<Record<string, string>> {
     const counts = await Promise.all(
       counted.map(async ({ model, lane }) => {
         const { prefix, name } = choice.queueFor(model, lane);
@@ -36,12 +49,38 @@ export function createQueueDepths({ redis, models, choice, now = () => performan
           redis.llen(`${prefix}:${name}:wait`),
           redis.zcard(`${prefix}:${name}:prioritized`),
         ]);
-        return [fieldOf(model, lane), String(waiting + prioritized)] as const;
+        const turns = lane === 'interactive' && prioritized > 0 ? await readTurns(model, known) : [];
+        return [[fieldOf(model, lane), String(waiting + prioritized)] as const, ...turns];
       }),
     );
-    const found = { ...Object.fromEntries(counts), begunAt: String(begunAt) };
+    const found = { ...known, ...Object.fromEntries(counts.flat()), begunAt: String(begunAt) };
     await redis.multi().hset(queueDepthsKey, found).pexpire(queueDepthsKey, lifeMs).exec();
     return found;
+  }
+
+  /** Of ranks in which a job waits. */
+  async function readTurns(model: string, known: Record<string, string>): Promise<(readonly [string, string])[]> {
+    const { prefix, name } = modelQueue(model, 'interactive');
+    const key = `${prefix}:${name}:prioritized`;
+    const heads = await Promise.all(
+      ranks.map(async (rank) => ({ field: turnFieldOf(model, rank), head: await readHead(key, rank) })),
+    );
+    return heads.flatMap(({ field, head }) =>
+      head === undefined ? [] : [[field, String(latestOf(Number(known[field] ?? 0), head - 1))] as const],
+    );
+  }
+
+  async function readHead(key: string, rank: number): Promise<number | undefined> {
+    const [min, max] = scoresOf(rank);
+    const [[, first], [, last]] = await Promise.all([
+      redis.zrange(key, String(min), String(max), 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES'),
+      redis.zrange(key, String(max), String(min), 'BYSCORE', 'REV', 'LIMIT', 0, 1, 'WITHSCORES'),
+    ]);
+    if (first === undefined || last === undefined) return undefined;
+    const [head, end] = [turnOfScore(first), turnOfScore(last)];
+    if (head < halfOfTurns && end < head + turnsAheadMax) return head;
+    await lowerTurns([key], [min, max]);
+    return readHead(key, rank);
   }
 
   return {
@@ -52,12 +91,33 @@ export function createQueueDepths({ redis, models, choice, now = () => performan
       const age = time - Number(known.begunAt ?? 0);
       const isToCount = age >= ageMsMax || age < 0;
       const mayCount = isToCount && (await redis.set(countingKey, '1', 'PX', ageMsMax, 'NX')) !== null;
-      const found = mayCount ? await count(time) : known;
+      const found = mayCount ? await count(time, known) : known;
       // Redis has read its clock after it was asked, so that the count began at this time or later.
       const begunAt = askedAt - (time - Number(found.begunAt ?? 0));
-      return { begunAt, of: (model, lane) => Number(found[fieldOf(model, lane)] ?? 0) };
+      return {
+        begunAt,
+        of: (model, lane) => Number(found[fieldOf(model, lane)] ?? 0),
+        takenOf: (model, rank) => numberOf(found[turnFieldOf(model, rank)]),
+      };
     },
   };
+}
+
+function createLowerTurns(redis: Redis) {
+  const lua = readLua(new URL('./lower-turns.lua', import.meta.url), { halfOfTurns, turnsAheadMax, scoreOfPriority });
+  return loadScript(redis, { name: 'svcLowerTurns', lua, numberOfKeys: 1 });
+}
+
+function turnOfScore(score: string): number {
+  return turnOf(Math.floor(Number(score) / scoreOfPriority));
+}
+
+function numberOf(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Number(text);
+}
+
+function turnFieldOf(model: string, rank: number): string {
+  return `turn ${rank} ${model}`;
 }
 
 function fieldOf(model: string, lane: Lane): string {

@@ -6,10 +6,11 @@ import type { PlanFile } from '../shared/plan-file.ts';
 import type { QueueChoice } from '../shared/queue-choice.ts';
 import { jobName, modelQueue, openQueue, poolQueue, type QueueId } from '../shared/queues.ts';
 import { redisUnavailable } from '../shared/redis.ts';
+import type { JobPriority } from './job-priority.ts';
 
 export interface RequestQueues extends AsyncDisposable {
   /** One round trip; `SERVICE_UNAVAILABLE` when it is not known whether the job was queued. The job id is the request's. */
-  add(job: InferenceJob, priority: number): Promise<void>;
+  add(job: InferenceJob, priority: JobPriority): Promise<void>;
   /** Takes a job out that no worker has taken yet; of no effect on another. */
   remove(model: string, requestId: string): Promise<void>;
 }
@@ -33,9 +34,10 @@ export function createRequestQueues(parts: Parts): RequestQueues {
   }
 
   return {
-    async add(job, priority) {
-      const queue = open(choice.queueFor(job.model, 'interactive'));
-      await redisUnavailable(queue.add(jobName, job, { jobId: job.requestId, priority }));
+    async add(job, { inTurn, ofPlan }) {
+      const id = choice.queueFor(job.model, 'interactive');
+      const priority = id.name === modelQueue(job.model, 'interactive').name ? inTurn : ofPlan;
+      await redisUnavailable(open(id).add(jobName, job, { jobId: job.requestId, priority }));
     },
     async remove(model, requestId) {
       const pool = models[model]?.pool;

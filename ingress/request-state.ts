@@ -36,6 +36,8 @@ export type RequestState = {
   /** The most requests at once of the account while room to wait is short. */
   fairShare?: number | undefined;
   admission?: Admission;
+  /** Requests that its account has in flight, this one included. */
+  inFlight?: number;
   /** The answer's body is in memory in any case, for all requests together. */
   isBodyShared?: true;
   /** What a request that was answered has used. */

@@ -20,15 +20,18 @@ const wholeNumber = z
 
 const envelope = { request: z.string(), run: wholeNumber.pipe(z.int().positive()), sequence: wholeNumber };
 
+const startedSchema = z.object({ control: z.string(), queueMs: z.int().nonnegative().optional() });
+
 /**
  * What a worker says about a request, in this order, each with the next sequence number of its run:
- * `started` (control: the stream on which the run can be cancelled), unless its last word comes before that; then for a stream
+ * `started` (control: the stream on which the run can be cancelled; queueMs: how long its job waited, by Redis's clock, not said by
+ * workers of the release before), unless its last word comes before that; then for a stream
  * `chunk` (server-sent events as they go to the client; `tokens`: how many the model has written up to here, at least), and `end`
  * (whole answers carry their body here) or `error`. A run that may not begin, because text of an earlier one was sent, says
  * `interrupted` and nothing else (`promptTokens`: counted by tokenizer).
  */
 const replySchema = z.discriminatedUnion('kind', [
-  z.object({ ...envelope, kind: z.literal('started'), data: z.object({ control: z.string() }) }),
+  z.object({ ...envelope, kind: z.literal('started'), data: startedSchema }),
   z.object({ ...envelope, kind: z.literal('chunk'), data: z.string(), tokens: wholeNumber }),
   z.object({
     ...envelope,

@@ -69,7 +69,7 @@ export function createProcessRequest(parts: Parts): ProcessJob {
 
     metrics.queueWait.observe({ pool: poolOf(job), lane: 'interactive' }, queueWaitMs / 1000);
     deadline.expectWithin(start.remainingMs, () => 'deadline' satisfies StopReason);
-    reply.started(parts.control() ?? '');
+    reply.started(parts.control() ?? '', queueWaitMs);
     const unfollow = parts.followReader(job.replyTo, onGone);
     const waitMs = Math.max(job.startBy - start.now, run > 1 ? timeouts.queueMs : 0);
     const startedAt = performance.now();

@@ -1,7 +1,7 @@
 import type { ChatCall } from '../../shared/chat-call/chat-call.ts';
 import { refuseLargerThanLimit } from '../../shared/chat-call/request-cost.ts';
 import { planLimit } from '../../shared/errors.ts';
-import type { Admission, Allowance } from '../../shared/limits/admit.ts';
+import type { Allowance } from '../../shared/limits/admit.ts';
 import { allowanceOf } from '../../shared/limits/allowance.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
 import type { PlanFile } from '../../shared/plan-file.ts';
@@ -21,12 +21,13 @@ type Parts = { checkCaller: CheckCaller; planFile: PlanFile; topupUrl: string; m
  */
 export function admitRequest({ checkCaller, planFile, topupUrl, metrics }: Parts): Stage {
   return async function admitRequest(ctx, next) {
-    ctx.state.admission = await admit(ctx);
+    const { admission, inFlight } = await admit(ctx);
+    Object.assign(ctx.state, { admission, inFlight });
     await next();
   };
 
   /** A function of its own: a stage that waits keeps its local variables, and the body would be one of them. */
-  async function admit(ctx: AppContext): Promise<Admission> {
+  async function admit(ctx: AppContext): Promise<Extract<Checked, { outcome: 'admitted' }>> {
     const call = stateOf(ctx, 'call');
     const { requestId, caller } = ctx.state;
     ctx.state.checked = true;
@@ -37,7 +38,7 @@ export function admitRequest({ checkCaller, planFile, topupUrl, metrics }: Parts
     tell(ctx, checked, allowance);
     if (checked.outcome === 'refused') throw checked.error;
     if (checked.outcome === 'limited') throw limitError({ ...checked, allowance, fairShare, topupUrl });
-    return checked.admission;
+    return checked;
   }
 
   function askFor(call: ChatCall, fairShare: number | undefined): Ask {

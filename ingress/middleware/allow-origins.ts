@@ -13,7 +13,14 @@ const rateLimits = ['limit', 'remaining', 'reset'].flatMap((name) => [
   `x-ratelimit-${name}-tokens`,
 ]);
 const ofErrors = ['retry-after', 'retry-after-ms', 'x-should-retry', 'link'];
-const exposedNames = ['x-request-id', 'x-client-request-id', ...ofErrors, ...quota, ...rateLimits].join(',');
+const exposedNames = [
+  'x-request-id',
+  'x-client-request-id',
+  ...ofErrors,
+  'x-svc-queue-ms',
+  ...quota,
+  ...rateLimits,
+].join(',');
 
 /** Everything else is for the console, which is at one origin. Nothing here goes by cookies, so none are asked for. */
 export function allowOrigins({ consoleUrl }: { consoleUrl: string }): Stage {

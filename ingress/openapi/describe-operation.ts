@@ -75,12 +75,17 @@ const eventStream = {
   example: 'data: {"model":"small-chat","choices":[{"index":0,"delta":{"content":"Hello"}}]}\n\ndata: [DONE]\n\n',
 };
 
+/** Only what can be streamed is queued. */
+function ofQueue({ stream }: RouteDescription['answer']): HeaderName[] {
+  return stream ? ['x-svc-queue-ms'] : [];
+}
+
 function describeAnswer({ answer, credential }: RouteDescription): object {
   const { description, schema, stream, cached, redirect, example } = answer;
   const isFile = schema === 'bytes';
   const ofFile: HeaderName[] = isFile ? ['content-disposition'] : cached ? ['etag'] : [];
   const common = headersOf(200, credential);
-  const headers = refsTo([...common, ...ofFile]);
+  const headers = refsTo([...common, ...ofFile, ...ofQueue(answer)]);
   const content = {
     [isFile ? 'application/octet-stream' : 'application/json']: {
       schema: bodySchema(schema),
@@ -110,7 +115,7 @@ function describeRefusals(route: RouteDescription): Record<number, object> {
     const meant = codes.map((code) => `\`${code}\`: ${meanings[code]}`);
     const response = {
       description: [...meant, ...(status === 429 ? describeLimits(route) : [])].join('\n\n'),
-      headers: refsTo(headersOf(status, route.credential)),
+      headers: refsTo([...headersOf(status, route.credential), ...ofQueue(route.answer)]),
       content: { 'application/json': { schema: schemas.length === 1 ? schemas[0] : { oneOf: schemas } } },
     };
     return [status, response] as const;

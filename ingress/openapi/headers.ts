@@ -43,6 +43,11 @@ export const headerComponents = {
   location: { description: 'Where to go.', required: true, schema: text },
   etag: { description: 'For `If-None-Match`.', required: true, schema: text },
   'content-disposition': { description: "The file's name.", required: true, schema: text },
+  'x-svc-queue-ms': {
+    description:
+      'How long the request waited in its queue until a worker took it, in milliseconds. Not there if none has.',
+    schema: wholeNumber,
+  },
   ...quotaHeaders,
 };
 

@@ -10,18 +10,9 @@ import type { Released } from '../../shared/limits/release.ts';
 import type { Reply } from '../../shared/replies.ts';
 import type { Place } from '../queue-bounds.ts';
 import type { Delivered, HeldLease } from '../settle-interrupted.ts';
+import type { ExpectedReply, ExpectedRequest } from './expected-reply.ts';
 import { followReply, notStarted, type Progress } from './follow-reply.ts';
-import { createReplyBuffer, type ReplyBuffer, type ReplyEvent } from './reply-buffer.ts';
-
-/** What one client waits for. */
-export interface ExpectedReply {
-  /** The next event, or throws the `ApiError` that the client is to see. */
-  next(): Promise<ReplyEvent>;
-  /** The client has left: the job is called off, wherever it is. */
-  abandon(): void;
-  /** The same, for a client that is to see this error. */
-  fail(error: ApiError): void;
-}
+import { createReplyBuffer, type ReplyBuffer } from './reply-buffer.ts';
 
 export interface WaitingRequests {
   /**
@@ -40,8 +31,6 @@ export interface WaitingRequests {
   oldest(): Map<string, number>;
 }
 
-type ExpectedRequest = { lease: HeldLease; model: string; queueMs: number; requestMs: number; place: Place };
-
 /** Where a job can be reached: its worker's control stream once it has started, its model's queue before. */
 export type Whereabouts = { requestId: string; model: string | undefined; control: string | undefined };
 
@@ -58,6 +47,7 @@ type Waiting = {
   /** By `performance.now()`. */
   queuedAt: number;
   place: Place;
+  onQueued: ((ms: number) => void) | undefined;
   buffer: ReplyBuffer;
   progress: Progress;
   control: string | undefined;
@@ -118,12 +108,20 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
     else void takeBack(request);
   }
 
+  function tellQueued(request: Waiting, ms = Math.round(performance.now() - request.queuedAt)): void {
+    request.onQueued?.(ms);
+    request.onQueued = undefined;
+  }
+
   /** One that has started all the same is waited for. */
   async function endQueueing(request: Waiting): Promise<void> {
     const released = await takeBack(request);
     // Its time to start is over: whatever is known of it, no worker will begin with it now.
     request.place.leave();
-    if (released === 'released') request.buffer.fail(waitedTooLong());
+    if (released === 'released') {
+      tellQueued(request);
+      request.buffer.fail(waitedTooLong());
+    }
     if (released === 'unknown' && request.control === undefined) leave(request, waitedTooLong());
     // Its last word is on its way, or there is none: its lease has ended by itself.
     if (released === 'ended') request.queueTimer = setTimeout(() => leave(request, waitedTooLong()), queueSlackMs);
@@ -179,7 +177,7 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
   }
 
   return {
-    expect({ lease, model, queueMs, requestMs, place }) {
+    expect({ lease, model, queueMs, requestMs, place, onQueued }) {
       if (closed !== undefined) {
         release(lease).catch(() => {});
         throw closed;
@@ -190,6 +188,7 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
         model,
         queuedAt: performance.now(),
         place,
+        onQueued,
         buffer,
         progress: notStarted,
         control: undefined,
@@ -217,6 +216,7 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
         return;
       }
       request.place.leave();
+      tellQueued(request, reply.kind === 'started' ? reply.data.queueMs : undefined);
       const step = followReply(request.progress, reply);
       if (step.outcome === 'accept') {
         request.progress = step.progress;

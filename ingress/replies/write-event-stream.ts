@@ -5,8 +5,8 @@ import type { Usage } from '../../shared/replies.ts';
 import { within } from '../../shared/shutdown.ts';
 import type { AppContext } from '../request-state.ts';
 import { takeOverFraming } from './chunk-framing.ts';
+import type { ExpectedReply } from './expected-reply.ts';
 import { cutWhenStuck, stuckMs } from './stuck-client.ts';
-import type { ExpectedReply } from './waiting-requests.ts';
 
 const headers = {
   'content-type': 'text/event-stream; charset=utf-8',

@@ -1,9 +1,11 @@
 import { temporarilyUnavailable } from '../../shared/errors.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
 import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
-import { type PlanFile, usualPriority } from '../../shared/plan-file.ts';
+import type { PlanFile } from '../../shared/plan-file.ts';
 import { accountSuspended } from '../check-caller.ts';
-import type { ExpectedReply, WaitingRequests } from '../replies/waiting-requests.ts';
+import type { QueueTurns } from '../queue-turns.ts';
+import type { ExpectedReply } from '../replies/expected-reply.ts';
+import type { WaitingRequests } from '../replies/waiting-requests.ts';
 import { writeEventStream } from '../replies/write-event-stream.ts';
 import type { RequestQueues } from '../request-queues.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
@@ -11,6 +13,7 @@ import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 type Parts = {
   planFile: PlanFile;
   queues: RequestQueues;
+  queueTurns: Pick<QueueTurns, 'next' | 'taken'>;
   waitingRequests: WaitingRequests;
   suspensions: Pick<SuspensionWatch, 'follow'>;
   /** This ingress's reply stream, undefined while it has none. */
@@ -21,7 +24,7 @@ type Parts = {
 
 /** `POST /v1/chat/completions` after admission: queue it, wait for its reply, write it whole or as a stream. */
 export function chatCompletions(parts: Parts): Stage {
-  const { planFile, queues, waitingRequests, suspensions, replyTo, heldBackMs = 10_000 } = parts;
+  const { planFile, queues, queueTurns, waitingRequests, suspensions, replyTo, heldBackMs = 10_000 } = parts;
 
   return async function chatCompletions(ctx) {
     const { stream } = stateOf(ctx, 'call');
@@ -60,7 +63,13 @@ export function chatCompletions(parts: Parts): Stage {
     const report = lostReport({ ...call, keyId, plan, batch: null });
     const lease = { account, requestId, report, promptTokens: cost.promptTokens, admission };
     const place = stateOf(ctx, 'place');
-    const reply = waitingRequests.expect({ lease, model: call.model, queueMs, requestMs, place });
+    const inFlight = stateOf(ctx, 'inFlight');
+    const priority = queueTurns.next({ model: call.model, plan, inFlight, latest: place.latestTurn });
+    const onQueued = (ms: number) => {
+      queueTurns.taken(call.model, priority);
+      if (!ctx.res.headersSent) ctx.res.setHeader('x-svc-queue-ms', ms);
+    };
+    const reply = waitingRequests.expect({ lease, model: call.model, queueMs, requestMs, place, onQueued });
     // Left by whoever waits from now on, which can be longer than there is a client.
     delete ctx.state.place;
     try {
@@ -68,7 +77,7 @@ export function chatCompletions(parts: Parts): Stage {
       if (address === undefined) throw temporarilyUnavailable();
       const owner = { requestId, account, keyId, plan };
       const job = { ...owner, ...call, ...admission, replyTo: address, earlierRuns: [] };
-      await queues.add(job, planFile.plans[plan]?.priority ?? usualPriority);
+      await queues.add(job, priority);
       place.queued();
     } catch (error) {
       reply.abandon();

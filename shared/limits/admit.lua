@@ -30,7 +30,7 @@ local clock = redis.call('TIME')
 --           `cold` month: the month is not counted here; seed it, then call again
 --           `ended`: this request was ended before
 --           `stands` standing, `full` standing: the outbox is too long, `refused` limit waitMs standing, or
---           `admitted` admittedAt startBy deadline overage standing, with the standing after that: now month used reserved
+--           `admitted` admittedAt startBy deadline overage standing inFlight (leases of the lane, this one included), with the standing after that: now month used reserved
 --           overage, requests and tokens of the last minute, resetMs until they have all left, requests of the day, leases that
 --           were lost
 -- include standing
@@ -103,7 +103,8 @@ local function withStanding(words)
 end
 local function admittedBefore(lease)
   lease = cjson.decode(lease)
-  return withStanding(format('admitted %d %d %d %d', lease.admittedAt, lease.startBy, lease.deadline, lease.overage))
+  local words = format('admitted %d %d %d %d', lease.admittedAt, lease.startBy, lease.deadline, lease.overage)
+  return format('%s %d', withStanding(words), call('ZCARD', endsKey))
 end
 if mode == 'stand' then return withStanding('stands') end
 
@@ -192,4 +193,4 @@ if isNewBucket or leases == 0 then
 end
 local isNewHolder = call('ZADD', holdersKey, 'LT', endsAt, holder) == 1
 if isNewBucket or isNewHolder then call('PEXPIRE', holdersKey, standingLifeMs) end
-return withStanding(format('admitted %s %d %d %d', atText, startBy, deadline, overage))
+return format('%s %d', withStanding(format('admitted %s %d %d %d', atText, startBy, deadline, overage)), leases + 1)

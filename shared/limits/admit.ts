@@ -80,14 +80,17 @@ type Cold = { outcome: 'cold'; month: string };
 /** `now` is Redis's time, in milliseconds. */
 export type Looked = Stale | { outcome: 'current'; now: number };
 export type Stood = Stale | Cold | { outcome: 'stands'; standing: Standing };
-/** `full`: too much usage waits for the store. `ended`: the request was ended before it could be admitted. */
+/**
+ * `full`: too much usage waits for the store. `ended`: the request was ended before it could be admitted. `inFlight`: how many
+ * requests the account has in the lane, this one included.
+ */
 export type Admitted =
   | Stale
   | Cold
   | { outcome: 'ended' }
   | { outcome: 'full'; standing: Standing }
   | { outcome: 'refused'; limit: Limit; waitMs: number; standing: Standing }
-  | { outcome: 'admitted'; admission: Admission; standing: Standing };
+  | { outcome: 'admitted'; admission: Admission; standing: Standing; inFlight: number };
 
 /** Each is one round trip, and fails with `SERVICE_UNAVAILABLE`. */
 export interface Admit {
@@ -195,7 +198,7 @@ function readAnswer(answer: unknown): Answer {
         deadline: intOf(three),
         overage: intOf(four) === 1,
       };
-      return { outcome, admission, standing: standingOf(words.slice(4)) };
+      return { outcome, admission, standing: standingOf(words.slice(4)), inFlight: intOf(words.at(-1)) };
     }
     case 'refused':
       return { outcome, limit: limitOf(one), waitMs: intOf(two), standing: standingOf(words.slice(2)) };

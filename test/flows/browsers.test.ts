@@ -73,6 +73,7 @@ const exposed = [
   'retry-after-ms',
   'x-should-retry',
   'link',
+  'x-svc-queue-ms',
   'x-svc-quota-limit',
   'x-svc-quota-used',
   'x-svc-quota-remaining',

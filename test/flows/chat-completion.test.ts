@@ -48,6 +48,15 @@ test('streams the same text byte for byte, and no usage unless it is asked for',
   t.is(finishReason, 'stop');
 });
 
+test('says how long a request waited in its queue, whole and streamed, and nothing of a request that never did', async (t) => {
+  const queueMs = async (response: Promise<Response>) => (await response).headers.get('x-svc-queue-ms') ?? '';
+  const { completions } = client.chat;
+  t.regex(await queueMs(completions.create({ model: 'small-chat', messages }).asResponse()), /^\d+$/);
+  t.regex(await queueMs(completions.create({ model: 'small-chat', messages, stream: true }).asResponse()), /^\d+$/);
+  const unknown = await t.throwsAsync(completions.create({ model: 'none', messages }), { instanceOf: BadRequestError });
+  t.is(unknown?.headers.get('x-svc-queue-ms'), null, 'it was never queued');
+});
+
 test('sends the usage as a last chunk without choices when it is asked for', async (t) => {
   const options = { model: 'small-chat', messages, stream: true, stream_options: { include_usage: true } } as const;
   const chunks = await Array.fromAsync(await client.chat.completions.create(options));

@@ -48,7 +48,8 @@ function createSubject({ present = alice, fails, cold = false, admits }: World =
   };
   const checkCaller = createCheckCaller({
     admit: {
-      admit: async (request) => before('admit', request) ?? admits ?? { outcome: 'admitted', admission, standing },
+      admit: async (request) =>
+        before('admit', request) ?? admits ?? { outcome: 'admitted', admission, standing, inFlight: 1 },
       stand: async (request) => before('stand', request) ?? { outcome: 'stands', standing },
       async look(request) {
         const answer = before('look', request);

@@ -20,7 +20,7 @@ function recordCounts() {
   return { counts, bounds: { counted, whenUseful: async () => {} }, until };
 }
 
-const depths = (jobs: number): Depths => ({ begunAt: 0, of: () => jobs });
+const depths = (jobs: number): Depths => ({ begunAt: 0, of: () => jobs, takenOf: () => 0 });
 
 test('jobs are counted again and again; a count that fails is not known, and the next one follows', async (t) => {
   const { counts, bounds, until } = recordCounts();

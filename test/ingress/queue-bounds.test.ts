@@ -18,7 +18,7 @@ function placeOf(entry: Entry): Place {
 /** A count of this model's jobs that began at `begunAt`, which is after everything that was before. */
 function count(bounds: ReturnType<typeof createQueueBounds>, jobs: number | undefined, begunAt = ++time): void {
   const of = (name: string) => (name === model ? (jobs ?? 0) : 0);
-  bounds.counted(jobs === undefined ? undefined : { begunAt, of });
+  bounds.counted(jobs === undefined ? undefined : { begunAt, of, takenOf: () => 0 });
 }
 
 test('lets in as many jobs as may wait and not one more, those that others have queued among them', (t) => {

@@ -1,6 +1,7 @@
 import test from 'ava';
 import { Queue } from 'bullmq';
 import { createQueueDepths } from '../../ingress/queue-depths.ts';
+import type { PlanFile } from '../../shared/plan-file.ts';
 import { jobName, modelQueue, poolQueue, type QueueId, queueOptions } from '../../shared/queues.ts';
 import { queueDepthsKey } from '../../shared/redis-keys.ts';
 import { countCommands } from '../support/count-commands.ts';
@@ -12,6 +13,7 @@ const models = Object.fromEntries(
     { tier: 'guest', pool: 'default', backends: ['a'], outputTokensMax: 1 },
   ]),
 );
+const planFile = { models, plans: { free: { priority: 10 }, pro: { priority: 5 } } } as unknown as PlanFile; // no more is read
 
 async function add({ redis, id }: { redis: Awaited<ReturnType<typeof openRedisDatabase>>['redis']; id: QueueId }) {
   const queue = new Queue(id.name, queueOptions(id, redis));
@@ -25,7 +27,7 @@ test('counts what waits in each lane of each model, with and without a priority'
   const { redis } = given;
   await add({ redis, id: modelQueue('small-chat', 'batch') });
   await add({ redis, id: modelQueue('org/large:chat', 'interactive') });
-  const { of } = await createQueueDepths({ redis, models, choice: { queueFor: modelQueue } }).read(250);
+  const { of } = await createQueueDepths({ redis, planFile, choice: { queueFor: modelQueue } }).read(250);
   t.is(of('small-chat', 'interactive'), 0);
   t.is(of('small-chat', 'batch'), 2);
   t.is(of('org/large:chat', 'interactive'), 2);
@@ -37,14 +39,14 @@ test('counts the queue of the pool if only workers of the release before are the
   const { redis } = given;
   await add({ redis, id: poolQueue('default', 'interactive') });
   const choice = { queueFor: (_model: string, lane: 'interactive' | 'batch') => poolQueue('default', lane) };
-  const { of } = await createQueueDepths({ redis, models, choice }).read(250);
+  const { of } = await createQueueDepths({ redis, planFile, choice }).read(250);
   t.is(of('small-chat', 'interactive'), 2);
 });
 
 test('one ingress counts, and the others read what it has found until that is too old', async (t) => {
   await using given = await startPrivateRedis();
   const { redis } = given;
-  const open = () => createQueueDepths({ redis, models, choice: { queueFor: modelQueue } });
+  const open = () => createQueueDepths({ redis, planFile, choice: { queueFor: modelQueue } });
   const counting = async (work: () => Promise<unknown>) => (await countCommands(redis, work)).get('zcard') ?? 0;
   t.is(await counting(() => open().read(60_000)), 4);
   t.is(await counting(() => Promise.all(Array.from({ length: 20 }, () => open().read(60_000)))), 0);
@@ -57,7 +59,7 @@ test('one ingress counts, and the others read what it has found until that is to
 test('says when the count began, never later than it did', async (t) => {
   await using given = await openRedisDatabase();
   const { redis } = given;
-  const open = () => createQueueDepths({ redis, models, choice: { queueFor: modelQueue } });
+  const open = () => createQueueDepths({ redis, planFile, choice: { queueFor: modelQueue } });
   const before = performance.now();
   const first = await open().read(60_000);
   const after = performance.now();

@@ -6,6 +6,7 @@ import type { ExecutionContext } from 'ava';
 import Koa from 'koa';
 import { answerErrors } from '../../ingress/middleware/answer-errors.ts';
 import { cutSlowReaders } from '../../ingress/middleware/cut-slow-readers.ts';
+import { createQueueTurns } from '../../ingress/queue-turns.ts';
 import { createWaitingRequests, type Whereabouts } from '../../ingress/replies/waiting-requests.ts';
 import type { RequestState } from '../../ingress/request-state.ts';
 import { chatCompletions } from '../../ingress/routes/chat-completions.ts';
@@ -63,6 +64,7 @@ export async function startChatRoute(
     places += 1;
     let left = false;
     const place = {
+      latestTurn: { turn: 0 },
       queued() {},
       leave() {
         if (!left) places -= 1;
@@ -75,6 +77,7 @@ export async function startChatRoute(
       caller: { ...caller, overageEnabled: false },
       call: parseChatCall({ value: JSON.parse(text), text }, planFile.models, { rule: 'any field' }),
       admission: { admittedAt: 0, startBy: 30_000, deadline: 600_000, overage: false },
+      inFlight: 1,
       place,
     });
     try {
@@ -84,7 +87,15 @@ export async function startChatRoute(
     }
   });
   app.use(
-    chatCompletions({ planFile, queues, waitingRequests, suspensions, replyTo: () => 'svc:replies:1', ...waits }),
+    chatCompletions({
+      planFile,
+      queues,
+      queueTurns: createQueueTurns(planFile),
+      waitingRequests,
+      suspensions,
+      replyTo: () => 'svc:replies:1',
+      ...waits,
+    }),
   );
   app.on('error', () => {});
   const server = createServer(app.callback()).listen(0, '127.0.0.1');

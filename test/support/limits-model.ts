@@ -139,7 +139,12 @@ export function createLimitsModel(startsAt: number) {
   }
 
   function admitted({ admittedAt, startBy, deadline, overage }: ModelLease, lostNow: number): Admitted {
-    return { outcome: 'admitted', admission: { admittedAt, startBy, deadline, overage }, standing: standing(lostNow) };
+    return {
+      outcome: 'admitted',
+      admission: { admittedAt, startBy, deadline, overage },
+      standing: standing(lostNow),
+      inFlight: leases.size,
+    };
   }
 
   return {

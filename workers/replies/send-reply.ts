@@ -6,7 +6,7 @@ import type { PostedReply, ReplyFrames } from './reply-frames.ts';
 /** What one run of a job says to the ingress that waits, in order and numbered. */
 export interface ReplySender {
   /** Goes in front of what is said next, after 15 ms at the latest; not at all where the next word is the last one. */
-  started(control: string): void;
+  started(control: string, queueMs: number): void;
   /**
    * Text for the client, and how many tokens the model has written up to its end, at least. The first leaves at once, what follows
    * in a few milliseconds; wait for the returned promise before sending more.
@@ -92,8 +92,8 @@ export function createReplySender(parts: Parts): ReplySender {
   }
 
   return {
-    started(control) {
-      openLater({ kind: 'started', data: { control } });
+    started(control, queueMs) {
+      openLater({ kind: 'started', data: { control, queueMs } });
     },
     async chunk(text, tokens) {
       if (gone || text === '') return;

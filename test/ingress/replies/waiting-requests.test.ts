@@ -24,6 +24,7 @@ function createSubject({ released = 'released' }: { released?: Released | Error 
   const takenBack: string[] = [];
   const settled: ({ requestId: string } & Delivered)[] = [];
   const left: string[] = [];
+  const queued: number[] = [];
   const requests = createWaitingRequests({
     cancel: ({ requestId, model, control }) => cancelled.push({ requestId, model, control }),
     async release({ requestId }) {
@@ -40,16 +41,18 @@ function createSubject({ released = 'released' }: { released?: Released | Error 
       queueMs: 30_000,
       requestMs: 600_000,
       place: placeThat(() => left.push(requestId)),
+      onQueued: (ms) => queued.push(ms),
     });
   const say = (content: ReplyContent, sequence: number, run = 1, request = 'req_1') =>
     requests.deliver({ request, run, sequence, ...content } as Reply); // content and envelope make a reply
-  return { requests, cancelled, takenBack, settled, left, expect, say };
+  return { requests, cancelled, takenBack, settled, left, queued, expect, say };
 }
 
 /** Left as often as anybody likes, and once for all. */
 function placeThat(leave: () => void): Place {
   let left = false;
   return {
+    latestTurn: { turn: 0 },
     queued() {},
     leave() {
       if (!left) leave();
@@ -87,6 +90,22 @@ test.serial('hands a reply to whoever waits, and is done with it at its end', as
   mock.timers.tick(600_000);
   reply.abandon();
   t.deepEqual(cancelled, []);
+});
+
+test.serial('how long a request waited is told once: what its worker says, else the time until its first word', (t) => {
+  const { queued, requests, expect, say } = createSubject();
+  expect('req_1');
+  say({ kind: 'started', data: { control: 'svc:control:w1', queueMs: 77 } }, 0, 1, 'req_1');
+  say(end, 1, 1, 'req_1');
+  t.deepEqual(queued, [77]);
+  expect('req_2');
+  say(end, 0, 1, 'req_2');
+  t.is(queued.length, 2);
+  t.true(Number.isInteger(queued[1]) && (queued[1] ?? -1) >= 0);
+  expect('req_3');
+  t.is(queued.length, 2, 'it waits');
+  requests.failAll(new ApiError('SERVICE_UNAVAILABLE', 'Gone.'));
+  t.is(queued.length, 2, 'no worker has taken it');
 });
 
 test.serial('hands each reply to its own request', async (t) => {

@@ -49,7 +49,7 @@ test('an empty text is not said', async (t) => {
 
 test('says everything in order, numbered without a gap, under its request and run', async (t) => {
   const { stream, reply, gone } = await open();
-  reply.started('control');
+  reply.started('control', 7);
   for (const text of 'abcdefghij') {
     await reply.chunk(text, 1);
     await sleep(3);
@@ -71,13 +71,13 @@ test('says everything in order, numbered without a gap, under its request and ru
 test('a run that is over at once says so and nothing else, a longer one says first where it can be reached', async (t) => {
   for (const last of ['end', 'error'] as const) {
     const { stream, reply } = await open();
-    reply.started('control');
+    reply.started('control', 7);
     await (last === 'end' ? reply.end({ body: 'b', usage }) : reply.error(upstreamsExhausted('guest', [])));
     await sleep(30);
     t.like(await stream.replies(), [{ kind: last, sequence: 0 }]);
   }
   const { stream, reply } = await open();
-  reply.started('control');
+  reply.started('control', 7);
   await stream.reply(({ kind }) => kind === 'started');
   await reply.end({ body: 'b', usage });
   t.deepEqual(await said(stream), ['started', 'end']);
@@ -120,7 +120,7 @@ test('much text does not wait to be gathered', async (t) => {
 
 test('tells once that nobody reads the stream, and creates none', async (t) => {
   const { reply, gone } = sender('svc:replies:nobody');
-  reply.started('control');
+  reply.started('control', 7);
   await reply.chunk('a', 1);
   await reply.chunk('b', 1);
   await reply.end({ usage });
@@ -160,7 +160,7 @@ test('a Redis out of memory takes a reply all the same, in order and without a g
   await using other = await startPrivateRedis();
   const stream = await openReplyStream(other.redis);
   const { reply, gone } = sender(stream.key, other.redis);
-  reply.started('control');
+  reply.started('control', 7);
   await reply.chunk('a', 1);
   await stream.reply(({ kind }) => kind === 'chunk');
   await other.redis.config('SET', 'maxmemory', '1');
@@ -182,11 +182,11 @@ test('a Redis that refuses shows in the end, and nowhere else', async (t) => {
   const key = `not-a-stream-${process.pid}`;
   await given.redis.set(key, 'so every append is refused');
   const whole = sender(key);
-  whole.reply.started('control');
+  whole.reply.started('control', 7);
   await t.throwsAsync(whole.reply.end({ usage }), { message: /WRONGTYPE/ });
 
   const streamed = sender(key);
-  streamed.reply.started('control');
+  streamed.reply.started('control', 7);
   await streamed.reply.chunk('a', 1);
   await streamed.reply.chunk('b', 1);
   await sleep(50); // the gathered text has been tried, and refused, by now: ava fails on a rejection that nobody handles

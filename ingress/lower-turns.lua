@@ -1,0 +1,20 @@
+#!lua
+-- Lowers turns that have come too far by half of their range, so that turns never run out while jobs wait: all of a rank if the head
+-- of the queue is in the upper half; otherwise those so far from the head that they were given by an ingress which did not know yet
+-- that turns were lowered. Jobs keep their order.
+-- KEYS[1]  sorted set: BullMQ's jobs with a priority, by priority * 2^32 + a number that counts up
+-- constants halfOfTurns, turnsAheadMax, scoreOfPriority
+-- ARGV     lowest and highest score of the rank
+-- returns  how many were lowered
+local call, format = redis.call, string.format
+local head = call('ZRANGE', KEYS[1], ARGV[1], ARGV[2], 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2]
+if not head then return 0 end
+local half, first = halfOfTurns * scoreOfPriority, tonumber(ARGV[1]) + scoreOfPriority
+local from = tonumber(head)
+if from < tonumber(ARGV[1]) + half then from = from + turnsAheadMax * scoreOfPriority end
+local jobs = call('ZRANGE', KEYS[1], format('%d', from), ARGV[2], 'BYSCORE', 'WITHSCORES')
+for index = 1, #jobs, 2 do
+  local score = tonumber(jobs[index + 1])
+  call('ZADD', KEYS[1], format('%d', math.max(score - half, first + score % scoreOfPriority)), jobs[index])
+end
+return #jobs / 2

@@ -1,0 +1,54 @@
+import type { Redis } from 'ioredis';
+import type { IngressConfig } from '../shared/config.ts';
+import type { Log } from '../shared/log.ts';
+import type { PlanFile } from '../shared/plan-file.ts';
+import { createQueueChoice } from '../shared/queue-choice.ts';
+import { allQueues, openQueue } from '../shared/queues.ts';
+import { countJobs } from './count-jobs.ts';
+import { createListWorkers } from './dashboard/list-workers.ts';
+import type { QueueDashboard } from './dashboard/queue-dashboard.ts';
+import { createQueueBounds, type QueueBounds } from './queue-bounds.ts';
+import { createQueueDepths, type Depths, type QueueDepths } from './queue-depths.ts';
+import { createQueueTurns, type QueueTurns } from './queue-turns.ts';
+import { createRequestQueues, type RequestQueues } from './request-queues.ts';
+
+type Parts = {
+  planFile: PlanFile;
+  bounds: Pick<IngressConfig['queue'], 'depthMax' | 'bytesMax'>;
+  redis: Redis;
+  /** On a connection of its own: pages of large jobs must not hold up requests. */
+  dashboardRedis: Redis;
+  dashboard: Pick<QueueDashboard, 'show'>;
+  log: Log;
+};
+
+export type Queues = AsyncDisposable & {
+  queues: RequestQueues;
+  queueDepths: QueueDepths;
+  queueBounds: QueueBounds;
+  queueTurns: QueueTurns;
+};
+
+/** All that an ingress has for its queues, put together. Redis has to be there. */
+export async function openQueues({ planFile, bounds, redis, dashboardRedis, dashboard, log }: Parts): Promise<Queues> {
+  const { models } = planFile;
+  await using parts = new AsyncDisposableStack();
+  const choice = parts.use(createQueueChoice({ redis, models, log }));
+  await choice.look();
+  const queues = parts.use(createRequestQueues({ connection: redis, models, choice, log }));
+  const queueDepths = createQueueDepths({ redis, planFile, choice });
+  const queueBounds = createQueueBounds({ ...bounds, models: Object.keys(models) });
+  const queueTurns = createQueueTurns(planFile);
+  const counted = (depths: Depths | undefined) => {
+    queueBounds.counted(depths);
+    queueTurns.counted(depths);
+  };
+  parts.use(countJobs({ depths: queueDepths, bounds: { ...queueBounds, counted } }));
+  const shownQueues = allQueues(models).map(({ pool, ...id }) => ({
+    ...{ pool, queue: openQueue(id, { connection: dashboardRedis, log }) },
+  }));
+  parts.defer(async () => void (await Promise.all(shownQueues.map(({ queue }) => queue.close()))));
+  dashboard.show(shownQueues, createListWorkers(dashboardRedis));
+  const owned = parts.move();
+  return { queues, queueDepths, queueBounds, queueTurns, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}

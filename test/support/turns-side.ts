@@ -1,0 +1,152 @@
+import type { Redis } from 'ioredis';
+import { Registry } from 'prom-client';
+import { createQueueDepths } from '../../ingress/queue-depths.ts';
+import { createQueueTurns } from '../../ingress/queue-turns.ts';
+import { createRequestQueues } from '../../ingress/request-queues.ts';
+import type { PlanFile } from '../../shared/plan-file.ts';
+import { modelQueue } from '../../shared/queues.ts';
+import { countingKey, queueDepthsKey } from '../../shared/redis-keys.ts';
+import { createBodiesInHand } from '../../workers/bodies-in-hand.ts';
+import { createWorkerMetrics } from '../../workers/metrics.ts';
+import { createLaneWorker } from '../../workers/queue/lane-worker.ts';
+import { recordedLog } from './recorded-log.ts';
+import { jobFor } from './worker-side.ts';
+
+const model = 'small-chat';
+
+/** Asks `jobs` at each of these times, each of which takes a worker so many ticks; `again`: and one more when one has ended. */
+export type Asking = {
+  account: string;
+  at: readonly number[];
+  jobs?: number;
+  ticks: number;
+  again?: boolean;
+  plan?: string;
+};
+
+export type Served = { account: string; order: number; askedAt: number; takenAt: number };
+
+type Wishes = {
+  slots: number;
+  until: number;
+  /** Jobs are counted this often. */
+  countEvery?: number;
+  /** Ingresses, between which requests go in turn. */
+  ingresses?: number;
+  plans?: Record<string, number>;
+};
+
+/**
+ * Turns by a clock of ticks: requests of several accounts go into a real queue, from which as many are taken as there are slots. What
+ * was taken, in that order.
+ */
+export async function serveInTurns(redis: Redis, askings: readonly Asking[], wishes: Wishes): Promise<Served[]> {
+  const { slots, until, countEvery = 2, ingresses = 1, plans = { free: 10 } } = wishes;
+  await using side = openTurnsSide(redis, { ingresses, plans });
+  const served: Served[] = [];
+  const running: { endsAt: number; asking: Asking; end: () => Promise<void> }[] = [];
+  const inFlight = new Map<string, number>();
+  const counts = new Map<string, number>();
+  let asked = 0;
+
+  async function ask(asking: Asking, now: number): Promise<void> {
+    const { account, plan = 'free' } = asking;
+    inFlight.set(account, (inFlight.get(account) ?? 0) + 1);
+    const order = (counts.get(account) ?? 0) + 1;
+    counts.set(account, order);
+    const about = { asking, order, askedAt: now };
+    await side.ask(asked++ % ingresses, { account, plan, inFlight: inFlight.get(account) ?? 0, about });
+  }
+
+  for (let now = 0; now < until; now++) {
+    if (now % countEvery === 0) await side.count();
+    for (const done of running.filter(({ endsAt }) => endsAt <= now)) {
+      running.splice(running.indexOf(done), 1);
+      await done.end();
+      inFlight.set(done.asking.account, (inFlight.get(done.asking.account) ?? 0) - 1);
+      if (done.asking.again) await ask(done.asking, now);
+    }
+    for (const asking of askings.filter(({ at }) => at.includes(now)))
+      for (let jobs = 0; jobs < (asking.jobs ?? 1); jobs++) await ask(asking, now);
+    while (running.length < slots) {
+      const taken = await side.take();
+      if (taken === undefined) break;
+      const { asking, order, askedAt } = taken.about;
+      served.push({ account: asking.account, order, askedAt, takenAt: now });
+      running.push({ endsAt: now + asking.ticks, asking, end: taken.end });
+    }
+  }
+  return served;
+}
+
+type About = { asking: Asking; order: number; askedAt: number };
+
+/** A queue of a model, ingresses that give turns in it, and a worker that takes from it. */
+export function openTurnsSide(
+  redis: Redis,
+  { ingresses, plans }: { ingresses: number; plans: Record<string, number> },
+) {
+  const planFile = {
+    models: { [model]: { tier: 'guest', pool: 'default', backends: ['a'], outputTokensMax: 1 } },
+    plans: Object.fromEntries(Object.entries(plans).map(([name, priority]) => [name, { priority }])),
+  } as unknown as PlanFile; // no more of it is read
+  const { log } = recordedLog();
+  const choice = { queueFor: modelQueue };
+  const queues = createRequestQueues({ connection: redis, models: planFile.models, choice, log });
+  const depths = createQueueDepths({ redis, planFile, choice });
+  const abouts = new Map<string, { about: About; latest: { waiting: number }; told: () => void }>();
+  const sides = Array.from({ length: ingresses }, () => ({
+    turns: createQueueTurns(planFile),
+    latest: new Map<string, { turn: number; waiting: number }>(),
+  }));
+  const worker = createLaneWorker({
+    queue: modelQueue(model, 'interactive'),
+    labels: { pool: 'default', lane: 'interactive' },
+    connection: redis,
+    bodies: createBodiesInHand({ bodyBytesMax: 1 }),
+    shutdown: new AbortController().signal,
+    metrics: createWorkerMetrics(new Registry()),
+    log,
+    processJob: async () => ({ outcome: 'done' }),
+    endLost: async () => {},
+  });
+  const key = `${modelQueue(model, 'interactive').prefix}:${modelQueue(model, 'interactive').name}:prioritized`;
+
+  return {
+    key,
+    /** By the ingress of this number. */
+    async ask(index: number, given: { account: string; plan: string; inFlight: number; about: About }): Promise<void> {
+      const ingress = sides[index];
+      if (ingress === undefined) throw new Error(`there is no ingress ${index}`);
+      const { account, plan, inFlight, about } = given;
+      const known = ingress.latest.get(account);
+      const latest = known !== undefined && known.waiting > 0 ? known : { turn: 0, waiting: 0 };
+      latest.waiting++;
+      ingress.latest.set(account, latest);
+      const job = jobFor('svc:replies:test', { account, model });
+      const priority = ingress.turns.next({ model, plan, inFlight, latest });
+      abouts.set(job.requestId, { about, latest, told: () => ingress.turns.taken(model, priority) });
+      await queues.add(job, priority);
+    },
+    /** By these ingresses, or all. */
+    async count(indexes: readonly number[] = sides.map((_, index) => index)): Promise<void> {
+      await redis.multi().del(countingKey).hset(queueDepthsKey, 'begunAt', 1).exec();
+      const counted = await depths.read(60_000);
+      for (const index of indexes) sides[index]?.turns.counted(counted);
+    },
+    async take() {
+      const taken = await worker.take();
+      if (!('job' in taken)) return undefined;
+      const asked = abouts.get(taken.job.id ?? '');
+      if (asked === undefined) throw new Error('a job was taken that nobody has asked for');
+      const { about, latest } = asked;
+      latest.waiting--;
+      asked.told();
+      return { about, end: () => worker.run(taken, undefined) };
+    },
+    async [Symbol.asyncDispose]() {
+      await worker[Symbol.asyncDispose]();
+      await queues[Symbol.asyncDispose]();
+    },
+  };
+}
