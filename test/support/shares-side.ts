@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import {
+  type BackendUse,
+  createRenewShares,
+  type RenewShares,
+  type Share,
+  shareMs,
+} from '../../workers/shares/renew-shares.ts';
+
+/** One worker of a backend, as far as its share goes; `calls` are in flight. */
+export type ShareHolder = {
+  id: string;
+  calls: number;
+  share: Share;
+  expiresAt: number;
+  hasRenewed: boolean;
+  renewShares: RenewShares;
+};
+
+export const pool = 'default';
+
+/** Workers that share one backend's limit, by a clock that the test sets (milliseconds). */
+export function openSharesSide(
+  redis: Redis,
+  { limit, setTime }: { limit: number; setTime: (ms: number) => Promise<void> },
+) {
+  let now = 1_900_000_000_000;
+  const holders: ShareHolder[] = [];
+
+  return {
+    holders,
+    now: () => now,
+    /** Forwards, or back. */
+    async pass(ms: number): Promise<void> {
+      now += ms;
+      await setTime(now);
+    },
+    join(): ShareHolder {
+      const id = randomUUID();
+      const none = { calls: 0, batchCalls: 0 };
+      const renewShares = createRenewShares(redis, { workerId: id });
+      const holder = { id, calls: 0, share: none, expiresAt: 0, hasRenewed: false, renewShares };
+      holders.push(holder);
+      return holder;
+    },
+    async renew(holder: ShareHolder, need: BackendUse['need'], isAsked = false) {
+      const use = { backend: 'a', limit, inFlight: holder.calls, need, isAsked };
+      const pools = need === 'stops' ? [] : [pool];
+      const renewed = await holder.renewShares(holder.hasRenewed ? 'known' : 'new', { pools, uses: [use] });
+      holder.hasRenewed = true;
+      holder.share = renewed.shares.get('a') ?? { calls: 0, batchCalls: 0 };
+      holder.expiresAt = now + shareMs;
+      return renewed;
+    },
+    async leave(holder: ShareHolder): Promise<void> {
+      holders.splice(holders.indexOf(holder), 1);
+      await holder.renewShares('leaves', { pools: [], uses: [] });
+    },
+    kill(holder: ShareHolder): void {
+      holders.splice(holders.indexOf(holder), 1);
+    },
+    mayBegin: (holder: ShareHolder) => holder.calls < holder.share.calls && now < holder.expiresAt,
+    inFlight: () => holders.reduce((sum, { calls }) => sum + calls, 0),
+    granted: () => holders.reduce((sum, { share }) => sum + share.calls, 0),
+  };
+}
+
+export type SharesSide = ReturnType<typeof openSharesSide>;

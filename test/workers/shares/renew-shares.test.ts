@@ -1,0 +1,271 @@
+import test from 'ava';
+import { sharesExpiryKey, sharesKey } from '../../../shared/redis-keys.ts';
+import { batchCallsMax, shareMs } from '../../../workers/shares/renew-shares.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
+import { type Random, seededRandom } from '../../support/random.ts';
+import { replaceClock } from '../../support/redis-clock.ts';
+import { openSharesSide, pool, type SharesSide } from '../../support/shares-side.ts';
+import { sized } from '../../support/size.ts';
+
+let own: RedisDatabase;
+let setTime: (ms: number) => Promise<void>;
+
+test.before(async () => {
+  own = await openRedisDatabase();
+  setTime = replaceClock(own.redis);
+});
+
+test.after.always(() => own?.[Symbol.asyncDispose]());
+test.serial.beforeEach(() => own.redis.flushdb());
+
+async function open(limit: number): Promise<SharesSide> {
+  const side = openSharesSide(own.redis, { limit, setTime });
+  await side.pass(0);
+  return side;
+}
+
+/** All renew, each second, as they do while jobs wait everywhere. */
+async function renewAll(side: SharesSide, rounds: number): Promise<void> {
+  for (let round = 0; round < rounds; round++) {
+    for (const holder of side.holders) await side.renew(holder, 'wants');
+    await side.pass(1_000);
+  }
+}
+
+for (const limit of [1, 2, 5, 6, 64, 1_000]) {
+  test.serial(
+    `workers come, go and are killed: the shares of a limit of ${limit} are never more, and soon all of it`,
+    async (t) => {
+      const side = await open(limit);
+      for (const count of [1, 3, 8, 8, 2, 1]) {
+        while (side.holders.length < count) side.join();
+        while (side.holders.length > count) {
+          const [leaving] = side.holders;
+          if (leaving === undefined) break;
+          if (side.holders.length % 2 === 0) await side.leave(leaving);
+          else side.kill(leaving);
+        }
+        for (let round = 0; round < 6; round++) {
+          await renewAll(side, 1);
+          t.true(side.granted() <= limit, `${side.granted()} for ${count} workers`);
+        }
+        t.is(side.granted(), limit, `${count} workers`);
+      }
+    },
+  );
+}
+
+test.serial(
+  'workers that all have jobs waiting get the same, but for the last one if the limit does not divide',
+  async (t) => {
+    const side = await open(10);
+    for (let workers = 0; workers < 4; workers++) side.join();
+    await renewAll(side, 6);
+    t.deepEqual(side.holders.map(({ share }) => share.calls).sort(), [1, 3, 3, 3]);
+  },
+);
+
+test.serial('a worker without jobs leaves its part to others, and gets some back as soon as it has', async (t) => {
+  const side = await open(10);
+  const [busy, idle] = [side.join(), side.join()];
+  for (let round = 0; round < 3; round++) {
+    await side.renew(idle, 'idle');
+    await side.renew(busy, 'wants');
+    await side.pass(1_000);
+  }
+  t.deepEqual([busy.share.calls, idle.share.calls], [9, 1]);
+  busy.calls = 9;
+  await side.renew(idle, 'wants');
+  t.is(idle.share.calls, 1, 'what the other one holds is not taken from it');
+  await side.renew(busy, 'wants');
+  busy.calls = 5;
+  await side.renew(busy, 'wants');
+  await side.renew(idle, 'wants');
+  t.deepEqual([busy.share.calls, idle.share.calls], [5, 5]);
+});
+
+test.serial('a share ends 3 s after its last renewal, and not a millisecond sooner', async (t) => {
+  const side = await open(4);
+  const [dead, living] = [side.join(), side.join()];
+  await renewAll(side, 5);
+  await side.renew(dead, 'wants');
+  dead.calls = 4;
+  side.kill(dead);
+  const diedAt = side.now();
+  while (side.now() < diedAt + shareMs - 1) {
+    await side.renew(living, 'wants');
+    t.is(living.share.calls, 2, `after ${side.now() - diedAt} ms`);
+    await side.pass(Math.min(1_000, diedAt + shareMs - 1 - side.now()));
+  }
+  await side.renew(living, 'wants');
+  t.is(living.share.calls, 2);
+  await side.pass(1);
+  await side.renew(living, 'wants');
+  t.is(living.share.calls, 4);
+});
+
+test.serial('after Redis was away each worker gets back what it has in flight, whoever comes first', async (t) => {
+  const side = await open(6);
+  const holders = [side.join(), side.join(), side.join()];
+  await renewAll(side, 5);
+  for (const holder of holders) holder.calls = holder.share.calls;
+  await side.pass(60_000);
+  const [first, second, third] = holders;
+  if (first === undefined || second === undefined || third === undefined) return t.fail();
+  for (let round = 0; round < 8; round++) {
+    await side.renew(first, 'wants');
+    t.is(first.share.calls, 2, `round ${round}`);
+    await side.pass(200);
+  }
+  for (const holder of [second, third]) await side.renew(holder, 'wants');
+  t.deepEqual(
+    holders.map(({ share }) => share.calls),
+    [2, 2, 2],
+  );
+});
+
+test.serial(
+  'when Redis has lost its data nothing new is granted until each worker has said what it has in flight',
+  async (t) => {
+    const side = await open(6);
+    const holders = [side.join(), side.join()];
+    await renewAll(side, 5);
+    for (const holder of holders) holder.calls = 3;
+    await own.redis.flushdb();
+    await side.pass(0);
+    const [first, second] = holders;
+    if (first === undefined || second === undefined) return t.fail();
+    for (let round = 0; round < 2; round++) {
+      await side.renew(first, 'wants');
+      t.is(first.share.calls, 3);
+      await side.pass(1_000);
+    }
+    const fresh = side.join();
+    await side.renew(fresh, 'wants');
+    t.is(fresh.share.calls, 0);
+    await side.renew(second, 'wants');
+    t.is(second.share.calls, 2, 'a third of the limit is for the new one, when it is free');
+  },
+);
+
+test.serial('a clock that is put back, or far ahead, ends no share too early and none too late', async (t) => {
+  const side = await open(4);
+  const [one, other] = [side.join(), side.join()];
+  await renewAll(side, 5);
+  for (const holder of [one, other]) holder.calls = 2;
+  for (const ms of [-3_600_000, 7_200_000]) {
+    await side.pass(ms);
+    await side.renew(one, 'wants');
+    t.is(one.share.calls, 2, `${ms}`);
+    await side.renew(other, 'wants');
+    t.is(side.granted(), 4, `${ms}`);
+  }
+  side.kill(other);
+  await renewAll(side, 8);
+  t.is(one.share.calls, 4);
+});
+
+test.serial('while clients ask, lines of batches leave room for the next one, over all workers', async (t) => {
+  const side = await open(16);
+  const holders = [side.join(), side.join(), side.join()];
+  const batchCalls = () => holders.reduce((sum, { share }) => sum + share.batchCalls, 0);
+  await renewAll(side, 4);
+  t.is(batchCalls(), 16, 'nobody asks');
+  for (const holder of holders) await side.renew(holder, 'wants', true);
+  for (const holder of holders) await side.renew(holder, 'wants');
+  t.is(batchCalls(), batchCallsMax(16));
+  t.is(batchCallsMax(16), 14);
+  await side.pass(4_999);
+  for (const holder of holders) await side.renew(holder, 'wants');
+  t.is(batchCalls(), 14);
+  await side.pass(1);
+  for (const holder of holders) await side.renew(holder, 'wants');
+  t.is(batchCalls(), 16);
+  t.is(batchCallsMax(1), 1, 'a backend with one slot would else never run a line');
+});
+
+test.serial(
+  'one worker of a pool looks for stalled jobs, and another one when it leaves, ends or is killed',
+  async (t) => {
+    const side = await open(4);
+    const [one, other] = [side.join(), side.join()];
+    const checks = async (holder: typeof one) => (await side.renew(holder, 'idle')).pools.get(pool);
+    t.deepEqual(await checks(one), { workers: 1, checksStalled: true });
+    t.deepEqual(await checks(other), { workers: 2, checksStalled: false });
+    t.deepEqual(await checks(one), { workers: 2, checksStalled: true });
+    await side.renew(one, 'stops');
+    t.deepEqual(await checks(other), { workers: 1, checksStalled: true }, 'the first takes no more jobs');
+    t.deepEqual(await checks(one), { workers: 2, checksStalled: false });
+    side.kill(other);
+    for (let seconds = 0; seconds < 3; seconds++) {
+      t.deepEqual(await checks(one), { workers: 2, checksStalled: false });
+      await side.pass(1_000);
+    }
+    t.deepEqual(await checks(one), { workers: 1, checksStalled: true });
+    await side.leave(one);
+    t.is(await own.redis.zcard(sharesExpiryKey), 0);
+    t.deepEqual(
+      (await own.redis.hkeys(sharesKey)).filter((field) => field.startsWith('worker ')),
+      [],
+    );
+  },
+);
+
+test.serial('whatever workers do in whatever order, no more calls are in flight than the limit', async (t) => {
+  for (let round = 0; round < sized(30); round++) {
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    const random = seededRandom(seed);
+    const limit = Math.floor(random.between(1, 13));
+    await own.redis.flushdb();
+    const side = await open(limit);
+    let redisLostAt = Number.NEGATIVE_INFINITY;
+    for (let step = 0; step < 150; step++) {
+      redisLostAt = await takeStep(side, random, redisLostAt);
+      t.true(side.inFlight() <= limit, `seed ${seed}, step ${step}: ${side.inFlight()} of ${limit}`);
+    }
+  }
+});
+
+/** Each worker that lives renews once in a second. */
+async function renewOverdue(side: SharesSide, random: Random): Promise<void> {
+  const overdue = side.holders.filter(({ expiresAt }) => side.now() - (expiresAt - shareMs) >= 500);
+  for (const holder of overdue.toSorted(() => random() - 0.5)) {
+    await side.pass(Math.floor(random.between(0, 400 / overdue.length)));
+    await side.renew(holder, random() < 0.7 ? 'wants' : 'idle');
+  }
+}
+
+/** Says when Redis last lost its data. */
+async function takeStep(side: SharesSide, random: Random, redisLostAt: number): Promise<number> {
+  const holder = side.holders[Math.floor(random() * side.holders.length)];
+  const event = random();
+  // A worker that has just begun, on a Redis that has lost its data, is the one case in which a limit can be passed.
+  const mayJoin = side.now() - redisLostAt > 2 * shareMs && side.holders.length < 6;
+  if (holder === undefined || (event < 0.05 && mayJoin)) {
+    if (mayJoin) side.join();
+    else await side.pass(100);
+  } else if (event < 0.07) {
+    side.kill(holder);
+  } else if (event < 0.09) {
+    await side.leave(holder);
+  } else if (event < 0.3) {
+    await side.pass(Math.floor(random.between(1, 1_000)));
+    await renewOverdue(side, random);
+  } else if (event < 0.31) {
+    // Redis was away, and workers find it again one after another.
+    await side.pass(Math.floor(random.between(3_000, 30_000)));
+    await renewOverdue(side, random);
+  } else if (event < 0.315) {
+    await own.redis.flushdb();
+    await side.pass(0);
+    for (const each of side.holders) await side.renew(each, 'wants');
+    return side.now();
+  } else if (event < 0.6) {
+    await side.renew(holder, random() < 0.6 ? 'wants' : random() < 0.8 ? 'idle' : 'stops');
+  } else if (event < 0.9) {
+    while (side.mayBegin(holder) && random() < 0.8) holder.calls++;
+  } else {
+    holder.calls = Math.floor(holder.calls * random());
+  }
+  return redisLostAt;
+}
