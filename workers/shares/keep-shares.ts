@@ -27,6 +27,7 @@ type Parts = {
   shutdown: AbortSignal;
   log: Log;
   now?: () => number;
+  pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 };
 
 const renewEveryMs = 1_000;
@@ -37,7 +38,7 @@ const leaveMs = 500;
 const noShare: Share = { calls: 0, batchCalls: 0 };
 
 export function keepShares(parts: Parts): Shares {
-  const { renewShares, uses, onRenewed, shutdown, log, now = () => performance.now() } = parts;
+  const { renewShares, uses, onRenewed, shutdown, log, now = () => performance.now(), pause = pauseUnless } = parts;
   const closing = new AbortController();
   let shares = new Map<string, Share>();
   let pools = new Map<string, PoolMembership>();
@@ -75,12 +76,11 @@ export function keepShares(parts: Parts): Shares {
     while (!closing.signal.aborted) {
       soon = Promise.withResolvers();
       await renew();
-      await pause(renewPauseMsMin);
-      await Promise.race([pause(renewEveryMs - renewPauseMsMin), soon.promise]);
+      await pause(renewPauseMsMin, closing.signal);
+      await Promise.race([pause(renewEveryMs - renewPauseMsMin, closing.signal), soon.promise]);
     }
   }
 
-  const pause = (ms: number) => sleep(ms, undefined, { signal: closing.signal }).catch(() => {});
   const renewing = keepRenewing();
 
   return {
@@ -102,4 +102,8 @@ export function keepShares(parts: Parts): Shares {
       );
     },
   };
+}
+
+async function pauseUnless(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal }).catch(() => {});
 }

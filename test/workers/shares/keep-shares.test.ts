@@ -1,0 +1,172 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import test from 'ava';
+import { keepShares } from '../../../workers/shares/keep-shares.ts';
+import { type BackendUse, type Renewed, type RenewShares, shareMs } from '../../../workers/shares/renew-shares.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+
+type Renewal = {
+  mode: string;
+  pools: readonly string[];
+  uses: readonly BackendUse[];
+  answer: (calls: number) => void;
+  fail: () => void;
+};
+
+/** Shares whose renewals are answered by the test, by a clock that it sets. */
+function openSubject() {
+  let now = 0;
+  let inFlight = 0;
+  const renewals: Renewal[] = [];
+  let changes = 0;
+  const renewShares: RenewShares = (mode, { pools, uses }) => {
+    const { promise, resolve, reject } = Promise.withResolvers<Renewed>();
+    const answer = (calls: number) =>
+      resolve({
+        pools: new Map(pools.map((pool) => [pool, { workers: 2, checksStalled: true }])),
+        shares: new Map(uses.map(({ backend }) => [backend, { calls, batchCalls: calls - 1 }])),
+      });
+    renewals.push({ mode, pools, uses, answer, fail: () => reject(new Error('Redis is away')) });
+    if (mode === 'leaves') answer(0);
+    return promise;
+  };
+  const { log, lines } = recordedLog();
+  const shutdown = new AbortController();
+  const pauses: { ms: number; end: () => void }[] = [];
+  const pause = (ms: number, signal: AbortSignal) =>
+    new Promise<void>((resolve) => {
+      pauses.push({ ms, end: resolve });
+      signal.addEventListener('abort', () => resolve());
+    });
+  const shares = keepShares({
+    ...{ renewShares, pools: ['default'], log, shutdown: shutdown.signal, now: () => now, pause },
+    uses: () => [{ backend: 'a', limit: 10, inFlight, need: 'wants', isAsked: false }],
+    onRenewed: () => changes++,
+  });
+  return {
+    ...{ shares, shutdown, lines, renewals, pauses },
+    changes: () => changes,
+    setInFlight: (calls: number) => {
+      inFlight = calls;
+    },
+    pass: (ms: number) => {
+      now += ms;
+    },
+    calls: () => shares.shareOf('a').calls,
+    /** The next renewal, once it is asked for. */
+    async next(): Promise<Renewal> {
+      const count = renewals.length;
+      while (renewals.length === count) {
+        for (const each of pauses.splice(0)) each.end();
+        await settled();
+      }
+      return renewals[count] as Renewal; // it has just come
+    },
+  };
+}
+
+async function settled(): Promise<void> {
+  for (let turns = 0; turns < 5; turns++) await nextTurn();
+}
+
+test.serial(
+  'there is none before the first answer, and none once it has expired, counted from when it was asked for',
+  async (t) => {
+    const subject = openSubject();
+    t.is(subject.calls(), 0);
+    subject.pass(400);
+    subject.renewals[0]?.answer(6);
+    await subject.shares.renewed;
+    t.is(subject.calls(), 6);
+    t.is(subject.shares.shareOf('another').calls, 0);
+    subject.pass(shareMs - 401);
+    t.is(subject.calls(), 6);
+    subject.pass(1);
+    t.is(subject.calls(), 0);
+    await subject.shares[Symbol.asyncDispose]();
+  },
+);
+
+test.serial('while it renews no more may be begun than it has told, or than it is granted', async (t) => {
+  const subject = openSubject();
+  subject.renewals[0]?.answer(6);
+  await settled();
+  subject.setInFlight(2);
+  const second = await subject.next();
+  t.like(second, { mode: 'known', uses: [{ inFlight: 2 }] });
+  t.is(subject.calls(), 2);
+  t.is(subject.shares.shareOf('a').batchCalls, 2);
+  second.answer(4);
+  await settled();
+  t.is(subject.calls(), 4);
+  subject.setInFlight(7);
+  const third = await subject.next();
+  t.is(subject.calls(), 4, 'it was granted no more');
+  third.answer(4);
+  await subject.shares[Symbol.asyncDispose]();
+});
+
+test.serial('a renewal that fails leaves what it had until that expires, and is told of once', async (t) => {
+  const subject = openSubject();
+  subject.renewals[0]?.answer(6);
+  await settled();
+  for (let failures = 0; failures < 2; failures++) {
+    const renewal = await subject.next();
+    renewal.fail();
+    await settled();
+    t.is(subject.calls(), 6);
+  }
+  subject.pass(shareMs);
+  t.is(subject.calls(), 0);
+  t.is(subject.lines.length, 1);
+  const renewal = await subject.next();
+  t.is(renewal.mode, 'known');
+  renewal.answer(5);
+  await settled();
+  t.is(subject.calls(), 5);
+  await subject.shares[Symbol.asyncDispose]();
+});
+
+test.serial('it renews each second, and sooner when that is asked for, five times a second at most', async (t) => {
+  const subject = openSubject();
+  subject.renewals[0]?.answer(6);
+  await settled();
+  const endPauses = async () => {
+    const all = subject.pauses.splice(0);
+    for (const { end } of all) end();
+    await settled();
+    return all.map(({ ms }) => ms);
+  };
+  t.deepEqual([await endPauses(), await endPauses()], [[200], [800]]);
+  t.is(subject.renewals.length, 2);
+  subject.renewals[1]?.answer(6);
+  await settled();
+  subject.shares.renewSoon();
+  subject.shares.renewSoon();
+  t.is(subject.renewals.length, 2, 'not before 200 ms have passed');
+  t.deepEqual(await endPauses(), [200]);
+  t.is(subject.renewals.length, 3);
+  subject.renewals[2]?.answer(6);
+  await settled();
+  t.is(subject.changes(), 3);
+  await subject.shares[Symbol.asyncDispose]();
+});
+
+test.serial(
+  'a worker that is asked to end is none of its pools, keeps what it has in flight, and leaves at its end',
+  async (t) => {
+    const subject = openSubject();
+    subject.renewals[0]?.answer(6);
+    await settled();
+    t.deepEqual(subject.shares.membershipOf('default'), { workers: 2, checksStalled: true });
+    t.deepEqual(subject.shares.membershipOf('another'), { workers: 0, checksStalled: false });
+    subject.setInFlight(3);
+    subject.shutdown.abort();
+    const renewal = await subject.next();
+    t.like(renewal, { pools: [], uses: [{ inFlight: 3, need: 'stops' }] });
+    renewal.answer(3);
+    await settled();
+    t.deepEqual(subject.shares.membershipOf('default'), { workers: 0, checksStalled: false });
+    await subject.shares[Symbol.asyncDispose]();
+    t.is(subject.renewals.at(-1)?.mode, 'leaves');
+  },
+);
