@@ -69,8 +69,10 @@ export interface BatchRecords {
    * batch nothing is written.
    */
   changeBatch<Result>(id: string, decide: DecideBatch<Result>): Promise<Result>;
-  /** All that are open, in order of their ids. */
-  listOpenBatches(): Promise<Batch[]>;
+  /** The accounts that have open batches, each once, in no order. */
+  listOpenAccounts(): Promise<string[]>;
+  /** The open batches of these accounts, in order of their ids. */
+  listOpenBatches(accounts: readonly string[]): Promise<Batch[]>;
   /** Whether an open batch that is not over has this file as its input. */
   isInputOfUnfinished(file: string): Promise<boolean>;
   /** An account's open batches that are not over, and the estimated tokens of all their prompts. */

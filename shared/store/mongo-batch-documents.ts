@@ -52,7 +52,11 @@ export async function createBatchIndexes(database: Db): Promise<void> {
     { key: { state: 1, expiresAt: 1 } },
     { key: { account: 1, state: 1, bytes: 1 } },
   ]);
-  await batchesOf(database).createIndexes([{ key: { account: 1, _id: 1 } }, { key: { open: 1 }, sparse: true }]);
+  await batchesOf(database).createIndexes([
+    { key: { account: 1, _id: 1 } },
+    { key: { open: 1 }, sparse: true },
+    { key: { account: 1, open: 1 } },
+  ]);
   await resultsOf(database).createIndex({ batch: 1, failed: 1 });
 }
 

@@ -16,6 +16,7 @@ const groupsSchema = z.array(
     .object({ _id: z.enum(batchStates), count: z.int(), tokens: z.int(), oldestAt: z.date() })
     .transform(({ _id: state, ...group }) => ({ state, ...group })),
 );
+const accountsSchema = z.array(z.object({ _id: z.string() }));
 const unfinishedSchema = z.array(z.object({ batches: z.int(), tokens: z.int() }));
 
 const isOpen = { open: { $gt: '' } };
@@ -65,7 +66,14 @@ export function createMongoBatches({ call, lasting, database }: MongoCalls): Bat
       return result();
     },
 
-    listOpenBatches: () =>
+    listOpenAccounts: () =>
+      call(async () => {
+        const pipeline = [{ $match: isOpen }, { $group: { _id: '$account' } }];
+        const found = accountsSchema.parse(await batches.aggregate(pipeline, lasting()).toArray());
+        return found.map(({ _id: account }) => account);
+      }),
+
+    listOpenBatches: (accounts) =>
       readPages<Batch, string>({
         pageMax: batchesAtOnce,
         after: '',
@@ -73,7 +81,8 @@ export function createMongoBatches({ call, lasting, database }: MongoCalls): Bat
         read: ({ after, limit }) =>
           call(async () => {
             const options = { sort: { open: 1 }, limit, ...lasting() } as const;
-            return (await batches.find({ open: { $gt: after } }, options).toArray()).map(readBatchDocument);
+            const wanted = { account: { $in: [...accounts] }, open: { $gt: after } };
+            return (await batches.find(wanted, options).toArray()).map(readBatchDocument);
           }),
       }),
 

@@ -12,12 +12,16 @@ import { storedJson } from './stored-json.ts';
 
 const batchRow = z.object({ document: storedJson.pipe(batchSchema) });
 const unfinishedRow = z.object({ batches: z.int(), tokens: z.int() });
+const accountRow = z.object({ account: z.string() });
 const groupRow = z.object({ state: z.enum(batchStates), count: z.int(), tokens: z.int(), oldestAt: storedDate });
 
 const insertBatch = 'INSERT INTO batches (id, document) VALUES (?, ?) ON CONFLICT (id) DO NOTHING';
 const updateBatch = 'UPDATE batches SET document = ? WHERE id = ?';
 const selectBatch = 'SELECT document FROM batches WHERE id = ?';
-const selectOpen = 'SELECT document FROM batches WHERE is_open AND id > :after ORDER BY id LIMIT :limit';
+const selectOpenAccounts = 'SELECT DISTINCT account FROM batches WHERE is_open';
+/** The index is named because SQLite would choose one that has the closed batches of these accounts, too. */
+const selectOpen = `SELECT document FROM batches INDEXED BY open_batches_by_account
+  WHERE is_open AND account IN (SELECT value FROM json_each(:accounts)) AND id > :after ORDER BY id LIMIT :limit`;
 const selectGroups = `SELECT state, count(*) AS count, sum(tokens) AS tokens, min(created_at) AS oldestAt
   FROM batches WHERE is_open GROUP BY state`;
 
@@ -33,6 +37,7 @@ const selectPage = ({ isAfter, sorted }: (typeof orders)['asc' | 'desc']) =>
 export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls): BatchRecords {
   const [insert, update] = [database.prepare(insertBatch), database.prepare(updateBatch)];
   const [select, open] = [database.prepare(selectBatch), database.prepare(selectOpen)];
+  const openAccounts = database.prepare(selectOpenAccounts);
   const [byInput, unfinished] = [database.prepare(selectByInput), database.prepare(sumUnfinished)];
   const groups = database.prepare(selectGroups);
   const pages = { asc: database.prepare(selectPage(orders.asc)), desc: database.prepare(selectPage(orders.desc)) };
@@ -78,13 +83,18 @@ export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls):
       return decision.result();
     },
 
-    listOpenBatches: () =>
+    async listOpenAccounts() {
+      const rows = await calls.read(() => openAccounts.all());
+      return rows.map((row) => accountRow.parse(row).account);
+    },
+
+    listOpenBatches: (accounts) =>
       readPages<Batch, string>({
         pageMax: rowsAtOnce,
         after: '',
         placeOf: ({ id }) => id,
         read: async (page) => {
-          const rows = await calls.read(() => open.all(page));
+          const rows = await calls.read(() => open.all({ accounts: JSON.stringify(accounts), ...page }));
           return rows.map((row) => batchRow.parse(row).document);
         },
       }),

@@ -84,7 +84,7 @@ export function testTruthOfBatches({ test, fault, lines, openHome }: Registrar):
     }
 
     // Jobs that were taken from dead workers have yet to find that their lines have ended.
-    while ((await store.batches.listOpenBatches()).length > 0) await sleep(200);
+    while ((await store.batches.listOpenAccounts()).length > 0) await sleep(200);
     const held = async () =>
       (await redis.hlen(leasesKey(account, 'batch'))) + (await redis.zcard(leaseEndsKey(account, 'batch')));
     while ((await held()) > 0) await sleep(200);

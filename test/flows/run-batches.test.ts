@@ -98,7 +98,7 @@ test('the official SDK hands in a file and fetches what came of it; each line is
     listed.data.map(({ id }) => id),
     [batch.id],
   );
-  while ((await store.batches.listOpenBatches()).some(({ id }) => id === batch.id)) await sleep(20);
+  while ((await store.batches.findBatch(batch.id))?.open) await sleep(20);
   t.deepEqual(
     await store.batches.listResults(batch.id, { after: 0, limit: 1 }),
     [],

@@ -22,7 +22,7 @@ export interface BatchKeeper extends AsyncDisposable {
 }
 
 type Parts = {
-  store: Pick<BatchStore, 'listOpenBatches' | 'changeBatch'>;
+  store: Pick<BatchStore, 'listOpenAccounts' | 'listOpenBatches' | 'changeBatch'>;
   hold: Hold;
   leave: Leave;
   /** `lookSoon` has the account looked at soon. */
@@ -79,7 +79,7 @@ export function keepBatches(parts: Parts): BatchKeeper {
 
   /** Says how many batches there are. */
   async function look(): Promise<number> {
-    const open = await store.listOpenBatches();
+    const open = await store.listOpenBatches(await store.listOpenAccounts());
     if (open.length === 0 && accounts.size === 0 && failed.size === 0) return 0;
     const now = await parts.now();
     const byAccount = Map.groupBy(open, ({ account }) => account);

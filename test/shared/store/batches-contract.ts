@@ -17,7 +17,8 @@ export function testBatchesContract(contract: Contract): void {
   prove('a batch is found as it was given, and one that is there stays as it is', keepsBatch);
   prove('batches are listed by owner, in both orders, page by page', listsBatches);
   prove('a change is written with the next version, and none where there is nothing to change', changesBatch);
-  prove('open batches are listed in order of their ids, and closed ones no more', listsOpen);
+  prove('open batches of some accounts are listed in order of their ids, closed ones and others are not', listsOpen);
+  prove('accounts are listed once each while they have open batches', listsOpenAccounts);
   prove(
     'number, tokens and inputs are those of batches that are not over, whatever state they are in',
     knowsUnfinished,
@@ -199,18 +200,38 @@ async function changesBatch(t: ExecutionContext, { batches }: Store): Promise<vo
 }
 
 async function listsOpen(t: ExecutionContext, { batches }: Store): Promise<void> {
-  const all = Array.from({ length: 450 }, (_, index) => batchOf({ open: index % 9 !== 0, account: `user:${index}` }));
+  const all = Array.from({ length: 900 }, (_, index) =>
+    batchOf({ open: index % 9 !== 0, account: `user:"${index % 6}"` }),
+  );
   await inGroups(all, (batch) => batches.insertBatch(batch));
-  const open = all.filter((batch) => batch.open);
-  t.deepEqual(await batches.listOpenBatches(), open.toSorted(byId));
+  const wanted = ['user:"0"', 'user:"1"', 'user:"2"', 'user:nobody'];
+  const open = all.filter((batch) => batch.open && wanted.includes(batch.account));
+  t.true(open.length > 300, 'more than a page');
+  t.deepEqual(await batches.listOpenBatches(wanted), open.toSorted(byId));
   const [first] = open;
   if (first === undefined) throw new Error('some are open');
-  await batches.changeBatch(first.id, (batch) => ({
-    result: batch,
-    ...(batch && { next: { ...batch, open: false } }),
-  }));
-  t.deepEqual(idsOf(await batches.listOpenBatches()), idsOf(open.slice(1)).sort());
+  await close(batches, first);
+  t.deepEqual(idsOf(await batches.listOpenBatches(wanted)), idsOf(open.slice(1)).sort());
   t.like(await batches.findBatch(first.id), { open: false, version: 2 });
+  t.deepEqual(await batches.listOpenBatches([]), []);
+}
+
+async function listsOpenAccounts(t: ExecutionContext, { batches }: Store): Promise<void> {
+  t.deepEqual(await batches.listOpenAccounts(), []);
+  const accounts = Array.from({ length: 300 }, (_, index) => `user:${index}`).sort();
+  const twoOfEach = accounts.flatMap((account) => [batchOf({ account }), batchOf({ account })]);
+  const closed = batchOf({ account: 'user:closed', open: false });
+  await inGroups([...twoOfEach, closed], (batch) => batches.insertBatch(batch));
+  const [first, second] = twoOfEach.filter(({ account }) => account === 'user:0');
+  if (first === undefined || second === undefined) throw new Error('there are two of each');
+  await close(batches, first);
+  t.deepEqual((await batches.listOpenAccounts()).sort(), accounts);
+  await close(batches, second);
+  t.deepEqual((await batches.listOpenAccounts()).sort(), accounts.slice(1));
+}
+
+async function close(batches: Store['batches'], { id }: Batch): Promise<void> {
+  await batches.changeBatch(id, (batch) => ({ result: batch, ...(batch && { next: { ...batch, open: false } }) }));
 }
 
 async function knowsUnfinished(t: ExecutionContext, { batches }: Store): Promise<void> {

@@ -62,6 +62,7 @@ mongoTest(
     t.deepEqual(await home.indexes('batches'), [
       { key: { account: 1, _id: 1 }, ...plain },
       { key: { open: 1 }, ...plain, sparse: true },
+      { key: { account: 1, open: 1 }, ...plain },
     ]);
     t.deepEqual(await home.indexes('batch_results'), [{ key: { batch: 1, failed: 1 }, ...plain }]);
     t.deepEqual(await home.indexes('files'), [
