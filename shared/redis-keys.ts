@@ -117,6 +117,9 @@ export function batchKeeperKey(account: string): string {
   return `svc:${partitionTag(account)}:batch-keeper:${account}`;
 }
 
+/** String: the worker that assigns accounts with open batches to workers. Expires within seconds unless it is renewed. */
+export const batchSchedulerKey = 'svc:batch-scheduler';
+
 /** String: the worker that removes files whose time is over. Expires within minutes unless it is renewed. */
 export const fileKeeperKey = 'svc:file-keeper';
 

@@ -24,6 +24,7 @@ import { createBackendAgent, createCallBackend } from './backends/call-backend.t
 import { loadTokenizer } from './backends/count-tokens.ts';
 import { createOwnFields } from './backends/own-fields.ts';
 import { createRetryBudget } from './backends/retry-budget.ts';
+import { decodeAssignment } from './batches/assign-accounts.ts';
 import type { BatchKeeper } from './batches/keep-batches.ts';
 import { decodeNews } from './batches/line-news.ts';
 import { createObserveBatches } from './batches/observe-batches.ts';
@@ -123,6 +124,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
       if (request !== undefined) queues?.cancel(request, 'cancelled');
       const news = decodeNews(fields);
       if (news !== undefined) keeper?.heard(news);
+      keeper?.take(decodeAssignment(fields));
       for (const partition of decodeRing(fields)) drainer?.ring(partition);
       return false;
     },
@@ -177,7 +179,8 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   });
   const endLost = createAnswerLost({ startRun, endRequest, replyFrames });
   const batches = openBatches({
-    ...{ config, outboxLengthMax, redis, store, workerId, startRun, settle, findAnswer, shutdown, metrics, log },
+    ...{ config, outboxLengthMax, redis, replyRedis, store, workerId, startRun, settle, findAnswer, shutdown },
+    ...{ metrics, log },
     control: inbox.address,
   });
   const held = keepShares({

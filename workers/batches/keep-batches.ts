@@ -12,12 +12,14 @@ import type { AccountRun } from './run-account.ts';
 
 /** The batches that this worker looks after: those of the accounts that it holds. */
 export interface BatchKeeper extends AsyncDisposable {
+  /** Looks after the batches of these accounts, too, if no other worker holds them. */
+  take(accounts: readonly string[]): void;
   /** Of a line that it has queued. */
   heard(news: LineNews): void;
 }
 
 type Parts = StepParts & {
-  store: Pick<BatchStore, 'listOpenAccounts' | 'listOpenBatches' | 'changeBatch'>;
+  store: Pick<BatchStore, 'listOpenBatches' | 'changeBatch'>;
   hold: Hold;
   leave: Leave;
   /** `lookSoon` has the account looked at soon. */
@@ -27,8 +29,6 @@ type Parts = StepParts & {
   pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 };
 
-/** Accounts that are taken at a look: few, so that workers that look at once get about as many. */
-const takenAtOnce = 16;
 /** With many batches each look is work for the store: a pause of so long for each of them. */
 const pausePerBatchMs = 1;
 /** Well below the time for which an account is held. */
@@ -45,6 +45,7 @@ export function keepBatches(parts: Parts): BatchKeeper {
   const { signal } = closing;
   const accounts = new Map<string, AccountRun>();
   const looks = new Map<string, Promise<void>>();
+  const takings = new Set<Promise<void>>();
   let nudge = Promise.withResolvers<void>();
   const steps = createBatchSteps({ ...parts, signal, onMoved: () => nudge.resolve() });
   const renewing = repeatWhile({
@@ -56,19 +57,21 @@ export function keepBatches(parts: Parts): BatchKeeper {
 
   /** Says how many batches there are. */
   async function look(): Promise<number> {
-    const open = await store.listOpenBatches(await store.listOpenAccounts());
+    const held = [...accounts.keys()];
+    const open = held.length === 0 ? [] : await store.listOpenBatches(held);
     steps.forgetOthers(new Set(open.map(({ id }) => id)));
-    if (open.length === 0 && accounts.size === 0) return 0;
+    if (held.length === 0) return 0;
     const now = await parts.now();
     const byAccount = Map.groupBy(open, ({ account }) => account);
-    for (const account of accounts.keys()) if (!byAccount.has(account)) await letGo(account);
-    await takeSome([...byAccount.keys()].filter((account) => !accounts.has(account)));
-    for (const [account, run] of shuffled([...accounts])) lookAt(account, run, byAccount.get(account) ?? [], now);
+    for (const account of held) if (!byAccount.has(account)) await letGo(account);
+    for (const [account, batches] of shuffled([...byAccount])) lookAt(account, batches, now);
     return open.length;
   }
 
   /** One that fails, or takes long, must not keep the others from being looked at. */
-  function lookAt(account: string, run: AccountRun, batches: readonly Batch[], now: number): void {
+  function lookAt(account: string, batches: readonly Batch[], now: number): void {
+    const run = accounts.get(account);
+    if (run === undefined) return; // it was lost meanwhile
     for (const batch of batches) steps.advance(batch, now);
     if (looks.has(account)) return;
     const running = batches.filter(({ state }) => state === 'in_progress');
@@ -79,18 +82,16 @@ export function keepBatches(parts: Parts): BatchKeeper {
     looks.set(account, looking);
   }
 
-  async function takeSome(free: string[]): Promise<void> {
-    let taken = 0;
-    for (const account of shuffled(free)) {
-      if (taken === takenAtOnce || signal.aborted) return;
-      if (!(await hold(batchKeeperKey(account)))) continue;
-      renewing.begin();
-      accounts.set(
-        account,
-        parts.createAccountRun(account, () => nudge.resolve()),
-      );
-      taken++;
-    }
+  async function takeOne(account: string): Promise<void> {
+    if (accounts.has(account) || !(await hold(batchKeeperKey(account)))) return;
+    if (signal.aborted) return leave(batchKeeperKey(account));
+    if (accounts.has(account)) return; // it was assigned twice
+    renewing.begin();
+    accounts.set(
+      account,
+      parts.createAccountRun(account, () => nudge.resolve()),
+    );
+    nudge.resolve();
   }
 
   async function letGo(account: string): Promise<void> {
@@ -125,13 +126,20 @@ export function keepBatches(parts: Parts): BatchKeeper {
   const looking = keepLooking();
 
   return {
+    take(assigned) {
+      if (signal.aborted) return;
+      const taking = Promise.all(assigned.map(takeOne))
+        .catch((error: unknown) => log.debug({ err: error }, 'accounts that were assigned were not taken'))
+        .then(() => void takings.delete(taking));
+      takings.add(taking);
+    },
     heard(news) {
       for (const run of accounts.values()) run.heard(news);
     },
     async [Symbol.asyncDispose]() {
       closing.abort();
       renewing[Symbol.dispose]();
-      await within(closeMs, Promise.all([looking, ...looks.values(), steps.ended()]));
+      await within(closeMs, Promise.all([looking, ...takings, ...looks.values(), steps.ended()]));
       await within(closeMs, Promise.all([...accounts.keys()].map(letGo))).catch(() => {});
     },
   };

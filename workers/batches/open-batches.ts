@@ -12,7 +12,7 @@ import type { StartRun } from '../../shared/limits/start.ts';
 import { watchSuspensions } from '../../shared/limits/watch-suspensions.ts';
 import type { Log } from '../../shared/log.ts';
 import { createQueueChoice } from '../../shared/queue-choice.ts';
-import { leasesKey } from '../../shared/redis-keys.ts';
+import { leasesKey, sharesExpiryKey } from '../../shared/redis-keys.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { FindAnswer } from '../find-answer.ts';
 import { createHold } from '../holds/hold.ts';
@@ -21,6 +21,7 @@ import type { WorkerMetrics } from '../metrics.ts';
 import type { LaneWork } from '../queue/lane-worker.ts';
 import { redisNow } from '../usage/redis-now.ts';
 import { createAdmitLine } from './admit-line.ts';
+import { createAssignAccounts } from './assign-accounts.ts';
 import { createClearBatch } from './clear-batch.ts';
 import { createCloseBatch } from './close-batch.ts';
 import { createCountBatch } from './count-batch.ts';
@@ -35,6 +36,7 @@ import { createLookAfterLines } from './look-after-lines.ts';
 import { createProcessLine } from './process-line.ts';
 import { keepRemovingFiles } from './remove-files.ts';
 import { createAccountRun } from './run-account.ts';
+import { scheduleAccounts, schedulerHoldMs } from './schedule-accounts.ts';
 import { createValidateBatch } from './validate-batch.ts';
 import { watchBatches } from './watch-batches.ts';
 import { createWriteBatchFiles } from './write-batch-files.ts';
@@ -44,6 +46,8 @@ type Parts = {
   config: WorkerConfig;
   outboxLengthMax: number;
   redis: Redis;
+  /** Where control streams are. */
+  replyRedis: Redis;
   store: Store;
   /** Unlike that of any other worker, also of one that was here before. */
   workerId: string;
@@ -65,7 +69,8 @@ const filesHoldMs = 180_000;
 
 /** All that a worker has for batches, put together. */
 export function openBatches(parts: Parts): Batches {
-  const { config, outboxLengthMax, redis, store, workerId, startRun, settle, shutdown, metrics, log } = parts;
+  const { config, outboxLengthMax, redis, replyRedis, store, workerId, startRun, settle, shutdown, metrics, log } =
+    parts;
   const { planFile } = config;
   const owned = new AsyncDisposableStack();
 
@@ -120,21 +125,34 @@ export function openBatches(parts: Parts): Batches {
     const rules = { models: planFile.models, listedFields: createListedFields(planFile) };
     const common = { store, queue, release, heldBy, writeResult, planFile, rules, metrics, log };
     owned.use(keepRemovingFiles({ store, hold: createHold(redis, { workerId, holdMs: filesHoldMs }), now, log }));
-    return owned.use(
-      keepBatches({
-        store: store.batches,
-        hold: createHold(redis, { workerId, holdMs: accountHoldMs }),
-        leave: createLeave(redis, { workerId }),
-        createAccountRun: (account, lookSoon) =>
-          createAccountRun({ ...common, account, lookAfterLines, countBatch, control: parts.control, lookSoon }),
-        validateBatch: createValidateBatch({ store, planFile, rules, metrics }),
-        closeBatch: createCloseBatch(common),
-        writeBatchFiles: createWriteBatchFiles({ store, filesKeptDays: planFile.batch.filesKeptDays }),
-        clearBatch: createClearBatch(common),
-        now,
-        log,
-      }),
-    );
+    const keeper = keepBatches({
+      store: store.batches,
+      hold: createHold(redis, { workerId, holdMs: accountHoldMs }),
+      leave: createLeave(redis, { workerId }),
+      createAccountRun: (account, lookSoon) =>
+        createAccountRun({ ...common, account, lookAfterLines, countBatch, control: parts.control, lookSoon }),
+      validateBatch: createValidateBatch({ store, planFile, rules, metrics }),
+      closeBatch: createCloseBatch(common),
+      writeBatchFiles: createWriteBatchFiles({ store, filesKeptDays: planFile.batch.filesKeptDays }),
+      clearBatch: createClearBatch(common),
+      now,
+      log,
+    });
+    const scheduling = scheduleAccounts({
+      ...{ workerId, redis, log, store: store.batches, take: keeper.take },
+      hold: createHold(redis, { workerId, holdMs: schedulerHoldMs }),
+      leave: createLeave(redis, { workerId }),
+      // One that has died is taken out of it within seconds.
+      listWorkers: () => redis.zrange(sharesExpiryKey, '0', '-1'),
+      assign: createAssignAccounts(replyRedis),
+      canAssign: () => replyRedis.status === 'ready',
+    });
+    return owned.use({
+      ...keeper,
+      async [Symbol.asyncDispose]() {
+        await Promise.all([scheduling[Symbol.asyncDispose](), keeper[Symbol.asyncDispose]()]);
+      },
+    });
   }
 
   return {

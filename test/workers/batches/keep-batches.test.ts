@@ -10,7 +10,7 @@ import { createValidateBatch } from '../../../workers/batches/validate-batch.ts'
 import { createWriteBatchFiles } from '../../../workers/batches/write-batch-files.ts';
 import { createHold } from '../../../workers/holds/hold.ts';
 import { createLeave } from '../../../workers/holds/leave.ts';
-import { resultOf } from '../../shared/store/batch-records.ts';
+import { batchOf, resultOf } from '../../shared/store/batch-records.ts';
 import { type BatchSide, openBatchSide } from '../../support/batch-side.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 
@@ -25,7 +25,7 @@ test.serial.beforeEach(() => own.redis.flushdb());
 
 type Run = { account: string; looks: string[][]; isStopped: boolean; lookSoon: () => void };
 
-/** A worker that looks after batches; what it feeds is only noted. */
+/** A worker that looks after the batches of this account, unless another holds it; what it feeds is only noted. */
 function keep(
   t: ExecutionContext,
   side: BatchSide,
@@ -67,6 +67,7 @@ function keep(
     now: async () => Date.now(),
   });
   t.teardown(() => keeper[Symbol.asyncDispose]());
+  keeper.take([side.account]);
   return { keeper, runs, heard };
 }
 
@@ -159,17 +160,69 @@ test.serial('two workers that look after one account at once have the effect of 
   t.is((await side.read(batch.errorFile)).split('\n').length, 61);
 });
 
-test.serial('an account is looked after by one worker, and by the next when that leaves', async (t) => {
+test.serial(
+  'an account is looked after by one worker, and when that leaves by the next that it is assigned to',
+  async (t) => {
+    await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+    const one = keep(t, side, 'one');
+    await until(() => one.runs[0]?.looks[0]);
+    const other = keep(t, side, 'other');
+    await sleep(50);
+    t.is(other.runs.length, 0);
+    await one.keeper[Symbol.asyncDispose]();
+    t.true(one.runs[0]?.isStopped);
+    other.keeper.take([side.account]);
+    await until(() => other.runs[0]?.looks[0]);
+    t.is(await own.redis.get(batchKeeperKey(side.account)), 'other');
+    one.keeper.take([side.account]);
+    await other.keeper[Symbol.asyncDispose]();
+    t.is(one.runs.length, 1, 'one that has left takes nothing');
+  },
+);
+
+test.serial('an account that is assigned twice at once is run once', async (t) => {
   await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
-  const one = keep(t, side, 'one');
-  await until(() => one.runs[0]?.looks[0]);
-  const other = keep(t, side, 'other');
-  await sleep(50);
-  t.is(other.runs.length, 0);
-  await one.keeper[Symbol.asyncDispose]();
-  t.true(one.runs[0]?.isStopped);
-  await until(() => other.runs[0]?.looks[0]);
-  t.is(await own.redis.get(batchKeeperKey(side.account)), 'other');
+  const { keeper, runs } = keep(t, side, 'one');
+  keeper.take([side.account, side.account]);
+  await until(() => runs[0]?.looks[1]);
+  keeper.take([side.account]);
+  await until(() => runs[0]?.looks[3]);
+  t.is(runs.length, 1);
+});
+
+test.serial(
+  'an account that is taken while others are looked at is not let go for having no batch among theirs',
+  async (t) => {
+    await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+    const { batches } = side.store;
+    const { listOpenBatches } = batches;
+    const asked = Promise.withResolvers<void>();
+    const answered = Promise.withResolvers<void>();
+    const { keeper, runs } = keep(t, side, 'one');
+    await until(() => runs[0]?.looks[0]);
+    batches.listOpenBatches = async (accounts) => {
+      asked.resolve();
+      await answered.promise;
+      return listOpenBatches(accounts);
+    };
+    await asked.promise;
+    await side.store.batches.insertBatch(batchOf({ account: 'user:later', expiresAt: new Date(Date.now() + 60_000) }));
+    keeper.take(['user:later']);
+    const later = await until(() => runs.find(({ account }) => account === 'user:later'));
+    answered.resolve();
+    await until(() => later.looks[0]);
+    t.false(later.isStopped);
+  },
+);
+
+test.serial('a worker that holds no account does not ask the store', async (t) => {
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+  await own.redis.set(batchKeeperKey(side.account), 'another');
+  side.store.batches.listOpenBatches = async () => t.fail() as never; // it is not called
+  let pauses = 0;
+  keep(t, side, 'one', { pause: (ms) => sleep(Math.min(ms, ++pauses)) });
+  await until(() => pauses > 20 || undefined);
+  t.deepEqual(side.logged, []);
 });
 
 test.serial('a worker whose hold was lost feeds the account no more, and leaves what is held by another', async (t) => {
@@ -239,18 +292,18 @@ test.serial(
   async (t) => {
     t.timeout(20_000);
     await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
-    const pauses = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const pauses = Array.from({ length: 3 }, () => Promise.withResolvers<void>());
     let paused = 0;
     const pause = async (_ms: number, signal: AbortSignal) => {
       pauses[paused++]?.resolve();
       await aborted(signal);
     };
     const { runs } = keep(t, side, 'one', { pause });
-    await pauses[0]?.promise;
+    await pauses[1]?.promise; // the first one ends when the account is taken
     t.is(runs[0]?.looks.length, 1);
     runs[0]?.lookSoon();
-    await pauses[1]?.promise;
+    await pauses[2]?.promise;
     t.is(runs[0]?.looks.length, 2);
-    t.is(paused, 2);
+    t.is(paused, 3);
   },
 );
