@@ -43,6 +43,8 @@ type Parts = {
   concurrency: number;
   batchConcurrency: number;
   bodies: Pick<BodiesInHand, 'furtherJobs'>;
+  /** Those of these markers that are set. */
+  findMarkers: (markers: readonly string[]) => Promise<ReadonlySet<string>>;
   /** What is awaited may have changed. */
   onAwaited: () => void;
   log: Log;
@@ -69,7 +71,7 @@ const failedPauseMs = 1_000;
 const nextLookMsMax = 60_000;
 
 export function createDispatcher(parts: Parts): Dispatcher {
-  const { concurrency, batchConcurrency, bodies, onAwaited, log } = parts;
+  const { concurrency, batchConcurrency, bodies, findMarkers, onAwaited, log } = parts;
   const states: State[] = parts.queues.map((queue) => ({
     ...queue,
     ...{ isEmpty: false, taking: 0, latest: undefined, found: 0, isMarked: false, nextLook: undefined },
@@ -194,9 +196,9 @@ export function createDispatcher(parts: Parts): Dispatcher {
         .map(({ worker }) => worker.markerKey),
     async lookAtFull() {
       const full = states.filter((state) => state.isEmpty && hasRoom(state) && !state.hasSlot());
-      const marked = await Promise.all(full.map(({ worker }) => worker.hasMarker()));
-      for (const [index, state] of full.entries()) if (marked[index]) state.isEmpty = false;
-      if (marked.includes(true)) pump();
+      const marked = await findMarkers(full.map(({ worker }) => worker.markerKey));
+      for (const state of full) if (marked.has(state.worker.markerKey)) state.isEmpty = false;
+      if (marked.size > 0) pump();
     },
     waitingForSlot: () => states.filter((state) => !state.isEmpty && hasRoom(state) && !state.hasSlot()),
     cancel(requestId, reason) {

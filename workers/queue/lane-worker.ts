@@ -35,7 +35,6 @@ export interface LaneWorker extends AsyncDisposable {
   running(): number;
   /** Has a worker with room look for jobs. */
   setMarker(): void;
-  hasMarker(): Promise<boolean>;
   /** Puts jobs of dead workers back into the queue. */
   recover(): Promise<void>;
 }
@@ -159,7 +158,6 @@ export function createLaneWorker(parts: Parts): LaneWorker {
     setMarker() {
       setMarker().catch((error: unknown) => log.debug({ err: error, queue: queue.name }, 'a marker was not set'));
     },
-    hasMarker: async () => (await connection.exists(markerKey)) === 1,
     async recover() {
       await worker.backend.moveStalledJobsToWait();
     },

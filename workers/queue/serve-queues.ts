@@ -6,6 +6,7 @@ import { lookForStalledEveryMs, modelQueue, poolQueue, type QueueId } from '../.
 import { bellKey } from '../../shared/redis-keys.ts';
 import type { BackendSlots } from '../backends/backend-slots.ts';
 import type { BodiesInHand } from '../bodies-in-hand.ts';
+import { existingKeys } from '../existing-keys.ts';
 import type { WorkerMetrics } from '../metrics.ts';
 import { createDispatcher, type DispatchedQueue, type Dispatcher } from './dispatcher.ts';
 import { createLaneWorker, type LaneWork } from './lane-worker.ts';
@@ -74,7 +75,10 @@ export function serveQueues(parts: Parts): QueuesServed {
   );
   const queues = [...ofModels, ...ofPools];
 
-  const dispatcher = createDispatcher({ ...parts, queues, onAwaited: () => wait.changed() });
+  const dispatcher = createDispatcher({
+    ...{ ...parts, queues, onAwaited: () => wait.changed() },
+    findMarkers: (markers) => existingKeys(connection, markers),
+  });
   const wait = waitForJobs({
     ...{ reader: parts.reader, redis: connection, bellKey: bellKey(parts.workerId), log },
     markers: dispatcher.awaited,

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Log } from '../../shared/log.ts';
 import { repeatWhile } from '../../shared/repeat-while.ts';
+import { existingKeys } from '../existing-keys.ts';
 
 /** Tells a run that the ingress behind its reply stream is gone, also while it has nothing to send. */
 export interface ReaderWatch extends Disposable {
@@ -11,7 +12,7 @@ export interface ReaderWatch extends Disposable {
 type Parts = { redis: Redis; log: Log; everyMs?: number };
 
 /**
- * Looks every few seconds whether the reply streams of the runs in hand are still there, one call for each ingress: a whole
+ * Looks every few seconds whether the reply streams of the runs in hand are still there, all of them by one command: a whole
  * answer is sent at its end only, and until then nothing else would tell that its ingress was killed.
  */
 export function watchReaders({ redis, log, everyMs = 5_000 }: Parts): ReaderWatch {
@@ -19,10 +20,8 @@ export function watchReaders({ redis, log, everyMs = 5_000 }: Parts): ReaderWatc
 
   async function look(): Promise<void> {
     const streams = [...readers.keys()];
-    const found = await Promise.all(streams.map((stream) => redis.exists(stream)));
-    for (const [index, stream] of streams.entries()) {
-      if (found[index] === 0) for (const onGone of readers.get(stream) ?? []) onGone();
-    }
+    const existing = await existingKeys(redis, streams);
+    for (const stream of streams) if (!existing.has(stream)) for (const onGone of readers.get(stream) ?? []) onGone();
   }
 
   const looking = repeatWhile({

@@ -1,0 +1,55 @@
+import test from 'ava';
+import { watchReaders } from '../../../workers/replies/watch-readers.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+import { watchRedis } from '../../support/watch-redis.ts';
+
+let own: RedisDatabase;
+
+test.before(async () => {
+  own = await openRedisDatabase();
+});
+
+test.after.always(() => own?.[Symbol.asyncDispose]());
+test.serial.beforeEach(() => own.redis.flushdb());
+
+const streams = Array.from({ length: 100 }, (_, index) => `svc:reply-frames:${index}`);
+
+/** Runs that wait for each of these, whose streams exist. */
+async function open() {
+  for (const stream of streams) await own.redis.xadd(stream, '*', 'opened', '1');
+  const watch = watchReaders({ redis: own.redis, log: recordedLog().log, everyMs: 10 });
+  const gone: string[] = [];
+  const unfollow = streams.map((stream) => watch.follow(stream, () => gone.push(stream)));
+  return { watch, gone, unfollow };
+}
+
+test.serial(
+  'the streams of all ingresses are looked at by one command, and only while runs are followed',
+  async (t) => {
+    const { watch: readers, gone, unfollow } = await open();
+    using _readers = readers;
+    await using watch = await watchRedis(own.url);
+    const looked = async () => {
+      const seen = await watch.during(() => new Promise((resolve) => setTimeout(resolve, 50)));
+      return seen.filter((command) => command.some((argument) => streams.includes(argument)));
+    };
+    const looks = await looked();
+    t.true(looks.length > 0);
+    for (const [name, ...keys] of looks) t.deepEqual([name?.toLowerCase(), keys], ['exists', streams]);
+    t.deepEqual(gone, []);
+    for (const end of unfollow) end();
+    t.deepEqual(await looked(), []);
+  },
+);
+
+test.serial('the runs of an ingress that is gone are told, and no others', async (t) => {
+  const { watch, gone, unfollow } = await open();
+  using _watch = watch;
+  const told = Promise.withResolvers<void>();
+  watch.follow('svc:reply-frames:7', told.resolve);
+  unfollow[8]?.();
+  await own.redis.del('svc:reply-frames:7', 'svc:reply-frames:8');
+  await told.promise;
+  t.deepEqual([...new Set(gone)], ['svc:reply-frames:7']);
+});
