@@ -2,7 +2,8 @@ import type { Redis } from 'ioredis';
 import type { Lane } from './lane.ts';
 import type { Log } from './log.ts';
 import { modelQueue, poolQueue, type QueueId } from './queues.ts';
-import { queuePrefix, sharesKey } from './redis-keys.ts';
+import { readStrings } from './redis.ts';
+import { sharesKey } from './redis-keys.ts';
 
 /**
  * Which queue a new job of a model goes into: the model's own, unless its pool is served only by workers of the release before,
@@ -31,14 +32,8 @@ export function createQueueChoice({ redis, models, log, everyMs = 5_000 }: Parts
     ]);
     const areAlive = Number(seconds) * 1_000 - Number(renewedAt ?? 0) < aliveMs;
     const without = pools.filter((_, index) => !areAlive || Number.parseInt(counts[index] ?? '0', 10) === 0);
-    const readBefore = await Promise.all(without.map(isReadByReleaseBefore));
-    before = new Set(without.filter((_, index) => readBefore[index]));
-  }
-
-  /** BullMQ's loop, which those workers run, keeps this key while it looks for stalled jobs. */
-  async function isReadByReleaseBefore(pool: string): Promise<boolean> {
-    const { name } = poolQueue(pool, 'interactive');
-    return (await redis.exists(`${queuePrefix(name)}:${name}:stalled-check`)) === 1;
+    const checks = await readStrings(redis, without.map(stalledCheckKey));
+    before = new Set(without.filter((_, index) => checks[index] !== null));
   }
 
   const look = () =>
@@ -53,4 +48,10 @@ export function createQueueChoice({ redis, models, log, everyMs = 5_000 }: Parts
     look,
     [Symbol.dispose]: () => clearInterval(looking),
   };
+}
+
+/** BullMQ's loop, which workers of the release before run, keeps this string while it looks for stalled jobs. */
+function stalledCheckKey(pool: string): string {
+  const { prefix, name } = poolQueue(pool, 'interactive');
+  return `${prefix}:${name}:stalled-check`;
 }

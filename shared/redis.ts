@@ -151,6 +151,15 @@ export async function waitUntilReady(redis: Redis, signal: AbortSignal): Promise
   while (redis.status !== 'ready') await sleep(50, undefined, { signal });
 }
 
+/** Keys that Redis reads in one command, during which it does nothing else. */
+const keysAtOnce = 1_000;
+
+/** The strings at these keys, in their order, by as few commands as there can be. */
+export async function readStrings(redis: Redis, keys: readonly string[]): Promise<(string | null)[]> {
+  const portions = Array.from({ length: Math.ceil(keys.length / keysAtOnce) }, (_, index) => index * keysAtOnce);
+  return (await Promise.all(portions.map((from) => redis.mget(keys.slice(from, from + keysAtOnce))))).flat();
+}
+
 /** A call that a client waits on: its failure is ours and passing, and whether it was executed is unknown. */
 export async function redisUnavailable<T>(call: Promise<T>): Promise<T> {
   try {

@@ -132,7 +132,6 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     onLost: () => {},
   });
   await waitUntilOpen(inbox, shutdown);
-  metrics.observeOutboxes(createObserveOutboxes(redis));
   metrics.observeBatches(createObserveBatches(store.batches));
   const { usageMonthsKept } = planFile;
   const tendLeases = createTendLeases({
@@ -143,6 +142,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   });
   const usageDrainer = createUsageDrainer({ redis, store, workerId, metrics, log, usageMonthsKept, tendLeases });
   drainer = usageDrainer;
+  metrics.observeOutboxes(createObserveOutboxes(redis, usageDrainer.held));
   const ringDrainer = parts.use(createRingDrainer({ redis, replyRedis, ringOwn: usageDrainer.ring, log }));
   const auditHold = {
     hold: createHold(redis, { workerId, holdMs: auditHoldMs }),

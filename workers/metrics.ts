@@ -200,11 +200,15 @@ export function createWorkerMetrics(registry: Registry) {
             if (standing !== undefined) this.set(value(standing));
           },
         });
-      observe('svc_usage_outbox_entries', 'Usage events in the outboxes of all partitions', ({ entries }) => entries);
-      observe('svc_usage_outbox_entries_longest', 'Usage events in the longest outbox', ({ longest }) => longest);
+      observe(
+        'svc_usage_outbox_entries',
+        'Usage events in the outboxes that this worker drains',
+        ({ entries }) => entries,
+      );
+      observe('svc_usage_outbox_entries_longest', 'Usage events in the longest of them', ({ longest }) => longest);
       observe(
         'svc_usage_outbox_age_seconds',
-        'Since the oldest usage event that is not in the store yet was appended; 0 where there is none',
+        'Since the oldest usage event of them that is not in the store yet was appended; 0 if there is none',
         ({ ageSeconds }) => ageSeconds,
       );
     },

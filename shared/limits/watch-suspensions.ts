@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Caller } from '../caller.ts';
 import type { Log } from '../log.ts';
+import { readStrings } from '../redis.ts';
 import { versionKey } from '../redis-keys.ts';
 import { repeatWhile } from '../repeat-while.ts';
 
@@ -28,13 +29,13 @@ const noVersion = -1;
 /** After Redis has lost its data all versions are missing: the others are looked at in the next second. */
 const looksMax = 100;
 
-/** Once a second, one round trip for the versions of all accounts that have something running; none while nothing runs. */
+/** Once a second, one command for the versions of all accounts that have something running; none while nothing runs. */
 export function watchSuspensions({ redis, look, log, everyMs = 1_000 }: Parts): SuspensionWatch {
   const followed = new Map<string, Followed>();
 
   async function lookAtAll(): Promise<void> {
     const accounts = [...followed.keys()];
-    const versions = await versionsOf(redis, accounts);
+    const versions = await readStrings(redis, accounts.map(versionKey));
     const changed = accounts.filter((account, index) => versions[index] !== String(followed.get(account)?.version));
     await Promise.all(changed.slice(0, looksMax).map(lookAt));
   }
@@ -79,14 +80,4 @@ export function watchSuspensions({ redis, look, log, everyMs = 1_000 }: Parts): 
     },
     [Symbol.dispose]: looking[Symbol.dispose],
   };
-}
-
-async function versionsOf(redis: Redis, accounts: readonly string[]): Promise<unknown[]> {
-  const reading = redis.pipeline();
-  for (const account of accounts) reading.get(versionKey(account));
-  const answers = (await reading.exec()) ?? [];
-  return answers.map(([error, version]) => {
-    if (error !== null) throw error;
-    return version;
-  });
 }

@@ -5,6 +5,7 @@ import {
   connectForRequests,
   connectForWork,
   loadScript,
+  readStrings,
   redisUnavailable,
   waitForRedis,
   waitUntilReady,
@@ -12,6 +13,7 @@ import {
 import { startPrivateRedis } from '../support/private-redis.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
+import { watchRedis } from '../support/watch-redis.ts';
 
 const never = new AbortController().signal;
 
@@ -242,4 +244,25 @@ test('what is sent in one turn of the event loop comes as little more than one p
   t.is((await Promise.all(calls)).at(-1), 200);
   const pieces = (await reads()) - before;
   t.true(pieces < 20, `${pieces} pieces for 200 calls`);
+});
+
+test('strings are read in the order of their keys, a thousand by one command', async (t) => {
+  await using own = await startPrivateRedis();
+  const keys = Array.from({ length: 2_001 }, (_, index) => `key-${index}`);
+  await own.redis.mset(keys.flatMap((key, index) => (index % 3 === 0 ? [] : [key, `value-${index}`])));
+  await own.redis.zadd('key-0', 0, 'no string');
+  await using watch = await watchRedis(own.url);
+  let values: (string | null)[] = [];
+  const asked = await watch.during(async () => {
+    values = await readStrings(own.redis, keys);
+  });
+  t.deepEqual(
+    values,
+    keys.map((_, index) => (index % 3 === 0 ? null : `value-${index}`)),
+  );
+  t.deepEqual(
+    asked.map((command) => command.length - 1),
+    [1_000, 1_000, 1],
+  );
+  t.deepEqual(await readStrings(own.redis, []), []);
 });

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import type { Log } from '../../shared/log.ts';
+import { readStrings } from '../../shared/redis.ts';
 import { batchKeeperKey, batchSchedulerKey } from '../../shared/redis-keys.ts';
 import { within } from '../../shared/shutdown.ts';
 import type { BatchStore } from '../../shared/store/batch-store.ts';
@@ -35,8 +36,6 @@ type Parts = {
 export const schedulerHoldMs = 5_000;
 /** Of a worker at a look: it reads the batches of all its accounts at once. */
 const assignedMax = 16;
-/** Keys that Redis reads in one command, during which it does nothing else. */
-const keysAtOnce = 1_000;
 /** With many accounts each look is work for the store: a pause of so long for each of them. */
 const pausePerAccountMs = 1;
 const pauseMsMax = 2_000;
@@ -70,20 +69,11 @@ export function scheduleAccounts(parts: Parts): AsyncDisposable {
   /** Says how many accounts there are. */
   async function look(): Promise<number> {
     const accounts = await store.listOpenAccounts();
-    const holders = await holdersOf(accounts);
+    const holders = await readStrings(redis, accounts.map(batchKeeperKey));
     const free = accounts.filter((_, index) => holders[index] === null);
     passOverSilent(free);
     if (free.length > 0) await assignSome(free, holders);
     return accounts.length;
-  }
-
-  async function holdersOf(accounts: readonly string[]): Promise<(string | null)[]> {
-    const holders: (string | null)[] = [];
-    for (let from = 0; from < accounts.length; from += keysAtOnce) {
-      const keys = accounts.slice(from, from + keysAtOnce).map(batchKeeperKey);
-      holders.push(...(await redis.mget(keys)));
-    }
-    return holders;
   }
 
   /** A worker that has not taken what it was assigned may have died, or is about to end. */

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { readStrings } from '../../shared/redis.ts';
 import { partitionCount, partitionKeeperKey } from '../../shared/redis-keys.ts';
 import { createHold } from '../holds/hold.ts';
 import { createLeave } from '../holds/leave.ts';
@@ -53,8 +54,8 @@ export function createPartitionKeeper({ redis, workerId, holdMs, takenAtOnce, ra
   }
 
   async function freeOf(partitions: readonly number[]): Promise<number[]> {
-    const taken = await Promise.all(partitions.map((partition) => redis.exists(partitionKeeperKey(partition))));
-    return partitions.filter((_, index) => taken[index] === 0);
+    const holders = await readStrings(redis, partitions.map(partitionKeeperKey));
+    return partitions.filter((_, index) => holders[index] === null);
   }
 
   return {

@@ -1,31 +1,32 @@
 import type { Redis } from 'ioredis';
-import { partitionCount } from '../../shared/redis-keys.ts';
 import { within } from '../../shared/shutdown.ts';
 import { createLookAtOutbox } from './look-at-outbox.ts';
 import { redisNow } from './redis-now.ts';
 
-/** Over all partitions: entries in all and in the longest, and for how long the oldest has waited for the store. */
+/** Over the partitions that this worker looks after: entries in all and in the longest, and for how long the oldest has waited for the store. */
 export type OutboxesStanding = { entries: number; longest: number; ageSeconds: number };
 
 /** A scrape does not wait longer for Redis. */
 const lookMsMax = 1_000;
 
 /**
- * Looks at all outboxes in one round trip; who asks meanwhile shares the look. Undefined while Redis does not answer, which is
- * not asked again before it has.
+ * Looks at the outboxes of the partitions that are held, in one round trip; a caller that asks meanwhile shares the look. Undefined while
+ * Redis does not answer, which is not asked again before it has.
  */
-export function createObserveOutboxes(redis: Redis): () => Promise<OutboxesStanding | undefined> {
+export function createObserveOutboxes(
+  redis: Redis,
+  held: () => readonly number[],
+): () => Promise<OutboxesStanding | undefined> {
   const lookAtOutbox = createLookAtOutbox(redis);
-  const partitions = Array.from({ length: partitionCount }, (_, partition) => partition);
   let looking: Promise<OutboxesStanding | undefined> | undefined;
 
   async function look(): Promise<OutboxesStanding> {
-    const [now, ...all] = await Promise.all([redisNow(redis), ...partitions.map(lookAtOutbox)]);
+    const [now, ...all] = await Promise.all([redisNow(redis), ...held().map(lookAtOutbox)]);
     const lengths = all.map(({ length }) => length);
     const since = Math.min(now, ...all.map(({ waitingSince }) => waitingSince ?? now));
     return {
       entries: lengths.reduce((sum, length) => sum + length, 0),
-      longest: Math.max(...lengths),
+      longest: Math.max(0, ...lengths),
       ageSeconds: (now - since) / 1_000,
     };
   }

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { Log } from '../../shared/log.ts';
+import { readStrings } from '../../shared/redis.ts';
 import { controlStreamKey, partitionKeeperKey, partitionOf } from '../../shared/redis-keys.ts';
 
 /** Tells the worker that drains the account's partition that there is new usage. Not waited for. */
@@ -36,7 +37,7 @@ export function createRingDrainer(parts: Parts): RingDrainer & Disposable {
   async function ringOthers(): Promise<void> {
     const partitions = [...waiting];
     waiting.clear();
-    const holders = await Promise.all(partitions.map((partition) => redis.get(partitionKeeperKey(partition))));
+    const holders = await readStrings(redis, partitions.map(partitionKeeperKey));
     const held = partitions.map((partition, index) => ({ partition, holder: holders[index] }));
     const byHolder = Map.groupBy(held, ({ holder }) => holder ?? '');
     byHolder.delete('');

@@ -7,10 +7,11 @@ import { createObserveOutboxes } from '../../../workers/usage/observe-outboxes.t
 import { openRedisDatabase } from '../../support/private-redis.ts';
 import { accountOf, appendUsage } from '../../support/usage-events.ts';
 
-test('the outboxes are measured by what is in them, and by the age of what is not drained', async (t) => {
+test('the outboxes that a worker holds are measured by what is in them, and by the age of what is not drained', async (t) => {
   await using own = await openRedisDatabase();
   await own.redis.ping();
-  const observe = createObserveOutboxes(own.redis);
+  let held = [3, 63];
+  const observe = createObserveOutboxes(own.redis, () => held);
   t.deepEqual(await observe(), { entries: 0, longest: 0, ageSeconds: 0 });
 
   const now = Number((await own.redis.time())[0]) * 1_000;
@@ -18,6 +19,7 @@ test('the outboxes are measured by what is in them, and by the age of what is no
     [3, 100_000],
     [3, 40_000],
     [63, 70_000],
+    [4, 300_000],
   ] as const) {
     await appendUsage(own.redis, { account: accountOf(partition) }, `${now - ageMs}-0`);
   }
@@ -32,6 +34,9 @@ test('the outboxes are measured by what is in them, and by the age of what is no
   await createMarkDrained(own.redis)(3, `${now - 40_000}-0`);
   await createMarkDrained(own.redis)(63, `${now - 70_000}-0`);
   t.deepEqual(await observe(), { entries: 3, longest: 2, ageSeconds: 0 });
+
+  held = [];
+  t.deepEqual(await observe(), { entries: 0, longest: 0, ageSeconds: 0 });
 });
 
 test('a scrape shows it, by one look', async (t) => {
@@ -61,12 +66,12 @@ test('a scrape shows it, by one look', async (t) => {
 test('who asks meanwhile shares the look, and a Redis that is away is no obstacle', async (t) => {
   await using own = await openRedisDatabase();
   await own.redis.ping();
-  const observe = createObserveOutboxes(own.redis);
+  const observe = createObserveOutboxes(own.redis, () => [1, 2]);
   const [first, ...others] = await Promise.all([observe(), observe(), observe()]);
   t.like(first, { entries: 0 });
   for (const other of others) t.is(other, first);
 
   const away = new Redis({ lazyConnect: true });
   t.teardown(() => away.disconnect());
-  t.is(await createObserveOutboxes(away)(), undefined);
+  t.is(await createObserveOutboxes(away, () => [1])(), undefined);
 });
