@@ -5,6 +5,7 @@ import type { PlanFile } from '../../shared/plan-file.ts';
 import type { QueueChoice } from '../../shared/queue-choice.ts';
 import { jobName, modelQueue, openQueue, poolQueue, type QueueId } from '../../shared/queues.ts';
 import { within } from '../../shared/shutdown.ts';
+import { existingKeys } from '../existing-keys.ts';
 import type { BatchJob } from './batch-job.ts';
 
 /** A line's job, by the name that it has in its queue; without a model it may be in that of any. */
@@ -52,15 +53,17 @@ export function createLineQueue({ redis, models, choice, log }: Parts): LineQueu
     },
     async remaining(lines) {
       const found = new Set<string>();
-      for (let from = 0; from < lines.length; from += keysAtOnce) {
-        const some = lines.slice(from, from + keysAtOnce);
-        await Promise.all(
-          some.flatMap(({ model, requestId }) =>
+      for (const [model, ofModel] of Map.groupBy(lines, (line) => line.model)) {
+        for (let from = 0; from < ofModel.length; from += keysAtOnce) {
+          const ids = ofModel.slice(from, from + keysAtOnce).map(({ requestId }) => requestId);
+          await Promise.all(
             queuesOf(model).map(async (queue) => {
-              if ((await redis.exists(queue.toKey(requestId))) === 1) found.add(requestId);
+              const keyOf = (id: string) => queue.toKey(id);
+              const existing = await existingKeys(redis, ids.map(keyOf));
+              for (const id of ids) if (existing.has(keyOf(id))) found.add(id);
             }),
-          ),
-        );
+          );
+        }
       }
       return found;
     },
