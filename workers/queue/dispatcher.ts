@@ -27,8 +27,6 @@ export interface Dispatcher {
   awaited(except?: ReadonlySet<string>): string[];
   /** Looks whether jobs wait in queues that this worker has no slot for, and so does not wait for. */
   lookAtFull(): Promise<void>;
-  /** The queues in which jobs wait for a slot, as far as this worker knows. */
-  waitingForSlot(): { owner: string; lane: Lane }[];
   cancel(requestId: string, reason: StopReason): void;
   handBackAll(): void;
   /** Jobs in hand. */
@@ -158,8 +156,9 @@ export function createDispatcher(parts: Parts): Dispatcher {
 
   function run(state: State, taken: TakenJob, reservation: Parameters<LaneWorker['run']>[1]): void {
     state.found++;
-    // Taking a job has set the marker, which brings the next taking; a queue that has given several is asked at once.
-    if (state.found === 1 && state.taking === 0) state.isEmpty = !state.isMarked;
+    // Taking a job has set the marker if there are more, which brings the next taking. A queue that has given several is asked at once,
+    // and one that has taken the last slot as soon as there is another, for it is not waited for meanwhile.
+    if (state.found === 1 && state.taking === 0) state.isEmpty = !state.isMarked && canTake(state);
     track(state.worker.run(taken, reservation));
   }
 
@@ -200,7 +199,6 @@ export function createDispatcher(parts: Parts): Dispatcher {
       for (const state of full) if (marked.has(state.worker.markerKey)) state.isEmpty = false;
       if (marked.size > 0) pump();
     },
-    waitingForSlot: () => states.filter((state) => !state.isEmpty && hasRoom(state) && !state.hasSlot()),
     cancel(requestId, reason) {
       for (const { worker } of states) worker.cancel(requestId, reason);
     },

@@ -35,6 +35,8 @@ export interface LaneWorker extends AsyncDisposable {
   running(): number;
   /** Has a worker with room look for jobs. */
   setMarker(): void;
+  /** The same, if jobs wait. */
+  remind(): void;
   /** Puts jobs of dead workers back into the queue. */
   recover(): Promise<void>;
 }
@@ -124,6 +126,14 @@ export function createLaneWorker(parts: Parts): LaneWorker {
 
   const setMarker = () => connection.zadd(markerKey, 0, '0');
 
+  async function remind(): Promise<void> {
+    const [waiting, prioritized] = await Promise.all([
+      connection.llen(worker.toKey('wait')),
+      connection.zcard(worker.toKey('prioritized')),
+    ]);
+    if (waiting + prioritized > 0) await setMarker();
+  }
+
   async function renewLocks(): Promise<void> {
     const renewed = [...inHand];
     const tokens = renewed.map(([, { token }]) => token);
@@ -157,6 +167,11 @@ export function createLaneWorker(parts: Parts): LaneWorker {
     running: () => inHand.size,
     setMarker() {
       setMarker().catch((error: unknown) => log.debug({ err: error, queue: queue.name }, 'a marker was not set'));
+    },
+    remind() {
+      remind().catch((error: unknown) =>
+        log.debug({ err: error, queue: queue.name }, 'waiting jobs were not looked for'),
+      );
     },
     async recover() {
       await worker.backend.moveStalledJobsToWait();

@@ -13,7 +13,7 @@ import { createLaneWorker, type LaneWork } from './lane-worker.ts';
 import { waitForJobs } from './wait-for-jobs.ts';
 
 export type QueuesServed = AsyncDisposable &
-  Pick<Dispatcher, 'slotsChanged' | 'lookAtFull' | 'waitingForSlot' | 'cancel' | 'handBackAll' | 'running' | 'finish'>;
+  Pick<Dispatcher, 'slotsChanged' | 'lookAtFull' | 'cancel' | 'handBackAll' | 'running' | 'finish'>;
 
 type Parts = {
   models: PlanFile['models'];
@@ -35,7 +35,7 @@ type Parts = {
   log: Log;
 };
 
-/** A marker is lost if its worker dies before it takes the job: then the next one is set after 5 s at most. */
+/** A marker is lost if its worker dies before it takes the job: then it is set again within 5 s. */
 const looksPerMarker = 2;
 
 /** Runs the jobs of all models of these pools, whose queues stay the only place where jobs wait. */
@@ -93,7 +93,7 @@ export function serveQueues(parts: Parts): QueuesServed {
     for (const { pool, worker } of queues) {
       if (!parts.checksStalled(pool)) continue;
       worker.recover().catch((error: unknown) => log.debug({ err: error, pool }, 'stalled jobs were not looked for'));
-      if (looks % looksPerMarker === 0) worker.setMarker();
+      if (looks % looksPerMarker === 0) worker.remind();
     }
   }
 

@@ -1,8 +1,10 @@
 import { EventEmitter, once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
+import { Worker } from 'bullmq';
 import { inferenceJobSchema } from '../../../shared/inference-job.ts';
 import type { Lane } from '../../../shared/lane.ts';
-import { jobName, modelQueue } from '../../../shared/queues.ts';
+import { jobName, modelQueue, poolQueue, workerOptions } from '../../../shared/queues.ts';
 import { type BodiesInHand, createBodiesInHand } from '../../../workers/bodies-in-hand.ts';
 import type { Outcome, ProcessJob } from '../../../workers/run.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
@@ -67,6 +69,7 @@ function openModels(t: ExecutionContext, { models = 1, ...wishes }: Wishes) {
   const queueOf = (lane: Lane, model = 0) => served.queue(modelQueue(served.models[model] ?? '', lane));
   return {
     worker,
+    queueOf,
     ...{ lines: served.lines, shutdown: worker.shutdown, pool: served.pool, queue: served.queue },
     async add(lane: Lane, jobs: number, changes = {}, model = 0): Promise<void> {
       for (let added = 0; added < jobs; added++) {
@@ -188,4 +191,67 @@ test('a job of either lane is aborted by its id, and all go back at a shutdown',
   for (const job of jobs) job.end({ outcome: 'hand back', job: jobFor('svc:reply:test', {}) });
   await finished;
   t.deepEqual([await queues.waiting('interactive'), await queues.waiting('batch')], [1, 1]);
+});
+
+test('jobs that the release before has queued for the pool are run, whatever their model', async (t) => {
+  const queues = openModels(t, { models: 2, concurrency: 4, batchConcurrency: 2 });
+  for (const lane of ['interactive', 'batch'] as const) {
+    const queue = queues.queue(poolQueue(queues.pool, lane));
+    for (let jobs = 0; jobs < 2; jobs++) await queue.add(jobName, jobFor('svc:reply:test', {}), { priority: 10 });
+  }
+  await queues.until(() => queues.inHand('interactive').length === 2 && queues.inHand('batch').length === 2);
+  for (const job of [...queues.inHand('interactive'), ...queues.inHand('batch')]) job.end();
+  t.deepEqual(queues.lines, []);
+});
+
+test('each model has its concurrency for itself', async (t) => {
+  const queues = openModels(t, { models: 3, concurrency: 2, batchConcurrency: 1 });
+  await queues.add('interactive', 5, {}, 0);
+  await queues.add('interactive', 5, {}, 1);
+  await queues.add('interactive', 1, {}, 2);
+  await queues.until(() => queues.inHand('interactive').length === 5);
+  t.is(await queues.waiting('interactive'), 3);
+});
+
+test('what waits in a queue that is paused stays there, and comes when it is not', async (t) => {
+  const queues = openModels(t, { concurrency: 4, batchConcurrency: 2 });
+  const queue = queues.queueOf('interactive');
+  await queue.pause();
+  await queues.add('interactive', 2);
+  await queues.add('batch', 1);
+  await queues.until(() => queues.inHand('batch').length === 1);
+  t.is(queues.inHand('interactive').length, 0);
+  await queue.resume();
+  await queues.until(() => queues.inHand('interactive').length === 2);
+});
+
+test('the jobs of a worker that is gone are run by another within 15 s, as its next run', async (t) => {
+  t.timeout(60_000);
+  const served = openServedQueues(t, given);
+  const queue = served.queue(modelQueue(served.models[0] ?? '', 'interactive'));
+  const ended: unknown[] = [];
+  const takings: number[] = [];
+  const work = {
+    processJob: async ({ taken }: { taken: number }) => {
+      takings.push(taken);
+      return { outcome: 'done' } as const;
+    },
+    endLost: async (job: unknown) => void ended.push(job),
+  };
+  // As a worker that dies leaves it: taken, and its lock expires.
+  const dead = new Worker(queue.name, null, {
+    ...workerOptions(modelQueue(served.models[0] ?? '', 'interactive'), given.redis),
+    lockDuration: 1,
+  });
+  t.teardown(() => dead.close());
+  const job = jobFor('svc:reply:test', { model: served.models[0] ?? '' });
+  await queue.add(jobName, job, { jobId: job.requestId });
+  await dead.getNextJob('dead', { block: false });
+  served.serve({ work: { interactive: work, batch: work } });
+  const startedAt = Date.now();
+  while (takings.length === 0) await sleep(20);
+  t.true(Date.now() - startedAt < 15_000);
+  t.deepEqual(takings, [2]);
+  while ((await served.jobs()) > 0) await sleep(20);
+  t.deepEqual(ended, []);
 });

@@ -1,0 +1,275 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import type { Lane } from '../../../shared/lane.ts';
+import type { Reserved } from '../../../workers/backends/backend-slots.ts';
+import { createDispatcher, type DispatchedQueue } from '../../../workers/queue/dispatcher.ts';
+import type { LaneWorker, TakenJob } from '../../../workers/queue/lane-worker.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+
+type Queue = {
+  /** Jobs that wait, and what of it is in hand. */
+  waiting: number;
+  running: Set<() => void>;
+  takings: number;
+  markersSet: number;
+  nextAt: number;
+  fail: boolean;
+  isMarked: boolean;
+};
+
+type Wishes = {
+  slots?: number;
+  concurrency?: number;
+  batchConcurrency?: number;
+  queues: Record<string, { lane?: Lane; waiting?: number }>;
+};
+
+/** Queues in memory and backends with so many slots together, which `free` changes. */
+function openSubject(
+  t: ExecutionContext,
+  { slots = 100, concurrency = 100, batchConcurrency = 100, ...wishes }: Wishes,
+) {
+  const queues = new Map<string, Queue>();
+  const order: string[] = [];
+  let free = slots;
+  const { log, lines } = recordedLog();
+
+  function open([name, { lane = 'interactive', waiting = 0 }]: [string, Wishes['queues'][string]]): DispatchedQueue {
+    const queue: Queue = {
+      waiting,
+      running: new Set(),
+      takings: 0,
+      markersSet: 0,
+      nextAt: 0,
+      fail: false,
+      isMarked: false,
+    };
+    queues.set(name, queue);
+    const worker = {
+      markerKey: name,
+      async take() {
+        queue.takings++;
+        await nextTurn();
+        if (queue.fail) throw new Error('Redis is away');
+        if (queue.waiting === 0) return { nextAt: queue.nextAt };
+        queue.waiting--;
+        order.push(name);
+        // As BullMQ sets the marker, and a worker that waits for it hears of it.
+        if (queue.waiting > 0) queue.isMarked = true;
+        return { job: {}, token: '' } as TakenJob; // nothing of it is looked at
+      },
+      run: (_taken, reservation) =>
+        new Promise<void>((resolve) => {
+          const end = () => {
+            queue.running.delete(end);
+            reservation?.release();
+            resolve();
+          };
+          queue.running.add(end);
+        }),
+      running: () => queue.running.size,
+      setMarker: () => queue.markersSet++,
+    } as Partial<LaneWorker> as LaneWorker; // a dispatcher asks nothing else of it here
+    return {
+      ...{ lane, owner: name.split('.')[0] ?? name, worker },
+      reserve(): Reserved {
+        if (free === 0) return { outcome: 'full' };
+        free--;
+        let isHeld = true;
+        const release = () => {
+          if (isHeld) free++;
+          isHeld = false;
+        };
+        return { outcome: 'reserved', reservation: { use: () => undefined, release } };
+      },
+      hasSlot: () => free > 0,
+    };
+  }
+
+  const dispatcher = createDispatcher({
+    ...{ queues: Object.entries(wishes.queues).map(open), concurrency, batchConcurrency, log },
+    bodies: { furtherJobs: () => Number.POSITIVE_INFINITY },
+    findMarkers: async (markers) => new Set(markers.filter((name) => of(name).waiting > 0)),
+    onAwaited: () => setImmediate(hear),
+  });
+  function hear(): void {
+    for (const name of dispatcher.awaited()) {
+      const queue = of(name);
+      if (!queue.isMarked) continue;
+      queue.isMarked = false;
+      void dispatcher.mayHaveJob(name, 0);
+    }
+  }
+
+  const of = (name: string): Queue => {
+    const queue = queues.get(name);
+    if (queue === undefined) throw new Error(`there is no queue ${name}`);
+    return queue;
+  };
+  t.teardown(async () => {
+    const finished = dispatcher.finish();
+    for (const { running } of queues.values()) for (const end of [...running]) end();
+    await finished;
+  });
+
+  return {
+    ...{ dispatcher, of, order, lines },
+    free: () => free,
+    setFree(count: number) {
+      free = count;
+      dispatcher.slotsChanged();
+    },
+    endOne(name: string) {
+      for (const end of of(name).running) return end();
+    },
+  };
+}
+
+async function settled(): Promise<void> {
+  for (let turns = 0; turns < 40; turns++) await nextTurn();
+}
+
+test('takes what waits as far as there are slots, and one more for each slot that becomes free', async (t) => {
+  const { dispatcher, of, free, endOne } = openSubject(t, { slots: 3, queues: { m: { waiting: 10 } } });
+  dispatcher.slotsChanged();
+  await settled();
+  t.deepEqual([of('m').running.size, of('m').waiting, free()], [3, 7, 0]);
+  endOne('m');
+  await settled();
+  t.deepEqual([of('m').running.size, of('m').waiting], [3, 6]);
+});
+
+test('a queue is asked in vain once, gives its slot back, and is waited for from then on', async (t) => {
+  const { dispatcher, of, free } = openSubject(t, { slots: 2, queues: { m: {}, n: {} } });
+  dispatcher.slotsChanged();
+  await settled();
+  t.is(free(), 2);
+  t.deepEqual(dispatcher.awaited().sort(), ['m', 'n']);
+  t.deepEqual(dispatcher.awaited(new Set(['m'])), ['n']);
+  const takings = of('m').takings;
+  dispatcher.slotsChanged();
+  await settled();
+  t.is(of('m').takings, takings);
+  of('m').waiting = 1;
+  await dispatcher.mayHaveJob('m', 0);
+  t.is(of('m').running.size, 1);
+});
+
+test('a queue without a slot is not waited for, and its marker is left to a worker that has one', async (t) => {
+  const { dispatcher, of, setFree } = openSubject(t, { slots: 1, queues: { m: {}, n: {} } });
+  dispatcher.slotsChanged();
+  await settled();
+  of('m').waiting = 1;
+  await dispatcher.mayHaveJob('m', 0);
+  t.deepEqual(dispatcher.awaited(), []);
+  const { takings } = of('n');
+  of('n').waiting = 1;
+  await dispatcher.mayHaveJob('n', 0);
+  t.is(of('n').takings, takings);
+  t.is(of('n').markersSet, 1);
+  setFree(1);
+  await settled();
+  t.is(of('n').running.size, 1);
+});
+
+test('jobs that came while this worker had no slot are taken when it has', async (t) => {
+  const { dispatcher, of, setFree } = openSubject(t, { slots: 1, queues: { m: {}, n: {} } });
+  dispatcher.slotsChanged();
+  await settled();
+  of('m').waiting = 1;
+  await dispatcher.mayHaveJob('m', 0);
+  of('n').waiting = 3;
+  await dispatcher.lookAtFull();
+  setFree(5);
+  await settled();
+  t.is(of('n').running.size, 3);
+});
+
+test('models that share a backend take turns', async (t) => {
+  const queues = { one: { waiting: 20 }, two: { waiting: 20 }, three: { waiting: 3 } };
+  const { dispatcher, order, endOne } = openSubject(t, { slots: 1, queues });
+  dispatcher.slotsChanged();
+  await settled();
+  for (let taken = 1; taken < 12; taken++) {
+    endOne(order.at(-1) ?? '');
+    await settled();
+  }
+  const counts = Map.groupBy(order, (name) => name);
+  t.deepEqual(
+    ['one', 'two', 'three'].map((name) => counts.get(name)?.length ?? 0),
+    [5, 4, 3],
+    String(order),
+  );
+});
+
+test('requests of clients come before lines of batches, of whichever model', async (t) => {
+  const queues = { 'one.batch': { lane: 'batch', waiting: 5 }, 'two.interactive': { waiting: 3 } } as const;
+  const { dispatcher, order, endOne } = openSubject(t, { slots: 1, queues });
+  dispatcher.slotsChanged();
+  await settled();
+  for (let taken = 1; taken < 5; taken++) {
+    endOne(order.at(-1) ?? '');
+    await settled();
+  }
+  t.deepEqual(order, [...Array(3).fill('two.interactive'), 'one.batch', 'one.batch']);
+});
+
+test('lines take what the requests of their model leave of its concurrency, and no more than they may', async (t) => {
+  const queues = { 'm.interactive': { waiting: 2 }, 'm.batch': { lane: 'batch', waiting: 9 } } as const;
+  const both = openSubject(t, { concurrency: 5, batchConcurrency: 4, queues });
+  both.dispatcher.slotsChanged();
+  await settled();
+  t.deepEqual([both.of('m.interactive').running.size, both.of('m.batch').running.size], [2, 3]);
+  both.of('m.interactive').waiting = 9;
+  await both.dispatcher.mayHaveJob('m.interactive', 0);
+  await settled();
+  t.is(both.of('m.interactive').running.size, 5, 'lines take nothing from requests');
+
+  const alone = openSubject(t, { concurrency: 5, batchConcurrency: 4, queues: { 'm.batch': queues['m.batch'] } });
+  alone.dispatcher.slotsChanged();
+  await settled();
+  t.is(alone.of('m.batch').running.size, 4);
+});
+
+test('a job that was put off is looked for when it is due', async (t) => {
+  const { dispatcher, of } = openSubject(t, { queues: { m: {} } });
+  of('m').nextAt = Date.now() + 60;
+  dispatcher.slotsChanged();
+  await settled();
+  t.is(of('m').takings, 1);
+  of('m').waiting = 1;
+  while (of('m').running.size === 0) await nextTurn();
+  t.true(Date.now() >= of('m').nextAt - 5);
+});
+
+test('a taking that fails is told, loses no slot, and is tried again', async (t) => {
+  const { dispatcher, of, free, lines } = openSubject(t, { slots: 1, queues: { m: { waiting: 1 } } });
+  of('m').fail = true;
+  dispatcher.slotsChanged();
+  await settled();
+  t.is(free(), 1);
+  t.deepEqual(
+    lines.map(({ message }) => message),
+    ['a job could not be taken; trying again'],
+  );
+  of('m').fail = false;
+  while (of('m').running.size === 0) await nextTurn();
+  t.is(of('m').waiting, 0);
+});
+
+test('one that finishes takes nothing more, and waits for what it has', async (t) => {
+  const { dispatcher, of, endOne } = openSubject(t, { slots: 2, queues: { m: { waiting: 5 } } });
+  dispatcher.slotsChanged();
+  await settled();
+  let isFinished = false;
+  const finishing = dispatcher.finish().then(() => {
+    isFinished = true;
+  });
+  endOne('m');
+  await settled();
+  t.deepEqual([of('m').running.size, of('m').waiting, isFinished], [1, 3, false]);
+  t.is(dispatcher.running(), 1);
+  endOne('m');
+  await finishing;
+  t.is(of('m').waiting, 3);
+});

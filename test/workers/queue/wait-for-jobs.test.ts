@@ -1,0 +1,96 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import { waitForJobs } from '../../../workers/queue/wait-for-jobs.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+
+let own: RedisDatabase;
+
+test.before(async () => {
+  own = await openRedisDatabase();
+});
+
+test.after.always(() => own?.[Symbol.asyncDispose]());
+test.serial.beforeEach(() => own.redis.flushdb());
+
+/** Waits for the markers that `markers` names when it is asked. */
+function open(t: ExecutionContext, markers: Set<string>, bellKey = 'bell') {
+  const heard: [string, number][] = [];
+  const { log, lines } = recordedLog();
+  const wait = waitForJobs({
+    ...{ reader: own.connect(), redis: own.redis, bellKey, log },
+    markers: (except) => [...markers].filter((marker) => !except?.has(marker)),
+    onMarker(marker, at) {
+      heard.push([marker, at]);
+      return undefined;
+    },
+  });
+  t.teardown(() => wait[Symbol.asyncDispose]());
+  const until = async (count: number) => {
+    while (heard.length < count) await sleep(2);
+  };
+  return { wait, heard, until, lines };
+}
+
+const mark = (marker: string, at = 0) => own.redis.zadd(marker, at, '0');
+
+test.serial('hears of each marker once, and when its job is due', async (t) => {
+  const { heard, until } = open(t, new Set(['m', 'n']));
+  await mark('n');
+  await until(1);
+  await mark('m', 1_900_000_000_000);
+  await until(2);
+  t.deepEqual(heard, [
+    ['n', 0],
+    ['m', 1_900_000_000_000],
+  ]);
+  t.is(await own.redis.exists('m', 'n'), 0);
+});
+
+test.serial('a queue that comes to be waited for is, at once, and the bell leaves nothing', async (t) => {
+  const markers = new Set(['m']);
+  const { wait, until, heard } = open(t, markers);
+  await mark('n');
+  await sleep(50);
+  t.deepEqual(heard, []);
+  markers.add('n');
+  wait.changed();
+  await until(1);
+  t.deepEqual(heard, [['n', 0]]);
+  t.is(await own.redis.exists('bell'), 0);
+});
+
+test.serial('a marker wakes one of several that wait, and they take turns', async (t) => {
+  const both = [open(t, new Set(['m']), 'bell 1'), open(t, new Set(['m']), 'bell 2')];
+  for (let marks = 1; marks <= 20; marks++) {
+    await mark('m');
+    while (both.reduce((sum, { heard }) => sum + heard.length, 0) < marks) await sleep(2);
+    await sleep(5);
+  }
+  const counts = both.map(({ heard }) => heard.length);
+  t.true(Math.min(...counts) >= 8, String(counts));
+});
+
+test.serial('with nothing to wait for it waits for its bell alone, and ends at once', async (t) => {
+  const markers = new Set<string>();
+  const { wait, until, lines } = open(t, markers);
+  await mark('m');
+  await sleep(30);
+  markers.add('m');
+  wait.changed();
+  await until(1);
+  const startedAt = performance.now();
+  await wait[Symbol.asyncDispose]();
+  t.true(performance.now() - startedAt < 2_000, 'not after its wait has ended by itself');
+  t.deepEqual(lines, []);
+});
+
+test.serial('one whose connection is lost waits again', async (t) => {
+  const { until, heard } = open(t, new Set(['m']));
+  await mark('m');
+  await until(1);
+  await own.redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+  await mark('m');
+  await until(2);
+  t.is(heard.length, 2);
+});
