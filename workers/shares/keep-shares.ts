@@ -30,7 +30,7 @@ type Parts = {
   pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 };
 
-const renewEveryMs = 1_000;
+const renewEveryMs = 500;
 const renewPauseMsMin = 200;
 /** What leaving may wait for a Redis that does not answer: a share that stays expires. */
 const leaveMs = 500;
@@ -77,11 +77,13 @@ export function keepShares(parts: Parts): Shares {
       soon = Promise.withResolvers();
       await renew();
       await pause(renewPauseMsMin, closing.signal);
-      await Promise.race([pause(renewEveryMs - renewPauseMsMin, closing.signal), soon.promise]);
+      // What ends in a worker that takes no more is for others at once.
+      if (!shutdown.aborted) await Promise.race([pause(renewEveryMs - renewPauseMsMin, closing.signal), soon.promise]);
     }
   }
 
   const renewing = keepRenewing();
+  shutdown.addEventListener('abort', () => soon.resolve(), { once: true });
 
   return {
     renewed: first.promise,

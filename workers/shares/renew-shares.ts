@@ -37,8 +37,8 @@ export type RenewShares = (
 ) => Promise<Renewed>;
 
 /** How long a share lasts after its last renewal. */
-export const shareMs = 3_000;
-const constants = { shareMs, gapMs: 1_500, askedForMs: 5_000, lifeMs: 172_800_000 };
+export const shareMs = 2_000;
+const constants = { shareMs, gapMs: 1_000, askedForMs: 5_000, lifeMs: 172_800_000 };
 
 export function createRenewShares(redis: Redis, { workerId }: { workerId: string }): RenewShares {
   const lua = readLua(new URL('./renew-shares.lua', import.meta.url), constants);

@@ -1,0 +1,175 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'ava';
+import type { Call } from '../stack/model-server.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { chat } from '../support/chat.ts';
+import { faultTest, type See } from '../support/faults/fault-test.ts';
+import { unlimitedKey } from '../support/load.ts';
+
+const model = 'one-server';
+const clients = 200;
+const callMs = 400;
+const usedMin = 0.9;
+const killEveryMs = 7_000;
+
+/** A backend that the whole fleet may call so often at once, behind workers that come and go. */
+function openFleet(limit: number, workers: number): Promise<Stack> {
+  return startStack({
+    ...{ workers, timeouts: { queue_ms: 300_000 } },
+    models: { [model]: { tier: 'guest', pool: 'default', backends: ['onprem-a'] } },
+    backends: { 'onprem-a': { requests_at_once: limit } },
+    modelServers: { firstTokenMs: callMs, splitBytes: false },
+  });
+}
+
+/** Clients that ask one question after another until they are told to stop; says how each answer ended. */
+async function askOnAndOn(stack: Stack) {
+  const url = stack.ingresses[0]?.url ?? '';
+  const keys = await Promise.all(Array.from({ length: 8 }, (_, index) => unlimitedKey(stack, `account${index}`)));
+  const statuses = new Map<number, number>();
+  let isStopped = false;
+  async function client(index: number): Promise<void> {
+    for (let asked = 0; !isStopped; asked++) {
+      const key = keys[index % keys.length] ?? '';
+      const { status } = await chat({ url, key, model, question: `Client ${index}, ${asked}?` });
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    }
+  }
+  const asking = Promise.all(Array.from({ length: clients }, (_, index) => client(index)));
+  return {
+    statuses,
+    async stop(): Promise<void> {
+      isStopped = true;
+      await asking;
+    },
+  };
+}
+
+const callsOf = (stack: Stack) => stack.modelServers[0].calls();
+const mostAtOnce = (calls: readonly Call[]) => Math.max(...calls.map(({ atOnce }) => atOnce));
+
+/** The share of the limit that was in use between these times. */
+function usedShare(calls: readonly Call[], limit: number, [from, to]: [number, number]): number {
+  const used = calls.reduce((sum, { startedAt, endedAt = to }) => {
+    return sum + Math.max(0, Math.min(endedAt, to) - Math.max(startedAt, from));
+  }, 0);
+  return used / (limit * (to - from));
+}
+
+function see200(see: See, statuses: ReadonlyMap<number, number>): number {
+  const answered = statuses.get(200) ?? 0;
+  const others = [...statuses].filter(([status]) => status !== 200).map(([status, count]) => `${count} × ${status}`);
+  see(`${answered} answered${others.length > 0 ? `, ${others.join(', ')}` : ''}`);
+  return answered;
+}
+
+for (const { id, limit } of [
+  { id: '26a', limit: 24 },
+  { id: '26b', limit: 3 },
+]) {
+  faultTest(
+    test.serial,
+    {
+      id,
+      done: `workers become 1, 8 and 2, and one is killed (SIGKILL) every 7 s, while 200 clients ask a backend with ${limit} requests at once`,
+      promised: 'it never has more at once, and 90 % of that at least; every client is answered',
+    },
+    async (t, see) => {
+      t.timeout(300_000);
+      await using stack = await openFleet(limit, 1);
+      const asking = await askOnAndOn(stack);
+      await sleep(5_000);
+      await Promise.all(Array.from({ length: 7 }, () => stack.startWorker()));
+      const from = Date.now();
+      for (let kills = 0; kills < 6; kills++) {
+        await sleep(killEveryMs);
+        const [killed] = stack.workers.splice(kills % 2, 1);
+        killed?.process.kill('SIGKILL');
+        await stack.startWorker();
+      }
+      const leaving = stack.workers.splice(0, 6);
+      await Promise.all(leaving.map(({ process }) => process.stop()));
+      for (let kills = 0; kills < 3; kills++) {
+        await sleep(killEveryMs);
+        const [killed] = stack.workers.splice(0, 1);
+        killed?.process.kill('SIGKILL');
+        await stack.startWorker();
+      }
+      await sleep(killEveryMs);
+      const to = Date.now();
+      await asking.stop();
+      const calls = callsOf(stack);
+      const used = usedShare(calls, limit, [from, to]);
+      see(
+        `at most ${mostAtOnce(calls)} of ${limit} at once; ${Math.round(used * 1_000) / 10} % in use over ${Math.round((to - from) / 1_000)} s`,
+      );
+      t.is(mostAtOnce(calls), limit);
+      t.true(used >= usedMin, `${used}`);
+      t.true(see200(see, asking.statuses) > 0);
+      t.deepEqual([...asking.statuses.keys()], [200]);
+    },
+  );
+}
+
+faultTest(
+  test.serial,
+  {
+    id: '26c',
+    done: 'Redis is away for 2 s and for 20 s, while 200 clients ask a backend with 12 requests at once by 4 workers',
+    promised: 'it never has more at once, and all of that again within seconds',
+  },
+  async (t, see) => {
+    t.timeout(300_000);
+    const limit = 12;
+    await using stack = await openFleet(limit, 4);
+    const asking = await askOnAndOn(stack);
+    await sleep(4_000);
+    for (const awayMs of [2_000, 20_000]) {
+      await stack.redis?.stop();
+      await sleep(awayMs);
+      await stack.redis?.restart();
+      await sleep(10_000);
+    }
+    const to = Date.now();
+    await asking.stop();
+    const calls = callsOf(stack);
+    const used = usedShare(calls, limit, [to - 4_000, to]);
+    see(`at most ${mostAtOnce(calls)} of ${limit} at once; ${Math.round(used * 100)} % in use 6 s after it was back`);
+    see200(see, asking.statuses);
+    t.is(mostAtOnce(calls), limit);
+    t.true(used >= usedMin, `${used}`);
+  },
+);
+
+faultTest(
+  test.serial,
+  {
+    id: '26d',
+    done: 'a worker is frozen (SIGSTOP) for 10 s with calls in flight, while 200 clients ask a backend with 12 requests at once by 4 workers',
+    promised: 'it has at most those more at once that the frozen worker had, and only until that goes on',
+  },
+  async (t, see) => {
+    t.timeout(300_000);
+    const limit = 12;
+    await using stack = await openFleet(limit, 4);
+    const asking = await askOnAndOn(stack);
+    await sleep(6_000);
+    stack.modelServers[0].fail({ latencyMs: 12_000, times: limit });
+    await sleep(2_000);
+    const [frozen] = stack.workers;
+    frozen?.process.kill('SIGSTOP');
+    const frozenAt = Date.now();
+    await sleep(10_000);
+    frozen?.process.kill('SIGCONT');
+    await sleep(10_000);
+    await asking.stop();
+    const calls = callsOf(stack);
+    const before = mostAtOnce(calls.filter(({ startedAt }) => startedAt < frozenAt));
+    const after = mostAtOnce(calls.filter(({ startedAt }) => startedAt > frozenAt + 14_000));
+    see(`at most ${before} of ${limit} before, ${mostAtOnce(calls)} while it was frozen, ${after} after that`);
+    t.is(before, limit);
+    t.true(mostAtOnce(calls) <= limit + limit / 4);
+    t.is(after, limit);
+    see200(see, asking.statuses);
+  },
+);
