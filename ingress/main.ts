@@ -104,7 +104,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
 
   const { models } = planFile;
   const opened = await openQueues({ planFile, bounds: config.queue, redis, dashboardRedis, dashboard, log });
-  const { queues, queueDepths, queueBounds, queueTurns } = parts.use(opened);
+  const { queues, queueDepths, queueBounds, queueTurns, listWorkers } = parts.use(opened);
   const bodyBudget = createBodyBudget({ bytesMax: config.bodyBudgetBytes });
   const release = createReleaseLater({ release: createRelease(redis), log });
   const settleInterrupted = createSettleInterrupted({ settle: createSettle(redis), metrics, log });
@@ -121,7 +121,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   await waitUntilOpen(inbox, shutdown);
   metrics.observe({
     waiting: waitingRequests.count,
-    ...observeQueues({ models, queueDepths, waitingRequests }),
+    ...observeQueues({ models, queueDepths, listWorkers, waitingRequests }),
     bytesWaiting: queueBounds.bytesWaiting,
     bodyBytesHeld: bodyBudget.bytesHeld,
     issuerKeysAgeMs: issuerKeys.ageMs,

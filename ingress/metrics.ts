@@ -7,6 +7,7 @@ type Sources = {
   waiting: () => number;
   depths: () => Promise<{ pool: string; model: string; lane: string; jobs: number }[]>;
   oldest: () => { pool: string; model: string; ageMs: number }[];
+  poolWorkers: () => Promise<{ pool: string; workers: number }[]>;
   bytesWaiting: () => number;
   bodyBytesHeld: () => number;
   issuerKeysAgeMs: () => number | undefined;
@@ -61,7 +62,7 @@ export function createIngressMetrics(registry: Registry) {
       });
     },
     /** Read when they are scraped; a Redis that does not answer leaves the depth out and the rest as it is. */
-    observe({ waiting, depths, oldest, bytesWaiting, bodyBytesHeld, issuerKeysAgeMs }: Sources): void {
+    observe({ waiting, depths, oldest, poolWorkers, bytesWaiting, bodyBytesHeld, issuerKeysAgeMs }: Sources): void {
       new Gauge({
         name: 'svc_requests_waiting',
         help: 'Requests of this ingress that wait for their reply',
@@ -87,6 +88,16 @@ export function createIngressMetrics(registry: Registry) {
         registers: [registry],
         collect() {
           for (const { ageMs, ...labels } of oldest()) this.set(labels, ageMs / 1_000);
+        },
+      });
+      new Gauge({
+        name: 'svc_pool_workers',
+        help: 'Workers of a pool that are alive and take jobs; every ingress says the same',
+        labelNames: ['pool'],
+        registers: [registry],
+        async collect() {
+          this.reset();
+          for (const { pool, workers } of await poolWorkers().catch(() => [])) this.set({ pool }, workers);
         },
       });
       new Gauge({

@@ -5,8 +5,8 @@ import type { PlanFile } from '../shared/plan-file.ts';
 import { createQueueChoice } from '../shared/queue-choice.ts';
 import { allQueues, openQueue } from '../shared/queues.ts';
 import { countJobs } from './count-jobs.ts';
-import { createListWorkers } from './dashboard/list-workers.ts';
 import type { QueueDashboard } from './dashboard/queue-dashboard.ts';
+import { createListWorkers, type ListWorkers } from './list-workers.ts';
 import { createQueueBounds, type QueueBounds } from './queue-bounds.ts';
 import { createQueueDepths, type Depths, type QueueDepths } from './queue-depths.ts';
 import { createQueueTurns, type QueueTurns } from './queue-turns.ts';
@@ -27,6 +27,7 @@ export type Queues = AsyncDisposable & {
   queueDepths: QueueDepths;
   queueBounds: QueueBounds;
   queueTurns: QueueTurns;
+  listWorkers: ListWorkers;
 };
 
 /** All that an ingress has for its queues, put together. Redis has to be there. */
@@ -48,7 +49,9 @@ export async function openQueues({ planFile, bounds, redis, dashboardRedis, dash
     ...{ pool, queue: openQueue(id, { connection: dashboardRedis, log }) },
   }));
   parts.defer(async () => void (await Promise.all(shownQueues.map(({ queue }) => queue.close()))));
-  dashboard.show(shownQueues, createListWorkers(dashboardRedis));
+  const listWorkers = createListWorkers(redis);
+  dashboard.show(shownQueues, listWorkers);
   const owned = parts.move();
-  return { queues, queueDepths, queueBounds, queueTurns, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  const opened = { queues, queueDepths, queueBounds, queueTurns, listWorkers };
+  return { ...opened, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }

@@ -34,7 +34,7 @@ const bothSides = {
   OPS_HOST: z.string().default('127.0.0.1'),
   OPS_HOSTS_ALLOWED: hosts.optional(),
   REPLY_REDIS_URL: redisUrl.optional(),
-  SHUTDOWN_GRACE_MS: integer(0, 3_600_000).default(30_000),
+  SHUTDOWN_GRACE_MS: integer(0, 86_400_000).default(30_000),
   BODY_BYTES_MAX: integer(1_024, 268_435_456).default(4_194_304),
   OUTBOX_LENGTH_MAX: integer(1, 100_000_000).optional(),
 };

@@ -89,11 +89,13 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     }),
   );
   metrics.observeBackends(slots);
+  metrics.concurrency.set({ lane: 'interactive' }, concurrency);
+  metrics.concurrency.set({ lane: 'batch' }, batchConcurrency);
 
   const state = followProcessState(shutdown);
   const checks = { store: () => store.ping(), ...createBackendChecks(config, agent) };
   const required = { redis: () => redis.ping(), replyRedis: () => replyRedis.ping() };
-  const details = () => ({ breakers: slots.standings() });
+  const details = () => ({ running: queues?.running() ?? 0, breakers: slots.standings() });
   const operations = parts.use(
     await listenForOperations({
       ...config.operations,

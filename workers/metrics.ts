@@ -32,6 +32,12 @@ export function createWorkerMetrics(registry: Registry) {
       labelNames: ['pool', 'lane'],
       registers,
     }),
+    concurrency: new Gauge({
+      name: 'svc_worker_concurrency',
+      help: 'Jobs of one model that this worker has in hand at most; for lines of batches, what is left of those and no more than this',
+      labelNames: ['lane'],
+      registers,
+    }),
     retryRounds: new Counter({
       name: 'svc_backend_retry_rounds_total',
       help: 'Requests that tried the backends of their model a second time',

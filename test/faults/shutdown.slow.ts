@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { oneBackend } from '../stack/plan.ts';
 import type { LogLine } from '../stack/service-process.ts';
@@ -142,6 +143,33 @@ faultTest(
     see('1 of 1 told by 503, and its call was called off');
   },
 );
+
+test('a worker that is asked to end says how many jobs it still has, for as long as its grace, which may be that of a request', async (t) => {
+  await using stack = await startStack({ models: oneBackend, env: { SHUTDOWN_GRACE_MS: '600000' } });
+  const key = await stack.mintKey('alice');
+  const [worker] = stack.workers;
+  const [server] = stack.modelServers;
+  if (worker === undefined) return t.fail();
+  server.fail({ endless: true, chunkMs: 10, times: 2 });
+  const url = stack.ingresses[0]?.url ?? '';
+  const held = [ask({ url, key, id: 'one-s' }), ask({ url, key, id: 'two-s' })];
+  await until(() => server.calls().filter(({ chunksSent }) => chunksSent > 2).length === 2);
+  const readiness = async () => {
+    const response = await fetch(`${worker.operationsUrl}/readyz`);
+    const { ready, state, running } = (await response.json()) as Record<string, unknown>;
+    return [response.status, ready, state, running];
+  };
+  t.deepEqual(await readiness(), [200, true, 'ready', 2]);
+  worker.process.kill('SIGTERM');
+  while ((await readiness())[0] !== 503) await sleep(20);
+  t.deepEqual(await readiness(), [503, false, 'stopping', 2]);
+  worker.process.kill('SIGKILL');
+  await stack.startWorker();
+  t.deepEqual(
+    (await Promise.all(held)).map(({ kind }) => kind),
+    ['failed', 'failed'],
+  );
+});
 
 test('an ingress does not wait for a connection on which nothing was ever asked', async (t) => {
   await using stack = await startStack({ workers: 0 });

@@ -6,6 +6,7 @@ import test from 'ava';
 import { Redis } from 'ioredis';
 import { oneBackend } from '../stack/plan.ts';
 import { startStack } from '../stack/stack.ts';
+import { awaitMetric } from '../support/await-metric.ts';
 import { chat } from '../support/chat.ts';
 
 const secretWord = 'xylophone-in-the-body';
@@ -23,6 +24,12 @@ test('metrics count requests, waits and attempts, and name no key, account or re
   t.is((await chat({ url: ingress.url, key: `${key}x`, question: secretWord })).status, 401);
   t.is((await fetch(`${ingress.url}/no/such/${key}?key=${key}`)).status, 404);
 
+  // Jobs are counted every half second at most.
+  for (const lane of ['interactive', 'batch'])
+    await awaitMetric(
+      ingress,
+      new RegExp(`^svc_queue_depth\\{pool="default",model="small-chat",lane="${lane}"\\} 0$`, 'm'),
+    );
   const [atIngress, atWorker] = await Promise.all(
     [ingress, worker].map(async ({ operationsUrl }) => (await fetch(`${operationsUrl}/metrics`)).text()),
   );
@@ -31,9 +38,10 @@ test('metrics count requests, waits and attempts, and name no key, account or re
   t.regex(atIngress ?? '', new RegExp(`svc_http_requests_total\\{${route},status="401"\\} 1`));
   t.regex(atIngress ?? '', /svc_http_requests_total\{method="GET",route="none",status="404"\} 1/);
   t.regex(atIngress ?? '', /svc_http_request_duration_seconds_count\{route="\/v1\/chat\/completions"\} 3/);
-  for (const lane of ['interactive', 'batch']) {
-    t.regex(atIngress ?? '', new RegExp(`svc_queue_depth\\{pool="default",model="small-chat",lane="${lane}"\\} 0`));
-  }
+  t.regex(atIngress ?? '', /^svc_queue_oldest_age_seconds\{pool="default",model="small-chat"\} 0$/m);
+  t.regex(atIngress ?? '', /^svc_pool_workers\{pool="default"\} 1$/m);
+  t.regex(atWorker ?? '', /^svc_worker_concurrency\{lane="interactive"\} 1024$/m);
+  t.regex(atWorker ?? '', /^svc_jobs_waiting_for_backend 0$/m);
   t.regex(atIngress ?? '', /^svc_queue_bytes_waiting 0$/m);
   t.regex(atWorker ?? '', /svc_queue_wait_seconds_count\{pool="default",lane="interactive"\} 2/);
   t.regex(atWorker ?? '', /svc_backend_attempts_total\{backend="onprem-a",model="small-chat",outcome="completed"\} 2/);

@@ -203,7 +203,7 @@ test('every setting that is wrong is named, none of them by what it was set to',
     QUEUE_DEPTH_MAX: '1.5',
     QUEUES_WRITABLE: 'yes',
     LOG_LEVEL: 'loud',
-    SHUTDOWN_GRACE_MS: '3600001',
+    SHUTDOWN_GRACE_MS: '86400001',
   };
   const faults = faultsOf(() => readIngressConfig({ ...ingress, ...wrong }));
   t.deepEqual(faults.map(({ path }) => path.replace(/\[\d+\]/, '')).sort(), Object.keys(wrong).sort());

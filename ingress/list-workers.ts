@@ -1,12 +1,12 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import { sharesExpiryKey, sharesKey } from '../../shared/redis-keys.ts';
+import { sharesExpiryKey, sharesKey } from '../shared/redis-keys.ts';
 
 /** The workers of a pool that are alive, by their ids. */
 export type ListWorkers = (pool: string) => Promise<string[]>;
 
 const workerSchema = z.object({ pools: z.union([z.array(z.string()), z.object({})]) });
-/** A board asks for each of its queues at once. */
+/** A board asks for each of its queues at once, and metrics for each pool. */
 const freshMs = 1_000;
 
 /** As workers make themselves known when they renew their shares of backends (`workers/shares`). */
