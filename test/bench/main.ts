@@ -8,7 +8,8 @@ import { measureFairness } from './fairness.ts';
 import { measureLanes } from './lanes.ts';
 import { loads } from './loads/load.ts';
 import { measureOverload } from './overload.ts';
-import { reportBatch, reportFairness, reportLanes, reportOverload } from './report.ts';
+import { reportBatch, reportFairness, reportLanes, reportOverload, reportWaiting } from './report.ts';
+import { measureWaiting } from './waiting.ts';
 
 const written = 'test/bench/results';
 const usage = `Usage: npm run bench [-- <part> [<lines>]] [--rounds 5] [--seconds 5] [--no-peers] [--peers <folder>] [--write]
@@ -22,6 +23,7 @@ Parts, all of them but the last unless one is named; each prints tables, and tho
   batches [50000]     a batch of so many lines by two workers: each line once, every token counted, lines a second, memory
   fairness [20000]    a batch of 20 lines beside one of so many
   lanes               interactive requests without and with lines of batches, in turns
+  waiting             requests of a model beside another one that is full or silent, of an account beside one with 500 requests
   costs               an idle service, the Redis scripts of a request, how long the runs of a killed worker wait;
                       --against <checkout> measures another version while it is idle, too
   versions            this version and another in turns: --against <checkout> [--loads '64 clients,256 streams']`;
@@ -78,6 +80,7 @@ const parts: Record<string, (lines: number | undefined) => Promise<void>> = {
       reportLanes(`${workers} worker${workers > 1 ? 's' : ''} with BATCH_CONCURRENCY ${batchConcurrency}`, pairs);
     }
   },
+  waiting: async () => reportWaiting(await measureWaiting({ rounds, seconds: 2 * seconds })),
   async costs() {
     await runCosts({ ...comparison, against: against === undefined ? undefined : resolve(against) });
   },

@@ -14,7 +14,7 @@ export function perSecond({ slots, serviceMs }: Capacity): number {
 
 /** The whole service with one ingress in front of two replicas whose capacity is known. */
 export function startReplicas({ slots, serviceMs, workers, modelServers, env = {} }: Options): Promise<Stack> {
-  const backend = { requests_at_once: slots / workers / 2 };
+  const backend = { requests_at_once: slots / 2 };
   const model = { tier: 'standard', pool: 'default', backends: ['onprem-a', 'onprem-b'] };
   return startStack({
     workers,

@@ -5,6 +5,7 @@ import type { Fairness } from './fairness.ts';
 import type { Round } from './lanes.ts';
 import { median } from './measure.ts';
 import type { Overload } from './overload.ts';
+import type { Waiting } from './waiting.ts';
 
 type Cells = Record<string, string | number>;
 
@@ -85,6 +86,18 @@ export function reportLanes(what: string, pairs: readonly { off: Round; on: Roun
   };
   show(`Lanes: interactive requests, ${what}; medians of ${pairs.length} pairs of rounds`, rows, (row: Cells) => row);
   console.log(JSON.stringify({ lanes: { what, pairs } }));
+}
+
+export function reportWaiting({ otherModel, otherAccount, equal }: Waiting): void {
+  const ofRounds = (title: string, rows: Record<string, readonly { p50Ms: number; p95Ms: number }[]>) =>
+    show(title, rows, (all) => ({
+      'p50, ms': median(all.map(({ p50Ms }) => p50Ms)).toFixed(0),
+      'p95, ms': median(all.map(({ p95Ms }) => p95Ms)).toFixed(0),
+    }));
+  ofRounds('Waiting: answers of a model beside another one of its pool', otherModel);
+  ofRounds('Waiting: time in the queue of an account beside another one (x-svc-queue-ms)', otherAccount);
+  show('Waiting: answers of two accounts with 40 clients each', { equal }, (each) => each);
+  console.log(JSON.stringify({ waiting: { otherModel, otherAccount, equal } }));
 }
 
 export function reportIdle(version: string, { one, two }: IdleFigures): void {
