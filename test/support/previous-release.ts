@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import type { LimitScripts } from './limits-side.ts';
 
 /** The last commit of the release before this one. */
-const commit = '9b81183776ed93e0bd4a4268817be618f6d43870';
+const commit = '2451abe5db45cfc24696587a2946932fe229fdc2';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
