@@ -93,11 +93,6 @@ export function waitedTooLong(): ApiError {
   return new ApiError('SERVICE_UNAVAILABLE', 'The request waited too long in the queue.', { retryAfterMs: 5_000 });
 }
 
-/** Every model server is as busy as it may be, and as many requests wait for one as may. */
-export function backendsFull(): ApiError {
-  return new ApiError('SERVICE_UNAVAILABLE', 'All model servers are busy. Retry.', { retryAfterMs: 2_000 });
-}
-
 /** What is left to say when a part of the answer is missing: text that went out (`delivered`) cannot be taken back. */
 export function replyLost(delivered: boolean): ApiError {
   if (delivered) return new ApiError('UPSTREAM_INTERRUPTED', 'The answer was interrupted.');

@@ -15,13 +15,13 @@ import type { CallingRun } from './run.ts';
 /**
  * What came of looking for a backend that answers. `refused`: the request is at fault, in the backend's words; `interrupted`:
  * the answer broke off after a part of it was sent; `exhausted`: none answers (`attempted`: those that were tried, in that
- * order); `full`: none has room, and the run is not to wait; `late`: it waited, and none had; `stopped`: its signal was aborted.
+ * order); `late`: none had room for as long as it may wait; `stopped`: its signal was aborted.
  */
 export type Found =
   | { outcome: 'answered'; answer: Answer }
   | { outcome: 'refused'; message: string }
   | { outcome: 'exhausted'; attempted: string[] }
-  | { outcome: 'interrupted' | 'full' | 'late' | 'stopped' };
+  | { outcome: 'interrupted' | 'late' | 'stopped' };
 
 export type FindAnswer = (run: CallingRun) => Promise<Found>;
 

@@ -1,6 +1,5 @@
 import {
   type ApiError,
-  backendsFull,
   clientGone,
   deadlineExceeded,
   replyLost,
@@ -122,8 +121,6 @@ export function createProcessRequest(parts: Parts): ProcessJob {
         return fail(run, upstreamsExhausted(run.job.tier, found.attempted));
       case 'interrupted':
         return fail(run, interrupted());
-      case 'full':
-        return fail(run, backendsFull());
       case 'late':
         return fail(run, waitedTooLong());
       case 'stopped':

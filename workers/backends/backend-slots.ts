@@ -10,8 +10,8 @@ import { createWaitingJobs } from './waiting-jobs.ts';
 /** `refused`: no backend of the model is to be called. `full`: none of those that are has room. */
 export type Reserved = { outcome: 'reserved'; reservation: Reservation } | { outcome: 'refused' | 'full' };
 
-/** `late`: there was none for as long as it waits, or it was aborted. */
-export type Taken = { outcome: 'slot'; slot: Slot } | { outcome: 'refused' | 'full' | 'late' };
+/** `late`: there was none for as long as it may wait, or it was aborted. */
+export type Taken = { outcome: 'slot'; slot: Slot } | { outcome: 'refused' | 'late' };
 
 export type Ask = {
   model: string;
@@ -174,7 +174,7 @@ export function createBackendSlots(parts: Parts): BackendSlots {
       waiting.serve();
       const result = answer(ask);
       if (result !== undefined) return result;
-      return ask.waitMs > 0 ? waiting.wait(ask) : { outcome: 'full' };
+      return ask.waitMs > 0 ? waiting.wait(ask) : { outcome: 'late' };
     },
     namesOf: (model) => [...(served.get(model)?.keys() ?? [])],
     allRefuse: (model) => candidatesOf(model, 'interactive').every(({ refuses }) => refuses),

@@ -147,7 +147,6 @@ export function createProcessLine(parts: Parts): ProcessJob {
       case 'interrupted':
         metrics.batchLineRetries.inc({ reason: 'failed' });
         return leave.again(run, retryAfterFailure(job, Date.now()));
-      case 'full':
       case 'late':
         return leave.putOff(withRun(run), { news: 'later', pauseMs: fullMs });
       case 'stopped':

@@ -212,6 +212,7 @@ export function createAccountRun(parts: Parts): AccountRun {
         case 'started':
           feed.changed(news.line, 'started', now);
           break;
+        case 'full': // of a worker of the release before
         case 'later':
           feed.changed(news.line, 'put off', now);
           break;

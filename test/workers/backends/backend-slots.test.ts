@@ -71,7 +71,7 @@ test('calls of all models count against what a backend may have at once, and one
   const { ask, take } = open(t, { requestsAtOnce: 2 });
   await take({ model: 'only-a' });
   await take({ model: 'only-a' });
-  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'full' });
+  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'late' });
   t.is((await take()).name, 'b');
 });
 
@@ -91,7 +91,7 @@ test('whoever waits gets the place that becomes free, in the order of asking', a
   });
   t.is(slots.waiting(), 2);
   held.end('answered');
-  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'full' }, 'one that comes now does not get before them');
+  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'late' }, 'one that comes now does not get before them');
   (await waiting[0])?.end('answered');
   await waiting[1];
   t.deepEqual(got, ['first', 'second']);
@@ -211,7 +211,7 @@ test('where time has made room, whoever has waited goes before one that comes ju
   const tried = new Set(['b']);
   const waiting = ask({ tried, ...waits });
   pass(60_000);
-  t.deepEqual(await ask({ tried }), { outcome: 'full' });
+  t.deepEqual(await ask({ tried }), { outcome: 'late' });
   const taken = await waiting;
   t.is(taken.outcome === 'slot' && taken.slot.name, 'cloud');
   held.end('answered');
@@ -224,7 +224,7 @@ test('a slot that ends twice makes room once', async (t) => {
   first.end('failed');
   t.deepEqual(slots.load()[0], { backend: 'a', calls: 1, limit: 2, share: 2 });
   await take({ model: 'only-a' });
-  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'full' });
+  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'late' });
 });
 
 test('of two pauses that a backend asks for the longer one holds', async (t) => {
@@ -277,7 +277,7 @@ test('room that comes goes to whoever waits for an answer before any line of a b
 test('a line that is not to wait is told at once that there is no room', async (t) => {
   const { ask, take } = open(t, { requestsAtOnce: 1 });
   await take({ model: 'only-a' });
-  t.deepEqual(await ask({ model: 'only-a', lane: 'batch', waitMs: 0 }), { outcome: 'full' });
+  t.deepEqual(await ask({ model: 'only-a', lane: 'batch', waitMs: 0 }), { outcome: 'late' });
 });
 
 test('lines of batches leave an eighth of a backend free while somebody waits for its answers, and have all of it when nobody does', async (t) => {
@@ -287,10 +287,10 @@ test('lines of batches leave an eighth of a backend free while somebody waits fo
   for (let taken = 0; taken < 15; taken++) await take(line);
   const request = await take(only);
   request.end('answered');
-  t.deepEqual(await ask(line), { outcome: 'full' }, 'fourteen of sixteen are for lines');
+  t.deepEqual(await ask(line), { outcome: 'late' }, 'fourteen of sixteen are for lines');
   const others = [await take(only)];
   pass(4_999);
-  t.deepEqual(await ask(line), { outcome: 'full' });
+  t.deepEqual(await ask(line), { outcome: 'late' });
   for (const other of others) other.end('answered');
   pass(1);
   t.like(await ask(line), { outcome: 'slot' });
