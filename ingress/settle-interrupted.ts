@@ -38,8 +38,8 @@ export function createSettleInterrupted({ settle, metrics, log }: Parts) {
     const tokens = promptTokens + completionTokens;
     try {
       const settled = await settle({ account, requestId, run, settler: 'ingress', tokens, report, admission });
-      if (settled) metrics.settled.inc({ outcome: 'failed', counted: 'estimated' });
-      else metrics.settleFailures.inc({ reason: 'refused' });
+      if (settled === 'settled') metrics.settled.inc({ outcome: 'failed', counted: 'estimated' });
+      else metrics.settleFailures.inc({ reason: settled });
     } catch (error) {
       metrics.settleFailures.inc({ reason: 'error' });
       log.error({ err: error, requestId }, 'an interrupted request could not be settled; its lease ends by itself');

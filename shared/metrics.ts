@@ -16,7 +16,7 @@ export const durationBuckets = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
 ];
 
-/** What either side can come to do: the worker ends a request, as a rule, and whoever comes first what nobody has ended. */
+/** What either side can come to do: the worker ends a request, as a rule, and the ingress one whose worker died. */
 export function createLimitMetrics(registry: Registry) {
   const registers = [registry];
   return {
@@ -30,11 +30,6 @@ export function createLimitMetrics(registry: Registry) {
       name: 'svc_settle_failures_total',
       help: 'Requests that were not settled: refused, because another run had begun or they had ended, or by an error',
       labelNames: ['reason'],
-      registers,
-    }),
-    leasesExpired: new Counter({
-      name: 'svc_leases_expired_total',
-      help: 'Leases that nobody had ended by their time',
       registers,
     }),
     refusedFields: new Counter({

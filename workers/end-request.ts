@@ -1,5 +1,5 @@
-import type { ApiError } from '../shared/errors.ts';
-import type { Settle } from '../shared/limits/settle.ts';
+import { type ApiError, replyLost } from '../shared/errors.ts';
+import type { Settle, Settled } from '../shared/limits/settle.ts';
 import type { Log } from '../shared/log.ts';
 import { unchallengedMs } from '../shared/queues.ts';
 import type { Usage } from '../shared/replies.ts';
@@ -42,13 +42,10 @@ export function createEndRequest(parts: Parts): EndRequest {
       tokens,
       report,
       admission: job,
-    }).then(
-      (settled) => (settled ? 'settled' : 'refused'),
-      (error: unknown) => {
-        log.error({ err: error, requestId: job.requestId }, 'a request could not be settled; its lease ends by itself');
-        return 'error';
-      },
-    );
+    }).catch((error: unknown) => {
+      log.error({ err: error, requestId: job.requestId }, 'a request could not be settled; its lease ends by itself');
+      return 'error' as const;
+    });
     // One flush for both, unless another worker can have begun meanwhile: then its run is the one to end the request.
     const isUnchallenged = oneConnection && now() - takenAt < unchallengedMs;
     if (isUnchallenged) {
@@ -56,13 +53,15 @@ export function createEndRequest(parts: Parts): EndRequest {
       said.catch(() => {}); // its failure is awaited below, and must not end the process before that
       await settling;
       await said;
-    } else if ((await settling) !== 'refused') {
-      await say(reply, ending);
+    } else {
+      const settled = await settling;
+      if (settled === 'lost') await reply.error(replyLost(false));
+      else if (settled !== 'refused') await say(reply, ending);
     }
     count(run, await settling, { outcome: ending.outcome, counted: report.counted });
   };
 
-  function count({ job, run }: Run, settled: string, labels: { outcome: string; counted: string }): void {
+  function count({ job, run }: Run, settled: Settled | 'error', labels: { outcome: string; counted: string }): void {
     if (settled === 'settled') metrics.settled.inc(labels);
     else metrics.settleFailures.inc({ reason: settled });
     if (settled === 'refused')

@@ -6,7 +6,8 @@ import { readWorkerConfig, type WorkerConfig } from '../shared/config.ts';
 import { fieldsOf, openInbox, waitUntilOpen } from '../shared/inbox.ts';
 import { createEndLeases } from '../shared/limits/end-leases.ts';
 import { createMarkStreaming } from '../shared/limits/mark-streaming.ts';
-import { createSettle, type Settle } from '../shared/limits/settle.ts';
+import { createRenewLeases } from '../shared/limits/renew-leases.ts';
+import { createSettle } from '../shared/limits/settle.ts';
 import { createStartRun } from '../shared/limits/start.ts';
 import type { Log } from '../shared/log.ts';
 import { createRegistry } from '../shared/metrics.ts';
@@ -37,6 +38,7 @@ import { createFindAnswer } from './find-answer.ts';
 import { createHold } from './holds/hold.ts';
 import { createLeave } from './holds/leave.ts';
 import { keepCopyingAudit } from './keep-copying-audit.ts';
+import { keepLeases } from './keep-leases.ts';
 import { createWorkerMetrics, type WorkerMetrics } from './metrics.ts';
 import { createProcessRequest } from './process-request.ts';
 import { type QueuesServed, serveQueues } from './queue/serve-queues.ts';
@@ -45,7 +47,7 @@ import { watchReaders } from './replies/watch-readers.ts';
 import { keepShares, type Shares } from './shares/keep-shares.ts';
 import { createRenewShares } from './shares/renew-shares.ts';
 import { createObserveOutboxes } from './usage/observe-outboxes.ts';
-import { createRingDrainer, decodeRing, type RingDrainer } from './usage/ring-drainers.ts';
+import { createRingDrainer, decodeRing, settleAndRing } from './usage/ring-drainers.ts';
 import { countLeases, createTendLeases } from './usage/tend-leases.ts';
 import { createUsageDrainer, type UsageDrainer } from './usage/usage-drainer.ts';
 
@@ -167,6 +169,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     log,
   });
   const replyFrames = createReplyFrames({ redis: replyRedis });
+  const leases = parts.use(keepLeases({ renewLeases: createRenewLeases(redis), timeouts: planFile.timeouts, log }));
   const processRequest = createProcessRequest({
     planFile,
     startRun,
@@ -174,6 +177,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     findAnswer,
     endRequest,
     replyFrames,
+    leases,
     followReader: parts.use(watchReaders({ redis: replyRedis, log })).follow,
     metrics,
     log,
@@ -199,7 +203,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     checksStalled: (pool) => held.membershipOf(pool).checksStalled,
     reader: use(connectForWork(config.redisUrl, log)),
     bodies: createBodiesInHand({ bodyBytesMax: config.bodyBytesMax }),
-    work: { interactive: { processJob: processRequest, endLost }, batch: batches.work },
+    work: { interactive: { processJob: processRequest, endLost, onRecovered: leases.putBack }, batch: batches.work },
     ...{ shutdown, metrics, log },
   });
   queues = parts.use(served);
@@ -230,14 +234,6 @@ async function finish(queues: QueuesServed, { graceMs, log }: { graceMs: number;
   queues.handBackAll();
   if (!(await within(handBackMs, finished)))
     log.error({}, 'some jobs did not end; another worker will find them stalled');
-}
-
-function settleAndRing(settle: Settle, ringDrainer: RingDrainer): Settle {
-  return async (settlement) => {
-    const isSettled = await settle(settlement);
-    if (isSettled) ringDrainer(settlement.account);
-    return isSettled;
-  };
 }
 
 function reporterOfBreakers({ metrics, log }: { metrics: WorkerMetrics; log: Log }) {

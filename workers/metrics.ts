@@ -13,6 +13,11 @@ export function createWorkerMetrics(registry: Registry) {
   const registers = [registry];
   return {
     ...createLimitMetrics(registry),
+    leasesExpired: new Counter({
+      name: 'svc_leases_expired_total',
+      help: 'Leases that nobody had ended or renewed by their time',
+      registers,
+    }),
     queueWait: new Histogram({
       name: 'svc_queue_wait_seconds',
       help: "From a request's admission to the start of its job",

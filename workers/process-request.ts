@@ -18,6 +18,7 @@ import { interrupted, promptUsage } from './answer-request.ts';
 import { createWatchdog } from './backends/watchdog.ts';
 import type { Ending, EndRequest } from './end-request.ts';
 import type { FindAnswer, Found } from './find-answer.ts';
+import type { LeaseKeeper } from './keep-leases.ts';
 import type { WorkerMetrics } from './metrics.ts';
 import type { ReplyFrames } from './replies/reply-frames.ts';
 import { createReplySender } from './replies/send-reply.ts';
@@ -33,6 +34,7 @@ type Parts = {
   endRequest: EndRequest;
   replyFrames: ReplyFrames;
   followReader: ReaderWatch['follow'];
+  leases: Pick<LeaseKeeper, 'keep' | 'putBack'>;
   /** This worker's control stream, on which a run can be cancelled. */
   control: () => string | undefined;
   metrics: WorkerMetrics;
@@ -69,6 +71,7 @@ export function createProcessRequest(parts: Parts): ProcessJob {
     metrics.queueWait.observe({ pool: poolOf(job), lane: 'interactive' }, queueWaitMs / 1000);
     deadline.expectWithin(start.remainingMs, () => 'deadline' satisfies StopReason);
     reply.started(parts.control() ?? '', queueWaitMs);
+    const letGo = parts.leases.keep(job);
     const unfollow = parts.followReader(job.replyTo, onGone);
     const waitMs = Math.max(job.startBy - start.now, run > 1 ? timeouts.queueMs : 0);
     const startedAt = performance.now();
@@ -89,6 +92,7 @@ export function createProcessRequest(parts: Parts): ProcessJob {
       return done;
     } finally {
       unfollow();
+      letGo();
     }
   };
 
@@ -149,7 +153,8 @@ export function createProcessRequest(parts: Parts): ProcessJob {
     }
   }
 
-  function handBack({ job, run, ledger }: StartedRun): Outcome {
+  async function handBack({ job, run, ledger }: StartedRun): Promise<Outcome> {
+    await parts.leases.putBack([job]);
     const earlierRuns = [...job.earlierRuns, { run, attempts: [...ledger.attempts()] }];
     return { outcome: 'hand back', job: { ...job, earlierRuns } };
   }

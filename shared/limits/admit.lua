@@ -17,7 +17,7 @@ local clock = redis.call('TIME')
 -- constants mode: `admit`, `stand` (look at the standing), `look` (at the version only);
 --           versionLifeMs, how long a version stands after it was last renewed, which use does past half of that; readLifeMs,
 --           longer than reading the store may take; queueMs, requestMs, graceMs: until the job's first start, for the whole
---           request, and what a lease lives past either; outboxLengthMax; lostAtMost: leases past their time to end in this call
+--           request, and what a lease lives past either; leaseLifeMs, how often a holder is looked after; outboxLengthMax
 -- ARGV      account; version of the caller at hand, -1 where there is none; `known`, or `read` from the store after this
 --           request was told to; token: what the answer `stale` came with, for `known` an id of this request;
 --           and for `admit`: request; its report should it be lost, as a JSON string; tokens to reserve; the limits, -1 for none:
@@ -31,8 +31,7 @@ local clock = redis.call('TIME')
 --           `ended`: this request was ended before
 --           `stands` standing, `full` standing: the outbox is too long, `refused` limit waitMs standing, or
 --           `admitted` admittedAt startBy deadline overage standing inFlight (leases of the lane, this one included), with the standing after that: now month used reserved
---           overage, requests and tokens of the last minute, resetMs until they have all left, requests of the day, leases that
---           were lost
+--           overage, requests and tokens of the last minute, resetMs until they have all left, requests of the day
 -- include standing
 local call, floor, format, match = redis.call, math.floor, string.format, string.match
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
@@ -59,15 +58,6 @@ end
 if mode ~= 'admit' and call('PTTL', versionKey) < versionLifeMs / 2 then call('PEXPIRE', versionKey, versionLifeMs) end
 if mode == 'look' then return format('current %d', now) end
 
--- The request's own lease may be one of these, so whether it is over can only be told after.
-local overdue, lost = call('ZCOUNT', endsKey, '-inf', format('%d', now)), 0
-if overdue > 0 then
-  -- include correct-standing
-  -- include leases
-  -- include lost-leases
-  local keys = {standing = standingKey, leases = leasesKey, ends = endsKey, lost = lostKey, outbox = outboxKey}
-  lost = endLostLeases(keys, account, now, lostAtMost)
-end
 if mode == 'admit' and call('EXISTS', endedKey, lostKey) > 0
   and (call('EXISTS', endedKey) == 1 or call('ZSCORE', lostKey, request)) then
   return 'ended'
@@ -98,8 +88,8 @@ dayRequests = tonumber(storedDay) == day and tonumber(dayRequests) or 0
 minuteRequests, minuteTokens = window and tonumber(minuteRequests) or 0, window and tonumber(minuteTokens) or 0
 local resetMs = window and latestEnd + windowMs - now or 0
 local function withStanding(words)
-  return format('%s %d %s %d %d %d %d %d %d %d %d', words, now, month, used, reserved, overageUsed, minuteRequests, minuteTokens,
-    resetMs, dayRequests, lost)
+  return format('%s %d %s %d %d %d %d %d %d %d', words, now, month, used, reserved, overageUsed, minuteRequests, minuteTokens,
+    resetMs, dayRequests)
 end
 local function admittedBefore(lease)
   lease = cjson.decode(lease)
@@ -114,7 +104,7 @@ local leases = call('ZCARD', endsKey)
 local overRequests = perMinute ~= '-1' and minuteRequests + 1 - perMinute or 0
 local overTokens = tokensPerMinute ~= '-1' and minuteTokens + tokens - tokensPerMinute or 0
 local isOverDay = perDay ~= '-1' and dayRequests - perDay >= 0
-local isOverAtOnce = atOnce ~= '-1' and leases - overdue + lost - atOnce >= 0
+local isOverAtOnce = atOnce ~= '-1' and leases - atOnce >= 0
 local isFull = call('XLEN', outboxKey) >= outboxLengthMax
 
 if isFull or (isSpent and overageOn ~= '1') or overRequests > 0 or overTokens > 0 or isOverDay or isOverAtOnce then
@@ -153,8 +143,8 @@ local lease = format('{"state":"admitted","run":0,"startBy":%d,"deadline":%d,"to
   .. '"overage":%d,"admittedAt":%s,"report":%s}', startBy, deadline, tokens, bucket, isCounted and day or 0, month, overage,
   atText, report)
 if call('HSETNX', leasesKey, request, lease) == 0 then return admittedBefore(call('HGET', leasesKey, request)) end
-local endsAt = format('%d', startBy + graceMs)
-call('ZADD', endsKey, endsAt, request)
+local endsAt = startBy + graceMs
+call('ZADD', endsKey, format('%d', endsAt), request)
 
 reserved = reserved + tokens
 if isCounted then
@@ -191,6 +181,7 @@ if isNewBucket or leases == 0 then
   call('PEXPIRE', leasesKey, standingLifeMs)
   call('PEXPIRE', endsKey, standingLifeMs)
 end
-local isNewHolder = call('ZADD', holdersKey, 'LT', endsAt, holder) == 1
+-- Once it is started a lease may end before it would have as an admitted one.
+local isNewHolder = call('ZADD', holdersKey, 'LT', format('%d', math.min(endsAt, now + leaseLifeMs)), holder) == 1
 if isNewBucket or isNewHolder then call('PEXPIRE', holdersKey, standingLifeMs) end
 return format('%s %d', withStanding(format('admitted %s %d %d %d', atText, startBy, deadline, overage)), leases + 1)

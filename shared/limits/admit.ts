@@ -15,14 +15,14 @@ import {
   standingKey,
   versionKey,
 } from '../redis-keys.ts';
-import { leaseGraceMs } from './lease-life.ts';
+import { leaseGraceMs, leaseLifeMs } from './lease-life.ts';
 import { intOf, wordOf, wordsOf } from './read-answer.ts';
 import { readLua } from './read-lua.ts';
 
 /**
  * What counts against an account, by Redis's clock (`now`, milliseconds): the tokens of the month (`YYYY-MM`) that are used,
  * reserved by requests in flight, and used as overage; requests and tokens of the last minute, which will all have left in
- * `resetMs`; the requests of the day (UTC). `lost`: its leases that were found past their time.
+ * `resetMs`; the requests of the day (UTC).
  */
 export type Standing = {
   now: number;
@@ -32,7 +32,6 @@ export type Standing = {
   overageUsed: number;
   lastMinute: { requests: number; tokens: number; resetMs: number };
   dayRequests: number;
-  lost: number;
 };
 
 const limits = ['quota', 'requests', 'tokens', 'day', 'concurrency'] as const;
@@ -108,8 +107,6 @@ const readLifeMs = 15_000;
 const noVersion = -1;
 const noLimit = -1;
 const noTopUp = { month: '', tokens: 0 };
-/** Leases past their time that one call ends: of more than these the next call's caller should bear some. */
-const lostAtMost = 20;
 /** A Redis that is out of memory takes no more requests, but keys can still be revoked: their owner has to be looked at. */
 const lookFlags = '#!lua flags=allow-oom';
 
@@ -118,8 +115,8 @@ type Parts = { timeouts: { queueMs: number; requestMs: number }; outboxLengthMax
 /** Admission by one script; a call that is repeated changes nothing that the first has not. */
 export function createAdmit(redis: Redis, { timeouts, outboxLengthMax }: Parts): Admit {
   const { queueMs, requestMs } = timeouts;
-  const times = { versionLifeMs, readLifeMs, queueMs, requestMs, graceMs: leaseGraceMs.admitted };
-  const constants = { ...times, outboxLengthMax, lostAtMost };
+  const times = { versionLifeMs, readLifeMs, queueMs, requestMs, graceMs: leaseGraceMs.admitted, leaseLifeMs };
+  const constants = { ...times, outboxLengthMax };
   const load = (mode: string) => readLua(new URL('./admit.lua', import.meta.url), { mode, ...constants });
   const loadLook = (mode: string) => load(mode).replace('#!lua', lookFlags);
   const runAdmit = loadScript(redis, { name: 'svcAdmit', lua: load('admit'), numberOfKeys: 10 });
@@ -219,7 +216,7 @@ function readAnswer(answer: unknown): Answer {
 }
 
 function standingOf(words: readonly string[]): Standing {
-  const [now, month, used, reserved, overageUsed, requests, tokens, resetMs, dayRequests, lost] = words;
+  const [now, month, used, reserved, overageUsed, requests, tokens, resetMs, dayRequests] = words;
   return {
     now: intOf(now),
     month: wordOf(month),
@@ -228,7 +225,6 @@ function standingOf(words: readonly string[]): Standing {
     overageUsed: intOf(overageUsed),
     lastMinute: { requests: intOf(requests), tokens: intOf(tokens), resetMs: intOf(resetMs) },
     dayRequests: intOf(dayRequests),
-    lost: intOf(lost),
   };
 }
 

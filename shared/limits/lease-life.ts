@@ -1,9 +1,19 @@
+/** How long a lease that has started lives after its last renewal, in milliseconds, and how often its worker renews it. */
+export const leaseLifeMs = 60_000;
+export const renewLeasesEveryMs = 20_000;
+
 /**
- * What a lease lives past its time, in milliseconds, before it is ended by whoever comes first: an admitted one past
- * `queue_ms`, one that has started past its request's deadline. Both leave time for those who end it in words;
- * for a line of a batch those may come a day later, for its result is charged however long all workers were away.
+ * What a lease lives past its time, in milliseconds, before it is ended: an admitted one past `queue_ms`, one that has started
+ * past its request's deadline, however often it is renewed. Both leave time for those who end it in words; for a line of a batch
+ * those may come a day later, for its result is charged however long all workers were away.
  */
 export const leaseGraceMs = { admitted: 30_000, started: { interactive: 60_000, batch: 86_400_000 } } as const;
+
+/**
+ * What a lease lives from its start on if nobody renews it. That of a line is not renewed: its job outlives every worker, and
+ * whoever takes that goes on with it.
+ */
+export const startedLifeMs = { interactive: leaseLifeMs, batch: Number.MAX_SAFE_INTEGER } as const;
 
 /** How long a request is remembered past its deadline, so that nothing of it can be carried out a second time. */
 export const endedLifeMs = 3_600_000;

@@ -12,7 +12,8 @@ local clock = redis.call('TIME')
 -- ARGV     account; request; run that settles; settler, an id of whoever does; tokens to charge; report for the usage record,
 --          JSON; and for a lease that is not known: month, overage (0 or 1), and when it was admitted and is over,
 --          milliseconds of this clock
--- returns  'settled', also where the same settler has done so before; 'refused': another run's, or ended before
+-- returns  'settled', also where the same settler has done so before; 'refused': another run's, or ended before; 'lost': its lease
+--          has ended by itself, and its record says so
 -- include standing
 -- include leases
 -- include correct-standing
@@ -41,7 +42,7 @@ else
   local ended = call('GET', KEYS[5])
   -- One that was released has no run, unless Redis was emptied in between.
   if ended and ended ~= 'released' then return ended == mark and 'settled' or 'refused' end
-  if call('ZSCORE', KEYS[4], request) then return 'refused' end
+  if call('ZSCORE', KEYS[4], request) then return 'lost' end
 end
 
 correctStanding(KEYS[1], month, bucket, 0, tonumber(held), tonumber(tokens), tonumber(overage) == 1)

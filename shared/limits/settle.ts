@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
+import { z } from 'zod';
 import type { Lane } from '../lane.ts';
 import { loadScript } from '../redis.ts';
 import {
@@ -29,8 +30,14 @@ export type Settlement = {
   admission: { admittedAt: number; deadline: number; overage: boolean };
 };
 
-/** False where it is not this run's to settle any more: a later one has begun, or it was ended before. */
-export type Settle = (settlement: Settlement) => Promise<boolean>;
+const answerSchema = z.enum(['settled', 'refused', 'lost']);
+
+/**
+ * `refused`: it is not this run's to settle any more, for a later one has begun, or it was ended before. `lost`: nobody renewed its
+ * lease, so nothing is charged; nobody else ends it.
+ */
+export type Settled = z.infer<typeof answerSchema>;
+export type Settle = (settlement: Settlement) => Promise<Settled>;
 
 const attemptsMax = 10;
 
@@ -55,19 +62,13 @@ export function createSettle(redis: Redis, { pauseMs = 500 }: { pauseMs?: number
     const args = [account, requestId, run, settler, tokens, JSON.stringify(report), ...known];
     for (let attempt = 1; ; attempt++) {
       try {
-        return isSettled(await call(keys, args));
+        return answerSchema.parse(await call(keys, args));
       } catch (error) {
         if (attempt === attemptsMax) throw error;
         await sleep(pauseMs);
       }
     }
   };
-}
-
-function isSettled(answer: unknown): boolean {
-  if (answer !== 'settled' && answer !== 'refused')
-    throw new Error('the script that settles gave an answer that is not known');
-  return answer === 'settled';
 }
 
 /** `YYYY-MM` in UTC. */

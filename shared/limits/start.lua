@@ -6,8 +6,8 @@ local clock = redis.call('TIME')
 -- KEYS[1]  hash: the account's leases (leases.lua)
 -- KEYS[2]  sorted set: when they end
 -- KEYS[3]  string: how this request was ended
--- ARGV     request; taken: how often the job was taken from its queue, this time included; graceMs: what a lease lives past the
---          deadline
+-- ARGV     request; taken: how often the job was taken from its queue, this time included; lifeMs: how long the lease lives from
+--          now on unless it is renewed; graceMs: what it lives past the deadline at most
 -- returns  words with a space between, for a list would cost Redis 3 µs more:
 --          `run` run now deadline; `interrupted` run now deadline: an earlier run had begun to stream, and no other may;
 --          `late` run now deadline: a first start after startBy; `expired` run now deadline: the deadline is over; all of these
@@ -15,7 +15,8 @@ local clock = redis.call('TIME')
 --          `settled` run, `gone` run: there is no lease any more, or there never was one
 local call, match, format = redis.call, string.match, string.format
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local request, taken, graceMs = ARGV[1], ARGV[2], ARGV[3]
+local request, taken = ARGV[1], ARGV[2]
+local function endOf(deadline) return format('%d', math.min(now + ARGV[3], deadline + ARGV[4])) end
 
 local text = call('HGET', KEYS[1], request)
 if not text then
@@ -27,7 +28,7 @@ end
 local rest, startBy, deadline = match(text, '^{"state":"admitted","run":0(),"startBy":(%d+),"deadline":(%d+),')
 if rest and now <= tonumber(startBy) and now < tonumber(deadline) then
   call('HSET', KEYS[1], request, '{"state":"started","run":1,"taken":' .. taken .. ',"answer":"run"' .. string.sub(text, rest))
-  call('ZADD', KEYS[2], format('%d', deadline + graceMs), request)
+  call('ZADD', KEYS[2], endOf(deadline), request)
   return format('run 1 %d %s', now, deadline)
 end
 
@@ -43,6 +44,6 @@ if lease.taken ~= taken then
   elseif isFirst and now > lease.startBy then lease.answer = 'late'
   else lease.state, lease.answer = 'started', 'run' end
   call('HSET', KEYS[1], request, cjson.encode(lease))
-  call('ZADD', KEYS[2], lease.deadline + graceMs, request)
+  call('ZADD', KEYS[2], endOf(lease.deadline), request)
 end
 return format('%s %d %d %d', lease.answer, lease.run, now, lease.deadline)

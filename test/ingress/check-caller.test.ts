@@ -24,7 +24,6 @@ const standing: Standing = {
   overageUsed: 0,
   lastMinute: { requests: 0, tokens: 0, resetMs: 0 },
   dayRequests: 0,
-  lost: 0,
 };
 
 type World = { present?: Caller | ApiError; fails?: ApiError; cold?: boolean; admits?: Admitted };
@@ -87,7 +86,7 @@ const takesAll = ask(() => undefined);
 const planLimit = () => new ApiError('rate_limit_exceeded', 'Not in this plan.');
 const refuseFree = ask(({ plan }) => (plan === 'free' ? planLimit() : undefined));
 const neverAdmits = (calls: string[]) => !calls.some((call) => call.startsWith('admit'));
-const admitted = (caller: Caller) => ({ outcome: 'admitted', caller, admission, standing });
+const admitted = (caller: Caller) => ({ outcome: 'admitted', caller, admission, standing, inFlight: 1 });
 
 test('a caller that is the present one costs one call, which admits', async (t) => {
   const { admit, calls, noted } = createSubject();

@@ -2,7 +2,7 @@ import test from 'ava';
 import { Registry } from 'prom-client';
 import { createIngressMetrics } from '../../ingress/metrics.ts';
 import { createSettleInterrupted } from '../../ingress/settle-interrupted.ts';
-import type { Settlement } from '../../shared/limits/settle.ts';
+import type { Settle, Settlement } from '../../shared/limits/settle.ts';
 import { lostReport } from '../support/limits-side.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 
@@ -16,9 +16,16 @@ const lease = {
   admission: { admittedAt: 1, deadline: 2, overage: false },
 };
 
+function recording(settled: Settlement[]): Settle {
+  return async (settlement) => {
+    settled.push(settlement);
+    return 'settled';
+  };
+}
+
 test('a stream that lost its worker is charged its prompt and what was delivered, as the run that told so', async (t) => {
   const settled: Settlement[] = [];
-  const settle = async (settlement: Settlement) => settled.push(settlement) > 0;
+  const settle = recording(settled);
   const settleInterrupted = createSettleInterrupted({ settle, metrics: metrics(), log: recordedLog().log });
   await settleInterrupted(lease, { run: 2, tokens: 30, promptTokens: 8 });
   t.is(settled.length, 1);
@@ -29,7 +36,7 @@ test('a stream that lost its worker is charged its prompt and what was delivered
 
 test('a run that has begun meanwhile is lost, too, and where nobody got anything nothing is charged', async (t) => {
   const settled: Settlement[] = [];
-  const settle = async (settlement: Settlement) => settled.push(settlement) > 0;
+  const settle = recording(settled);
   const settleInterrupted = createSettleInterrupted({ settle, metrics: metrics(), log: recordedLog().log });
   await settleInterrupted(lease, { run: 2, tokens: 0, promptTokens: undefined });
   t.like(settled[0], { tokens: 0, report: { promptTokens: 0, completionTokens: 0 } });
@@ -38,7 +45,7 @@ test('a run that has begun meanwhile is lost, too, and where nobody got anything
 
 test('a run that began meanwhile has not counted the prompt, so that it is the estimate of the admission', async (t) => {
   const settled: Settlement[] = [];
-  const settle = async (settlement: Settlement) => settled.push(settlement) > 0;
+  const settle = recording(settled);
   const settleInterrupted = createSettleInterrupted({ settle, metrics: metrics(), log: recordedLog().log });
   await settleInterrupted(lease, { run: 2, tokens: 30, promptTokens: undefined });
   t.is(settled[0]?.tokens, 42);
@@ -46,7 +53,8 @@ test('a run that began meanwhile has not counted the prompt, so that it is the e
 
 test('what could not be settled is counted, and said where it is an error', async (t) => {
   for (const [answer, reason] of [
-    [async () => false, 'refused'],
+    [async () => 'refused' as const, 'refused'],
+    [async () => 'lost' as const, 'lost'],
     [() => Promise.reject(new Error('READONLY')), 'error'],
   ] as const) {
     const { log, lines } = recordedLog();

@@ -7,6 +7,7 @@ import { createMinuteModel } from './minute-model.ts';
 import { monthOf, shiftMonth } from './month-names.ts';
 import { createVersionModel } from './version-model.ts';
 
+/** What an admission of the release before ends of leases past their time; this one ends none. */
 const lostPerCall = 20;
 const rememberedMs = 3_600_000;
 
@@ -36,6 +37,8 @@ export type ModelAdmission = {
   allowance: Allowance;
   version: number;
   token?: string | undefined;
+  /** The release before asks. */
+  isBefore: boolean;
 };
 
 export type ModelSettlement = {
@@ -73,12 +76,12 @@ export function createLimitsModel(startsAt: number) {
 
   const isCounted = (month: string) => counted.has(month) || (counted.has(shiftMonth(month, -1)) && !missed.has(month));
 
-  function standing(lostNow: number): Standing {
+  function standing(): Standing {
     const at = minute.time(now);
     const { used, reserved, overage: overageUsed } = tokensOf(monthOf(at));
     const lastMinute = { ...minute.counted(at), resetMs: minute.emptyIn(now) };
     const dayRequests = minute.requestsOfDay(at);
-    return { now, month: monthOf(at), used, reserved, overageUsed, lastMinute, dayRequests, lost: lostNow };
+    return { now, month: monthOf(at), used, reserved, overageUsed, lastMinute, dayRequests };
   }
 
   function record(
@@ -103,13 +106,13 @@ export function createLimitsModel(startsAt: number) {
   }
 
   function refusal(
-    { tokens, allowance }: ModelAdmission,
+    { tokens, allowance, isBefore }: ModelAdmission,
     isSpent: boolean,
   ): { limit: Limit; waitMs: number } | undefined {
     if (isSpent && !allowance.overageEnabled) return { limit: 'quota', waitMs: 0 };
     const at = minute.time(now);
     const midnight = new Date(at).setUTCHours(24, 0, 0, 0);
-    const inFlight = [...leases.values()].filter(({ endsAt }) => endsAt > now).length;
+    const inFlight = [...leases.values()].filter(({ endsAt }) => !isBefore || endsAt > now).length;
     const { requestsPerMinute, tokensPerMinute, requestsPerDay, requestsAtOnce } = allowance;
     const waits: [Limit, number][] = [
       ['requests', minute.waitFor({ requests: 1, tokens: 0 }, { requests: requestsPerMinute }, now)],
@@ -138,11 +141,11 @@ export function createLimitsModel(startsAt: number) {
     return lease;
   }
 
-  function admitted({ admittedAt, startBy, deadline, overage }: ModelLease, lostNow: number): Admitted {
+  function admitted({ admittedAt, startBy, deadline, overage }: ModelLease): Admitted {
     return {
       outcome: 'admitted',
       admission: { admittedAt, startBy, deadline, overage },
-      standing: standing(lostNow),
+      standing: standing(),
       inFlight: leases.size,
     };
   }
@@ -167,32 +170,32 @@ export function createLimitsModel(startsAt: number) {
     },
     endLeases: () => endLost(Number.POSITIVE_INFINITY),
 
-    stand(look: Pick<ModelAdmission, 'request' | 'version' | 'token'>): Stood {
+    stand(look: Omit<ModelAdmission, 'tokens' | 'allowance'>): Stood {
       const overtaken = version.stale(look);
       if (overtaken !== undefined) return overtaken;
-      const lostNow = endLost(lostPerCall);
+      if (look.isBefore) endLost(lostPerCall);
       const month = monthOf(minute.time(now));
-      return isCounted(month) ? { outcome: 'stands', standing: standing(lostNow) } : { outcome: 'cold', month };
+      return isCounted(month) ? { outcome: 'stands', standing: standing() } : { outcome: 'cold', month };
     },
 
     admit(asked: ModelAdmission): Admitted {
       const overtaken = version.stale(asked);
       if (overtaken !== undefined) return overtaken;
-      const lostNow = endLost(lostPerCall);
+      if (asked.isBefore) endLost(lostPerCall);
       if (ended.has(asked.request) || lost.has(asked.request)) return { outcome: 'ended' };
       const month = monthOf(minute.time(now));
       if (!isCounted(month)) return { outcome: 'cold', month };
       const held = leases.get(asked.request);
-      if (held !== undefined) return admitted(held, lostNow);
+      if (held !== undefined) return admitted(held);
       const { tokensPerMonth = Number.POSITIVE_INFINITY, topUp } = asked.allowance;
       const { used, reserved } = tokensOf(month);
       const isSpent = used + reserved >= tokensPerMonth + (topUp?.month === month ? topUp.tokens : 0);
       const refused = refusal(asked, isSpent);
-      if (refused !== undefined) return { outcome: 'refused', ...refused, standing: standing(lostNow) };
-      return admitted(charge(asked, isSpent), lostNow);
+      if (refused !== undefined) return { outcome: 'refused', ...refused, standing: standing() };
+      return admitted(charge(asked, isSpent));
     },
 
-    start(request: string, taken: number): Start {
+    start(request: string, { taken, isBefore }: { taken: number; isBefore: boolean }): Start {
       const lease = leases.get(request);
       if (lease === undefined) {
         const end = ended.get(request);
@@ -201,7 +204,8 @@ export function createLimitsModel(startsAt: number) {
       }
       if (lease.taken !== undefined && taken < lease.taken) return { outcome: 'superseded', run: lease.run };
       if (lease.taken !== taken) {
-        Object.assign(lease, { taken, run: lease.run + 1, endsAt: lease.deadline + 60_000 });
+        const endsAt = Math.min(lease.deadline, isBefore ? Number.POSITIVE_INFINITY : now) + 60_000;
+        Object.assign(lease, { taken, run: lease.run + 1, endsAt });
         if (lease.state === 'streams') lease.answer = 'interrupted';
         else if (now >= lease.deadline) lease.answer = 'expired';
         else if (lease.state === 'waits' && now > lease.startBy) lease.answer = 'late';
@@ -211,6 +215,11 @@ export function createLimitsModel(startsAt: number) {
       return answer === 'run'
         ? { outcome: 'run', run, now, remainingMs: lease.deadline - now }
         : { outcome: answer, run, now };
+    },
+
+    renew(request: string, lifeMs: number): void {
+      const lease = leases.get(request);
+      if (lease !== undefined) lease.endsAt = Math.max(lease.endsAt, now + lifeMs);
     },
 
     markStreaming(request: string, run: number): void {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Redis } from 'ioredis';
-import type { Admission, Allowance } from '../../shared/limits/admit.ts';
+import type { Admission, Admitted, Allowance, Standing, Stood } from '../../shared/limits/admit.ts';
 import { fillKey, standingKey, versionKey } from '../../shared/redis-keys.ts';
 import { createChargeLog } from './charge-log.ts';
 import { createLimitsModel } from './limits-model.ts';
@@ -71,13 +71,13 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
     let [asked, token]: [number, string | undefined] = [versionGiven, undefined];
     for (;;) {
       const reading = token === undefined ? undefined : { token };
-      const expected = model.admit({ request: requestId, tokens, allowance, version: asked, token });
       const asker = next();
+      const isBefore = asker === before;
+      const expected = model.admit({ request: requestId, tokens, allowance, version: asked, token, isBefore });
       const answer = await asker.admission.admit({ account, requestId, version: asked, reading }, charge);
       // The release before does not say how many are in flight.
-      const told =
-        asker === side || answer.outcome !== 'admitted' ? answer : { ...answer, inFlight: model.leases.size };
-      assert.deepEqual(told, expected);
+      const told = answer.outcome === 'admitted' && isBefore ? { ...answer, inFlight: model.leases.size } : answer;
+      assert.deepEqual(withoutLost(told), expected);
       answered.push(`admit ${answer.outcome}${answer.outcome === 'refused' ? ` by ${answer.limit}` : ''}`);
       if (answer.outcome === 'admitted') {
         if (answer.admission.overage) answered.push('admit admitted as overage');
@@ -96,8 +96,10 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
     let [asked, token]: [number, string | undefined] = [version, undefined];
     for (;;) {
       const reading = token === undefined ? undefined : { token };
-      const answer = await next().admission.stand({ account, requestId, version: asked, reading });
-      assert.deepEqual(answer, model.stand({ request: requestId, version: asked, token }));
+      const asker = next();
+      const expected = model.stand({ request: requestId, version: asked, token, isBefore: asker === before });
+      const answer = await asker.admission.stand({ account, requestId, version: asked, reading });
+      assert.deepEqual(withoutLost(answer), expected);
       if (answer.outcome === 'stale') [asked, token] = [version, answer.reading.token];
       else if (answer.outcome === 'cold') await seed(answer.month);
       else return;
@@ -130,8 +132,9 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
   }
 
   async function start(request: string, { taken }: StepOf<'start'>): Promise<string[]> {
-    const answer = await next().start(request, taken);
-    assert.deepEqual(answer, model.start(idOf(request), taken));
+    const asker = next();
+    const answer = await asker.start(request, taken);
+    assert.deepEqual(answer, model.start(idOf(request), { taken, isBefore: asker === before }));
     return [`start ${answer.outcome}`];
   }
 
@@ -139,6 +142,12 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
     const run = Math.max(1, (model.leases.get(idOf(request))?.run ?? 1) + runBy);
     model.markStreaming(idOf(request), run);
     await next().markStreaming(request, run);
+    return [];
+  }
+
+  async function renew(request: string, { lifeMs }: StepOf<'renew'>): Promise<string[]> {
+    await side.renew(request, lifeMs);
+    model.renew(idOf(request), lifeMs);
     return [];
   }
 
@@ -201,6 +210,8 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
         return burst(step);
       case 'start':
         return start(name, step);
+      case 'renew':
+        return renew(name, step);
       case 'mark streaming':
         return markStreaming(name, step);
       case 'settle':
@@ -238,7 +249,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
       const times = 'times' in step ? step.times : 1;
       const name = 'request' in step ? nameOf(step.request) : '';
       for (let time = 1; time <= times; time++) answered.push(...(await happen(step, name)));
-      // A look ends what is past its time, so after the clock alone has moved others must be left to find it.
+      // A look of the release before ends what is past its time, so after the clock alone has moved others must be left to find it.
       if (!['wait', 'edge', 'step back', 'forget months'].includes(step.kind)) await look();
       return answered;
     },
@@ -257,4 +268,11 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
       }
     },
   };
+}
+
+/** The release before also says how many leases its call has ended. */
+function withoutLost<Given extends Admitted | Stood>(answer: Given): Given {
+  if (!('standing' in answer)) return answer;
+  const { lost: _, ...standing } = answer.standing as Standing & { lost?: number };
+  return { ...answer, standing };
 }

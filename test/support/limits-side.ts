@@ -1,8 +1,10 @@
 import type { Redis } from 'ioredis';
 import { type Admit, type Admitted, type Allowance, createAdmit, type Standing } from '../../shared/limits/admit.ts';
 import { createEndLeases } from '../../shared/limits/end-leases.ts';
+import { leaseLifeMs } from '../../shared/limits/lease-life.ts';
 import { createMarkStreaming } from '../../shared/limits/mark-streaming.ts';
 import { createRelease } from '../../shared/limits/release.ts';
+import { createRenewLeases } from '../../shared/limits/renew-leases.ts';
 import { createSeed } from '../../shared/limits/seed.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
 import { createStartRun } from '../../shared/limits/start.ts';
@@ -58,6 +60,7 @@ export function openLimits(redis: Redis, options: Options = {}) {
   const settle = scripts.createSettle(redis, { pauseMs: 1 });
   const release = scripts.createRelease(redis);
   const endLeases = scripts.createEndLeases(redis, timeouts);
+  const renewLeases = createRenewLeases(redis);
   const seed = scripts.createSeed({ redis, store: { findUsageSum: async () => sum() } });
 
   /** Request ids are unique among all accounts, and ids of jobs as well, which hold no colon. */
@@ -84,13 +87,25 @@ export function openLimits(redis: Redis, options: Options = {}) {
     },
     start: (name: string, taken = 1) => startRun({ account, requestId: idOf(name), taken }),
     markStreaming: (name: string, run = 1) => markStreaming({ account, requestId: idOf(name), run }),
-    settle(name: string, { tokens = 10, run = 1, settler = 'worker', admittedAt = 0, overage = false } = {}) {
+    renew: (name: string, lifeMs = leaseLifeMs) => renewLeases([{ account, requestId: idOf(name) }], lifeMs),
+    /** Whether it was settled. */
+    async settle(name: string, { tokens = 10, run = 1, settler = 'worker', admittedAt = 0, overage = false } = {}) {
       const report: UsageReport = { ...lostReport, outcome: 'completed', counted: 'reported', endedRuns: [run] };
       const admission = { admittedAt, deadline: admittedAt + timeouts.requestMs, overage };
-      return settle({ account, requestId: idOf(name), run, settler, tokens, report, admission });
+      const settled: unknown = await settle({
+        account,
+        requestId: idOf(name),
+        run,
+        settler,
+        tokens,
+        report,
+        admission,
+      });
+      return settled === 'settled' || settled === true; // the release before says it in another way
     },
     release: (name: string) => release({ account, requestId: idOf(name) }),
-    endLeases: () => endLeases({ account, lane: 'interactive' }),
+    /** Of those that were to end by a time of Redis's clock; left out, of all. */
+    endLeases: (dueBy = Number.MAX_SAFE_INTEGER) => endLeases({ account, lane: 'interactive' }, dueBy),
     seed: (month: string, mode?: Parameters<typeof seed>[2]) => seed(account, month, mode),
     /** Makes the caller the present one, and counts the month from here on. */
     async prepare(month: string): Promise<void> {

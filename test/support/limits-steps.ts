@@ -28,6 +28,7 @@ type Steps = {
   admit: { request: Chosen; tokens: number; version: number; times: number };
   burst: { count: number; tokens: number };
   start: { request: Chosen; taken: number; times: number };
+  renew: { request: Chosen; lifeMs: number; times: number };
   'mark streaming': { request: Chosen; run: number; times: number };
   settle: { request: Chosen; run: number; settler: string; share: number; times: number };
   release: { request: Chosen; times: number };
@@ -59,6 +60,7 @@ export const steps: fc.Arbitrary<Step> = fc.oneof(
   { weight: 10, arbitrary: of('admit', { request: asked, tokens, times, version: fc.constantFrom(0, 0, 0, -1) }) },
   { weight: 1, arbitrary: of('burst', { count: fc.integer({ min: 2, max: 30 }), tokens }) },
   { weight: 8, arbitrary: of('start', { request, taken: fc.integer({ min: 1, max: 4 }), times }) },
+  { weight: 4, arbitrary: of('renew', { request, lifeMs: fc.constantFrom(60_000, 90_000), times }) },
   { weight: 3, arbitrary: of('mark streaming', { request, run: fc.constantFrom(0, 0, -1), times }) },
   {
     weight: 8,

@@ -178,7 +178,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       shutdown: new AbortController().signal,
       pauseMs: 10,
     }),
-    endLeases: () => createEndLeases(redis, planFile.timeouts)({ account, lane: 'batch' }),
+    endLeases: () => createEndLeases(redis, planFile.timeouts)({ account, lane: 'batch' }, Number.MAX_SAFE_INTEGER),
     /** The account as the store has it from now on, which whoever knows it will hear of. */
     async change(change: Partial<typeof known>): Promise<void> {
       known = { ...known, ...change };

@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
 import { type InferenceJob, inferenceJobSchema } from '../../shared/inference-job.ts';
 import { createMarkStreaming } from '../../shared/limits/mark-streaming.ts';
+import { createRenewLeases } from '../../shared/limits/renew-leases.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
 import { createStartRun } from '../../shared/limits/start.ts';
 import { type PlanFile, parsePlanFile } from '../../shared/plan-file.ts';
@@ -13,6 +14,7 @@ import { createOwnFields } from '../../workers/backends/own-fields.ts';
 import { createRetryBudget, type RetryBudget } from '../../workers/backends/retry-budget.ts';
 import { createEndRequest } from '../../workers/end-request.ts';
 import { createFindAnswer } from '../../workers/find-answer.ts';
+import { keepLeases } from '../../workers/keep-leases.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { createProcessRequest } from '../../workers/process-request.ts';
 import { createReplyFrames } from '../../workers/replies/reply-frames.ts';
@@ -76,6 +78,7 @@ export async function openWorkerSide(
     }),
     endRequest,
     replyFrames: createReplyFrames({ redis }),
+    leases: parts.use(keepLeases({ renewLeases: createRenewLeases(redis), timeouts: planFile.timeouts, log })),
     followReader: parts.use(watchReaders({ redis, log, everyMs: 20 })).follow,
     control: () => 'svc:control:test',
     metrics,

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { Registry } from 'prom-client';
 import { ApiError } from '../../shared/errors.ts';
-import type { Settlement } from '../../shared/limits/settle.ts';
+import type { Settled, Settlement } from '../../shared/limits/settle.ts';
 import { unchallengedMs } from '../../shared/queues.ts';
 import { createEndRequest } from '../../workers/end-request.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
@@ -14,14 +14,14 @@ const usage = { promptTokens: 10, completionTokens: 5, cachedTokens: 4, estimate
 const answered = { outcome: 'completed', usage, answer: { body: '{}', usage } } as const;
 const failed = { outcome: 'failed', error: new ApiError('INTERNAL_ERROR', 'No.') } as const;
 
-type World = { settled?: boolean | Error; oneConnection?: boolean; runsForMs?: number };
+type World = { settled?: Settled | Error; oneConnection?: boolean; runsForMs?: number };
 
 /** Ends a run that has gone on for so long; `events` is what was asked and said, in order. */
-function createSubject({ settled = true, oneConnection = true, runsForMs = 100 }: World = {}) {
+function createSubject({ settled = 'settled', oneConnection = true, runsForMs = 100 }: World = {}) {
   const events: string[] = [];
   let now = 0;
   const settlements: Settlement[] = [];
-  const settling = Promise.withResolvers<boolean>();
+  const settling = Promise.withResolvers<Settled>();
   const registry = new Registry();
   const endRequest = createEndRequest({
     settle(settlement) {
@@ -70,11 +70,19 @@ test('where another run may have begun, or replies go another way, the last word
 });
 
 test('a run that may not settle says nothing', async (t) => {
-  const { endRequest, run, events, answer, registry } = createSubject({ settled: false, runsForMs: 60_000 });
+  const { endRequest, run, events, answer, registry } = createSubject({ settled: 'refused', runsForMs: 60_000 });
   answer();
   await endRequest(run, answered);
   t.deepEqual(events, ['settle']);
   t.regex(await registry.metrics(), /svc_settle_failures_total\{reason="refused"\} 1/);
+});
+
+test('whoever waits for a request that was lost is told that its answer is, not given one that nobody pays', async (t) => {
+  const { endRequest, run, events, answer, registry } = createSubject({ settled: 'lost', runsForMs: 60_000 });
+  answer();
+  await endRequest(run, answered);
+  t.deepEqual(events, ['settle', 'error']);
+  t.regex(await registry.metrics(), /svc_settle_failures_total\{reason="lost"\} 1/);
 });
 
 test('a client gets its answer although its request could not be settled, and that is counted', async (t) => {

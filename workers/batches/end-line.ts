@@ -48,10 +48,10 @@ export function createEndLine({ settle, tellNews, metrics, log }: Parts): EndLin
       report,
       admission,
     });
-    if (settled) {
+    if (settled === 'settled') {
       metrics.settled.inc({ outcome, counted: report.counted });
     } else {
-      metrics.settleFailures.inc({ reason: 'refused' });
+      metrics.settleFailures.inc({ reason: settled });
       log.debug({ requestId: job.requestId, run }, 'a line was settled before');
     }
     tellNews(job, { news: 'ended', answered: standing.status !== null });

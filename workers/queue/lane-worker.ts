@@ -14,6 +14,8 @@ export type LaneWork = {
   processJob: ProcessJob;
   /** Ends a job that will not be run again: `isStalled` if its workers kept dying, else it failed by a fault of ours. */
   endLost: (job: { data: unknown; taken: number; isStalled: boolean }) => Promise<void>;
+  /** Told of jobs that are back in their queue because their workers have died. Never fails. */
+  onRecovered?: (data: readonly unknown[]) => Promise<void>;
 };
 
 /** A job that this worker has taken, with the lock that proves it. */
@@ -174,7 +176,10 @@ export function createLaneWorker(parts: Parts): LaneWorker {
       );
     },
     async recover() {
-      await worker.backend.moveStalledJobsToWait();
+      const ids = await worker.backend.moveStalledJobsToWait();
+      if (parts.onRecovered === undefined || ids.length === 0) return;
+      const jobs = await Promise.all(ids.map((id) => Job.fromId(worker, id)));
+      await parts.onRecovered(jobs.flatMap((job) => (job === undefined ? [] : [job.data])));
     },
     async [Symbol.asyncDispose]() {
       renewing[Symbol.dispose]();

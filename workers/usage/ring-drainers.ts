@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
+import type { Settle } from '../../shared/limits/settle.ts';
 import type { Log } from '../../shared/log.ts';
 import { readStrings } from '../../shared/redis.ts';
 import { controlStreamKey, partitionKeeperKey, partitionOf } from '../../shared/redis-keys.ts';
@@ -86,4 +87,13 @@ export function createRingDrainer(parts: Parts): RingDrainer & Disposable {
 export function decodeRing(fields: Readonly<Record<string, string>>): number[] {
   const entry = ringSchema.safeParse(fields);
   return entry.success ? entry.data.drain.split(',').map(Number) : [];
+}
+
+/** Whatever settles tells the drainer of it, if there is usage. */
+export function settleAndRing(settle: Settle, ringDrainer: RingDrainer): Settle {
+  return async (settlement) => {
+    const settled = await settle(settlement);
+    if (settled === 'settled') ringDrainer(settlement.account);
+    return settled;
+  };
 }

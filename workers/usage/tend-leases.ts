@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Lane } from '../../shared/lane.ts';
 import type { EndLeases } from '../../shared/limits/end-leases.ts';
-import { leaseGraceMs } from '../../shared/limits/lease-life.ts';
+import { leaseGraceMs, leaseLifeMs } from '../../shared/limits/lease-life.ts';
 import { leaseHoldersKey, leasesKey, parseLeaseHolder } from '../../shared/redis-keys.ts';
 import { within } from '../../shared/shutdown.ts';
 import type { WorkerMetrics } from '../metrics.ts';
@@ -9,6 +9,11 @@ import { redisNow } from './redis-now.ts';
 
 /** Accounts of a partition that are looked after at a time; of more than these the rest are next. */
 const accountsAtOnce = 100;
+/**
+ * Longer than between two looks of a worker that looks after any partition at all. Where more time has passed by Redis's clock, Redis
+ * was away, or its clock has leapt: then nothing ends until those who still have their requests must have renewed them.
+ */
+const awayAfterMs = 30_000;
 /** Where accounts with batches stand as a rule, and others only after a clock was put back. */
 const aheadAtOnce = 1_000;
 
@@ -30,13 +35,24 @@ export type TendLeases = (partition: number) => Promise<Tended>;
 /** Ends what nobody has ended by its time, in all accounts of a partition, so that nothing of theirs is held for longer. */
 export function createTendLeases(parts: Parts): TendLeases {
   const { redis, endLeases, timeouts, metrics, now: timeOf = () => redisNow(redis) } = parts;
+  let seenAt: number | undefined;
+  let quietUntil = 0;
+
+  /** How long no lease may end from this time of Redis's clock on, in milliseconds. */
+  function quietMs(now: number): number {
+    if (seenAt !== undefined && now - seenAt > awayAfterMs) quietUntil = now + leaseLifeMs;
+    if (quietUntil > now + leaseLifeMs) quietUntil = 0; // the clock was put back
+    seenAt = now;
+    return Math.max(0, quietUntil - now);
+  }
 
   return async function tendLeases(partition) {
     const holders = leaseHoldersKey(partition);
     for (let ended = 0; ; ) {
-      const [first, firstEnd] = await redis.zrange(holders, '0', '0', 'WITHSCORES');
+      const [[first, firstEnd], now] = await Promise.all([redis.zrange(holders, '0', '0', 'WITHSCORES'), timeOf()]);
+      const untilMs = quietMs(now);
       if (first === undefined) return { ended, nextMs: undefined };
-      const now = await timeOf();
+      if (untilMs > 0) return { ended, nextMs: untilMs };
       const aheadOf = (lane: Lane) => now + timeouts.requestMs + aheadMs(lane);
       const [past, notOfBatches, ahead] = await Promise.all([
         redis.zrangebyscore(holders, '-inf', now, 'LIMIT', 0, accountsAtOnce),
@@ -45,7 +61,7 @@ export function createTendLeases(parts: Parts): TendLeases {
       ]);
       const interactive = notOfBatches.map(parseLeaseHolder).filter(({ lane }) => lane === 'interactive');
       const due = [...[...past, ...ahead].map(parseLeaseHolder), ...interactive];
-      const counts = await Promise.all(due.map(endLeases));
+      const counts = await Promise.all(due.map((holder) => endLeases(holder, now)));
       const latest = counts.reduce((sum, count) => sum + count, 0);
       metrics.leasesExpired.inc(latest);
       ended += latest;

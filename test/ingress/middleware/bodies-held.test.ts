@@ -33,7 +33,7 @@ const standing: Standing = {
 const counter = { inc() {} };
 const metrics = {
   ...{ queueRefusals: counter, bodyRefusals: counter, refusedFields: counter },
-  ...{ leasesExpired: counter, admissions: counter },
+  ...{ admissions: counter },
 } as unknown as IngressMetrics; // counts nothing
 const checkCaller = {
   async admit(_request, ask) {

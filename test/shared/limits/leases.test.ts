@@ -1,8 +1,10 @@
 import test from 'ava';
 import type { Redis } from 'ioredis';
+import { createRenewLeases } from '../../../shared/limits/renew-leases.ts';
 import { createSettle } from '../../../shared/limits/settle.ts';
 import {
   endedRequestKey,
+  leaseEndsKey,
   leaseHoldersKey,
   lostRequestsKey,
   partitionOf,
@@ -208,15 +210,16 @@ test.serial('a release on another day gives that day nothing', async (t) => {
   t.like(await side.standing(), { dayRequests: 1, reserved: 100 });
 });
 
-test.serial('an admitted lease ends 30 s past startBy, a started one 60 s past the deadline', async (t) => {
+test.serial('an admitted lease ends 30 s past startBy, a started one 60 s past its start', async (t) => {
   const side = await admitted();
   await side.admit({ requestId: 'b' });
+  await setTime(now + 10);
   await side.start('b');
   for (const [time, ended] of [
     [startBy + 29_999, 0],
     [startBy + 30_000, 1],
-    [deadline + 59_999, 0],
-    [deadline + 60_000, 1],
+    [now + 60_009, 0],
+    [now + 60_010, 1],
   ] as const) {
     await setTime(time);
     t.is(await side.endLeases(), ended, String(time - now));
@@ -229,6 +232,51 @@ test.serial('an admitted lease ends 30 s past startBy, a started one 60 s past t
       { outcome: 'lost', runs: 1, attempts: [{ run: 1, outcome: 'lost' }] },
     ],
   );
+});
+
+test.serial('a started lease lives for a minute after its last renewal, and no renewal brings it back', async (t) => {
+  const side = await admitted();
+  await side.start('a');
+  for (const time of [20_000, 79_999, 100_000]) {
+    await setTime(now + time);
+    t.is(await side.endLeases(), 0);
+    await side.renew('a');
+  }
+  await setTime(now + 159_999);
+  t.is(await side.endLeases(), 0);
+  await setTime(now + 160_000);
+  t.is(await side.endLeases(), 1);
+  await side.renew('a');
+  t.is(await own.redis.exists(leaseEndsKey(side.account)), 0);
+  t.false(await side.settle('a'));
+});
+
+test.serial('no renewal has a lease end sooner, and many are renewed by one call', async (t) => {
+  const side = await admitted();
+  const names = Array.from({ length: 30 }, (_, index) => `many ${index}`);
+  for (const name of names) await side.admit({ requestId: name });
+  await Promise.all(['a', ...names].map((name) => side.start(name)));
+  await side.renew('a', 90_000);
+  await side.renew('a', 60_000);
+  const requests = names.map((name) => ({ account: side.account, requestId: side.idOf(name) }));
+  await createRenewLeases(own.redis, { atMost: 7 })(requests, 80_000);
+  for (const [time, ended] of [
+    [79_999, 0],
+    [80_000, 30],
+    [89_999, 0],
+    [90_000, 1],
+  ] as const) {
+    await setTime(now + time);
+    t.is(await side.endLeases(), ended, String(time));
+  }
+});
+
+test.serial('a lease that was to end after somebody looked stays, however long the call was on its way', async (t) => {
+  const side = await admitted();
+  await side.start('a');
+  await setTime(now + 600_000);
+  t.is(await side.endLeases(now + 59_999), 0);
+  t.is(await side.endLeases(now + 60_000), 1);
 });
 
 test.serial('a lease that was lost cannot be settled any more, for an hour after that', async (t) => {
@@ -344,7 +392,7 @@ test.serial('a settling that fails is repeated, and told as it was in the end', 
     report: lostReport,
     admission,
   };
-  t.true(await createSettle(redis, { pauseMs: 1 })(settlement));
+  t.is(await createSettle(redis, { pauseMs: 1 })(settlement), 'settled');
   t.is(calls, 3);
 });
 

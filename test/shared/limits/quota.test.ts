@@ -13,7 +13,6 @@ const standing: Standing = {
   overageUsed: 0,
   lastMinute: { requests: 3, tokens: 250, resetMs: 61_500 },
   dayRequests: 9,
-  lost: 0,
 };
 const allowance: Allowance = {
   requestsPerMinute: 10,
