@@ -15,5 +15,8 @@ export const leaseGraceMs = { admitted: 30_000, started: { interactive: 60_000, 
  */
 export const startedLifeMs = { interactive: leaseLifeMs, batch: Number.MAX_SAFE_INTEGER } as const;
 
+/** What a lease lives once its stream was interrupted: its ingress settles it at once, unless that was killed, too. */
+export const interruptedLifeMs = 30_000;
+
 /** How long a request is remembered past its deadline, so that nothing of it can be carried out a second time. */
 export const endedLifeMs = 3_600_000;

@@ -7,7 +7,8 @@ local clock = redis.call('TIME')
 -- KEYS[2]  sorted set: when they end
 -- KEYS[3]  string: how this request was ended
 -- ARGV     request; taken: how often the job was taken from its queue, this time included; lifeMs: how long the lease lives from
---          now on unless it is renewed; graceMs: what it lives past the deadline at most
+--          now on unless it is renewed; graceMs: what it lives past the deadline at most; interruptedMs: how long an interrupted
+--          one lives, which its ingress settles at once, if that is still there
 -- returns  words with a space between, for a list would cost Redis 3 µs more:
 --          `run` run now deadline; `interrupted` run now deadline: an earlier run had begun to stream, and no other may;
 --          `late` run now deadline: a first start after startBy; `expired` run now deadline: the deadline is over; all of these
@@ -44,6 +45,7 @@ if lease.taken ~= taken then
   elseif isFirst and now > lease.startBy then lease.answer = 'late'
   else lease.state, lease.answer = 'started', 'run' end
   call('HSET', KEYS[1], request, cjson.encode(lease))
-  call('ZADD', KEYS[2], endOf(lease.deadline), request)
+  if lease.answer == 'run' then call('ZADD', KEYS[2], endOf(lease.deadline), request) end
+  if lease.answer == 'interrupted' then call('ZADD', KEYS[2], 'LT', format('%d', now + ARGV[5]), request) end
 end
 return format('%s %d %d %d', lease.answer, lease.run, now, lease.deadline)

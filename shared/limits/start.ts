@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import type { Lane } from '../lane.ts';
 import { loadScript } from '../redis.ts';
 import { endedRequestKey, leaseEndsKey, leasesKey } from '../redis-keys.ts';
-import { leaseGraceMs, startedLifeMs } from './lease-life.ts';
+import { interruptedLifeMs, leaseGraceMs, startedLifeMs } from './lease-life.ts';
 import { intOf, wordsOf } from './read-answer.ts';
 import { readLua } from './read-lua.ts';
 
@@ -27,7 +27,9 @@ export function createStartRun(redis: Redis): StartRun {
   const call = loadScript(redis, { name: 'svcStart', lua, numberOfKeys: 3 });
   return async ({ account, requestId, taken, lane = 'interactive' }) => {
     const keys = [leasesKey(account, lane), leaseEndsKey(account, lane), endedRequestKey(account, requestId)];
-    return readAnswer(await call(keys, [requestId, taken, startedLifeMs[lane], leaseGraceMs.started[lane]]));
+    return readAnswer(
+      await call(keys, [requestId, taken, startedLifeMs[lane], leaseGraceMs.started[lane], interruptedLifeMs]),
+    );
   };
 }
 

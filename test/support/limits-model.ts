@@ -204,12 +204,14 @@ export function createLimitsModel(startsAt: number) {
       }
       if (lease.taken !== undefined && taken < lease.taken) return { outcome: 'superseded', run: lease.run };
       if (lease.taken !== taken) {
-        const endsAt = Math.min(lease.deadline, isBefore ? Number.POSITIVE_INFINITY : now) + 60_000;
-        Object.assign(lease, { taken, run: lease.run + 1, endsAt });
+        Object.assign(lease, { taken, run: lease.run + 1 });
         if (lease.state === 'streams') lease.answer = 'interrupted';
         else if (now >= lease.deadline) lease.answer = 'expired';
         else if (lease.state === 'waits' && now > lease.startBy) lease.answer = 'late';
         else Object.assign(lease, { state: 'runs', answer: 'run' });
+        if (isBefore) lease.endsAt = lease.deadline + 60_000;
+        else if (lease.answer === 'run') lease.endsAt = Math.min(lease.deadline, now) + 60_000;
+        else if (lease.answer === 'interrupted') lease.endsAt = Math.min(lease.endsAt, now + 30_000);
       }
       const { run, answer = 'run' } = lease;
       return answer === 'run'

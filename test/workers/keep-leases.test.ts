@@ -59,7 +59,7 @@ test('a renewal that fails is tried again', async (t) => {
   leases.keep(ann);
   await next();
   t.deepEqual(await next(), [[ann.requestId], leaseLifeMs]);
-  t.true(lines.some(({ msg }) => msg === 'leases could not be renewed'));
+  t.true(lines.some(({ message }) => message === 'leases could not be renewed'));
   leases[Symbol.dispose]();
 });
 
