@@ -8,6 +8,7 @@ const names = [
   'limits',
   'streaming',
   'batches',
+  'waiting',
   'operating',
   'security',
   'benchmarks',

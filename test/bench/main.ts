@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { measureBatch } from './batches.ts';
-import { runCosts, runPeers, runTruth } from './comparison/parts.ts';
+import { runCosts, runFleet, runPeers, runTruth } from './comparison/parts.ts';
 import { compareVersions } from './comparison/versions.ts';
 import { notWorthWriting } from './comparison/worth-writing.ts';
 import { measureFairness } from './fairness.ts';
@@ -26,6 +26,7 @@ Parts, all of them but the last unless one is named; each prints tables, and tho
   waiting             requests of a model beside another one that is full or silent, of an account beside one with 500 requests
   costs               an idle service, the Redis scripts of a request, how long the runs of a killed worker wait;
                       --against <checkout> measures another version while it is idle, too
+  fleet               Redis commands a second of 1, 10 and 50 workers: idle, asked, and with batches that wait
   versions            this version and another in turns: --against <checkout> [--loads '64 clients,256 streams']`;
 
 /** Of the backends that batches are measured with; `--service-ms` makes them faster than what is in front of them. */
@@ -84,6 +85,7 @@ const parts: Record<string, (lines: number | undefined) => Promise<void>> = {
   async costs() {
     await runCosts({ ...comparison, against: against === undefined ? undefined : resolve(against) });
   },
+  fleet: async () => runFleet(comparison),
 };
 
 const wantedLoads = values.loads.split(',').map((name) => loads.find((load) => load.name === name.trim()));

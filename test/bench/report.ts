@@ -1,5 +1,5 @@
 import type { BatchRun } from './batches.ts';
-import type { Costs } from './comparison/results.ts';
+import type { Costs, Fleet } from './comparison/results.ts';
 import { commandsPerSecond, cpuMsPerSecond, type Idle, type IdleFigures } from './costs/idle.ts';
 import type { Fairness } from './fairness.ts';
 import type { Round } from './lanes.ts';
@@ -113,6 +113,18 @@ export function reportIdle(version: string, { one, two }: IdleFigures): void {
     map(rows, (idle) => perSecond(idle, command)),
   );
   console.log(JSON.stringify({ idle: { version, one, two } }));
+}
+
+export function reportFleet({ workers, models }: Fleet): void {
+  const rows = Object.fromEntries(workers.map((row) => [`${row.workers} workers`, row]));
+  show('Fleet: Redis commands a second, those of scripts included', rows, ({ idle, loaded, openBatches }) =>
+    map({ idle, loaded, openBatches }, (each) => each.toFixed(0)),
+  );
+  const ofModels = Object.fromEntries(models.map((row) => [`${row.models} models`, row]));
+  show('Fleet: an idle worker more', ofModels, ({ commands, connections }) => ({
+    'Redis commands/s': commands.toFixed(0),
+    connections,
+  }));
 }
 
 export function reportCosts({ scripts, takeoverMs }: Costs): void {

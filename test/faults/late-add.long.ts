@@ -19,8 +19,8 @@ const batchesMax = 16;
 const timeouts = { queue_ms: 5_000, request_ms: 20_000 };
 const question = 'Is it too late?';
 
-/** What an admission says of a request should it be lost; nothing else that an ingress sends has it. */
-const admissions = { text: '"outcome":"lost"', count: batch };
+/** What an admission says of a request should it be lost, JSON in JSON; nothing else that an ingress sends has it. */
+const admissions = { text: String.raw`\"outcome\":\"lost\"`, count: batch };
 /** Only a job holds the question. */
 const jobs = { text: question, count: batch };
 

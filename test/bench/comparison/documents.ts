@@ -1,6 +1,6 @@
 import { streamTokens, streamTokensPerSecond } from '../loads/load.ts';
 import { barsOf, boundOf, verdictOf } from './bars.ts';
-import type { Results, Run, Taken } from './results.ts';
+import type { Fleet, Results, Run, Taken } from './results.ts';
 import { isOurs, names } from './rows.ts';
 import { compareRounds, cpuMicros, type Figure, memoryMiB, requestsPerSecond, runsOf, spreadOf } from './summarise.ts';
 
@@ -45,6 +45,12 @@ export function withBars(page: string, results: Results): string {
     `Asked on ${takenOn(results.taken.truth)}:`,
     '',
     ...truthTable(results),
+    '',
+    '## What a fleet asks of Redis',
+    '',
+    `Redis commands a second of one ingress and so many workers, those of scripts included, on ${takenOn(results.taken.fleet)}:`,
+    '',
+    ...fleetTable(results.fleet),
   ]);
 }
 
@@ -146,6 +152,31 @@ function truthTable({ truth }: Results): string[] {
   ]);
   return tableOf(['question', ...gateways], lines);
 }
+
+function fleetTable({ workers, models }: Fleet = { workers: [], models: [] }): string[] {
+  const rows = (['idle', 'loaded', 'openBatches'] as const).map((figure) => {
+    const [few, many] = [workers.at(0), workers.at(-1)];
+    const each = many && few ? (many[figure] - few[figure]) / (many.workers - few.workers) : Number.NaN;
+    const first = few ? few[figure] - each * few.workers : Number.NaN;
+    const formula = `${first.toFixed(0)} + ${each.toFixed(1)} × workers`;
+    return [fleetWords[figure], ...workers.map((row) => row[figure].toFixed(0)), formula];
+  });
+  const counts = workers.map((row) => `${row.workers} worker${row.workers === 1 ? '' : 's'}`);
+  return [
+    ...tableOf(['', ...counts, 'for more'], rows),
+    '',
+    ...tableOf(
+      ['an idle worker more', 'Redis commands/s', 'connections to Redis'],
+      models.map((row) => [`with ${row.models} models`, row.commands.toFixed(0), String(row.connections)]),
+    ),
+  ];
+}
+
+const fleetWords = {
+  idle: 'idle',
+  loaded: '50 requests a second',
+  openBatches: '200 accounts with batches that wait',
+} as const;
 
 function wrongOf(runs: readonly Pick<Run, 'books'>[]): string {
   const sum = (of: keyof NonNullable<Run['books']>) => runs.reduce((total, { books }) => total + (books?.[of] ?? 0), 0);

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { measureIdle } from '../costs/idle.ts';
 import { measureScripts } from '../costs/scripts.ts';
 import { measureTakeover } from '../costs/takeover.ts';
+import { measureFleet } from '../fleet.ts';
 import { startModelServer } from '../gateways/places.ts';
-import { reportCosts, reportIdle } from '../report.ts';
+import { reportCosts, reportFleet, reportIdle } from '../report.ts';
 import { findTruth } from '../truth/find-truth.ts';
 import { wrongIn } from './bars.ts';
 import { compare } from './compare.ts';
@@ -69,6 +70,13 @@ export async function runCosts({
   const results = await keepResults(keeping, { part: 'costs', found: { costs } });
   reportCosts(costs);
   printBars(results);
+}
+
+/** What Redis carries out for one worker and for many. */
+export async function runFleet({ keeping, seconds }: Options): Promise<void> {
+  const fleet = await measureFleet({ seconds: 2 * seconds });
+  await keepResults(keeping, { part: 'fleet', found: { fleet } });
+  reportFleet(fleet);
 }
 
 function sayUnwritten(why: string): void {

@@ -39,7 +39,7 @@ const takenSchema = z.object({
   date: z.iso.date(),
 });
 export type Taken = z.infer<typeof takenSchema>;
-const partSchema = z.enum(['peers', 'truth', 'costs']);
+const partSchema = z.enum(['peers', 'truth', 'costs', 'fleet']);
 export type Part = z.infer<typeof partSchema>;
 
 /** A second: milliseconds of a processor by process, and what Redis carries out by command. */
@@ -56,6 +56,13 @@ const costsSchema = z.object({
 });
 export type Costs = z.infer<typeof costsSchema>;
 
+/** What Redis carries out a second for so many workers, and for one more beside one, with so many models, while it is idle. */
+const fleetSchema = z.object({
+  workers: z.array(z.object({ workers: z.number(), idle: z.number(), loaded: z.number(), openBatches: z.number() })),
+  models: z.array(z.object({ models: z.number(), commands: z.number(), connections: z.number() })),
+});
+export type Fleet = z.infer<typeof fleetSchema>;
+
 export const resultsSchema = z.object({
   taken: z.partialRecord(partSchema, takenSchema),
   rounds: z.number(),
@@ -70,6 +77,7 @@ export const resultsSchema = z.object({
   warmUps: z.array(z.object({ row: z.string(), load: z.string(), books: booksSchema })),
   truth: z.array(truthSchema),
   costs: costsSchema.optional(),
+  fleet: fleetSchema.optional(),
 });
 export type Results = z.infer<typeof resultsSchema>;
 export type RowState = z.infer<typeof rowSchema>;

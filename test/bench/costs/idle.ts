@@ -57,7 +57,8 @@ async function measure({ name, seconds, ...options }: Options, workers: number):
   }
 }
 
-async function callsOf(redis: Redis): Promise<Record<string, number>> {
+/** How often each command was carried out since Redis began, those of scripts included. */
+export async function callsOf(redis: Redis): Promise<Record<string, number>> {
   const lines = (await redis.info('commandstats')).matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm);
   return Object.fromEntries([...lines].map(([, command = '', calls]) => [command, Number(calls)]));
 }

@@ -23,9 +23,9 @@ export const whenDown: readonly Row[] = [
     shownBy: ['19a'],
   },
   {
-    away: "room in a pool's queue, or for waiting bodies",
+    away: "room in a model's queue, or for waiting bodies",
     newRequests:
-      'of that pool, or of all: 503 `SERVICE_UNAVAILABLE` at once, nothing charged, `Retry-After` spread over 1 to 5 s',
+      'of that model, or of all: 503 `SERVICE_UNAVAILABLE` at once, nothing charged, `Retry-After` spread over 1 to 5 s',
     inFlight: 'unaffected',
     shownBy: ['18f', '18g'],
   },
@@ -119,9 +119,35 @@ export const whenDown: readonly Row[] = [
   },
   {
     away: 'all backends of a model are full',
-    newRequests: "wait until `queue_ms`; beyond half of the workers' `CONCURRENCY` 503 `SERVICE_UNAVAILABLE` at once",
+    newRequests: 'wait in its queue until `queue_ms`; requests for other models are unaffected',
     inFlight: 'unaffected',
     shownBy: ['18e'],
+  },
+  {
+    away: 'workers, while a backend is full',
+    newRequests: 'wait; the backend never has more than `requests_at_once`, however workers come, go and are killed',
+    inFlight: 'as of a worker that is killed',
+    shownBy: ['26a', '26b'],
+  },
+  {
+    away: 'Redis, while a backend is full',
+    newRequests:
+      'as without Redis; the backend never has more than `requests_at_once`, and all of that again within seconds',
+    inFlight: 'go on',
+    shownBy: ['26c'],
+  },
+  {
+    away: 'a worker, frozen, while a backend is full',
+    newRequests:
+      'other workers take them; the backend may have the calls of the frozen worker beside `requests_at_once`',
+    inFlight: 'end when it goes on',
+    shownBy: ['26d'],
+  },
+  {
+    away: 'every ingress and every worker, killed',
+    newRequests: 'wait for a start; what was held is free within 75 s',
+    inFlight: 'lost with their connections, charged nothing, recorded as `lost`',
+    shownBy: ['25a'],
   },
   {
     away: 'the right time, on an ingress or a worker',
