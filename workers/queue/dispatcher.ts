@@ -185,7 +185,10 @@ export function createDispatcher(parts: Parts): Dispatcher {
       state.isMarked = true;
       state.isEmpty = false;
       // The room has gone meanwhile: another worker may have some.
-      if (!canTake(state)) state.worker.setMarker();
+      if (!canTake(state)) {
+        state.isMarked = false;
+        state.worker.setMarker();
+      }
       pump();
       return state.taking > 0 ? state.latest : undefined;
     },
@@ -194,9 +197,9 @@ export function createDispatcher(parts: Parts): Dispatcher {
         .filter((state) => state.isEmpty && !except?.has(state.worker.markerKey) && canTake(state))
         .map(({ worker }) => worker.markerKey),
     async lookAtFull() {
-      const full = states.filter((state) => state.isEmpty && hasRoom(state) && !state.hasSlot());
+      const full = states.filter((state) => hasRoom(state) && !state.hasSlot());
       const marked = await findMarkers(full.map(({ worker }) => worker.markerKey));
-      for (const state of full) if (marked.has(state.worker.markerKey)) state.isEmpty = false;
+      for (const state of full) state.isEmpty = !state.isMarked && !marked.has(state.worker.markerKey);
       if (marked.size > 0) pump();
     },
     cancel(requestId, reason) {

@@ -21,11 +21,22 @@ local sharesKey, expiriesKey = KEYS[1], KEYS[2]
 local worker, mode, poolCount = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
+-- All that every renewal reads, by one command; the rest is needed where a worker has died.
+local fieldsRead = {'renewedAt', 'steadySince', 'grantFrom', 'worker ' .. worker}
+for index = 4, 3 + poolCount do fieldsRead[#fieldsRead + 1] = 'pool ' .. ARGV[index] end
+for index = 4 + poolCount, #ARGV, 6 do fieldsRead[#fieldsRead + 1] = 'backend ' .. ARGV[index] end
+local texts = {}
+for index, text in ipairs(call('HMGET', sharesKey, unpack(fieldsRead))) do texts[fieldsRead[index]] = text end
+local function read(field)
+  if texts[field] == nil then texts[field] = call('HGET', sharesKey, field) end
+  return texts[field]
+end
+
 local backends, pools = {}, {}
 local function backendOf(name)
   if not backends[name] then
     local workers, held, hungry, heldByHungry, batch, askedAt =
-      match(call('HGET', sharesKey, 'backend ' .. name) or '0 0 0 0 0 0', '(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)')
+      match(read('backend ' .. name) or '0 0 0 0 0 0', '(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)')
     backends[name] = {workers = tonumber(workers), held = tonumber(held), hungry = tonumber(hungry),
       heldByHungry = tonumber(heldByHungry), batch = tonumber(batch), askedAt = tonumber(askedAt)}
   end
@@ -33,7 +44,7 @@ local function backendOf(name)
 end
 local function poolOf(name)
   if not pools[name] then
-    local workers, checker = match(call('HGET', sharesKey, 'pool ' .. name) or '0 ', '(%d+) (.*)')
+    local workers, checker = match(read('pool ' .. name) or '0 ', '(%d+) (.*)')
     pools[name] = {workers = tonumber(workers), checker = checker}
   end
   return pools[name]
@@ -45,7 +56,7 @@ local function count(name, sign, held, hungry, batch)
   if hungry == 1 then backend.heldByHungry = backend.heldByHungry + sign * held end
 end
 local function takeOut(id)
-  local text = call('HGET', sharesKey, 'worker ' .. id)
+  local text = read('worker ' .. id)
   if not text then return end
   local known = cjson.decode(text)
   for name, share in pairs(known.shares) do count(name, -1, unpack(share)) end
@@ -54,23 +65,28 @@ local function takeOut(id)
     pool.workers = pool.workers - 1
     if pool.checker == id then pool.checker, pool.wasOwn = '', id == worker end
   end
+  if id == worker and mode ~= 'leaves' then return end
   call('HDEL', sharesKey, 'worker ' .. id)
   call('ZREM', expiriesKey, id)
 end
 
-local renewedAt, steadySince, grantFrom = unpack(call('HMGET', sharesKey, 'renewedAt', 'steadySince', 'grantFrom'))
-renewedAt, steadySince, grantFrom = tonumber(renewedAt), tonumber(steadySince or 0), tonumber(grantFrom or 0)
+local renewedAt, steadySince = tonumber(read('renewedAt') or nil), tonumber(read('steadySince') or 0)
+local grantFrom = tonumber(read('grantFrom') or 0)
 -- Redis has lost its data: what other workers have in flight is not known here yet.
 if not renewedAt and mode == 'known' then grantFrom = now + shareMs end
 if renewedAt and (now - renewedAt > gapMs or renewedAt > now + gapMs) then steadySince = now end
 -- Of a clock that was put back.
 steadySince, grantFrom = min(steadySince, now), min(grantFrom, now + shareMs)
-for _, id in ipairs(call('ZRANGEBYSCORE', expiriesKey, '(' .. format('%d', now + shareMs), '+inf')) do
-  call('ZADD', expiriesKey, format('%d', now + shareMs), id)
+if renewedAt and renewedAt > now then
+  for _, id in ipairs(call('ZRANGEBYSCORE', expiriesKey, '(' .. format('%d', now + shareMs), '+inf')) do
+    call('ZADD', expiriesKey, format('%d', now + shareMs), id)
+  end
 end
 takeOut(worker)
 if now - steadySince >= shareMs then
-  for _, id in ipairs(call('ZRANGEBYSCORE', expiriesKey, '-inf', format('%d', now))) do takeOut(id) end
+  for _, id in ipairs(call('ZRANGEBYSCORE', expiriesKey, '-inf', format('%d', now))) do
+    if id ~= worker then takeOut(id) end
+  end
 end
 
 local answer, known = {}, {shares = {}, pools = {}}
@@ -118,6 +134,9 @@ for name, sums in pairs(backends) do
     sums.askedAt))
 end
 call('HSET', sharesKey, unpack(fields))
-call('PEXPIRE', sharesKey, lifeMs)
-call('PEXPIRE', expiriesKey, lifeMs)
+-- Once an hour is enough.
+if mode == 'new' or not renewedAt or math.floor(renewedAt / 3600000) ~= math.floor(now / 3600000) then
+  call('PEXPIRE', sharesKey, lifeMs)
+  call('PEXPIRE', expiriesKey, lifeMs)
+end
 return table.concat(answer, ' ')

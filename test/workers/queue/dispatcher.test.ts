@@ -32,6 +32,7 @@ function openSubject(
   const queues = new Map<string, Queue>();
   const order: string[] = [];
   let free = slots;
+  let wanted = 0;
   const { log, lines } = recordedLog();
 
   function open([name, { lane = 'interactive', waiting = 0 }]: [string, Wishes['queues'][string]]): DispatchedQueue {
@@ -73,6 +74,7 @@ function openSubject(
     return {
       ...{ lane, owner: name.split('.')[0] ?? name, worker },
       reserve(): Reserved {
+        wanted++;
         if (free === 0) return { outcome: 'full' };
         free--;
         let isHeld = true;
@@ -115,6 +117,8 @@ function openSubject(
   return {
     ...{ dispatcher, of, order, lines },
     free: () => free,
+    /** How often a slot was wanted: a worker that is told of none asks for a larger share. */
+    wanted: () => wanted,
     setFree(count: number) {
       free = count;
       dispatcher.slotsChanged();
@@ -183,6 +187,25 @@ test('jobs that came while this worker had no slot are taken when it has', async
   setFree(5);
   await settled();
   t.is(of('n').running.size, 3);
+});
+
+test('where there is no slot none is wanted, unless jobs wait', async (t) => {
+  const { dispatcher, of, wanted, setFree } = openSubject(t, { slots: 0, queues: { m: {}, n: {} } });
+  dispatcher.slotsChanged();
+  await dispatcher.lookAtFull();
+  const before = wanted();
+  dispatcher.slotsChanged();
+  await dispatcher.mayHaveJob('m', 0);
+  await dispatcher.lookAtFull();
+  const after = wanted();
+  dispatcher.slotsChanged();
+  t.deepEqual([after, wanted()], [before + 1, before + 1], 'only for the marker of m, which was given back');
+  of('n').waiting = 1;
+  await dispatcher.lookAtFull();
+  t.true(wanted() > after);
+  setFree(1);
+  await settled();
+  t.is(of('n').running.size, 1);
 });
 
 test('models that share a backend take turns', async (t) => {

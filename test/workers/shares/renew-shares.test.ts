@@ -84,6 +84,22 @@ test.serial('a worker without jobs leaves its part to others, and gets some back
   t.deepEqual([busy.share.calls, idle.share.calls], [5, 5]);
 });
 
+test.serial('a worker that renews late, its share over and nobody there to take it, counts once', async (t) => {
+  const side = await open(8);
+  const [late, other] = [side.join(), side.join()];
+  await renewAll(side, 5);
+  for (const ms of [0, 900]) {
+    await side.pass(ms);
+    await side.renew(other, 'wants');
+  }
+  await side.pass(200);
+  await side.renew(late, 'wants');
+  await side.renew(other, 'wants');
+  t.deepEqual([late.share.calls, other.share.calls].toSorted(), [4, 4]);
+  t.is(await own.redis.hget(sharesKey, 'backend a'), '2 8 2 8 8 0');
+  t.is((await side.renew(late, 'wants')).pools.get(pool)?.workers, 2);
+});
+
 test.serial('a share ends 2 s after its last renewal, and not a millisecond sooner', async (t) => {
   const side = await open(4);
   const [dead, living] = [side.join(), side.join()];
