@@ -17,7 +17,7 @@ export interface QueueChoice extends Disposable {
 
 type Parts = { redis: Redis; models: Readonly<Record<string, { pool: string }>>; log: Log; everyMs?: number };
 
-/** Workers of this release renew their shares every second. */
+/** Workers of this release renew their shares twice a second. */
 const aliveMs = 10_000;
 
 export function createQueueChoice({ redis, models, log, everyMs = 5_000 }: Parts): QueueChoice {
