@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import test from 'ava';
+import { leaseEndsKey } from '../../shared/redis-keys.ts';
 import { countPromptTokens } from '../../workers/backends/count-tokens.ts';
 import { answerFor } from '../stack/model-server.ts';
 import { openRedisDatabase, type RedisDatabase } from '../support/private-redis.ts';
@@ -61,6 +62,8 @@ for (const stream of [false, true]) {
     const handedBack = await outcome;
     if (handedBack.outcome !== 'hand back') return t.fail();
     t.deepEqual(await side.records(), [], 'it has not ended');
+    const [, leaseEnd] = await given.redis.zrange(leaseEndsKey(side.limits.account), '0', '0', 'WITHSCORES');
+    t.true(Number(leaseEnd) > Date.now() + 85_000, 'it may wait as long as a new request, and a minute');
     side.servers[0].heal();
     t.like(await side.run(handedBack.job), { outcome: 'done' });
     t.is(textOf(await side.stream.replies()), answerFor(messages));

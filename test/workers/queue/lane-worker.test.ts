@@ -1,13 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
+import { Registry } from 'prom-client';
 import { inferenceJobSchema } from '../../../shared/inference-job.ts';
 import { jobName, modelQueue } from '../../../shared/queues.ts';
 import { aborted } from '../../../shared/shutdown.ts';
 import { createAnswerLost } from '../../../workers/answer-lost.ts';
+import { createBodiesInHand } from '../../../workers/bodies-in-hand.ts';
+import { createWorkerMetrics } from '../../../workers/metrics.ts';
+import { createLaneWorker } from '../../../workers/queue/lane-worker.ts';
 import { createReplyFrames } from '../../../workers/replies/reply-frames.ts';
 import type { ProcessJob } from '../../../workers/run.ts';
 import { answerFor } from '../../stack/model-server.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
 import { contentsOf } from '../../support/redis-contents.ts';
 import { openServedQueues } from '../../support/served-queues.ts';
 import { kindsOf, messages, openWorkerSide, textOf, type WorkerSide } from '../../support/worker-side.ts';
@@ -149,6 +154,35 @@ test('each taking of a job has a number of its own, higher than the one before',
   await side.stream.reply(({ kind }) => kind === 'end');
   await untilEmpty();
   t.deepEqual(takings, [1, 2, 3]);
+});
+
+test('jobs of a worker that died are put back into their queue, and told of', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const { queue, add } = openQueue(t, side);
+  const told: unknown[] = [];
+  const worker = createLaneWorker({
+    queue: { name: queue.name, prefix: queue.opts.prefix ?? '' },
+    ...{ labels: { pool: 'default', lane: 'interactive' }, connection: given.redis, log: recordedLog().log },
+    bodies: createBodiesInHand({ bodyBytesMax: 1 }),
+    shutdown: new AbortController().signal,
+    metrics: createWorkerMetrics(new Registry()),
+    processJob: async () => ({ outcome: 'done' }),
+    endLost: async () => {},
+    onRecovered: async (jobs) => void told.push(...jobs),
+  });
+  t.teardown(() => worker[Symbol.asyncDispose]());
+  const requestId = await add();
+  const taken = await worker.take();
+  if (!('job' in taken)) return t.fail();
+  await given.redis.del(queue.toKey(`${requestId}:lock`));
+  // A job is only taken for stalled when it was found without a lock twice.
+  for (const expected of [0, 1]) {
+    await worker.recover();
+    await given.redis.del(queue.toKey('stalled-check'));
+    t.is(told.length, expected);
+  }
+  t.like(told[0], { requestId, account: side.limits.account });
+  t.is((await queue.getJobCounts()).waiting, 1);
 });
 
 test('a job that arrives during a shutdown goes back unseen, for another worker', async (t) => {
