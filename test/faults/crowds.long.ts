@@ -18,6 +18,9 @@ const depth = 'svc_queue_depth\\{pool="default",model="small-chat",lane="interac
 /** 28 KiB for each were measured in a bare process, here as much again for what the queue and the caller are. */
 const growthMax = 900 * mebibyte;
 const connectionsWanted = 20_000;
+/** An ingress lets one address have fewer unless it is told so. */
+const connectionsMax = String(2 * connectionsWanted);
+const bounds = { CONNECTIONS_MAX: connectionsMax, CONNECTIONS_PER_ADDRESS_MAX: connectionsMax };
 /** No measure of speed, which is told beside it, but of a machine that is busy with a crowd of its own. */
 const othersMsMax = 5_000;
 /** Files that each process has open besides. */
@@ -35,7 +38,7 @@ faultTest(
     await using stack = await startStack({
       workers: 0,
       timeouts: { queue_ms: 300_000 },
-      env: { QUEUE_DEPTH_MAX: String(2 * waitingMax) },
+      env: { ...bounds, QUEUE_DEPTH_MAX: String(2 * waitingMax) },
       modelServers: { firstTokenMs: 5, tokensPerSecond: 10_000 },
     });
     await using witnesses = await openWitnesses(stack);
@@ -76,7 +79,7 @@ faultTest(
   },
   async (t, see) => {
     t.timeout(300_000);
-    await using stack = await startStack();
+    await using stack = await startStack({ env: bounds });
     await using witnesses = await openWitnesses(stack);
     const port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
     const wanted = Math.min(connectionsWanted, openFilesMax() - othersOpen);
