@@ -41,7 +41,7 @@ function askedFor(commands: string[][]): string[] {
 
 /** Once a second while something runs, so that it ends when its account is suspended. */
 function isWatch([name = '', key = '']: string[]): boolean {
-  return name.toLowerCase() === 'get' && key.includes(':version:');
+  return /^m?get$/i.test(name) && key.includes(':version:');
 }
 
 async function statuses(client: KeyClient, key: string): Promise<number[]> {
