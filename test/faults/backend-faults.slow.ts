@@ -16,6 +16,7 @@ import {
   type Way,
   ways,
 } from '../support/backend-outcome.ts';
+import { awaitMetric } from '../support/await-metric.ts';
 import { chat } from '../support/chat.ts';
 import { readEnding } from '../support/chat-ending.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
@@ -306,9 +307,9 @@ faultTest(
 /** Running, or written on stderr. */
 async function leavesNothingOpen(t: ExecutionContext): Promise<void> {
   await t.notThrowsAsync(evidence.untilNothingIsOpen());
-  for (const { operationsUrl, process } of stack.workers) {
-    const metrics = await (await fetch(`${operationsUrl}/metrics`)).text();
-    t.regex(metrics, /^svc_jobs_running\{pool="default",lane="interactive"\} 0$/m);
-    t.is(process.errors(), '');
+  for (const worker of stack.workers) {
+    // A job leaves its queue just after its client has the answer.
+    await awaitMetric(worker, /^svc_jobs_running\{pool="default",lane="interactive"\} 0$/m);
+    t.is(worker.process.errors(), '');
   }
 }

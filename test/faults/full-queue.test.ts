@@ -35,6 +35,8 @@ async function openAccount(t: ExecutionContext, stack: Stack, account: string) {
   const leaving = new AbortController();
   t.teardown(async () => {
     leaving.abort();
+    // A job whose client leaves in the moment in which its worker hands it back would wait for another worker.
+    if (stack.workers.length > 0) await metric(stack, depthIs(0));
     for (const { process } of stack.workers.splice(0)) await process.stop();
   });
   /** Waits for its answer until it is told to leave. */

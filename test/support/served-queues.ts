@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ExecutionContext } from 'ava';
 import type { Queue } from 'bullmq';
+import type { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
 import type { PlanFile } from '../../shared/plan-file.ts';
 import { allQueues, openQueue, type QueueId } from '../../shared/queues.ts';
@@ -27,6 +28,7 @@ type Wishes = {
   batchConcurrency?: number;
   bodies?: BodiesInHand;
   checksStalled?: boolean;
+  reader?: Redis;
   shutdown?: AbortController;
 };
 

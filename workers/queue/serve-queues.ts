@@ -101,8 +101,10 @@ export function serveQueues(parts: Parts): QueuesServed {
     ...dispatcher,
     async finish() {
       clearInterval(recovering);
+      // First of all: what was taken from now on would only be handed back.
+      const finished = dispatcher.finish();
       await wait[Symbol.asyncDispose]();
-      await dispatcher.finish();
+      await finished;
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(queues.map(({ worker }) => worker[Symbol.asyncDispose]()));

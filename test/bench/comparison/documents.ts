@@ -163,7 +163,7 @@ function fleetTable({ workers, models }: Fleet = { workers: [], models: [] }): s
   });
   const counts = workers.map((row) => `${row.workers} worker${row.workers === 1 ? '' : 's'}`);
   return [
-    ...tableOf(['', ...counts, 'for more'], rows),
+    ...tableOf(['load', ...counts, 'for more'], rows),
     '',
     ...tableOf(
       ['an idle worker more', 'Redis commands/s', 'connections to Redis'],

@@ -2,13 +2,14 @@ import { EventEmitter, once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { Worker } from 'bullmq';
+import type { Redis } from 'ioredis';
 import { inferenceJobSchema } from '../../../shared/inference-job.ts';
 import type { Lane } from '../../../shared/lane.ts';
 import { jobName, modelQueue, poolQueue, workerOptions } from '../../../shared/queues.ts';
 import { type BodiesInHand, createBodiesInHand } from '../../../workers/bodies-in-hand.ts';
 import type { Outcome, ProcessJob } from '../../../workers/run.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
-import { openServedQueues } from '../../support/served-queues.ts';
+import { openServedQueues, slotsForAll } from '../../support/served-queues.ts';
 import { jobFor } from '../../support/worker-side.ts';
 
 let given: RedisDatabase;
@@ -191,6 +192,31 @@ test('a job of either lane is aborted by its id, and all go back at a shutdown',
   for (const job of jobs) job.end({ outcome: 'hand back', job: jobFor('svc:reply:test', {}) });
   await finished;
   t.deepEqual([await queues.waiting('interactive'), await queues.waiting('batch')], [1, 1]);
+});
+
+test('a worker that is asked to end takes no job while it stops waiting for jobs', async (t) => {
+  const served = openServedQueues(t, given);
+  const queue = served.queue(modelQueue(served.models[0] ?? '', 'interactive'));
+  await queue.add(jobName, jobFor('svc:reply:test', {}), { jobId: 'job_1' });
+  let hasSlot = false;
+  const processJob = async () => ({ outcome: 'done' }) as const;
+  const work = { processJob, endLost: async () => {} };
+  const worker = served.serve({
+    work: { interactive: work, batch: work },
+    slots: {
+      ...slotsForAll,
+      hasSlot: () => hasSlot,
+      reserve: () => (hasSlot ? slotsForAll.reserve('', 'interactive') : { outcome: 'full' }),
+    },
+    // Redis does not answer: the wait for jobs ends at its own bound.
+    reader: { bzpopmin: () => new Promise(() => {}), disconnect() {} } as unknown as Redis, // all that is called of it
+  });
+  const finished = worker.finish();
+  hasSlot = true;
+  worker.slotsChanged();
+  await finished;
+  t.is(await queue.getJobCountByTypes('waiting', 'prioritized'), 1);
+  t.is((await queue.getJob('job_1'))?.attemptsStarted, 0);
 });
 
 test('jobs that the release before has queued for the pool are run, whatever their model', async (t) => {
