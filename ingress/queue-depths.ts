@@ -34,7 +34,7 @@ const lifeMs = 60_000;
 
 /**
  * Counts the jobs of every queue, once for all ingresses: the one that finds the latest count too old counts, and the others read
- * what it has found. So what an ingress asks of Redis does not grow with the number of models.
+ * what it has found. So what the others ask of Redis does not grow with the number of models.
  */
 export function createQueueDepths({ redis, planFile, choice, now = () => performance.now() }: Parts): QueueDepths {
   const counted = Object.keys(planFile.models).flatMap((model) => lanes.map((lane) => ({ model, lane })));

@@ -28,7 +28,7 @@ export function createLimitMetrics(registry: Registry) {
     }),
     settleFailures: new Counter({
       name: 'svc_settle_failures_total',
-      help: 'Requests that were not settled: refused, because another run had begun or they had ended, or by an error',
+      help: 'Requests that were not settled: refused (another run had begun, or they had ended), lost (their lease had expired), or error',
       labelNames: ['reason'],
       registers,
     }),

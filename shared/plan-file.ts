@@ -4,7 +4,7 @@ import { isMediaHost } from './chat-call/media-hosts.ts';
 import { type Fault, faultsOf } from './faults.ts';
 
 const name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$/, 'expected a name of letters, digits and ._:/@-');
-// A pool is part of its queues' names, in which BullMQ gives a colon its own meaning.
+// A pool is part of the names of the queues of the release before, in which BullMQ gives a colon its own meaning.
 const poolName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'expected a name of lower-case letters, digits and -');
 const positive = z.int().positive();
 const milliseconds = z.int().positive().max(86_400_000);

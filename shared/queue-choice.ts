@@ -11,7 +11,7 @@ import { sharesKey } from './redis-keys.ts';
  */
 export interface QueueChoice extends Disposable {
   queueFor(model: string, lane: Lane): QueueId;
-  /** Looks now; does so every few seconds by itself. Never fails: while Redis is away nothing changes. */
+  /** Looks now; also runs every few seconds. Never fails: while Redis is away nothing changes. */
   look(): Promise<void>;
 }
 

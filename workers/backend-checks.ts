@@ -8,7 +8,10 @@ const checkEveryMs = 10_000;
 const checkTimeoutMs = 1_000;
 
 /** A check of each backend that this worker may call: of the models of its pools, and of no other. */
-export function createBackendChecks({ planFile, pools, apiKeys }: WorkerConfig, agent: Agent): Record<string, Check> {
+export function createBackendChecks(
+  { planFile, pools, apiKeys }: Pick<WorkerConfig, 'planFile' | 'pools' | 'apiKeys'>,
+  agent: Agent,
+): Record<string, Check> {
   const served = Object.values(planFile.models).filter(({ pool }) => pools.includes(pool));
   const called = new Set(served.flatMap(({ backends }) => backends));
   return Object.fromEntries(

@@ -43,7 +43,7 @@ export function createEndRequest(parts: Parts): EndRequest {
       report,
       admission: job,
     }).catch((error: unknown) => {
-      log.error({ err: error, requestId: job.requestId }, 'a request could not be settled; its lease ends by itself');
+      log.error({ err: error, requestId: job.requestId }, 'a request could not be settled; its lease will expire');
       return 'error' as const;
     });
     // One flush for both, unless another worker can have begun meanwhile: then its run is the one to end the request.

@@ -7,7 +7,7 @@ import { repeatWhile } from '../shared/repeat-while.ts';
 const leasedSchema = z.object({ account: z.string(), requestId: z.string() });
 type Leased = z.infer<typeof leasedSchema>;
 
-/** Has the leases of requests live for as long as somebody has them in hand, and not much longer. */
+/** Renews the leases of requests while this worker runs them. */
 export interface LeaseKeeper extends Disposable {
   /** Its lease has just started, and is renewed until what this returns is called. */
   keep(request: Leased): () => void;

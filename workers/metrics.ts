@@ -15,7 +15,7 @@ export function createWorkerMetrics(registry: Registry) {
     ...createLimitMetrics(registry),
     leasesExpired: new Counter({
       name: 'svc_leases_expired_total',
-      help: 'Leases that nobody had ended or renewed by their time',
+      help: 'Leases that expired without being ended or renewed',
       registers,
     }),
     queueWait: new Histogram({
@@ -39,7 +39,7 @@ export function createWorkerMetrics(registry: Registry) {
     }),
     concurrency: new Gauge({
       name: 'svc_worker_concurrency',
-      help: 'Jobs of one model that this worker has in hand at most; for lines of batches, what is left of those and no more than this',
+      help: 'Max jobs of one model that this worker has in hand; for lines of batches, what requests leave of that, and no more than this',
       labelNames: ['lane'],
       registers,
     }),
@@ -216,10 +216,14 @@ export function createWorkerMetrics(registry: Registry) {
         'Usage events in the outboxes that this worker drains',
         ({ entries }) => entries,
       );
-      observe('svc_usage_outbox_entries_longest', 'Usage events in the longest of them', ({ longest }) => longest);
+      observe(
+        'svc_usage_outbox_entries_longest',
+        'Usage events in the longest outbox that this worker drains',
+        ({ longest }) => longest,
+      );
       observe(
         'svc_usage_outbox_age_seconds',
-        'Since the oldest usage event of them that is not in the store yet was appended; 0 if there is none',
+        'Since the oldest usage event in the outboxes that this worker drains was appended; 0 if there is none',
         ({ ageSeconds }) => ageSeconds,
       );
     },

@@ -45,7 +45,7 @@ export const headerComponents = {
   'content-disposition': { description: "The file's name.", required: true, schema: text },
   'x-svc-queue-ms': {
     description:
-      'How long the request waited in its queue until a worker took it, in milliseconds. Not there if none has.',
+      'How long the request waited in its queue, in milliseconds, until a worker took it or it had waited too long.',
     schema: wholeNumber,
   },
   ...quotaHeaders,

@@ -11,8 +11,8 @@ export type ExpectedRequest = {
   queueMs: number;
   requestMs: number;
   place: Place;
-  /** Called once, before the reply says anything: how long the request waited until a worker took it, or until its time was over. */
-  onQueued: (ms: number) => void;
+  /** Called once, before the reply says anything: how long the request waited until a worker took it, or until it had waited too long. */
+  onQueued: (waited: { ms: number; isTaken: boolean }) => void;
 };
 
 /** What one client waits for. */

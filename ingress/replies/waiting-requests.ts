@@ -47,7 +47,7 @@ type Waiting = {
   /** By `performance.now()`. */
   queuedAt: number;
   place: Place;
-  onQueued: ((ms: number) => void) | undefined;
+  onQueued: ExpectedRequest['onQueued'] | undefined;
   buffer: ReplyBuffer;
   progress: Progress;
   control: string | undefined;
@@ -108,8 +108,11 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
     else void takeBack(request);
   }
 
-  function tellQueued(request: Waiting, ms = Math.round(performance.now() - request.queuedAt)): void {
-    request.onQueued?.(ms);
+  function tellQueued(
+    request: Waiting,
+    { isTaken, queueMs }: { isTaken: boolean; queueMs?: number | undefined },
+  ): void {
+    request.onQueued?.({ ms: queueMs ?? Math.round(performance.now() - request.queuedAt), isTaken });
     request.onQueued = undefined;
   }
 
@@ -119,7 +122,7 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
     // Its time to start is over: whatever is known of it, no worker will begin with it now.
     request.place.leave();
     if (released === 'released') {
-      tellQueued(request);
+      tellQueued(request, { isTaken: false });
       request.buffer.fail(waitedTooLong());
     }
     if (released === 'unknown' && request.control === undefined) leave(request, waitedTooLong());
@@ -216,7 +219,7 @@ export function createWaitingRequests({ cancel, release, settleInterrupted }: Pa
         return;
       }
       request.place.leave();
-      tellQueued(request, reply.kind === 'started' ? reply.data.queueMs : undefined);
+      tellQueued(request, { isTaken: true, queueMs: reply.kind === 'started' ? reply.data.queueMs : undefined });
       const step = followReply(request.progress, reply);
       if (step.outcome === 'accept') {
         request.progress = step.progress;

@@ -65,8 +65,8 @@ export function chatCompletions(parts: Parts): Stage {
     const place = stateOf(ctx, 'place');
     const inFlight = stateOf(ctx, 'inFlight');
     const priority = queueTurns.next({ model: call.model, plan, inFlight, latest: place.latestTurn });
-    const onQueued = (ms: number) => {
-      queueTurns.taken(call.model, priority);
+    const onQueued = ({ ms, isTaken }: { ms: number; isTaken: boolean }) => {
+      if (isTaken) queueTurns.taken(call.model, priority);
       if (!ctx.res.headersSent) ctx.res.setHeader('x-svc-queue-ms', ms);
     };
     const reply = waitingRequests.expect({ lease, model: call.model, queueMs, requestMs, place, onQueued });

@@ -10,12 +10,12 @@ export const renewLeasesEveryMs = 20_000;
 export const leaseGraceMs = { admitted: 30_000, started: { interactive: 60_000, batch: 86_400_000 } } as const;
 
 /**
- * What a lease lives from its start on if nobody renews it. That of a line is not renewed: its job outlives every worker, and
- * whoever takes that goes on with it.
+ * Life of a lease from its start, if it is not renewed. A line's lease is not renewed: its job outlives every worker, and the next
+ * worker continues it.
  */
 export const startedLifeMs = { interactive: leaseLifeMs, batch: Number.MAX_SAFE_INTEGER } as const;
 
-/** What a lease lives once its stream was interrupted: its ingress settles it at once, unless that was killed, too. */
+/** Life of a lease once its stream was interrupted: its ingress settles it at once, unless that was killed too. */
 export const interruptedLifeMs = 30_000;
 
 /** How long a request is remembered past its deadline, so that nothing of it can be carried out a second time. */

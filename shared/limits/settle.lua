@@ -13,7 +13,7 @@ local clock = redis.call('TIME')
 --          JSON; and for a lease that is not known: month, overage (0 or 1), and when it was admitted and is over,
 --          milliseconds of this clock
 -- returns  'settled', also where the same settler has done so before; 'refused': another run's, or ended before; 'lost': its lease
---          has ended by itself, and its record says so
+--          has expired, and its record says so
 -- include standing
 -- include leases
 -- include correct-standing

@@ -33,8 +33,8 @@ export type Settlement = {
 const answerSchema = z.enum(['settled', 'refused', 'lost']);
 
 /**
- * `refused`: it is not this run's to settle any more, for a later one has begun, or it was ended before. `lost`: nobody renewed its
- * lease, so nothing is charged; nobody else ends it.
+ * `refused`: it is not this run's to settle any more, for a later one has begun, or it was ended before. `lost`: its lease has
+ * expired; nothing is charged, and no other process ends the request.
  */
 export type Settled = z.infer<typeof answerSchema>;
 export type Settle = (settlement: Settlement) => Promise<Settled>;

@@ -14,7 +14,7 @@ const requestsPerSecond = 50;
 const openAccounts = 200;
 const linesEach = 20;
 const slots = 100;
-/** Until partitions are shared out anew, and batches have their workers. */
+/** Until partitions are shared out again, and batches have their workers. */
 const settleMs = 20_000;
 /** Of the three models that every stack has. */
 const silentModel = 'large-chat';

@@ -3,6 +3,7 @@ import { openStore } from '../../shared/store/open-store.ts';
 import { loadTokenizer } from '../../workers/backends/count-tokens.ts';
 import { answerFor, type Fault, pieces, promptTokensOf } from '../stack/model-server.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
+import { awaitMetric } from '../support/await-metric.ts';
 import {
   attemptsOf,
   type Case,
@@ -16,7 +17,6 @@ import {
   type Way,
   ways,
 } from '../support/backend-outcome.ts';
-import { awaitMetric } from '../support/await-metric.ts';
 import { chat } from '../support/chat.ts';
 import { readEnding } from '../support/chat-ending.ts';
 import { faultTest } from '../support/faults/fault-test.ts';

@@ -113,7 +113,7 @@ test.serial('while another holds the lock of the SQLite file reading goes on and
   const calls = Object.entries(callsOfStore(keys, cast));
   const isChange = ([title]: [string, unknown]) =>
     /the first$|^(rotate|revoke|operator (suspends|changes))/.test(title);
-  using lock = new DatabaseSync(join(stack.directory, 'store.sqlite'));
+  using lock = new DatabaseSync(join(stack.directory, 'store.sqlite'), { timeout: 5_000 });
 
   lock.exec('BEGIN IMMEDIATE');
   const unavailable = areUnavailable(t, Object.fromEntries(calls.filter(isChange)));

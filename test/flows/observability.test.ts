@@ -8,11 +8,12 @@ import { oneBackend } from '../stack/plan.ts';
 import { startStack } from '../stack/stack.ts';
 import { awaitMetric } from '../support/await-metric.ts';
 import { chat } from '../support/chat.ts';
+import { examplesOf } from '../support/documentation/page-examples.ts';
 
 const secretWord = 'xylophone-in-the-body';
 
 test('metrics count requests, waits and attempts, and name no key, account or request; logs and data hold no full key', async (t) => {
-  await using stack = await startStack({ models: oneBackend });
+  await using stack = await startStack({ models: oneBackend, backends: { 'onprem-a': { requests_at_once: 7 } } });
   const [ingress] = stack.ingresses;
   const [worker] = stack.workers;
   if (ingress === undefined || worker === undefined) throw new Error('the stack has one of each');
@@ -41,6 +42,12 @@ test('metrics count requests, waits and attempts, and name no key, account or re
   t.regex(atIngress ?? '', /^svc_queue_oldest_age_seconds\{pool="default",model="small-chat"\} 0$/m);
   t.regex(atIngress ?? '', /^svc_pool_workers\{pool="default"\} 1$/m);
   t.regex(atWorker ?? '', /^svc_worker_concurrency\{lane="interactive"\} 1024$/m);
+  for (const name of ['backend_limit', 'backend_share'])
+    t.regex(
+      atWorker ?? '',
+      new RegExp(`^svc_${name}\\{backend="onprem-a"\\} 7$`, 'm'),
+      'the only worker has all of it',
+    );
   t.regex(atWorker ?? '', /^svc_jobs_waiting_for_backend 0$/m);
   t.regex(atIngress ?? '', /^svc_queue_bytes_waiting 0$/m);
   t.regex(atWorker ?? '', /svc_queue_wait_seconds_count\{pool="default",lane="interactive"\} 2/);
@@ -50,6 +57,13 @@ test('metrics count requests, waits and attempts, and name no key, account or re
   t.regex(atWorker ?? '', /^svc_leases_held 0$/m);
   for (const name of ['usage_outbox_entries', 'usage_outbox_age_seconds', 'leases_expired_total'])
     t.regex(atWorker ?? '', new RegExp(`^svc_${name} \\d`, 'm'));
+  for (const { name, labels } of queriedMetrics())
+    for (const label of labels)
+      t.regex(
+        `${atIngress}${atWorker}`,
+        new RegExp(`^${name}\\{[^}]*\\b${label}="`, 'm'),
+        'as the documentation asks for it',
+      );
   for (const text of [atIngress, atWorker]) {
     for (const private_ of [key, key.slice(0, 10), 'alice', requestId]) t.false(text?.includes(private_));
   }
@@ -75,6 +89,16 @@ test('at the most talkative level, too, no line holds a key: not that of a broke
   t.false(logs.includes(key));
   t.false(logs.includes([...Buffer.from(key)].join(',')));
 });
+
+/** The metrics that queries in the documentation ask for, each with its labels. */
+function queriedMetrics(): { name: string; labels: string[] }[] {
+  const page = readFileSync(join('ingress', 'documentation', 'waiting.md'), 'utf8');
+  const queries = examplesOf(page).flatMap(({ role, text }) => (role === 'query' ? [text] : []));
+  return [...queries.join('\n').matchAll(/(svc_\w+)(?:\{([^}]*)\})?/g)].map(([, name = '', given = '']) => ({
+    name,
+    labels: [...given.matchAll(/(\w+)[=!]/g)].map(([, label = '']) => label),
+  }));
+}
 
 /** What an ingress has read of its replies goes a moment later. */
 async function staysInRedis(url: string, text: string): Promise<boolean> {

@@ -101,7 +101,7 @@ const asking = { account: 'a', at: [], ticks: 1 };
 const about = (order: number) => ({ asking, order, askedAt: 0 });
 const ask = { account: 'a', plan: 'free' };
 
-test.serial('before turns run out those that wait are lowered, and nobody falls behind by it', async (t) => {
+test.serial('before turns run out those that wait are lowered, and no account falls behind', async (t) => {
   await using side = openTurnsSide(own.redis, { ingresses: 2, plans: { free: 10 } });
   await own.redis.hset(queueDepthsKey, 'turn 0 small-chat', 65_530);
   await side.count();

@@ -77,7 +77,7 @@ test('a run that may not settle says nothing', async (t) => {
   t.regex(await registry.metrics(), /svc_settle_failures_total\{reason="refused"\} 1/);
 });
 
-test('whoever waits for a request that was lost is told that its answer is, not given one that nobody pays', async (t) => {
+test('the client of a request that was lost gets an error, not an answer that is not charged', async (t) => {
   const { endRequest, run, events, answer, registry } = createSubject({ settled: 'lost', runsForMs: 60_000 });
   answer();
   await endRequest(run, answered);

@@ -41,7 +41,7 @@ test('what is in hand is renewed together, again and again, until it is let go',
   await sleep(50);
   t.is(renewals.length, sofar);
   leases.keep(ann);
-  t.deepEqual(await next(), [[ann.requestId], leaseLifeMs], 'it begins anew');
+  t.deepEqual(await next(), [[ann.requestId], leaseLifeMs], 'it starts again');
   leases[Symbol.dispose]();
 });
 

@@ -7,7 +7,7 @@ import type { BatchJob } from './batch-job.ts';
 const about = { batch: z.string(), line: z.int().positive(), number: z.int().positive() };
 
 /**
- * What a worker tells the one that has queued a line. `started`; `later`, `full` (its model's backends): it is in its queue
+ * What a worker tells the one that has queued a line. `started`; `later`, and `full` from the release before: it is in its queue
  * again, and comes after a while; `ended`: it has a result, `answered` if a backend has given it; `again`: it is to be queued
  * again, as `retry` says; `dropped`: it was not run, and who queued it has to see why. None of it needs to arrive: who queued
  * it looks after what it does not hear of.

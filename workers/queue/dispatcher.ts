@@ -218,7 +218,7 @@ export function createDispatcher(parts: Parts): Dispatcher {
   };
 }
 
-/** More at once the longer each finds a job: those that come after the last job find none, for nothing. */
+/** More at once the longer each finds a job: takings after the last job find nothing. */
 function takingsOf({ found }: State): number {
   return Math.max(1, Math.min(takingsAtOnceMax, Math.floor(Math.sqrt(found))));
 }

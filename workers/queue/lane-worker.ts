@@ -14,7 +14,7 @@ export type LaneWork = {
   processJob: ProcessJob;
   /** Ends a job that will not be run again: `isStalled` if its workers kept dying, else it failed by a fault of ours. */
   endLost: (job: { data: unknown; taken: number; isStalled: boolean }) => Promise<void>;
-  /** Told of jobs that are back in their queue because their workers have died. Never fails. */
+  /** Called with jobs that are back in their queue because their workers have died. Never fails. */
   onRecovered?: (data: readonly unknown[]) => Promise<void>;
 };
 
@@ -82,7 +82,7 @@ export function createLaneWorker(parts: Parts): LaneWorker {
     try {
       const outcome = await process(taken, { signal: stop.signal, reservation });
       reservation?.release();
-      // Its lock is not renewed any more: whoever finds it expired runs the job again, and learns that it was ended.
+      // Its lock is not renewed any more: the worker that finds it expired runs the job again, and learns that it was ended.
       inHand.delete(id);
       await end(taken, outcome);
     } catch (error) {

@@ -38,7 +38,7 @@ type Parts = {
 /** A marker is lost if its worker dies before it takes the job: then it is set again within 5 s. */
 const looksPerMarker = 2;
 
-/** Runs the jobs of all models of these pools, whose queues stay the only place where jobs wait. */
+/** Runs the jobs of all models of these pools. A job waits in its queue, except one that fails over, or is of an old queue. */
 export function serveQueues(parts: Parts): QueuesServed {
   const { models, pools, work, slots, connection, batchConcurrency, log } = parts;
   const served = batchConcurrency === 0 ? lanes.filter((lane) => lane !== 'batch') : lanes;

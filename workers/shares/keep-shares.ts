@@ -43,7 +43,7 @@ export function keepShares(parts: Parts): Shares {
   let shares = new Map<string, Share>();
   let pools = new Map<string, PoolMembership>();
   let expiresAt = 0;
-  /** Told to Redis and not answered yet: what is granted can be as little as this, so no more is begun meanwhile. */
+  /** Calls in flight that were reported to Redis, without an answer yet: the grant can be as small, so no more are begun meanwhile. */
   let told: ReadonlyMap<string, number> | undefined;
   let hasRenewed = false;
   let isFailing = false;

@@ -89,7 +89,7 @@ export function decodeRing(fields: Readonly<Record<string, string>>): number[] {
   return entry.success ? entry.data.drain.split(',').map(Number) : [];
 }
 
-/** Whatever settles tells the drainer of it, if there is usage. */
+/** Notifies the drainer after each settlement. */
 export function settleAndRing(settle: Settle, ringDrainer: RingDrainer): Settle {
   return async (settlement) => {
     const settled = await settle(settlement);

@@ -119,7 +119,7 @@ test('answers, plan files and lines of batches that are shown are ones that the 
       t.true('parsed' in read, line);
     }
   }
-  for (const role of ['answer', 'plan', 'line', 'error', 'frame', 'stream', 'run', 'output'])
+  for (const role of ['answer', 'plan', 'line', 'error', 'frame', 'stream', 'run', 'output', 'query'])
     t.true(seen.has(role), role);
 });
 

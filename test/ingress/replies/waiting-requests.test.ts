@@ -24,7 +24,7 @@ function createSubject({ released = 'released' }: { released?: Released | Error 
   const takenBack: string[] = [];
   const settled: ({ requestId: string } & Delivered)[] = [];
   const left: string[] = [];
-  const queued: number[] = [];
+  const queued: { ms: number; isTaken: boolean }[] = [];
   const requests = createWaitingRequests({
     cancel: ({ requestId, model, control }) => cancelled.push({ requestId, model, control }),
     async release({ requestId }) {
@@ -41,7 +41,7 @@ function createSubject({ released = 'released' }: { released?: Released | Error 
       queueMs: 30_000,
       requestMs: 600_000,
       place: placeThat(() => left.push(requestId)),
-      onQueued: (ms) => queued.push(ms),
+      onQueued: (waited) => queued.push(waited),
     });
   const say = (content: ReplyContent, sequence: number, run = 1, request = 'req_1') =>
     requests.deliver({ request, run, sequence, ...content } as Reply); // content and envelope make a reply
@@ -97,15 +97,29 @@ test.serial('how long a request waited is told once: what its worker says, else 
   expect('req_1');
   say({ kind: 'started', data: { control: 'svc:control:w1', queueMs: 77 } }, 0, 1, 'req_1');
   say(end, 1, 1, 'req_1');
-  t.deepEqual(queued, [77]);
+  t.deepEqual(queued, [{ ms: 77, isTaken: true }]);
   expect('req_2');
   say(end, 0, 1, 'req_2');
   t.is(queued.length, 2);
-  t.true(Number.isInteger(queued[1]) && (queued[1] ?? -1) >= 0);
+  t.true(Number.isInteger(queued[1]?.ms) && queued[1]?.isTaken);
   expect('req_3');
   t.is(queued.length, 2, 'it waits');
   requests.failAll(new ApiError('SERVICE_UNAVAILABLE', 'Gone.'));
   t.is(queued.length, 2, 'no worker has taken it');
+});
+
+test.serial('the oldest of each model is the one that has waited longest of those that no worker has started', (t) => {
+  const { requests, expect, say } = createSubject();
+  t.deepEqual([...requests.oldest()], []);
+  const first = expect('req_1');
+  while ((requests.oldest().get('small-chat') ?? 0) < 2); // milliseconds
+  expect('req_2');
+  t.true((requests.oldest().get('small-chat') ?? 0) >= 2);
+  first.abandon();
+  expect('req_3');
+  say(started, 0, 1, 'req_2');
+  say(started, 0, 1, 'req_3');
+  t.deepEqual([...requests.oldest()], []);
 });
 
 test.serial('hands each reply to its own request', async (t) => {
@@ -132,7 +146,7 @@ test.serial('a failure of the worker reaches the client as it was', async (t) =>
 test.serial(
   'what nobody started within the queue time and a second is 503, released and taken out of its queue',
   async (t) => {
-    const { requests, cancelled, takenBack, expect } = createSubject();
+    const { requests, cancelled, takenBack, queued: waits, expect } = createSubject();
     const reply = expect();
     mock.timers.tick(30_999);
     t.is(requests.count(), 1);
@@ -144,6 +158,10 @@ test.serial(
     t.is(error.retryAfterMs, 5_000);
     t.deepEqual(takenBack, ['req_1']);
     t.deepEqual(cancelled, [queued]);
+    t.deepEqual(
+      waits.map(({ isTaken }) => isTaken),
+      [false],
+    );
   },
 );
 

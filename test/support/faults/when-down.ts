@@ -133,7 +133,7 @@ export const whenDown: readonly Row[] = [
     away: 'Redis, while a backend is full',
     newRequests:
       'as without Redis; the backend never has more than `requests_at_once`, and all of that again within seconds',
-    inFlight: 'go on',
+    inFlight: 'as when Redis is away',
     shownBy: ['26c'],
   },
   {
@@ -145,7 +145,7 @@ export const whenDown: readonly Row[] = [
   },
   {
     away: 'every ingress and every worker, killed',
-    newRequests: 'wait for a start; what was held is free within 75 s',
+    newRequests: 'wait for a start; what was held is free within 75 s, once a worker runs',
     inFlight: 'lost with their connections, charged nothing, recorded as `lost`',
     shownBy: ['25a'],
   },

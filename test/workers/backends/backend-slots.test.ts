@@ -7,6 +7,7 @@ import {
   type Taken,
 } from '../../../workers/backends/backend-slots.ts';
 import type { Slot } from '../../../workers/backends/reservation.ts';
+import type { Share } from '../../../workers/shares/renew-shares.ts';
 import { planFileFor } from '../../stack/plan.ts';
 import { wholeLimits } from '../../support/whole-limits.ts';
 
@@ -23,12 +24,14 @@ function planOf({ requestsAtOnce, perWorker = false }: { requestsAtOnce?: number
   return parsed.planFile;
 }
 
-function open(t: ExecutionContext, given: { requestsAtOnce?: number; perWorker?: boolean } = {}) {
+type Given = { requestsAtOnce?: number; perWorker?: boolean; shareOf?: () => Share };
+
+function open(t: ExecutionContext, given: Given = {}) {
   let time = 0;
   const changes: BackendStanding[] = [];
   const planFile = planOf(given);
   const slots = createBackendSlots({
-    ...{ planFile, pools: ['default'], shareOf: wholeLimits(planFile) },
+    ...{ planFile, pools: ['default'], shareOf: given.shareOf ?? wholeLimits(planFile) },
     onBreaker: (standing) => changes.push(standing),
     random: () => 0.5,
     now: () => time,
@@ -272,6 +275,27 @@ test('room that comes goes to whoever waits for an answer before any line of a b
     taken.slot.end('answered');
   }
   t.deepEqual(order, ['request', 'line 1', 'line 2']);
+});
+
+test('a limit of the fleet is used as far as this worker has a share of it, one of each worker as it is', async (t) => {
+  for (const { perWorker, calls } of [
+    { perWorker: false, calls: 2 },
+    { perWorker: true, calls: 5 },
+  ]) {
+    const { slots, ask, take } = open(t, {
+      requestsAtOnce: 5,
+      perWorker,
+      shareOf: () => ({ calls: 2, batchCalls: 1 }),
+    });
+    for (let taken = 0; taken < calls; taken++) await take({ model: 'only-a' });
+    t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'late' });
+    t.is(slots.hasSlot('only-a', 'interactive'), false);
+    t.deepEqual(
+      slots.load().filter(({ backend }) => backend === 'a'),
+      [{ backend: 'a', calls, limit: 5, share: perWorker ? undefined : 2 }],
+    );
+    t.is(slots.uses().length, perWorker ? 0 : 3, 'what Redis shares out');
+  }
 });
 
 test('a line that is not to wait is told at once that there is no room', async (t) => {

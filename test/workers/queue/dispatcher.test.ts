@@ -143,7 +143,7 @@ test('takes what waits as far as there are slots, and one more for each slot tha
   t.deepEqual([of('m').running.size, of('m').waiting], [3, 6]);
 });
 
-test('a queue is asked in vain once, gives its slot back, and is waited for from then on', async (t) => {
+test('an empty queue is asked once, gives its slot back, and is waited for from then on', async (t) => {
   const { dispatcher, of, free } = openSubject(t, { slots: 2, queues: { m: {}, n: {} } });
   dispatcher.slotsChanged();
   await settled();
@@ -265,7 +265,7 @@ test('a job that was put off is looked for when it is due', async (t) => {
   t.true(Date.now() >= of('m').nextAt - 5);
 });
 
-test('a taking that fails is told, loses no slot, and is tried again', async (t) => {
+test('a taking that fails is logged, loses no slot, and is tried again', async (t) => {
   const { dispatcher, of, free, lines } = openSubject(t, { slots: 1, queues: { m: { waiting: 1 } } });
   of('m').fail = true;
   dispatcher.slotsChanged();

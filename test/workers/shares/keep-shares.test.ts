@@ -86,7 +86,7 @@ test.serial(
   },
 );
 
-test.serial('while it renews no more may be begun than it has told, or than it is granted', async (t) => {
+test.serial('while it renews no more may be begun than it has reported, or than it is granted', async (t) => {
   const subject = openSubject();
   subject.renewals[0]?.answer(6);
   await settled();
@@ -105,7 +105,7 @@ test.serial('while it renews no more may be begun than it has told, or than it i
   await subject.shares[Symbol.asyncDispose]();
 });
 
-test.serial('a renewal that fails leaves what it had until that expires, and is told of once', async (t) => {
+test.serial('a renewal that fails leaves what it had until that expires, and is logged once', async (t) => {
   const subject = openSubject();
   subject.renewals[0]?.answer(6);
   await settled();

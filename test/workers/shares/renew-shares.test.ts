@@ -56,7 +56,7 @@ for (const limit of [1, 2, 5, 6, 64, 1_000]) {
 }
 
 test.serial(
-  'workers that all have jobs waiting get the same, but for the last one if the limit does not divide',
+  'workers that all have jobs waiting get the same, except the last one if the limit does not divide',
   async (t) => {
     const side = await open(10);
     for (let workers = 0; workers < 4; workers++) side.join();
