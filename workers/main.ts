@@ -86,6 +86,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     createBackendSlots({
       ...{ planFile, pools, onBreaker },
       shareOf: (backend) => shares?.shareOf(backend) ?? noShare,
+      areSharesValid: () => shares?.areValid() ?? false,
       onHungry: () => shares?.renewSoon(),
       onChange: () => queues?.slotsChanged(),
     }),
@@ -190,7 +191,8 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     control: inbox.address,
   });
   const held = keepShares({
-    ...{ renewShares: createRenewShares(redis, { workerId }), pools, uses: slots.uses, shutdown, log },
+    ...{ renewShares: createRenewShares(redis, { workerId }), pools, shutdown, log },
+    uses: () => slots.uses(shutdown.aborted),
     onRenewed() {
       slots.sharesChanged();
       queues?.lookAtFull().catch(() => {}); // the next renewal looks again

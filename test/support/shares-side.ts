@@ -11,6 +11,7 @@ import {
 /** One worker of a backend, as far as its share goes; `calls` are in flight. */
 export type ShareHolder = {
   id: string;
+  pool: string;
   calls: number;
   share: Share;
   expiresAt: number;
@@ -20,11 +21,10 @@ export type ShareHolder = {
 
 export const pool = 'default';
 
+type Options = { limit: number; setTime: (ms: number) => Promise<void>; isOfSeveralPools?: boolean };
+
 /** Workers that share one backend's limit, by a clock that the test sets (milliseconds). */
-export function openSharesSide(
-  redis: Redis,
-  { limit, setTime }: { limit: number; setTime: (ms: number) => Promise<void> },
-) {
+export function openSharesSide(redis: Redis, { limit, setTime, isOfSeveralPools = false }: Options) {
   let now = 1_900_000_000_000;
   const holders: ShareHolder[] = [];
 
@@ -36,17 +36,17 @@ export function openSharesSide(
       now += ms;
       await setTime(now);
     },
-    join(): ShareHolder {
+    join(ofPool = pool): ShareHolder {
       const id = randomUUID();
       const none = { calls: 0, batchCalls: 0 };
       const renewShares = createRenewShares(redis, { workerId: id });
-      const holder = { id, calls: 0, share: none, expiresAt: 0, hasRenewed: false, renewShares };
+      const holder = { id, pool: ofPool, calls: 0, share: none, expiresAt: 0, hasRenewed: false, renewShares };
       holders.push(holder);
       return holder;
     },
     async renew(holder: ShareHolder, need: BackendUse['need'], isAsked = false) {
-      const use = { backend: 'a', limit, inFlight: holder.calls, need, isAsked };
-      const pools = need === 'stops' ? [] : [pool];
+      const use = { backend: 'a', limit, inFlight: holder.calls, need, isAsked, isOfSeveralPools };
+      const pools = need === 'stops' ? [] : [holder.pool];
       const renewed = await holder.renewShares(holder.hasRenewed ? 'known' : 'new', { pools, uses: [use] });
       holder.hasRenewed = true;
       holder.share = renewed.shares.get('a') ?? { calls: 0, batchCalls: 0 };

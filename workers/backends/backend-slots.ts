@@ -39,8 +39,8 @@ export interface BackendSlots extends Disposable {
   /** Whether each backend of the model is one that is not to be called. */
   allRefuse(model: string): boolean;
   standings(): BackendStanding[];
-  /** Of each backend with a limit of the whole fleet, what is in use here and needed. */
-  uses(): BackendUse[];
+  /** Of each backend with a limit of the whole fleet, what is in use here and needed. `isLeaving`: only for jobs in hand. */
+  uses(isLeaving: boolean): BackendUse[];
   /** Calls in flight, `requests_at_once`, and this worker's share of that if it is of the whole fleet, by backend. */
   load(): { backend: string; calls: number; limit: number | undefined; share: number | undefined }[];
   /** Jobs in hand that wait for a slot, because another backend has failed. */
@@ -54,6 +54,8 @@ type Parts = {
   pools: readonly string[];
   /** What this worker may have of a backend whose limit is the fleet's. */
   shareOf: (backend: string) => Share;
+  /** False where shares have expired. */
+  areSharesValid?: () => boolean;
   /** Jobs wait for a backend that has no room here. */
   onHungry?: () => void;
   /** A slot may be free now. */
@@ -71,7 +73,7 @@ const hungryForMs = 1_000;
 /** What this process knows of its backends: their calls in flight, and for each model that they serve how they answered it. */
 export function createBackendSlots(parts: Parts): BackendSlots {
   const { planFile, pools, shareOf, onHungry = () => {}, onChange = () => {}, onBreaker = () => {} } = parts;
-  const { random = Math.random, now = () => performance.now() } = parts;
+  const { random = Math.random, now = () => performance.now(), areSharesValid = () => true } = parts;
   const inFlight = new Map<string, number>();
   /** When a client last asked a backend, and when a backend was last found full. */
   const askedAt = new Map<string, number>();
@@ -88,6 +90,7 @@ export function createBackendSlots(parts: Parts): BackendSlots {
     served.set(model, new Map([...new Set(backends)].map((name) => [name, serve(model, name)])));
   }
   const called = new Set([...served.values()].flatMap((backends) => [...backends.keys()]));
+  const ofSeveralPools = backendsOfSeveralPools(planFile);
 
   function serve(model: string, backend: string): ServedModel {
     const report = (state: BreakerState) => {
@@ -104,6 +107,12 @@ export function createBackendSlots(parts: Parts): BackendSlots {
 
   const callsOf = (name: string) => inFlight.get(name) ?? 0;
   const isAsked = (name: string) => now() - (askedAt.get(name) ?? Number.NEGATIVE_INFINITY) < askedForMs;
+
+  /** Undefined if it has none, or one of each worker. */
+  function fleetLimitOf(name: string): number | undefined {
+    const { requestsAtOnce, perWorker } = planFile.backends[name] ?? {};
+    return perWorker ? undefined : requestsAtOnce;
+  }
 
   function limitOf(name: string, lane: Lane): number {
     const { requestsAtOnce, perWorker } = planFile.backends[name] ?? {};
@@ -147,8 +156,9 @@ export function createBackendSlots(parts: Parts): BackendSlots {
     const [backend, as] = [planFile.backends[name], served.get(model)?.get(name)];
     if (backend === undefined || as === undefined) return undefined;
     inFlight.set(name, callsOf(name) + 1);
+    const mayCall = () => !as.refuses() && (fleetLimitOf(name) === undefined || areSharesValid());
     return createReservation({
-      ...{ name, backend, as },
+      ...{ name, backend, as, mayCall },
       onUse() {
         if (lane === 'interactive') askedAt.set(name, now());
       },
@@ -182,18 +192,20 @@ export function createBackendSlots(parts: Parts): BackendSlots {
       [...served].flatMap(([model, backends]) =>
         [...backends].map(([backend, as]) => ({ model, backend, breaker: shown(as.breaker()) })),
       ),
-    uses: () =>
+    uses: (isLeaving) =>
       [...called].flatMap((backend) => {
-        const { requestsAtOnce: limit, perWorker } = planFile.backends[backend] ?? {};
-        if (limit === undefined || perWorker) return [];
+        const limit = fleetLimitOf(backend);
+        if (limit === undefined) return [];
         const isHungry = now() - (hungryAt.get(backend) ?? Number.NEGATIVE_INFINITY) < hungryForMs;
-        const need = isHungry ? 'wants' : 'idle';
-        return [{ backend, limit, inFlight: callsOf(backend), need, isAsked: isAsked(backend) }];
+        const wants = isHungry && (!isLeaving || waiting.count() > 0);
+        const need = wants ? 'wants' : isLeaving ? 'stops' : 'idle';
+        const isOfSeveralPools = ofSeveralPools.has(backend);
+        return [{ backend, limit, inFlight: callsOf(backend), need, isAsked: isAsked(backend), isOfSeveralPools }];
       }),
     load: () =>
       [...called].map((backend) => {
-        const { requestsAtOnce: limit, perWorker } = planFile.backends[backend] ?? {};
-        const share = limit === undefined || perWorker ? undefined : shareOf(backend).calls;
+        const limit = planFile.backends[backend]?.requestsAtOnce;
+        const share = fleetLimitOf(backend) === undefined ? undefined : shareOf(backend).calls;
         return { backend, calls: callsOf(backend), limit, share };
       }),
     waiting: waiting.count,
@@ -203,6 +215,17 @@ export function createBackendSlots(parts: Parts): BackendSlots {
       for (const backends of served.values()) for (const as of backends.values()) as[Symbol.dispose]();
     },
   };
+}
+
+/** Backends that models of more than one pool have. */
+function backendsOfSeveralPools({ models }: Pick<PlanFile, 'models'>): ReadonlySet<string> {
+  const ofPools = Map.groupBy(
+    Object.values(models).flatMap(({ pool, backends }) => backends.map((backend) => ({ pool, backend }))),
+    ({ backend }) => backend,
+  );
+  return new Set(
+    [...ofPools].filter(([, uses]) => new Set(uses.map(({ pool }) => pool)).size > 1).map(([name]) => name),
+  );
 }
 
 function shown(state: BreakerState): BackendStanding['breaker'] {

@@ -13,7 +13,10 @@ export interface Slot {
 
 /** A slot for a job that is not known yet. */
 export interface Reservation {
-  /** The slot, for a call that is made now; once. Undefined, and released, if the backend is not to be called any more. */
+  /**
+   * The slot, for a call that is made now; once. Undefined, and released, if the backend is not to be called any more, or if it was
+   * reserved for longer than a job needs to begin.
+   */
   use(): Slot | undefined;
   /** Of no effect once it was used. */
   release(): void;
@@ -23,27 +26,39 @@ type Parts = {
   name: string;
   backend: Backend;
   as: ServedModel;
+  /** Whether the backend may be called now. */
+  mayCall: () => boolean;
   onUse: () => void;
   /** The slot is free again; called once. */
   onFree: () => void;
 };
 
-export function createReservation({ name, backend, as, onUse, onFree }: Parts): Reservation {
+/** A job begins within milliseconds, unless Redis or the store is slow: then others have the slot meanwhile. */
+const reservedMsMax = 1_000;
+
+export function createReservation({ name, backend, as, mayCall, onUse, onFree }: Parts): Reservation {
   let state: 'reserved' | 'used' | 'free' = 'reserved';
+  const releasing = setTimeout(release, reservedMsMax);
 
   function free(): void {
     state = 'free';
+    clearTimeout(releasing);
     onFree();
+  }
+
+  function release(): void {
+    if (state === 'reserved') free();
   }
 
   return {
     use() {
       if (state !== 'reserved') return undefined;
-      if (as.refuses()) {
+      if (!mayCall()) {
         free();
         return undefined;
       }
       state = 'used';
+      clearTimeout(releasing);
       onUse();
       const call = as.begin();
       return {
@@ -57,8 +72,6 @@ export function createReservation({ name, backend, as, onUse, onFree }: Parts): 
         },
       };
     },
-    release() {
-      if (state === 'reserved') free();
-    },
+    release,
   };
 }

@@ -184,13 +184,12 @@ export function createDispatcher(parts: Parts): Dispatcher {
       }
       state.isMarked = true;
       state.isEmpty = false;
-      // The room has gone meanwhile: another worker may have some.
-      if (!canTake(state)) {
-        state.isMarked = false;
-        state.worker.setMarker();
-      }
       pump();
-      return state.taking > 0 ? state.latest : undefined;
+      if (state.taking > 0) return state.latest;
+      // The room has gone meanwhile: another worker may have some.
+      state.isMarked = false;
+      state.worker.setMarker();
+      return undefined;
     },
     awaited: (except) =>
       states

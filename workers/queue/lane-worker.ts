@@ -37,8 +37,8 @@ export interface LaneWorker extends AsyncDisposable {
   running(): number;
   /** Has a worker with room look for jobs. */
   setMarker(): void;
-  /** The same, if jobs wait. */
-  remind(): void;
+  /** The same, if jobs wait, or were put off. Never fails. */
+  remind(): Promise<void>;
   /** Puts jobs of dead workers back into the queue. */
   recover(): Promise<void>;
 }
@@ -83,15 +83,20 @@ export function createLaneWorker(parts: Parts): LaneWorker {
       const outcome = await process(taken, { signal: stop.signal, reservation });
       reservation?.release();
       // Its lock is not renewed any more: the worker that finds it expired runs the job again, and learns that it was ended.
-      inHand.delete(id);
+      letGo(id, stop);
       await end(taken, outcome);
     } catch (error) {
       log.warn({ err: error, requestId: id, queue: queue.name }, 'a job was not ended in its queue');
     } finally {
       reservation?.release();
-      inHand.delete(id);
+      letGo(id, stop);
       metrics.running.dec(labels);
     }
+  }
+
+  /** If its lock was lost, this worker may have taken the job again meanwhile. */
+  function letGo(id: string, stop: AbortController): void {
+    if (inHand.get(id)?.stop === stop) inHand.delete(id);
   }
 
   async function process({ job }: TakenJob, given: { signal: AbortSignal; reservation: Reservation | undefined }) {
@@ -129,11 +134,13 @@ export function createLaneWorker(parts: Parts): LaneWorker {
   const setMarker = () => connection.zadd(markerKey, 0, '0');
 
   async function remind(): Promise<void> {
-    const [waiting, prioritized] = await Promise.all([
+    const [waiting, prioritized, delayed] = await Promise.all([
       connection.llen(worker.toKey('wait')),
       connection.zcard(worker.toKey('prioritized')),
+      // When it is due is known to one worker alone, which may have left.
+      connection.zcard(worker.toKey('delayed')),
     ]);
-    if (waiting + prioritized > 0) await setMarker();
+    if (waiting + prioritized + delayed > 0) await setMarker();
   }
 
   async function renewLocks(): Promise<void> {
@@ -170,11 +177,10 @@ export function createLaneWorker(parts: Parts): LaneWorker {
     setMarker() {
       setMarker().catch((error: unknown) => log.debug({ err: error, queue: queue.name }, 'a marker was not set'));
     },
-    remind() {
+    remind: () =>
       remind().catch((error: unknown) =>
         log.debug({ err: error, queue: queue.name }, 'waiting jobs were not looked for'),
-      );
-    },
+      ),
     async recover() {
       const ids = await worker.backend.moveStalledJobsToWait();
       if (parts.onRecovered === undefined || ids.length === 0) return;

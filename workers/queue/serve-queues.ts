@@ -41,7 +41,6 @@ const looksPerMarker = 2;
 /** Runs the jobs of all models of these pools. A job waits in its queue, except one that fails over, or is of an old queue. */
 export function serveQueues(parts: Parts): QueuesServed {
   const { models, pools, work, slots, connection, batchConcurrency, log } = parts;
-  const served = batchConcurrency === 0 ? lanes.filter((lane) => lane !== 'batch') : lanes;
 
   function dispatched(
     queue: QueueId,
@@ -55,7 +54,7 @@ export function serveQueues(parts: Parts): QueuesServed {
   const ofModels = Object.entries(models)
     .filter(([, { pool }]) => pools.includes(pool))
     .flatMap(([model, { pool }]) =>
-      served.map((lane) =>
+      lanes.map((lane) =>
         dispatched(modelQueue(model, lane), {
           ...{ owner: model, pool, lane },
           reserve: () => slots.reserve(model, lane),
@@ -65,7 +64,7 @@ export function serveQueues(parts: Parts): QueuesServed {
     );
   // Of the release before, whose ingresses may still run: which model a job asks is known once it is taken.
   const ofPools = pools.flatMap((pool) =>
-    served.map((lane) =>
+    lanes.map((lane) =>
       dispatched(poolQueue(pool, lane), {
         ...{ owner: `pool ${pool}`, pool, lane },
         reserve: () => undefined,
@@ -76,7 +75,9 @@ export function serveQueues(parts: Parts): QueuesServed {
   const queues = [...ofModels, ...ofPools];
 
   const dispatcher = createDispatcher({
-    ...{ ...parts, queues, onAwaited: () => wait.changed() },
+    ...{ ...parts, onAwaited: () => wait.changed() },
+    // Stalled jobs of the others are looked for all the same.
+    queues: queues.filter(({ lane }) => lane !== 'batch' || batchConcurrency > 0),
     findMarkers: (markers) => existingKeys(connection, markers),
   });
   const wait = waitForJobs({
@@ -93,7 +94,7 @@ export function serveQueues(parts: Parts): QueuesServed {
     for (const { pool, worker } of queues) {
       if (!parts.checksStalled(pool)) continue;
       worker.recover().catch((error: unknown) => log.debug({ err: error, pool }, 'stalled jobs were not looked for'));
-      if (looks % looksPerMarker === 0) worker.remind();
+      if (looks % looksPerMarker === 0) void worker.remind();
     }
   }
 

@@ -8,6 +8,8 @@ import { shareMs } from './renew-shares.ts';
 export interface Shares extends AsyncDisposable {
   /** None while there is none, and once it has expired because Redis does not answer. */
   shareOf(backend: string): Share;
+  /** False once they have expired: then no call may begin, not even in a slot that was reserved. */
+  areValid(): boolean;
   /** Renews at the next chance, at most five times a second: jobs wait, or calls have ended that others can use. */
   renewSoon(): void;
   /** As of the last renewal. */
@@ -52,7 +54,7 @@ export function keepShares(parts: Parts): Shares {
 
   async function renew(): Promise<void> {
     const sentAt = now();
-    const sent = shutdown.aborted ? uses().map((use) => ({ ...use, need: 'stops' as const })) : uses();
+    const sent = uses();
     told = new Map(sent.map(({ backend, inFlight }) => [backend, inFlight]));
     try {
       const isMember = !shutdown.aborted;
@@ -82,6 +84,7 @@ export function keepShares(parts: Parts): Shares {
     }
   }
 
+  const areValid = () => now() < expiresAt;
   const renewing = keepRenewing();
   shutdown.addEventListener('abort', () => soon.resolve(), { once: true });
 
@@ -89,10 +92,11 @@ export function keepShares(parts: Parts): Shares {
     renewed: first.promise,
     shareOf(backend) {
       const share = shares.get(backend);
-      if (share === undefined || now() >= expiresAt) return noShare;
+      if (share === undefined || !areValid()) return noShare;
       const callsMax = told?.get(backend) ?? share.calls;
       return { calls: Math.min(callsMax, share.calls), batchCalls: Math.min(callsMax, share.batchCalls) };
     },
+    areValid,
     renewSoon: () => soon.resolve(),
     membershipOf: (pool) => pools.get(pool) ?? { workers: 0, checksStalled: false },
     async [Symbol.asyncDispose]() {

@@ -5,7 +5,9 @@ local clock = redis.call('TIME')
 -- than it is granted holds as many until they end. A share expires shareMs after its last renewal, except when no worker could
 -- renew (Redis was away): then each worker gets back what it held. Runs also when Redis is out of memory.
 -- KEYS[1]  hash: `worker <id>`: JSON, its pools and its shares by backend: [held, hungry (0 or 1), batch];
---          `backend <name>`: sums of these: workers held hungry heldByHungry batch, and askedAt: when a client last asked it;
+--          `backend <name>`: sums of these: workers held hungry heldByHungry batch short (hungry ones with less than their part),
+--          askedAt: when a client last asked it; starvedAt and starvedBy: pools whose workers want it and hold none of it;
+--          `held <name> of <pools>`: calls that workers of exactly these pools hold, of a backend that models of several pools have;
 --          `pool <name>`: how many workers it has, and which of them looks for stalled jobs;
 --          `renewedAt`: any share; `steadySince`: renewals have come without a gap; `grantFrom`: nothing is granted before
 -- KEYS[2]  sorted set: workers, by when their shares expire (milliseconds of this clock)
@@ -13,18 +15,24 @@ local clock = redis.call('TIME')
 --          lines of batches leave room after a client has asked; lifeMs of the keys
 -- ARGV     worker; `new`, `known` (it has renewed before) or `leaves`; how many pools; their names; then for each backend: name,
 --          limit, batchMax (what lines of batches may use of it), in flight, `wants` (jobs wait for it), `idle` (none waits) or
---          `stops` (it takes no more), 1 if a client has asked it in the last seconds, else 0
+--          `stops` (it takes no more), 1 if a client has asked it in the last seconds, else 0, 1 if models of several pools have it
 -- returns  words with a space between: for each pool how many workers it has, and 1 if this one looks for stalled jobs, else 0;
 --          then for each backend its share, and what lines of batches may use of that
-local call, ceil, max, min, format, match = redis.call, math.ceil, math.max, math.min, string.format, string.match
+local call, ceil, floor, max, min = redis.call, math.ceil, math.floor, math.max, math.min
+local format, match = string.format, string.match
 local sharesKey, expiriesKey = KEYS[1], KEYS[2]
 local worker, mode, poolCount = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local now = clock[1] * 1000 + floor(clock[2] / 1000)
 
 -- All that every renewal reads, by one command; the rest is needed where a worker has died.
 local fieldsRead = {'renewedAt', 'steadySince', 'grantFrom', 'worker ' .. worker}
 for index = 4, 3 + poolCount do fieldsRead[#fieldsRead + 1] = 'pool ' .. ARGV[index] end
-for index = 4 + poolCount, #ARGV, 6 do fieldsRead[#fieldsRead + 1] = 'backend ' .. ARGV[index] end
+local ownPools = table.concat(ARGV, ',', 4, 3 + poolCount)
+local function heldField(name, ofPools) return 'held ' .. name .. ' of ' .. ofPools end
+for index = 4 + poolCount, #ARGV, 7 do
+  fieldsRead[#fieldsRead + 1] = 'backend ' .. ARGV[index]
+  if ARGV[index + 6] == '1' then fieldsRead[#fieldsRead + 1] = heldField(ARGV[index], ownPools) end
+end
 local texts = {}
 for index, text in ipairs(call('HMGET', sharesKey, unpack(fieldsRead))) do texts[fieldsRead[index]] = text end
 local function read(field)
@@ -32,13 +40,14 @@ local function read(field)
   return texts[field]
 end
 
-local backends, pools = {}, {}
+local backends, pools, heldBy = {}, {}, {}
 local function backendOf(name)
   if not backends[name] then
-    local workers, held, hungry, heldByHungry, batch, askedAt =
-      match(read('backend ' .. name) or '0 0 0 0 0 0', '(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)')
+    local workers, held, hungry, heldByHungry, batch, short, askedAt, starvedAt, starvedBy =
+      match(read('backend ' .. name) or '0 0 0 0 0 0 0 0 ', '(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (.*)')
     backends[name] = {workers = tonumber(workers), held = tonumber(held), hungry = tonumber(hungry),
-      heldByHungry = tonumber(heldByHungry), batch = tonumber(batch), askedAt = tonumber(askedAt)}
+      heldByHungry = tonumber(heldByHungry), batch = tonumber(batch), short = tonumber(short), askedAt = tonumber(askedAt),
+      starvedAt = tonumber(starvedAt), starvedBy = starvedBy}
   end
   return backends[name]
 end
@@ -49,17 +58,26 @@ local function poolOf(name)
   end
   return pools[name]
 end
-local function count(name, sign, held, hungry, batch)
-  local backend = backendOf(name)
+local function heldOf(field)
+  heldBy[field] = heldBy[field] or tonumber(read(field) or 0)
+  return heldBy[field]
+end
+local function count(name, ofPools, sign, share)
+  local backend, held, hungry, batch, short, isOfSeveral = backendOf(name), unpack(share)
   backend.workers, backend.held = backend.workers + sign, backend.held + sign * held
   backend.hungry, backend.batch = backend.hungry + sign * hungry, backend.batch + sign * batch
+  backend.short = backend.short + sign * short
   if hungry == 1 then backend.heldByHungry = backend.heldByHungry + sign * held end
+  if isOfSeveral == 1 then
+    local field = heldField(name, ofPools)
+    heldBy[field] = heldOf(field) + sign * held
+  end
 end
 local function takeOut(id)
   local text = read('worker ' .. id)
   if not text then return end
   local known = cjson.decode(text)
-  for name, share in pairs(known.shares) do count(name, -1, unpack(share)) end
+  for name, share in pairs(known.shares) do count(name, table.concat(known.pools, ','), -1, share) end
   for _, name in pairs(known.pools) do
     local pool = poolOf(name)
     pool.workers = pool.workers - 1
@@ -98,26 +116,38 @@ for index = 1, mode == 'leaves' and 0 or poolCount do
   known.pools[index] = name
   answer[#answer + 1], answer[#answer + 2] = pool.workers, pool.checker == worker and 1 or 0
 end
-for index = 4 + poolCount, mode == 'leaves' and 0 or #ARGV, 6 do
-  local name, limit, batchMax, inFlight, need, asked = unpack(ARGV, index, index + 5)
+for index = 4 + poolCount, mode == 'leaves' and 0 or #ARGV, 7 do
+  local name, limit, batchMax, inFlight, need, asked, isOfSeveral = unpack(ARGV, index, index + 6)
   limit, batchMax, inFlight = tonumber(limit), tonumber(batchMax), tonumber(inFlight)
   local backend, hungry = backendOf(name), need == 'wants' and 1 or 0
   if asked == '1' then backend.askedAt = now end
   local fair, wanted = ceil(limit / (backend.workers + 1)), inFlight
+  -- What is left by workers for which no jobs wait, divided among the others. It is rounded up, so that all of it is used, and down
+  -- while one of them has less than its part.
+  local part = (limit - (backend.held - backend.heldByHungry)) / (backend.hungry + 1)
+  local partMin = max(1, floor(part))
   if need == 'wants' then
-    local heldByOthers = backend.held - backend.heldByHungry
-    wanted = max(fair, ceil((limit - heldByOthers) / (backend.hungry + 1)))
+    wanted = backend.short > 0 and partMin or max(fair, ceil(part))
   elseif need == 'idle' then
-    -- While jobs wait elsewhere, a worker without any keeps one call more than it has in flight.
-    wanted = backend.hungry > 0 and min(fair, inFlight + 1) or fair
+    -- While jobs wait elsewhere, a worker without any keeps one call more than it has in flight, if that is within its fair share.
+    wanted = backend.hungry > 0 and min(floor(limit / (backend.workers + 1)), inFlight + 1) or fair
   end
   if now < grantFrom then wanted = min(wanted, inFlight) end
-  local granted = min(wanted, max(0, limit - backend.held))
+  -- Workers of one set of pools take jobs of the same queues, and one of them suffices. Where those of another set have none, a call
+  -- is left for them.
+  local isStarved = backend.starvedBy ~= '' and backend.starvedAt <= now and now - backend.starvedAt < gapMs
+  local isOthersTurn = isStarved and backend.starvedBy ~= ownPools
+  local granted = min(wanted, max(0, limit - backend.held - (isOthersTurn and 1 or 0)))
+  if isOfSeveral == '1' and not isOthersTurn then
+    local isHeld = max(granted, inFlight, heldOf(heldField(name, ownPools))) > 0
+    if isHeld then backend.starvedBy = '' elseif need == 'wants' then backend.starvedBy, backend.starvedAt = ownPools, now end
+  end
   local isAsked = backend.askedAt <= now and now - backend.askedAt < askedForMs
   local batchLimit = isAsked and batchMax or limit
   local batch = min(granted, max(0, batchLimit - backend.batch), ceil(granted * batchLimit / limit))
-  local share = {max(granted, inFlight), hungry, batch}
-  count(name, 1, unpack(share))
+  local isShort = need == 'wants' and granted < partMin and 1 or 0
+  local share = {max(granted, inFlight), hungry, batch, isShort, tonumber(isOfSeveral)}
+  count(name, ownPools, 1, share)
   known.shares[name] = share
   answer[#answer + 1], answer[#answer + 2] = granted, batch
 end
@@ -130,12 +160,13 @@ if mode ~= 'leaves' then
 end
 for name, pool in pairs(pools) do set('pool ' .. name, format('%d %s', pool.workers, pool.checker)) end
 for name, sums in pairs(backends) do
-  set('backend ' .. name, format('%d %d %d %d %d %d', sums.workers, sums.held, sums.hungry, sums.heldByHungry, sums.batch,
-    sums.askedAt))
+  set('backend ' .. name, format('%d %d %d %d %d %d %d %d %s', sums.workers, sums.held, sums.hungry, sums.heldByHungry,
+    sums.batch, sums.short, sums.askedAt, sums.starvedAt, sums.starvedBy))
 end
+for field, held in pairs(heldBy) do set(field, format('%d', held)) end
 call('HSET', sharesKey, unpack(fields))
 -- Once an hour is enough.
-if mode == 'new' or not renewedAt or math.floor(renewedAt / 3600000) ~= math.floor(now / 3600000) then
+if mode == 'new' or not renewedAt or floor(renewedAt / 3600000) ~= floor(now / 3600000) then
   call('PEXPIRE', sharesKey, lifeMs)
   call('PEXPIRE', expiriesKey, lifeMs)
 end

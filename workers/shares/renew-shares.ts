@@ -6,7 +6,8 @@ import { sharesExpiryKey, sharesKey } from '../../shared/redis-keys.ts';
 
 /**
  * What a worker has of a backend, and needs. `limit`: calls at once of the whole fleet. `wants`: jobs wait for it; `idle`: none
- * does; `stops`: this worker takes no more. `isAsked`: a client has asked it in the last seconds.
+ * does; `stops`: this worker takes no more. `isAsked`: a client has asked it in the last seconds. `isOfSeveralPools`: models of
+ * several pools have it, so that workers of one pool can keep it from those of another.
  */
 export type BackendUse = {
   backend: string;
@@ -14,6 +15,7 @@ export type BackendUse = {
   inFlight: number;
   need: 'wants' | 'idle' | 'stops';
   isAsked: boolean;
+  isOfSeveralPools: boolean;
 };
 
 /**
@@ -44,9 +46,9 @@ export function createRenewShares(redis: Redis, { workerId }: { workerId: string
   const lua = readLua(new URL('./renew-shares.lua', import.meta.url), constants);
   const call = loadScript(redis, { name: 'svcRenewShares', lua, numberOfKeys: 2 });
   return async (mode, { pools, uses }) => {
-    const ofBackends = uses.flatMap(({ backend, limit, inFlight, need, isAsked }) => {
-      const asked = isAsked ? 1 : 0;
-      return [backend, limit, batchCallsMax(limit), inFlight, need, asked];
+    const ofBackends = uses.flatMap(({ backend, limit, inFlight, need, isAsked, isOfSeveralPools }) => {
+      const flags = [isAsked ? 1 : 0, isOfSeveralPools ? 1 : 0];
+      return [backend, limit, batchCallsMax(limit), inFlight, need, ...flags];
     });
     const answer = await call([sharesKey, sharesExpiryKey], [workerId, mode, pools.length, ...pools, ...ofBackends]);
     return mode === 'leaves' ? { pools: new Map(), shares: new Map() } : readAnswer(answer, { pools, uses });

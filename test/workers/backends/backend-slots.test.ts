@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { type PlanFile, parsePlanFile } from '../../../shared/plan-file.ts';
 import {
@@ -24,7 +25,7 @@ function planOf({ requestsAtOnce, perWorker = false }: { requestsAtOnce?: number
   return parsed.planFile;
 }
 
-type Given = { requestsAtOnce?: number; perWorker?: boolean; shareOf?: () => Share };
+type Given = { requestsAtOnce?: number; perWorker?: boolean; shareOf?: () => Share; areSharesValid?: () => boolean };
 
 function open(t: ExecutionContext, given: Given = {}) {
   let time = 0;
@@ -32,6 +33,7 @@ function open(t: ExecutionContext, given: Given = {}) {
   const planFile = planOf(given);
   const slots = createBackendSlots({
     ...{ planFile, pools: ['default'], shareOf: given.shareOf ?? wholeLimits(planFile) },
+    ...(given.areSharesValid && { areSharesValid: given.areSharesValid }),
     onBreaker: (standing) => changes.push(standing),
     random: () => 0.5,
     now: () => time,
@@ -294,8 +296,61 @@ test('a limit of the fleet is used as far as this worker has a share of it, one 
       slots.load().filter(({ backend }) => backend === 'a'),
       [{ backend: 'a', calls, limit: 5, share: perWorker ? undefined : 2 }],
     );
-    t.is(slots.uses().length, perWorker ? 0 : 3, 'what Redis shares out');
+    t.is(slots.uses(false).length, perWorker ? 0 : 3, 'what Redis shares out');
   }
+});
+
+test('a slot that was reserved is not used once shares have expired, and is free again', async (t) => {
+  let areValid = true;
+  const { slots, take } = open(t, { requestsAtOnce: 1, areSharesValid: () => areValid });
+  const reserved = slots.reserve('only-a', 'interactive');
+  if (reserved.outcome !== 'reserved') return t.fail();
+  areValid = false;
+  t.is(reserved.reservation.use(), undefined);
+  t.is(slots.load()[0]?.calls, 0);
+  areValid = true;
+  t.is(reserved.reservation.use(), undefined, 'it was given back');
+  (await take({ model: 'only-a' })).end('answered');
+});
+
+test('a slot that is reserved for longer than a job needs to begin is free again', async (t) => {
+  const { slots } = open(t, { requestsAtOnce: 1 });
+  const reserved = slots.reserve('only-a', 'interactive');
+  if (reserved.outcome !== 'reserved') return t.fail();
+  while (!slots.hasSlot('only-a', 'interactive')) await sleep(20);
+  t.is(reserved.reservation.use(), undefined);
+  t.is(slots.load()[0]?.calls, 0);
+});
+
+test('a worker that leaves wants a backend for jobs in hand alone', async (t) => {
+  const { slots, ask, take } = open(t, { requestsAtOnce: 1 });
+  const needs = (isLeaving: boolean) => slots.uses(isLeaving).map(({ need }) => need);
+  t.deepEqual(
+    [needs(false), needs(true)],
+    [
+      ['idle', 'idle', 'idle'],
+      ['stops', 'stops', 'stops'],
+    ],
+  );
+  const slot = await take({ model: 'only-a' });
+  slots.reserve('only-a', 'interactive');
+  t.deepEqual(
+    [needs(false), needs(true)],
+    [
+      ['wants', 'idle', 'idle'],
+      ['stops', 'stops', 'stops'],
+    ],
+  );
+  const waiting = ask({ model: 'only-a', waitMs: 60_000 });
+  t.deepEqual(needs(true), ['wants', 'stops', 'stops'], 'its first backend has failed');
+  slot.end('answered');
+  t.like(await waiting, { outcome: 'slot' });
+});
+
+test('a backend is of several pools if models of several pools have it', (t) => {
+  const { slots } = open(t, { requestsAtOnce: 1 });
+  const ofSeveral = slots.uses(false).flatMap(({ backend, isOfSeveralPools }) => (isOfSeveralPools ? [backend] : []));
+  t.deepEqual(ofSeveral, ['a', 'b', 'cloud'], 'of models of the pools default and large');
 });
 
 test('a line that is not to wait is told at once that there is no room', async (t) => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
+import type { Queue } from 'bullmq';
 import { Registry } from 'prom-client';
 import { inferenceJobSchema } from '../../../shared/inference-job.ts';
 import { jobName, modelQueue } from '../../../shared/queues.ts';
@@ -7,7 +8,7 @@ import { aborted } from '../../../shared/shutdown.ts';
 import { createAnswerLost } from '../../../workers/answer-lost.ts';
 import { createBodiesInHand } from '../../../workers/bodies-in-hand.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
-import { createLaneWorker } from '../../../workers/queue/lane-worker.ts';
+import { createLaneWorker, type LaneWork, type LaneWorker } from '../../../workers/queue/lane-worker.ts';
 import { createReplyFrames } from '../../../workers/replies/reply-frames.ts';
 import type { ProcessJob } from '../../../workers/run.ts';
 import { answerFor } from '../../stack/model-server.ts';
@@ -156,21 +157,59 @@ test('each taking of a job has a number of its own, higher than the one before',
   t.deepEqual(takings, [1, 2, 3]);
 });
 
-test('jobs of a worker that died are put back into their queue, and told of', async (t) => {
-  await using side = await openWorkerSide(given.redis);
-  const { queue, add } = openQueue(t, side);
-  const told: unknown[] = [];
+/** A worker of one queue, whose jobs the test takes. */
+function openLaneWorker(t: ExecutionContext, { name, opts }: Queue, work: Partial<LaneWork> = {}): LaneWorker {
   const worker = createLaneWorker({
-    queue: { name: queue.name, prefix: queue.opts.prefix ?? '' },
+    queue: { name, prefix: opts.prefix ?? '' },
     ...{ labels: { pool: 'default', lane: 'interactive' }, connection: given.redis, log: recordedLog().log },
     bodies: createBodiesInHand({ bodyBytesMax: 1 }),
     shutdown: new AbortController().signal,
     metrics: createWorkerMetrics(new Registry()),
     processJob: async () => ({ outcome: 'done' }),
     endLost: async () => {},
-    onRecovered: async (jobs) => void told.push(...jobs),
+    ...work,
   });
   t.teardown(() => worker[Symbol.asyncDispose]());
+  return worker;
+}
+
+test('a job that was put off is looked for, also when the worker that knew its time has left', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const { queue } = openQueue(t, side);
+  const worker = openLaneWorker(t, queue);
+  await queue.add(jobName, {}, { jobId: 'job_1', delay: 60_000 });
+  await given.redis.del(worker.markerKey);
+  await worker.remind();
+  t.is(await given.redis.zscore(worker.markerKey, '0'), '0');
+});
+
+test('a job that this worker has taken again stays in its hands when the earlier run of it ends', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const { queue, add } = openQueue(t, side);
+  const runs: { end: () => void; signal: AbortSignal }[] = [];
+  const processJob: ProcessJob = ({ signal }) =>
+    new Promise((resolve) => runs.push({ signal, end: () => resolve({ outcome: 'done' }) }));
+  const worker = openLaneWorker(t, queue, { processJob });
+  const requestId = await add();
+  const taken = await worker.take();
+  if (!('job' in taken)) return t.fail();
+  const running = [worker.run(taken, undefined), worker.run({ ...taken, token: 'another' }, undefined)];
+  const [earlier, later] = runs;
+  earlier?.end();
+  await running[0];
+  t.is(worker.running(), 1);
+  worker.cancel(requestId, 'cancelled');
+  t.is(later?.signal.reason, 'cancelled');
+  later?.end();
+  await running[1];
+  t.is(worker.running(), 0);
+});
+
+test('jobs of a worker that died are put back into their queue, and told of', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const { queue, add } = openQueue(t, side);
+  const told: unknown[] = [];
+  const worker = openLaneWorker(t, queue, { onRecovered: async (jobs) => void told.push(...jobs) });
   const requestId = await add();
   const taken = await worker.take();
   if (!('job' in taken)) return t.fail();

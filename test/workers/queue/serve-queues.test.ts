@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { Worker } from 'bullmq';
+import { type Queue, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { inferenceJobSchema } from '../../../shared/inference-job.ts';
 import type { Lane } from '../../../shared/lane.ts';
@@ -251,10 +251,33 @@ test('what waits in a queue that is paused stays there, and comes when it is not
   await queues.until(() => queues.inHand('interactive').length === 2);
 });
 
+/** A worker that has died: it has taken a job, and its lock expires. */
+async function leaveStalled(t: ExecutionContext, queue: Queue, model: string): Promise<void> {
+  const id = { name: queue.name, prefix: queue.opts.prefix ?? '' };
+  const dead = new Worker(queue.name, null, { ...workerOptions(id, given.redis), lockDuration: 1 });
+  t.teardown(() => dead.close());
+  const job = jobFor('svc:reply:test', { model });
+  await queue.add(jobName, job, { jobId: job.requestId });
+  await dead.getNextJob('dead', { block: false });
+}
+
+test('a worker that runs no lines of batches puts those of a dead worker back all the same', async (t) => {
+  t.timeout(60_000);
+  const served = openServedQueues(t, given);
+  const [model = ''] = served.models;
+  const queue = served.queue(modelQueue(model, 'batch'));
+  await leaveStalled(t, queue, model);
+  const work = { processJob: async () => ({ outcome: 'done' }) as const, endLost: async () => {} };
+  served.serve({ work: { interactive: work, batch: work }, batchConcurrency: 0 });
+  while ((await queue.getWaitingCount()) === 0) await sleep(20);
+  t.is(await queue.getActiveCount(), 0);
+});
+
 test('the jobs of a worker that is gone are run by another within 15 s, as its next run', async (t) => {
   t.timeout(60_000);
   const served = openServedQueues(t, given);
-  const queue = served.queue(modelQueue(served.models[0] ?? '', 'interactive'));
+  const [model = ''] = served.models;
+  const queue = served.queue(modelQueue(model, 'interactive'));
   const ended: unknown[] = [];
   const takings: number[] = [];
   const work = {
@@ -264,15 +287,7 @@ test('the jobs of a worker that is gone are run by another within 15 s, as its n
     },
     endLost: async (job: unknown) => void ended.push(job),
   };
-  // As a worker that dies leaves it: taken, and its lock expires.
-  const dead = new Worker(queue.name, null, {
-    ...workerOptions(modelQueue(served.models[0] ?? '', 'interactive'), given.redis),
-    lockDuration: 1,
-  });
-  t.teardown(() => dead.close());
-  const job = jobFor('svc:reply:test', { model: served.models[0] ?? '' });
-  await queue.add(jobName, job, { jobId: job.requestId });
-  await dead.getNextJob('dead', { block: false });
+  await leaveStalled(t, queue, model);
   served.serve({ work: { interactive: work, batch: work } });
   const startedAt = Date.now();
   while (takings.length === 0) await sleep(20);

@@ -39,7 +39,7 @@ function openSubject() {
     });
   const shares = keepShares({
     ...{ renewShares, pools: ['default'], log, shutdown: shutdown.signal, now: () => now, pause },
-    uses: () => [{ backend: 'a', limit: 10, inFlight, need: 'wants', isAsked: false }],
+    uses: () => [{ backend: 'a', limit: 10, inFlight, need: 'wants', isAsked: false, isOfSeveralPools: false }],
     onRenewed: () => changes++,
   });
   return {
@@ -80,8 +80,10 @@ test.serial(
     t.is(subject.shares.shareOf('another').calls, 0);
     subject.pass(shareMs - 401);
     t.is(subject.calls(), 6);
+    t.true(subject.shares.areValid());
     subject.pass(1);
     t.is(subject.calls(), 0);
+    t.false(subject.shares.areValid());
     await subject.shares[Symbol.asyncDispose]();
   },
 );
@@ -162,7 +164,7 @@ test.serial(
     subject.setInFlight(3);
     subject.shutdown.abort();
     const renewal = await subject.next();
-    t.like(renewal, { pools: [], uses: [{ inFlight: 3, need: 'stops' }] });
+    t.like(renewal, { pools: [], uses: [{ inFlight: 3 }] });
     renewal.answer(3);
     await settled();
     t.deepEqual(subject.shares.membershipOf('default'), { workers: 0, checksStalled: false });

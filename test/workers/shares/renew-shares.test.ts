@@ -18,8 +18,8 @@ test.before(async () => {
 test.after.always(() => own?.[Symbol.asyncDispose]());
 test.serial.beforeEach(() => own.redis.flushdb());
 
-async function open(limit: number): Promise<SharesSide> {
-  const side = openSharesSide(own.redis, { limit, setTime });
+async function open(limit: number, isOfSeveralPools = false): Promise<SharesSide> {
+  const side = openSharesSide(own.redis, { limit, setTime, isOfSeveralPools });
   await side.pass(0);
   return side;
 }
@@ -55,15 +55,12 @@ for (const limit of [1, 2, 5, 6, 64, 1_000]) {
   );
 }
 
-test.serial(
-  'workers that all have jobs waiting get the same, except the last one if the limit does not divide',
-  async (t) => {
-    const side = await open(10);
-    for (let workers = 0; workers < 4; workers++) side.join();
-    await renewAll(side, 6);
-    t.deepEqual(side.holders.map(({ share }) => share.calls).sort(), [1, 3, 3, 3]);
-  },
-);
+test.serial('workers that all have jobs waiting get the same, or one more if the limit does not divide', async (t) => {
+  const side = await open(10);
+  for (let workers = 0; workers < 4; workers++) side.join();
+  await renewAll(side, 6);
+  t.deepEqual(side.holders.map(({ share }) => share.calls).sort(), [2, 2, 3, 3]);
+});
 
 test.serial('a worker without jobs leaves its part to others, and gets some back as soon as it has', async (t) => {
   const side = await open(10);
@@ -84,6 +81,68 @@ test.serial('a worker without jobs leaves its part to others, and gets some back
   t.deepEqual([busy.share.calls, idle.share.calls], [5, 5]);
 });
 
+test.serial(
+  'workers with more than their part make room for one that has less; an idle one keeps a call if there is one for each',
+  async (t) => {
+    for (const { limit, idle, busy, calls } of [
+      { limit: 9, idle: 0, busy: 4, calls: [2, 2, 2, 3] },
+      { limit: 1, idle: 1, busy: 1, calls: [0, 1] },
+      { limit: 3, idle: 3, busy: 1, calls: [0, 0, 0, 3] },
+      { limit: 10, idle: 1, busy: 3, calls: [1, 3, 3, 3] },
+    ]) {
+      await own.redis.flushdb();
+      const side = await open(limit);
+      const holders = Array.from({ length: idle + busy }, () => side.join());
+      for (let round = 0; round < 8; round++) {
+        for (const [index, holder] of holders.entries()) await side.renew(holder, index < idle ? 'idle' : 'wants');
+        await side.pass(500);
+      }
+      t.deepEqual(holders.map(({ share }) => share.calls).toSorted(), calls, `${limit}`);
+    }
+  },
+);
+
+test.serial('a worker that has as many jobs as it may keeps no call that others need', async (t) => {
+  const side = await open(20);
+  const holders = Array.from({ length: 9 }, () => side.join());
+  for (let round = 0; round < 10; round++) {
+    for (const holder of holders) {
+      await side.renew(holder, holder.calls < 2 ? 'wants' : 'idle');
+      while (side.mayBegin(holder) && holder.calls < 2) holder.calls++;
+    }
+    await side.pass(500);
+  }
+  t.is(side.inFlight(), 18);
+});
+
+test.serial('workers of each pool get calls of a backend that they share, however few it has', async (t) => {
+  for (const { limit, perPool } of [
+    { limit: 3, perPool: [3, 1] },
+    { limit: 1, perPool: [3, 2] },
+    { limit: 2, perPool: [2, 2, 2] },
+  ]) {
+    await own.redis.flushdb();
+    const side = await open(limit, true);
+    const holders = perPool.flatMap((count, index) => Array.from({ length: count }, () => side.join(`pool-${index}`)));
+    const begun = new Map<string, number>();
+    for (let round = 0; round < 100; round++) {
+      for (const holder of holders) {
+        await side.renew(holder, 'wants');
+        for (; side.mayBegin(holder); holder.calls++) begun.set(holder.pool, (begun.get(holder.pool) ?? 0) + 1);
+      }
+      t.true(side.inFlight() <= limit);
+      // A call takes two rounds.
+      if (round % 2 === 1) for (const holder of holders) holder.calls = 0;
+      await side.pass(200);
+    }
+    const counts = [...begun.values()];
+    t.is(counts.length, perPool.length, `${limit}`);
+    // Each pool has had its turn again and again, and nearly all of the limit was used.
+    t.true(Math.min(...counts) >= 10, `${limit}: ${counts}`);
+    t.log(`${limit} at once: ${counts}`);
+  }
+});
+
 test.serial('a worker that renews late, its share over and nobody there to take it, counts once', async (t) => {
   const side = await open(8);
   const [late, other] = [side.join(), side.join()];
@@ -96,7 +155,7 @@ test.serial('a worker that renews late, its share over and nobody there to take 
   await side.renew(late, 'wants');
   await side.renew(other, 'wants');
   t.deepEqual([late.share.calls, other.share.calls].toSorted(), [4, 4]);
-  t.is(await own.redis.hget(sharesKey, 'backend a'), '2 8 2 8 8 0');
+  t.is(await own.redis.hget(sharesKey, 'backend a'), '2 8 2 8 8 0 0 0 ');
   t.is((await side.renew(late, 'wants')).pools.get(pool)?.workers, 2);
 });
 
@@ -233,7 +292,7 @@ test.serial('whatever workers do in whatever order, no more calls are in flight 
     const random = seededRandom(seed);
     const limit = Math.floor(random.between(1, 13));
     await own.redis.flushdb();
-    const side = await open(limit);
+    const side = await open(limit, random() < 0.5);
     let redisLostAt = Number.NEGATIVE_INFINITY;
     for (let step = 0; step < 150; step++) {
       redisLostAt = await takeStep(side, random, redisLostAt);
@@ -258,7 +317,7 @@ async function takeStep(side: SharesSide, random: Random, redisLostAt: number): 
   // A worker that has just begun, on a Redis that has lost its data, is the one case in which a limit can be passed.
   const mayJoin = side.now() - redisLostAt > 2 * shareMs && side.holders.length < 6;
   if (holder === undefined || (event < 0.05 && mayJoin)) {
-    if (mayJoin) side.join();
+    if (mayJoin) side.join(random() < 0.7 ? pool : 'another');
     else await side.pass(100);
   } else if (event < 0.07) {
     side.kill(holder);
