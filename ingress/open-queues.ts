@@ -44,7 +44,8 @@ export async function openQueues({ planFile, bounds, redis, dashboardRedis, dash
     queueBounds.counted(depths);
     queueTurns.counted(depths);
   };
-  parts.use(countJobs({ depths: queueDepths, bounds: { ...queueBounds, counted } }));
+  const read = (ageMsMax: number) => queueDepths.read(ageMsMax, queueTurns.latest());
+  parts.use(countJobs({ depths: { read }, bounds: { ...queueBounds, counted } }));
   const shownQueues = allQueues(models).map(({ pool, ...id }) => ({
     ...{ pool, queue: openQueue(id, { connection: dashboardRedis, log }) },
   }));

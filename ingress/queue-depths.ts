@@ -18,9 +18,15 @@ export type Depths = {
   takenOf: (model: string, rank: number) => number | undefined;
 };
 
+/** The latest turn of a rank in a model's queue that one ingress knows to be taken. */
+export type TakenTurn = { model: string; rank: number; turn: number };
+
 export interface QueueDepths {
-  /** A count that began at most about `ageMsMax` ago, whichever ingress has counted. Fails while Redis is away. */
-  read(ageMsMax: number): Promise<Depths>;
+  /**
+   * A count that began at most about `ageMsMax` ago, whichever ingress has counted. What this ingress knows beyond it, `taken`, is
+   * told the others: while a queue is empty its head tells none of them. Fails while Redis is away.
+   */
+  read(ageMsMax: number, taken?: readonly TakenTurn[]): Promise<Depths>;
 }
 
 type Parts = {
@@ -84,14 +90,17 @@ export function createQueueDepths({ redis, planFile, choice, now = () => perform
   }
 
   return {
-    async read(ageMsMax) {
+    async read(ageMsMax, taken = []) {
       const askedAt = now();
-      const [[seconds, microseconds], known] = await Promise.all([redis.time(), redis.hgetall(queueDepthsKey)]);
+      const [[seconds, microseconds], stored] = await Promise.all([redis.time(), redis.hgetall(queueDepthsKey)]);
+      const ahead = turnsAhead(taken, stored);
+      const known = { ...stored, ...ahead };
       const time = Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
       const age = time - Number(known.begunAt ?? 0);
       const isToCount = age >= ageMsMax || age < 0;
       const mayCount = isToCount && (await redis.set(countingKey, '1', 'PX', ageMsMax, 'NX')) !== null;
       const found = mayCount ? await count(time, known) : known;
+      if (!mayCount && Object.keys(ahead).length > 0) await redis.hset(queueDepthsKey, ahead);
       // Redis has read its clock after it was asked, so that the count began at this time or later.
       const begunAt = askedAt - (time - Number(found.begunAt ?? 0));
       return {
@@ -101,6 +110,17 @@ export function createQueueDepths({ redis, planFile, choice, now = () => perform
       };
     },
   };
+}
+
+/** One that is too far ahead is of a time before turns were lowered. */
+function turnsAhead(taken: readonly TakenTurn[], stored: Record<string, string>): Record<string, string> {
+  const ahead = taken.flatMap(({ model, rank, turn }) => {
+    const field = turnFieldOf(model, rank);
+    const known = numberOf(stored[field]);
+    const isAhead = known === undefined || (turn > known && turn <= known + turnsAheadMax);
+    return isAhead ? [[field, String(turn)] as const] : [];
+  });
+  return Object.fromEntries(ahead);
 }
 
 function createLowerTurns(redis: Redis) {

@@ -9,7 +9,7 @@ import {
   turnOf,
   turnsAheadMax,
 } from './job-priority.ts';
-import type { Depths } from './queue-depths.ts';
+import type { Depths, TakenTurn } from './queue-depths.ts';
 
 /** The latest turn of an account's requests for one model, while any of them waits in this ingress. */
 export type LatestTurn = { turn: number };
@@ -24,6 +24,8 @@ export interface QueueTurns {
   next(request: { model: string; plan: string; inFlight: number; latest: LatestTurn }): JobPriority;
   /** A worker has taken a job with this priority. */
   taken(model: string, priority: JobPriority): void;
+  /** The latest that were taken of the requests of this ingress. */
+  latest(): TakenTurn[];
   /** Takes a count; undefined if there could be none. */
   counted(depths: Depths | undefined): void;
 }
@@ -31,13 +33,13 @@ export interface QueueTurns {
 export function createQueueTurns({ plans }: Pick<PlanFile, 'plans'>): QueueTurns {
   const rankOf = createRankOf(plans);
   let counted: Depths | undefined;
-  /** By rank and model: the latest turn that was taken of the requests of this ingress. */
-  const own = new Map<string, number>();
+  /** By rank and model. */
+  const own = new Map<string, TakenTurn>();
 
   const nameOf = (model: string, rank: number) => `${rank} ${model}`;
 
   function takenOf(model: string, rank: number): number {
-    return latestOf(own.get(nameOf(model, rank)) ?? 0, counted?.takenOf(model, rank));
+    return latestOf(own.get(nameOf(model, rank))?.turn ?? 0, counted?.takenOf(model, rank));
   }
 
   return {
@@ -54,8 +56,9 @@ export function createQueueTurns({ plans }: Pick<PlanFile, 'plans'>): QueueTurns
     taken(model, { inTurn }) {
       const rank = rankOfPriority(inTurn);
       const [before, turn] = [takenOf(model, rank), turnOf(inTurn)];
-      if (turn > before && turn <= before + turnsAheadMax) own.set(nameOf(model, rank), turn);
+      if (turn > before && turn <= before + turnsAheadMax) own.set(nameOf(model, rank), { model, rank, turn });
     },
+    latest: () => [...own.values()],
     counted(depths) {
       counted = depths ?? counted;
     },

@@ -58,6 +58,31 @@ for (const ingresses of [1, 3]) {
   });
 }
 
+test.serial('an ingress that comes later has its turns like one that has served for long', async (t) => {
+  await using side = openTurnsSide(own.redis, { ingresses: 2, plans: { free: 10 } });
+  const one = { account: 'one', plan: 'free' };
+  // The queue is empty again and again, so that its head tells nothing.
+  for (let order = 1; order <= 300; order++) {
+    await side.ask(0, {
+      ...one,
+      inFlight: 1,
+      about: { asking: { account: 'one', at: [], ticks: 1 }, order, askedAt: 0 },
+    });
+    await side.take();
+  }
+  await side.count();
+  const accounts = ['one', 'other'];
+  for (let inFlight = 1; inFlight <= 40; inFlight++)
+    for (const [index, account] of accounts.entries())
+      await side.ask(index, {
+        ...{ account, plan: 'free', inFlight },
+        about: { asking: { account, at: [], ticks: 1 }, order: inFlight, askedAt: 0 },
+      });
+  const served: string[] = [];
+  for (let taken = 0; taken < 40; taken++) served.push((await side.take())?.about.asking.account ?? '');
+  t.is(served.filter((account) => account === 'one').length, 20);
+});
+
 test.serial('many accounts with one request each leave one with many its turn', async (t) => {
   const light = Array.from({ length: 10 }, (_, index) => ({
     account: `light ${index}`,

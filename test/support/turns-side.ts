@@ -130,9 +130,11 @@ export function openTurnsSide(
     },
     /** By these ingresses, or all. */
     async count(indexes: readonly number[] = sides.map((_, index) => index)): Promise<void> {
-      await redis.multi().del(countingKey).hset(queueDepthsKey, 'begunAt', 1).exec();
-      const counted = await depths.read(60_000);
-      for (const index of indexes) sides[index]?.turns.counted(counted);
+      for (const index of indexes) {
+        await redis.multi().del(countingKey).hset(queueDepthsKey, 'begunAt', 1).exec();
+        const turns = sides[index]?.turns;
+        turns?.counted(await depths.read(60_000, turns.latest()));
+      }
     },
     async take() {
       const taken = await worker.take();
