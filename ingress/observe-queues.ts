@@ -1,6 +1,6 @@
 import { lanes } from '../shared/lane.ts';
+import type { ListWorkers } from '../shared/list-workers.ts';
 import type { PlanFile } from '../shared/plan-file.ts';
-import type { ListWorkers } from './list-workers.ts';
 import type { QueueDepths } from './queue-depths.ts';
 import type { WaitingRequests } from './replies/waiting-requests.ts';
 

@@ -1,12 +1,12 @@
 import type { Redis } from 'ioredis';
 import type { IngressConfig } from '../shared/config.ts';
+import { createListWorkers, type ListWorkers } from '../shared/list-workers.ts';
 import type { Log } from '../shared/log.ts';
 import type { PlanFile } from '../shared/plan-file.ts';
 import { createQueueChoice } from '../shared/queue-choice.ts';
 import { allQueues, openQueue } from '../shared/queues.ts';
 import { countJobs } from './count-jobs.ts';
 import type { QueueDashboard } from './dashboard/queue-dashboard.ts';
-import { createListWorkers, type ListWorkers } from './list-workers.ts';
 import { createQueueBounds, type QueueBounds } from './queue-bounds.ts';
 import { createQueueDepths, type Depths, type QueueDepths } from './queue-depths.ts';
 import { createQueueTurns, type QueueTurns } from './queue-turns.ts';

@@ -4,7 +4,7 @@ import { KoaAdapter } from '@bull-board/koa';
 import type { Queue } from 'bullmq';
 import type Koa from 'koa';
 import type { InferenceJob } from '../../shared/inference-job.ts';
-import type { ListWorkers } from '../list-workers.ts';
+import type { ListWorkers } from '../../shared/list-workers.ts';
 
 /** A queue, and the pool whose workers read it. */
 export type ShownQueue = { queue: Queue; pool: string };

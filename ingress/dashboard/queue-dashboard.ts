@@ -1,7 +1,7 @@
 import type Koa from 'koa';
 import { ApiError, temporarilyUnavailable } from '../../shared/errors.ts';
+import type { ListWorkers } from '../../shared/list-workers.ts';
 import type { Log } from '../../shared/log.ts';
-import type { ListWorkers } from '../list-workers.ts';
 import { createQueueBoard, type ShownQueue } from './queue-board.ts';
 import { refuseForeignChanges } from './refuse-foreign-changes.ts';
 

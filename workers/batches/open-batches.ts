@@ -10,9 +10,10 @@ import { createSeed } from '../../shared/limits/seed.ts';
 import type { Settle } from '../../shared/limits/settle.ts';
 import type { StartRun } from '../../shared/limits/start.ts';
 import { watchSuspensions } from '../../shared/limits/watch-suspensions.ts';
+import { createListWorkers } from '../../shared/list-workers.ts';
 import type { Log } from '../../shared/log.ts';
 import { createQueueChoice } from '../../shared/queue-choice.ts';
-import { leasesKey, sharesExpiryKey } from '../../shared/redis-keys.ts';
+import { leasesKey } from '../../shared/redis-keys.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { FindAnswer } from '../find-answer.ts';
 import { createHold } from '../holds/hold.ts';
@@ -142,8 +143,7 @@ export function openBatches(parts: Parts): Batches {
       ...{ workerId, redis, log, store: store.batches, take: keeper.take },
       hold: createHold(redis, { workerId, holdMs: schedulerHoldMs }),
       leave: createLeave(redis, { workerId }),
-      // One that has died is taken out of it within seconds.
-      listWorkers: () => redis.zrange(sharesExpiryKey, '0', '-1'),
+      listWorkers: createListWorkers(redis),
       assign: createAssignAccounts(replyRedis),
       canAssign: () => replyRedis.status === 'ready',
     });

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
+import type { ListWorkers } from '../../shared/list-workers.ts';
 import type { Log } from '../../shared/log.ts';
 import { readStrings } from '../../shared/redis.ts';
 import { batchKeeperKey, batchSchedulerKey } from '../../shared/redis-keys.ts';
@@ -17,8 +18,7 @@ type Parts = {
   /** Of the scheduler's lock, for `schedulerHoldMs`. */
   hold: Hold;
   leave: Leave;
-  /** The workers that are alive. */
-  listWorkers: () => Promise<string[]>;
+  listWorkers: ListWorkers;
   assign: AssignAccounts;
   /** False while other workers cannot be reached. */
   canAssign: () => boolean;
@@ -28,7 +28,6 @@ type Parts = {
   lookEveryMs?: number;
   electEveryMs?: number;
   renewEveryMs?: number;
-  passOverMs?: number;
   random?: () => number;
 };
 
@@ -49,13 +48,9 @@ const closeMs = 500;
  */
 export function scheduleAccounts(parts: Parts): AsyncDisposable {
   const { workerId, redis, store, hold, leave, log, random = Math.random } = parts;
-  const { lookEveryMs = 500, electEveryMs = 2_000, renewEveryMs = 1_500, passOverMs = 5_000 } = parts;
+  const { lookEveryMs = 500, electEveryMs = 2_000, renewEveryMs = 1_500 } = parts;
   const closing = new AbortController();
   const { signal } = closing;
-  /** At the last look, to workers other than this one. */
-  const assigned = new Map<string, string>();
-  /** Workers that are assigned nothing, and until when. */
-  const passedOver = new Map<string, number>();
   let heldAt = Number.NEGATIVE_INFINITY;
 
   async function isScheduler(): Promise<boolean> {
@@ -71,26 +66,13 @@ export function scheduleAccounts(parts: Parts): AsyncDisposable {
     const accounts = await store.listOpenAccounts();
     const holders = await readStrings(redis, accounts.map(batchKeeperKey));
     const free = accounts.filter((_, index) => holders[index] === null);
-    passOverSilent(free);
     if (free.length > 0) await assignSome(free, holders);
     return accounts.length;
   }
 
-  /** A worker that has not taken what it was assigned may have died, or is about to end. */
-  function passOverSilent(free: readonly string[]): void {
-    for (const worker of new Set(free.flatMap((account) => assigned.get(account) ?? []))) passOver(worker);
-    assigned.clear();
-    for (const [worker, until] of passedOver) if (until <= performance.now()) passedOver.delete(worker);
-  }
-
-  function passOver(worker: string): void {
-    passedOver.set(worker, performance.now() + passOverMs);
-  }
-
   async function assignSome(free: readonly string[], holders: readonly (string | null)[]): Promise<void> {
     const others = parts.canAssign() ? await parts.listWorkers() : [];
-    const live = [workerId, ...others.filter((worker) => !passedOver.has(worker))];
-    const loads = new Map(live.map((worker) => [worker, 0]));
+    const loads = new Map([workerId, ...others].map((worker) => [worker, 0]));
     for (const holder of holders) {
       const load = loads.get(holder ?? '');
       if (holder !== null && load !== undefined) loads.set(holder, load + 1);
@@ -101,15 +83,21 @@ export function scheduleAccounts(parts: Parts): AsyncDisposable {
 
   async function assignTo(worker: string, accounts: readonly string[]): Promise<void> {
     if (signal.aborted) return;
-    if (worker === workerId) return parts.take(accounts);
-    if (!(await parts.assign(worker, accounts))) return passOver(worker);
-    for (const account of accounts) assigned.set(account, worker);
+    // A worker whose control stream is gone cannot be asked.
+    if (worker === workerId || !(await parts.assign(worker, accounts))) parts.take(accounts);
   }
 
   /** Says how long to pause. Workers that have started together do not ask together. */
   async function turn(): Promise<number> {
     if (!(await isScheduler())) return electEveryMs * (0.75 + random() / 4);
-    return Math.min(pauseMsMax, lookEveryMs + (await look()) * pausePerAccountMs);
+    try {
+      return Math.min(pauseMsMax, lookEveryMs + (await look()) * pausePerAccountMs);
+    } catch (error) {
+      // Another worker may reach the store.
+      heldAt = Number.NEGATIVE_INFINITY;
+      await leave(batchSchedulerKey);
+      throw error;
+    }
   }
 
   async function keepLooking(): Promise<void> {

@@ -19,9 +19,9 @@ test.serial.beforeEach(() => own.redis.flushdb());
 
 const namesOf = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => `${prefix}${index}`);
 
-/** Workers that hold what they are assigned. A `silent` one takes nothing, and its control stream is still there. */
+/** Workers that hold what they are assigned. The store of those that are `cut` is away. */
 function openFleet(t: ExecutionContext) {
-  const fleet = { accounts: [] as string[], canAssign: true, lister: '', listings: 0, silent: new Set<string>() };
+  const fleet = { accounts: [] as string[], canAssign: true, lister: '', listings: 0, cut: new Set<string>() };
   const started = new Map<string, AsyncDisposable>();
   const live = new Set<string>();
   const gone: string[] = [];
@@ -30,7 +30,6 @@ function openFleet(t: ExecutionContext) {
 
   async function take(workerId: string, accounts: readonly string[]): Promise<void> {
     assignments.push({ worker: workerId, accounts });
-    if (fleet.silent.has(workerId)) return;
     await Promise.all(accounts.map(batchKeeperKey).map(createHold(own.redis, { workerId, holdMs: 60_000 })));
   }
 
@@ -40,6 +39,7 @@ function openFleet(t: ExecutionContext) {
       ...{ lookEveryMs: 5, electEveryMs: 10, renewEveryMs: 20, ...times },
       store: {
         async listOpenAccounts() {
+          if (fleet.cut.has(workerId)) throw new Error('the store is away');
           fleet.lister = workerId;
           fleet.listings += 1;
           return fleet.accounts;
@@ -155,27 +155,18 @@ test.serial('accounts that a worker has left, or whose hold has expired, are ass
   t.false(counts.has(leaver));
 });
 
-test.serial(
-  'what a worker does not take, as one that is shutting down, goes to others at the next look, and the next of it not before a while',
-  async (t) => {
-    const fleet = openFleet(t);
-    fleet.start('live', { passOverMs: 400 });
-    await fleet.looks(1);
-    fleet.silent.add('silent');
-    fleet.start('silent', { electEveryMs: 60_000 });
-    fleet.accounts = namesOf('user:', 20);
-    t.deepEqual([...(await fleet.untilHeld())], [['live', 20]]);
-    fleet.accounts = namesOf('user:', 60);
-    await fleet.untilHeld();
-    t.is(fleet.assignments.filter(({ worker }) => worker === 'silent').length, 1);
-    fleet.silent.clear();
-    await sleep(400);
-    fleet.accounts = namesOf('user:', 70);
-    t.is((await fleet.untilHeld()).get('silent'), 10);
-  },
-);
+test.serial('a scheduler whose store is away leaves listing to a worker that reaches it', async (t) => {
+  const fleet = openFleet(t);
+  fleet.startAll(['one', 'other']);
+  await fleet.looks(1);
+  const first = fleet.lister;
+  fleet.cut.add(first);
+  fleet.accounts = namesOf('user:', 10);
+  await fleet.untilHeld();
+  t.not(fleet.lister, first);
+});
 
-test.serial('a worker whose control stream is gone is assigned nothing for a while', async (t) => {
+test.serial('the scheduler takes what it cannot assign, because a control stream is gone', async (t) => {
   const fleet = openFleet(t);
   fleet.live.add('gone');
   fleet.accounts = namesOf('user:', 10);

@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import { sharesExpiryKey, sharesKey } from '../shared/redis-keys.ts';
+import { sharesExpiryKey, sharesKey } from './redis-keys.ts';
 
-/** The workers of a pool that are alive, by their ids. */
-export type ListWorkers = (pool: string) => Promise<string[]>;
+/** The workers that are alive and take jobs, by their ids: those of a pool, or all. */
+export type ListWorkers = (pool?: string) => Promise<string[]>;
 
 const workerSchema = z.object({ pools: z.union([z.array(z.string()), z.object({})]) });
 /** A board asks for each of its queues at once, and metrics for each pool. */
@@ -24,7 +24,8 @@ export function createListWorkers(redis: Redis): ListWorkers {
   return async function listWorkers(pool) {
     if (latest === undefined || performance.now() - latest.at > freshMs)
       latest = { at: performance.now(), workers: read() };
-    return (await latest.workers).filter(({ pools }) => pools.includes(pool)).map(({ id }) => id);
+    const serves = (pools: readonly string[]) => (pool === undefined ? pools.length > 0 : pools.includes(pool));
+    return (await latest.workers).filter(({ pools }) => serves(pools)).map(({ id }) => id);
   };
 }
 
