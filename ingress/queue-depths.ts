@@ -24,7 +24,7 @@ export type TakenTurn = { model: string; rank: number; turn: number };
 export interface QueueDepths {
   /**
    * A count that began at most about `ageMsMax` ago, whichever ingress has counted. What this ingress knows beyond it, `taken`, is
-   * told the others: while a queue is empty its head tells none of them. Fails while Redis is away.
+   * stored for the others: while a queue is empty they cannot read it from its head. Fails while Redis is away.
    */
   read(ageMsMax: number, taken?: readonly TakenTurn[]): Promise<Depths>;
 }

@@ -20,7 +20,7 @@ const settleMs = 20_000;
 const silentModel = 'large-chat';
 
 /**
- * What Redis carries out a second for one ingress and so many workers, commands of scripts included: while nobody asks, with 50
+ * What Redis carries out a second for one ingress and so many workers, commands of scripts included: while no client asks, with 50
  * requests a second, and with 200 accounts whose batches wait for a backend that does not answer.
  */
 export async function measureFleet({ seconds }: { seconds: number }): Promise<Fleet> {

@@ -18,7 +18,7 @@ const depth = 'svc_queue_depth\\{pool="default",model="small-chat",lane="interac
 /** 28 KiB for each were measured in a bare process, here as much again for what the queue and the caller are. */
 const growthMax = 900 * mebibyte;
 const connectionsWanted = 20_000;
-/** An ingress lets one address have fewer unless it is told so. */
+/** The default for one address is lower. */
 const connectionsMax = String(2 * connectionsWanted);
 const bounds = { CONNECTIONS_MAX: connectionsMax, CONNECTIONS_PER_ADDRESS_MAX: connectionsMax };
 /** No measure of speed, which is told beside it, but of a machine that is busy with a crowd of its own. */

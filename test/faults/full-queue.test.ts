@@ -97,7 +97,7 @@ faultTest(
     }
     t.true(waits.size > 10, 'they do not all come back in the same moment');
 
-    // It is refused without a word to Redis, whoever sends it.
+    // It is refused without a call to Redis, for every account.
     await using watch = await watchRedis(stack.redisUrl);
     const asked = await watch.during(async () => t.is((await ask('one more')).status, 503));
     t.deepEqual(

@@ -42,6 +42,6 @@ test('operators see what waits at the operations listener and nobody at the publ
   await stack.startWorker({ POOLS: 'default' });
   // The board asks once in a second; the test's own time-out ends the wait.
   while ((await workers('small-chat.interactive')) === 0) await sleep(20);
-  t.is(await workers('small-chat.interactive'), 1, 'a queue that nobody serves is told from one that is');
+  t.is(await workers('small-chat.interactive'), 1, 'a queue that no worker serves differs from one that is served');
   t.is(await workers('large-chat.interactive'), 0);
 });

@@ -19,7 +19,7 @@ test('a job goes into its model’s queue unless only workers of the release bef
   };
   const own = [modelQueue('small-chat', 'interactive'), modelQueue('large-chat', 'batch')];
   const ofPool = poolQueue('default', 'interactive');
-  t.deepEqual(await chosen(), own, 'nobody is there yet');
+  t.deepEqual(await chosen(), own, 'no worker is there yet');
 
   await redis.set(oldQueue, '1');
   t.deepEqual(await chosen(), [ofPool, own[1]], 'in each pool by itself');

@@ -140,7 +140,7 @@ export function openTurnsSide(
       const taken = await worker.take();
       if (!('job' in taken)) return undefined;
       const asked = abouts.get(taken.job.id ?? '');
-      if (asked === undefined) throw new Error('a job was taken that nobody has asked for');
+      if (asked === undefined) throw new Error('a job was taken that was not asked for');
       const { about, latest } = asked;
       latest.waiting--;
       asked.told();

@@ -46,7 +46,7 @@ export function keepShares(parts: Parts): Shares {
   let pools = new Map<string, PoolMembership>();
   let expiresAt = 0;
   /** Calls in flight that were reported to Redis, without an answer yet: the grant can be as small, so no more are begun meanwhile. */
-  let told: ReadonlyMap<string, number> | undefined;
+  let reported: ReadonlyMap<string, number> | undefined;
   let hasRenewed = false;
   let isFailing = false;
   let soon = Promise.withResolvers<void>();
@@ -55,7 +55,7 @@ export function keepShares(parts: Parts): Shares {
   async function renew(): Promise<void> {
     const sentAt = now();
     const sent = uses();
-    told = new Map(sent.map(({ backend, inFlight }) => [backend, inFlight]));
+    reported = new Map(sent.map(({ backend, inFlight }) => [backend, inFlight]));
     try {
       const isMember = !shutdown.aborted;
       const renewal = { pools: isMember ? parts.pools : [], uses: sent };
@@ -69,7 +69,7 @@ export function keepShares(parts: Parts): Shares {
       if (!isFailing && !closing.signal.aborted) log.warn({ err: error }, 'shares of backends could not be renewed');
       isFailing = true;
     }
-    told = undefined;
+    reported = undefined;
     first.resolve();
     onRenewed();
   }
@@ -93,7 +93,7 @@ export function keepShares(parts: Parts): Shares {
     shareOf(backend) {
       const share = shares.get(backend);
       if (share === undefined || !areValid()) return noShare;
-      const callsMax = told?.get(backend) ?? share.calls;
+      const callsMax = reported?.get(backend) ?? share.calls;
       return { calls: Math.min(callsMax, share.calls), batchCalls: Math.min(callsMax, share.batchCalls) };
     },
     areValid,

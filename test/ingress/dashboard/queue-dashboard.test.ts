@@ -20,7 +20,7 @@ const { log } = recordedLog();
 
 type Wishes = { writable?: boolean; show?: boolean };
 
-/** The dashboard on an operations listener, over the queues of two models with one job, which nobody takes. */
+/** The dashboard on an operations listener, over the queues of two models with one job, which no worker takes. */
 async function start(t: ExecutionContext, { writable = false, show = true }: Wishes = {}) {
   const parts = new AsyncDisposableStack();
   t.teardown(() => parts.disposeAsync());

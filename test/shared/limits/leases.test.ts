@@ -271,7 +271,7 @@ test.serial('no renewal has a lease end sooner, and many are renewed by one call
   }
 });
 
-test.serial('a lease that was to end after somebody looked stays, however long the call was on its way', async (t) => {
+test.serial('a lease that was to end after the look stays, however long the call was on its way', async (t) => {
   const side = await admitted();
   await side.start('a');
   await setTime(now + 600_000);

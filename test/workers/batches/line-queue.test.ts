@@ -54,7 +54,7 @@ test.serial('of a model that the plan file has no more there is nothing', async 
   t.true(await side.queue.remove(line));
 });
 
-test.serial('a job whose model is not known is looked for in all, and not taken from whoever has it', async (t) => {
+test.serial('a job whose model is not known is looked for in all queues, and not taken from its worker', async (t) => {
   await using side = await openBatchSide(own.redis);
   await side.add(1);
   await side.take();

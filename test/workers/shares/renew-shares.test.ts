@@ -143,7 +143,7 @@ test.serial('workers of each pool get calls of a backend that they share, howeve
   }
 });
 
-test.serial('a worker that renews late, its share over and nobody there to take it, counts once', async (t) => {
+test.serial('a worker that renews after its share has expired, before another has taken it, counts once', async (t) => {
   const side = await open(8);
   const [late, other] = [side.join(), side.join()];
   await renewAll(side, 5);
@@ -179,7 +179,7 @@ test.serial('a share ends 2 s after its last renewal, and not a millisecond soon
   t.is(living.share.calls, 4);
 });
 
-test.serial('after Redis was away each worker gets back what it has in flight, whoever comes first', async (t) => {
+test.serial('after Redis was away each worker gets back what it has in flight, in any order', async (t) => {
   const side = await open(6);
   const holders = [side.join(), side.join(), side.join()];
   await renewAll(side, 5);
@@ -245,7 +245,7 @@ test.serial('while clients ask, lines of batches leave room for the next one, ov
   const holders = [side.join(), side.join(), side.join()];
   const batchCalls = () => holders.reduce((sum, { share }) => sum + share.batchCalls, 0);
   await renewAll(side, 4);
-  t.is(batchCalls(), 16, 'nobody asks');
+  t.is(batchCalls(), 16, 'no client asks');
   for (const holder of holders) await side.renew(holder, 'wants', true);
   for (const holder of holders) await side.renew(holder, 'wants');
   t.is(batchCalls(), batchCallsMax(16));
