@@ -169,6 +169,8 @@ function fleetTable({ workers, models }: Fleet = { workers: [], models: [] }): s
       ['an idle worker more', 'Redis commands/s', 'connections to Redis'],
       models.map((row) => [`with ${row.models} models`, row.commands.toFixed(0), String(row.connections)]),
     ),
+    '',
+    'This is the second worker; it costs more than later ones.',
   ];
 }
 
