@@ -22,9 +22,9 @@ test.before(async () => {
 
 test.after.always(() => parts.disposeAsync());
 
-/** Heartbeats, shares, replies, queues, and what workers do for usage, all of which goes on beside whatever is asked. */
+/** Heartbeats, shares, replies, queues, the scheduler of batches, renewals of leases, and what workers do for usage, all of which goes on meanwhile. */
 const others =
-  /^svc:(reply-frames:|control:|(audit|device|file)-keeper$|devices-looked-at$|queue-depths|queue-bell:|\{shares\}:|\{(small|medium|large)-chat\}:|\{(default|large)-|\{p\d\d\}:(outbox|outbox-marks|keeper|lease-holders)$)/;
+  /^svc:(reply-frames:|control:|(audit|device|file)-keeper$|devices-looked-at$|batch-scheduler$|queue-depths|\{shares\}:|\{(small|medium|large)-chat\}:|\{(default|large)-|\{p\d\d\}:(outbox|outbox-marks|keeper|lease-holders)$|\{p\d\d\}:lease-ends:)/;
 /** Admission and settling have the outbox among their keys, and belong to a request all the same. */
 const ofRequest = /^svc:\{p\d\d\}:(version|ended):/;
 
