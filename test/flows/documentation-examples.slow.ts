@@ -48,7 +48,7 @@ async function answerOneCall(): Promise<void> {
 
 if (python === undefined) skipTest(test, { title: 'every example in Python', reason: noPython });
 
-const pages = readPages().filter(({ markdown }) => markdown.includes('```'));
+const pages = readPages().filter(({ markdown }) => examplesOf(markdown).some(({ role }) => role === 'run'));
 
 for (const { name, markdown } of pages) {
   // One page after another: each starts a shell, Node and Python, and limits are counted by the minute.
