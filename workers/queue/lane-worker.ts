@@ -25,6 +25,9 @@ export type TakenJob = { job: Job; token: string };
 export interface LaneWorker extends AsyncDisposable {
   /** Where BullMQ notes that there may be a job (`BZPOPMIN`). */
   markerKey: string;
+  /** There while workers have jobs of this queue in hand, and while jobs wait or were put off. */
+  activeKey: string;
+  waitingKeys: readonly string[];
   /** The next job; else when the next one that was put off is due, in milliseconds since 1970, or 0 if there is none. */
   take(): Promise<TakenJob | { nextAt: number }>;
   /** Runs a job to its end in the queue; never fails. What was reserved for it is released if it calls no backend. */
@@ -37,8 +40,6 @@ export interface LaneWorker extends AsyncDisposable {
   running(): number;
   /** Has a worker with room look for jobs. */
   setMarker(): void;
-  /** The same, if jobs wait, or were put off. Never fails. */
-  remind(): Promise<void>;
   /** Puts jobs of dead workers back into the queue. */
   recover(): Promise<void>;
 }
@@ -133,16 +134,6 @@ export function createLaneWorker(parts: Parts): LaneWorker {
 
   const setMarker = () => connection.zadd(markerKey, 0, '0');
 
-  async function remind(): Promise<void> {
-    const [waiting, prioritized, delayed] = await Promise.all([
-      connection.llen(worker.toKey('wait')),
-      connection.zcard(worker.toKey('prioritized')),
-      // When it is due is known to one worker alone, which may have left.
-      connection.zcard(worker.toKey('delayed')),
-    ]);
-    if (waiting + prioritized + delayed > 0) await setMarker();
-  }
-
   async function renewLocks(): Promise<void> {
     const renewed = [...inHand];
     const tokens = renewed.map(([, { token }]) => token);
@@ -167,6 +158,8 @@ export function createLaneWorker(parts: Parts): LaneWorker {
 
   return {
     markerKey,
+    activeKey: worker.toKey('active'),
+    waitingKeys: ['wait', 'prioritized', 'delayed'].map((name) => worker.toKey(name)),
     take,
     run,
     cancel,
@@ -177,10 +170,6 @@ export function createLaneWorker(parts: Parts): LaneWorker {
     setMarker() {
       setMarker().catch((error: unknown) => log.debug({ err: error, queue: queue.name }, 'a marker was not set'));
     },
-    remind: () =>
-      remind().catch((error: unknown) =>
-        log.debug({ err: error, queue: queue.name }, 'waiting jobs were not looked for'),
-      ),
     async recover() {
       const ids = await worker.backend.moveStalledJobsToWait();
       if (parts.onRecovered === undefined || ids.length === 0) return;

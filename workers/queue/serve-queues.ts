@@ -35,7 +35,10 @@ type Parts = {
   log: Log;
 };
 
-/** A marker is lost if its worker dies before it takes the job: then it is set again within 5 s. */
+/**
+ * A marker is lost if its worker dies before it takes the job, and when a job that was put off is due if the worker that knew it
+ * leaves: then the marker is set again within 5 s.
+ */
 const looksPerMarker = 2;
 
 /** Runs the jobs of all models of these pools. A job waits in its queue, except one that fails over, or is of an old queue. */
@@ -85,17 +88,20 @@ export function serveQueues(parts: Parts): QueuesServed {
     markers: dispatcher.awaited,
     onMarker: dispatcher.mayHaveJob,
   });
-  const recovering = setInterval(recover, lookForStalledEveryMs);
+  const recovering = setInterval(() => {
+    recover().catch((error: unknown) => log.debug({ err: error }, 'stalled jobs were not looked for'));
+  }, lookForStalledEveryMs);
   let looks = 0;
   dispatcher.slotsChanged();
 
-  function recover(): void {
-    looks++;
-    for (const { pool, worker } of queues) {
-      if (!parts.checksStalled(pool)) continue;
-      worker.recover().catch((error: unknown) => log.debug({ err: error, pool }, 'stalled jobs were not looked for'));
-      if (looks % looksPerMarker === 0) void worker.remind();
-    }
+  /** Most queues are empty, which one command tells of all of them. */
+  async function recover(): Promise<void> {
+    const workers = queues.flatMap(({ pool, worker }) => (parts.checksStalled(pool) ? [worker] : []));
+    const isForMarkers = ++looks % looksPerMarker === 0;
+    const keys = workers.flatMap(({ activeKey, waitingKeys }) => [activeKey, ...(isForMarkers ? waitingKeys : [])]);
+    const existing = await existingKeys(connection, keys);
+    for (const { waitingKeys, setMarker } of workers) if (waitingKeys.some((key) => existing.has(key))) setMarker();
+    await Promise.all(workers.filter(({ activeKey }) => existing.has(activeKey)).map((worker) => worker.recover()));
   }
 
   return {

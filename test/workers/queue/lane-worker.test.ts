@@ -173,16 +173,6 @@ function openLaneWorker(t: ExecutionContext, { name, opts }: Queue, work: Partia
   return worker;
 }
 
-test('a job that was put off is looked for, also when the worker that knew its time has left', async (t) => {
-  await using side = await openWorkerSide(given.redis);
-  const { queue } = openQueue(t, side);
-  const worker = openLaneWorker(t, queue);
-  await queue.add(jobName, {}, { jobId: 'job_1', delay: 60_000 });
-  await given.redis.del(worker.markerKey);
-  await worker.remind();
-  t.is(await given.redis.zscore(worker.markerKey, '0'), '0');
-});
-
 test('a job that this worker has taken again stays in its hands when the earlier run of it ends', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { queue, add } = openQueue(t, side);

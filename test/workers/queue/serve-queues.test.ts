@@ -261,6 +261,34 @@ async function leaveStalled(t: ExecutionContext, queue: Queue, model: string): P
   await dead.getNextJob('dead', { block: false });
 }
 
+test('a job that was put off is run, also if the worker that took the marker with its time has left', async (t) => {
+  t.timeout(60_000);
+  const served = openServedQueues(t, given);
+  const queue = served.queue(modelQueue(served.models[0] ?? '', 'batch'));
+  const [reader, another] = [given.connect(), given.connect()];
+  const [readerId, anotherId] = [await reader.client('ID'), await another.client('ID')];
+  const ran = Promise.withResolvers<void>();
+  const processJob = async () => {
+    ran.resolve();
+    return { outcome: 'done' } as const;
+  };
+  const work = { processJob, endLost: async () => {} };
+  served.serve({ work: { interactive: work, batch: work }, reader });
+  const taken = another.bzpopmin(queue.toKey('marker'), 0);
+  // Redis gives it to the one that has waited longest.
+  while ((await idleSeconds(readerId)) >= (await idleSeconds(anotherId))) await sleep(50);
+  await queue.add(jobName, jobFor('svc:reply:test', {}), { jobId: 'put-off', delay: 100 });
+  t.truthy(await taken);
+  await ran.promise;
+});
+
+/** How long a connection has been blocked. */
+async function idleSeconds(id: number): Promise<number> {
+  const list = (await given.redis.client('LIST')) as string;
+  const line = list.split('\n').find((each) => each.startsWith(`id=${id} `));
+  return Number(/ idle=(\d+) /.exec(line ?? '')?.[1]);
+}
+
 test('a worker that runs no lines of batches puts those of a dead worker back all the same', async (t) => {
   t.timeout(60_000);
   const served = openServedQueues(t, given);
