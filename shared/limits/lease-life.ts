@@ -4,8 +4,8 @@ export const renewLeasesEveryMs = 20_000;
 
 /**
  * What a lease lives past its time, in milliseconds, before it is ended: an admitted one past `queue_ms`, one that has started
- * past its request's deadline, however often it is renewed. Both leave time for its process to settle it; for a line of a batch
- * those may come a day later, for its result is charged however long all workers were away.
+ * past its request's deadline, however often it is renewed. Both leave time for its process to settle it. A line of a batch
+ * may be settled a day later: its result is charged however long all workers were away.
  */
 export const leaseGraceMs = { admitted: 30_000, started: { interactive: 60_000, batch: 86_400_000 } } as const;
 
