@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { createLimitMetrics, durationBuckets } from '../shared/metrics.ts';
+import { createLimitMetrics, durationBuckets } from '../shared/process/metrics.ts';
 
 export type IngressMetrics = ReturnType<typeof createIngressMetrics>;
 

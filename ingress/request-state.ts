@@ -1,12 +1,12 @@
 import type { ParameterizedContext } from 'koa';
 import type { Caller } from '../shared/caller.ts';
 import type { ChatCall } from '../shared/chat-call/chat-call.ts';
+import type { Usage } from '../shared/jobs/replies.ts';
 import type { Admission, Standing } from '../shared/limits/admit.ts';
-import type { Usage } from '../shared/replies.ts';
-import type { Credential } from './authorization.ts';
-import type { BodyShare } from './body-budget.ts';
-import type { JsonBody } from './json-body.ts';
-import type { Place } from './queue-bounds.ts';
+import type { JsonBody } from './api/json-body.ts';
+import type { BodyShare } from './bodies/body-budget.ts';
+import type { Credential } from './callers/authorization.ts';
+import type { Place } from './queue/queue-bounds.ts';
 
 /** What the stages of one request leave for those after them. */
 export type RequestState = {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Account, monthTopUpSchema } from './store/account.ts';
+import { type Account, monthTopUpSchema } from './store/accounts/account.ts';
 
 export const callerSchema = z.object({
   account: z.string(),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Fault } from './faults.ts';
+import type { Fault } from './validation-issues.ts';
 
 /**
  * Every error code the service can answer with: its HTTP status, which of the two body shapes it has, and whether the

@@ -78,7 +78,7 @@ test('the environment is read in one place', (t) => {
   // What runs in a browser has none; there it stands in programs that are shown.
   const ours = files.filter(({ path }) => !path.startsWith('ingress/console/'));
   t.deepEqual(pathsOf(ours.filter(({ text }) => /\bprocess\s*\.\s*env\b|\benv\b.*from 'node:process'/.test(text))), [
-    'shared/config.ts',
+    'shared/process/config.ts',
   ]);
 });
 
@@ -101,7 +101,7 @@ test('errors are written to HTTP in one place of each listener', (t) => {
   t.deepEqual(writers.sort(), [
     'ingress/middleware/answer-errors.ts',
     'shared/errors.ts', // where it is defined
-    'shared/operations.ts',
+    'shared/process/operations.ts',
   ]);
 });
 
@@ -134,13 +134,14 @@ test('whatever is queued was admitted: no route reaches a queue but through the 
   for (const stage of stages) t.regex(app, new RegExp(`\\b${stage}\\(`), 'the stage is used by a route');
   t.deepEqual(unadmitted(app, stages), []);
   const openers = files.filter(({ text }) => /\bnew Queue\(|\.addBulk\(/.test(text));
-  t.deepEqual(pathsOf(openers), ['shared/queues.ts']);
+  t.deepEqual(pathsOf(openers), ['shared/jobs/queues.ts']);
   const fillers = files.filter(({ text }) => /\.add\(jobName\b/.test(text));
-  t.deepEqual(pathsOf(fillers).sort(), ['ingress/request-queues.ts', 'workers/batches/line-queue.ts']);
+  t.deepEqual(pathsOf(fillers).sort(), ['ingress/queue/request-queues.ts', 'workers/batches/lines/line-queue.ts']);
 });
 
 test('the public listener knows nothing of the queue dashboard', (t) => {
-  const dashboard = (paths: Iterable<string>) => [...paths].filter((path) => path.startsWith('ingress/dashboard/'));
+  const dashboard = (paths: Iterable<string>) =>
+    [...paths].filter((path) => path.startsWith('ingress/queue/dashboard/'));
   t.true(dashboard(pathsOf(files)).length > 0);
   t.deepEqual(dashboard(reachableFrom(files, ['ingress/app.ts'])), []);
   const loading = files.filter(({ text }) => /from '@bull-board\//.test(text));

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import test from 'ava';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { settingNames } from '../shared/settings.ts';
+import { settingNames } from '../shared/process/settings.ts';
 
 const texts = z.array(z.string());
 const serviceSchema = z.looseObject({

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import test from 'ava';
-import { parsePlanFile } from '../shared/plan-file.ts';
-import { settingDefaults, settingNames } from '../shared/settings.ts';
+import { parsePlanFile } from '../shared/process/plan-file.ts';
+import { settingDefaults, settingNames } from '../shared/process/settings.ts';
 import { chartsOf } from './bench/charts/charts.ts';
 import { drawChart } from './bench/charts/draw-chart.ts';
 import { withBars, withCharts } from './bench/comparison/documents.ts';

@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { batchStates } from '../shared/batches/batch.ts';
-import { createLimitMetrics, durationBuckets } from '../shared/metrics.ts';
-import type { BatchesStanding } from '../shared/store/batch-store.ts';
+import { createLimitMetrics, durationBuckets } from '../shared/process/metrics.ts';
+import type { BatchesStanding } from '../shared/store/batches/batch-store.ts';
 import type { BackendSlots } from './backends/backend-slots.ts';
 import type { OutboxesStanding } from './usage/observe-outboxes.ts';
 

@@ -1,9 +1,9 @@
 import { h, render } from 'preact';
 import { createApi } from './api/api.ts';
-import { App } from './page/app.ts';
-import { readSettings } from './read-settings.ts';
+import { App } from './app.ts';
 import { createBrowserSurroundings } from './session/browser.ts';
 import { createIdentityProvider } from './session/identity-provider.ts';
+import { readSettings } from './session/read-settings.ts';
 import { createSession } from './session/session.ts';
 
 // A page that Back brings to life again shows what was, and may belong to nobody any more.

@@ -1,4 +1,4 @@
-import type { PlanFile } from '../../shared/plan-file.ts';
+import type { PlanFile } from '../../shared/process/plan-file.ts';
 
 /** The model that examples ask for: the first one that a new account may use, for they are run as they stand. */
 export function exampleModel({

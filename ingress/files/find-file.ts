@@ -1,6 +1,6 @@
 import type { StoredFile } from '../../shared/batches/batch.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { isFileId } from '../../shared/store/file-ids.ts';
+import { isFileId } from '../../shared/store/files/file-ids.ts';
 import type { Store } from '../../shared/store/store.ts';
 
 type Wanted = { id: string; account: string };

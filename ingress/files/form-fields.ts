@@ -1,5 +1,5 @@
 import { validationError } from '../../shared/errors.ts';
-import type { Fault } from '../../shared/faults.ts';
+import type { Fault } from '../../shared/validation-issues.ts';
 
 /** What an upload has beside its file. */
 export interface FormFields {

@@ -1,8 +1,8 @@
 import type { StoredFile } from '../../shared/batches/batch.ts';
 import { temporarilyUnavailable } from '../../shared/errors.ts';
-import type { Log } from '../../shared/log.ts';
-import type { Rest } from '../../shared/rests.ts';
-import { within } from '../../shared/shutdown.ts';
+import type { Log } from '../../shared/process/log.ts';
+import type { Rest } from '../../shared/process/rests.ts';
+import { within } from '../../shared/process/shutdown.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { type CountLines, createCountLines, type LineCount } from './count-lines.ts';
 

@@ -4,13 +4,13 @@ import { planLimit } from '../../shared/errors.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
 import { allowanceOf } from '../../shared/limits/allowance.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
-import type { PlanFile } from '../../shared/plan-file.ts';
-import type { Ask, CheckCaller, Checked } from '../check-caller.ts';
+import type { PlanFile } from '../../shared/process/plan-file.ts';
+import { setHeaders } from '../api/set-headers.ts';
+import type { Ask, CheckCaller, Checked } from '../callers/check-caller.ts';
 import { limitError, withShare } from '../limits/limit-error.ts';
 import { limitHeaders } from '../limits/limit-headers.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
-import { setHeaders } from '../set-headers.ts';
 
 type Parts = { checkCaller: CheckCaller; planFile: PlanFile; topupUrl: string; metrics: IngressMetrics };
 

@@ -1,4 +1,4 @@
-import type { Log } from '../../shared/log.ts';
+import type { Log } from '../../shared/process/log.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import type { AppContext, Stage } from '../request-state.ts';
 

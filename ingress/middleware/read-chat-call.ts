@@ -1,9 +1,9 @@
 import { parseChatCall } from '../../shared/chat-call/chat-call.ts';
 import { createListedFields } from '../../shared/chat-call/listed-fields.ts';
-import { countRefusedFields } from '../../shared/metrics.ts';
-import type { PlanFile } from '../../shared/plan-file.ts';
+import { countRefusedFields } from '../../shared/process/metrics.ts';
+import type { PlanFile } from '../../shared/process/plan-file.ts';
+import { noSuchModel } from '../api/no-such-model.ts';
 import type { IngressMetrics } from '../metrics.ts';
-import { noSuchModel } from '../no-such-model.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 
 type Parts = { planFile: PlanFile; metrics: Pick<IngressMetrics, 'refusedFields'> };

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { parse as parseContentType } from 'content-type';
 import { ApiError, errorStatus } from '../../shared/errors.ts';
-import type { BodyBudget, BodyShare } from '../body-budget.ts';
-import { headerValues } from '../header-values.ts';
-import { parseJsonBody } from '../json-body.ts';
+import { headerValues } from '../api/header-values.ts';
+import { parseJsonBody } from '../api/json-body.ts';
+import { overloaded } from '../api/overloaded.ts';
+import type { BodyBudget, BodyShare } from '../bodies/body-budget.ts';
+import type { RefusedBodies } from '../bodies/refused-bodies.ts';
 import type { IngressMetrics } from '../metrics.ts';
-import { overloaded } from '../overloaded.ts';
-import type { RefusedBodies } from '../refused-bodies.ts';
 import type { AppContext, Stage } from '../request-state.ts';
 
 type Parts = {

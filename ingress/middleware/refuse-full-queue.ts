@@ -1,8 +1,8 @@
 import { temporarilyUnavailable } from '../../shared/errors.ts';
-import type { PlanFile } from '../../shared/plan-file.ts';
+import type { PlanFile } from '../../shared/process/plan-file.ts';
+import { overloaded } from '../api/overloaded.ts';
 import type { IngressMetrics } from '../metrics.ts';
-import { overloaded } from '../overloaded.ts';
-import type { QueueBounds } from '../queue-bounds.ts';
+import type { QueueBounds } from '../queue/queue-bounds.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
 type Parts = {

@@ -1,8 +1,8 @@
 import type Router from '@koa/router';
 import { ApiError } from '../../shared/errors.ts';
+import { shownText } from '../api/shown-text.ts';
+import { isOpenAiRoute, suggestRoute } from '../api/suggest-route.ts';
 import type { RequestState, Stage } from '../request-state.ts';
-import { shownText } from '../shown-text.ts';
-import { isOpenAiRoute, suggestRoute } from '../suggest-route.ts';
 
 /**
  * What no route has taken: 404 for an unknown path, with the route that was probably meant; 405 with `Allow` for a known one; and

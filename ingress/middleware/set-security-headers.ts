@@ -1,5 +1,5 @@
+import { setHeaders } from '../api/set-headers.ts';
 import type { Stage } from '../request-state.ts';
-import { setHeaders } from '../set-headers.ts';
 
 export type SecurityHeaders = Readonly<Record<string, string>>;
 

@@ -1,10 +1,10 @@
-import { describeOperation } from './describe-operation.ts';
-import { headerComponents } from './headers.ts';
-import { toComponents } from './json-schema.ts';
-import { refusalSchemas } from './refusals.ts';
-import type { RouteDescriptions, Tag } from './route-description.ts';
+import { describeOperation } from './description/describe-operation.ts';
+import { headerComponents } from './description/headers.ts';
+import { toComponents } from './description/json-schema.ts';
+import { refusalSchemas } from './description/refusals.ts';
+import type { RouteDescriptions, Tag } from './description/route-description.ts';
+import { answerSchemas, requestSchemas } from './description/schemas.ts';
 import { documentedRoutes } from './routes.ts';
-import { answerSchemas, requestSchemas } from './schemas.ts';
 
 type Addresses = { baseUrl: string; docsUrl: string; authUrl: string };
 

@@ -1,4 +1,4 @@
-import { type RouteDescriptions, refusedHead } from './route-description.ts';
+import { type RouteDescriptions, refusedHead } from './description/route-description.ts';
 import { batchRoutes } from './routes/batches.ts';
 import { billingRoutes } from './routes/billing.ts';
 import { fileRoutes } from './routes/files.ts';

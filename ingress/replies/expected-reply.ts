@@ -1,6 +1,6 @@
 import type { ApiError } from '../../shared/errors.ts';
-import type { Place } from '../queue-bounds.ts';
-import type { HeldLease } from '../settle-interrupted.ts';
+import type { HeldLease } from '../limits/settle-interrupted.ts';
+import type { Place } from '../queue/queue-bounds.ts';
 import type { ReplyEvent } from './reply-buffer.ts';
 
 /** A request that is about to be queued; all times in milliseconds. */

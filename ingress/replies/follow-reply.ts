@@ -1,4 +1,4 @@
-import type { Reply } from '../../shared/replies.ts';
+import type { Reply } from '../../shared/jobs/replies.ts';
 
 /** Where a request stands: the run that is followed, the next sequence number of it, and whether text went out. */
 export type Progress = { run: number; nextSequence: number; delivered: boolean };

@@ -1,6 +1,6 @@
 import type { ApiError } from '../../shared/errors.ts';
+import type { Usage } from '../../shared/jobs/replies.ts';
 import { ownText } from '../../shared/own-text.ts';
-import type { Usage } from '../../shared/replies.ts';
 
 /** `chunk` is text for the client as it stands; `end` comes last, with the body of an answer that is not streamed. */
 export type ReplyEvent = { kind: 'chunk'; text: string } | { kind: 'end'; body: string | undefined; usage: Usage };

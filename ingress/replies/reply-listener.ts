@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis';
 import { replyLost } from '../../shared/errors.ts';
-import { type Inbox, openInbox } from '../../shared/inbox.ts';
-import type { Log } from '../../shared/log.ts';
-import { replyStreamKey } from '../../shared/redis-keys.ts';
-import { decodeEntry } from '../../shared/reply-frames.ts';
+import { decodeEntry } from '../../shared/jobs/reply-frames.ts';
+import type { Log } from '../../shared/process/log.ts';
+import { replyStreamKey } from '../../shared/redis/keys.ts';
+import { type Inbox, openInbox } from '../../shared/redis/stream-inbox.ts';
 import type { WaitingRequests } from './waiting-requests.ts';
 
 type Parts = { reader: Redis; redis: Redis; waitingRequests: WaitingRequests; log: Log };

@@ -6,10 +6,10 @@ import {
   unpackError,
   waitedTooLong,
 } from '../../shared/errors.ts';
+import type { Reply } from '../../shared/jobs/replies.ts';
 import type { Released } from '../../shared/limits/release.ts';
-import type { Reply } from '../../shared/replies.ts';
-import type { Place } from '../queue-bounds.ts';
-import type { Delivered, HeldLease } from '../settle-interrupted.ts';
+import type { Delivered, HeldLease } from '../limits/settle-interrupted.ts';
+import type { Place } from '../queue/queue-bounds.ts';
 import type { ExpectedReply, ExpectedRequest } from './expected-reply.ts';
 import { followReply, notStarted, type Progress } from './follow-reply.ts';
 import { createReplyBuffer, type ReplyBuffer } from './reply-buffer.ts';

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { errorFrame, toApiError } from '../../shared/errors.ts';
-import type { Usage } from '../../shared/replies.ts';
-import { within } from '../../shared/shutdown.ts';
+import type { Usage } from '../../shared/jobs/replies.ts';
+import { within } from '../../shared/process/shutdown.ts';
 import type { AppContext } from '../request-state.ts';
 import { takeOverFraming } from './chunk-framing.ts';
 import type { ExpectedReply } from './expected-reply.ts';

@@ -3,13 +3,13 @@ import { z } from 'zod';
 import type { Batch, StoredFile } from '../../shared/batches/batch.ts';
 import { nextBatch } from '../../shared/batches/batch-states.ts';
 import { ApiError, rateLimitExceeded, validationError } from '../../shared/errors.ts';
-import type { PlanFile } from '../../shared/plan-file.ts';
+import type { PlanFile } from '../../shared/process/plan-file.ts';
 import type { Store } from '../../shared/store/store.ts';
-import { presentBatch } from '../batches/present-batch.ts';
+import { parseBody } from '../api/json-body.ts';
+import { limitParameter, parseQuery } from '../api/list-query.ts';
+import { presentBatch } from '../api/present-batch.ts';
+import { presentList } from '../api/present-list.ts';
 import { findFile } from '../files/find-file.ts';
-import { parseBody } from '../json-body.ts';
-import { limitParameter, parseQuery } from '../list-query.ts';
-import { presentList } from '../present-list.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
 type Parts = { store: Pick<Store, 'batches'> };

@@ -1,13 +1,13 @@
 import { temporarilyUnavailable } from '../../shared/errors.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
 import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
-import type { PlanFile } from '../../shared/plan-file.ts';
-import { accountSuspended } from '../check-caller.ts';
-import type { QueueTurns } from '../queue-turns.ts';
+import type { PlanFile } from '../../shared/process/plan-file.ts';
+import { accountSuspended } from '../callers/check-caller.ts';
+import type { QueueTurns } from '../queue/queue-turns.ts';
+import type { RequestQueues } from '../queue/request-queues.ts';
 import type { ExpectedReply } from '../replies/expected-reply.ts';
 import type { WaitingRequests } from '../replies/waiting-requests.ts';
 import { writeEventStream } from '../replies/write-event-stream.ts';
-import type { RequestQueues } from '../request-queues.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
 type Parts = {

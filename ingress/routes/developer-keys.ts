@@ -1,13 +1,13 @@
 import { ulid } from 'ulid';
 import { z } from 'zod';
-import type { Account } from '../../shared/store/account.ts';
-import { mintKey, type NamedKey, revokeKey, rotateKey } from '../../shared/store/account-changes.ts';
+import type { Account } from '../../shared/store/accounts/account.ts';
 import type { Store } from '../../shared/store/store.ts';
-import { displayPart, hashKey, isMaskedKey, isWellFormedKey, makeKey, maskKey } from '../api-key.ts';
-import { invalidKey, keyCredential } from '../authorization.ts';
-import { parseBody } from '../json-body.ts';
+import { parseBody } from '../api/json-body.ts';
+import { mintKey, type NamedKey, revokeKey, rotateKey } from '../callers/account-changes.ts';
+import { displayPart, hashKey, isMaskedKey, isWellFormedKey, makeKey, maskKey } from '../callers/api-key.ts';
+import { invalidKey, keyCredential } from '../callers/authorization.ts';
+import type { ChangeAccount } from '../callers/revocation/change-account.ts';
 import { type Stage, stateOf } from '../request-state.ts';
-import type { ChangeAccount } from '../revocation/change-account.ts';
 
 type Parts = { changeAccount: ChangeAccount; peppers: readonly string[] };
 

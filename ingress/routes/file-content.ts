@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { StoredFile } from '../../shared/batches/batch.ts';
 import { temporarilyUnavailable } from '../../shared/errors.ts';
-import type { Log } from '../../shared/log.ts';
+import type { Log } from '../../shared/process/log.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { findFile, noSuchFile } from '../files/find-file.ts';
 import type { Stage } from '../request-state.ts';

@@ -2,16 +2,16 @@ import type { IncomingMessage } from 'node:http';
 import { parse as parseContentType } from 'content-type';
 import { ulid } from 'ulid';
 import { ApiError } from '../../shared/errors.ts';
-import type { Log } from '../../shared/log.ts';
-import type { PlanFile } from '../../shared/plan-file.ts';
-import { createRests } from '../../shared/rests.ts';
+import type { Log } from '../../shared/process/log.ts';
+import type { PlanFile } from '../../shared/process/plan-file.ts';
+import { createRests } from '../../shared/process/rests.ts';
 import type { Store } from '../../shared/store/store.ts';
-import { presentFile } from '../files/present-file.ts';
+import { headerValues } from '../api/header-values.ts';
+import { presentFile } from '../api/present-file.ts';
 import { readForm } from '../files/read-form.ts';
 import { type ComingFile, receiveFile } from '../files/receive-file.ts';
 import { createUploadPlaces } from '../files/upload-places.ts';
 import { bodyTooLarge, watchBody } from '../files/watch-body.ts';
-import { headerValues } from '../header-values.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
 type Parts = {

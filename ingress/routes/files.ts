@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { ApiError } from '../../shared/errors.ts';
-import { isFileId } from '../../shared/store/file-ids.ts';
+import { isFileId } from '../../shared/store/files/file-ids.ts';
 import type { Store } from '../../shared/store/store.ts';
+import { limitParameter, parseQuery } from '../api/list-query.ts';
+import { presentFile } from '../api/present-file.ts';
+import { presentList } from '../api/present-list.ts';
 import { findFile, noSuchFile } from '../files/find-file.ts';
-import { presentFile } from '../files/present-file.ts';
-import { limitParameter, parseQuery } from '../list-query.ts';
-import { presentList } from '../present-list.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
 type Parts = { store: Pick<Store, 'batches' | 'files'> };

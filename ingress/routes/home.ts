@@ -1,4 +1,4 @@
-import type { Home } from '../openapi/answers.ts';
+import type { Home } from '../api/response-schemas.ts';
 import type { Stage } from '../request-state.ts';
 
 type Addresses = { baseUrl: string; consoleUrl: string; docsUrl: string };

@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
-import type { Model, PlanFile } from '../../shared/plan-file.ts';
-import { noSuchModel } from '../no-such-model.ts';
-import { modelsOf } from '../plan-models.ts';
+import type { Model, PlanFile } from '../../shared/process/plan-file.ts';
+import { noSuchModel } from '../api/no-such-model.ts';
+import { modelsOf } from '../api/plan-models.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
 /** `GET /v1/models`: what the caller's plan includes, in OpenAI's shape plus `tier`. */

@@ -1,6 +1,6 @@
-import type { PlanFile } from '../../shared/plan-file.ts';
-import type { PlanLimits } from '../openapi/answers.ts';
-import { modelsOf } from '../plan-models.ts';
+import type { PlanFile } from '../../shared/process/plan-file.ts';
+import { modelsOf } from '../api/plan-models.ts';
+import type { PlanLimits } from '../api/response-schemas.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 
 /** `GET /billing/plan`: what the caller's plan allows, and the models that it includes. */

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { ApiError } from '../../shared/errors.ts';
-import { monthOf } from '../../shared/store/account.ts';
+import { monthOf } from '../../shared/store/accounts/account.ts';
 import type { Store } from '../../shared/store/store.ts';
-import { noCounts, type UsageSum } from '../../shared/store/usage-sums.ts';
-import { parseQuery } from '../list-query.ts';
-import type { Usage } from '../openapi/answers.ts';
+import { noCounts, type UsageSum } from '../../shared/store/usage/usage-sums.ts';
+import { parseQuery } from '../api/list-query.ts';
+import type { Usage } from '../api/response-schemas.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
-import { accountOf } from './accounts.ts';
+import { accountOf } from './operators/accounts.ts';
 
 type Parts = { store: Pick<Store, 'findUsageSum'> };
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { storedDate as date } from '../store/stored-date.ts';
+import { storedDate as date } from '../stored-date.ts';
 
 /** OpenAI's. The first four are those in which something is left to do. */
 export const batchStates = [

@@ -1,4 +1,4 @@
-import type { ChatRequest } from '../chat-completion.ts';
+import type { ChatRequest } from './chat-completion.ts';
 import { defaultExtraFields } from './extra-fields.ts';
 
 /**

@@ -1,9 +1,9 @@
-import { type ChatRequest, chatRequestSchema, publishedRequestSchema } from '../chat-completion.ts';
 import { validationError } from '../errors.ts';
-import { faultsOf } from '../faults.ts';
 import { exceededJsonBound } from '../json-bounds.ts';
-import type { PlanFile } from '../plan-file.ts';
+import type { PlanFile } from '../process/plan-file.ts';
+import { faultsOf } from '../validation-issues.ts';
 import { canBeAssembled } from './can-be-assembled.ts';
+import { type ChatRequest, chatRequestSchema, publishedRequestSchema } from './chat-completion.ts';
 import { isPlainRequest } from './is-plain-request.ts';
 import type { ListedFields } from './listed-fields.ts';
 import { mayBeInexact } from './may-be-inexact.ts';

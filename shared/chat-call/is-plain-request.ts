@@ -1,4 +1,4 @@
-import { type ChatRequest, roles } from '../chat-completion.ts';
+import { type ChatRequest, roles } from './chat-completion.ts';
 
 /**
  * Whether a request has the usual shape: a model, messages of text, and the most common settings, all with values that the schema allows.

@@ -1,9 +1,9 @@
-import { publishedFields } from '../chat-completion.ts';
-import { type Fault, shownName } from '../faults.ts';
-import type { Model, PlanFile } from '../plan-file.ts';
+import { refuseMediaAddress } from '../media-hosts.ts';
+import type { Model, PlanFile } from '../process/plan-file.ts';
+import { type Fault, shownName } from '../validation-issues.ts';
+import { publishedFields } from './chat-completion.ts';
 import { allowedExtraFields, countedName } from './extra-fields.ts';
 import { foldedName } from './folded-name.ts';
-import { refuseMediaAddress } from './media-hosts.ts';
 import { mediaValues } from './media-values.ts';
 import { schemaPatterns } from './schema-patterns.ts';
 

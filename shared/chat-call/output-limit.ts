@@ -1,5 +1,5 @@
 import { validationError } from '../errors.ts';
-import type { Fault } from '../faults.ts';
+import type { Fault } from '../validation-issues.ts';
 import { foldedName } from './folded-name.ts';
 
 /**

@@ -1,6 +1,6 @@
-import type { ChatRequest } from '../chat-completion.ts';
 import { type ApiError, validationError } from '../errors.ts';
-import type { Model } from '../plan-file.ts';
+import type { Model } from '../process/plan-file.ts';
+import type { ChatRequest } from './chat-completion.ts';
 import { readOutputLimit } from './output-limit.ts';
 import { estimatePrompt } from './prompt-size.ts';
 

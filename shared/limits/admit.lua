@@ -32,7 +32,7 @@ local clock = redis.call('TIME')
 --           `stands` standing, `full` standing: the outbox is too long, `refused` limit waitMs standing, or
 --           `admitted` admittedAt startBy deadline overage standing inFlight (leases of the lane, this one included), with the standing after that: now month used reserved
 --           overage, requests and tokens of the last minute, resetMs until they have all left, requests of the day
--- include standing
+-- include parts/standing
 local call, floor, format, match = redis.call, math.floor, string.format, string.match
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local versionKey, fillKey, changesKey, standingKey, leasesKey, endsKey, lostKey, endedKey, holdersKey, outboxKey = unpack(KEYS)
@@ -63,7 +63,7 @@ if mode == 'admit' and call('EXISTS', endedKey, lostKey) > 0
   return 'ended'
 end
 
--- include month-name
+-- include parts/month-name
 local at, month = now, monthName(now, 0)
 local usedField, reservedField, overageField = month .. ':used', month .. ':reserved', month .. ':overage'
 local window, minuteRequests, minuteTokens, storedDay, dayRequests, used, reserved, overageUsed =
@@ -75,7 +75,7 @@ local function readLatest() return match(window or '', '%[(%d+),()(%-?%d+),(%-?%
 local begun, countsAt, ofBucket, tokensOfBucket, latestEnd = readLatest()
 local oldestEnd = match(window or '', '^ %[%[%d+,%-?%d+,%-?%d+,(%d+)')
 if not oldestEnd or tonumber(oldestEnd) <= now - windowMs or not latestEnd or tonumber(latestEnd) > now then
-  -- include recount-window
+  -- include parts/recount-window
 end
 
 -- Last month is still counted, so nothing of this one can have been missed.

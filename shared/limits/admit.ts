@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { Lane } from '../lane.ts';
-import { loadScript, redisUnavailable } from '../redis.ts';
+import { loadScript, redisUnavailable } from '../redis/connections.ts';
 import {
   changesKey,
   endedRequestKey,
@@ -14,10 +14,10 @@ import {
   partitionOf,
   standingKey,
   versionKey,
-} from '../redis-keys.ts';
+} from '../redis/keys.ts';
+import { readLua } from '../redis/load-lua.ts';
+import { intOf, wordOf, wordsOf } from '../redis/read-answer.ts';
 import { leaseGraceMs, leaseLifeMs } from './lease-life.ts';
-import { intOf, wordOf, wordsOf } from './read-answer.ts';
-import { readLua } from './read-lua.ts';
 
 /**
  * What counts against an account, by Redis's clock (`now`, milliseconds): the tokens of the month (`YYYY-MM`) that are used,

@@ -1,4 +1,4 @@
-import type { UsageReport } from '../usage-outbox.ts';
+import type { UsageReport } from '../jobs/usage-outbox.ts';
 
 type Asked = Pick<UsageReport, 'keyId' | 'plan' | 'model' | 'tier' | 'endpoint' | 'batch'>;
 

@@ -10,8 +10,8 @@
 -- ARGV     request; lifeMs of the mark; which: `admitted`, if its job has not started; the number of its latest run, for
 --          whoever runs it; or `any`, for whoever knows that nobody does
 -- returns  'released', 'started' or 'ended' (settled or lost)
--- include standing
--- include correct-standing
+-- include parts/standing
+-- include parts/correct-standing
 local request, lifeMs, which = ARGV[1], ARGV[2], ARGV[3]
 
 local text = redis.call('HGET', KEYS[2], request)

@@ -1,10 +1,10 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { Lane } from '../lane.ts';
-import { loadScript } from '../redis.ts';
-import { endedRequestKey, leaseEndsKey, leasesKey, lostRequestsKey, standingKey } from '../redis-keys.ts';
+import { loadScript } from '../redis/connections.ts';
+import { endedRequestKey, leaseEndsKey, leasesKey, lostRequestsKey, standingKey } from '../redis/keys.ts';
+import { readLua } from '../redis/load-lua.ts';
 import { endedLifeMs } from './lease-life.ts';
-import { readLua } from './read-lua.ts';
 
 const answerSchema = z.enum(['released', 'started', 'ended']);
 

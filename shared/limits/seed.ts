@@ -1,12 +1,12 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { temporarilyUnavailable } from '../errors.ts';
+import { isLaterEntry, streamIdOf } from '../jobs/usage-outbox.ts';
 import { lanes } from '../lane.ts';
-import { loadScript, redisUnavailable } from '../redis.ts';
-import { leasesKey, outboxKey, outboxMarksKey, partitionOf, standingKey } from '../redis-keys.ts';
+import { loadScript, redisUnavailable } from '../redis/connections.ts';
+import { leasesKey, outboxKey, outboxMarksKey, partitionOf, standingKey } from '../redis/keys.ts';
+import { readLua } from '../redis/load-lua.ts';
 import type { Store } from '../store/store.ts';
-import { isLaterEntry, streamIdOf } from '../usage-outbox.ts';
-import { readLua } from './read-lua.ts';
 
 const tokensSchema = z.tuple([z.int(), z.int(), z.int()]);
 const answerSchema = z.union([

@@ -14,9 +14,9 @@ local clock = redis.call('TIME')
 --          milliseconds of this clock
 -- returns  'settled', also where the same settler has done so before; 'refused': another run's, or ended before; 'lost': its lease
 --          has expired, and its record says so
--- include standing
--- include leases
--- include correct-standing
+-- include parts/standing
+-- include parts/leases
+-- include parts/correct-standing
 local call = redis.call
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local account, request, run, settler, tokens, report, month, overage, admittedAt, deadline = unpack(ARGV)

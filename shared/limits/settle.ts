@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
+import type { UsageReport } from '../jobs/usage-outbox.ts';
 import type { Lane } from '../lane.ts';
-import { loadScript } from '../redis.ts';
+import { loadScript } from '../redis/connections.ts';
 import {
   endedRequestKey,
   leaseEndsKey,
@@ -11,9 +12,8 @@ import {
   outboxKey,
   partitionOf,
   standingKey,
-} from '../redis-keys.ts';
-import type { UsageReport } from '../usage-outbox.ts';
-import { readLua } from './read-lua.ts';
+} from '../redis/keys.ts';
+import { readLua } from '../redis/load-lua.ts';
 
 /**
  * The end of a request: `run` is the one that ends it, `settler` an id of whoever does, by which the same call twice is told

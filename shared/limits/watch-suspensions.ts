@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis';
 import type { Caller } from '../caller.ts';
-import type { Log } from '../log.ts';
-import { readStrings } from '../redis.ts';
-import { versionKey } from '../redis-keys.ts';
-import { repeatWhile } from '../repeat-while.ts';
+import type { Log } from '../process/log.ts';
+import { repeatWhile } from '../process/repeat-while.ts';
+import { readStrings } from '../redis/connections.ts';
+import { versionKey } from '../redis/keys.ts';
 
 /** Ends what runs for an account when the account is suspended. */
 export interface SuspensionWatch extends Disposable {

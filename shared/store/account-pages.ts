@@ -1,4 +1,4 @@
-import { accountSchema } from './account.ts';
+import { accountSchema } from './accounts/account.ts';
 import type { AccountPage } from './store.ts';
 
 export const listedAccountSchema = accountSchema.pick({

@@ -1,4 +1,4 @@
-import { accountSchema, activeKeySchema } from './account.ts';
+import { accountSchema, activeKeySchema } from './accounts/account.ts';
 import type { KeyOwner } from './store.ts';
 
 /** The owner of an active key, from as much of the account as that takes. */

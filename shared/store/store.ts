@@ -1,9 +1,9 @@
-import type { Account, GuestSecrets, MonthTopUp } from './account.ts';
-import type { Decide } from './account-changes.ts';
-import type { AuditStore } from './audit-store.ts';
-import type { BatchStore } from './batch-store.ts';
-import type { FileStore } from './file-store.ts';
-import type { UsageStore } from './usage-store.ts';
+import type { Account, GuestSecrets, MonthTopUp } from './accounts/account.ts';
+import type { AuditStore } from './accounts/audit-store.ts';
+import type { Decide } from './accounts/decide.ts';
+import type { BatchStore } from './batches/batch-store.ts';
+import type { FileStore } from './files/file-store.ts';
+import type { UsageStore } from './usage/usage-store.ts';
 
 /**
  * What the service keeps for good: accounts and devices with their keys, and what they used. Two homes stand behind this one interface,

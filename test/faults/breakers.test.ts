@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { openStore } from '../../shared/store/open-store.ts';
-import { countPromptTokens, loadTokenizer } from '../../workers/backends/count-tokens.ts';
+import { openStore } from '../../shared/open-store.ts';
+import { countPromptTokens, loadTokenizer } from '../../workers/chat-answers/count-tokens.ts';
 import { answerFor, type Fault } from '../stack/model-server.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { everyWay, exhausted, nameOf, type Way, ways } from '../support/backend-outcome.ts';

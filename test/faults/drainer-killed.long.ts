@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { Agent } from 'undici';
-import { partitionCount, partitionKeeperKey } from '../../shared/redis-keys.ts';
-import { monthOf } from '../../shared/store/account.ts';
-import { openStore } from '../../shared/store/open-store.ts';
+import { openStore } from '../../shared/open-store.ts';
+import { partitionCount, partitionKeeperKey } from '../../shared/redis/keys.ts';
+import { monthOf } from '../../shared/store/accounts/account.ts';
 import { startStack } from '../stack/stack.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { createMongoHome } from '../support/mongodb/mongo-home.ts';

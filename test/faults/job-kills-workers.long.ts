@@ -7,7 +7,7 @@ import { serviceMetrics } from '../support/service-metric.ts';
 import { ask } from '../support/truth/ask.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
 
-/** It may be taken from a dead worker twice (`maxStalledCount` in shared/queues.ts). */
+/** It may be taken from a dead worker twice (`maxStalledCount` in shared/jobs/queues.ts). */
 const workersKilled = 3;
 
 faultTest(

@@ -67,7 +67,7 @@ for (const { signal, ...fault } of [
 }
 
 /** A new ingress sends a script as it stands at first, from then on its hash. */
-const mark = readFileSync(new URL('../../ingress/revocation/mark-change.lua', import.meta.url), 'utf8');
+const mark = readFileSync(new URL('../../ingress/callers/revocation/mark-change.lua', import.meta.url), 'utf8');
 
 for (const { hold, ...fault } of [
   {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { ExecutionContext, TestFn } from 'ava';
 import { Redis } from 'ioredis';
-import { changesKey, versionKey } from '../../shared/redis-keys.ts';
+import { changesKey, versionKey } from '../../shared/redis/keys.ts';
 import { type RunningIngress, type Stack, startStack } from '../stack/stack.ts';
 import { createKeyClient, type KeyClient, masked } from '../support/key-client.ts';
 import { databaseUrl, type MongoServer } from '../support/mongodb/start-mongo.ts';
@@ -12,7 +12,7 @@ import { addressIn, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts
  * store is in its own process, so where it waits for Redis tells what it has done: marked, changed, unmarked.
  */
 const scriptOf = (name: string) =>
-  readFileSync(new URL(`../../ingress/revocation/${name}.lua`, import.meta.url), 'utf8');
+  readFileSync(new URL(`../../ingress/callers/revocation/${name}.lua`, import.meta.url), 'utf8');
 /** A new ingress sends a script as it stands at first, from then on its hash. */
 const mark = scriptOf('mark-change');
 const unmark = scriptOf('unmark-change');

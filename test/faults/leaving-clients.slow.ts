@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { Agent } from 'undici';
-import { replyStreamKey } from '../../shared/redis-keys.ts';
+import { replyStreamKey } from '../../shared/redis/keys.ts';
 import type { Call } from '../stack/model-server.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { awaitMetric } from '../support/await-metric.ts';

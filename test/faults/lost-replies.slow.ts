@@ -9,7 +9,7 @@ import { openWitnesses } from '../support/truth/open-witnesses.ts';
 
 for (const { text, ...fault } of [
   {
-    // A new worker sends a script as it stands at first (shared/limits/start.lua).
+    // A new worker sends a script as it stands at first (workers/leases/start-run.lua).
     text: 'Decides whether a job may call a backend now',
     id: '10d',
     done: 'Redis starts a run and its answer is lost',

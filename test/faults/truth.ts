@@ -3,7 +3,7 @@ import type { TestFn } from 'ava';
 import { Redis } from 'ioredis';
 import { Agent } from 'undici';
 import { leaseGraceMs } from '../../shared/limits/lease-life.ts';
-import { openStore } from '../../shared/store/open-store.ts';
+import { openStore } from '../../shared/open-store.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { faultTest, type See } from '../support/faults/fault-test.ts';
 import { createKeyClient } from '../support/key-client.ts';

@@ -7,7 +7,7 @@ import { type Asked, answerTo, ask } from '../support/truth/ask.ts';
 import { type AgreedEvidence, openWitnesses } from '../support/truth/open-witnesses.ts';
 
 const clients = 64;
-/** A dead worker is noticed within fifteen seconds (shared/queues.ts), by a worker that has the time to look. */
+/** A dead worker is noticed within fifteen seconds (shared/jobs/queues.ts), by a worker that has the time to look. */
 const promisedMs = 15_000;
 /** What a slow machine may add. */
 const slowMachineMs = 5_000;

@@ -1,6 +1,6 @@
 import test from 'ava';
 import OpenAI, { type APIError, BadRequestError, ConflictError, NotFoundError, RateLimitError, toFile } from 'openai';
-import { openStore } from '../../shared/store/open-store.ts';
+import { openStore } from '../../shared/open-store.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';

@@ -1,5 +1,5 @@
 import test, { type ExecutionContext } from 'ava';
-import { makeKey } from '../../ingress/api-key.ts';
+import { makeKey } from '../../ingress/callers/api-key.ts';
 import { readPages } from '../../ingress/documentation/page-list.ts';
 import { errorCodes } from '../../shared/errors.ts';
 import type { Stack } from '../stack/stack.ts';

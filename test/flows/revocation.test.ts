@@ -1,6 +1,6 @@
 import test from 'ava';
 import { Redis } from 'ioredis';
-import { changesKey, versionKey } from '../../shared/redis-keys.ts';
+import { changesKey, versionKey } from '../../shared/redis/keys.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { chat } from '../support/chat.ts';
 import { createKeyClient, type KeyClient, masked } from '../support/key-client.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { makeKey, maskKey } from '../../ingress/api-key.ts';
+import { makeKey, maskKey } from '../../ingress/callers/api-key.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { Stack } from '../stack/stack.ts';
 import type { Route } from '../support/documented-answers.ts';

@@ -1,5 +1,5 @@
 import type { ExecutionContext } from 'ava';
-import { openStore } from '../../shared/store/open-store.ts';
+import { openStore } from '../../shared/open-store.ts';
 import { startStack } from '../stack/stack.ts';
 import { answerName, documentedAnswers, type Route, routes, shapeFaults } from '../support/documented-answers.ts';
 import { createKeyClient } from '../support/key-client.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { openStore } from '../../shared/store/open-store.ts';
+import { openStore } from '../../shared/open-store.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { type BatchLine, lineOf, linesOf, openBatchClient, tokensIn } from '../support/batch-client.ts';

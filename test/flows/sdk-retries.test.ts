@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { Redis } from 'ioredis';
 import OpenAI, { APIError } from 'openai';
-import { standingKey } from '../../shared/redis-keys.ts';
+import { standingKey } from '../../shared/redis/keys.ts';
 import type { Stack } from '../stack/stack.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';

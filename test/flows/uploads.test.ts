@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
-import { openStore } from '../../shared/store/open-store.ts';
+import { openStore } from '../../shared/open-store.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { answerName, documentedAnswers, shapeFaults } from '../support/documented-answers.ts';
 import { createFileClient, line } from '../support/file-client.ts';

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import type { Dispatcher } from 'undici';
-import type { QueuedCall } from '../../shared/inference-job.ts';
-import type { Usage } from '../../shared/replies.ts';
-import { answerStream, answerWhole } from '../../workers/answer-request.ts';
-import { BackendError } from '../../workers/backends/backend-error.ts';
-import { createCallBackend } from '../../workers/backends/call-backend.ts';
+import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
+import type { Usage } from '../../shared/jobs/replies.ts';
+import { answerStream, answerWhole } from '../../workers/answers/answer-request.ts';
+import { BackendError } from '../../workers/exchange/backend-error.ts';
+import { createCallBackend } from '../../workers/exchange/call-backend.ts';
 import { inPieces } from './fake-request.ts';
 import { type FuzzTarget, require } from './search/fuzz-target.ts';
 

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import { createBodyBudget } from '../../ingress/body-budget.ts';
+import { createBodyBudget } from '../../ingress/bodies/body-budget.ts';
 import { readChatCall } from '../../ingress/middleware/read-chat-call.ts';
 import { readJsonBody } from '../../ingress/middleware/read-json-body.ts';
 import type { ChatCall } from '../../shared/chat-call/chat-call.ts';
 import { exceededJsonBound } from '../../shared/json-bounds.ts';
-import { bodyFor } from '../../workers/backends/body-for.ts';
-import { countPromptTokens } from '../../workers/backends/count-tokens.ts';
+import { countPromptTokens } from '../../workers/chat-answers/count-tokens.ts';
+import { bodyFor } from '../../workers/exchange/body-for.ts';
 import { declaredError } from './declared-error.ts';
 import { fakeContext, inPieces } from './fake-request.ts';
 import { fuzzPlan } from './fuzz-plan.ts';

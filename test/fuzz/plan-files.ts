@@ -1,5 +1,5 @@
 import { createListedFields } from '../../shared/chat-call/listed-fields.ts';
-import { type PlanFile, parsePlanFile } from '../../shared/plan-file.ts';
+import { type PlanFile, parsePlanFile } from '../../shared/process/plan-file.ts';
 import { type FuzzTarget, require } from './search/fuzz-target.ts';
 
 const faultLengthMax = 1_300;

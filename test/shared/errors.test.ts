@@ -17,7 +17,7 @@ import {
   upstreamsExhausted,
   validationError,
 } from '../../shared/errors.ts';
-import { decodeReply, encodeReply } from '../../shared/replies.ts';
+import { decodeReply, encodeReply } from '../../shared/jobs/replies.ts';
 
 const docsUrl = 'https://docs.example';
 const seen = (error: ApiError) => ({

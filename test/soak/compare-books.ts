@@ -1,4 +1,4 @@
-import type { UsageRecord } from '../../shared/store/usage-record.ts';
+import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import type { Call } from '../stack/model-server-calls.ts';
 
 export type Charged = Pick<UsageRecord, 'outcome' | 'chargedTokens'>;

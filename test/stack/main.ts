@@ -1,6 +1,6 @@
 import { relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { aborted, shutdownSignal } from '../../shared/shutdown.ts';
+import { aborted, shutdownSignal } from '../../shared/process/shutdown.ts';
 import { freePort } from './free-port.ts';
 import type { LogLine } from './service-process.ts';
 import { type Stack, startStack } from './stack.ts';

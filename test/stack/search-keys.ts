@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MongoClient } from 'mongodb';
-import { isWellFormedKey } from '../../ingress/api-key.ts';
+import { isWellFormedKey } from '../../ingress/callers/api-key.ts';
 import type { ServiceProcess } from './service-process.ts';
 
 /**

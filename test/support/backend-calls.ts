@@ -1,6 +1,6 @@
-import type { Backend, Timeouts } from '../../shared/plan-file.ts';
-import { type BackendCall, createBackendAgent, createCallBackend } from '../../workers/backends/call-backend.ts';
-import { createChunkConverter } from '../../workers/backends/convert-chunks.ts';
+import type { Backend, Timeouts } from '../../shared/process/plan-file.ts';
+import { createChunkConverter } from '../../workers/chat-answers/convert-chunks.ts';
+import { type BackendCall, createBackendAgent, createCallBackend } from '../../workers/exchange/call-backend.ts';
 
 export const messages = [{ role: 'user', content: 'Grüße, 東京!' }];
 

@@ -1,4 +1,4 @@
-import { countPromptTokens, countTokens } from '../../workers/backends/count-tokens.ts';
+import { countPromptTokens, countTokens } from '../../workers/chat-answers/count-tokens.ts';
 import type { Ending } from './chat-ending.ts';
 
 /** Whole answers are asked for as a stream and put together, unless they may be sound, which a stream has in another format. */

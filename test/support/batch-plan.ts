@@ -1,6 +1,6 @@
 import { createListedFields } from '../../shared/chat-call/listed-fields.ts';
-import { type PlanFile, parsePlanFile } from '../../shared/plan-file.ts';
-import type { LineRules } from '../../workers/batches/parse-line.ts';
+import { type PlanFile, parsePlanFile } from '../../shared/process/plan-file.ts';
+import type { LineRules } from '../../workers/batches/files/parse-line.ts';
 import { planFileFor } from '../stack/plan.ts';
 
 type Given = Partial<Omit<Parameters<typeof planFileFor>[0], 'backends'>> & {

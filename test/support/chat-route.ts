@@ -6,13 +6,13 @@ import type { ExecutionContext } from 'ava';
 import Koa from 'koa';
 import { answerErrors } from '../../ingress/middleware/answer-errors.ts';
 import { cutSlowReaders } from '../../ingress/middleware/cut-slow-readers.ts';
-import { createQueueTurns } from '../../ingress/queue-turns.ts';
+import { createQueueTurns } from '../../ingress/queue/queue-turns.ts';
 import { createWaitingRequests, type Whereabouts } from '../../ingress/replies/waiting-requests.ts';
 import type { RequestState } from '../../ingress/request-state.ts';
 import { chatCompletions } from '../../ingress/routes/chat-completions.ts';
 import { parseChatCall } from '../../shared/chat-call/chat-call.ts';
-import { parsePlanFile } from '../../shared/plan-file.ts';
-import type { Reply, ReplyContent } from '../../shared/replies.ts';
+import type { Reply, ReplyContent } from '../../shared/jobs/replies.ts';
+import { parsePlanFile } from '../../shared/process/plan-file.ts';
 import { planText } from './plan-text.ts';
 import { recordedLog } from './recorded-log.ts';
 

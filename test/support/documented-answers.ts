@@ -1,4 +1,4 @@
-import type { RouteDescription } from '../../ingress/openapi/route-description.ts';
+import type { RouteDescription } from '../../ingress/openapi/description/route-description.ts';
 import { documentedRoutes } from '../../ingress/openapi/routes.ts';
 import { type ErrorCode, errorStatus } from '../../shared/errors.ts';
 import { undocumentedIn } from './documented/check-answer.ts';

@@ -1,5 +1,5 @@
 import { setImmediate as settled } from 'node:timers/promises';
-import type { Clock } from '../../ingress/issuer/clock.ts';
+import type { Clock } from '../../ingress/callers/issuer/clock.ts';
 
 export interface FakeClock extends Clock {
   /** Moves on, running what is due on the way at its time, and lets everything that follows from it come to rest. */

@@ -1,7 +1,7 @@
 import type { Admission, Admitted, Allowance, Limit, Standing, Stood } from '../../shared/limits/admit.ts';
 import type { Released } from '../../shared/limits/release.ts';
 import type { MonthTokens } from '../../shared/limits/seed.ts';
-import type { Start } from '../../shared/limits/start.ts';
+import type { Start } from '../../workers/leases/start-run.ts';
 import { timeouts } from './limits-side.ts';
 import { createMinuteModel } from './minute-model.ts';
 import { monthOf, shiftMonth } from './month-names.ts';

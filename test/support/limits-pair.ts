@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Redis } from 'ioredis';
 import type { Admission, Admitted, Allowance, Standing, Stood } from '../../shared/limits/admit.ts';
-import { fillKey, standingKey, versionKey } from '../../shared/redis-keys.ts';
+import { fillKey, standingKey, versionKey } from '../../shared/redis/keys.ts';
 import { createChargeLog } from './charge-log.ts';
 import { createLimitsModel } from './limits-model.ts';
 import { type LimitScripts, lostReport, openLimits } from './limits-side.ts';

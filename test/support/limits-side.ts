@@ -1,17 +1,17 @@
 import type { Redis } from 'ioredis';
+import { parseOutboxEntry, type UsageReport } from '../../shared/jobs/usage-outbox.ts';
 import { type Admit, type Admitted, type Allowance, createAdmit, type Standing } from '../../shared/limits/admit.ts';
-import { createEndLeases } from '../../shared/limits/end-leases.ts';
 import { leaseLifeMs } from '../../shared/limits/lease-life.ts';
-import { createMarkStreaming } from '../../shared/limits/mark-streaming.ts';
 import { createRelease } from '../../shared/limits/release.ts';
-import { createRenewLeases } from '../../shared/limits/renew-leases.ts';
 import { createSeed } from '../../shared/limits/seed.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
-import { createStartRun } from '../../shared/limits/start.ts';
-import { leasesKey, outboxKey, partitionOf, versionKey } from '../../shared/redis-keys.ts';
-import type { UsageRecord } from '../../shared/store/usage-record.ts';
-import type { UsageSum } from '../../shared/store/usage-sums.ts';
-import { parseOutboxEntry, type UsageReport } from '../../shared/usage-outbox.ts';
+import { leasesKey, outboxKey, partitionOf, versionKey } from '../../shared/redis/keys.ts';
+import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
+import type { UsageSum } from '../../shared/store/usage/usage-sums.ts';
+import { createEndLeases } from '../../workers/leases/end-leases.ts';
+import { createMarkStreaming } from '../../workers/leases/mark-streaming.ts';
+import { createRenewLeases } from '../../workers/leases/renew-leases.ts';
+import { createStartRun } from '../../workers/leases/start-run.ts';
 
 export const timeouts = { queueMs: 30_000, requestMs: 600_000 };
 const version = 1;

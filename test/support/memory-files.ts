@@ -1,4 +1,4 @@
-import type { FileStore } from '../../shared/store/file-store.ts';
+import type { FileStore } from '../../shared/store/files/file-store.ts';
 
 /** Files in memory, of which only reading is asked; `fail` makes the next reading fail. Each reading is told to `onRead`. */
 export function memoryFiles(files: Readonly<Record<string, string | Uint8Array>>, onRead: () => void = () => {}) {

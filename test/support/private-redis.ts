@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
-import { connectForWork } from '../../shared/redis.ts';
+import { connectForWork } from '../../shared/redis/connections.ts';
 import { databasesMax, type RedisServer, startRedis } from '../stack/redis-server.ts';
 import { recordedLog } from './recorded-log.ts';
 

@@ -1,4 +1,4 @@
-import type { Log } from '../../shared/log.ts';
+import type { Log } from '../../shared/process/log.ts';
 
 export type RecordedLine = { level: 'debug' | 'info' | 'warn' | 'error' | 'fatal'; fields: unknown; message: string };
 

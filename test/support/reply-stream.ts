@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import { replyStreamKey } from '../../shared/redis-keys.ts';
-import type { Reply } from '../../shared/replies.ts';
-import { decodeEntry } from '../../shared/reply-frames.ts';
+import type { Reply } from '../../shared/jobs/replies.ts';
+import { decodeEntry } from '../../shared/jobs/reply-frames.ts';
+import { replyStreamKey } from '../../shared/redis/keys.ts';
 
 /** The reply stream of an ingress that a test plays. */
 export interface ReplyStream {

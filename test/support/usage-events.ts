@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
-import { outboxKey, partitionOf } from '../../shared/redis-keys.ts';
-import type { UsageRecord } from '../../shared/store/usage-record.ts';
-import { entryOf } from '../../shared/usage-outbox.ts';
+import { entryOf } from '../../shared/jobs/usage-outbox.ts';
+import { outboxKey, partitionOf } from '../../shared/redis/keys.ts';
+import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import { usageRecord } from '../shared/store/usage-records.ts';
 
 /** An account of the nth partition. */

@@ -1,10 +1,10 @@
 import type { Lane } from '../../shared/lane.ts';
-import type { PlanFile } from '../../shared/plan-file.ts';
+import type { PlanFile } from '../../shared/process/plan-file.ts';
 import { type BackendUse, batchCallsMax, type Share } from '../shares/renew-shares.ts';
+import { createServedModel, type ServedModel } from './backend-health.ts';
 import type { BreakerState } from './breaker.ts';
 import { type Candidate, type Choice, chooseBackend } from './choose-backend.ts';
 import { createReservation, type Reservation, type Slot } from './reservation.ts';
-import { createServedModel, type ServedModel } from './served-model.ts';
 import { createWaitingJobs } from './waiting-jobs.ts';
 
 /** `refused`: no backend of the model is to be called. `full`: none of those that are has room. */

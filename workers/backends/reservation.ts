@@ -1,5 +1,5 @@
-import type { Backend } from '../../shared/plan-file.ts';
-import type { CallOutcome, ServedModel } from './served-model.ts';
+import type { Backend } from '../../shared/process/plan-file.ts';
+import type { CallOutcome, ServedModel } from './backend-health.ts';
 
 /** What one call takes of a backend, from before it is made until it has ended. */
 export interface Slot {

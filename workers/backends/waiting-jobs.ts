@@ -1,5 +1,5 @@
 import { type Lane, lanes } from '../../shared/lane.ts';
-import { repeatWhile } from '../../shared/repeat-while.ts';
+import { repeatWhile } from '../../shared/process/repeat-while.ts';
 
 /** Jobs that wait for a backend, in the order of asking; lines of batches behind all others. */
 export interface WaitingJobs<Ask extends WaitingAsk, Result> extends Disposable {

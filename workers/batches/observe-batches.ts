@@ -1,5 +1,5 @@
-import { within } from '../../shared/shutdown.ts';
-import type { BatchesStanding, BatchStore } from '../../shared/store/batch-store.ts';
+import { within } from '../../shared/process/shutdown.ts';
+import type { BatchesStanding, BatchStore } from '../../shared/store/batches/batch-store.ts';
 
 /** Scrapes of many workers must not become work for the store. */
 const keptMs = 5_000;

@@ -1,8 +1,8 @@
 import { type Lane, lanes } from '../../shared/lane.ts';
-import type { Log } from '../../shared/log.ts';
+import type { Log } from '../../shared/process/log.ts';
+import type { StopReason } from '../answers/run.ts';
 import type { Reserved } from '../backends/backend-slots.ts';
-import type { BodiesInHand } from '../bodies-in-hand.ts';
-import type { StopReason } from '../run.ts';
+import type { BodiesInHand } from './bodies-in-hand.ts';
 import type { LaneWorker, TakenJob } from './lane-worker.ts';
 
 /** One queue whose jobs are dispatched. */

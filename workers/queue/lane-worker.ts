@@ -1,13 +1,13 @@
 import { createRedisBackend, Job, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
+import { lockMs, type QueueId, renewLocksEveryMs, workerOptions } from '../../shared/jobs/queues.ts';
 import type { Lane } from '../../shared/lane.ts';
-import type { Log } from '../../shared/log.ts';
-import { lockMs, type QueueId, renewLocksEveryMs, workerOptions } from '../../shared/queues.ts';
-import { repeatWhile } from '../../shared/repeat-while.ts';
+import type { Log } from '../../shared/process/log.ts';
+import { repeatWhile } from '../../shared/process/repeat-while.ts';
+import type { Outcome, ProcessJob, StopReason } from '../answers/run.ts';
 import type { Reservation } from '../backends/reservation.ts';
-import type { BodiesInHand } from '../bodies-in-hand.ts';
 import type { WorkerMetrics } from '../metrics.ts';
-import type { Outcome, ProcessJob, StopReason } from '../run.ts';
+import type { BodiesInHand } from './bodies-in-hand.ts';
 
 /** What is done with the jobs of a lane. */
 export type LaneWork = {

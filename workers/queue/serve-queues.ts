@@ -1,13 +1,13 @@
 import type { Redis } from 'ioredis';
+import { lookForStalledEveryMs, modelQueue, poolQueue, type QueueId } from '../../shared/jobs/queues.ts';
 import { type Lane, lanes } from '../../shared/lane.ts';
-import type { Log } from '../../shared/log.ts';
-import type { PlanFile } from '../../shared/plan-file.ts';
-import { lookForStalledEveryMs, modelQueue, poolQueue, type QueueId } from '../../shared/queues.ts';
-import { bellKey } from '../../shared/redis-keys.ts';
+import type { Log } from '../../shared/process/log.ts';
+import type { PlanFile } from '../../shared/process/plan-file.ts';
+import { bellKey } from '../../shared/redis/keys.ts';
 import type { BackendSlots } from '../backends/backend-slots.ts';
-import type { BodiesInHand } from '../bodies-in-hand.ts';
 import { existingKeys } from '../existing-keys.ts';
 import type { WorkerMetrics } from '../metrics.ts';
+import type { BodiesInHand } from './bodies-in-hand.ts';
 import { createDispatcher, type DispatchedQueue, type Dispatcher } from './dispatcher.ts';
 import { createLaneWorker, type LaneWork } from './lane-worker.ts';
 import { waitForJobs } from './wait-for-jobs.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import type { Log } from '../../shared/log.ts';
-import { within } from '../../shared/shutdown.ts';
+import type { Log } from '../../shared/process/log.ts';
+import { within } from '../../shared/process/shutdown.ts';
 
 /** Waits for jobs in many queues at once, by one connection. */
 export interface JobWait extends AsyncDisposable {
@@ -25,7 +25,7 @@ type Parts = {
   log: Log;
 };
 
-/** Shorter than the silence after which the connection is replaced (shared/redis.ts). */
+/** Shorter than the silence after which the connection is replaced (shared/redis/connections.ts). */
 const blockSeconds = 4;
 const failedPauseMs = 1_000;
 const bellLifeMs = 60_000;

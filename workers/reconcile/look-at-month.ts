@@ -1,10 +1,10 @@
 import type { Redis } from 'ioredis';
 import type { Seed } from '../../shared/limits/seed.ts';
-import { redisUnavailable } from '../../shared/redis.ts';
-import { partitionOf, standingKey } from '../../shared/redis-keys.ts';
-import type { UsageStore } from '../../shared/store/usage-store.ts';
-import type { UsageMonth } from '../../shared/store/usage-sums.ts';
-import { redisNow } from '../usage/redis-now.ts';
+import { redisUnavailable } from '../../shared/redis/connections.ts';
+import { partitionOf, standingKey } from '../../shared/redis/keys.ts';
+import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
+import type { UsageMonth } from '../../shared/store/usage/usage-sums.ts';
+import { redisNow } from '../redis-now.ts';
 import { firstMonthKept } from '../usage/remove-old-months.ts';
 import { type MonthLook, missingInSum } from './reconcile-drift.ts';
 import { summedUpTo } from './summed-up-to.ts';

@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis';
-import { redisUnavailable } from '../../shared/redis.ts';
-import { accountOfStandingKey, standingKeys } from '../../shared/redis-keys.ts';
-import type { UsageStore } from '../../shared/store/usage-store.ts';
-import type { UsageMonth } from '../../shared/store/usage-sums.ts';
-import { redisNow } from '../usage/redis-now.ts';
+import { redisUnavailable } from '../../shared/redis/connections.ts';
+import { accountOfStandingKey, standingKeys } from '../../shared/redis/keys.ts';
+import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
+import type { UsageMonth } from '../../shared/store/usage/usage-sums.ts';
+import { redisNow } from '../redis-now.ts';
 import { firstMonthKept } from '../usage/remove-old-months.ts';
 import { findCountedMonths, findRecentMonths } from './look-at-month.ts';
 import type { Patiently } from './reconcile-patience.ts';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { Log } from '../../shared/log.ts';
-import { openStore } from '../../shared/store/open-store.ts';
+import { openStore } from '../../shared/open-store.ts';
+import type { Log } from '../../shared/process/log.ts';
 import type { Store } from '../../shared/store/store.ts';
 
 /** Why nothing can be said. `message` is for whoever asked, and names no address: it can hold a password. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { MonthTokens } from '../../shared/limits/seed.ts';
-import type { UsageMonth, UsageSum } from '../../shared/store/usage-sums.ts';
+import type { UsageMonth, UsageSum } from '../../shared/store/usage/usage-sums.ts';
 
 /**
  * What was found of an account's month. `kept` is the sum that the store has, `recomputed` the one that its records come to;

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { createSeed } from '../../shared/limits/seed.ts';
-import { redisUnavailable } from '../../shared/redis.ts';
+import { redisUnavailable } from '../../shared/redis/connections.ts';
 import type { Store } from '../../shared/store/store.ts';
-import type { UsageMonth } from '../../shared/store/usage-sums.ts';
-import { redisNow } from '../usage/redis-now.ts';
+import type { UsageMonth } from '../../shared/store/usage/usage-sums.ts';
+import { redisNow } from '../redis-now.ts';
 import { firstMonthKept } from '../usage/remove-old-months.ts';
 import { createLookAtMonth } from './look-at-month.ts';
 import { driftOf, type MonthLook, sumDiffers } from './reconcile-drift.ts';

@@ -1,5 +1,5 @@
 import type { MonthTokens } from '../../shared/limits/seed.ts';
-import type { UsageSum } from '../../shared/store/usage-sums.ts';
+import type { UsageSum } from '../../shared/store/usage/usage-sums.ts';
 import { daysDiffer, type MonthLook, sumDiffers } from './reconcile-drift.ts';
 import type { Drifted } from './reconcile-month.ts';
 import type { Reconciled } from './reconcile-usage.ts';

@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis';
-import { redisUnavailable } from '../../shared/redis.ts';
-import { outboxKey, outboxMarksKey } from '../../shared/redis-keys.ts';
-import { entryOf } from '../../shared/usage-outbox.ts';
-import { redisNow } from '../usage/redis-now.ts';
+import { entryOf } from '../../shared/jobs/usage-outbox.ts';
+import { redisUnavailable } from '../../shared/redis/connections.ts';
+import { outboxKey, outboxMarksKey } from '../../shared/redis/keys.ts';
+import { redisNow } from '../redis-now.ts';
 
 /**
  * An entry of a partition up to which every record that the store has must be in its sum, and none comes any more: where the

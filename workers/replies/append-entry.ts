@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
-import { loadScript } from '../../shared/redis.ts';
+import { loadScript } from '../../shared/redis/connections.ts';
 
 const lua = readFileSync(new URL('./append-entry.lua', import.meta.url), 'utf8');
 

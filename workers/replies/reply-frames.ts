@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis';
-import { atEndOfTurn } from '../../shared/end-of-turn.ts';
-import { takesFrames } from '../../shared/redis-keys.ts';
-import { encodeReply, type Reply } from '../../shared/replies.ts';
-import { encodeFrame } from '../../shared/reply-frames.ts';
+import { encodeReply, type Reply } from '../../shared/jobs/replies.ts';
+import { encodeFrame } from '../../shared/jobs/reply-frames.ts';
+import { atEndOfTurn } from '../../shared/redis/end-of-turn.ts';
+import { takesFrames } from '../../shared/redis/keys.ts';
 import { appendEntry } from './append-entry.ts';
 
 /** A reply that waits in a frame, or has left with it. */

@@ -1,6 +1,6 @@
 import type { ApiError } from '../../shared/errors.ts';
 import { packError } from '../../shared/errors.ts';
-import type { ReplyContent, Usage } from '../../shared/replies.ts';
+import type { ReplyContent, Usage } from '../../shared/jobs/replies.ts';
 import type { PostedReply, ReplyFrames } from './reply-frames.ts';
 
 /** What one run of a job says to the ingress that waits, in order and numbered. */

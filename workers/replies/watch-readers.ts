@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
-import type { Log } from '../../shared/log.ts';
-import { repeatWhile } from '../../shared/repeat-while.ts';
+import type { Log } from '../../shared/process/log.ts';
+import { repeatWhile } from '../../shared/process/repeat-while.ts';
 import { existingKeys } from '../existing-keys.ts';
 
 /** Tells a run that the ingress behind its reply stream is gone, also while it has nothing to send. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Log } from '../../shared/log.ts';
-import { within } from '../../shared/shutdown.ts';
+import type { Log } from '../../shared/process/log.ts';
+import { within } from '../../shared/process/shutdown.ts';
 import type { BackendUse, PoolMembership, RenewShares, Share } from './renew-shares.ts';
 import { shareMs } from './renew-shares.ts';
 

@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis';
-import { intOf, wordsOf } from '../../shared/limits/read-answer.ts';
-import { readLua } from '../../shared/limits/read-lua.ts';
-import { loadScript } from '../../shared/redis.ts';
-import { sharesExpiryKey, sharesKey } from '../../shared/redis-keys.ts';
+import { loadScript } from '../../shared/redis/connections.ts';
+import { sharesExpiryKey, sharesKey } from '../../shared/redis/keys.ts';
+import { readLua } from '../../shared/redis/load-lua.ts';
+import { intOf, wordsOf } from '../../shared/redis/read-answer.ts';
 
 /**
  * What a worker has of a backend, and needs. `limit`: calls at once of the whole fleet. `wants`: jobs wait for it; `idle`: none

@@ -1,10 +1,10 @@
 import { ApiError } from '../../shared/errors.ts';
-import type { Log } from '../../shared/log.ts';
+import type { Log } from '../../shared/process/log.ts';
 import type { WorkerMetrics } from '../metrics.ts';
 import type { Drained } from './drain-partition.ts';
+import type { Troubles } from './failure-backoff.ts';
 import type { TrimOutbox } from './trim-outbox.ts';
 import type { TrimSchedule } from './trim-schedule.ts';
-import type { Troubles } from './troubles.ts';
 
 /** Calls of the store at once: one that takes long, or a large repair, does not keep all other partitions waiting. */
 const partitionsAtOnce = 4;

@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis';
-import type { Log } from '../../shared/log.ts';
-import { outboxKey, outboxMarksKey, outboxUnreadableKey } from '../../shared/redis-keys.ts';
-import type { UsageRecord } from '../../shared/store/usage-record.ts';
-import type { UsageStore } from '../../shared/store/usage-store.ts';
-import { parseOutboxEntry } from '../../shared/usage-outbox.ts';
+import { parseOutboxEntry } from '../../shared/jobs/usage-outbox.ts';
+import type { Log } from '../../shared/process/log.ts';
+import { outboxKey, outboxMarksKey, outboxUnreadableKey } from '../../shared/redis/keys.ts';
+import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
+import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 import type { WorkerMetrics } from '../metrics.ts';
 import { createMarkDrained } from './mark-drained.ts';
 

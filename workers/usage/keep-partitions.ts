@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis';
-import { readStrings } from '../../shared/redis.ts';
-import { partitionCount, partitionKeeperKey } from '../../shared/redis-keys.ts';
-import { createHold } from '../holds/hold.ts';
-import { createLeave } from '../holds/leave.ts';
+import { readStrings } from '../../shared/redis/connections.ts';
+import { partitionCount, partitionKeeperKey } from '../../shared/redis/keys.ts';
+import { createHold } from '../locks/acquire.ts';
+import { createLeave } from '../locks/release.ts';
 
 /**
  * The partitions that this worker looks after, so that not all workers do everything. Only for economy: one that is looked

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import { loadScript } from '../../shared/redis.ts';
-import { outboxKey, outboxMarksKey } from '../../shared/redis-keys.ts';
+import { loadScript } from '../../shared/redis/connections.ts';
+import { outboxKey, outboxMarksKey } from '../../shared/redis/keys.ts';
 
 const lua = readFileSync(new URL('./look-at-outbox.lua', import.meta.url), 'utf8');
 const answerSchema = z.tuple([z.number(), z.string(), z.string()]);

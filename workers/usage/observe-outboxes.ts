@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
-import { within } from '../../shared/shutdown.ts';
+import { within } from '../../shared/process/shutdown.ts';
+import { redisNow } from '../redis-now.ts';
 import { createLookAtOutbox } from './look-at-outbox.ts';
-import { redisNow } from './redis-now.ts';
 
 /** Over the partitions that this worker looks after: entries in all and in the longest, and for how long the oldest has waited for the store. */
 export type OutboxesStanding = { entries: number; longest: number; ageSeconds: number };

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import type { Log } from '../../shared/log.ts';
-import type { UsageStore } from '../../shared/store/usage-store.ts';
-import { agreedNow } from './redis-now.ts';
+import type { Log } from '../../shared/process/log.ts';
+import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
+import { agreedNow } from '../redis-now.ts';
 
 /** Short enough for one call of the store. */
 const removedAtOnce = 500;

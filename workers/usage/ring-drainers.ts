@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { Settle } from '../../shared/limits/settle.ts';
-import type { Log } from '../../shared/log.ts';
-import { readStrings } from '../../shared/redis.ts';
-import { controlStreamKey, partitionKeeperKey, partitionOf } from '../../shared/redis-keys.ts';
+import type { Log } from '../../shared/process/log.ts';
+import { readStrings } from '../../shared/redis/connections.ts';
+import { controlStreamKey, partitionKeeperKey, partitionOf } from '../../shared/redis/keys.ts';
 
 /** Tells the worker that drains the account's partition that there is new usage. Not waited for. */
 export type RingDrainer = (account: string) => void;

@@ -5,7 +5,7 @@
 -- KEYS[2]  hash: its marks; `drained` and `trimmed` are stream ids
 -- ARGV[1]  id: of the last entry to go
 -- returns  how many entries went
--- include stream-ids
+-- include ../../shared/limits/parts/stream-ids
 local marks = redis.call('HMGET', KEYS[2], 'drained', 'trimmed')
 local drained, trimmed = marks[1] or '0-0', marks[2] or '0-0'
 local last = ARGV[1]

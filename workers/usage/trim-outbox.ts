@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
-import { readLua } from '../../shared/limits/read-lua.ts';
-import { loadScript } from '../../shared/redis.ts';
-import { outboxKey, outboxMarksKey } from '../../shared/redis-keys.ts';
+import { loadScript } from '../../shared/redis/connections.ts';
+import { outboxKey, outboxMarksKey } from '../../shared/redis/keys.ts';
+import { readLua } from '../../shared/redis/load-lua.ts';
 
 const lua = readLua(new URL('./trim-outbox.lua', import.meta.url));
 

@@ -1,18 +1,18 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import type { Log } from '../../shared/log.ts';
-import { outboxKey } from '../../shared/redis-keys.ts';
-import { within } from '../../shared/shutdown.ts';
-import type { UsageStore } from '../../shared/store/usage-store.ts';
+import type { Log } from '../../shared/process/log.ts';
+import { within } from '../../shared/process/shutdown.ts';
+import { outboxKey } from '../../shared/redis/keys.ts';
+import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
+import type { TendLeases } from '../leases/expire-leases.ts';
 import type { WorkerMetrics } from '../metrics.ts';
 import { createDrainHeld } from './drain-held.ts';
 import { createDrainPartition } from './drain-partition.ts';
+import { createTroubles } from './failure-backoff.ts';
 import { createPartitionKeeper } from './keep-partitions.ts';
 import { createRemoveOldMonths } from './remove-old-months.ts';
-import type { TendLeases } from './tend-leases.ts';
 import { createTrimOutbox } from './trim-outbox.ts';
 import { createTrimSchedule } from './trim-schedule.ts';
-import { createTroubles } from './troubles.ts';
 
 type Parts = {
   redis: Redis;

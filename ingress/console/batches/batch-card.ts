@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Batch } from '../../openapi/answers.ts';
+import type { Batch } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { Failure } from '../page/failure.ts';
 import { formatBytes, formatCount, formatTime } from '../page/format.ts';

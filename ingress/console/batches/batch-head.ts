@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { Batch } from '../../openapi/answers.ts';
+import type { Batch } from '../../api/response-schemas.ts';
 import { formatCount } from '../page/format.ts';
 
 type Props = { batch: Pick<Batch, 'id' | 'status' | 'request_counts'> };

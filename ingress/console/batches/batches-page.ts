@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Batch } from '../../openapi/answers.ts';
+import type { Batch } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { ConfirmDialog } from '../page/confirm-dialog.ts';
 import { LoadedView } from '../page/loaded-view.ts';

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Batch, File as StoredFile } from '../../openapi/answers.ts';
+import type { Batch, File as StoredFile } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
 import { Failure } from '../page/failure.ts';

@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { DeveloperKey } from '../../openapi/answers.ts';
+import type { DeveloperKey } from '../../api/response-schemas.ts';
 import { ConfirmDialog } from '../page/confirm-dialog.ts';
 
 type Props = { shown: DeveloperKey; run: () => Promise<void>; close: () => void };

@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { DeveloperKey } from '../../openapi/answers.ts';
+import type { DeveloperKey } from '../../api/response-schemas.ts';
 import { formatTime } from '../page/format.ts';
 import { Table } from '../page/table.ts';
 

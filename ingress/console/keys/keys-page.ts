@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { DeveloperKey, MintedKey } from '../../openapi/answers.ts';
+import type { DeveloperKey, MintedKey } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { Failure } from '../page/failure.ts';
 import { LoadedView } from '../page/loaded-view.ts';

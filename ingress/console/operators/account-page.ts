@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Account, AuditRecord, ChangedAccount, PlanLimits } from '../../openapi/answers.ts';
+import type { Account, AuditRecord, ChangedAccount, PlanLimits } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
 import { BatchHead } from '../batches/batch-head.ts';

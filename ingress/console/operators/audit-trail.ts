@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { AuditRecord } from '../../openapi/answers.ts';
+import type { AuditRecord } from '../../api/response-schemas.ts';
 import { formatCount, formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { accountLink } from '../page/route.ts';

@@ -1,4 +1,4 @@
-import type { Account } from '../../openapi/answers.ts';
+import type { Account } from '../../api/response-schemas.ts';
 
 /** What an operator may do about an account; each change counts on its next request. */
 export type AccountSettings = Partial<{

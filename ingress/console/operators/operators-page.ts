@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { AccountSummary } from '../../openapi/answers.ts';
+import type { AccountSummary } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';

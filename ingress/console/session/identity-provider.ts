@@ -1,5 +1,5 @@
 import * as oauth from 'oauth4webapi';
-import type { ConsoleSettings } from '../settings.ts';
+import type { ConsoleSettings } from './settings.ts';
 
 /** What the issuer gave: `expiresInS` seconds from now the access token ends. */
 export type Tokens = {

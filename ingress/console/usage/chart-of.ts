@@ -1,4 +1,4 @@
-import type { UsageDay } from '../../openapi/answers.ts';
+import type { UsageDay } from '../../api/response-schemas.ts';
 
 /** What the chart can show, and its name. */
 export const measures = { chargedTokens: 'tokens charged', requests: 'requests' } as const;

@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { PlanLimits } from '../../openapi/answers.ts';
+import type { PlanLimits } from '../../api/response-schemas.ts';
 import { formatLimit } from '../page/format.ts';
 import { Table } from '../page/table.ts';
 

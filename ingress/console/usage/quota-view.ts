@@ -1,5 +1,5 @@
 import { type ComponentChildren, h } from 'preact';
-import type { Quota } from '../../openapi/answers.ts';
+import type { Quota } from '../../api/response-schemas.ts';
 import { formatCount, formatDay, formatMonth } from '../page/format.ts';
 
 /** This month's tokens: a bar for the eye, and each figure in words. */

@@ -1,5 +1,5 @@
 import { h } from 'preact';
-import type { PlanLimits, Quota } from '../../openapi/answers.ts';
+import type { PlanLimits, Quota } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded } from '../page/use-loaded.ts';

@@ -1,5 +1,5 @@
 import { batchesQuery } from '../../routes/batches.ts';
-import { type RouteDescriptions, refusedBody, refusedHead } from '../route-description.ts';
+import { type RouteDescriptions, refusedBody, refusedHead } from '../description/route-description.ts';
 
 const batch = {
   id: 'batch_01KBN4V4W0R2E9Z6Y5QH3T8MXA',

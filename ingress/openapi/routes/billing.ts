@@ -1,5 +1,5 @@
 import { usageQuery } from '../../routes/usage.ts';
-import { type RouteDescriptions, refusedHead } from '../route-description.ts';
+import { type RouteDescriptions, refusedHead } from '../description/route-description.ts';
 
 const counts = {
   requests: 3,

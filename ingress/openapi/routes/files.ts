@@ -1,5 +1,5 @@
 import { filesQuery } from '../../routes/files.ts';
-import { type RouteDescriptions, refusedBody, refusedHead } from '../route-description.ts';
+import { type RouteDescriptions, refusedBody, refusedHead } from '../description/route-description.ts';
 
 const file = {
   id: 'file-01KBN4V4W0R2E9Z6Y5QH3T8MXA',

@@ -1,4 +1,4 @@
-import { type RouteDescriptions, refusedBody, refusedHead } from '../route-description.ts';
+import { type RouteDescriptions, refusedBody, refusedHead } from '../description/route-description.ts';
 
 const model = { id: 'small-chat', object: 'model', created: 0, owned_by: 'service', tier: 'standard' };
 

@@ -1,4 +1,4 @@
-import { type RouteDescriptions, refusedBody, refusedHead } from '../route-description.ts';
+import { type RouteDescriptions, refusedBody, refusedHead } from '../description/route-description.ts';
 
 const key = 'svc_…';
 const masked = 'svc_Ab3xYz****';

@@ -1,7 +1,7 @@
-import { accountsQuery } from '../../routes/accounts.ts';
-import { auditQuery } from '../../routes/audit.ts';
+import { accountsQuery } from '../../routes/operators/accounts.ts';
+import { auditQuery } from '../../routes/operators/audit.ts';
 import { usageQuery } from '../../routes/usage.ts';
-import { type RouteDescriptions, refusedBody, refusedHead } from '../route-description.ts';
+import { type RouteDescriptions, refusedBody, refusedHead } from '../description/route-description.ts';
 import { plan, usage } from './billing.ts';
 
 const summary = {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { ConsoleSettings } from '../../console/settings.ts';
+import type { ConsoleSettings } from '../../console/session/settings.ts';
 import { createAssetSet } from '../asset-set.ts';
 import { collectBrowserModules } from '../browser-modules.ts';
 import { escapeHtml } from '../escape-html.ts';
@@ -12,7 +12,7 @@ export type ConsoleFiles = { page: StaticContent; assets: ReadonlyMap<string, St
 const directory = fileURLToPath(new URL('../../console', import.meta.url));
 const entry = 'main.js';
 /** The first is the documentation's, too; each goes by what those before it have set. */
-const styles = ['theme.css', 'page/page.css', 'page/controls.css', 'page/table.css', 'usage/usage.css'];
+const styles = ['theme.css', 'styles/page.css', 'styles/controls.css', 'styles/table.css', 'styles/usage.css'];
 
 /** Takes about a third of a second of a processor. */
 export function makeConsoleFiles(settings: ConsoleSettings): ConsoleFiles {

@@ -1,4 +1,4 @@
-import type { ConsoleSettings } from '../../console/settings.ts';
+import type { ConsoleSettings } from '../../console/session/settings.ts';
 import type { Stage } from '../../request-state.ts';
 import { contentSecurityPolicy } from '../content-security-policy.ts';
 import { makeInThread, withBuffers } from '../make-in-thread.ts';

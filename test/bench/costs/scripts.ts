@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { standingKey } from '../../../shared/redis-keys.ts';
+import { standingKey } from '../../../shared/redis/keys.ts';
 import { startRedis } from '../../stack/redis-server.ts';
 import { openLimits } from '../../support/limits-side.ts';
 import { median } from '../measure.ts';

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { usageRecordSchema } from '../../../shared/store/usage-record.ts';
+import { usageRecordSchema } from '../../../shared/store/usage/usage-record.ts';
 import { compareBooks } from './books.ts';
 
 const record = (requestId: string, chargedTokens: number, outcome = 'completed') =>

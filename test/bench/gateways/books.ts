@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { endedRequestKey, outboxKey, outboxMarksKey, partitionOf, standingKey } from '../../../shared/redis-keys.ts';
-import { monthOf } from '../../../shared/store/account.ts';
-import { openStore } from '../../../shared/store/open-store.ts';
-import type { UsageRecord } from '../../../shared/store/usage-record.ts';
+import { openStore } from '../../../shared/open-store.ts';
+import { endedRequestKey, outboxKey, outboxMarksKey, partitionOf, standingKey } from '../../../shared/redis/keys.ts';
+import { monthOf } from '../../../shared/store/accounts/account.ts';
+import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import type { Books } from './gateway.ts';
 import type { Call, ModelServer } from './places.ts';

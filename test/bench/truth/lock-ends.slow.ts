@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import test from 'ava';
-import { leaseEndsKey } from '../../../shared/redis-keys.ts';
+import { leaseEndsKey } from '../../../shared/redis/keys.ts';
 import { openRedisDatabase } from '../../support/private-redis.ts';
 import { lastLeaseEnd, lastSlotEnd } from './lock-ends.ts';
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { leaseEndsKey } from '../../../shared/redis-keys.ts';
+import { leaseEndsKey } from '../../../shared/redis/keys.ts';
 
 /** When Redis itself ends what stands there as running, in Unix milliseconds, and what by. */
 export type LockEnd = { at: number; by: string };

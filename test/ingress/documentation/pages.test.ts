@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
 import test from 'ava';
+import { usage } from '../../../ingress/api/response-schemas.ts';
 import { placeholders } from '../../../ingress/documentation/documentation.ts';
 import { fillPlaceholders } from '../../../ingress/documentation/fill-placeholders.ts';
 import { readPages, reference } from '../../../ingress/documentation/page-list.ts';
 import { renderMarkdown } from '../../../ingress/documentation/render-markdown.ts';
-import { usage } from '../../../ingress/openapi/answers.ts';
-import { limitTypes } from '../../../ingress/openapi/refusals.ts';
+import { limitTypes } from '../../../ingress/openapi/description/refusals.ts';
 import {
   type ApiError,
   deadlineExceeded,
@@ -18,10 +18,10 @@ import {
   toApiError,
   upstreamsExhausted,
 } from '../../../shared/errors.ts';
-import { parsePlanFile } from '../../../shared/plan-file.ts';
-import { settingNames } from '../../../shared/settings.ts';
-import { unfinished } from '../../../workers/batches/line-results.ts';
-import { parseLine, rulesOf } from '../../../workers/batches/parse-line.ts';
+import { parsePlanFile } from '../../../shared/process/plan-file.ts';
+import { settingNames } from '../../../shared/process/settings.ts';
+import { parseLine, rulesOf } from '../../../workers/batches/files/parse-line.ts';
+import { unfinished } from '../../../workers/batches/lines/line-results.ts';
 import { batchPlan, lineRules } from '../../support/batch-plan.ts';
 import { misfits } from '../../support/documentation/fits-example.ts';
 import { examplesOf } from '../../support/documentation/page-examples.ts';

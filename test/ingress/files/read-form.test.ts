@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import Koa from 'koa';
 import { readForm } from '../../../ingress/files/read-form.ts';
 import { watchBody } from '../../../ingress/files/watch-body.ts';
-import { listen } from '../../../ingress/listener.ts';
+import { listen } from '../../../ingress/listener/listener.ts';
 import { answerBrokenRequest, answerErrors } from '../../../ingress/middleware/answer-errors.ts';
 import { assignRequestId } from '../../../ingress/middleware/assign-request-id.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';

@@ -5,7 +5,7 @@ import test, { type ExecutionContext } from 'ava';
 import { ulid } from 'ulid';
 import { receiveFile } from '../../../ingress/files/receive-file.ts';
 import { temporarilyUnavailable } from '../../../shared/errors.ts';
-import type { Rest } from '../../../shared/rests.ts';
+import type { Rest } from '../../../shared/process/rests.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { line } from '../../support/file-client.ts';
 import { recordedLog } from '../../support/recorded-log.ts';

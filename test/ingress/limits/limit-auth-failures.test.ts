@@ -1,6 +1,6 @@
 import { setImmediate as settled } from 'node:timers/promises';
 import test from 'ava';
-import { invalidKey } from '../../../ingress/authorization.ts';
+import { invalidKey } from '../../../ingress/callers/authorization.ts';
 import { createLimitAuthFailures } from '../../../ingress/limits/limit-auth-failures.ts';
 import type { MinuteCounts } from '../../../ingress/limits/minute-counts.ts';
 import { ApiError, errorHeaders, temporarilyUnavailable } from '../../../shared/errors.ts';

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { createMinuteCounts } from '../../../ingress/limits/minute-counts.ts';
-import { connectForRequests } from '../../../shared/redis.ts';
-import { authFailuresKey } from '../../../shared/redis-keys.ts';
+import { connectForRequests } from '../../../shared/redis/connections.ts';
+import { authFailuresKey } from '../../../shared/redis/keys.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 

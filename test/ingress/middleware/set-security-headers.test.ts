@@ -1,6 +1,6 @@
 import test from 'ava';
 import Koa from 'koa';
-import { listen } from '../../../ingress/listener.ts';
+import { listen } from '../../../ingress/listener/listener.ts';
 import { answerBrokenRequest, answerErrors } from '../../../ingress/middleware/answer-errors.ts';
 import { securityHeaders, setSecurityHeaders } from '../../../ingress/middleware/set-security-headers.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';

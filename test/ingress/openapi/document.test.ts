@@ -1,9 +1,9 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import test from 'ava';
+import { codesOf } from '../../../ingress/openapi/description/route-codes.ts';
+import type { RouteDescription } from '../../../ingress/openapi/description/route-description.ts';
 import { createOpenApiDocument } from '../../../ingress/openapi/document.ts';
-import { codesOf } from '../../../ingress/openapi/route-codes.ts';
-import type { RouteDescription } from '../../../ingress/openapi/route-description.ts';
 import { documentedRoutes } from '../../../ingress/openapi/routes.ts';
 import { batchBody } from '../../../ingress/routes/batches.ts';
 import { errorStatus } from '../../../shared/errors.ts';

@@ -1,12 +1,12 @@
 import { mock } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
-import type { Place } from '../../../ingress/queue-bounds.ts';
+import type { Delivered } from '../../../ingress/limits/settle-interrupted.ts';
+import type { Place } from '../../../ingress/queue/queue-bounds.ts';
 import { createWaitingRequests, type Whereabouts } from '../../../ingress/replies/waiting-requests.ts';
-import type { Delivered } from '../../../ingress/settle-interrupted.ts';
 import { ApiError, packError } from '../../../shared/errors.ts';
+import type { Reply, ReplyContent } from '../../../shared/jobs/replies.ts';
 import type { Released } from '../../../shared/limits/release.ts';
-import type { Reply, ReplyContent } from '../../../shared/replies.ts';
 import { lostReport } from '../../support/limits-side.ts';
 
 // One clock for all: each test has it to itself from its first line to its last, and none waits for anything in between.

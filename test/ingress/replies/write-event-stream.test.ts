@@ -10,7 +10,7 @@ import { createReplyBuffer, type ReplyBuffer } from '../../../ingress/replies/re
 import { writeEventStream } from '../../../ingress/replies/write-event-stream.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import type { Usage } from '../../../shared/replies.ts';
+import type { Usage } from '../../../shared/jobs/replies.ts';
 
 const usage: Usage = { promptTokens: 1, completionTokens: 1, cachedTokens: 0, estimated: false };
 const event = (text: string) => `data: ${JSON.stringify({ text })}\n\n`;

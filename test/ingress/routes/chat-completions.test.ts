@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import OpenAI, { APIError } from 'openai';
 import { ApiError, packError } from '../../../shared/errors.ts';
-import type { ReplyContent } from '../../../shared/replies.ts';
+import type { ReplyContent } from '../../../shared/jobs/replies.ts';
 import { requestText, startChatRoute } from '../../support/chat-route.ts';
 
 const usage = { promptTokens: 1, completionTokens: 2, cachedTokens: 0, estimated: false };

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { canBeAssembled } from '../../../shared/chat-call/can-be-assembled.ts';
-import { chatRequestSchema } from '../../../shared/chat-completion.ts';
+import { chatRequestSchema } from '../../../shared/chat-call/chat-completion.ts';
 
 const base = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] };
 const asked = (fields: object) => canBeAssembled(chatRequestSchema.parse({ ...base, ...fields }));

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { parseJsonBody } from '../../../ingress/json-body.ts';
+import { parseJsonBody } from '../../../ingress/api/json-body.ts';
 import { parseChatCall } from '../../../shared/chat-call/chat-call.ts';
 import { ApiError } from '../../../shared/errors.ts';
 

@@ -1,9 +1,9 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { chatRequestSchema, publishedRequestSchema, roles } from '../../../shared/chat-call/chat-completion.ts';
 import { isPlainRequest } from '../../../shared/chat-call/is-plain-request.ts';
 import { createListedFields } from '../../../shared/chat-call/listed-fields.ts';
-import { chatRequestSchema, publishedRequestSchema, roles } from '../../../shared/chat-completion.ts';
-import { parsePlanFile } from '../../../shared/plan-file.ts';
+import { parsePlanFile } from '../../../shared/process/plan-file.ts';
 import { planText } from '../../support/plan-text.ts';
 
 const parsed = parsePlanFile(planText());

@@ -3,13 +3,13 @@ import { createRequire } from 'node:module';
 import test from 'ava';
 import { Registry } from 'prom-client';
 import { parseChatCall } from '../../../shared/chat-call/chat-call.ts';
+import { publishedFields, publishedRequestSchema } from '../../../shared/chat-call/chat-completion.ts';
 import { defaultExtraFields } from '../../../shared/chat-call/extra-fields.ts';
 import { createListedFields } from '../../../shared/chat-call/listed-fields.ts';
 import { readOutputLimit } from '../../../shared/chat-call/output-limit.ts';
-import { publishedFields, publishedRequestSchema } from '../../../shared/chat-completion.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { countRefusedFields, createLimitMetrics } from '../../../shared/metrics.ts';
-import type { Model } from '../../../shared/plan-file.ts';
+import { countRefusedFields, createLimitMetrics } from '../../../shared/process/metrics.ts';
+import type { Model } from '../../../shared/process/plan-file.ts';
 
 const model: Model = { tier: 'guest', pool: 'default', backends: ['a'], outputTokensMax: 4_096 };
 const messages = [{ role: 'user', content: 'Hi' }];

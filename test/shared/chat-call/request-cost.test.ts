@@ -1,10 +1,10 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { parseJsonBody } from '../../../ingress/json-body.ts';
+import { parseJsonBody } from '../../../ingress/api/json-body.ts';
 import { parseChatCall } from '../../../shared/chat-call/chat-call.ts';
 import { type RequestCost, refuseLargerThanLimit } from '../../../shared/chat-call/request-cost.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { bodyFor } from '../../../workers/backends/body-for.ts';
+import { bodyFor } from '../../../workers/exchange/body-for.ts';
 import { answerChat, chatSchema } from '../../stack/model-server-answer.ts';
 
 const model = { tier: 'guest', pool: 'default', backends: ['a'], outputTokensMax: 1_000 };

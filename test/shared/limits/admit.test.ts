@@ -8,7 +8,7 @@ import {
   partitionOf,
   standingKey,
   versionKey,
-} from '../../../shared/redis-keys.ts';
+} from '../../../shared/redis/keys.ts';
 import { openLimits, timeouts } from '../../support/limits-side.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';

@@ -1,10 +1,8 @@
 import test from 'ava';
 import type { Lane } from '../../../shared/lane.ts';
 import { type Allowance, createAdmit } from '../../../shared/limits/admit.ts';
-import { createEndLeases } from '../../../shared/limits/end-leases.ts';
 import { createRelease } from '../../../shared/limits/release.ts';
 import { createSettle } from '../../../shared/limits/settle.ts';
-import { createStartRun } from '../../../shared/limits/start.ts';
 import {
   leaseEndsKey,
   leaseHolderOf,
@@ -12,7 +10,9 @@ import {
   leasesKey,
   partitionOf,
   standingKey,
-} from '../../../shared/redis-keys.ts';
+} from '../../../shared/redis/keys.ts';
+import { createEndLeases } from '../../../workers/leases/end-leases.ts';
+import { createStartRun } from '../../../workers/leases/start-run.ts';
 import { lostReport, openLimits, timeouts } from '../../support/limits-side.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';

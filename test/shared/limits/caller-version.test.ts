@@ -1,7 +1,7 @@
 import test from 'ava';
 import { ApiError } from '../../../shared/errors.ts';
 import { type Admit, createAdmit } from '../../../shared/limits/admit.ts';
-import { changesKey, fillKey, versionKey } from '../../../shared/redis-keys.ts';
+import { changesKey, fillKey, versionKey } from '../../../shared/redis/keys.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 

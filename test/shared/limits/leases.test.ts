@@ -1,6 +1,5 @@
 import test from 'ava';
 import type { Redis } from 'ioredis';
-import { createRenewLeases } from '../../../shared/limits/renew-leases.ts';
 import { createSettle } from '../../../shared/limits/settle.ts';
 import {
   endedRequestKey,
@@ -10,7 +9,8 @@ import {
   partitionOf,
   standingKey,
   versionKey,
-} from '../../../shared/redis-keys.ts';
+} from '../../../shared/redis/keys.ts';
+import { createRenewLeases } from '../../../workers/leases/renew-leases.ts';
 import { lostReport, openLimits } from '../../support/limits-side.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
-import { leaseEndsKey, leasesKey } from '../../../shared/redis-keys.ts';
+import { leaseEndsKey, leasesKey } from '../../../shared/redis/keys.ts';
 import { type Report, reportSchema, type Task } from '../../support/limits-client.ts';
 import { openLimits } from '../../support/limits-side.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';

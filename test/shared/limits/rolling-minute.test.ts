@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import type { Allowance } from '../../../shared/limits/admit.ts';
-import { standingKey } from '../../../shared/redis-keys.ts';
+import { standingKey } from '../../../shared/redis/keys.ts';
 import { type Arrival, type ArrivalPattern, type Attempt, arrivalPatterns } from '../../support/arrival-patterns.ts';
 import { type LimitsSide, openLimits } from '../../support/limits-side.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { Registry } from 'prom-client';
 import { createSeed } from '../../../shared/limits/seed.ts';
-import { outboxMarksKey, partitionOf, standingKey, versionKey } from '../../../shared/redis-keys.ts';
+import { outboxMarksKey, partitionOf, standingKey, versionKey } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createDrainPartition } from '../../../workers/usage/drain-partition.ts';

@@ -1,6 +1,6 @@
 import type { ExecutionContext } from 'ava';
-import type { Account } from '../../../shared/store/account.ts';
-import { changeSettings, mintGuestKey } from '../../../shared/store/account-changes.ts';
+import { changeSettings, mintGuestKey } from '../../../ingress/callers/account-changes.ts';
+import type { Account } from '../../../shared/store/accounts/account.ts';
 import type { AccountPage, Store } from '../../../shared/store/store.ts';
 import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
 

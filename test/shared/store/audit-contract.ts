@@ -1,7 +1,8 @@
 import type { ExecutionContext } from 'ava';
-import type { Account, Origin } from '../../../shared/store/account.ts';
-import { changeSettings, type Decide, rotateKey, type Settings } from '../../../shared/store/account-changes.ts';
-import { type AuditPage, type AuditRecord, auditId } from '../../../shared/store/audit-store.ts';
+import { changeSettings, rotateKey, type Settings } from '../../../ingress/callers/account-changes.ts';
+import type { Account, Origin } from '../../../shared/store/accounts/account.ts';
+import { type AuditPage, type AuditRecord, auditId } from '../../../shared/store/accounts/audit-store.ts';
+import type { Decide } from '../../../shared/store/accounts/decide.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { findAccount, namedBy } from './changes-contract.ts';
 import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';

@@ -1,6 +1,6 @@
 import type { ExecutionContext } from 'ava';
-import type { Account } from '../../../shared/store/account.ts';
-import { changeSettings, type NamedKey, revokeKey, rotateKey } from '../../../shared/store/account-changes.ts';
+import { changeSettings, type NamedKey, revokeKey, rotateKey } from '../../../ingress/callers/account-changes.ts';
+import type { Account } from '../../../shared/store/accounts/account.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { type Contract, mint, newKey, provesOnStore } from './store-contract.ts';
 

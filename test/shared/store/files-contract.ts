@@ -8,7 +8,7 @@ import { runInNewContext } from 'node:vm';
 import type { ExecutionContext } from 'ava';
 import { ulid } from 'ulid';
 import { ApiError } from '../../../shared/errors.ts';
-import type { FileStore } from '../../../shared/store/file-store.ts';
+import type { FileStore } from '../../../shared/store/files/file-store.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { seededRandom } from '../../support/random.ts';
 import { breakingOff, inChunks } from './file-bytes.ts';

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { openStore } from '../../../shared/store/open-store.ts';
+import { openStore } from '../../../shared/open-store.ts';
 import { resultOf } from './batch-records.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { openStore } from '../../../shared/store/open-store.ts';
+import { openStore } from '../../../shared/open-store.ts';
 import { mint } from './store-contract.ts';
 
 /** Waits for a line, then opens the store and mints a key for each account; prints the ids of those it minted. */

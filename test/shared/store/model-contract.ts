@@ -1,16 +1,16 @@
 import type { ExecutionContext } from 'ava';
 import fc from 'fast-check';
-import type { Account, NewKey } from '../../../shared/store/account.ts';
 import {
   changeSettings,
-  type Decide,
   mintGuestKey,
   mintKey,
   type NamedKey,
   revokeKey,
   rotateKey,
   type Settings,
-} from '../../../shared/store/account-changes.ts';
+} from '../../../ingress/callers/account-changes.ts';
+import type { Account, NewKey } from '../../../shared/store/accounts/account.ts';
+import type { Decide } from '../../../shared/store/accounts/decide.ts';
 import type { KeyUse, Store } from '../../../shared/store/store.ts';
 import { type Contract, provesOnStore } from './store-contract.ts';
 

@@ -1,6 +1,6 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { SqliteStore } from '../../../shared/store/sqlite-store.ts';
+import { SqliteStore } from '../../../shared/store/sqlite/sqlite-store.ts';
 
 /** In a process of its own, whose umask takes nothing away: creates a store and a file in it, and prints the mode of each path. */
 const [folder = '', id = ''] = process.argv.slice(2);

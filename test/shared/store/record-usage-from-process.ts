@@ -1,4 +1,4 @@
-import { openStore } from '../../../shared/store/open-store.ts';
+import { openStore } from '../../../shared/open-store.ts';
 import { plainRecord } from './usage-races-contract.ts';
 
 /** Records usage from one place up to another, twenty at a time, and prints how far it has come. */

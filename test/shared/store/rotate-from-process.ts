@@ -1,5 +1,5 @@
-import { rotateKey } from '../../../shared/store/account-changes.ts';
-import { openStore } from '../../../shared/store/open-store.ts';
+import { rotateKey } from '../../../ingress/callers/account-changes.ts';
+import { openStore } from '../../../shared/open-store.ts';
 import { newKey } from './store-contract.ts';
 
 /** Rotates the account's key until it is killed, named as its owner would; prints the id of each key that was answered. */

@@ -2,8 +2,8 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { accountSchema } from '../../../shared/store/account.ts';
-import { SqliteStore } from '../../../shared/store/sqlite-store.ts';
+import { accountSchema } from '../../../shared/store/accounts/account.ts';
+import { SqliteStore } from '../../../shared/store/sqlite/sqlite-store.ts';
 import type { StoreHome } from './store-contract.ts';
 
 export type SqliteHome = StoreHome & { folder: string; file: string };

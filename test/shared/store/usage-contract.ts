@@ -1,8 +1,8 @@
 import type { ExecutionContext } from 'ava';
 import { z } from 'zod';
 import type { Store } from '../../../shared/store/store.ts';
-import type { UsageRecord } from '../../../shared/store/usage-record.ts';
-import type { UsageMonth, UsageSum } from '../../../shared/store/usage-sums.ts';
+import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
+import type { UsageMonth, UsageSum } from '../../../shared/store/usage/usage-sums.ts';
 import { type Contract, provesOnStore, type StoreHome } from './store-contract.ts';
 import { entryAt, sumOf, usageRecord, usageRecords } from './usage-records.ts';
 

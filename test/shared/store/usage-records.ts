@@ -1,7 +1,7 @@
 import { ulid } from 'ulid';
-import type { UsageRecord } from '../../../shared/store/usage-record.ts';
-import { createTally, totalOf, type UsageSum } from '../../../shared/store/usage-sums.ts';
-import { entryOf } from '../../../shared/usage-outbox.ts';
+import { entryOf } from '../../../shared/jobs/usage-outbox.ts';
+import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
+import { createTally, totalOf, type UsageSum } from '../../../shared/store/usage/usage-sums.ts';
 
 /** The entry of the stream's nth id, if one came in each millisecond. */
 export const entryAt = (number: number) => entryOf(`${1_700_000_000_000 + number}-0`);

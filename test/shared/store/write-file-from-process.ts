@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { openStore } from '../../../shared/store/open-store.ts';
+import { openStore } from '../../../shared/open-store.ts';
 
 /** Writes a file that never ends, and says how many bytes of it were taken. */
 const [url = '', id = ''] = process.argv.slice(2);

@@ -1,5 +1,5 @@
-import type { UsageRecord } from '../../../shared/store/usage-record.ts';
-import { entryOf } from '../../../shared/usage-outbox.ts';
+import { entryOf } from '../../../shared/jobs/usage-outbox.ts';
+import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import { type Random, seededRandom } from '../../support/random.ts';
 
 type Caller = { account: string; keyId: string; plan: string; models: readonly PastModel[]; requestsPerDay: number };

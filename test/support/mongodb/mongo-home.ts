@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Db, MongoClient } from 'mongodb';
-import { accountSchema } from '../../../shared/store/account.ts';
-import { MongoStore } from '../../../shared/store/mongo-store.ts';
+import { accountSchema } from '../../../shared/store/accounts/account.ts';
+import { MongoStore } from '../../../shared/store/mongo/mongo-store.ts';
 import type { StoreHome } from '../../shared/store/store-contract.ts';
 import { type Mode, startTcpProxy, type TcpProxy } from '../tcp-proxy.ts';
 import { databaseUrl, type MongoServer, type NoMongo, urlThrough } from './start-mongo.ts';

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
-import type { UsageAttempt, UsageRecord } from '../../../shared/store/usage-record.ts';
+import type { UsageAttempt, UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import type { Call } from '../../stack/model-server.ts';
 import { type Asked, answerTo, questionOf } from './ask.ts';
 
@@ -87,7 +87,7 @@ function wrongCharge(record: UsageRecord, calls: readonly BackendCall[]): string
   return wrong;
 }
 
-/** What stands around the one message of a request, as workers/backends/count-tokens.ts counts it. */
+/** What stands around the one message of a request, as workers/chat-answers/count-tokens.ts counts it. */
 const tokensPerMessage = 4;
 
 /**

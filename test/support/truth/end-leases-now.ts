@@ -1,10 +1,10 @@
 import { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
-import { createEndLeases } from '../../../shared/limits/end-leases.ts';
-import { partitionCount } from '../../../shared/redis-keys.ts';
+import { partitionCount } from '../../../shared/redis/keys.ts';
+import { createEndLeases } from '../../../workers/leases/end-leases.ts';
+import { createTendLeases } from '../../../workers/leases/expire-leases.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
-import { redisNow } from '../../../workers/usage/redis-now.ts';
-import { createTendLeases } from '../../../workers/usage/tend-leases.ts';
+import { redisNow } from '../../../workers/redis-now.ts';
 import { replaceClock } from '../redis-clock.ts';
 
 /**

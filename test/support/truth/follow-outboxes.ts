@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
-import { outboxKey, outboxMarksKey, partitionCount } from '../../../shared/redis-keys.ts';
-import type { UsageRecord } from '../../../shared/store/usage-record.ts';
-import { isLaterEntry, parseOutboxEntry } from '../../../shared/usage-outbox.ts';
+import { isLaterEntry, parseOutboxEntry } from '../../../shared/jobs/usage-outbox.ts';
+import { outboxKey, outboxMarksKey, partitionCount } from '../../../shared/redis/keys.ts';
+import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 
 /** Every entry that any outbox has had, in the order in which it was read. */
 export interface FollowedOutboxes extends Disposable {

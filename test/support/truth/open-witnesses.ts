@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { Redis } from 'ioredis';
-import { openStore } from '../../../shared/store/open-store.ts';
-import type { UsageRecord } from '../../../shared/store/usage-record.ts';
+import { openStore } from '../../../shared/open-store.ts';
+import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import type { Stack } from '../../stack/stack.ts';
 import { createKeyClient } from '../key-client.ts';
 import { recordedLog } from '../recorded-log.ts';

@@ -1,5 +1,5 @@
-import type { UsageRecord } from '../../../shared/store/usage-record.ts';
-import { countPromptTokens, countTokens } from '../../../workers/backends/count-tokens.ts';
+import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
+import { countPromptTokens, countTokens } from '../../../workers/chat-answers/count-tokens.ts';
 import { type Asked, answerTo, questionOf } from './ask.ts';
 import type { BackendCall, Evidence } from './contradictions.ts';
 

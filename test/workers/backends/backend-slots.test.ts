@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { type PlanFile, parsePlanFile } from '../../../shared/plan-file.ts';
+import { type PlanFile, parsePlanFile } from '../../../shared/process/plan-file.ts';
 import {
   type Ask,
   type BackendStanding,

@@ -1,6 +1,6 @@
 import type { ExecutionContext } from 'ava';
 import type { Redis } from 'ioredis';
-import { standingKey } from '../../../shared/redis-keys.ts';
+import { standingKey } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { driftOf } from '../../../workers/reconcile/reconcile-drift.ts';
 import type { Drifted } from '../../../workers/reconcile/reconcile-month.ts';

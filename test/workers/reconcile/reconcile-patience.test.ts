@@ -1,5 +1,5 @@
 import test from 'ava';
-import { storeUnavailable } from '../../../shared/store/store-errors.ts';
+import { storeUnavailable } from '../../../shared/store/adapters/store-errors.ts';
 import { createPatience } from '../../../workers/reconcile/reconcile-patience.ts';
 
 const never = new AbortController().signal;

@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { UsageSum } from '../../../shared/store/usage-sums.ts';
+import type { UsageSum } from '../../../shared/store/usage/usage-sums.ts';
 import { driftOf, type MonthLook } from '../../../workers/reconcile/reconcile-drift.ts';
 import { reportOf } from '../../../workers/reconcile/reconcile-report.ts';
 import { sumOf, usageRecord } from '../../shared/store/usage-records.ts';

@@ -1,8 +1,8 @@
 import test from 'ava';
-import { outboxKey, outboxMarksKey } from '../../../shared/redis-keys.ts';
-import { entryOf } from '../../../shared/usage-outbox.ts';
+import { entryOf } from '../../../shared/jobs/usage-outbox.ts';
+import { outboxKey, outboxMarksKey } from '../../../shared/redis/keys.ts';
 import { entryBefore, summedUpTo } from '../../../workers/reconcile/summed-up-to.ts';
-import { redisNow } from '../../../workers/usage/redis-now.ts';
+import { redisNow } from '../../../workers/redis-now.ts';
 import { openRedisDatabase } from '../../support/private-redis.ts';
 
 test('the entry before another is the last that sorts before it', (t) => {

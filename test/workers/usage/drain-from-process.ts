@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
-import { connectForWork } from '../../../shared/redis.ts';
-import { openStore } from '../../../shared/store/open-store.ts';
+import { openStore } from '../../../shared/open-store.ts';
+import { connectForWork } from '../../../shared/redis/connections.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createUsageDrainer } from '../../../workers/usage/usage-drainer.ts';
 import { recordedLog } from '../../support/recorded-log.ts';

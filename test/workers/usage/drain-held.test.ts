@@ -1,11 +1,11 @@
 import test from 'ava';
 import { Registry } from 'prom-client';
-import { storeUnavailable } from '../../../shared/store/store-errors.ts';
+import { storeUnavailable } from '../../../shared/store/adapters/store-errors.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createDrainHeld } from '../../../workers/usage/drain-held.ts';
 import type { Drained } from '../../../workers/usage/drain-partition.ts';
+import { createTroubles } from '../../../workers/usage/failure-backoff.ts';
 import { createTrimSchedule } from '../../../workers/usage/trim-schedule.ts';
-import { createTroubles } from '../../../workers/usage/troubles.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 function drainer(drainPartition: (partition: number) => Promise<Drained>) {

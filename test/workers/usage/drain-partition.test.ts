@@ -1,8 +1,8 @@
 import test from 'ava';
 import { Registry } from 'prom-client';
-import { outboxKey, outboxMarksKey, outboxUnreadableKey } from '../../../shared/redis-keys.ts';
+import { streamIdOf } from '../../../shared/jobs/usage-outbox.ts';
+import { outboxKey, outboxMarksKey, outboxUnreadableKey } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import { streamIdOf } from '../../../shared/usage-outbox.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createDrainPartition } from '../../../workers/usage/drain-partition.ts';
 import { createSqliteHome, type SqliteHome } from '../../shared/store/sqlite-home.ts';

@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { Redis } from 'ioredis';
-import { partitionCount, partitionKeeperKey } from '../../../shared/redis-keys.ts';
+import { partitionCount, partitionKeeperKey } from '../../../shared/redis/keys.ts';
 import { createPartitionKeeper } from '../../../workers/usage/keep-partitions.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { controlStreamKey, partitionKeeperKey } from '../../../shared/redis-keys.ts';
+import { controlStreamKey, partitionKeeperKey } from '../../../shared/redis/keys.ts';
 import { createRingDrainer, decodeRing } from '../../../workers/usage/ring-drainers.ts';
 import { openRedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';

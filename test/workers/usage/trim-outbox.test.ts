@@ -1,5 +1,5 @@
 import test from 'ava';
-import { outboxKey, outboxMarksKey } from '../../../shared/redis-keys.ts';
+import { outboxKey, outboxMarksKey } from '../../../shared/redis/keys.ts';
 import { createMarkDrained } from '../../../workers/usage/mark-drained.ts';
 import { createTrimOutbox } from '../../../workers/usage/trim-outbox.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';

@@ -1,0 +1,33 @@
+import type { Batch } from '../../shared/batches/batch.ts';
+import { secondsOf } from './present-file.ts';
+
+/** OpenAI's batch object; times are seconds, and null before they have come. */
+export function presentBatch(batch: Batch) {
+  const { counts, errors } = batch;
+  return {
+    id: batch.id,
+    object: 'batch',
+    endpoint: batch.endpoint,
+    errors: errors.length === 0 ? null : { object: 'list', data: errors },
+    input_file_id: batch.inputFile,
+    completion_window: batch.completionWindow,
+    status: batch.state,
+    output_file_id: batch.outputFile ?? null,
+    error_file_id: batch.errorFile ?? null,
+    created_at: secondsOf(batch.createdAt),
+    in_progress_at: timeOf(batch.inProgressAt),
+    expires_at: secondsOf(batch.expiresAt),
+    finalizing_at: timeOf(batch.finalizingAt),
+    completed_at: timeOf(batch.completedAt),
+    failed_at: timeOf(batch.failedAt),
+    expired_at: timeOf(batch.expiredAt),
+    cancelling_at: timeOf(batch.cancellingAt),
+    cancelled_at: timeOf(batch.cancelledAt),
+    request_counts: { total: counts.total, completed: counts.completed, failed: counts.failed },
+    metadata: batch.metadata,
+  };
+}
+
+function timeOf(date: Date | undefined): number | null {
+  return date === undefined ? null : secondsOf(date);
+}

@@ -1,0 +1,197 @@
+import { z } from 'zod';
+import { batchStates } from '../../shared/batches/batch.ts';
+import { usageCountsSchema } from '../../shared/store/usage/usage-sums.ts';
+
+/** What the service answers where it does not refuse: the shapes that are documented, and that the console reads. */
+
+const count = z.int().nonnegative();
+const seconds = z.int().nonnegative().meta({ description: 'Seconds since 1970, UTC.' });
+const time = z.iso.datetime();
+const month = z.string().regex(/^\d{4}-\d{2}$/);
+const date = z.iso.date();
+
+export const mintedKey = z.strictObject({
+  key: z.string().meta({ description: 'In full when it is minted, this once; masked from then on.' }),
+  plan: z.string(),
+});
+export const rotatedKey = mintedKey.extend({ rotated: z.literal(true) });
+export const revokedKey = mintedKey.extend({ revoked: z.literal(true) });
+export const guestKey = mintedKey.extend({ rate_limit_per_day: count });
+
+export const developerKey = z.strictObject({
+  id: z.string(),
+  key: z.string().meta({ description: 'Masked.' }),
+  plan: z.string(),
+  state: z.enum(['active', 'rotated', 'revoked']),
+  createdAt: time,
+  endedAt: time.optional(),
+  lastUsedAt: time.optional(),
+});
+export const developerKeyList = z.strictObject({ object: z.literal('list'), data: z.array(developerKey) });
+
+export const model = z.strictObject({
+  id: z.string(),
+  object: z.literal('model'),
+  created: count,
+  owned_by: z.string(),
+  tier: z.string(),
+});
+export const modelList = z.strictObject({ object: z.literal('list'), data: z.array(model) });
+
+export const file = z.strictObject({
+  id: z.string(),
+  object: z.literal('file'),
+  bytes: count,
+  created_at: seconds,
+  expires_at: seconds,
+  filename: z.string(),
+  purpose: z.enum(['batch', 'batch_output']),
+  status: z.literal('processed'),
+});
+export const deletedFile = z.strictObject({ id: z.string(), object: z.literal('file'), deleted: z.literal(true) });
+
+const requestCounts = z.strictObject({ total: count, completed: count, failed: count });
+const batchStatus = z.enum(batchStates);
+const batchError = z.strictObject({
+  code: z.string(),
+  line: z.int().positive().nullable(),
+  param: z.string().nullable(),
+  message: z.string(),
+});
+export const batch = z.strictObject({
+  id: z.string(),
+  object: z.literal('batch'),
+  endpoint: z.string(),
+  errors: z.strictObject({ object: z.literal('list'), data: z.array(batchError) }).nullable(),
+  input_file_id: z.string(),
+  completion_window: z.string(),
+  status: batchStatus,
+  output_file_id: z.string().nullable(),
+  error_file_id: z.string().nullable(),
+  created_at: seconds,
+  in_progress_at: seconds.nullable(),
+  expires_at: seconds,
+  finalizing_at: seconds.nullable(),
+  completed_at: seconds.nullable(),
+  failed_at: seconds.nullable(),
+  expired_at: seconds.nullable(),
+  cancelling_at: seconds.nullable(),
+  cancelled_at: seconds.nullable(),
+  request_counts: requestCounts,
+  metadata: z.record(z.string(), z.string()).nullable(),
+});
+
+const page = { first_id: z.string().nullable(), last_id: z.string().nullable(), has_more: z.boolean() };
+export const fileList = z.strictObject({ object: z.literal('list'), data: z.array(file), ...page });
+export const batchList = z.strictObject({ object: z.literal('list'), data: z.array(batch), ...page });
+
+export const quota = z.strictObject({
+  plan: z.string(),
+  unit: z.literal('tokens'),
+  period: z.strictObject({ start: date, end: date }),
+  limit: count.nullable().meta({ description: 'What was topped up included; null: no limit.' }),
+  used: count,
+  reserved: count,
+  remaining: count.nullable(),
+  overageEnabled: z.boolean(),
+  overageUsed: count,
+  topUp: count,
+  resetDate: date,
+  topupUrl: z.string(),
+});
+
+const usageCounts = usageCountsSchema.shape;
+const usageDay = z.strictObject({ day: date, model: z.string(), ...usageCounts });
+export const usage = z.strictObject({
+  month,
+  unit: z.literal('tokens'),
+  total: z.strictObject(usageCounts),
+  data: z.array(usageDay).meta({ description: 'By day (UTC) on which the request was admitted, then by model.' }),
+});
+
+const limit = count.nullable();
+export const planLimits = z.strictObject({
+  plan: z.string(),
+  requestsPerMinute: limit,
+  tokensPerMinute: limit,
+  tokensPerMonth: limit,
+  requestsPerDay: limit,
+  requestsAtOnce: limit,
+  batchRequestsAtOnce: limit,
+  batchTokensWaiting: limit,
+  models: z.array(z.string()),
+});
+export const planList = z.strictObject({ object: z.literal('list'), data: z.array(planLimits) });
+
+const topUp = z.strictObject({ id: z.string(), tokens: z.int().positive() });
+const step = z.strictObject({ from: z.string(), to: z.string() });
+const settingsChange = z.strictObject({
+  plan: step.optional(),
+  suspended: z.boolean().optional(),
+  overageEnabled: z.boolean().optional(),
+  topUp: topUp.optional(),
+});
+const accountChange = z.strictObject({
+  at: time,
+  by: z.string(),
+  keyMinted: z.string().optional(),
+  keyRotated: step.optional(),
+  keyRevoked: z.string().optional(),
+  ...settingsChange.shape,
+});
+/** After a change: without the batches, which it does not touch. */
+export const changedAccount = z.strictObject({
+  account: z.string(),
+  plan: z.string(),
+  overageEnabled: z.boolean(),
+  topUp: count,
+  suspended: z.boolean(),
+  createdAt: time,
+  keys: z.array(developerKey),
+  changes: z.array(accountChange),
+});
+export const account = changedAccount.extend({
+  batches: z.array(batch.pick({ id: true, status: true, request_counts: true, created_at: true, expires_at: true })),
+});
+
+const accountSummary = z.strictObject({
+  account: z.string(),
+  plan: z.string(),
+  overageEnabled: z.boolean(),
+  suspended: z.boolean(),
+  createdAt: time,
+});
+export const accountList = z.strictObject({
+  object: z.literal('list'),
+  data: z.array(accountSummary),
+  has_more: z.boolean(),
+});
+
+const auditRecord = z.strictObject({
+  id: z.string(),
+  at: time,
+  actor: z.string().meta({ description: 'The account that made the change.' }),
+  address: z.string().nullable().meta({ description: 'The client address that it came from; null: not kept.' }),
+  account: z.string().meta({ description: 'The account or device that was changed.' }),
+  change: settingsChange,
+  reason: z.string().nullable(),
+});
+export const auditRecordList = z.strictObject({ object: z.literal('list'), data: z.array(auditRecord), ...page });
+
+const address = z.string();
+export const home = z.strictObject({ console: address, docs: address, openapi: address });
+
+export type Home = z.infer<typeof home>;
+export type MintedKey = z.infer<typeof mintedKey>;
+export type DeveloperKey = z.infer<typeof developerKey>;
+export type Model = z.infer<typeof model>;
+export type File = z.infer<typeof file>;
+export type Batch = z.infer<typeof batch>;
+export type Quota = z.infer<typeof quota>;
+export type Usage = z.infer<typeof usage>;
+export type UsageDay = z.infer<typeof usageDay>;
+export type PlanLimits = z.infer<typeof planLimits>;
+export type Account = z.infer<typeof account>;
+export type ChangedAccount = z.infer<typeof changedAccount>;
+export type AccountSummary = z.infer<typeof accountSummary>;
+export type AuditRecord = z.infer<typeof auditRecord>;

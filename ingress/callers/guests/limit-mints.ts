@@ -1,0 +1,50 @@
+import { readFileSync } from 'node:fs';
+import type { Redis } from 'ioredis';
+import { z } from 'zod';
+import { rateLimitExceeded } from '../../../shared/errors.ts';
+import { loadScript, redisUnavailable } from '../../../shared/redis/connections.ts';
+import { allGuestMintsKey, guestMintsKey } from '../../../shared/redis/keys.ts';
+import { networkOf } from './client-address.ts';
+
+const lua = readFileSync(new URL('./limit-mints.lua', import.meta.url), 'utf8');
+const answerSchema = z.tuple([z.number(), z.int()]);
+
+/**
+ * Lets in a new device of this client address, or fails with `rate_limit_exceeded`. The same device counts once, however often
+ * it is tried. `SERVICE_UNAVAILABLE` while Redis is away.
+ */
+export type LimitMints = (mint: { address: string; device: string }) => Promise<void>;
+
+type Limits = { mintsPerHour: number; mintsPerHourTotal?: number | undefined };
+
+/** Many clients share a wider network, and one client can have all of it: it gets so many times the limit of its parts. */
+const networkSizes = [
+  { bits: 64, times: 1 },
+  { bits: 56, times: 4 },
+  { bits: 48, times: 16 },
+] as const;
+
+/** New devices are counted by IPv4 address, or by /64, /56 and /48 of IPv6; and all together where that has a limit. */
+export function createLimitMints(redis: Redis, { mintsPerHour, mintsPerHourTotal }: Limits): LimitMints {
+  const run = loadScript(redis, { name: 'svcLimitMints', lua });
+
+  function limitsFor(address: string): Map<string, number> {
+    const limits = new Map<string, number>();
+    for (const { bits, times } of networkSizes) {
+      const key = guestMintsKey(networkOf(address, bits));
+      if (!limits.has(key)) limits.set(key, times * mintsPerHour); // an IPv4 address is all three
+    }
+    if (mintsPerHourTotal !== undefined) limits.set(allGuestMintsKey, mintsPerHourTotal);
+    return limits;
+  }
+
+  return async function limitMints({ address, device }) {
+    const limits = limitsFor(address);
+    const keys = [...limits.keys()];
+    const answer = await redisUnavailable(run(keys, [device, ...limits.values()]));
+    const [waitMs, position] = answerSchema.parse(answer);
+    if (waitMs === 0) return;
+    const whose = keys[position - 1] === allGuestMintsKey ? '' : ' from this network';
+    throw rateLimitExceeded('guest_mints', `Too many new devices${whose} within an hour.`, waitMs);
+  };
+}

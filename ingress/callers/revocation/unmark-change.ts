@@ -1,0 +1,14 @@
+import { readFileSync } from 'node:fs';
+import type { Redis } from 'ioredis';
+import { loadScript, redisUnavailable } from '../../../shared/redis/connections.ts';
+import { changesKey, fillKey, versionKey } from '../../../shared/redis/keys.ts';
+
+const lua = readFileSync(new URL('./unmark-change.lua', import.meta.url), 'utf8');
+
+/** The change is made: callers may be known by what is in the store from here on. Fails with `SERVICE_UNAVAILABLE`. */
+export function createUnmarkChange(redis: Redis) {
+  const run = loadScript(redis, { name: 'svcUnmarkChange', lua, numberOfKeys: 3 });
+  return async function unmarkChange(account: string, change: string): Promise<void> {
+    await redisUnavailable(run([versionKey(account), fillKey(account), changesKey(account)], [change]));
+  };
+}

@@ -1,0 +1,136 @@
+import { h } from 'preact';
+import { useEffect, useErrorBoundary, useRef, useState } from 'preact/hooks';
+import type { Api } from './api/api.ts';
+import { BatchesPage } from './batches/batches-page.ts';
+import { Header } from './header.ts';
+import { KeysPage } from './keys/keys-page.ts';
+import { AccountPage } from './operators/account-page.ts';
+import { AuditPage } from './operators/audit-page.ts';
+import { OperatorsPage } from './operators/operators-page.ts';
+import { Failure } from './page/failure.ts';
+import { keepFocus } from './page/keep-focus.ts';
+import { pages, parseRoute, type Route, titleOf } from './page/route.ts';
+import { useDoing } from './page/use-doing.ts';
+import type { Session, SessionState } from './session/session.ts';
+import type { ConsoleSettings } from './session/settings.ts';
+import { TryItPage } from './try-it/try-it-page.ts';
+import { UsagePage } from './usage/usage-page.ts';
+
+type Props = { session: Session; api: Api; settings: ConsoleSettings };
+
+/** The whole page: who is signed in, where they are, and that page. */
+export function App({ session, api, settings }: Props) {
+  const state = useSession(session);
+  const route = useRoute();
+  const main = useRef<HTMLElement>(null);
+  const place = `${route.page}/${route.account ?? route.section ?? ''}`;
+  const isSignedIn = state.name === 'signed in';
+  const [freshKey, setFreshKey] = useState<string>();
+  useFocusOn(main, `${isSignedIn} ${place}`);
+
+  useEffect(() => (main.current === null ? undefined : keepFocus(main.current)), []);
+  useEffect(() => {
+    if (!isSignedIn) setFreshKey(undefined);
+  }, [isSignedIn]);
+
+  useEffect(() => {
+    document.title = isSignedIn ? `${titleOf(route)} · Console` : 'Sign in · Console';
+  }, [isSignedIn, place]);
+
+  return [
+    h('a', { class: 'skip', href: '#main', onClick: (event: Event) => skip(event, main.current) }, 'To the content'),
+    h(Header, { state, route, docsUrl: settings.docsUrl, signOut: () => void session.signOut() }),
+    h(
+      'main',
+      { id: 'main', ref: main, tabIndex: -1 },
+      isSignedIn
+        ? h(Page, { key: place, api, route, settings, isOperator: state.isOperator, freshKey, setFreshKey })
+        : h(SignedOut, { state, signIn: () => session.signIn() }),
+    ),
+  ];
+}
+
+type PageProps = Omit<Props, 'session'> & {
+  route: Route;
+  isOperator: boolean;
+  freshKey: string | undefined;
+  setFreshKey: (key: string | undefined) => void;
+};
+
+/** A page that fails of itself takes nothing else with it. */
+function Page(props: PageProps) {
+  const [error, recover] = useErrorBoundary();
+  if (error !== undefined)
+    return [h('h1', { tabIndex: -1 }, pages[props.route.page]), h(Failure, { error, retry: recover })];
+  return h(KnownPage, props);
+}
+
+function KnownPage({ api, route, settings, isOperator, freshKey, setFreshKey }: PageProps) {
+  if (route.page === 'usage') return h(UsagePage, { api, isTopUp: route.section === 'top-up' });
+  if (route.page === 'try-it') return h(TryItPage, { api, baseUrl: settings.baseUrl });
+  if (route.page === 'batches') return h(BatchesPage, { api });
+  if (route.page === 'keys') return h(KeysPage, { api, fresh: freshKey, setFresh: setFreshKey });
+  if (!isOperator) {
+    return [
+      h('h1', { tabIndex: -1 }, 'Operators'),
+      h('p', { class: 'empty' }, 'This page is for operators: it needs a sign-in with the scope svc:admin.'),
+    ];
+  }
+  if (route.section === 'audit') return h(AuditPage, { api, filter: route.filter ?? {} });
+  return route.account === undefined
+    ? h(OperatorsPage, { api, prefix: route.search ?? '' })
+    : h(AccountPage, { key: route.account, api, name: route.account });
+}
+
+function SignedOut({ state, signIn }: { state: SessionState; signIn: () => Promise<void> }) {
+  const doing = useDoing(signIn);
+  if (state.name === 'starting') return h('p', { role: 'status', class: 'quiet' }, 'Asking who you are …');
+  if (state.name === 'signing out') return h('p', { role: 'status', class: 'quiet' }, 'Signing out …');
+  const message = state.name === 'signed out' ? state.message : undefined;
+
+  return h(
+    'section',
+    { class: 'sign-in' },
+    h('h1', { tabIndex: -1 }, 'Console'),
+    h('p', null, 'Keys, usage and batches of your account. You sign in at your sign-in provider, and come back here.'),
+    message && h('p', { role: 'alert', class: 'warning' }, message),
+    h('button', { type: 'button', class: 'primary', 'aria-disabled': doing.busy, onClick: doing.run }, 'Sign in'),
+  );
+}
+
+function useSession(session: Session): SessionState {
+  const [state, setState] = useState(session.state());
+  useEffect(() => {
+    setState(session.state());
+    return session.follow(() => setState(session.state()));
+  }, [session]);
+  return state;
+}
+
+function useRoute(): Route {
+  const [route, setRoute] = useState(parseRoute(window.location.hash));
+  useEffect(() => {
+    const changed = () => setRoute(parseRoute(window.location.hash));
+    window.addEventListener('hashchange', changed);
+    return () => window.removeEventListener('hashchange', changed);
+  }, []);
+  return route;
+}
+
+/** A page that is new is read from its heading on, or from the part that its address is of; the first one of all leaves the focus where browsers have it. */
+function useFocusOn(main: { current: HTMLElement | null }, place: string): void {
+  const before = useRef(place);
+  useEffect(() => {
+    if (before.current === place) return;
+    before.current = place;
+    window.scrollTo(0, 0);
+    const goal = main.current?.querySelector<HTMLElement>('[data-goal]') ?? main.current?.querySelector('h1');
+    goal?.focus();
+  }, [place]);
+}
+
+/** The fragment says which page this is, so that a link to a part of it must not change it. */
+function skip(event: Event, main: HTMLElement | null): void {
+  event.preventDefault();
+  main?.focus();
+}

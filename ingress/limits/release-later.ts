@@ -1,0 +1,41 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Release } from '../../shared/limits/release.ts';
+import type { Log } from '../../shared/process/log.ts';
+
+type Parts = { release: Release; log: Log; pauseMs?: number };
+
+const attemptsMax = 7;
+/** In an outage every request would have one; what is beyond these is left to end by itself. */
+const waitingMax = 1_000;
+
+/**
+ * Releases a request as `release` does, and goes on trying where that fails, although its caller has heard so: what was
+ * reserved would stay so until the lease ends by itself. Pauses grow from half a second to half a minute.
+ */
+export function createReleaseLater({ release, log, pauseMs = 500 }: Parts): Release {
+  let waiting = 0;
+
+  async function tryAgain(request: Parameters<Release>[0]): Promise<void> {
+    for (let attempt = 1; attempt <= attemptsMax; attempt++) {
+      await sleep(pauseMs * 2 ** (attempt - 1), undefined, { ref: false });
+      try {
+        await release(request);
+        return;
+      } catch (error) {
+        log.debug({ err: error, requestId: request.requestId }, 'a request could not be released yet');
+      }
+    }
+  }
+
+  return async function releaseLater(request) {
+    try {
+      return await release(request);
+    } catch (error) {
+      if (waiting < waitingMax) {
+        waiting++;
+        void tryAgain(request).finally(() => waiting--);
+      }
+      throw error;
+    }
+  };
+}

@@ -1,0 +1,34 @@
+import type { Caller } from '../../../shared/caller.ts';
+import { type CheckCaller, requireActive } from '../../callers/check-caller.ts';
+import { type AppContext, type Stage, stateOf } from '../../request-state.ts';
+
+/** The caller is the present one, or the request ends here: no credential that has ended is answered. */
+export function checkPresentCaller({ checkCaller }: { checkCaller: CheckCaller }): Stage {
+  return async function checkPresentCaller(ctx, next) {
+    const { caller, now } = await checkCaller.look(requestOf(ctx));
+    ctx.state.caller = caller;
+    ctx.state.now = now;
+    await next();
+  };
+}
+
+/** The same, for a route that needs to know where its caller's account stands. */
+export function checkStanding({ checkCaller }: { checkCaller: CheckCaller }): Stage {
+  return async function checkStanding(ctx, next) {
+    requireActive(await lookAtStanding(ctx, checkCaller));
+    await next();
+  };
+}
+
+export async function lookAtStanding(ctx: AppContext, checkCaller: CheckCaller): Promise<Caller> {
+  const { caller, standing } = await checkCaller.stand(requestOf(ctx));
+  ctx.state.caller = caller;
+  ctx.state.standing = standing;
+  return caller;
+}
+
+function requestOf(ctx: AppContext) {
+  const { requestId, caller } = ctx.state;
+  ctx.state.checked = true;
+  return { requestId, credential: stateOf(ctx, 'credential'), caller };
+}

@@ -1,0 +1,12 @@
+import { ApiError } from '../../../shared/errors.ts';
+import { type Stage, stateOf } from '../../request-state.ts';
+
+/** Lets only those pass whose sign-in token has this scope; `FORBIDDEN` for the others. */
+export function requireScope(scope: string): Stage {
+  return async function requireScope(ctx, next) {
+    if (!stateOf(ctx, 'scopes').includes(scope)) {
+      throw new ApiError('FORBIDDEN', `This needs a sign-in token with the scope ${scope}.`);
+    }
+    await next();
+  };
+}

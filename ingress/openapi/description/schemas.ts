@@ -1,0 +1,54 @@
+import { z } from 'zod';
+import { publishedRequestSchema } from '../../../shared/chat-call/chat-completion.ts';
+import * as answers from '../../api/response-schemas.ts';
+import { batchBody } from '../../routes/batches.ts';
+import { emptyObject, namedKeyBody } from '../../routes/developer-keys.ts';
+import { guestBody } from '../../routes/guest-keys.ts';
+import { settingsBody } from '../../routes/operators/account-settings.ts';
+import * as chat from './chat-answers.ts';
+
+/** What `ingress/files/read-form.ts` takes. */
+const fileUpload = z.strictObject({
+  purpose: z.literal('batch'),
+  file: z.file().meta({ description: 'JSON lines, one request a line.' }),
+});
+
+/** The bodies of requests, by their names in the document: the schemas that check them. */
+export const requestSchemas = {
+  ChatCompletionRequest: publishedRequestSchema,
+  EmptyObject: emptyObject,
+  NamedKey: namedKeyBody,
+  Device: guestBody,
+  FileUpload: fileUpload,
+  NewBatch: batchBody,
+  AccountSettings: settingsBody,
+};
+
+/** The answers, by their names in the document. */
+export const answerSchemas = {
+  ChatCompletion: chat.chatCompletion,
+  ChatCompletionChunk: chat.chatCompletionChunk,
+  StreamError: chat.streamError,
+  Model: answers.model,
+  ModelList: answers.modelList,
+  MintedKey: answers.mintedKey,
+  RotatedKey: answers.rotatedKey,
+  RevokedKey: answers.revokedKey,
+  GuestKey: answers.guestKey,
+  DeveloperKey: answers.developerKey,
+  DeveloperKeyList: answers.developerKeyList,
+  File: answers.file,
+  FileList: answers.fileList,
+  DeletedFile: answers.deletedFile,
+  Batch: answers.batch,
+  BatchList: answers.batchList,
+  Quota: answers.quota,
+  Usage: answers.usage,
+  Plan: answers.planLimits,
+  PlanList: answers.planList,
+  Account: answers.account,
+  ChangedAccount: answers.changedAccount,
+  AccountList: answers.accountList,
+  AuditRecordList: answers.auditRecordList,
+  Home: answers.home,
+};

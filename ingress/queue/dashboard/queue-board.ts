@@ -1,0 +1,70 @@
+import { createBullBoard } from '@bull-board/api';
+import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
+import { KoaAdapter } from '@bull-board/koa';
+import type { Queue } from 'bullmq';
+import type Koa from 'koa';
+import type { InferenceJob } from '../../../shared/jobs/inference-job.ts';
+import type { ListWorkers } from '../../../shared/jobs/list-workers.ts';
+
+/** A queue, and the pool whose workers read it. */
+export type ShownQueue = { queue: Queue; pool: string };
+
+/** What is not named here is not shown: the body of a job is its client's prompt. */
+const shownFields = [
+  ...(['requestId', 'account', 'keyId', 'plan', 'model', 'tier', 'endpoint', 'stream', 'outputTokensMax'] as const),
+  ...(['admittedAt', 'startBy', 'deadline', 'earlierRuns'] as const),
+] satisfies (keyof InferenceJob)[];
+
+/** Each job that is listed is read with its body. */
+const jobsPerPageMax = 20;
+
+/** A job is made by admission and nothing else; and what is shown of its data is no data to save. */
+const neverDone = new Set([
+  'post /api/queues/:queueName/add',
+  'patch /api/queues/:queueName/:jobId/update-data',
+  'patch /api/queues/:queueName/job-schedulers/:schedulerId',
+  'put /api/queues/:queueName/job-schedulers/:schedulerId/run',
+]);
+
+/**
+ * bull-board as it comes, over these queues and mounted at `path`. What fails inside of it is thrown; what it refuses is a
+ * status with a body in a shape of its own.
+ */
+export function createQueueBoard(options: {
+  queues: readonly ShownQueue[];
+  listWorkers: ListWorkers;
+  writable: boolean;
+  path: string;
+}): Koa.Middleware {
+  const { queues, listWorkers, writable, path } = options;
+  const board = new KoaAdapter();
+  board.setBasePath(path);
+  createBullBoard({
+    queues: queues.map(({ queue, pool }) => {
+      const adapter = new BullMQAdapter(queue, { readOnlyMode: !writable, allowRetries: false });
+      adapter.setFormatter('data', shownOf);
+      // The library looks for connections that BullMQ's own loop opens, one for each queue; workers here have none.
+      adapter.getWorkers = async () => (await listWorkers(pool)).map((id) => ({ id, name: id, addr: '', age: 0 }));
+      return adapter;
+    }),
+    serverAdapter: board,
+    options: {
+      uiConfig: { boardTitle: 'Queues', hideDocsLink: true },
+      handlerHooks: {
+        before({ method, route, request }) {
+          if (Number(request?.query.jobsPerPage) > jobsPerPageMax) request.query.jobsPerPage = String(jobsPerPageMax);
+          return neverDone.has(`${method} ${route}`) ? { allow: false, status: 403 } : undefined;
+        },
+      },
+    },
+  });
+  board.setErrorHandler((error) => {
+    throw error;
+  });
+  return board.registerPlugin();
+}
+
+function shownOf(data: unknown): Record<string, unknown> {
+  if (typeof data !== 'object' || data === null) return {};
+  return Object.fromEntries(shownFields.flatMap((name) => (name in data ? [[name, Reflect.get(data, name)]] : [])));
+}

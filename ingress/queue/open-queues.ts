@@ -1,0 +1,58 @@
+import type { Redis } from 'ioredis';
+import { createListWorkers, type ListWorkers } from '../../shared/jobs/list-workers.ts';
+import { createQueueChoice } from '../../shared/jobs/queue-choice.ts';
+import { allQueues, openQueue } from '../../shared/jobs/queues.ts';
+import type { IngressConfig } from '../../shared/process/config.ts';
+import type { Log } from '../../shared/process/log.ts';
+import type { PlanFile } from '../../shared/process/plan-file.ts';
+import { countJobs } from './count-jobs.ts';
+import type { QueueDashboard } from './dashboard/queue-dashboard.ts';
+import { createQueueBounds, type QueueBounds } from './queue-bounds.ts';
+import { createQueueDepths, type Depths, type QueueDepths } from './queue-depths.ts';
+import { createQueueTurns, type QueueTurns } from './queue-turns.ts';
+import { createRequestQueues, type RequestQueues } from './request-queues.ts';
+
+type Parts = {
+  planFile: PlanFile;
+  bounds: Pick<IngressConfig['queue'], 'depthMax' | 'bytesMax'>;
+  redis: Redis;
+  /** On a connection of its own: pages of large jobs must not hold up requests. */
+  dashboardRedis: Redis;
+  dashboard: Pick<QueueDashboard, 'show'>;
+  log: Log;
+};
+
+export type Queues = AsyncDisposable & {
+  queues: RequestQueues;
+  queueDepths: QueueDepths;
+  queueBounds: QueueBounds;
+  queueTurns: QueueTurns;
+  listWorkers: ListWorkers;
+};
+
+/** All that an ingress has for its queues, put together. Redis has to be there. */
+export async function openQueues({ planFile, bounds, redis, dashboardRedis, dashboard, log }: Parts): Promise<Queues> {
+  const { models } = planFile;
+  await using parts = new AsyncDisposableStack();
+  const choice = parts.use(createQueueChoice({ redis, models, log }));
+  await choice.look();
+  const queues = parts.use(createRequestQueues({ connection: redis, models, choice, log }));
+  const queueDepths = createQueueDepths({ redis, planFile, choice });
+  const queueBounds = createQueueBounds({ ...bounds, models: Object.keys(models) });
+  const queueTurns = createQueueTurns(planFile);
+  const counted = (depths: Depths | undefined) => {
+    queueBounds.counted(depths);
+    queueTurns.counted(depths);
+  };
+  const read = (ageMsMax: number) => queueDepths.read(ageMsMax, queueTurns.latest());
+  parts.use(countJobs({ depths: { read }, bounds: { ...queueBounds, counted } }));
+  const shownQueues = allQueues(models).map(({ pool, ...id }) => ({
+    ...{ pool, queue: openQueue(id, { connection: dashboardRedis, log }) },
+  }));
+  parts.defer(async () => void (await Promise.all(shownQueues.map(({ queue }) => queue.close()))));
+  const listWorkers = createListWorkers(redis);
+  dashboard.show(shownQueues, listWorkers);
+  const owned = parts.move();
+  const opened = { queues, queueDepths, queueBounds, queueTurns, listWorkers };
+  return { ...opened, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}

@@ -1,0 +1,66 @@
+import { type PlanFile, usualPriority } from '../../shared/process/plan-file.ts';
+import {
+  createRankOf,
+  type JobPriority,
+  latestOf,
+  priorityOf,
+  rankOfPriority,
+  turnMax,
+  turnOf,
+  turnsAheadMax,
+} from './job-priority.ts';
+import type { Depths, TakenTurn } from './queue-depths.ts';
+
+/** The latest turn of an account's requests for one model, while any of them waits in this ingress. */
+export type LatestTurn = { turn: number };
+
+/**
+ * Whose turn it is in a model's queue. Accounts of one rank take turns: the n-th request that an account has in flight goes n turns
+ * behind the latest that was taken. So it waits for at most about n requests of each other account, however many those have. The
+ * requests of an account keep their order, among those that it sends to one ingress.
+ */
+export interface QueueTurns {
+  /** `inFlight`: requests of the account, waiting or running, this one included. */
+  next(request: { model: string; plan: string; inFlight: number; latest: LatestTurn }): JobPriority;
+  /** A worker has taken a job with this priority. */
+  taken(model: string, priority: JobPriority): void;
+  /** The latest that were taken of the requests of this ingress. */
+  latest(): TakenTurn[];
+  /** Takes a count; undefined if there could be none. */
+  counted(depths: Depths | undefined): void;
+}
+
+export function createQueueTurns({ plans }: Pick<PlanFile, 'plans'>): QueueTurns {
+  const rankOf = createRankOf(plans);
+  let counted: Depths | undefined;
+  /** By rank and model. */
+  const own = new Map<string, TakenTurn>();
+
+  const nameOf = (model: string, rank: number) => `${rank} ${model}`;
+
+  function takenOf(model: string, rank: number): number {
+    return latestOf(own.get(nameOf(model, rank))?.turn ?? 0, counted?.takenOf(model, rank));
+  }
+
+  return {
+    next({ model, plan, inFlight, latest }) {
+      const ofPlan = plans[plan]?.priority ?? usualPriority;
+      const rank = rankOf(ofPlan);
+      const taken = takenOf(model, rank);
+      const turn = Math.min(taken + Math.min(inFlight, turnsAheadMax), turnMax);
+      // Otherwise the latest is of a time before turns were lowered.
+      const isInOrder = latest.turn <= taken + turnsAheadMax;
+      latest.turn = isInOrder ? Math.max(turn, latest.turn) : turn;
+      return { ofPlan, inTurn: priorityOf(rank, latest.turn) };
+    },
+    taken(model, { inTurn }) {
+      const rank = rankOfPriority(inTurn);
+      const [before, turn] = [takenOf(model, rank), turnOf(inTurn)];
+      if (turn > before && turn <= before + turnsAheadMax) own.set(nameOf(model, rank), { model, rank, turn });
+    },
+    latest: () => [...own.values()],
+    counted(depths) {
+      counted = depths ?? counted;
+    },
+  };
+}

@@ -1,0 +1,100 @@
+import { z } from 'zod';
+import { validationError } from '../../../shared/errors.ts';
+import type { Log } from '../../../shared/process/log.ts';
+import { guestPlan, type PlanFile } from '../../../shared/process/plan-file.ts';
+import type { Account } from '../../../shared/store/accounts/account.ts';
+import { newestRecord } from '../../../shared/store/accounts/audit-records.ts';
+import type { AuditRecord } from '../../../shared/store/accounts/audit-store.ts';
+import type { Decide } from '../../../shared/store/accounts/decide.ts';
+import type { Store } from '../../../shared/store/store.ts';
+import { parseBody } from '../../api/json-body.ts';
+import { changeSettings } from '../../callers/account-changes.ts';
+import type { ChangeAccount } from '../../callers/revocation/change-account.ts';
+import { type Stage, stateOf } from '../../request-state.ts';
+import { accountOf, presentAccount, timeOf } from './accounts.ts';
+
+const topUp = z.strictObject({
+  id: z.string().regex(/^[\x21-\x7e]{1,128}$/, 'expected 1 to 128 visible ASCII characters'),
+  tokens: z.int().positive().max(1e12),
+});
+
+const reasonText = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}]{1,500}$/u;
+const reasonAlone = 'expected with plan, overageEnabled, topUp or suspended; a reason alone is no change';
+
+export const settingsBody = z
+  .strictObject({
+    plan: z.string().optional().meta({ description: 'A plan of the plan file; a device stays on `guest-device`.' }),
+    overageEnabled: z.boolean().optional().meta({ description: 'Whether it goes on past its monthly allowance.' }),
+    topUp: topUp.optional().meta({ description: 'Tokens more for this month, once for each `id`.' }),
+    suspended: z.boolean().optional().meta({ description: 'Whether all its requests are 403.' }),
+    reason: z
+      .string()
+      .regex(reasonText, 'expected 1 to 500 characters, no control characters')
+      .optional()
+      .meta({ description: 'Why, for the audit trail; only together with a change.' }),
+  })
+  .refine((body) => Object.values(body).some((value) => value !== undefined), {
+    path: ['body'],
+    message: 'expected plan, overageEnabled, topUp or suspended',
+  })
+  .refine(({ reason, ...settings }) => reason === undefined || Object.keys(settings).length > 0, {
+    path: ['reason'],
+    message: reasonAlone,
+  })
+  .meta({ minProperties: 1 });
+
+/** An account that a sign-in token could name (OpenID Connect Core 1.0, section 2). */
+const userId = /^user:.{1,255}$/su;
+
+type Parts = { changeAccount: ChangeAccount; store: Pick<Store, 'audit'>; planFile: PlanFile; log: Log };
+
+/**
+ * `PATCH /admin/accounts/{account}`: changes its plan, has it go on past its allowance or not, adds to this month's allowance,
+ * suspends it or lets it go on; in force on the account's next request. A change leaves an audit record and a log line. What
+ * is so already is no change, nor is a top-up of an id that was made before, so that all of it can be asked for again; neither
+ * leaves a record. An account that was never used comes into being here: one who has signed in, and has no key yet, must not
+ * be out of reach.
+ */
+export function updateAccount({ changeAccount, store, planFile, log }: Parts): Stage {
+  return async function updateAccount(ctx) {
+    const { reason = null, ...settings } = parseBody(settingsBody, stateOf(ctx, 'body'));
+    const account = accountOf(ctx);
+    if (settings.plan !== undefined) requirePlanFor(account, settings.plan, planFile);
+    const by = stateOf(ctx, 'caller').account;
+    const origin = { address: stateOf(ctx, 'address'), reason };
+    const unknown = userId.test(account) ? { id: account, plan: planFile.defaultPlan } : undefined;
+    const at = timeOf(ctx);
+    const decide = changeSettings({ settings, by, at, origin, ...(unknown && { unknown }) });
+    const { changed, record } = await changeAccount(account, withRecord(decide));
+    if (record !== undefined) {
+      log.info({ requestId: stateOf(ctx, 'requestId'), audit: record }, 'an account was changed');
+      await copyRecord(account);
+    }
+    ctx.body = presentAccount(changed, at);
+  };
+
+  /** The change is made, and its record is safe. Where it cannot be copied now, a later change or a worker does it. */
+  async function copyRecord(account: string): Promise<void> {
+    await store.audit.copyAudit(account).catch((error: unknown) => {
+      log.warn({ err: error, account }, 'an audit record was not copied; it waits in its account');
+    });
+  }
+}
+
+type Changed = { changed: Account | undefined; record?: AuditRecord | undefined };
+
+function withRecord(decide: Decide<Account | undefined>): Decide<Changed> {
+  return (known) => {
+    const { result: changed, next } = decide(known);
+    return next === undefined ? { result: { changed } } : { result: { changed, record: newestRecord(next) }, next };
+  };
+}
+
+/** All devices are on the guest plan, and no other account is. */
+function requirePlanFor(account: string, plan: string, { plans }: PlanFile): void {
+  const refuse = (message: string) => validationError([{ path: 'plan', message }]);
+  if (plans[plan] === undefined) throw refuse('there is no such plan');
+  const isDevice = account.startsWith('device:');
+  if (isDevice && plan !== guestPlan) throw refuse(`a device is always on the plan ${guestPlan}`);
+  if (!isDevice && plan === guestPlan) throw refuse(`the plan ${guestPlan} is for devices`);
+}

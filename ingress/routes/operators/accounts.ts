@@ -1,0 +1,95 @@
+import { z } from 'zod';
+import type { Batch } from '../../../shared/batches/batch.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { type Account, type Change, monthOf } from '../../../shared/store/accounts/account.ts';
+import { unrecorded } from '../../../shared/store/accounts/audit-records.ts';
+import type { AuditRecord } from '../../../shared/store/accounts/audit-store.ts';
+import type { ListedAccount, Store } from '../../../shared/store/store.ts';
+import { limitParameter, parseQuery } from '../../api/list-query.ts';
+import { presentBatch } from '../../api/present-batch.ts';
+import type { AccountSummary } from '../../api/response-schemas.ts';
+import { type AppContext, type Stage, stateOf } from '../../request-state.ts';
+import { keysOf } from '../developer-keys.ts';
+
+export const accountsQuery = z.strictObject({
+  prefix: z
+    .string()
+    .max(300)
+    .optional()
+    .meta({ description: 'What the ids begin with: `user:al`, `device:ab12`.', examples: ['user:al'] }),
+  limit: limitParameter({ max: 100, usual: 20 }),
+  after: z
+    .string()
+    .max(300)
+    .optional()
+    .meta({ description: 'The account before the first: the last of the page before.' }),
+});
+
+/** `GET /admin/accounts`: accounts and devices in order of their ids, by their bytes in UTF-8. */
+export function listAccounts({ store }: { store: Pick<Store, 'listAccounts'> }): Stage {
+  return async function listAccounts(ctx) {
+    const { limit, ...query } = parseQuery(accountsQuery, ctx.querystring);
+    const found = await store.listAccounts({ ...query, limit: limit + 1 });
+    ctx.body = { object: 'list', data: found.slice(0, limit).map(summarise), has_more: found.length > limit };
+  };
+}
+
+function summarise({ id, plan, overageEnabled, suspended, createdAt }: ListedAccount): AccountSummary {
+  return { account: id, plan, overageEnabled, suspended, createdAt: createdAt.toISOString() };
+}
+
+/**
+ * `GET /admin/accounts/{account}`: what an operator may know of an account or device, with its last batches and changes. Its
+ * changes are the last 200 of every kind, and after them earlier ones of its settings, of which 200 are shown at least.
+ */
+export function retrieveAccount({ store }: { store: Pick<Store, 'audit' | 'findAccount' | 'batches'> }): Stage {
+  return async function retrieveAccount(ctx) {
+    const id = accountOf(ctx);
+    // Before the account, whose changes are then at least as new.
+    const records = await store.audit.listAudit({ account: id, limit: shownRecordsMax });
+    const account = await store.findAccount(id);
+    const shown = presentAccount(account, timeOf(ctx), records);
+    const batches = await store.batches.listBatches(id, { limit: shownBatchesMax, order: 'desc' });
+    ctx.body = { ...shown, batches: batches.map(presentForOperator) };
+  };
+}
+
+const shownRecordsMax = 200;
+const shownBatchesMax = 20;
+
+/** How it goes, and nothing of what is in it. */
+function presentForOperator(batch: Batch): object {
+  const { id, status, request_counts, created_at, expires_at } = presentBatch(batch);
+  return { id, status, request_counts, created_at, expires_at };
+}
+
+export function accountOf(ctx: AppContext): string {
+  const { params } = ctx as { params?: { account?: string } }; // the router sets it for the route that names it
+  return params?.account ?? '';
+}
+
+/** Redis's, by which months turn. */
+export function timeOf(ctx: AppContext): Date {
+  return new Date(stateOf(ctx, 'now'));
+}
+
+/**
+ * `topUp` is what was added to the allowance of the month that `now` is in, in tokens. After the account's own changes come
+ * those of `records` that it no longer has. `NOT_FOUND` where there is no account.
+ */
+export function presentAccount(account: Account | undefined, now: Date, records: readonly AuditRecord[] = []): object {
+  if (account === undefined) throw new ApiError('NOT_FOUND', 'There is no such account.');
+  const { id, plan, overageEnabled, suspended, createdAt } = account;
+  const topUp = account.topUp?.month === monthOf(now) ? account.topUp.tokens : 0;
+  const changes = [...account.changes.map(withoutOrigin), ...earlierChanges(account, records)];
+  return { account: id, plan, overageEnabled, topUp, suspended, createdAt, keys: keysOf(account), changes };
+}
+
+function earlierChanges(account: Account, records: readonly AuditRecord[]): Change[] {
+  const shown = new Set(unrecorded({ account, recorded: 0 }).map(({ id }) => id));
+  return records.filter(({ id }) => !shown.has(id)).map(({ at, actor, change }) => ({ at, by: actor, ...change }));
+}
+
+function withoutOrigin({ origin: _, ...change }: Change): Change {
+  return change;
+}

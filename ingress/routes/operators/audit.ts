@@ -1,0 +1,33 @@
+import { z } from 'zod';
+import { type AuditRecord, auditId } from '../../../shared/store/accounts/audit-store.ts';
+import type { Store } from '../../../shared/store/store.ts';
+import { limitParameter, parseQuery } from '../../api/list-query.ts';
+import { presentList } from '../../api/present-list.ts';
+import type { AuditRecord as ShownRecord } from '../../api/response-schemas.ts';
+import type { Stage } from '../../request-state.ts';
+
+const accountName = z.string().max(300).optional();
+
+export const auditQuery = z.strictObject({
+  account: accountName.meta({ description: 'The account or device that was changed.', examples: ['user:alice'] }),
+  actor: accountName.meta({ description: 'The account of the operator who changed it.', examples: ['user:olga'] }),
+  limit: limitParameter({ max: 100, usual: 20 }),
+  after: z
+    .string()
+    .regex(auditId, 'expected the id of an audit record')
+    .optional()
+    .meta({ description: 'The record before the first: `last_id` of the page before.' }),
+});
+
+/** `GET /admin/audit`: the audit records, newest first; `after` any id, for they sort by time. */
+export function listAudit({ store }: { store: Pick<Store, 'audit'> }): Stage {
+  return async function listAudit(ctx) {
+    const { limit, ...query } = parseQuery(auditQuery, ctx.querystring);
+    const found = await store.audit.listAudit({ ...query, limit: limit + 1 });
+    ctx.body = presentList({ found, limit, present });
+  };
+}
+
+function present({ id, at, ...record }: AuditRecord): ShownRecord {
+  return { id, at: at.toISOString(), ...record };
+}

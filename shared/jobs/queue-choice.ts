@@ -1,0 +1,57 @@
+import type { Redis } from 'ioredis';
+import type { Lane } from '../lane.ts';
+import type { Log } from '../process/log.ts';
+import { readStrings } from '../redis/connections.ts';
+import { sharesKey } from '../redis/keys.ts';
+import { modelQueue, poolQueue, type QueueId } from './queues.ts';
+
+/**
+ * Which queue a new job of a model goes into: the model's own, unless its pool is served only by workers of the release before,
+ * which read the pool's queue. Workers of this release read both.
+ */
+export interface QueueChoice extends Disposable {
+  queueFor(model: string, lane: Lane): QueueId;
+  /** Looks now; also runs every few seconds. Never fails: while Redis is away nothing changes. */
+  look(): Promise<void>;
+}
+
+type Parts = { redis: Redis; models: Readonly<Record<string, { pool: string }>>; log: Log; everyMs?: number };
+
+/** Workers of this release renew their shares twice a second. */
+const aliveMs = 10_000;
+
+export function createQueueChoice({ redis, models, log, everyMs = 5_000 }: Parts): QueueChoice {
+  const pools = [...new Set(Object.values(models).map(({ pool }) => pool))];
+  let before = new Set<string>();
+
+  async function find(): Promise<void> {
+    const fields = pools.map((pool) => `pool ${pool}`);
+    const [[seconds], [renewedAt, ...counts]] = await Promise.all([
+      redis.time(),
+      redis.hmget(sharesKey, 'renewedAt', ...fields),
+    ]);
+    const areAlive = Number(seconds) * 1_000 - Number(renewedAt ?? 0) < aliveMs;
+    const without = pools.filter((_, index) => !areAlive || Number.parseInt(counts[index] ?? '0', 10) === 0);
+    const checks = await readStrings(redis, without.map(stalledCheckKey));
+    before = new Set(without.filter((_, index) => checks[index] !== null));
+  }
+
+  const look = () =>
+    find().catch((error: unknown) => log.debug({ err: error }, 'it is not known which workers are there'));
+  const looking = setInterval(look, everyMs);
+
+  return {
+    queueFor(model, lane) {
+      const { pool } = models[model] ?? {};
+      return pool !== undefined && before.has(pool) ? poolQueue(pool, lane) : modelQueue(model, lane);
+    },
+    look,
+    [Symbol.dispose]: () => clearInterval(looking),
+  };
+}
+
+/** BullMQ's loop, which workers of the release before run, keeps this string while it looks for stalled jobs. */
+function stalledCheckKey(pool: string): string {
+  const { prefix, name } = poolQueue(pool, 'interactive');
+  return `${prefix}:${name}:stalled-check`;
+}

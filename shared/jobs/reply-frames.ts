@@ -1,0 +1,91 @@
+import { fieldsOf } from '../redis/stream-inbox.ts';
+import { decodeReply, type Reply } from './replies.ts';
+
+/** The field of a stream entry that holds a frame. */
+const frameField = 'frame';
+
+/**
+ * Several replies as the fields of one stream entry. In its text each is a line and its data: `<kind> <request> <run> <sequence>
+ * <about> <length>`, a line feed, and so many characters (UTF-16 code units). `about` is the tokens of a `chunk`; of an `end` its usage:
+ * prompt, completion and cached tokens, 1 if they are estimated, 1 if the data is the body of a whole answer. The data of other
+ * kinds is JSON. Texts stand as they are, since they are most of what is sent.
+ */
+export function encodeFrame(replies: readonly Reply[]): string[] {
+  let text = '';
+  for (const reply of replies) {
+    const { kind, request, run, sequence } = reply;
+    const data = dataOf(reply);
+    text += `${kind} ${request} ${run} ${sequence} ${aboutOf(reply)} ${data.length}\n${data}`;
+  }
+  return [frameField, text];
+}
+
+function dataOf(reply: Reply): string {
+  if (reply.kind === 'chunk') return reply.data;
+  return reply.kind === 'end' ? (reply.data.body ?? '') : JSON.stringify(reply.data);
+}
+
+function aboutOf(reply: Reply): string | number {
+  if (reply.kind === 'chunk') return reply.tokens;
+  if (reply.kind !== 'end') return 0;
+  const { promptTokens, completionTokens, cachedTokens, estimated } = reply.data.usage;
+  const isWhole = reply.data.body !== undefined;
+  return `${promptTokens},${completionTokens},${cachedTokens},${Number(estimated)},${Number(isWhole)}`;
+}
+
+/**
+ * The replies in a stream entry: of a frame up to the first that cannot be read, the one of an entry that holds one reply by its fields,
+ * as workers of the release before frames write it, and none of anything else.
+ */
+export function decodeEntry(fields: readonly string[]): Reply[] {
+  const [name, text] = fields;
+  if (name === frameField && text !== undefined) return decodeFrame(text);
+  const reply = decodeReply(fieldsOf(fields));
+  return reply === undefined ? [] : [reply];
+}
+
+function decodeFrame(text: string): Reply[] {
+  const replies: Reply[] = [];
+  for (let at = 0; at < text.length; ) {
+    const dataAt = text.indexOf('\n', at) + 1;
+    const head = text.slice(at, Math.max(at, dataAt - 1)).split(' ');
+    const length = wholeNumber(head[5]);
+    if (head.length !== 6 || length === undefined || dataAt + length > text.length) break;
+    const reply = replyOf(head, text.slice(dataAt, dataAt + length));
+    if (reply === undefined) break;
+    replies.push(reply);
+    at = dataAt + length;
+  }
+  return replies;
+}
+
+/** Chunks and ends are nearly all that is sent: read without a schema, an entry costs the ingress a third. */
+function replyOf([kind = '', request = '', ...rest]: readonly string[], data: string): Reply | undefined {
+  const [runText = '', sequenceText = '', about = ''] = rest;
+  if (kind !== 'chunk' && kind !== 'end') {
+    return decodeReply({ kind, request, run: runText, sequence: sequenceText, data });
+  }
+  const [run, sequence] = [wholeNumber(runText), wholeNumber(sequenceText)];
+  if (request === '' || run === undefined || run === 0 || sequence === undefined) return undefined;
+  const numbers = about.split(',').map(wholeNumber);
+  if (!areKnown(numbers)) return undefined;
+  if (kind === 'chunk') {
+    const [tokens] = numbers;
+    return tokens === undefined ? undefined : { request, run, sequence, kind, data, tokens };
+  }
+  const [promptTokens, completionTokens, cachedTokens, estimated, whole] = numbers;
+  if (promptTokens === undefined || completionTokens === undefined || cachedTokens === undefined) return undefined;
+  const usage = { promptTokens, completionTokens, cachedTokens, estimated: estimated === 1 };
+  return { request, run, sequence, kind, data: { usage, ...(whole === 1 && { body: data }) } };
+}
+
+function areKnown(numbers: readonly (number | undefined)[]): numbers is readonly number[] {
+  return !numbers.includes(undefined);
+}
+
+/** At most 15 digits, as a number holds them exactly. */
+function wholeNumber(text: string | undefined): number | undefined {
+  if (text === undefined || text === '' || text.length > 15) return undefined;
+  const number = Number(text);
+  return Number.isInteger(number) && number >= 0 ? number : undefined;
+}

@@ -1,0 +1,167 @@
+import { readFileSync } from 'node:fs';
+import type { z } from 'zod';
+import { type Fault, faultsOf } from '../validation-issues.ts';
+import { missingVariables } from './missing-variables.ts';
+import { type PlanFile, parsePlanFile } from './plan-file.ts';
+import { ingressSettings, list, reconcileSettings, workerSettings } from './settings.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Why a process cannot start: every fault at once, each with the setting or the path in the plan file. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  readonly faults: readonly Fault[];
+
+  constructor(faults: readonly Fault[]) {
+    super(`The configuration is wrong:\n${faults.map(({ path, message }) => `  ${path}: ${message}`).join('\n')}`);
+    this.faults = faults;
+  }
+}
+
+export type IngressConfig = ReturnType<typeof readIngressConfig>;
+export type WorkerConfig = ReturnType<typeof readWorkerConfig>;
+export type ReconcileConfig = ReturnType<typeof readReconcileConfig>;
+
+/** The ingress's settings, grouped by the part that takes them, and frozen; throws `ConfigError`. */
+export function readIngressConfig(env: Environment = process.env) {
+  const { settings, planFile } = readSettings(ingressSettings, env, () => []);
+  const base = settings.BASE_URL.replace(/\/$/, '');
+  const consoleUrl = settings.CONSOLE_URL ?? `${base}/console`;
+  return freeze({
+    listener: { host: settings.HOST, port: settings.PORT },
+    connections: {
+      connectionsMax: settings.CONNECTIONS_MAX,
+      // Behind proxies all connections are theirs.
+      perAddressMax: settings.TRUST_PROXY === 0 ? settings.CONNECTIONS_PER_ADDRESS_MAX : undefined,
+    },
+    bodyBudgetBytes: settings.BODY_BUDGET_BYTES,
+    trustedProxyHops: settings.TRUST_PROXY,
+    authFailuresPerMinute: settings.AUTH_FAILURES_PER_MINUTE,
+    links: {
+      baseUrl: base,
+      consoleUrl,
+      docsUrl: pageFolder(settings.DOCS_URL ?? `${base}/docs`),
+      topupUrl: settings.TOPUP_URL ?? `${consoleUrl}#top-up`,
+    },
+    signIn: {
+      issuer: settings.AUTH_URL,
+      audience: settings.BASE_URL,
+      clients: settings.AUTH_CLIENTS,
+      tokenLifeMaxS: settings.AUTH_TOKEN_LIFE_MAX_S,
+      consoleClientId: settings.CONSOLE_CLIENT_ID,
+    },
+    keyPeppers: settings.KEY_PEPPER,
+    guestKeySecrets: settings.GUEST_KEY_SECRET,
+    queue: {
+      depthMax: settings.QUEUE_DEPTH_MAX,
+      bytesMax: settings.QUEUE_BYTES_MAX,
+      dashboardWritable: settings.QUEUES_WRITABLE,
+    },
+    ...bothConfig(settings),
+    planFile,
+  });
+}
+
+/**
+ * A worker's settings, frozen; `apiKeys` holds the key of each backend that has one, `keyPepper`, the first if there are several, makes cache salts.
+ * Throws `ConfigError`.
+ */
+export function readWorkerConfig(env: Environment = process.env) {
+  const { settings, planFile } = readSettings(workerSettings, env, (plan, { POOLS }) => [
+    ...missingVariables(plan, env),
+    ...unknownPools(plan, POOLS === undefined ? [] : list.parse(POOLS)),
+  ]);
+  const apiKeys = Object.entries(planFile.backends).flatMap(([name, { apiKeyEnv }]) => {
+    const apiKey = apiKeyEnv === undefined ? undefined : env[apiKeyEnv];
+    return apiKey === undefined ? [] : [[name, apiKey] as const];
+  });
+  return freeze({
+    pools: [...new Set(settings.POOLS ?? poolsOf(planFile))],
+    concurrency: settings.CONCURRENCY,
+    batchConcurrency: settings.BATCH_CONCURRENCY,
+    // Without a prototype, so that a backend named `constructor` has no key but its own.
+    apiKeys: Object.assign<object, Record<string, string>>(Object.create(null), Object.fromEntries(apiKeys)),
+    ...(settings.KEY_PEPPER?.[0] !== undefined && { keyPepper: settings.KEY_PEPPER[0] }),
+    ...bothConfig(settings),
+    planFile,
+  });
+}
+
+/** What `npm run reconcile` reads, frozen; throws `ConfigError`. */
+export function readReconcileConfig(env: Environment = process.env) {
+  const { settings, planFile } = readSettings(reconcileSettings, env, () => []);
+  return freeze({
+    redisUrl: settings.REDIS_URL,
+    databaseUrl: settings.DATABASE_URL,
+    logLevel: settings.LOG_LEVEL,
+    usageMonthsKept: planFile.usageMonthsKept,
+  });
+}
+
+/** Names of pages come after it, and it stands in headers: so without a slash at its end, and in ASCII. */
+function pageFolder(url: string): string {
+  return new URL(url).href.replace(/\/+$/, '');
+}
+
+/** Every pool that some model belongs to, each once. */
+export function poolsOf(planFile: PlanFile): string[] {
+  return [...new Set(Object.values(planFile.models).map(({ pool }) => pool))];
+}
+
+function bothConfig(settings: z.infer<typeof ingressSettings> | z.infer<typeof workerSettings>) {
+  return {
+    operations: {
+      host: settings.OPS_HOST,
+      port: settings.OPS_PORT,
+      hostsAllowed: settings.OPS_HOSTS_ALLOWED ?? [],
+    },
+    redisUrl: settings.REDIS_URL,
+    replyRedisUrl: settings.REPLY_REDIS_URL ?? settings.REDIS_URL,
+    databaseUrl: settings.DATABASE_URL,
+    logLevel: settings.LOG_LEVEL,
+    shutdownGraceMs: settings.SHUTDOWN_GRACE_MS,
+    bodyBytesMax: settings.BODY_BYTES_MAX,
+    outboxLengthMax: settings.OUTBOX_LENGTH_MAX,
+  };
+}
+
+function readSettings<Schema extends z.ZodType<{ PLAN_FILE: string }>>(
+  schema: Schema,
+  env: Environment,
+  check: (planFile: PlanFile, env: Environment) => Fault[],
+): { settings: z.infer<Schema>; planFile: PlanFile } {
+  // An empty variable counts as none: Compose and shells pass what is not set as empty.
+  const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
+  const parsed = schema.safeParse(set, { error: (issue) => (issue.input === undefined ? 'is required' : undefined) });
+  const plan = set.PLAN_FILE === undefined ? { faults: [] } : readPlanFile(set.PLAN_FILE);
+  const faults = [
+    ...(parsed.success ? [] : faultsOf(parsed.error)),
+    ...('faults' in plan ? plan.faults : check(plan.planFile, set)),
+  ];
+  if (!parsed.success || 'faults' in plan || faults.length > 0) throw new ConfigError(faults);
+  return { settings: parsed.data, planFile: plan.planFile };
+}
+
+function readPlanFile(file: string): ReturnType<typeof parsePlanFile> {
+  try {
+    const plan = parsePlanFile(readFileSync(file, 'utf8'));
+    if ('planFile' in plan) return plan;
+    return { faults: plan.faults.map(({ path, message }) => ({ path: path ? `${file}: ${path}` : file, message })) };
+  } catch (error) {
+    return {
+      faults: [{ path: 'PLAN_FILE', message: `cannot read ${file} (${(error as NodeJS.ErrnoException).code})` }],
+    }; // readFileSync throws nothing else
+  }
+}
+
+function unknownPools(planFile: PlanFile, pools: readonly string[]): Fault[] {
+  const known = poolsOf(planFile);
+  return pools
+    .filter((pool) => !known.includes(pool))
+    .map((pool) => ({ path: 'POOLS', message: `no model belongs to the pool "${pool}"` }));
+}
+
+function freeze<T extends object>(value: T): Readonly<T> {
+  for (const item of Object.values(value)) if (typeof item === 'object' && item !== null) freeze(item);
+  return Object.freeze(value);
+}

@@ -1,0 +1,192 @@
+import { parseDocument } from 'yaml';
+import { z } from 'zod';
+import { isMediaHost } from '../media-hosts.ts';
+import { type Fault, faultsOf } from '../validation-issues.ts';
+
+const name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$/, 'expected a name of letters, digits and ._:/@-');
+// A pool is part of the names of the queues of the release before, in which BullMQ gives a colon its own meaning.
+const poolName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'expected a name of lower-case letters, digits and -');
+const positive = z.int().positive();
+const milliseconds = z.int().positive().max(86_400_000);
+
+/** A lower one is served first; the first is what a plan has that says none. */
+export const usualPriority = 1_000;
+export const priorityMax = 2_097_151;
+
+/** A limit left out is no limit. */
+const plan = z.strictObject({
+  requests_per_minute: positive.optional(),
+  tokens_per_minute: positive.optional(),
+  tokens_per_month: positive.optional(),
+  requests_per_day: positive.optional(),
+  requests_at_once: positive.optional(),
+  batch_requests_at_once: positive.optional(),
+  batch_tokens_waiting: positive.optional(),
+  priority: z.int().min(1).max(priorityMax).default(usualPriority),
+  model_tiers: z.array(name).min(1),
+});
+
+const fieldName = z.string().regex(/^[A-Za-z_][\w.-]{0,127}$/, 'expected the name of a field, or "default"');
+
+/** `extra_fields` left out is `[default]` (`shared/chat-call/extra-fields.ts`). */
+const model = z.strictObject({
+  tier: name,
+  pool: poolName,
+  backends: z.array(name).min(1),
+  output_tokens_max: positive.max(1_000_000_000),
+  extra_fields: z.array(fieldName).optional(),
+  extra_tools: z.array(name).optional(),
+});
+
+const backend = z.strictObject({
+  url: z.url({ protocol: /^https?$/ }),
+  location: z.enum(['on-prem', 'cloud']),
+  requests_at_once: positive.optional(),
+  per_worker: z.boolean().optional(),
+  model: z.string().min(1).max(256).optional(),
+  api_key_env: z
+    .string()
+    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'expected the name of an environment variable')
+    .optional(),
+  whole_as_stream: z.boolean().optional(),
+  output_limit_field: z.enum(['max_tokens', 'max_completion_tokens']).optional(),
+  cache_salt: z.boolean().optional(),
+  priority: z.boolean().optional(),
+  relay_messages: z.boolean().optional(),
+});
+
+const pebibyte = 1_125_899_906_842_624;
+
+const batch = z.strictObject({
+  window_s: positive.default(86_400),
+  requests_max: positive.max(50_000).default(50_000),
+  file_bytes_max: positive.max(104_857_600).default(104_857_600),
+  account_bytes_max: positive.max(pebibyte).default(10_737_418_240),
+  account_files_max: positive.max(1_000_000).default(10_000),
+  files_kept_days: positive.default(30),
+  upload_bytes_per_second_min: positive.max(1_048_576).default(1_024),
+});
+
+const timeouts = z.strictObject({
+  connect_ms: milliseconds.default(2_000),
+  first_token_ms: milliseconds.default(30_000),
+  idle_ms: milliseconds.default(30_000),
+  request_ms: milliseconds.default(600_000),
+  queue_ms: milliseconds.default(30_000),
+});
+
+const planFileSchema = z.strictObject({
+  default_plan: name,
+  guest_calls_per_minute: positive.default(60),
+  guest_mints_per_hour: positive.default(20),
+  guest_mints_per_hour_total: positive.optional(),
+  // A device that is removed sooner could have tokens that count in this month.
+  guest_days_kept: positive.min(62).max(36_500).default(400),
+  usage_months_kept: positive.default(24),
+  media_hosts: z
+    .array(z.string().refine(isMediaHost, 'expected "*", "*.example.com", or a host name in lower case, no IP address'))
+    .default([]),
+  plans: z.record(name, plan),
+  models: z.record(name, model),
+  backends: z.record(name, backend),
+  batch: batch.prefault({}),
+  timeouts: timeouts.prefault({}),
+});
+
+type RawPlanFile = z.infer<typeof planFileSchema>;
+
+/** The plan file in code: its names in camel case, its units as in the file (milliseconds, tokens, requests). Frozen. */
+export type PlanFile = Camel<RawPlanFile>;
+export type Plan = PlanFile['plans'][string];
+export type Model = PlanFile['models'][string];
+export type Backend = PlanFile['backends'][string];
+export type Timeouts = PlanFile['timeouts'];
+
+/** The one plan of every device. */
+export const guestPlan = 'guest-device';
+const guestTier = 'guest';
+
+/** A file of another kind is nothing but faults. A name or an alias in them may be as long as the file. */
+const faultsMax = 100;
+const [pathLengthMax, messageLengthMax] = [200, 1_000];
+
+/** The plan file, or the faults in it by their paths (`models.small-chat.backends[1]`), a hundred at most. */
+export function parsePlanFile(text: string): { planFile: PlanFile } | { faults: Fault[] } {
+  const yaml = parseYaml(text);
+  if ('faults' in yaml) return shortened(yaml.faults);
+  const parsed = planFileSchema.safeParse(yaml.value);
+  if (!parsed.success) return shortened(faultsOf(parsed.error));
+  const faults = crossCheck(parsed.data);
+  return faults.length > 0 ? shortened(faults) : { planFile: camelCase(parsed.data) };
+}
+
+function shortened(faults: readonly Fault[]): { faults: Fault[] } {
+  // In the middle: where the place is a line of the file, it stands at the end of the message.
+  const cut = (text: string, max: number) =>
+    text.length > max ? `${text.slice(0, max / 2)}…${text.slice(-max / 2)}` : text;
+  return {
+    faults: faults
+      .slice(0, faultsMax)
+      .map(({ path, message }) => ({ path: cut(path, pathLengthMax), message: cut(message, messageLengthMax) })),
+  };
+}
+
+function parseYaml(text: string): { value: unknown } | { faults: Fault[] } {
+  // A warning would go to the process's own warnings, beside the log; what it is about fails as a fault.
+  const document = parseDocument(text, { prettyErrors: true, logLevel: 'error' });
+  if (document.errors.length > 0) return { faults: document.errors.map(({ message }) => ({ path: '', message })) };
+  try {
+    return { value: document.toJS() };
+  } catch (error) {
+    // An alias of nothing, which the message names, or far too many of them; or what is merged in, which it does not.
+    const { message } = error as Error; // YAML throws nothing else
+    return { faults: [{ path: /^merge/i.test(message) ? '<<' : '', message }] };
+  }
+}
+
+function crossCheck({ plans, models, backends, default_plan }: RawPlanFile): Fault[] {
+  const faults: Fault[] = [];
+  if (!Object.hasOwn(plans, default_plan)) {
+    faults.push({ path: 'default_plan', message: `there is no plan "${default_plan}"` });
+  }
+  for (const [modelName, { backends: names }] of Object.entries(models)) {
+    names.forEach((backendName, index) => {
+      if (Object.hasOwn(backends, backendName)) return;
+      faults.push({ path: `models.${modelName}.backends[${index}]`, message: `there is no backend "${backendName}"` });
+    });
+  }
+  return [...faults, ...checkGuestPlan(Object.hasOwn(plans, guestPlan) ? plans[guestPlan] : undefined)];
+}
+
+/** Guests reach guest-tier models only, under a daily cap. */
+function checkGuestPlan(guest: RawPlanFile['plans'][string] | undefined): Fault[] {
+  const path = `plans.${guestPlan}`;
+  if (guest === undefined) return [{ path, message: 'this plan is required: guest keys are minted under it' }];
+  const faults: Fault[] = [];
+  if (guest.requests_per_day === undefined) faults.push({ path: `${path}.requests_per_day`, message: 'is required' });
+  if (guest.model_tiers.some((tier) => tier !== guestTier)) {
+    faults.push({ path: `${path}.model_tiers`, message: `"${guestTier}" is the only tier a guest can have` });
+  }
+  return faults;
+}
+
+type CamelName<Name> = Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<CamelName<Tail>>}` : Name;
+type Camel<T> = T extends readonly (infer Item)[]
+  ? readonly Camel<Item>[]
+  : T extends object
+    ? { readonly [Key in keyof T as CamelName<Key>]: Camel<T[Key]> }
+    : T;
+
+const namedSections = new Set(['plans', 'models', 'backends']);
+
+/** Objects come back without a prototype, so that looking up a model named `constructor` finds nothing. */
+function camelCase<T>(value: T, keysAreNames = false): Camel<T> {
+  if (Array.isArray(value)) return Object.freeze(value.map((item) => camelCase(item))) as Camel<T>;
+  if (typeof value !== 'object' || value === null) return value as Camel<T>;
+  const copy = Object.create(null);
+  for (const [key, item] of Object.entries(value)) {
+    const camelKey = keysAreNames ? key : key.replace(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase());
+    copy[camelKey] = camelCase(item, namedSections.has(key) && !keysAreNames);
+  }
+  return Object.freeze(copy);
+}

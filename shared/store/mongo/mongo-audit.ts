@@ -1,0 +1,111 @@
+import type { Collection, Db } from 'mongodb';
+import { z } from 'zod';
+import { pageOf } from '../accounts/audit-records.ts';
+import { type AuditPage, type AuditRecord, type AuditStore, auditRecordSchema } from '../accounts/audit-store.ts';
+import { accountsOf, readWaiting, type WaitingAudit, withId } from './mongo-account-documents.ts';
+import type { MongoCalls } from './mongo-calls.ts';
+import { refusedAsDuplicates } from './mongo-duplicates.ts';
+
+const documentSchema = auditRecordSchema.omit({ id: true }).extend({ _id: z.string() });
+
+type RecordDocument = z.infer<typeof documentSchema>;
+
+function recordsOf(database: Db): Collection<RecordDocument> {
+  return database.collection('audit_records', { ignoreUndefined: true });
+}
+
+export async function createAuditIndexes(database: Db): Promise<void> {
+  await recordsOf(database).createIndexes([{ key: { account: 1, _id: -1 } }, { key: { actor: 1, _id: -1 } }]);
+}
+
+/** An account with something in its outbox, or with changes that the version before audit records made. */
+const behind = [{ 'outbox.id': { $gt: '' } }, { $expr: { $ne: ['$version', '$recorded'] } }];
+
+const projection = { version: 1, changes: 1, recorded: 1, outbox: 1 } as const;
+
+/** Records stand in a collection of their own, which only grows. Before that they wait in their account's document. */
+export function createMongoAudit({ call, lasting, database }: MongoCalls): AuditStore {
+  const accounts = accountsOf(database);
+  const records = recordsOf(database);
+
+  /** As many as the page can show: there are many only where copying has failed for long. */
+  async function listWaiting(page: AuditPage, signal: AbortSignal): Promise<AuditRecord[]> {
+    const filter = page.account === undefined ? { 'outbox.id': { $gt: '' } } : { _id: page.account };
+    let waiting: AuditRecord[] = [];
+    for await (const document of accounts.find(filter, { projection, ...lasting() })) {
+      signal.throwIfAborted();
+      waiting = pageOf(page, waiting, readWaiting(document).records);
+    }
+    return waiting;
+  }
+
+  async function listKept({ account, actor, after, limit }: AuditPage): Promise<AuditRecord[]> {
+    const filter = {
+      ...(account !== undefined && { account }),
+      ...(actor !== undefined && { actor }),
+      ...(after !== undefined && { _id: { $lt: after } }),
+    };
+    const found = await records.find(filter, { sort: { _id: -1 }, limit, ...lasting() }).toArray();
+    return found.map((document) => auditRecordSchema.parse(withId(document)));
+  }
+
+  /** Records first, acknowledged by a majority, then out of the outbox. Returns how many. */
+  async function copy(found: readonly WaitingAudit[], signal: AbortSignal): Promise<number> {
+    if (found.length === 0) return 0;
+    const copied = found.flatMap(({ records }) => records);
+    signal.throwIfAborted();
+    if (copied.length > 0) await insert(copied);
+    signal.throwIfAborted();
+    await accounts.bulkWrite(found.map(takeOut), { ordered: false });
+    return copied.length;
+  }
+
+  /** A record that is there already has to be safe from a failover, too. */
+  async function insert(copied: readonly AuditRecord[]): Promise<void> {
+    const documents = copied.map(({ id: _id, ...fields }) => documentSchema.parse({ _id, ...fields }));
+    const refused = await refusedAsDuplicates(records.insertMany(documents, { ordered: false }));
+    if (refused.length === 0) return;
+    const ids = refused.map((index) => documents[index]?._id ?? '');
+    const found = await records.find({ _id: { $in: ids } }, { projection: { _id: 1 }, ...lasting() }).toArray();
+    if (found.length < ids.length) throw new Error('a record that is there is not yet safe from a failover');
+  }
+
+  return {
+    async listAudit(page) {
+      // Before the records: what is copied in between is then found twice, not missed.
+      const waiting = await call((signal) => listWaiting(page, signal));
+      return pageOf(page, waiting, await call(() => listKept(page)));
+    },
+
+    async copyAudit(account) {
+      await call(async (signal) => {
+        const found = await accounts.findOne({ _id: account }, { projection, ...lasting() });
+        return found === null ? 0 : copy([readWaiting(found)], signal);
+      });
+    },
+
+    copyAuditAfter: (account, limit) =>
+      call(async (signal) => {
+        const options = { projection, sort: { _id: 1 }, limit, ...lasting() } as const;
+        const found = await accounts.find({ _id: { $gt: account }, $or: behind }, options).toArray();
+        const unreadable: string[] = [];
+        const waiting = found.flatMap((document) => {
+          try {
+            return [readWaiting(document)];
+          } catch (error) {
+            if (!(error instanceof z.ZodError)) throw error;
+            unreadable.push(document._id);
+            return [];
+          }
+        });
+        const last = found.length < limit ? undefined : found.at(-1)?._id;
+        return { copied: await copy(waiting, signal), last, unreadable };
+      }),
+  };
+}
+
+/** Neither undoes what another has pushed or copied meanwhile. */
+function takeOut({ account, version, records }: WaitingAudit) {
+  const update = { $pull: { outbox: { id: { $in: records.map(({ id }) => id) } } }, $max: { recorded: version } };
+  return { updateOne: { filter: { _id: account }, update } };
+}

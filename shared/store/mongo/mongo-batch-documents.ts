@@ -1,0 +1,120 @@
+import type { Collection, Db } from 'mongodb';
+import { z } from 'zod';
+import {
+  type Batch,
+  type BatchResult,
+  type BatchRetry,
+  batchResultSchema,
+  batchRetrySchema,
+  batchSchema,
+  type StoredFile,
+  storedFileSchema,
+} from '../../batches/batch.ts';
+import { storedJson } from '../adapters/stored-json.ts';
+
+const fileDocumentSchema = storedFileSchema.omit({ id: true }).extend({ _id: z.string() });
+
+/**
+ * `open` is the batch's own id, and missing where it is not open, so that a sparse index has the open ones in their order.
+ * `metadata` is text: a client's names would be paths and operators.
+ */
+const batchDocumentSchema = batchSchema
+  .omit({ id: true })
+  .extend({ _id: z.string(), open: z.string().optional(), metadata: storedJson.nullable() });
+
+type FileDocument = z.infer<typeof fileDocumentSchema>;
+type BatchDocument = z.input<typeof batchDocumentSchema>;
+type ResultDocument = BatchResult & { _id: string };
+type RetryDocument = BatchRetry & { _id: string };
+
+const options = { ignoreUndefined: true } as const; // the driver would write a field that is undefined as null
+
+export function filesOf(database: Db): Collection<FileDocument> {
+  return database.collection('files', options);
+}
+
+export function batchesOf(database: Db): Collection<BatchDocument> {
+  return database.collection('batches', options);
+}
+
+export function resultsOf(database: Db): Collection<ResultDocument> {
+  return database.collection('batch_results', options);
+}
+
+export function retriesOf(database: Db): Collection<RetryDocument> {
+  return database.collection('batch_retries', options);
+}
+
+export async function createBatchIndexes(database: Db): Promise<void> {
+  await filesOf(database).createIndexes([
+    { key: { account: 1, state: 1, _id: 1 } },
+    { key: { account: 1, purpose: 1, state: 1, _id: 1 } },
+    { key: { state: 1, expiresAt: 1 } },
+    { key: { account: 1, state: 1, bytes: 1 } },
+  ]);
+  await batchesOf(database).createIndexes([
+    { key: { account: 1, _id: 1 } },
+    { key: { open: 1 }, sparse: true },
+    { key: { account: 1, open: 1 } },
+  ]);
+  await resultsOf(database).createIndex({ batch: 1, failed: 1 });
+}
+
+export function toFileDocument(file: StoredFile): FileDocument {
+  const { id: _id, ...fields } = storedFileSchema.parse(file);
+  return { _id, ...fields };
+}
+
+export function readFileDocument({ _id: id, ...fields }: { _id: unknown }): StoredFile {
+  return storedFileSchema.parse({ ...fields, id });
+}
+
+export function toBatchDocument(batch: Batch): BatchDocument {
+  const { id: _id, open, metadata, ...fields } = batchSchema.parse(batch);
+  return { _id, ...fields, metadata: metadata && JSON.stringify(metadata), ...(open && { open: _id }) };
+}
+
+export function readBatchDocument(found: unknown): Batch {
+  const { _id: id, open, ...fields } = batchDocumentSchema.parse(found);
+  return batchSchema.parse({ ...fields, id, open: open !== undefined });
+}
+
+/** What makes the document that; an empty `$unset` is an error to servers before 5.0, but there is always a time that is missing. */
+export function toBatchUpdate({ _id, ...fields }: BatchDocument): object {
+  const names = Object.keys(batchDocumentSchema.shape).filter((name) => name !== '_id');
+  const absent = names.filter((name) => !(name in fields));
+  return { $set: fields, $unset: Object.fromEntries(absent.map((name) => [name, ''])) };
+}
+
+export function toResultDocument(result: BatchResult): ResultDocument {
+  const written = batchResultSchema.parse(result);
+  return { _id: lineId(written.batch, written.line), ...written };
+}
+
+export function readResultDocument(found: unknown): BatchResult {
+  return batchResultSchema.parse(found);
+}
+
+export function toRetryDocument(retry: BatchRetry): RetryDocument {
+  return { _id: lineId(retry.batch, retry.line), ...retry };
+}
+
+export function readRetryDocument(found: unknown): BatchRetry {
+  return batchRetrySchema.parse(found);
+}
+
+const lineDigits = 8;
+
+/** Sorts by the line within its batch. */
+export function lineId(batch: string, line: number): string {
+  return `${batch}-${String(line).padStart(lineDigits, '0')}`;
+}
+
+export function lineOf(id: string): number {
+  return Number(id.slice(-lineDigits));
+}
+
+/** The ids of all lines of a batch after this one; a colon comes after all digits. */
+export function linesAfter(batch: string, line: number): { _id: { $gt: string; $lt: string } } {
+  return { _id: { $gt: lineId(batch, line), $lt: `${batch}-:` } };
+}

@@ -1,0 +1,109 @@
+import { z } from 'zod';
+import { type Batch, batchStates } from '../../batches/batch.ts';
+import { deferFailure } from '../adapters/capture-decision.ts';
+import { readPages } from '../adapters/read-pages.ts';
+import { standingOf, unfinishedStates } from '../batches/batch-standing.ts';
+import type { BatchRecords } from '../batches/batch-store.ts';
+import { batchesOf, readBatchDocument, toBatchDocument, toBatchUpdate } from './mongo-batch-documents.ts';
+import type { MongoCalls } from './mongo-calls.ts';
+import { changeGuarded } from './mongo-change.ts';
+import { refusedAsDuplicates } from './mongo-duplicates.ts';
+
+const batchesAtOnce = 200;
+
+const groupsSchema = z.array(
+  z
+    .object({ _id: z.enum(batchStates), count: z.int(), tokens: z.int(), oldestAt: z.date() })
+    .transform(({ _id: state, ...group }) => ({ state, ...group })),
+);
+const accountsSchema = z.array(z.object({ _id: z.string() }));
+const unfinishedSchema = z.array(z.object({ batches: z.int(), tokens: z.int() }));
+
+const isOpen = { open: { $gt: '' } };
+const isUnfinished = { ...isOpen, state: { $in: [...unfinishedStates] } };
+
+export function createMongoBatches({ call, lasting, database }: MongoCalls): BatchRecords {
+  const batches = batchesOf(database);
+
+  async function read(id: string): Promise<Batch | undefined> {
+    const found = await batches.findOne({ _id: id }, lasting());
+    return found === null ? undefined : readBatchDocument(found);
+  }
+
+  /** False where the batch is not what it was when `next` was decided. */
+  async function write(next: Batch, decidedOn: Batch | undefined): Promise<boolean> {
+    if (decidedOn === undefined) return true; // there is nothing to be written
+    const { id, version } = decidedOn;
+    const update = toBatchUpdate(toBatchDocument({ ...next, id, version: version + 1 }));
+    return (await batches.updateOne({ _id: id, version }, update)).matchedCount === 1;
+  }
+
+  return {
+    async insertBatch(batch) {
+      const document = toBatchDocument(batch);
+      await call(() => refusedAsDuplicates(batches.insertMany([document], { ordered: false })));
+    },
+
+    findBatch: (id) => call(() => read(id)),
+
+    listBatches: (account, { limit, after, order = 'desc' }) =>
+      readPages<Batch, string | undefined>({
+        limit,
+        pageMax: batchesAtOnce,
+        after,
+        placeOf: ({ id }) => id,
+        read: (page) =>
+          call(async () => {
+            const isNext = order === 'asc' ? { $gt: page.after ?? '' } : { $lt: page.after ?? '~' };
+            const options = { sort: { _id: order === 'asc' ? 1 : -1 }, limit: page.limit, ...lasting() } as const;
+            return (await batches.find({ account, _id: isNext }, options).toArray()).map(readBatchDocument);
+          }),
+      }),
+
+    async changeBatch(id, decide) {
+      const change = { read: () => read(id), decide: deferFailure(decide), write };
+      const result = await call((signal) => changeGuarded(change, signal));
+      return result();
+    },
+
+    listOpenAccounts: () =>
+      call(async () => {
+        const pipeline = [{ $match: isOpen }, { $group: { _id: '$account' } }];
+        const found = accountsSchema.parse(await batches.aggregate(pipeline, lasting()).toArray());
+        return found.map(({ _id: account }) => account);
+      }),
+
+    listOpenBatches: (accounts) =>
+      readPages<Batch, string>({
+        pageMax: batchesAtOnce,
+        after: '',
+        placeOf: ({ id }) => id,
+        read: ({ after, limit }) =>
+          call(async () => {
+            const options = { sort: { open: 1 }, limit, ...lasting() } as const;
+            const wanted = { account: { $in: [...accounts] }, open: { $gt: after } };
+            return (await batches.find(wanted, options).toArray()).map(readBatchDocument);
+          }),
+      }),
+
+    isInputOfUnfinished: (file) =>
+      call(async () => (await batches.findOne({ ...isUnfinished, inputFile: file }, lasting())) !== null),
+
+    countUnfinished: (account) =>
+      call(async () => {
+        const pipeline = [
+          { $match: { ...isUnfinished, account } },
+          { $group: { _id: null, batches: { $sum: 1 }, tokens: { $sum: '$tokens' } } },
+        ];
+        const [sums] = unfinishedSchema.parse(await batches.aggregate(pipeline, lasting()).toArray());
+        return sums ?? { batches: 0, tokens: 0 };
+      }),
+
+    describeBatches: () =>
+      call(async () => {
+        const sums = { count: { $sum: 1 }, tokens: { $sum: '$tokens' }, oldestAt: { $min: '$createdAt' } };
+        const pipeline = [{ $match: isOpen }, { $group: { _id: '$state', ...sums } }];
+        return standingOf(groupsSchema.parse(await batches.aggregate(pipeline, lasting()).toArray()));
+      }),
+  };
+}

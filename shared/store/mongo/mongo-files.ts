@@ -1,0 +1,80 @@
+import { z } from 'zod';
+import { type StoredFile, storedFileSchema } from '../../batches/batch.ts';
+import { readPages } from '../adapters/read-pages.ts';
+import type { FileRecords } from '../batches/batch-store.ts';
+import { filesOf, readFileDocument, toFileDocument } from './mongo-batch-documents.ts';
+import type { MongoCalls } from './mongo-calls.ts';
+import { refusedAsDuplicates } from './mongo-duplicates.ts';
+
+const filesAtOnce = 1_000;
+const countSchema = z.array(z.object({ files: z.int(), bytes: z.int() }));
+const changeSchema = storedFileSchema.omit({ id: true, account: true }).partial();
+
+export function createMongoFiles({ call, lasting, database }: MongoCalls): FileRecords {
+  const files = filesOf(database);
+
+  return {
+    insertFile: (file) =>
+      call(async () => {
+        const inserting = files.insertMany([toFileDocument(file)], { ordered: false });
+        return (await refusedAsDuplicates(inserting)).length === 0;
+      }),
+
+    findFile: (id) =>
+      call(async () => {
+        const found = await files.findOne({ _id: id }, lasting());
+        return found === null ? undefined : readFileDocument(found);
+      }),
+
+    listFiles: (account, { limit, after, order = 'desc', purpose }) =>
+      readPages<StoredFile, string | undefined>({
+        limit,
+        pageMax: filesAtOnce,
+        after,
+        placeOf: ({ id }) => id,
+        read: (page) =>
+          call(async () => {
+            const filter = {
+              account,
+              state: 'ready' as const,
+              ...(purpose && { purpose }),
+              ...(page.after !== undefined && { _id: order === 'asc' ? { $gt: page.after } : { $lt: page.after } }),
+            };
+            const options = { sort: { _id: order === 'asc' ? 1 : -1 }, limit: page.limit, ...lasting() } as const;
+            return (await files.find(filter, options).toArray()).map(readFileDocument);
+          }),
+      }),
+
+    changeFile: (id, from, change) =>
+      call(async () => {
+        // With the state, for an empty `$set` is an error to servers before 5.0.
+        const update: object = { $set: { state: from, ...changeSchema.parse(change) } };
+        return (await files.updateOne({ _id: id, state: from }, update)).matchedCount === 1;
+      }),
+
+    async removeFile(id) {
+      await call(() => files.deleteOne({ _id: id }));
+    },
+
+    countFiles: (account) =>
+      call(async () => {
+        const pipeline = [
+          { $match: { account, state: 'ready' } },
+          { $group: { _id: null, files: { $sum: 1 }, bytes: { $sum: '$bytes' } } },
+        ];
+        const [count] = countSchema.parse(await files.aggregate(pipeline, lasting()).toArray());
+        return count ?? { files: 0, bytes: 0 };
+      }),
+
+    listFilesToRemove: (at, writingSince, limit) =>
+      call(async () => {
+        const $or = [
+          { state: 'deleting' as const },
+          { state: 'ready' as const, expiresAt: { $lte: at } },
+          { state: 'writing' as const, createdAt: { $lt: writingSince } },
+        ];
+        const options = { sort: { expiresAt: 1 }, limit, ...lasting() } as const;
+        return (await files.find({ $or }, options).toArray()).map(readFileDocument);
+      }),
+  };
+}

@@ -1,0 +1,185 @@
+import { type Collection, type Db, MongoServerError } from 'mongodb';
+import { z } from 'zod';
+import { listedAccountSchema, rangeOf } from '../account-pages.ts';
+import type { Account } from '../accounts/account.ts';
+import type { AuditStore } from '../accounts/audit-store.ts';
+import type { Decide } from '../accounts/decide.ts';
+import { deferFailure } from '../adapters/capture-decision.ts';
+import { keyHashTaken } from '../adapters/store-errors.ts';
+import type { BatchStore } from '../batches/batch-store.ts';
+import type { FileStore } from '../files/file-store.ts';
+import { keyOwnerSchema } from '../key-owner.ts';
+import type { AccountPage, KeyOwner, KeyUse, ListedAccount, Store } from '../store.ts';
+import type { UsageRecord } from '../usage/usage-record.ts';
+import { createUsageStore, type RecomputedUsage, type UsageStore } from '../usage/usage-store.ts';
+import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
+import { createFileIndexes, createGridFsFileStore } from './gridfs-file-store.ts';
+import {
+  type AccountDocument,
+  accountsOf,
+  createAccountIndexes,
+  type KeptAccount,
+  readKept,
+  toNewDocument,
+  toUpdate,
+  withId,
+} from './mongo-account-documents.ts';
+import { createAuditIndexes, createMongoAudit } from './mongo-audit.ts';
+import { createBatchIndexes } from './mongo-batch-documents.ts';
+import { createMongoBatches } from './mongo-batches.ts';
+import { createMongoCalls, type MongoCalls } from './mongo-calls.ts';
+import { changeGuarded } from './mongo-change.ts';
+import { createMongoFiles } from './mongo-files.ts';
+import { createMongoLines } from './mongo-lines.ts';
+import { createMongoUsage } from './mongo-usage.ts';
+import { createUsageIndexes } from './mongo-usage-documents.ts';
+
+const duplicateKey = 11_000;
+
+const buildInfoSchema = z.object({ version: z.string() });
+
+type Parts = { log: Parameters<typeof createMongoCalls>[1]['log'] };
+
+/** The store in a MongoDB database. A call that failed with `SERVICE_UNAVAILABLE` may have been carried out. */
+export class MongoStore implements Store {
+  readonly audit: AuditStore;
+  readonly batches: BatchStore;
+  readonly files: FileStore;
+  readonly #calls: MongoCalls;
+  readonly #accounts: Collection<AccountDocument>;
+  readonly #usage: UsageStore;
+
+  /** Throws where the address cannot be understood or names no database. */
+  constructor(url: string, { log }: Parts) {
+    this.#calls = createMongoCalls(url, { log, prepare: createIndexes });
+    this.#accounts = accountsOf(this.#calls.database);
+    this.#usage = createUsageStore(createMongoUsage(this.#calls));
+    this.audit = createMongoAudit(this.#calls);
+    this.batches = {
+      ...createMongoFiles(this.#calls),
+      ...createMongoBatches(this.#calls),
+      ...createMongoLines(this.#calls),
+    };
+    this.files = createGridFsFileStore(this.#calls);
+  }
+
+  async describe(): Promise<string> {
+    const { call, database, topology } = this.#calls;
+    const answer: unknown = await call(() => database.command({ buildInfo: 1 }));
+    return `mongodb ${buildInfoSchema.parse(answer).version} (${topology()})`;
+  }
+
+  async ping(): Promise<void> {
+    await this.#calls.call(() => this.#calls.database.command({ ping: 1 }));
+  }
+
+  async findAccount(id: string): Promise<Account | undefined> {
+    return (await this.#calls.call(() => this.#read(id)))?.account;
+  }
+
+  async listAccounts({ limit, ...page }: AccountPage): Promise<ListedAccount[]> {
+    const { from, includesFrom, end } = rangeOf(page);
+    const _id = { [includesFrom ? '$gte' : '$gt']: from, ...(end !== undefined && { $lt: end }) };
+    const projection = { plan: 1, overageEnabled: 1, suspended: 1, createdAt: 1, lastUse: 1 };
+    const options = { projection, sort: { _id: 1 }, limit, ...this.#calls.lasting() } as const;
+    const found = await this.#calls.call(() => this.#accounts.find({ _id }, options).toArray());
+    return found.map((document) => listedAccountSchema.parse(withId(document)));
+  }
+
+  async findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined> {
+    const filter = { 'key.hash': { $in: [...hashes] } };
+    const projection = { plan: 1, suspended: 1, version: 1, overageEnabled: 1, topUp: 1, guest: 1, 'key.id': 1 };
+    const found = await this.#calls.call(() =>
+      this.#accounts.findOne(filter, { projection, ...this.#calls.lasting() }),
+    );
+    return found === null ? undefined : keyOwnerSchema.parse(withId(found));
+  }
+
+  async changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result> {
+    const decideSafely = deferFailure(decide);
+    const change = {
+      read: () => this.#read(id),
+      decide: (kept: KeptAccount | undefined) => decideSafely(kept?.account),
+      write: (next: Account, decidedOn: KeptAccount | undefined) => this.#write(next, decidedOn),
+    };
+    const result = await this.#calls.call((signal) => changeGuarded(change, signal));
+    return result();
+  }
+
+  async removeAccount({ id: _id, version, lastUse }: Parameters<Store['removeAccount']>[0]): Promise<boolean> {
+    const used = lastUse === undefined ? { lastUse: { $exists: false } } : { 'lastUse.at': lastUse.at };
+    const removed = await this.#calls.call(() => this.#accounts.deleteOne({ _id, version, ...used }));
+    return removed.deletedCount === 1;
+  }
+
+  async recordKeyUse(uses: readonly KeyUse[]): Promise<void> {
+    if (uses.length === 0) return;
+    const notes = uses.map(noteUse);
+    await this.#calls.call(() => this.#accounts.bulkWrite(notes, { ordered: false }));
+  }
+
+  recordUsage(records: readonly UsageRecord[]): Promise<void> {
+    return this.#usage.recordUsage(records);
+  }
+
+  findUsageSum(account: string, month: string): Promise<UsageSum | undefined> {
+    return this.#usage.findUsageSum(account, month);
+  }
+
+  findUsageRecord(requestId: string): Promise<UsageRecord | undefined> {
+    return this.#usage.findUsageRecord(requestId);
+  }
+
+  recomputeUsage(account: string, month: string, upTo: string): Promise<RecomputedUsage> {
+    return this.#usage.recomputeUsage(account, month, upTo);
+  }
+
+  repairUsage(account: string, month: string, upTo: string): Promise<boolean> {
+    return this.#usage.repairUsage(account, month, upTo);
+  }
+
+  listUsageMonths(page: Parameters<UsageStore['listUsageMonths']>[0]): Promise<UsageMonth[]> {
+    return this.#usage.listUsageMonths(page);
+  }
+
+  removeUsageBefore(month: string, limit: number): Promise<number> {
+    return this.#usage.removeUsageBefore(month, limit);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#calls[Symbol.asyncDispose]();
+  }
+
+  async #read(id: string): Promise<KeptAccount | undefined> {
+    const found = await this.#accounts.findOne({ _id: id }, this.#calls.lasting());
+    return found === null ? undefined : readKept(found);
+  }
+
+  /** False where the account is not what it was when `next` was decided. */
+  async #write(next: Account, decidedOn: KeptAccount | undefined): Promise<boolean> {
+    const _id = next.id;
+    try {
+      if (decidedOn === undefined) return (await this.#accounts.insertOne(toNewDocument(next))).acknowledged;
+      const guard = { _id, version: decidedOn.account.version };
+      return (await this.#accounts.updateOne(guard, toUpdate(next, decidedOn))).matchedCount === 1;
+    } catch (error) {
+      if (!(error instanceof MongoServerError) || error.code !== duplicateKey) throw error;
+      // An insert fails so too when the account has come into being meanwhile, lasting or not; the messages of servers differ.
+      const local = { readConcern: { level: 'local' as const } };
+      if (decidedOn === undefined && (await this.#accounts.findOne({ _id }, local)) !== null) return false;
+      throw keyHashTaken(error);
+    }
+  }
+}
+
+async function createIndexes(database: Db): Promise<void> {
+  await Promise.all([createUsageIndexes(database), createBatchIndexes(database), createFileIndexes(database)]);
+  await Promise.all([createAccountIndexes(database), createAuditIndexes(database)]);
+}
+
+/** The filter is the whole condition, so that notes of one account may come in any order. */
+function noteUse({ account, keyId, at }: KeyUse) {
+  const isNews = [{ 'lastUse.keyId': { $ne: keyId } }, { 'lastUse.at': { $lt: at } }];
+  const filter = { _id: account, 'key.id': keyId, $or: isNews };
+  return { updateOne: { filter, update: { $set: { lastUse: { keyId, at } } } } };
+}

@@ -1,0 +1,71 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { UsageRecord } from '../usage/usage-record.ts';
+import { byMonth, type MonthBatch } from '../usage/usage-sums.ts';
+import type { UsageTables } from '../usage/usage-tables.ts';
+import type { MongoCalls } from './mongo-calls.ts';
+import { refusedAsDuplicates } from './mongo-duplicates.ts';
+import { moveOf, recordsOf, sumId, sumsOf, toRecordDocument } from './mongo-usage-documents.ts';
+
+const recordsAtOnce = 500;
+const pauseMsMax = 50;
+
+/** Records first, acknowledged by a majority, then the sums that they move: each in a guarded update of its own. */
+export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
+  const records = recordsOf(calls.database);
+  const sums = sumsOf(calls.database);
+
+  /** Under which entry each of these requests' record stands, once those that are new are in. */
+  async function insert(batch: readonly UsageRecord[]): Promise<Map<string, string>> {
+    const documents = batch.map(toRecordDocument);
+    const refused = await refusedAsDuplicates(records.insertMany(documents, { ordered: false }));
+    const standing = new Map(documents.map(({ _id, entry }) => [_id, entry]));
+    if (refused.length === 0) return standing;
+    const ids = new Set(refused.map((index) => documents[index]?._id ?? ''));
+    const projection = { entry: 1 };
+    const found = await records.find({ _id: { $in: [...ids] } }, { projection, ...calls.lasting() }).toArray();
+    if (found.length < ids.size) throw new Error('a record that is there is not yet safe from a failover');
+    for (const { _id, entry } of found) standing.set(_id, entry);
+    return standing;
+  }
+
+  /** Until each entry is in its sum, or the sum is found to be past it. */
+  async function move(batches: readonly MonthBatch[], signal: AbortSignal): Promise<MonthBatch[]> {
+    const doubtful = batches.filter(({ disputed }) => disputed);
+    let waiting = batches.filter(({ news }) => news.length > 0);
+    for (let attempt = 1; waiting.length > 0; attempt += 1) {
+      signal.throwIfAborted(); // the caller was told that it failed: nothing may change any more
+      const refused = await refusedAsDuplicates(sums.bulkWrite(waiting.map(moveOf), { ordered: false }));
+      const { passed, left } = await look(refused.flatMap((index) => waiting[index] ?? []));
+      doubtful.push(...passed);
+      waiting = left;
+      if (waiting.length > 0) await sleep(Math.random() * Math.min(pauseMsMax, 2 ** attempt), undefined, { signal });
+    }
+    return doubtful;
+  }
+
+  /** What those sums are past, and what is left: somebody else moved them, perhaps in a way that a failover can take back. */
+  async function look(batches: readonly MonthBatch[]): Promise<{ passed: MonthBatch[]; left: MonthBatch[] }> {
+    if (batches.length === 0) return { passed: [], left: [] };
+    const filter = { _id: { $in: batches.map(sumId) } };
+    const found = await sums.find(filter, { projection: { lastEntry: 1 }, ...calls.lasting() }).toArray();
+    const lastEntries = new Map(found.map(({ _id, lastEntry }) => [_id, lastEntry]));
+    const rests = batches.map((batch) => {
+      const lastEntry = lastEntries.get(sumId(batch)) ?? '';
+      return { batch, news: batch.news.filter(({ entry }) => entry > lastEntry) };
+    });
+    return {
+      passed: rests.filter(({ batch, news }) => news.length < batch.news.length).map(({ batch }) => batch),
+      left: rests.filter(({ news }) => news.length > 0).map(({ batch, news }) => ({ ...batch, news })),
+    };
+  }
+
+  return async function take(all) {
+    const doubtful: MonthBatch[] = [];
+    for (let from = 0; from < all.length; from += recordsAtOnce) {
+      const batch = all.slice(from, from + recordsAtOnce);
+      const standing = await calls.call(() => insert(batch));
+      doubtful.push(...(await calls.call((signal) => move(byMonth(batch, standing), signal))));
+    }
+    return doubtful.map(({ account, month, lastEntry }) => ({ account, month, upTo: lastEntry }));
+  };
+}

@@ -1,0 +1,91 @@
+import type { Collection } from 'mongodb';
+import { usageRecordSchema } from '../usage/usage-record.ts';
+import { summedRecordSchema, type UsageMonth, type UsageSum } from '../usage/usage-sums.ts';
+import type { KeptSum, UsageTables } from '../usage/usage-tables.ts';
+import type { MongoCalls } from './mongo-calls.ts';
+import { refusedAsDuplicates } from './mongo-duplicates.ts';
+import { createTakeUsage } from './mongo-take-usage.ts';
+import { readSumDocument, recordsOf, sumId, sumsOf, toSumDocument, withRequestId } from './mongo-usage-documents.ts';
+
+type ByMonth = { _id: string } & UsageMonth;
+
+/** Records in one collection, sums in another: one document each. */
+export function createMongoUsage(calls: MongoCalls): UsageTables {
+  const { call, lasting, database } = calls;
+  const records = recordsOf(database);
+  const sums = sumsOf(database);
+  const both = [records, sums].map(({ collectionName }) => database.collection<ByMonth>(collectionName));
+
+  return {
+    take: createTakeUsage(calls),
+
+    readSum: (month) =>
+      call(async () => {
+        const found = await sums.findOne({ _id: sumId(month) }, lasting());
+        return found === null ? undefined : readSumDocument(found);
+      }),
+
+    readRecords: ({ account, month }, { after, upTo, limit }) =>
+      call(async () => {
+        const filter = { account, month, entry: { $gt: after, $lte: upTo } };
+        const options = { projection: summedFields, sort: { entry: 1 }, limit, ...lasting() } as const;
+        const found = await records.find(filter, options).toArray();
+        return found.map((document) => summedRecordSchema.parse(withRequestId(document)));
+      }),
+
+    replaceSum: (sum, kept) => call(() => replaceSum(sums, sum, kept)),
+
+    nextMonth: (after) =>
+      call(async () => {
+        const found = await Promise.all(both.map((collection) => nextIn(collection, after)));
+        return found.filter((month) => month !== undefined).sort(inStoredOrder)[0];
+      }),
+
+    findRecord: (requestId) =>
+      call(async () => {
+        const found = await records.findOne({ _id: requestId }, lasting());
+        return found === null ? undefined : usageRecordSchema.parse(withRequestId(found));
+      }),
+
+    removeBefore: (month, limit) =>
+      call(async (signal) => {
+        for (const collection of both) {
+          const old = await collection.find({ month: { $lt: month } }, { projection: { _id: 1 }, limit }).toArray();
+          if (old.length === 0) continue;
+          signal.throwIfAborted();
+          return (await collection.deleteMany({ _id: { $in: old.map(({ _id }) => _id) } })).deletedCount;
+        }
+        return 0;
+      }),
+  };
+}
+
+const summedFields = Object.fromEntries(
+  Object.keys(summedRecordSchema.omit({ requestId: true }).shape).map((name) => [name, 1]),
+);
+
+async function replaceSum(sums: ReturnType<typeof sumsOf>, sum: UsageSum, kept: KeptSum | undefined): Promise<boolean> {
+  if (kept === undefined) {
+    return (await refusedAsDuplicates(sums.insertMany([toSumDocument(sum, 0)], { ordered: false }))).length === 0;
+  }
+  const { _id, ...fields } = toSumDocument(sum, kept.repairs + 1);
+  const guard = { _id, lastEntry: kept.sum.lastEntry, repairs: kept.repairs };
+  return (await sums.updateOne(guard, { $set: fields })).matchedCount === 1;
+}
+
+async function nextIn(
+  collection: Collection<ByMonth>,
+  { account, month }: UsageMonth,
+): Promise<UsageMonth | undefined> {
+  const options = { projection: { _id: 0, account: 1, month: 1 }, sort: { account: 1, month: 1 } } as const;
+  const found =
+    (await collection.findOne({ account, month: { $gt: month } }, options)) ??
+    (await collection.findOne({ account: { $gt: account } }, options));
+  return found ?? undefined;
+}
+
+/** By bytes, as MongoDB orders text, which is not the order that JavaScript would give it. */
+function inStoredOrder(one: UsageMonth, other: UsageMonth): number {
+  const [left, right] = [one, other].map(({ account, month }) => Buffer.from(`${account}\0${month}`));
+  return Buffer.compare(left ?? Buffer.alloc(0), right ?? Buffer.alloc(0));
+}

@@ -1,0 +1,61 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { z } from 'zod';
+import { type IdRange, listedAccountSchema, rangeOf } from '../account-pages.ts';
+import { readPages } from '../adapters/read-pages.ts';
+import { storedJson } from '../adapters/stored-json.ts';
+import type { ListedAccount, Store } from '../store.ts';
+import type { SqliteCalls } from './sqlite-calls.ts';
+
+const accountRow = z
+  .object({
+    document: storedJson.pipe(listedAccountSchema.omit({ lastUse: true })),
+    usedKeyId: z.string().nullable(),
+    usedAt: z.int().nullable(),
+  })
+  .transform(({ document, usedKeyId, usedAt }): ListedAccount => {
+    if (usedKeyId === null || usedAt === null) return document;
+    return { ...document, lastUse: { keyId: usedKeyId, at: new Date(usedAt) } };
+  });
+
+/** Fewer than of other rows: an account's history is read with it. */
+const accountsAtOnce = 20;
+
+/** To SQLite any bytes come after any text (sqlite.org/datatype3.html, 4.1). */
+const afterAnyText = new Uint8Array();
+
+const selectPage = (isAfter: '>' | '>=') =>
+  `SELECT document, key_uses.key_id AS usedKeyId, used_at AS usedAt FROM accounts LEFT JOIN key_uses ON account = id
+    WHERE id ${isAfter} :from AND id < :end ORDER BY id LIMIT :limit`;
+
+const deleteAccount = `DELETE FROM accounts WHERE id = :id AND document ->> '$.version' = :version
+  AND (SELECT used_at FROM key_uses WHERE account = :id) IS :usedAt`;
+const deleteUse = 'DELETE FROM key_uses WHERE account = ?';
+
+type SqliteAccounts = Pick<Store, 'listAccounts' | 'removeAccount'>;
+
+export function createSqliteAccounts(database: DatabaseSync, calls: SqliteCalls): SqliteAccounts {
+  const [after, fromOn] = [database.prepare(selectPage('>')), database.prepare(selectPage('>='))];
+  const [removeAccount, removeUse] = [database.prepare(deleteAccount), database.prepare(deleteUse)];
+
+  return {
+    listAccounts: ({ limit, ...page }) =>
+      readPages<ListedAccount, IdRange>({
+        limit,
+        pageMax: accountsAtOnce,
+        after: rangeOf(page),
+        placeOf: ({ id }) => rangeOf({ ...page, after: id }),
+        read: async ({ after: { from, includesFrom, end = afterAnyText }, limit }) => {
+          const select = includesFrom ? fromOn : after;
+          const rows = await calls.read(() => select.all({ from, end, limit }));
+          return rows.map((row) => accountRow.parse(row));
+        },
+      }),
+
+    removeAccount: ({ id, version, lastUse }) =>
+      calls.write(() => {
+        const removed = removeAccount.run({ id, version, usedAt: lastUse?.at.getTime() ?? null }).changes === 1;
+        if (removed) removeUse.run(id);
+        return removed;
+      }),
+  };
+}

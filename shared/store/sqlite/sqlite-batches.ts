@@ -1,0 +1,116 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { z } from 'zod';
+import { type Batch, batchSchema, batchStates } from '../../batches/batch.ts';
+import { storedDate } from '../../stored-date.ts';
+import { deferFailure } from '../adapters/capture-decision.ts';
+import { readPages } from '../adapters/read-pages.ts';
+import { storedJson } from '../adapters/stored-json.ts';
+import { standingOf, unfinishedStates } from '../batches/batch-standing.ts';
+import type { BatchRecords, DecideBatch } from '../batches/batch-store.ts';
+import type { SqliteCalls } from './sqlite-calls.ts';
+import { orders, rowsAtOnce } from './sqlite-pages.ts';
+
+const batchRow = z.object({ document: storedJson.pipe(batchSchema) });
+const unfinishedRow = z.object({ batches: z.int(), tokens: z.int() });
+const accountRow = z.object({ account: z.string() });
+const groupRow = z.object({ state: z.enum(batchStates), count: z.int(), tokens: z.int(), oldestAt: storedDate });
+
+const insertBatch = 'INSERT INTO batches (id, document) VALUES (?, ?) ON CONFLICT (id) DO NOTHING';
+const updateBatch = 'UPDATE batches SET document = ? WHERE id = ?';
+const selectBatch = 'SELECT document FROM batches WHERE id = ?';
+const selectOpenAccounts = 'SELECT DISTINCT account FROM batches WHERE is_open';
+/** The index is named because SQLite would choose one that has the closed batches of these accounts, too. */
+const selectOpen = `SELECT document FROM batches INDEXED BY open_batches_by_account
+  WHERE is_open AND account IN (SELECT value FROM json_each(:accounts)) AND id > :after ORDER BY id LIMIT :limit`;
+const selectGroups = `SELECT state, count(*) AS count, sum(tokens) AS tokens, min(created_at) AS oldestAt
+  FROM batches WHERE is_open GROUP BY state`;
+
+const isUnfinished = 'is_open AND state IN (SELECT value FROM json_each(:states))';
+const selectByInput = `SELECT 1 FROM batches WHERE ${isUnfinished} AND input_file = :file LIMIT 1`;
+const sumUnfinished = `SELECT count(*) AS batches, coalesce(sum(tokens), 0) AS tokens
+  FROM batches WHERE ${isUnfinished} AND account = :account`;
+const states = JSON.stringify(unfinishedStates);
+
+const selectPage = ({ isAfter, sorted }: (typeof orders)['asc' | 'desc']) =>
+  `SELECT document FROM batches WHERE account = :account AND id ${isAfter} :after ORDER BY id ${sorted} LIMIT :limit`;
+
+export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls): BatchRecords {
+  const [insert, update] = [database.prepare(insertBatch), database.prepare(updateBatch)];
+  const [select, open] = [database.prepare(selectBatch), database.prepare(selectOpen)];
+  const openAccounts = database.prepare(selectOpenAccounts);
+  const [byInput, unfinished] = [database.prepare(selectByInput), database.prepare(sumUnfinished)];
+  const groups = database.prepare(selectGroups);
+  const pages = { asc: database.prepare(selectPage(orders.asc)), desc: database.prepare(selectPage(orders.desc)) };
+
+  function read(id: string): Batch | undefined {
+    const row = select.get(id);
+    return row === undefined ? undefined : batchRow.parse(row).document;
+  }
+
+  function change<Result>(id: string, decide: DecideBatch<Result>): Result {
+    const batch = read(id);
+    const { result, next } = decide(batch);
+    if (batch !== undefined && next !== undefined) update.run(JSON.stringify(toWrite(next, batch)), id);
+    return result;
+  }
+
+  return {
+    async insertBatch(batch) {
+      const written = batchSchema.parse(batch);
+      await calls.write(() => insert.run(written.id, JSON.stringify(written)));
+    },
+
+    findBatch: (id) => calls.read(() => read(id)),
+
+    listBatches: (account, { limit, after, order = 'desc' }) =>
+      readPages<Batch, string>({
+        limit,
+        pageMax: rowsAtOnce,
+        after: after ?? orders[order].start,
+        placeOf: ({ id }) => id,
+        read: async (page) => {
+          const rows = await calls.read(() => pages[order].all({ account, ...page }));
+          return rows.map((row) => batchRow.parse(row).document);
+        },
+      }),
+
+    /** Decides on a plain read first: the lock that all writers share is taken only where there is something to write. */
+    async changeBatch(id, decide) {
+      const decideSafely = deferFailure(decide);
+      const decision = await calls.read(() => decideSafely(read(id)));
+      if (decision.next !== undefined) return (await calls.write(() => change(id, decideSafely)))();
+      await calls.lasting();
+      return decision.result();
+    },
+
+    async listOpenAccounts() {
+      const rows = await calls.read(() => openAccounts.all());
+      return rows.map((row) => accountRow.parse(row).account);
+    },
+
+    listOpenBatches: (accounts) =>
+      readPages<Batch, string>({
+        pageMax: rowsAtOnce,
+        after: '',
+        placeOf: ({ id }) => id,
+        read: async (page) => {
+          const rows = await calls.read(() => open.all({ accounts: JSON.stringify(accounts), ...page }));
+          return rows.map((row) => batchRow.parse(row).document);
+        },
+      }),
+
+    isInputOfUnfinished: (file) => calls.read(() => byInput.get({ file, states }) !== undefined),
+
+    async countUnfinished(account) {
+      return unfinishedRow.parse(await calls.read(() => unfinished.get({ account, states })));
+    },
+
+    async describeBatches() {
+      return standingOf(z.array(groupRow).parse(await calls.read(() => groups.all())));
+    },
+  };
+}
+
+function toWrite(next: Batch, { id, version }: Batch): Batch {
+  return batchSchema.parse({ ...next, id, version: version + 1 });
+}

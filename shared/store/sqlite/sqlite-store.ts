@@ -1,0 +1,199 @@
+import { resolve } from 'node:path';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { z } from 'zod';
+import { type Account, accountSchema } from '../accounts/account.ts';
+import { recordsAdded, type Trail } from '../accounts/audit-records.ts';
+import type { AuditStore } from '../accounts/audit-store.ts';
+import type { Decide } from '../accounts/decide.ts';
+import { deferFailure } from '../adapters/capture-decision.ts';
+import { storeUnavailable } from '../adapters/store-errors.ts';
+import { storedJson } from '../adapters/stored-json.ts';
+import type { BatchStore } from '../batches/batch-store.ts';
+import type { FileStore } from '../files/file-store.ts';
+import { createFolderFileStore } from '../files/folder-file-store.ts';
+import { keyOwnerSchema } from '../key-owner.ts';
+import type { AccountPage, KeyOwner, KeyUse, ListedAccount, Store } from '../store.ts';
+import type { UsageRecord } from '../usage/usage-record.ts';
+import { createUsageStore, type RecomputedUsage, type UsageStore } from '../usage/usage-store.ts';
+import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
+import { type LastingCommits, openLastingCommits } from './durable-commits.ts';
+import { openSqlite } from './open-sqlite.ts';
+import { createSqliteAccounts } from './sqlite-accounts.ts';
+import { createSqliteAudit, type InsertRecords } from './sqlite-audit.ts';
+import { createSqliteBatches } from './sqlite-batches.ts';
+import { createSqliteCalls, type SqliteCalls } from './sqlite-calls.ts';
+import { createSqliteFiles } from './sqlite-files.ts';
+import { createSqliteLines } from './sqlite-lines.ts';
+import { createSqliteUsage } from './sqlite-usage.ts';
+
+/** The last use is kept in a table of its own: what a change writes can not undo it. */
+const writtenSchema = accountSchema.omit({ lastUse: true });
+
+const ownerRow = z.object({ document: storedJson.pipe(keyOwnerSchema) });
+const accountRow = z.object({
+  document: storedJson.pipe(writtenSchema),
+  recorded: z.int(),
+  usedKeyId: z.string().nullable(),
+  usedAt: z.int().nullable(),
+});
+const versionRow = z.object({ version: z.string() });
+
+const selectAccount = `SELECT document, coalesce(document ->> '$.recorded', 0) AS recorded, key_uses.key_id AS usedKeyId, used_at AS usedAt
+  FROM accounts LEFT JOIN key_uses ON account = id WHERE id = ?`;
+
+const selectOwner = 'SELECT document FROM accounts WHERE key_hash IN (SELECT value FROM json_each(?)) LIMIT 1';
+
+const writeAccount = `INSERT INTO accounts (id, document) VALUES (?, ?)
+  ON CONFLICT (id) DO UPDATE SET document = excluded.document`;
+
+const noteUse = `INSERT INTO key_uses (account, key_id, used_at)
+  SELECT id, key_id, :usedAt FROM accounts WHERE id = :account AND key_id = :keyId
+  ON CONFLICT (account) DO UPDATE SET key_id = excluded.key_id, used_at = excluded.used_at
+    WHERE key_uses.key_id <> excluded.key_id OR used_at < excluded.used_at`;
+
+type Options = { openCommits?: (path: string) => LastingCommits };
+
+/** The store in one SQLite file, and a folder of files beside it, for one machine; any number of its processes can have it open. */
+export class SqliteStore implements Store {
+  readonly audit: AuditStore;
+  readonly batches: BatchStore;
+  readonly files: FileStore;
+  readonly #database: DatabaseSync;
+  readonly #commits: LastingCommits;
+  readonly #calls: SqliteCalls;
+  readonly #selectAccount: StatementSync;
+  readonly #selectOwner: StatementSync;
+  readonly #writeAccount: StatementSync;
+  readonly #noteUse: StatementSync;
+  readonly #readFile: StatementSync;
+  readonly #insertRecords: InsertRecords;
+  readonly #accounts: Pick<Store, 'listAccounts' | 'removeAccount'>;
+  readonly #usage: UsageStore;
+
+  /** Creates the file and its folder where missing; throws an error for the operator when it cannot be used. */
+  static async open(file: string, { openCommits = openLastingCommits }: Options = {}): Promise<SqliteStore> {
+    const path = resolve(file);
+    return new SqliteStore(await openSqlite(file), path, openCommits(path));
+  }
+
+  private constructor(database: DatabaseSync, path: string, commits: LastingCommits) {
+    this.#database = database;
+    this.#commits = commits;
+    this.#calls = createSqliteCalls(database, this.#commits);
+    this.#selectAccount = database.prepare(selectAccount);
+    this.#selectOwner = database.prepare(selectOwner);
+    this.#writeAccount = database.prepare(writeAccount);
+    this.#noteUse = database.prepare(noteUse);
+    this.#readFile = database.prepare('PRAGMA user_version'); // unlike SELECT 1, it looks at the file
+    this.#accounts = createSqliteAccounts(database, this.#calls);
+    const audit = createSqliteAudit(database, this.#calls);
+    this.audit = audit.store;
+    this.#insertRecords = audit.insertRecords;
+    this.#usage = createUsageStore(createSqliteUsage(database, this.#calls));
+    this.batches = {
+      ...createSqliteFiles(database, this.#calls),
+      ...createSqliteBatches(database, this.#calls),
+      ...createSqliteLines(database, this.#calls),
+    };
+    this.files = createFolderFileStore(`${path}-files`, { isOpen: () => database.isOpen });
+  }
+
+  async describe(): Promise<string> {
+    const row = await this.#calls.read(() => this.#database.prepare('SELECT sqlite_version() AS version').get());
+    return `sqlite ${versionRow.parse(row).version}`;
+  }
+
+  async ping(): Promise<void> {
+    try {
+      this.#commits.check();
+    } catch (error) {
+      throw storeUnavailable(error);
+    }
+    await this.#calls.read(() => this.#readFile.get());
+  }
+
+  async findAccount(id: string): Promise<Account | undefined> {
+    return (await this.#calls.read(() => this.#read(id)))?.account;
+  }
+
+  listAccounts(page: AccountPage): Promise<ListedAccount[]> {
+    return this.#accounts.listAccounts(page);
+  }
+
+  async findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined> {
+    const row = await this.#calls.read(() => this.#selectOwner.get(JSON.stringify(hashes)));
+    return row === undefined ? undefined : ownerRow.parse(row).document;
+  }
+
+  /** Decides on a plain read first: the lock that all writers share is taken only where there is something to write. */
+  async changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result> {
+    const decideSafely = deferFailure(decide);
+    const decision = await this.#calls.read(() => decideSafely(this.#read(id)?.account));
+    if (decision.next !== undefined) return (await this.#calls.write(() => this.#change(id, decideSafely)))();
+    await this.#calls.lasting();
+    return decision.result();
+  }
+
+  removeAccount(account: Parameters<Store['removeAccount']>[0]): Promise<boolean> {
+    return this.#accounts.removeAccount(account);
+  }
+
+  async recordKeyUse(uses: readonly KeyUse[]): Promise<void> {
+    if (uses.length === 0) return;
+    await this.#calls.write(() => {
+      for (const { account, keyId, at } of uses) this.#noteUse.run({ account, keyId, usedAt: at.getTime() });
+    });
+  }
+
+  recordUsage(records: readonly UsageRecord[]): Promise<void> {
+    return this.#usage.recordUsage(records);
+  }
+
+  findUsageSum(account: string, month: string): Promise<UsageSum | undefined> {
+    return this.#usage.findUsageSum(account, month);
+  }
+
+  findUsageRecord(requestId: string): Promise<UsageRecord | undefined> {
+    return this.#usage.findUsageRecord(requestId);
+  }
+
+  recomputeUsage(account: string, month: string, upTo: string): Promise<RecomputedUsage> {
+    return this.#usage.recomputeUsage(account, month, upTo);
+  }
+
+  repairUsage(account: string, month: string, upTo: string): Promise<boolean> {
+    return this.#usage.repairUsage(account, month, upTo);
+  }
+
+  listUsageMonths(page: Parameters<UsageStore['listUsageMonths']>[0]): Promise<UsageMonth[]> {
+    return this.#usage.listUsageMonths(page);
+  }
+
+  removeUsageBefore(month: string, limit: number): Promise<number> {
+    return this.#usage.removeUsageBefore(month, limit);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#database.isOpen) this.#database.close();
+    await this.#commits[Symbol.asyncDispose]();
+  }
+
+  #change<Result>(id: string, decide: Decide<Result>): Result {
+    const kept = this.#read(id);
+    const { result, next } = decide(kept?.account);
+    if (next !== undefined) {
+      const written = { ...writtenSchema.parse(next), recorded: next.version };
+      this.#writeAccount.run(id, JSON.stringify(written));
+      this.#insertRecords(recordsAdded(kept, next));
+    }
+    return result;
+  }
+
+  #read(id: string): (Trail & { account: Account }) | undefined {
+    const row = this.#selectAccount.get(id);
+    if (row === undefined) return undefined;
+    const { document, recorded, usedKeyId, usedAt } = accountRow.parse(row);
+    if (usedKeyId === null || usedAt === null) return { account: document, recorded };
+    return { account: { ...document, lastUse: { keyId: usedKeyId, at: new Date(usedAt) } }, recorded };
+  }
+}

@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import { storedDate } from '../../stored-date.ts';
+
+const tokens = z.int().nonnegative();
+const milliseconds = z.int().nonnegative();
+
+/**
+ * One call of a backend, or (`outcome` `lost`, no `backend`) a run whose worker died, of which nothing more is known.
+ */
+export const usageAttemptSchema = z.object({
+  run: z.int().positive(),
+  backend: z.string().optional(),
+  outcome: z.string(),
+  durationMs: milliseconds.optional(),
+});
+
+const usageOutcomes = ['completed', 'failed', 'cancelled', 'lost'] as const;
+
+export const usageRecordSchema = z.object({
+  requestId: z.string(),
+  account: z.string(),
+  keyId: z.string(),
+  plan: z.string(),
+  model: z.string(),
+  tier: z.string(),
+  endpoint: z.string(),
+  batch: z.string().nullable(),
+  month: z.string().regex(/^\d{4}-\d{2}$/),
+  admittedAt: storedDate,
+  settledAt: storedDate,
+  runs: z.int().nonnegative(),
+  attempts: z.array(usageAttemptSchema),
+  promptTokens: tokens,
+  completionTokens: tokens,
+  cachedTokens: tokens,
+  chargedTokens: tokens,
+  counted: z.enum(['reported', 'estimated']),
+  outcome: z.enum(usageOutcomes),
+  queueWaitMs: milliseconds.nullable(),
+  firstTokenMs: milliseconds.nullable(),
+  durationMs: milliseconds.nullable(),
+  overage: z.boolean(),
+  entry: z.string(),
+});
+
+/**
+ * What one request has used; written once and never changed. `requestId` is its id. `month` (`YYYY-MM`, UTC) is that of its
+ * admission, wherever it was settled. `chargedTokens` is what counts against the quota; `cachedTokens` are a part of the
+ * prompt's. `entry` is its place in the outbox, padded so that it sorts as text. Times are durations in milliseconds, null
+ * where there was nothing to measure.
+ */
+export type UsageRecord = z.infer<typeof usageRecordSchema>;
+export type UsageAttempt = z.infer<typeof usageAttemptSchema>;

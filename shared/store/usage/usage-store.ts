@@ -1,0 +1,110 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { storeUnavailable } from '../adapters/store-errors.ts';
+import type { UsageRecord } from './usage-record.ts';
+import { createTally, type SummedRecord, totalOf, type UsageMonth, type UsageSum } from './usage-sums.ts';
+import type { DoubtfulMonth, UsageTables } from './usage-tables.ts';
+
+/** What the store keeps of usage: a record of each request, and what they come to by account and month. */
+export interface UsageStore {
+  /**
+   * Takes records of one outbox partition, in the outbox's order, into the records and the sums. Any number of callers may
+   * give the same ones, in other pieces, and be cut short anywhere: once a call for each has succeeded, every request has one
+   * record and is counted once. A request whose record stands already keeps it.
+   */
+  recordUsage(records: readonly UsageRecord[]): Promise<void>;
+
+  /** Rests on what a failover cannot take back. */
+  findUsageSum(account: string, month: string): Promise<UsageSum | undefined>;
+
+  findUsageRecord(requestId: string): Promise<UsageRecord | undefined>;
+
+  /**
+   * The sum as it is kept, and as the records say that it should be: those up to the later of its own `lastEntry` and `upTo`,
+   * which is an entry, or empty. Right also while records come in; one that comes before its time (an entry at or before
+   * `lastEntry`) is seen as a difference until whoever brought it has repaired the month.
+   */
+  recomputeUsage(account: string, month: string, upTo: string): Promise<RecomputedUsage>;
+
+  /** Writes what `recomputeUsage` says, where that differs; false if the sum has moved meanwhile: then once more. */
+  repairUsage(account: string, month: string, upTo: string): Promise<boolean>;
+
+  /** Every account and month that has a sum or a record, in one fixed order; begins after `after`. */
+  listUsageMonths(page: { after?: UsageMonth | undefined; limit: number }): Promise<UsageMonth[]>;
+
+  /**
+   * Removes records of the months before `month` (`YYYY-MM`), at most `limit`, and sums once no such record is left; returns
+   * how many. Until it returns 0 there is more, and sums of those months are not what their records say.
+   */
+  removeUsageBefore(month: string, limit: number): Promise<number>;
+}
+
+export type RecomputedUsage = { kept: UsageSum | undefined; recomputed: UsageSum | undefined };
+
+const recordsAtOnce = 250;
+const repairAttemptsMax = 50;
+const pauseMsMax = 50;
+
+export function createUsageStore(tables: UsageTables): UsageStore {
+  async function look({ account, month, upTo }: DoubtfulMonth) {
+    const kept = await tables.readSum({ account, month });
+    const lastEntry = kept !== undefined && kept.sum.lastEntry > upTo ? kept.sum.lastEntry : upTo;
+    const tally = createTally();
+    for await (const records of pagesOf(tables, { account, month }, lastEntry)) tally.add(records);
+    const days = tally.days();
+    if (kept === undefined && days.length === 0) return { kept, recomputed: undefined };
+    return { kept, recomputed: { account, month, lastEntry, total: totalOf(days), days } };
+  }
+
+  async function repair(month: DoubtfulMonth): Promise<boolean> {
+    const { kept, recomputed } = await look(month);
+    if (recomputed === undefined || isDeepStrictEqual(kept?.sum, recomputed)) return true;
+    return tables.replaceSum(recomputed, kept);
+  }
+
+  async function repairUntilItStands(month: DoubtfulMonth): Promise<void> {
+    for (let attempt = 1; !(await repair(month)); attempt += 1) {
+      if (attempt === repairAttemptsMax) throw storeUnavailable(new Error('a sum moved during each of many repairs'));
+      await sleep(Math.random() * Math.min(pauseMsMax, 2 ** attempt));
+    }
+  }
+
+  return {
+    async recordUsage(records) {
+      if (records.length === 0) return;
+      for (const month of await tables.take(records)) await repairUntilItStands(month);
+    },
+    async findUsageSum(account, month) {
+      return (await tables.readSum({ account, month }))?.sum;
+    },
+    findUsageRecord: (requestId) => tables.findRecord(requestId),
+    async recomputeUsage(account, month, upTo) {
+      const { kept, recomputed } = await look({ account, month, upTo });
+      return { kept: kept?.sum, recomputed };
+    },
+    repairUsage: (account, month, upTo) => repair({ account, month, upTo }),
+    async listUsageMonths({ after = { account: '', month: '' }, limit }) {
+      const months: UsageMonth[] = [];
+      while (months.length < limit) {
+        const next = await tables.nextMonth(months.at(-1) ?? after);
+        if (next === undefined) break;
+        months.push(next);
+      }
+      return months;
+    },
+    removeUsageBefore: (month, limit) => tables.removeBefore(month, limit),
+  };
+}
+
+async function* pagesOf(tables: UsageTables, month: UsageMonth, upTo: string): AsyncGenerator<SummedRecord[]> {
+  for (let after = ''; ; ) {
+    const page = await tables.readRecords(month, { after, upTo, limit: recordsAtOnce });
+    const last = page.at(-1)?.entry;
+    if (last === undefined) return;
+    if (page.length < recordsAtOnce) return yield page;
+    // Others of the last entry may be left for the next page: an emptied Redis can give one twice.
+    const whole = page.filter(({ entry }) => entry < last);
+    yield whole.length > 0 ? whole : page;
+    after = whole.at(-1)?.entry ?? last;
+  }
+}

@@ -1,0 +1,26 @@
+import test from 'ava';
+import { noSuchModel } from '../../../ingress/api/no-such-model.ts';
+import { batchPlan } from '../../support/batch-plan.ts';
+
+test('an unknown model is named, with those that the plan includes', (t) => {
+  const planFile = batchPlan();
+  t.regex(
+    noSuchModel('gpt-4', 'free', planFile),
+    /^no such model "gpt-4"; the plan "free" has small-chat, medium-chat$/,
+  );
+  t.is(noSuchModel('gpt-4', 'gone', planFile), 'no such model "gpt-4"; the plan "gone" has no models');
+  t.is(noSuchModel('a b'.repeat(100), 'gone', planFile).length, 88);
+});
+
+test('of many models the first twenty are named', (t) => {
+  const planFile = batchPlan();
+  const [model] = Object.values(planFile.models);
+  if (model === undefined) return t.fail();
+  const namesOf = (count: number) => Array.from({ length: count }, (_, index) => `model-${index}`);
+  const planOf = (count: number) => ({
+    plans: planFile.plans,
+    models: Object.fromEntries(namesOf(count).map((name) => [name, { ...model, tier: 'guest' }])),
+  });
+  t.true(noSuchModel('x', 'free', planOf(20)).endsWith(` has ${namesOf(20).join(', ')}`));
+  t.true(noSuchModel('x', 'free', planOf(23)).endsWith(` has ${namesOf(20).join(', ')} and 3 more`));
+});

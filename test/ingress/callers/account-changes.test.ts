@@ -1,0 +1,332 @@
+import test from 'ava';
+import {
+  changeSettings,
+  mintGuestKey,
+  mintKey,
+  type NamedKey,
+  revokeKey,
+  rotateKey,
+} from '../../../ingress/callers/account-changes.ts';
+import type { Account, GuestSecrets, NewKey } from '../../../shared/store/accounts/account.ts';
+import type { Decision } from '../../../shared/store/accounts/decide.ts';
+
+const t1 = new Date('2026-01-01');
+const t2 = new Date('2026-01-02');
+const t3 = new Date('2026-01-03');
+
+const mint = (key: NewKey, plan = 'free') => mintKey({ account: 'user:ann', plan, key });
+const named = (key: NewKey): NamedKey => ({ hashes: ['under another pepper', key.hash] });
+const shown = (key: NewKey): NamedKey => ({ display: key.display });
+
+test('none, mint: a key is active under the plan that is asked for, and the account has come into being', (t) => {
+  const key = keyNamed('one');
+  const { result, next } = mint(key)(undefined);
+  const account = {
+    id: 'user:ann',
+    plan: 'free',
+    suspended: false,
+    overageEnabled: false,
+    topUpsMade: [],
+    version: 1,
+    createdAt: t1,
+    key: { ...key, plan: 'free' },
+    endedKeys: [],
+    changes: [{ at: t1, by: 'user:ann', keyMinted: 'key_one' }],
+  };
+  t.deepEqual(result, { minted: true, account });
+  t.deepEqual(next, account);
+});
+
+test('active, mint: the same key stays active, and nothing changes, whatever plan is asked for', (t) => {
+  const account = mintedWith(keyNamed('one'));
+  t.deepEqual(mint(keyNamed('two', t2), 'pro')(account), { result: { minted: false, account } });
+});
+
+test('active, rotate: the old key is rotated away and a new one is active, on the plan the account stands on', (t) => {
+  const [old, key] = [keyNamed('one'), keyNamed('two', t2)];
+  for (const name of [named(old), shown(old)]) {
+    const account = { ...mintedWith(old), plan: 'pro', suspended: true };
+    const { result, next } = rotateKey({ named: name, key })(account);
+    t.deepEqual(next, {
+      ...account,
+      version: 2,
+      key: { ...key, plan: 'pro' },
+      endedKeys: [{ id: 'key_one', display: old.display, plan: 'pro', createdAt: t1, state: 'rotated', endedAt: t2 }],
+      changes: [{ at: t2, by: 'user:ann', keyRotated: { from: 'key_one', to: 'key_two' } }, ...account.changes],
+    });
+    t.is(result, next);
+  }
+});
+
+test('active, revoke: the key is revoked, and no other takes its place', (t) => {
+  const old = keyNamed('one');
+  for (const name of [named(old), shown(old)]) {
+    const { key: _, ...account } = { ...mintedWith(old), plan: 'pro' };
+    const { result, next } = revokeKey({ named: name, at: t2 })({ ...account, key: { ...old, plan: 'free' } });
+    const kept = { id: 'key_one', display: old.display, plan: 'pro', createdAt: t1 };
+    const ended = { ...kept, state: 'revoked' as const, endedAt: t2 };
+    t.deepEqual(result, ended);
+    t.deepEqual(next, {
+      ...account,
+      version: 2,
+      endedKeys: [ended],
+      changes: [{ at: t2, by: 'user:ann', keyRevoked: 'key_one' }, ...account.changes],
+    });
+  }
+});
+
+test('a mint after a revocation gives a new key with a new id, on the plan the account stands on', (t) => {
+  const revoked = nextOf(revokeKey({ named: named(keyNamed('one')), at: t2 })(mintedWith(keyNamed('one'))));
+  const { result, next } = mint(keyNamed('two', t3), 'free')({ ...revoked, plan: 'pro' });
+  t.true(result.minted);
+  t.like(next, { plan: 'pro', version: 3, createdAt: t1, key: { id: 'key_two', plan: 'pro', createdAt: t3 } });
+  t.deepEqual(next?.endedKeys, revoked.endedKeys);
+});
+
+test('whatever else is named is refused alike, and nothing changes', (t) => {
+  const [rotated, revoked, active, other] = [keyNamed('one'), keyNamed('two'), keyNamed('three'), keyNamed('four')];
+  const history = historyOf(rotated, revoked);
+  const names = [rotated, revoked, other].flatMap((key) => [named(key), shown(key)]);
+  const never: NamedKey[] = [{ hashes: [] }, { hashes: [active.display] }, { display: active.hash }, { display: '' }];
+  for (const account of [undefined, history, nextOf(mint(active)(history))]) {
+    for (const name of [...names, ...never, ...(account?.key === undefined ? [named(active), shown(active)] : [])]) {
+      t.deepEqual(rotateKey({ named: name, key: keyNamed('five') })(account), { result: undefined });
+      t.deepEqual(revokeKey({ named: name, at: t3 })(account), { result: undefined });
+    }
+  }
+});
+
+test('the last use of a key goes with it when it ends; that of an earlier key does not', (t) => {
+  const [one, two] = [keyNamed('one'), keyNamed('two', t2)];
+  const used = { ...mintedWith(one), lastUse: { keyId: 'key_one', at: t2 } };
+  const rotated = nextOf(rotateKey({ named: named(one), key: two })(used));
+  t.deepEqual(rotated.endedKeys[0]?.lastUsedAt, t2);
+  t.deepEqual(rotated.lastUse, used.lastUse);
+  const revoked = nextOf(revokeKey({ named: named(two), at: t3 })(rotated));
+  t.false('lastUsedAt' in (revoked.endedKeys[0] ?? {}));
+});
+
+test('the last 100 ended keys and the last 200 changes are kept, newest first', (t) => {
+  let account = mintedWith(keyNamed('0'));
+  for (let index = 1; index <= 250; index += 1) {
+    account = nextOf(rotateKey({ named: shown(keyNamed(String(index - 1))), key: keyNamed(String(index)) })(account));
+    t.is(account.version, index + 1);
+  }
+  const newest = (count: number) => Array.from({ length: count }, (_, index) => `key_${249 - index}`);
+  t.deepEqual(
+    account.endedKeys.map(({ id }) => id),
+    newest(100),
+  );
+  t.deepEqual(
+    account.changes.map(({ keyRotated }) => keyRotated?.from),
+    newest(200),
+  );
+});
+
+const seconds = (at: Date) => at.getTime() / 1_000;
+
+test('a device that is new gets its key, and the secrets that it was made with are noted', (t) => {
+  const key = keyNamed('one');
+  const { result, next } = mintGuest(key)(undefined);
+  t.deepEqual(next, {
+    id: 'device:1',
+    plan: 'guest-device',
+    suspended: false,
+    overageEnabled: false,
+    topUpsMade: [],
+    version: seconds(t1) + 1,
+    createdAt: t1,
+    key: { ...key, plan: 'guest-device' },
+    guest: { secret: 'first', pepper: 'p' },
+    endedKeys: [],
+    changes: [{ at: t1, by: 'device:1', keyMinted: 'key_one' }],
+  });
+  t.is(next, result);
+});
+
+test('a device that comes back after it was removed has no version that it had before', (t) => {
+  const before = nextOf(mintGuest(keyNamed('one'))(undefined));
+  const changed = nextOf(mintGuest(keyNamed('two', t2), 'second', () => false)(before));
+  const later = new Date(t2.getTime() + 62 * 86_400_000);
+  t.true(nextOf(mintGuest(keyNamed('three', later))(undefined)).version > changed.version);
+});
+
+test('a repeat for a device is without effect while the secrets of its key are in use', (t) => {
+  const device = nextOf(mintGuest(keyNamed('one'))(undefined));
+  const asked: GuestSecrets[] = [];
+  const inUse = (guest: GuestSecrets) => asked.push(guest) > 0;
+  t.deepEqual(mintGuest(keyNamed('two', t2), 'second', inUse)(device), { result: device });
+  t.deepEqual(asked, [{ secret: 'first', pepper: 'p' }]);
+});
+
+test('secrets that were withdrawn end the key that was made with them', (t) => {
+  const device = { ...nextOf(mintGuest(keyNamed('one'))(undefined)), plan: 'pro', suspended: true };
+  const key = keyNamed('two', t2);
+  const next = nextOf(mintGuest(key, 'second', () => false)(device));
+  t.like(next, { plan: 'pro', suspended: true, version: seconds(t1) + 2, guest: { secret: 'second', pepper: 'p' } });
+  t.deepEqual(next.key, { ...key, plan: 'pro' });
+  t.like(next.endedKeys, { length: 1, 0: { id: 'key_one', state: 'rotated', endedAt: t2, plan: 'pro' } });
+  t.deepEqual(next.changes[0], { at: t2, by: 'device:1', keyMinted: 'key_two' });
+});
+
+test('a pepper that was withdrawn gives the same key a new hash, and nothing has ended', (t) => {
+  const device = nextOf(mintGuest(keyNamed('one'))(undefined));
+  const { guest, ...offered } = { ...keyNamed('two', t2), guest: { secret: 'first', pepper: 'q' } };
+  const decide = mintGuestKey({ account: 'device:1', plan: 'guest-device', key: offered, guest }, () => false);
+  const next = nextOf(decide(device));
+  t.deepEqual(next.key, { ...keyNamed('one'), plan: 'guest-device', hash: offered.hash });
+  t.like(next, { guest, version: seconds(t1) + 2 });
+  t.deepEqual(next.endedKeys, []);
+});
+
+test('an account that was never used comes into being by a change, where that is wanted, and by nothing else', (t) => {
+  const by = { by: 'user:operator', at: t2 };
+  const unknown = { id: 'user:ann', plan: 'free' };
+  const suspend = { settings: { suspended: true }, ...by };
+  t.deepEqual(changeSettings(suspend)(undefined), { result: undefined });
+  t.deepEqual(changeSettings({ settings: { suspended: false, plan: 'free' }, ...by, unknown })(undefined), {
+    result: undefined,
+  });
+  const next = nextOf(changeSettings({ ...suspend, unknown })(undefined));
+  t.like(next, { id: 'user:ann', plan: 'free', suspended: true, version: 1, createdAt: t2 });
+  t.deepEqual(next.changes, [{ ...by, suspended: true }]);
+});
+
+test('settings are changed together, and the trail says from what, when and by whom', (t) => {
+  const account = mintedWith(keyNamed('one'));
+  const cases = [
+    [{ plan: 'pro' }, { plan: { from: 'free', to: 'pro' } }],
+    [{ suspended: true }, { suspended: true }],
+    [
+      { plan: 'pro', suspended: true },
+      { plan: { from: 'free', to: 'pro' }, suspended: true },
+    ],
+    [{ plan: 'free', suspended: true }, { suspended: true }],
+    [{ overageEnabled: true }, { overageEnabled: true }],
+    [
+      { overageEnabled: true, plan: 'pro' },
+      { plan: { from: 'free', to: 'pro' }, overageEnabled: true },
+    ],
+  ] as const;
+  for (const [settings, said] of cases) {
+    const { result, next } = changeSettings({ settings, at: t2, by: 'user:operator' })(account);
+    const changes = [{ at: t2, by: 'user:operator', ...said }, ...account.changes];
+    t.deepEqual(next, { ...account, ...settings, version: 2, changes });
+    t.is(result, next);
+  }
+});
+
+test('a suspension can be lifted, and that is said too', (t) => {
+  const suspended = { ...mintedWith(keyNamed('one')), suspended: true };
+  const next = nextOf(changeSettings({ settings: { suspended: false }, at: t2, by: 'user:operator' })(suspended));
+  t.false(next.suspended);
+  t.deepEqual(next.changes[0], { at: t2, by: 'user:operator', suspended: false });
+});
+
+const topUp = (id: string, tokens: number, at = t1) =>
+  changeSettings({ settings: { topUp: { id, tokens } }, at, by: 'user:operator' });
+
+test('top-ups add up within the month they are made in, and the next month begins with none', (t) => {
+  const [march, lateMarch, april] = ['2026-03-01', '2026-03-31T23:59:59.999Z', '2026-04-01'].map((at) => new Date(at));
+  const first = nextOf(topUp('a', 500, march)(mintedWith(keyNamed('one'))));
+  t.like(first, { version: 2, topUp: { month: '2026-03', tokens: 500 } });
+  t.deepEqual(first.changes[0], { at: march ?? t1, by: 'user:operator', topUp: { id: 'a', tokens: 500 } });
+  const second = nextOf(topUp('b', 20, lateMarch)(first));
+  t.deepEqual(second.topUp, { month: '2026-03', tokens: 520 });
+  const third = nextOf(topUp('c', 1, april)(second));
+  t.deepEqual(third.topUp, { month: '2026-04', tokens: 1 });
+  t.deepEqual(
+    third.topUpsMade.map(({ id }) => id),
+    ['c', 'b', 'a'],
+  );
+  t.deepEqual(nextOf(topUp('d', 2, lateMarch)(third)).topUp, { month: '2026-04', tokens: 3 });
+});
+
+test('a top-up counts once by its id, in whichever month it comes again, and with other tokens it is a conflict', (t) => {
+  const account = nextOf(topUp('a', 500)(mintedWith(keyNamed('one'))));
+  for (const at of [t1, new Date('2027-01-01')]) {
+    t.deepEqual(topUp('a', 500, at)(account), { result: account });
+    t.like(
+      t.throws(() => topUp('a', 501, at)(account)),
+      { name: 'ApiError', code: 'CONFLICT' },
+    );
+  }
+  const both = { settings: { plan: 'pro', topUp: { id: 'a', tokens: 500 } }, at: t2, by: 'user:operator' };
+  const next = nextOf(changeSettings(both)(account));
+  t.like(next, { plan: 'pro', topUp: { tokens: 500 } });
+  t.deepEqual(next.changes[0], { at: t2, by: 'user:operator', plan: { from: 'free', to: 'pro' } });
+  const clash = { ...both, settings: { plan: 'pro', topUp: { id: 'a', tokens: 1 } } };
+  t.throws(() => changeSettings(clash)(account));
+});
+
+test('the last 500 top-ups are remembered, across months', (t) => {
+  let account = mintedWith(keyNamed('one'));
+  for (let index = 0; index < 501; index += 1) {
+    account = nextOf(topUp(String(index), 1, new Date(Date.UTC(2026, index % 12)))(account));
+  }
+  t.is(account.topUpsMade.length, 500);
+  t.is(topUp('1', 1)(account).next, undefined);
+  t.not(topUp('0', 1)(account).next, undefined);
+});
+
+test('the top-ups of a month stay a number that can be counted with', (t) => {
+  const full = { ...mintedWith(keyNamed('one')), topUp: { month: '2026-01', tokens: 1e15 - 1 } };
+  t.is(nextOf(topUp('a', 1)(full)).topUp?.tokens, 1e15);
+  t.like(
+    t.throws(() => topUp('a', 2)(full)),
+    { code: 'VALIDATION_ERROR' },
+  );
+});
+
+test('settings that are so already change nothing, and an account that is not known has none', (t) => {
+  const account = mintedWith(keyNamed('one'));
+  const same = [{}, { plan: 'free' }, { suspended: false }, { overageEnabled: false }, { plan: undefined }];
+  for (const settings of same) {
+    t.deepEqual(changeSettings({ settings, at: t2, by: 'user:operator' })(account), { result: account });
+  }
+  const settings = { plan: 'pro' };
+  t.deepEqual(changeSettings({ settings, at: t2, by: 'user:operator' })(undefined), { result: undefined });
+});
+
+test('no decision alters the account that it is given', (t) => {
+  const [one, two] = [keyNamed('one'), keyNamed('two')];
+  const account = { ...mintedWith(one), guest: { secret: 'first', pepper: 'p' }, lastUse: { keyId: one.id, at: t1 } };
+  const before = structuredClone(account);
+  deepFreeze(account);
+  nextOf(rotateKey({ named: named(one), key: two })(account));
+  nextOf(revokeKey({ named: named(one), at: t2 })(account));
+  nextOf(changeSettings({ settings: { plan: 'pro' }, at: t2, by: 'user:operator' })(account));
+  nextOf(topUp('a', 1)(account));
+  nextOf(mintGuest(two, 'second', () => false)(account));
+  t.is(mint(two)(account).next, undefined);
+  t.deepEqual(account, before);
+});
+
+function keyNamed(name: string, createdAt = t1): NewKey {
+  return { id: `key_${name}`, hash: `hash of ${name}`, display: `svc_${name}`, createdAt };
+}
+
+function mintedWith(key: NewKey): Account {
+  return nextOf(mint(key)(undefined));
+}
+
+/** An account without an active key: one was rotated away, the other revoked. */
+function historyOf(rotated: NewKey, revoked: NewKey): Account {
+  const second = nextOf(rotateKey({ named: named(rotated), key: revoked })(mintedWith(rotated)));
+  return nextOf(revokeKey({ named: named(revoked), at: t2 })(second));
+}
+
+function mintGuest(key: NewKey, secret = 'first', inUse: (guest: GuestSecrets) => boolean = () => true) {
+  const guest = { secret, pepper: 'p' };
+  return mintGuestKey({ account: 'device:1', plan: 'guest-device', key, guest }, inUse);
+}
+
+function nextOf(decision: Decision<unknown>): Account {
+  if (decision.next === undefined) throw new Error('nothing was to change');
+  return decision.next;
+}
+
+function deepFreeze(value: object): void {
+  for (const part of Object.values(value)) if (typeof part === 'object' && part !== null) deepFreeze(part);
+  Object.freeze(value);
+}

@@ -1,0 +1,91 @@
+import type { IncomingMessage } from 'node:http';
+import test from 'ava';
+import { bearerToken, invalidKey, invalidToken, keyCredential } from '../../../ingress/callers/authorization.ts';
+import { ApiError } from '../../../shared/errors.ts';
+
+/** A request as far as this part of it is read: the values of each `Authorization` header, in order. */
+const requestWith = (...values: string[]) =>
+  ({ rawHeaders: values.flatMap((value) => ['Authorization', value]) }) as unknown as IncomingMessage;
+
+function codeFor(...values: string[]): string {
+  try {
+    return `token ${bearerToken(requestWith(...values), 'API key')}`;
+  } catch (error) {
+    return error instanceof ApiError ? error.code : String(error);
+  }
+}
+
+test('gives out the token, whatever the case of the scheme and the spaces around it', (t) => {
+  for (const value of ['Bearer abc', 'bearer abc', 'BEARER   abc', 'Bearer abc  ']) t.is(codeFor(value), 'token abc');
+  t.is(codeFor('Bearer svc_0aA'), 'token svc_0aA');
+  t.is(codeFor('Bearer eyJ.a-b_c~d+e/f.g=='), 'token eyJ.a-b_c~d+e/f.g==');
+});
+
+test('no header, or only empty ones, is NO_AUTH', (t) => {
+  t.is(codeFor(), 'NO_AUTH');
+  t.is(codeFor(''), 'NO_AUTH');
+  t.is(codeFor('   '), 'NO_AUTH');
+  t.is(codeFor('', ''), 'NO_AUTH');
+});
+
+test('any other form is INVALID_TOKEN', (t) => {
+  for (const value of [
+    'Bearer',
+    'Bearer ',
+    'Bearer a b',
+    'Bearer "a"',
+    'Bearer a,b',
+    'Bearerabc',
+    'Bearer\tabc',
+    'Basic YTpi',
+    'abc',
+    'Bearer a=b',
+    'Bearer =',
+    'Bearer é',
+    'Bearer Bearer abc',
+  ]) {
+    t.is(codeFor(value), 'INVALID_TOKEN', value);
+  }
+});
+
+test('more than one header is INVALID_TOKEN, also where both are alike', (t) => {
+  t.is(codeFor('Bearer a', 'Bearer b'), 'INVALID_TOKEN');
+  t.is(codeFor('Bearer a', 'Bearer a'), 'INVALID_TOKEN');
+  t.is(codeFor('', 'Bearer a'), 'INVALID_TOKEN');
+});
+
+test('a refusal says what is wrong with the header, and what the route takes', (t) => {
+  const messageFor = (...values: string[]) =>
+    t.throws(() => bearerToken(requestWith(...values), 'sign-in token'), { instanceOf: ApiError })?.message;
+  const help = 'Send "Authorization: Bearer <sign-in token>".';
+  t.is(messageFor(), `No Authorization header. ${help}`);
+  const noScheme = `The Authorization header does not begin with "Bearer ". ${help}`;
+  for (const value of ['svc_abc', 'Basic YTpi', 'Bearerabc', 'Bearer\tabc']) t.is(messageFor(value), noScheme, value);
+  t.is(messageFor('Bearer a', 'Bearer a'), 'More than one Authorization header.');
+  const neither = 'The bearer value is neither an API key nor a valid sign-in token.';
+  for (const value of ['Bearer', 'Bearer a b', 'Bearer é']) t.is(messageFor(value), neither, value);
+});
+
+test('a key with a typing error is refused as malformed, in the same words each time', (t) => {
+  for (const key of ['svc_', `svc_${'a'.repeat(38)}`, 'svc_****', `svc_${'a'.repeat(500)}`]) {
+    const error = t.throws(() => keyCredential(key, ['a pepper']), { instanceOf: ApiError });
+    t.is(error?.code, 'INVALID_KEY');
+    t.is(error?.message, 'The API key is malformed: it is incomplete, or has a typing error.');
+  }
+});
+
+test('a long header costs no more than a short one', (t) => {
+  const startedAt = performance.now();
+  t.is(codeFor(`Bearer ${' '.repeat(16_000)}!`), 'INVALID_TOKEN');
+  t.is(codeFor(`Bearer ${'='.repeat(16_000)}!`), 'INVALID_TOKEN');
+  t.is(codeFor(`Bearer ${'a'.repeat(16_000)}!`), 'INVALID_TOKEN');
+  t.true(performance.now() - startedAt < 1_000);
+});
+
+test('what is refused is not repeated, and its cause is for the log', (t) => {
+  const cause = new Error('signature verification failed');
+  t.is(invalidToken(cause).cause, cause);
+  t.is(invalidKey().code, 'INVALID_KEY');
+  const error = t.throws(() => bearerToken(requestWith('Basic hunter2'), 'API key'), { instanceOf: ApiError });
+  t.false(error.message.includes('hunter2'));
+});

@@ -1,0 +1,276 @@
+import test from 'ava';
+import { type Ask, createCheckCaller } from '../../../ingress/callers/check-caller.ts';
+import type { Caller } from '../../../shared/caller.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import type { Admitted, Look, Standing } from '../../../shared/limits/admit.ts';
+import { createAskLimits } from '../../../shared/limits/ask-limits.ts';
+
+const alice: Caller = {
+  account: 'user:alice',
+  keyId: 'key_1',
+  plan: 'free',
+  suspended: false,
+  version: 4,
+  overageEnabled: false,
+};
+const credential = { hashes: ['hash of a key'] };
+const requestId = 'req_1';
+const admission = { admittedAt: 1, startBy: 2, deadline: 3, overage: false };
+const standing: Standing = {
+  now: 1,
+  month: '2030-05',
+  used: 0,
+  reserved: 0,
+  overageUsed: 0,
+  lastMinute: { requests: 0, tokens: 0, resetMs: 0 },
+  dayRequests: 0,
+};
+
+type World = { present?: Caller | ApiError; fails?: ApiError; cold?: boolean; admits?: Admitted };
+
+/**
+ * Admission that knows one version as the present one and takes whatever was just read, and a store that has `present`.
+ * `calls` is what was asked of either, in order.
+ */
+function createSubject({ present = alice, fails, cold = false, admits }: World = {}) {
+  const calls: string[] = [];
+  const noted: string[] = [];
+  let isCold = cold;
+  /** What is to be said before the caller stands, or its month is counted; undefined once both are so. */
+  const before = (how: string, { account, requestId, version, reading }: Look) => {
+    calls.push(`${how} ${account} ${version ?? 'none'}${reading === undefined ? '' : ` read under ${reading.token}`}`);
+    if (fails !== undefined) throw fails;
+    const isPresent = !(present instanceof ApiError) && version === present.version;
+    if (!isPresent && reading === undefined)
+      return { outcome: 'stale' as const, reading: { token: `a token for ${requestId}` } };
+    return isCold && how !== 'look' ? { outcome: 'cold' as const, month: '2030-05' } : undefined;
+  };
+  const checkCaller = createCheckCaller({
+    admit: {
+      admit: async (request) =>
+        before('admit', request) ?? admits ?? { outcome: 'admitted', admission, standing, inFlight: 1 },
+      stand: async (request) => before('stand', request) ?? { outcome: 'stands', standing },
+      async look(request) {
+        const answer = before('look', request);
+        return answer?.outcome === 'stale' ? answer : { outcome: 'current', now: 1 };
+      },
+    },
+    async release({ requestId }) {
+      calls.push(`release ${requestId}`);
+      return 'released';
+    },
+    askLimits: createAskLimits({
+      async seed(account, month) {
+        calls.push(`seed ${account} ${month}`);
+        isCold = false;
+        return { before: undefined, after: { used: 0, reserved: 0, overage: 0 } };
+      },
+    }),
+    callers: {
+      async reread() {
+        calls.push('reread');
+        if (present instanceof ApiError) throw present;
+        return present;
+      },
+    },
+    keyUse: { note: ({ keyId }) => void noted.push(String(keyId)) },
+  });
+  return { ...checkCaller, calls, noted };
+}
+
+const ask = (refuse: Ask['refuse']): Ask => ({
+  refuse,
+  charge: () => ({ allowance: { overageEnabled: false }, tokens: 1, report: '{}' }),
+});
+const takesAll = ask(() => undefined);
+const planLimit = () => new ApiError('rate_limit_exceeded', 'Not in this plan.');
+const refuseFree = ask(({ plan }) => (plan === 'free' ? planLimit() : undefined));
+const neverAdmits = (calls: string[]) => !calls.some((call) => call.startsWith('admit'));
+const admitted = (caller: Caller) => ({ outcome: 'admitted', caller, admission, standing, inFlight: 1 });
+
+test('a caller that is the present one costs one call, which admits', async (t) => {
+  const { admit, calls, noted } = createSubject();
+  t.deepEqual(await admit({ requestId, credential, caller: alice }, takesAll), admitted(alice));
+  t.deepEqual(calls, ['admit user:alice 4']);
+  t.deepEqual(noted, ['key_1']);
+});
+
+test('looking costs one call as well, and admits nothing', async (t) => {
+  const { look, calls, noted } = createSubject();
+  t.deepEqual(await look({ requestId, credential, caller: alice }), { caller: alice, now: 1 });
+  t.deepEqual(calls, ['look user:alice 4']);
+  t.deepEqual(noted, ['key_1']);
+});
+
+test('a caller that was overtaken is read again, and the one that was read is taken', async (t) => {
+  const present = { ...alice, plan: 'pro', version: 5 };
+  const { admit, calls, noted } = createSubject({ present });
+  t.deepEqual(await admit({ requestId, credential, caller: alice }, takesAll), admitted(present));
+  t.deepEqual(calls, ['admit user:alice 4', 'reread', 'admit user:alice 5 read under a token for req_1']);
+  t.deepEqual(noted, ['key_1'], 'once');
+});
+
+test('an account that is not known here announces its reading first', async (t) => {
+  const present = { account: 'user:bob', plan: 'free', suspended: false, version: 0, overageEnabled: false };
+  const { look, calls } = createSubject({ present });
+  t.like(await look({ requestId, credential: { account: 'user:bob' }, caller: undefined }), { caller: present });
+  t.deepEqual(calls, ['look user:bob none', 'reread', 'look user:bob 0 read under a token for req_1']);
+});
+
+test('a key that has ended meanwhile is INVALID_KEY, and its use is not noted', async (t) => {
+  for (const refuse of [takesAll, refuseFree]) {
+    const { admit, look, noted } = createSubject({ present: new ApiError('INVALID_KEY', 'It ended.') });
+    const request = { requestId, credential, caller: alice };
+    t.is((await t.throwsAsync(admit(request, refuse), { instanceOf: ApiError }))?.code, 'INVALID_KEY');
+    t.is((await t.throwsAsync(look(request), { instanceOf: ApiError }))?.code, 'INVALID_KEY');
+    t.deepEqual(noted, []);
+  }
+});
+
+test('what the route refuses is looked at and never admitted, and hears its refusal once its caller stands', async (t) => {
+  const { admit, calls, noted } = createSubject();
+  const checked = await admit({ requestId, credential, caller: alice }, refuseFree);
+  t.like(checked, { outcome: 'refused', error: { code: 'rate_limit_exceeded' }, standing });
+  t.deepEqual(calls, ['stand user:alice 4']);
+  t.deepEqual(noted, [], 'a key that got nothing was not used');
+});
+
+test('a refusal that rests on a caller who was overtaken is not told: an account that was upgraded is admitted', async (t) => {
+  const present = { ...alice, plan: 'pro', version: 5 };
+  const { admit, calls } = createSubject({ present });
+  t.deepEqual(await admit({ requestId, credential, caller: alice }, refuseFree), admitted(present));
+  t.deepEqual(calls, ['stand user:alice 4', 'reread', 'admit user:alice 5 read under a token for req_1']);
+});
+
+test('an account whose plan was lowered meanwhile is refused, and not admitted first', async (t) => {
+  const { admit, calls } = createSubject();
+  const overtaken = { ...alice, plan: 'pro', version: 3 };
+  const checked = await admit({ requestId, credential, caller: overtaken }, refuseFree);
+  t.like(checked, { outcome: 'refused', error: { code: 'rate_limit_exceeded' } });
+  t.deepEqual(calls, ['admit user:alice 3', 'reread', 'stand user:alice 4 read under a token for req_1']);
+});
+
+test('a suspended account is FORBIDDEN, looked at or admitted, before anything else the route has against it', async (t) => {
+  const suspended = { ...alice, suspended: true };
+  const { admit, look, stand, calls, noted } = createSubject({ present: suspended });
+  const request = { requestId, credential, caller: suspended };
+  for (const refuse of [takesAll, refuseFree]) {
+    t.like(await admit(request, refuse), { outcome: 'refused', error: { code: 'FORBIDDEN' }, standing });
+  }
+  t.is((await t.throwsAsync(look(request), { instanceOf: ApiError }))?.code, 'FORBIDDEN');
+  t.like(await stand(request), { caller: suspended, standing });
+  t.true(neverAdmits(calls));
+  t.deepEqual(noted, []);
+});
+
+test('a suspension is felt, and its end, by a caller who was read before it', async (t) => {
+  const suspended = createSubject({ present: { ...alice, suspended: true, version: 5 } });
+  const checked = await suspended.admit({ requestId, credential, caller: alice }, takesAll);
+  t.like(checked, { outcome: 'refused', error: { code: 'FORBIDDEN' } });
+  t.deepEqual(suspended.calls, ['admit user:alice 4', 'reread', 'stand user:alice 5 read under a token for req_1']);
+
+  const free = createSubject({ present: { ...alice, version: 5 } });
+  const caller = { ...alice, suspended: true };
+  t.like(await free.admit({ requestId, credential, caller }, takesAll), { admission });
+  t.deepEqual(free.calls, ['stand user:alice 4', 'reread', 'admit user:alice 5 read under a token for req_1']);
+});
+
+test('a month that is not counted is seeded, once for all who ask, and then asked for as before', async (t) => {
+  const { admit, calls } = createSubject({ cold: true });
+  const request = { requestId, credential, caller: alice };
+  t.deepEqual(await Promise.all([admit(request, takesAll), admit(request, takesAll)]), [
+    admitted(alice),
+    admitted(alice),
+  ]);
+  t.deepEqual(calls, [
+    ...['admit user:alice 4', 'admit user:alice 4', 'seed user:alice 2030-05'],
+    ...['admit user:alice 4', 'admit user:alice 4'],
+  ]);
+});
+
+test('a caller that is overtaken and cold is read, seeded, and then has to stand once more', async (t) => {
+  const { admit, calls } = createSubject({ cold: true, present: { ...alice, version: 5 } });
+  t.like(await admit({ requestId, credential, caller: alice }, takesAll), { outcome: 'admitted' });
+  t.deepEqual(calls, [
+    ...['admit user:alice 4', 'reread', 'admit user:alice 5 read under a token for req_1'],
+    ...['seed user:alice 2030-05', 'admit user:alice 5'],
+  ]);
+});
+
+test('a limit that is reached is told with how long it holds, and the key got nothing', async (t) => {
+  const admits = { outcome: 'refused', limit: 'tokens', waitMs: 70, standing } as const;
+  const { admit, noted } = createSubject({ admits });
+  const checked = await admit({ requestId, credential, caller: alice }, takesAll);
+  t.deepEqual(checked, { outcome: 'limited', limit: 'tokens', waitMs: 70, standing, caller: alice });
+  t.deepEqual(noted, []);
+});
+
+test('an outbox that is full is 503, and so is a request that was ended before it was admitted', async (t) => {
+  const full = createSubject({ admits: { outcome: 'full', standing } });
+  const checked = await full.admit({ requestId, credential, caller: alice }, takesAll);
+  t.like(checked, { outcome: 'refused', error: { code: 'SERVICE_UNAVAILABLE' }, standing });
+  const ended = createSubject({ admits: { outcome: 'ended' } });
+  const error = await t.throwsAsync(ended.admit({ requestId, credential, caller: alice }, takesAll));
+  t.like(error, { code: 'SERVICE_UNAVAILABLE' });
+  t.deepEqual([...full.noted, ...ended.noted], []);
+});
+
+test('an admission whose answer is lost is released, for it may have been carried out', async (t) => {
+  const unavailable = new ApiError('SERVICE_UNAVAILABLE', 'Away.');
+  const { admit, calls } = createSubject({ fails: unavailable });
+  t.is(await t.throwsAsync(admit({ requestId, credential, caller: alice }, takesAll)), unavailable);
+  t.deepEqual(calls, ['admit user:alice 4', 'release req_1']);
+});
+
+test('of months that are cold only so many are counted at once', async (t) => {
+  const seeding = Promise.withResolvers<never>();
+  const cold = async () => ({ outcome: 'cold' as const, month: '2030-05' });
+  let seedings = 0;
+  const { admit } = createCheckCaller({
+    admit: { admit: cold, stand: cold, look: async () => ({ outcome: 'current', now: 1 }) },
+    release: async () => 'released',
+    askLimits: createAskLimits({
+      seed: () => {
+        seedings++;
+        return seeding.promise;
+      },
+    }),
+    callers: { reread: async () => alice },
+    keyUse: { note: () => {} },
+  });
+  const ask = (account: string) => admit({ requestId, credential, caller: { ...alice, account } }, takesAll);
+  const waiting = Array.from({ length: 64 }, (_, index) => ask(`user:${index}`));
+  t.like(await t.throwsAsync(ask('user:one too many')), { code: 'SERVICE_UNAVAILABLE' });
+  t.is(seedings, 64);
+  seeding.reject(new ApiError('SERVICE_UNAVAILABLE', 'Away.'));
+  t.is((await Promise.allSettled(waiting)).length, 64);
+  await t.throwsAsync(ask('user:later'));
+  t.is(seedings, 65, 'and then others');
+});
+
+test('a caller that changes each time it is read is given up after a few, and not admitted', async (t) => {
+  const stale = async () => ({ outcome: 'stale' as const, reading: { token: 'a token' } });
+  const { admit, look } = createCheckCaller({
+    admit: { admit: stale, look: stale, stand: stale },
+    release: async () => 'released',
+    askLimits: createAskLimits({ seed: () => Promise.reject(new Error('nothing is cold')) }),
+    callers: { reread: async () => alice },
+    keyUse: { note: () => t.fail() },
+  });
+  const request = { requestId, credential, caller: alice };
+  t.like(await t.throwsAsync(admit(request, takesAll)), { code: 'SERVICE_UNAVAILABLE' });
+  t.like(await t.throwsAsync(look(request)), { code: 'SERVICE_UNAVAILABLE' });
+});
+
+test('while Redis or the store is away nobody is taken or refused: the failure is passed on', async (t) => {
+  const unavailable = new ApiError('SERVICE_UNAVAILABLE', 'Away.');
+  for (const world of [{ fails: unavailable }, { present: unavailable }]) {
+    const { admit, look, noted } = createSubject(world);
+    for (const caller of [alice, { ...alice, suspended: true }]) {
+      const request = { requestId, credential, caller };
+      t.is(await t.throwsAsync(admit(request, refuseFree)), unavailable);
+      t.is(await t.throwsAsync(look(request)), unavailable);
+    }
+    t.deepEqual(noted, []);
+  }
+});

@@ -1,0 +1,388 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import test from 'ava';
+import { createLocalJWKSet } from 'jose';
+import type { KeySet } from '../../../../ingress/callers/issuer/fetch-issuer-keys.ts';
+import { createIssuerKeys } from '../../../../ingress/callers/issuer/issuer-keys.ts';
+import { fakeClock } from '../../../support/fake-clock.ts';
+import { recordedLog } from '../../../support/recorded-log.ts';
+
+const minuteMs = 60_000;
+const dayMs = 86_400_000;
+
+const down = () => Promise.reject(new Error('connection refused'));
+
+/** Fails only when it is given up. */
+const hang = (signal: AbortSignal) =>
+  new Promise<KeySet>((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason));
+  });
+
+type Answer = (signal: AbortSignal) => Promise<KeySet>;
+
+/** An issuer of which a test says what it does, and when; it publishes the key `old` unless told otherwise. */
+function start({ random = () => 0, answer }: { random?: () => number; answer?: Answer } = {}) {
+  const clock = fakeClock();
+  const { log, lines } = recordedLog();
+  const fetchedAt: number[] = [];
+  const publish = (...keyIds: string[]) =>
+    createLocalJWKSet({ keys: keyIds.map((kid) => ({ kty: 'EC', crv: 'P-256', kid })) });
+  const issuer = { answer: answer ?? (async () => publish('old')) };
+  const keys = createIssuerKeys({
+    issuer: 'https://issuer.example',
+    log,
+    clock,
+    random,
+    fetchKeys(_issuer, signal) {
+      fetchedAt.push(clock.now());
+      return issuer.answer(signal);
+    },
+  });
+
+  /** What becomes of a token with this key id, and when. */
+  function ask(keyId: string) {
+    const asked = { outcome: 'waits', at: Number.NaN };
+    const settle = (outcome: string) => Object.assign(asked, { outcome, at: clock.now() });
+    keys
+      .consult(async (set) => set.jwks().keys.find(({ kid }) => kid === keyId))
+      .then(
+        (found) => settle(found === undefined ? 'refused' : 'accepted'),
+        () => settle('unproven'),
+      );
+    return asked;
+  }
+
+  return {
+    clock,
+    keys,
+    ask,
+    fetchedAt,
+    publishes: (...keyIds: string[]) => {
+      issuer.answer = async () => publish(...keyIds);
+    },
+    /** After so many milliseconds, what it published when it was asked. */
+    publishesSlowly: (ms: number, ...keyIds: string[]) => {
+      issuer.answer = () => new Promise((resolve) => clock.after(ms, () => resolve(publish(...keyIds))));
+    },
+    does: (answer: Answer) => {
+      issuer.answer = answer;
+    },
+    /** Level and sentence of what was logged since the last call. */
+    logged: () => lines.splice(0).map(({ level, message }) => `${level}: ${message}`),
+  };
+}
+
+test('the keys are fetched before anybody asks, and who names one of them waits for nothing', async (t) => {
+  const { ask, fetchedAt, clock, logged } = start();
+  await clock.advance(10);
+  const asked = ask('old');
+  await clock.advance(0);
+  t.deepEqual(asked, { outcome: 'accepted', at: 10 });
+  t.deepEqual(fetchedAt, [0]);
+  t.deepEqual(logged(), []);
+});
+
+test('who comes before the first fetch is over waits for it, and it is enough for a key that it brings', async (t) => {
+  const { ask, fetchedAt, clock, publishesSlowly, keys } = start({ answer: hang });
+  publishesSlowly(300, 'old'); // the fetch at the start begins a moment after it
+  await clock.advance(100);
+  const asked = ask('old');
+  await clock.advance(199);
+  t.is(asked.outcome, 'waits');
+  t.is(keys.ageMs(), undefined);
+  await clock.advance(1);
+  t.deepEqual(asked, { outcome: 'accepted', at: 300 });
+  t.is(keys.ageMs(), 300, 'they are as old as the question to which they are the answer');
+  t.deepEqual(fetchedAt, [0]);
+});
+
+for (const [fraction, refreshMs, retryMs] of [
+  [0, 5 * minuteMs, 30_000],
+  [0.5, 7.5 * minuteMs, 45_000],
+  [1, 10 * minuteMs, 60_000],
+] as const) {
+  test(`keys are fetched again ahead of need, sooner after a failure; jitter ${fraction}`, async (t) => {
+    const { fetchedAt, clock, does, publishes } = start({ random: () => fraction });
+    await clock.advance(refreshMs - 1);
+    t.deepEqual(fetchedAt, [0]);
+    does(down);
+    await clock.advance(1);
+    t.deepEqual(fetchedAt, [0, refreshMs]);
+    await clock.advance(2 * retryMs - 1);
+    t.deepEqual(fetchedAt, [0, refreshMs, refreshMs + retryMs]);
+    publishes('old');
+    await clock.advance(1 + refreshMs);
+    t.deepEqual(fetchedAt.slice(3), [refreshMs + 2 * retryMs, 2 * refreshMs + 2 * retryMs]);
+  });
+}
+
+test('an issuer away for hours costs known keys nothing, and one line when it goes and one when it is back', async (t) => {
+  const { ask, clock, does, publishes, logged, keys } = start();
+  await clock.advance(minuteMs);
+  for (const answer of [down, hang]) {
+    does(answer);
+    for (let hour = 0; hour < 5; hour++) {
+      await clock.advance(60 * minuteMs);
+      const asked = ask('old');
+      await clock.advance(0);
+      t.deepEqual(asked, { outcome: 'accepted', at: clock.now() });
+    }
+    t.true((keys.ageMs() ?? 0) > 4 * 60 * minuteMs);
+    publishes('old');
+    await clock.advance(2 * minuteMs);
+    t.true((keys.ageMs() ?? 0) <= 2 * minuteMs);
+    t.deepEqual(logged(), [
+      'warn: the identity provider gives no keys; those known stay in use',
+      'info: the identity provider gives its keys again',
+    ]);
+  }
+});
+
+test('a key that the issuer withdrew goes with the next fetch', async (t) => {
+  const { ask, clock, publishes } = start();
+  await clock.advance(minuteMs);
+  publishes('new');
+  const first = ask('old');
+  await clock.advance(5 * minuteMs);
+  t.is(first.outcome, 'accepted', 'that it was withdrawn is learnt with the next fetch');
+  const second = ask('old');
+  await clock.advance(2_000);
+  t.is(second.outcome, 'refused');
+});
+
+test('a key id that is unknown is asked for at once, and found if the issuer has just published it', async (t) => {
+  const { ask, fetchedAt, clock, publishes } = start();
+  await clock.advance(minuteMs);
+  publishes('new', 'old');
+  const asked = [ask('new'), ask('old'), ask('made up')];
+  await clock.advance(0);
+  t.deepEqual(
+    asked.map(({ outcome, at }) => [outcome, at]),
+    [
+      ['accepted', minuteMs],
+      ['accepted', minuteMs],
+      ['refused', minuteMs],
+    ],
+  );
+  t.deepEqual(fetchedAt, [0, minuteMs]);
+});
+
+test('a thousand unknown key ids at once are one fetch, and another for those that came after it had begun', async (t) => {
+  const { ask, fetchedAt, clock, publishesSlowly } = start();
+  await clock.advance(minuteMs);
+  publishesSlowly(200, 'old');
+  const together = Array.from({ length: 1_000 }, (_, index) => ask(`made up ${index}`));
+  await clock.advance(100);
+  const later = Array.from({ length: 1_000 }, (_, index) => ask(`made up later ${index}`));
+  await clock.advance(2_000);
+  t.deepEqual(new Set(together.map(({ outcome, at }) => `${outcome} ${at}`)), new Set([`refused ${minuteMs + 200}`]));
+  t.deepEqual(new Set(later.map(({ outcome, at }) => `${outcome} ${at}`)), new Set([`refused ${minuteMs + 1_200}`]));
+  t.deepEqual(fetchedAt, [0, minuteMs, minuteMs + 1_000]);
+});
+
+test('in the cooldown a token waits for its turn: what was fetched before it came is no proof against it', async (t) => {
+  const { ask, fetchedAt, clock, publishes } = start();
+  await clock.advance(400);
+  publishes('new');
+  const asked = ask('new');
+  await clock.advance(599);
+  t.is(asked.outcome, 'waits');
+  await clock.advance(1);
+  t.deepEqual(asked, { outcome: 'accepted', at: 1_000 });
+  t.deepEqual(fetchedAt, [0, 1_000]);
+});
+
+test('an issuer that rotates its key while it is being asked makes no valid token a 401', async (t) => {
+  const { ask, fetchedAt, clock, publishesSlowly } = start();
+  await clock.advance(minuteMs);
+  publishesSlowly(700, 'old');
+  const before = ask('made up');
+  await clock.advance(300);
+  publishesSlowly(100, 'new', 'old');
+  const after = ask('new'); // signed after the issuer had been asked, so the answer that is under way lacks its key
+  await clock.advance(2_000);
+  t.deepEqual(before, { outcome: 'refused', at: minuteMs + 700 });
+  t.deepEqual(after, { outcome: 'accepted', at: minuteMs + 1_100 });
+  t.deepEqual(fetchedAt, [0, minuteMs, minuteMs + 1_000]);
+});
+
+test('who makes up key ids without end costs one fetch a second, and holds back nobody else', async (t) => {
+  const { ask, fetchedAt, clock, publishes } = start();
+  const madeUp: ReturnType<typeof ask>[] = [];
+  for (let index = 0; index < 1_000; index++) {
+    madeUp.push(ask(`made up ${index}`));
+    if (index === 505) publishes('new', 'old');
+    await clock.advance(10);
+  }
+  const asked = ask('new');
+  await clock.advance(2_000);
+  t.deepEqual(
+    fetchedAt,
+    Array.from({ length: 11 }, (_, second) => second * 1_000),
+  );
+  t.deepEqual(new Set(madeUp.map(({ outcome }) => outcome)), new Set(['refused']));
+  t.is(clock.pending(), 1, 'what is left is the next refresh');
+  t.is(asked.outcome, 'accepted');
+});
+
+test('with the issuer down an unknown key id is told so and never refused; it may ask again each second', async (t) => {
+  const { ask, fetchedAt, clock, does } = start();
+  await clock.advance(minuteMs);
+  does(down);
+  const first = ask('new');
+  await clock.advance(100);
+  const second = ask('new');
+  await clock.advance(2_000);
+  t.deepEqual(first, { outcome: 'unproven', at: minuteMs });
+  t.deepEqual(second, { outcome: 'unproven', at: minuteMs + 1_000 });
+  t.deepEqual(fetchedAt, [0, minuteMs, minuteMs + 1_000]);
+});
+
+test('a fetch that had begun before a token came, and fails, decides nothing on it', async (t) => {
+  const { ask, clock, does, publishes } = start();
+  await clock.advance(minuteMs);
+  does(() => new Promise((_resolve, reject) => clock.after(900, () => reject(new Error('reset')))));
+  const before = ask('new');
+  await clock.advance(100);
+  publishes('new', 'old');
+  const after = ask('new');
+  await clock.advance(2_000);
+  t.deepEqual(before, { outcome: 'unproven', at: minuteMs + 900 });
+  t.deepEqual(after, { outcome: 'accepted', at: minuteMs + 1_000 });
+});
+
+test('nobody waits longer than two seconds for an issuer that hangs, and it is given up after five', async (t) => {
+  const { ask, fetchedAt, clock, does, publishes, keys } = start();
+  await clock.advance(minuteMs);
+  does(hang);
+  const asked = [ask('new'), ask('made up')];
+  await clock.advance(500);
+  asked.push(ask('new'), ask('old'));
+  await clock.advance(4_499);
+  t.deepEqual(
+    asked.map(({ outcome, at }) => [outcome, at - minuteMs]),
+    [
+      ['unproven', 2_000],
+      ['unproven', 2_000],
+      ['unproven', 2_500],
+      ['accepted', 500],
+    ],
+  );
+  publishes('new');
+  const last = ask('new');
+  await clock.advance(0);
+  t.deepEqual(fetchedAt, [0, minuteMs], 'one at a time');
+  await clock.advance(1);
+  t.deepEqual(last, { outcome: 'accepted', at: minuteMs + 5_000 });
+  t.is(keys.ageMs(), 0);
+});
+
+test('an issuer too slow for a token is learnt all the same, for the next one', async (t) => {
+  const { ask, fetchedAt, clock, publishesSlowly } = start();
+  await clock.advance(minuteMs);
+  publishesSlowly(4_900, 'new', 'old');
+  const first = ask('new');
+  await clock.advance(4_900);
+  const second = ask('new');
+  await clock.advance(0);
+  t.deepEqual(first, { outcome: 'unproven', at: minuteMs + 2_000 });
+  t.deepEqual(second, { outcome: 'accepted', at: minuteMs + 4_900 });
+  t.deepEqual(fetchedAt, [0, minuteMs]);
+});
+
+test('after a day without the issuer its keys are trusted no more, said once, until it answers', async (t) => {
+  const { ask, clock, does, publishes, logged, keys } = start();
+  await clock.advance(0);
+  does(down);
+  await clock.advance(dayMs - 1);
+  t.deepEqual(logged(), ['warn: the identity provider gives no keys; those known stay in use']);
+  const before = ask('old');
+  await clock.advance(0);
+  t.is(before.outcome, 'accepted');
+  await clock.advance(1);
+  const after = ask('old');
+  await clock.advance(2_000);
+  t.is(after.outcome, 'unproven');
+  await clock.advance(60 * minuteMs);
+  t.deepEqual(logged(), ["error: the identity provider's keys are a day old and not trusted"]);
+  t.true((keys.ageMs() ?? 0) > dayMs);
+
+  publishes('old');
+  const back = ask('old');
+  await clock.advance(2_000);
+  t.is(back.outcome, 'accepted');
+  t.deepEqual(logged(), ['info: the identity provider gives its keys again']);
+});
+
+test('while no fetch has ever brought keys there is no age, everybody is told to come again, and one try is enough', async (t) => {
+  const { ask, clock, publishes, keys, logged } = start({ answer: down });
+  await clock.advance(10 * minuteMs);
+  t.is(keys.ageMs(), undefined);
+  const early = ask('old');
+  await clock.advance(2_000);
+  t.is(early.outcome, 'unproven');
+  publishes('old');
+  const late = ask('old');
+  await clock.advance(2_000);
+  t.is(late.outcome, 'accepted');
+  t.deepEqual(logged(), [
+    'warn: the identity provider gives no keys; those known stay in use',
+    'info: the identity provider gives its keys again',
+  ]);
+});
+
+test('its check says whether the issuer answers now, and asks once a second at most', async (t) => {
+  const { clock, does, publishes, keys, fetchedAt } = start();
+  await clock.advance(500);
+  await keys.check();
+  t.deepEqual(fetchedAt, [0]);
+  does(down);
+  await clock.advance(500);
+  await t.throwsAsync(keys.check(), { message: 'connection refused' });
+  publishes('old');
+  await t.throwsAsync(keys.check(), { message: 'connection refused' });
+  await clock.advance(1_000);
+  await keys.check();
+  t.deepEqual(fetchedAt, [0, 1_000, 2_000]);
+});
+
+test('once disposed of it fetches nothing, gives up what is under way, and lets go of who waits', async (t) => {
+  const { ask, clock, does, keys, fetchedAt, logged } = start();
+  await clock.advance(minuteMs);
+  does(hang);
+  const underWay = ask('new');
+  await clock.advance(100);
+  keys[Symbol.dispose]();
+  await clock.advance(0);
+  const known = ask('old');
+  const unknown = ask('new');
+  await clock.advance(0);
+  t.deepEqual(
+    [underWay, known, unknown].map(({ outcome }) => outcome),
+    ['unproven', 'accepted', 'unproven'],
+  );
+  t.is(clock.pending(), 0);
+  t.deepEqual(fetchedAt, [0, minuteMs]);
+  t.deepEqual(logged(), [], 'that the process ends is no fault of the issuer');
+
+  const cooling = start();
+  await cooling.clock.advance(100);
+  const turn = cooling.ask('new');
+  await cooling.clock.advance(100);
+  cooling.keys[Symbol.dispose]();
+  await cooling.clock.advance(0);
+  t.deepEqual(turn, { outcome: 'unproven', at: 200 });
+  t.is(cooling.clock.pending(), 0);
+  t.deepEqual(cooling.fetchedAt, [0]);
+});
+
+test('its timers keep no process alive', async (t) => {
+  const program = `
+    const { createIssuerKeys } = await import(${JSON.stringify(new URL('../../../../ingress/callers/issuer/issuer-keys.ts', import.meta.url))});
+    const log = { warn: () => console.log('failed'), info() {}, error() {} };
+    createIssuerKeys({ issuer: 'http://127.0.0.1:1', log });
+  `;
+  const options = { timeout: 20_000 }; // below the half minute after which it tries again
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], options);
+  t.is(stdout, 'failed\n');
+});

@@ -1,0 +1,239 @@
+import test from 'ava';
+import { changeSettings } from '../../../../ingress/callers/account-changes.ts';
+import { createChangeAccount } from '../../../../ingress/callers/revocation/change-account.ts';
+import { markLifeMs } from '../../../../ingress/callers/revocation/mark-change.ts';
+import { ApiError } from '../../../../shared/errors.ts';
+import { connectForRequests, waitUntilReady } from '../../../../shared/redis/connections.ts';
+import { changesKey, fillKey, versionKey } from '../../../../shared/redis/keys.ts';
+import type { Account } from '../../../../shared/store/accounts/account.ts';
+import type { Decide } from '../../../../shared/store/accounts/decide.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';
+import { recordedLog } from '../../../support/recorded-log.ts';
+
+const id = 'user:alice';
+const alice: Account = {
+  id,
+  plan: 'free',
+  suspended: false,
+  overageEnabled: false,
+  topUpsMade: [],
+  version: 3,
+  createdAt: new Date(0),
+  endedKeys: [],
+  changes: [],
+};
+const suspend = changeSettings({ settings: { suspended: true }, at: new Date(1), by: 'user:operator' });
+
+let own: RedisDatabase;
+
+test.before(async () => {
+  own = await openRedisDatabase();
+});
+
+test.after.always(() => own?.[Symbol.asyncDispose]());
+
+test.beforeEach(async () => {
+  await own.redis.flushdb();
+  await own.redis.set(versionKey(id), 3);
+});
+
+type Faults = {
+  find?: Error;
+  change?: Error;
+  duringChange?: () => Promise<unknown>;
+  afterChange?: () => Promise<unknown>;
+};
+
+/** A store that keeps one account, and notes what it was asked and what stood in Redis at that moment. */
+function recordedStore(faults: Faults = {}) {
+  const asked: { call: string; marks: number; version: string | null }[] = [];
+  let kept: Account | undefined = alice;
+  async function note(call: string): Promise<void> {
+    const [marks, version] = await Promise.all([own.redis.zcard(changesKey(id)), own.redis.get(versionKey(id))]);
+    asked.push({ call, marks, version });
+  }
+  const store = {
+    async findAccount(): Promise<Account | undefined> {
+      await note('find');
+      if (faults.find !== undefined) throw faults.find;
+      return kept;
+    },
+    async changeAccount<Result>(_: string, decide: Decide<Result>): Promise<Result> {
+      await note('change');
+      if (faults.change !== undefined) throw faults.change;
+      await faults.duringChange?.();
+      const { result, next } = decide(kept);
+      kept = next ?? kept;
+      await faults.afterChange?.();
+      return result;
+    },
+  };
+  function become(account: Account | undefined): void {
+    kept = account;
+  }
+  return { store, asked, kept: () => kept, become };
+}
+
+const marks = () => own.redis.zcard(changesKey(id));
+const away = () => new ApiError('SERVICE_UNAVAILABLE', 'The store is away.');
+
+test.serial('a change is marked before it is made, and its mark taken away after that', async (t) => {
+  const { store, asked } = recordedStore({ afterChange: () => own.redis.set(versionKey(id), 3) });
+  const changed = await createChangeAccount({ redis: own.redis, store, log: recordedLog().log })(id, suspend);
+  t.like(changed, { suspended: true, version: 4 });
+  t.deepEqual(asked, [
+    { call: 'find', marks: 0, version: '3' },
+    { call: 'change', marks: 1, version: null },
+  ]);
+  t.is(await marks(), 0);
+  t.is(await own.redis.get(versionKey(id)), null, 'also one that was filled meanwhile');
+});
+
+test.serial('where nothing would change nothing is marked, and no caller is read again for it', async (t) => {
+  const { store, asked, become } = recordedStore();
+  const changeAccount = createChangeAccount({ redis: own.redis, store, log: recordedLog().log });
+  become({ ...alice, suspended: true });
+  t.like(await changeAccount(id, suspend, 3), { suspended: true, version: 3 });
+  become(undefined);
+  t.is(await changeAccount(id, suspend, 3), undefined);
+  t.is(await changeAccount(id, suspend), undefined);
+  t.deepEqual(
+    asked.map(({ call, marks }) => [call, marks]),
+    [
+      ['find', 0],
+      ['find', 0],
+      ['find', 0],
+    ],
+  );
+  t.is(await own.redis.get(versionKey(id)), '3');
+});
+
+test.serial('what is found done already is felt too: it may have come to stand when its mark had ended', async (t) => {
+  for (const checkedVersion of [3, undefined]) {
+    const { store, asked, become } = recordedStore();
+    const changeAccount = createChangeAccount({ redis: own.redis, store, log: recordedLog().log });
+    become({ ...alice, suspended: true, version: 4 });
+    await own.redis.set(versionKey(id), 3);
+    await own.redis.set(fillKey(id), 'of a reading that began before');
+    t.like(await changeAccount(id, suspend, checkedVersion), { suspended: true, version: 4 });
+    t.deepEqual([await own.redis.get(versionKey(id)), await own.redis.get(fillKey(id))], [null, null]);
+    t.is(asked.length, 1, 'and is not written again');
+  }
+});
+
+test.serial(
+  'a change that another one made first has no effect, is answered as that, and leaves no mark',
+  async (t) => {
+    const recorded = recordedStore();
+    const store: typeof recorded.store = {
+      ...recorded.store,
+      async changeAccount(account, decide) {
+        recorded.become({ ...alice, suspended: true, version: 4 });
+        return recorded.store.changeAccount(account, decide);
+      },
+    };
+    const changed = await createChangeAccount({ redis: own.redis, store, log: recordedLog().log })(id, suspend);
+    t.like(changed, { suspended: true, version: 4 });
+    t.is(await marks(), 0);
+  },
+);
+
+test.serial('a change that cannot be marked is not made, and is SERVICE_UNAVAILABLE', async (t) => {
+  const redis = connectForRequests('redis://127.0.0.1:1', recordedLog().log);
+  t.teardown(() => redis.disconnect());
+  const { store, asked, kept } = recordedStore();
+  const changeAccount = createChangeAccount({ redis, store, log: recordedLog().log });
+  const error = await t.throwsAsync(changeAccount(id, suspend), { instanceOf: ApiError });
+  t.is(error?.code, 'SERVICE_UNAVAILABLE');
+  t.deepEqual(
+    asked.map(({ call }) => call),
+    ['find'],
+  );
+  t.is(kept(), alice);
+});
+
+test.serial('where the store cannot be read nothing is marked, and its failure is passed on', async (t) => {
+  const { store, asked } = recordedStore({ find: away() });
+  const changeAccount = createChangeAccount({ redis: own.redis, store, log: recordedLog().log });
+  const error = await t.throwsAsync(changeAccount(id, suspend), { instanceOf: ApiError });
+  t.is(error?.code, 'SERVICE_UNAVAILABLE');
+  t.is(asked.length, 1);
+  t.is(await marks(), 0);
+  t.is(await own.redis.get(versionKey(id)), '3');
+});
+
+test.serial('where it is unknown whether the store has the change, the mark stays, and ends by itself', async (t) => {
+  const { store } = recordedStore({ change: away() });
+  const changeAccount = createChangeAccount({ redis: own.redis, store, log: recordedLog().log });
+  const error = await t.throwsAsync(changeAccount(id, suspend), { instanceOf: ApiError });
+  t.is(error?.code, 'SERVICE_UNAVAILABLE');
+  t.is(await marks(), 1);
+  t.true((await own.redis.pttl(changesKey(id))) > 0);
+  t.is(await own.redis.get(versionKey(id)), null);
+});
+
+test.serial(
+  'a process that was stopped while its mark grew old changes nothing, and says that it did not',
+  async (t) => {
+    let now = 0;
+    const { store, kept } = recordedStore({
+      duringChange: async () => {
+        now += markLifeMs;
+      },
+    });
+    const changeAccount = createChangeAccount({ redis: own.redis, store, log: recordedLog().log, now: () => now });
+    const error = await t.throwsAsync(changeAccount(id, suspend), { instanceOf: ApiError });
+    t.is(error?.code, 'SERVICE_UNAVAILABLE');
+    t.is(kept(), alice);
+    t.is(await marks(), 1);
+    now = 0;
+    const slow = recordedStore({
+      duringChange: async () => {
+        now += markLifeMs / 2;
+      },
+    });
+    const inTime = createChangeAccount({ redis: own.redis, store: slow.store, log: recordedLog().log, now: () => now });
+    t.like(await inTime(id, suspend), { version: 4 }, 'one that was only slow is made');
+  },
+);
+
+test.serial('a change whose mark cannot be taken away is made, is answered, and is told to the operator', async (t) => {
+  const redis = connectForRequests(own.url, recordedLog().log);
+  t.teardown(() => redis.disconnect());
+  const { log, lines } = recordedLog();
+  const { store, kept } = recordedStore({ afterChange: async () => redis.disconnect() });
+  await waitUntilReady(redis, AbortSignal.timeout(20_000));
+  const changed = await createChangeAccount({ redis, store, log })(id, suspend);
+  t.like(changed, { suspended: true, version: 4 });
+  t.is(kept()?.version, 4);
+  t.is(await marks(), 1);
+  t.deepEqual(
+    lines.map(({ level, message }) => [level, message]),
+    [['warn', 'the mark of a change could not be taken away; it ends by itself']],
+  );
+});
+
+/** Somewhere a change stops until the test lets it go on. */
+function gate() {
+  const [reached, open] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const pass = () => {
+    reached.resolve();
+    return open.promise;
+  };
+  return { reached: reached.promise, open: open.resolve, pass };
+}
+
+test.serial('two changes at once have a mark each: the first to end leaves the other’s standing', async (t) => {
+  const gates = [gate(), gate()] as const;
+  const changes = gates.map(({ pass }) => {
+    const { store } = recordedStore({ duringChange: pass });
+    return createChangeAccount({ redis: own.redis, store, log: recordedLog().log })(id, suspend);
+  });
+  for (const { reached } of gates) await reached;
+  t.is(await marks(), 2);
+  for (const [index, { open }] of gates.entries()) {
+    open();
+    await changes[index];
+    t.is(await marks(), 1 - index);
+  }
+});

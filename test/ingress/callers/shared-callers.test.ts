@@ -1,0 +1,164 @@
+import test from 'ava';
+import { makeKey } from '../../../ingress/callers/api-key.ts';
+import { keyCredential } from '../../../ingress/callers/authorization.ts';
+import { createCallers } from '../../../ingress/callers/callers.ts';
+import { createSharedCallers } from '../../../ingress/callers/shared-callers.ts';
+import type { Caller } from '../../../shared/caller.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { connectForRequests } from '../../../shared/redis/connections.ts';
+import { callerKey } from '../../../shared/redis/keys.ts';
+import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+
+const hash = 'the hash of a key';
+const alice: Caller = {
+  account: 'user:alice',
+  keyId: 'key_1',
+  plan: 'free',
+  suspended: false,
+  overageEnabled: false,
+  version: 4,
+};
+const hourMs = 3_600_000;
+
+let own: PrivateRedis;
+
+test.before(async () => {
+  own = await startPrivateRedis();
+});
+
+test.after.always(() => own?.[Symbol.asyncDispose]());
+
+test.beforeEach(async () => {
+  await own.redis.flushall();
+});
+
+const secretsInUse = 'the name of all secrets';
+const keyOf = (hash: string) => callerKey(secretsInUse, hash);
+const createSubject = (options = {}) =>
+  createSharedCallers({ redis: own.redis, secretsInUse, log: recordedLog().log, ...options });
+
+test.serial('what one ingress puts there every other one finds, as it was', async (t) => {
+  await createSubject().put(hash, alice);
+  const found = await createSubject().get(hash);
+  t.deepEqual(found?.caller, alice);
+  t.true(found !== undefined && found.ageMs >= 0 && found.ageMs < 60_000);
+
+  const device = { account: 'device:0', plan: 'guest-device', suspended: true, overageEnabled: true, version: 0 };
+  await createSubject().put('another hash', device);
+  t.deepEqual((await createSubject().get('another hash'))?.caller, device);
+  t.deepEqual((await createSubject().get(hash))?.caller, alice);
+
+  const toppedUp = { ...alice, topUp: { month: '2026-03', tokens: 500 } };
+  await createSubject().put(hash, toppedUp);
+  t.deepEqual((await createSubject().get(hash))?.caller, toppedUp);
+});
+
+test.serial('a caller from before there was overage has none', async (t) => {
+  const { overageEnabled: _, ...older } = alice;
+  await own.redis.set(keyOf(hash), JSON.stringify(older), 'PX', hourMs);
+  t.deepEqual((await createSubject().get(hash))?.caller, alice);
+});
+
+test.serial('an ingress that has other secrets finds nothing of it, since it may not honour that key', async (t) => {
+  await createSubject().put(hash, alice);
+  t.is(await createSubject({ secretsInUse: 'the name of others' }).get(hash), undefined);
+});
+
+test.serial('what nobody has put there is not found', async (t) => {
+  t.is(await createSubject().get(hash), undefined);
+});
+
+test.serial('it is as old as the reading of the store, by the clock of Redis, and gone after an hour', async (t) => {
+  const { get, put } = createSubject();
+  await put(hash, alice);
+  const leftMs = await own.redis.pttl(keyOf(hash));
+  t.true(leftMs > hourMs - 60_000 && leftMs <= hourMs);
+  await own.redis.pexpire(keyOf(hash), hourMs - 600_000);
+  const { ageMs = 0 } = (await get(hash)) ?? {};
+  t.true(ageMs >= 600_000 && ageMs < 660_000, String(ageMs));
+  await put(hash, { ...alice, version: 5 });
+  const renewed = await get(hash);
+  t.true(renewed?.caller.version === 5 && renewed.ageMs < 60_000, 'the last reading counts, from its own time on');
+});
+
+test.serial('one whose age nobody can tell is as old as it can be', async (t) => {
+  const { get, put } = createSubject();
+  await put(hash, alice);
+  await own.redis.persist(keyOf(hash));
+  t.deepEqual(await get(hash), { caller: alice, ageMs: hourMs }, 'it never expires');
+  await own.redis.pexpire(keyOf(hash), hourMs + 600_000);
+  t.deepEqual(await get(hash), { caller: alice, ageMs: hourMs }, 'its clock was put back');
+});
+
+const garbage = [
+  '',
+  'not JSON',
+  '{"account":"user:al',
+  'null',
+  '[]',
+  '"user:alice"',
+  '{}',
+  JSON.stringify({ ...alice, version: '4' }),
+  JSON.stringify({ ...alice, version: 4.5 }),
+  JSON.stringify({ ...alice, suspended: undefined }),
+  JSON.stringify({ ...alice, plan: null }),
+];
+
+test.serial(
+  'what is no caller is not found, so that its key is read from the store, and then is one again',
+  async (t) => {
+    const { get, put } = createSubject();
+    for (const text of garbage) {
+      await own.redis.set(keyOf(hash), text, 'PX', hourMs);
+      t.is(await get(hash), undefined, text);
+      await put(hash, alice);
+      t.deepEqual((await get(hash))?.caller, alice, text);
+    }
+  },
+);
+
+test.serial('a live key is taken whatever stands in Redis in place of its caller', async (t) => {
+  for (const text of garbage) {
+    const credential = keyCredential(makeKey(), ['the pepper']);
+    await own.redis.set(keyOf(credential.hashes[0] ?? ''), text, 'PX', hourMs);
+    const { account, keyId = '', plan, suspended, overageEnabled, version } = alice;
+    const callers = createCallers({
+      store: {
+        findKeyOwner: async () => ({ account, keyId, plan, suspended, overageEnabled, version }),
+        findAccount: async () => undefined,
+      },
+      sharedCallers: createSubject(),
+      guestSecretsInUse: () => true,
+      defaultPlan: 'free',
+    });
+    t.deepEqual(await callers.find(credential), alice, text);
+  }
+});
+
+test.serial('what a later release adds to a caller keeps this one from nothing', async (t) => {
+  await own.redis.set(keyOf(hash), JSON.stringify({ ...alice, region: 'eu' }), 'PX', hourMs);
+  t.deepEqual((await createSubject().get(hash))?.caller, alice);
+});
+
+test.serial('without Redis getting is SERVICE_UNAVAILABLE, and putting fails for nobody', async (t) => {
+  const redis = connectForRequests('redis://127.0.0.1:1', recordedLog().log);
+  t.teardown(() => redis.disconnect());
+  const { log, lines } = recordedLog();
+  const { get, put } = createSubject({ redis, log });
+  t.is((await t.throwsAsync(get(hash), { instanceOf: ApiError }))?.code, 'SERVICE_UNAVAILABLE');
+  await t.notThrowsAsync(put(hash, alice));
+  t.deepEqual(
+    lines.map(({ level }) => level),
+    ['debug'],
+  );
+});
+
+test.serial('a Redis that takes nothing more still gives, and putting fails for nobody', async (t) => {
+  const { get, put } = createSubject();
+  await put(hash, alice);
+  await own.redis.config('SET', 'maxmemory', '1');
+  t.teardown(() => own.redis.config('SET', 'maxmemory', '0'));
+  await t.notThrowsAsync(put(hash, { ...alice, version: 5 }));
+  t.deepEqual((await get(hash))?.caller, alice);
+});

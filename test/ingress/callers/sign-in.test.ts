@@ -1,0 +1,315 @@
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test from 'ava';
+import {
+  createLocalJWKSet,
+  decodeProtectedHeader,
+  exportJWK,
+  generateKeyPair,
+  type JWTHeaderParameters,
+  type JWTPayload,
+  SignJWT,
+} from 'jose';
+import type { KeySet } from '../../../ingress/callers/issuer/fetch-issuer-keys.ts';
+import { createIssuerKeys, type IssuerKeys } from '../../../ingress/callers/issuer/issuer-keys.ts';
+import { createSignIn, type SignIn } from '../../../ingress/callers/sign-in.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { type IdentityProvider, startIdentityProvider } from '../../stack/identity-provider.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+import { type SignToken, signerOf, strangerWith } from '../../support/sign-tokens.ts';
+
+const audience = 'https://api.example.com';
+const rules = { clients: undefined, tokenLifeMaxS: 86_400 };
+const dataDirectory = await mkdtemp(join(tmpdir(), 'sign-in-'));
+let provider: IdentityProvider;
+let issuerKeys: IssuerKeys;
+let signIn: SignIn;
+let sign: SignToken;
+
+test.before(async () => {
+  provider = await startIdentityProvider({ audience, dataDirectory });
+  issuerKeys = createIssuerKeys({ issuer: provider.issuer, log: recordedLog().log });
+  signIn = createSignIn({ ...rules, issuer: provider.issuer, audience, issuerKeys });
+  sign = await signerOf(dataDirectory);
+  await signIn.check(); // so that no test waits for the first fetch, however slow the machine is at the start
+});
+
+test.after.always(async () => {
+  issuerKeys?.[Symbol.dispose]();
+  await provider?.[Symbol.asyncDispose]();
+  await rm(dataDirectory, { recursive: true, force: true });
+});
+
+const seconds = () => Math.floor(Date.now() / 1_000);
+const claims = (wishes: JWTPayload = {}): JWTPayload => ({
+  iss: provider.issuer,
+  aud: audience,
+  sub: 'alice',
+  iat: seconds(),
+  exp: seconds() + 600,
+  ...wishes,
+});
+
+/** The account, or the code. An issuer that was too slow on a busy machine is asked again, as a client would. */
+async function outcomeOf(token: string, by = signIn): Promise<string> {
+  for (;;) {
+    const outcome = await by.identify(token).then(
+      ({ account }) => account,
+      (error: unknown) => (error instanceof ApiError ? error.code : String(error)),
+    );
+    if (outcome !== 'SERVICE_UNAVAILABLE') return outcome;
+  }
+}
+
+test('a token of the issuer for this service gives its account', async (t) => {
+  t.is(await outcomeOf(await provider.token('alice')), 'user:alice');
+  t.is(await outcomeOf(await sign(claims())), 'user:alice');
+  t.is(await outcomeOf(await sign(claims({ aud: ['https://other.example', audience] }))), 'user:alice');
+  const accounts = await Promise.all(['bob', '名前', 'a b/c', 'auth0|123'].map((name) => provider.token(name)));
+  const outcomes = await Promise.all(accounts.map((token) => outcomeOf(token)));
+  t.deepEqual(outcomes, ['user:bob', 'user:名前', 'user:a b/c', 'user:auth0|123']);
+});
+
+test('what the issuer lets somebody do is in the scopes', async (t) => {
+  t.deepEqual((await signIn.identify(await provider.token('alice'))).scopes, []);
+  t.deepEqual((await signIn.identify(await provider.token('alice', { admin: true }))).scopes, ['svc:admin']);
+  t.deepEqual((await signIn.identify(await sign(claims({ scope: 'a  svc:admin' })))).scopes, ['a', 'svc:admin']);
+  for (const scope of [['svc:admin'], null, 7, undefined]) {
+    t.deepEqual(await signIn.identify(await sign(claims({ scope }))), {
+      account: 'user:alice',
+      scopes: [],
+    });
+  }
+});
+
+test('a token for another service, or from another issuer, is INVALID_TOKEN', async (t) => {
+  t.is(await outcomeOf(await provider.token('alice', { audience: 'https://other.example' })), 'INVALID_TOKEN');
+  t.is(await outcomeOf(await sign(claims({ aud: `${audience}/` }))), 'INVALID_TOKEN');
+  t.is(await outcomeOf(await sign(claims({ iss: `${provider.issuer}/` }))), 'INVALID_TOKEN');
+  await using other = await startIdentityProvider({ audience });
+  t.is(await outcomeOf(await other.token('alice')), 'INVALID_TOKEN');
+  const stranger = await strangerWith('unknown');
+  t.is(await outcomeOf(await stranger(claims())), 'INVALID_TOKEN');
+});
+
+test('a forged signature under a key id that is known is INVALID_TOKEN', async (t) => {
+  const good = await sign(claims());
+  const forger = await strangerWith(decodeProtectedHeader(good).kid ?? '');
+  t.is(await outcomeOf(await forger(claims())), 'INVALID_TOKEN');
+  const [header, payload, signature] = good.split('.');
+  const other = Buffer.from(JSON.stringify(claims({ sub: 'bob' }))).toString('base64url');
+  t.is(await outcomeOf([header, other, signature].join('.')), 'INVALID_TOKEN');
+  t.is(await outcomeOf([header, payload, ''].join('.')), 'INVALID_TOKEN');
+});
+
+test('what is not signed, or signed with what is public, is INVALID_TOKEN', async (t) => {
+  const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  t.is(await outcomeOf(`${encode({ alg: 'none', typ: 'at+jwt' })}.${encode(claims())}.`), 'INVALID_TOKEN');
+  t.is(await outcomeOf(`${encode({ alg: 'None' })}.${encode(claims())}.`), 'INVALID_TOKEN');
+  const keys = await (await fetch(`${provider.issuer}/jwks`)).text();
+  const { kid } = (JSON.parse(keys) as { keys: { kid: string }[] }).keys[0] ?? {};
+  for (const secret of [keys, 'secret'.repeat(10)]) {
+    const token = await new SignJWT(claims())
+      .setProtectedHeader({ alg: 'HS256', typ: 'at+jwt', kid: kid ?? '' })
+      .sign(new TextEncoder().encode(secret));
+    t.is(await outcomeOf(token), 'INVALID_TOKEN');
+  }
+});
+
+test('time counts, with half a minute of tolerance', async (t) => {
+  t.is(await outcomeOf(await provider.token('alice', { expiresIn: -60 })), 'INVALID_TOKEN');
+  t.is(await outcomeOf(await sign(claims({ exp: seconds() - 10 }))), 'user:alice');
+  t.is(await outcomeOf(await sign(claims({ nbf: seconds() + 60 }))), 'INVALID_TOKEN');
+  t.is(await outcomeOf(await sign(claims({ nbf: seconds() + 10 }))), 'user:alice');
+  const { exp: _exp, ...lasting } = claims();
+  t.is(await outcomeOf(await sign(lasting)), 'INVALID_TOKEN');
+});
+
+test('an account has a name of 1 to 255 characters', async (t) => {
+  t.is(await outcomeOf(await sign(claims({ sub: 's'.repeat(255) }))), `user:${'s'.repeat(255)}`);
+  t.is(await outcomeOf(await sign(claims({ sub: 's'.repeat(256) }))), 'INVALID_TOKEN');
+  t.is(await outcomeOf(await sign(claims({ sub: '' }))), 'INVALID_TOKEN');
+  t.is(await outcomeOf(await sign(claims({ sub: 'half a character: \ud800' }))), 'INVALID_TOKEN');
+  t.is(await outcomeOf(await sign(claims({ sub: 5 as never }))), 'INVALID_TOKEN');
+  const { sub: _sub, ...nameless } = claims();
+  t.is(await outcomeOf(await sign(nameless)), 'INVALID_TOKEN');
+});
+
+test('what tells a client who signed in is no token for the service, not even where both have one name', async (t) => {
+  t.is(await outcomeOf(await sign(claims({ aud: 'console' }), { typ: 'JWT' })), 'INVALID_TOKEN');
+  for (const wishes of [{ nonce: 'n' }, { at_hash: 'h' }, { c_hash: 'h' }, { nonce: null }]) {
+    for (const typ of ['JWT', 'at+jwt', undefined]) {
+      t.is(await outcomeOf(await sign(claims(wishes), { typ })), 'INVALID_TOKEN', JSON.stringify([wishes, typ]));
+    }
+  }
+});
+
+test('a token may be marked as an access token, or as none in particular, and as nothing else', async (t) => {
+  for (const typ of ['at+jwt', 'AT+JWT', 'application/at+jwt', 'JWT', 'jwt', undefined]) {
+    t.is(await outcomeOf(await sign(claims(), { typ })), 'user:alice', typ);
+  }
+  for (const typ of ['id+jwt', 'logout+jwt', 'dpop+jwt', 'JWS', 'at+jwt ', 'xat+jwt', '', 5, null, ['JWT']]) {
+    t.is(await outcomeOf(await sign(claims(), { typ })), 'INVALID_TOKEN', JSON.stringify(typ));
+  }
+});
+
+test('a key that a token brings along, or says where to find, is not looked at', async (t) => {
+  const { publicKey, privateKey } = await generateKeyPair('ES256');
+  const jwk = { ...(await exportJWK(publicKey)), kid: 'brought along' };
+  let asked = 0;
+  const server = createServer((_request, response) => {
+    asked++;
+    response.end(JSON.stringify({ keys: [jwk] }));
+  }).listen(0, '127.0.0.1');
+  t.teardown(() => server.close());
+  await once(server, 'listening');
+  const at = `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // a TCP server's address
+  const { kid } = decodeProtectedHeader(await sign(claims()));
+  const outcomes = await Promise.all(
+    [
+      { jwk },
+      { jku: at },
+      { x5u: at },
+      { kid: at, jku: at },
+      { kid: jwk.kid, jwk, jku: at },
+      { kid, jwk, jku: at },
+    ].map(async (header) => {
+      const protectedHeader = { alg: 'ES256', typ: 'at+jwt', ...header } as JWTHeaderParameters; // a kid it may be
+      return outcomeOf(await new SignJWT(claims()).setProtectedHeader(protectedHeader).sign(privateKey));
+    }),
+  );
+  t.deepEqual(outcomes, Array(6).fill('INVALID_TOKEN'));
+  t.is(asked, 0);
+});
+
+test('a key id is compared and never looked up in anything but the keys', async (t) => {
+  const keyIds = [
+    '../../dev/null',
+    'file:///dev/null',
+    "' OR 1=1 --",
+    '__proto__',
+    'constructor',
+    'toString',
+    '',
+    '\0',
+  ];
+  const outcomes = await Promise.all(
+    keyIds.map(async (keyId) => outcomeOf(await (await strangerWith(keyId))(claims()))),
+  );
+  t.deepEqual(new Set(outcomes), new Set(['INVALID_TOKEN']));
+});
+
+/** Keys that change from the first set to the last while a token is looked at that none of them fits. */
+function keysInTurn(...sets: KeySet[]): IssuerKeys & { asked: () => number } {
+  let asked = 0;
+  return {
+    async consult(attempt) {
+      for (const set of sets) {
+        asked++;
+        const found = await attempt(set);
+        if (found !== undefined) return found;
+      }
+      return undefined;
+    },
+    asked: () => asked,
+    check: async () => {},
+    ageMs: () => 0,
+    [Symbol.dispose]: () => {},
+  };
+}
+
+test('without a key id a token is tried on every key that fits it, and those of the issuer then', async (t) => {
+  const make = async (kid: string, alg = 'ES256') => {
+    const { publicKey, privateKey } = await generateKeyPair(alg);
+    const signed = (wishes: JWTPayload = {}, header: { kid?: string } = {}) =>
+      new SignJWT(claims(wishes)).setProtectedHeader({ alg, ...header }).sign(privateKey);
+    return { signed, jwk: { ...(await exportJWK(publicKey)), kid } };
+  };
+  const [one, two, other, stranger] = await Promise.all([make('1'), make('2'), make('3', 'RS256'), make('1')]);
+  const setOf = (...keys: (typeof one)[]) => createLocalJWKSet({ keys: keys.map(({ jwk }) => jwk) });
+  const cases: [title: string, token: string, sets: KeySet[], outcome: string, asked: number][] = [
+    ['the first of two', await one.signed(), [setOf(one, two, other)], 'user:alice', 1],
+    ['the second of two', await two.signed(), [setOf(one, two, other)], 'user:alice', 1],
+    ['the only one of its kind', await other.signed(), [setOf(one, two, other)], 'user:alice', 1],
+    ['none of them', await stranger.signed(), [setOf(one, two, other)], 'INVALID_TOKEN', 1],
+    ['one, but expired', await two.signed({ exp: 1 }), [setOf(one, two), setOf(two)], 'INVALID_TOKEN', 1],
+    [
+      'the one that has just come instead of the only one',
+      await two.signed(),
+      [setOf(one), setOf(two)],
+      'user:alice',
+      2,
+    ],
+    ['the one that has just come', await two.signed(), [setOf(one, stranger), setOf(one, two)], 'user:alice', 2],
+    [
+      'a wrong one under a known id',
+      await stranger.signed({}, { kid: '1' }),
+      [setOf(one), setOf(one)],
+      'INVALID_TOKEN',
+      1,
+    ],
+  ];
+  for (const [title, token, sets, outcome, asked] of cases) {
+    const issuerKeys = keysInTurn(...sets);
+    const by = createSignIn({ ...rules, issuer: provider.issuer, audience, issuerKeys });
+    t.is(await outcomeOf(token, by), outcome, title);
+    t.is(issuerKeys.asked(), asked, title);
+  }
+});
+
+test('a key of the issuer that cannot be used is a fault of the issuer', async (t) => {
+  const broken = createLocalJWKSet({ keys: [{ kty: 'EC', crv: 'P-256', kid: 'broken', x: 'AAAA', y: 'AAAA' }] });
+  const by = createSignIn({ ...rules, issuer: provider.issuer, audience, issuerKeys: keysInTurn(broken) });
+  const token = await (await strangerWith('broken'))(claims());
+  await t.throwsAsync(by.identify(token), { code: 'SERVICE_UNAVAILABLE' });
+});
+
+test('garbage is INVALID_TOKEN', async (t) => {
+  const good = await sign(claims());
+  const encode = (text: string) => Buffer.from(text).toString('base64url');
+  for (const garbage of [
+    'abc',
+    'a.b.c',
+    'a.b.c.d.e',
+    good.slice(0, -10),
+    `${good}.x`,
+    `${encode('{')}.${encode('{}')}.x`,
+    `${encode('null')}.${encode('null')}.x`,
+    `${encode('{"alg":"ES256","kid":5}')}.${encode('{}')}.AAAA`,
+    `${encode('{"alg":"ES256"}')}.${encode('[]')}.AAAA`,
+    `${encode('{"alg":"ES256","crit":["x"],"x":1}')}.${encode('{}')}.AAAA`,
+    `${encode('{"alg":"ES256","crit":["b64"],"b64":false}')}.{}.AAAA`,
+    'x'.repeat(15_000),
+  ]) {
+    t.is(await outcomeOf(garbage), 'INVALID_TOKEN', garbage.slice(0, 60));
+  }
+});
+
+test('what was wrong is kept for the log and not told, and is nothing of what the token says', async (t) => {
+  for (const [wishes, header, cause] of [
+    [{ aud: 'elsewhere' }, {}, /ERR_JWT_CLAIM_VALIDATION_FAILED: aud check_failed/],
+    [{ exp: 1 }, {}, /ERR_JWT_EXPIRED: exp check_failed/],
+    [{ cnf: { jkt: 'elsewhere' } }, {}, /no access token by its cnf/],
+    [{ exp: seconds() + 86_500 }, {}, /exp is too long/],
+    [{ nonce: 'elsewhere' }, {}, /no access token by its nonce/],
+    [{}, { typ: 'elsewhere' }, /no access token by its typ/],
+    [{ scope: ['elsewhere'], sub: '' }, {}, /no access token by its sub$/],
+  ] as const) {
+    const error = await t.throwsAsync(signIn.identify(await sign(claims(wishes as JWTPayload), header)), {
+      instanceOf: ApiError,
+    });
+    t.regex(String(error?.cause), cause);
+    t.notRegex(`${error?.message} ${error?.cause}`, /elsewhere|alice/);
+    t.notRegex(String(error?.message), /aud|exp|nonce|typ|scope/);
+  }
+});
+
+test('its check says whether the issuer answers', async (t) => {
+  await t.notThrowsAsync(signIn.check());
+  using nowhere = createIssuerKeys({ issuer: 'http://127.0.0.1:1', log: recordedLog().log });
+  await t.throwsAsync(createSignIn({ ...rules, issuer: 'http://127.0.0.1:1', audience, issuerKeys: nowhere }).check());
+});

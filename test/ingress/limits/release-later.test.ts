@@ -1,0 +1,41 @@
+import test from 'ava';
+import { createReleaseLater } from '../../../ingress/limits/release-later.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+
+const request = (id: string) => ({ account: 'user:alice', requestId: id });
+const pause = () => new Promise((resolve) => setTimeout(resolve, 1));
+
+test('what is released at once is so, and what is not says so and is tried again until it is', async (t) => {
+  const asked: string[] = [];
+  const release = createReleaseLater({
+    async release({ requestId }) {
+      asked.push(requestId);
+      if (requestId === 'away' && asked.length < 4) throw new Error('Connection is closed.');
+      return 'released';
+    },
+    log: recordedLog().log,
+    pauseMs: 1,
+  });
+  t.is(await release(request('here')), 'released');
+  await t.throwsAsync(release(request('away')), { message: 'Connection is closed.' });
+  while (asked.length < 4) await pause();
+  t.deepEqual(asked, ['here', 'away', 'away', 'away']);
+});
+
+test('in an outage only so many are tried again, and each a few times', async (t) => {
+  const asked = new Map<string, number>();
+  const release = createReleaseLater({
+    async release({ requestId }) {
+      asked.set(requestId, (asked.get(requestId) ?? 0) + 1);
+      throw new Error('Connection is closed.');
+    },
+    log: recordedLog().log,
+    pauseMs: 0,
+  });
+  const all = Array.from({ length: 1_500 }, (_, index) => release(request(String(index))).catch(() => 'failed'));
+  t.is((await Promise.all(all)).length, 1_500);
+  const again = () => [...asked.values()].filter((times) => times > 1);
+  while (again().length < 1_000 || again().some((times) => times < 8)) await pause();
+  t.deepEqual(new Set(again()), new Set([8]));
+  t.is(again().length, 1_000);
+});

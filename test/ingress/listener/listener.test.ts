@@ -1,0 +1,156 @@
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import test, { type ExecutionContext } from 'ava';
+import type { ConnectionBounds } from '../../../ingress/listener/limit-connections.ts';
+import { listen } from '../../../ingress/listener/listener.ts';
+import { unboundedConnections } from '../../support/unbounded-connections.ts';
+
+/** A listener whose requests stay in hand until the test answers them. */
+async function start(t: ExecutionContext, bounds: Partial<ConnectionBounds> = {}) {
+  const inHand: { url: string; answer: () => void; socket: Socket }[] = [];
+  let refused = 0;
+  function onRequest(request: IncomingMessage, response: ServerResponse): void {
+    const one = {
+      url: request.url ?? '',
+      socket: request.socket,
+      answer() {
+        inHand.splice(inHand.indexOf(one), 1);
+        response.end(`<${request.url}>`);
+      },
+    };
+    inHand.push(one);
+    request.resume();
+  }
+  const listener = await listen({
+    host: '127.0.0.1',
+    port: 0,
+    connections: { ...unboundedConnections, ...bounds, onRefused: () => void refused++ },
+    onRequest,
+    onBrokenRequest: (_fault, socket) => socket.destroy(),
+  });
+  t.teardown(() => listener.close({ graceMs: 0, giveUp: () => {} }));
+  async function open(): Promise<Socket> {
+    const socket = connect(listener.port, '127.0.0.1');
+    t.teardown(() => socket.destroy());
+    socket.on('error', () => {});
+    await once(socket, 'connect');
+    return socket;
+  }
+  return { listener, inHand, open, refused: () => refused };
+}
+
+/** Until ava's own time-out. */
+async function until(claim: () => boolean): Promise<void> {
+  while (!claim()) await new Promise((resolve) => setTimeout(resolve, 2));
+}
+
+function receivedBy(socket: Socket): () => string[] {
+  let text = '';
+  socket.on('data', (bytes) => {
+    text += bytes.toString('latin1');
+  });
+  return () => [...text.matchAll(/<(.*?)>/g)].map(([, url = '']) => url);
+}
+
+const requests = (count: number, body = '') =>
+  Array.from(
+    { length: count },
+    (_, index) => `POST /${index} HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  ).join('');
+const urls = (count: number) => Array.from({ length: count }, (_, index) => `/${index}`);
+
+test('of one connection four requests are in hand; the next ones follow in their order, and all are answered', async (t) => {
+  const { inHand, open } = await start(t);
+  const socket = await open();
+  const received = receivedBy(socket);
+  socket.write(requests(50));
+  let most = 0;
+  while (received().length < 50) {
+    await until(() => inHand.length > 0 || received().length === 50);
+    most = Math.max(most, inHand.length);
+    inHand[0]?.answer();
+  }
+  t.is(most, 4);
+  t.deepEqual(received(), urls(50));
+});
+
+test('a connection that sends more than four requests is read no further, and goes on when they are answered', async (t) => {
+  const { inHand, open } = await start(t);
+  const socket = await open();
+  const received = receivedBy(socket);
+  const count = 200;
+  const body = 'x'.repeat(20_000);
+  socket.write(requests(count, body));
+  await until(() => inHand.length === 4);
+  const [first] = inHand;
+  const other = await open();
+  other.write(requests(1));
+  await until(() => inHand.length === 5);
+  t.true(
+    (first?.socket.bytesRead ?? 0) <= 262_144,
+    `${first?.socket.bytesRead} of ${count * body.length} bytes were read`,
+  );
+  inHand[4]?.answer();
+  while (received().length < count) {
+    await until(() => inHand.length > 0 || received().length === count);
+    inHand[0]?.answer();
+  }
+  t.deepEqual(received(), urls(count));
+});
+
+test('one connection that sends hundreds of requests at once is closed, and others are served', async (t) => {
+  const { inHand, open } = await start(t);
+  const [socket, other] = [await open(), await open()];
+  socket.write(requests(1_000));
+  await once(socket, 'close');
+  other.write(requests(1));
+  const received = receivedBy(other);
+  await until(() => inHand.some(({ socket: { remotePort } }) => remotePort === other.localPort));
+  inHand.find(({ socket: { remotePort } }) => remotePort === other.localPort)?.answer();
+  await until(() => received().length === 1);
+  t.deepEqual(received(), ['/0']);
+});
+
+test('requests that wait on a connection are not begun when it has ended', async (t) => {
+  const { inHand, open } = await start(t);
+  const socket = await open();
+  socket.write(requests(20));
+  await until(() => inHand.length === 4);
+  const [first] = inHand;
+  const ended = once(first?.socket ?? socket, 'close');
+  first?.socket.destroy();
+  await ended;
+  for (const { answer } of [...inHand]) answer();
+  await new Promise((resolve) => setImmediate(resolve));
+  t.is(inHand.length, 0);
+});
+
+test('a connection more than a process may have is closed at once, and there is room again when one ends', async (t) => {
+  const { inHand, open, refused, listener } = await start(t, { connectionsMax: 3 });
+  const sockets = [await open(), await open(), await open()];
+  await until(() => listener.connections() === 3);
+  const another = await open();
+  await once(another.resume(), 'close');
+  t.is(refused(), 1);
+  sockets[0]?.destroy();
+  await until(() => listener.connections() === 2);
+  const next = await open();
+  next.write(requests(1));
+  await until(() => inHand.length === 1);
+  t.is(refused(), 1);
+});
+
+test('one address has no more connections than it may, and there is room again when one ends', async (t) => {
+  const { inHand, open, refused, listener } = await start(t, { perAddressMax: 2 });
+  const sockets = [await open(), await open()];
+  await until(() => listener.connections() === 2);
+  await once((await open()).resume(), 'close');
+  t.is(refused(), 1);
+  sockets[0]?.destroy();
+  await until(() => listener.connections() === 1);
+  const next = await open();
+  next.write(requests(1));
+  await until(() => inHand.length === 1);
+  t.is(refused(), 1);
+});

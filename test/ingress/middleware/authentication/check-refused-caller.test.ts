@@ -1,0 +1,65 @@
+import test from 'ava';
+import type { CheckCaller } from '../../../../ingress/callers/check-caller.ts';
+import { checkRefusedCaller } from '../../../../ingress/middleware/authentication/check-refused-caller.ts';
+import type { AppContext, RequestState } from '../../../../ingress/request-state.ts';
+import type { Caller } from '../../../../shared/caller.ts';
+import { ApiError } from '../../../../shared/errors.ts';
+import type { Standing } from '../../../../shared/limits/admit.ts';
+import { parsePlanFile } from '../../../../shared/process/plan-file.ts';
+import { planText } from '../../../support/plan-text.ts';
+
+const parsed = parsePlanFile(planText());
+if ('faults' in parsed) throw new Error('the plan file of the tests is wrong');
+const { planFile } = parsed;
+const standing: Standing = {
+  ...{ now: 1, month: '2030-05', used: 0, reserved: 0, overageUsed: 0 },
+  ...{ lastMinute: { requests: 0, tokens: 0, resetMs: 0 }, dayRequests: 0, lost: 0 },
+};
+const callerWith = (suspended: boolean): Caller => ({
+  ...{ account: 'user:alice', keyId: 'key_1', plan: 'free' },
+  ...{ suspended, version: 1, overageEnabled: false },
+});
+
+/** What a request meets whose caller was found and is now suspended or not, and whose next stage fails or not. */
+async function run({ found, now, fails }: { found: boolean; now: boolean; fails?: Error }) {
+  const events: string[] = [];
+  const checkCaller = {
+    async stand() {
+      events.push('look');
+      return { caller: callerWith(now), standing };
+    },
+  } as unknown as CheckCaller; // the stage asks nothing else of it
+  const headers: Record<string, string> = {};
+  const state: RequestState = { requestId: 'req_1', credential: { hashes: ['hash'] }, caller: callerWith(found) };
+  const ctx = { state, set: (set: object) => Object.assign(headers, set) } as unknown as AppContext; // all that it uses
+  const error = await checkRefusedCaller({ checkCaller, planFile })(ctx, async () => {
+    events.push(`next, suspended: ${state.caller?.suspended}`);
+    if (fails !== undefined) throw fails;
+  }).catch((thrown: unknown) => thrown);
+  return { events, error, hasStanding: 'x-svc-quota-used' in headers };
+}
+
+test('the body of a suspended account is not read, and the account hears where it stands', async (t) => {
+  const { events, error, hasStanding } = await run({ found: true, now: true });
+  t.deepEqual(events, ['look']);
+  t.like(error, { code: 'FORBIDDEN' });
+  t.true(hasStanding);
+});
+
+test('a request of an account whose suspension was lifted elsewhere goes on', async (t) => {
+  const { events, error } = await run({ found: true, now: false });
+  t.deepEqual(events, ['look', 'next, suspended: false']);
+  t.is(error, undefined);
+});
+
+test('another request is looked at only when it is refused, and once', async (t) => {
+  t.deepEqual((await run({ found: false, now: false })).events, ['next, suspended: false']);
+  const fails = new ApiError('VALIDATION_ERROR', 'body: expected valid JSON');
+  t.like(await run({ found: false, now: false, fails }), {
+    events: ['next, suspended: false', 'look'],
+    error: fails,
+    hasStanding: true,
+  });
+  t.deepEqual((await run({ found: true, now: false, fails })).events, ['look', 'next, suspended: false']);
+  t.like(await run({ found: false, now: true, fails }), { error: { code: 'FORBIDDEN' } });
+});

@@ -1,0 +1,223 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import test from 'ava';
+import { createQueueBounds, type Entry, type Place } from '../../../ingress/queue/queue-bounds.ts';
+
+const model = 'small-chat';
+let time = 0;
+const plenty = { models: [model, 'large-chat'], depthMax: 1_000, bytesMax: 1_000_000, now: () => time };
+
+/** Another account each time. */
+let accounts = 0;
+const anyone = () => `user:${accounts++}`;
+
+function placeOf(entry: Entry): Place {
+  if ('full' in entry) throw new Error(`full: ${entry.full}`);
+  return entry.place;
+}
+
+/** A count of this model's jobs that began at `begunAt`, which is after everything that was before. */
+function count(bounds: ReturnType<typeof createQueueBounds>, jobs: number | undefined, begunAt = ++time): void {
+  const of = (name: string) => (name === model ? (jobs ?? 0) : 0);
+  bounds.counted(jobs === undefined ? undefined : { begunAt, of, takenOf: () => 0 });
+}
+
+test('lets in as many jobs as may wait and not one more, those that others have queued among them', (t) => {
+  const bounds = createQueueBounds({ ...plenty, depthMax: 5 });
+  count(bounds, 3);
+  t.true('place' in bounds.enter({ model, account: anyone(), bytes: 1 }));
+  t.true('place' in bounds.enter({ model, account: anyone(), bytes: 1 }));
+  t.deepEqual(bounds.enter({ model, account: anyone(), bytes: 1 }), { full: 'jobs' });
+});
+
+test('a burst between two counts does not pass the bound', (t) => {
+  const bounds = createQueueBounds({ ...plenty, depthMax: 5 });
+  count(bounds, 0);
+  const entries = Array.from({ length: 5_000 }, () => bounds.enter({ model, account: anyone(), bytes: 1 }));
+  t.is(entries.filter((entry) => 'place' in entry).length, 5);
+});
+
+test('a request counts once: by itself until a count must have its job, from then on with that', (t) => {
+  const bounds = createQueueBounds({ ...plenty, depthMax: 2 });
+  count(bounds, 0);
+  placeOf(bounds.enter({ model, account: anyone(), bytes: 1 })).queued();
+  const early = ++time;
+  const second = placeOf(bounds.enter({ model, account: anyone(), bytes: 1 }));
+  second.queued();
+  count(bounds, 1, early);
+  t.deepEqual(
+    bounds.enter({ model, account: anyone(), bytes: 1 }),
+    { full: 'jobs' },
+    'the second was queued after the count began',
+  );
+  count(bounds, 1);
+  t.true('place' in bounds.enter({ model, account: anyone(), bytes: 1 }), 'one has started, and the count says so');
+});
+
+test('one that is still on its way to the queue counts although the last count missed it', (t) => {
+  const bounds = createQueueBounds({ ...plenty, depthMax: 1 });
+  count(bounds, 0);
+  const place = placeOf(bounds.enter({ model, account: anyone(), bytes: 1 }));
+  count(bounds, 0);
+  t.deepEqual(bounds.enter({ model, account: anyone(), bytes: 1 }), { full: 'jobs' });
+  place.queued();
+  count(bounds, 0);
+  t.true(
+    'place' in bounds.enter({ model, account: anyone(), bytes: 1 }),
+    'counted after it was queued, and gone: it has started',
+  );
+});
+
+test('one that starts makes room at once where no count had it yet', (t) => {
+  const bounds = createQueueBounds({ ...plenty, depthMax: 1 });
+  count(bounds, 0);
+  for (let index = 0; index < 100; index++) {
+    const place = placeOf(bounds.enter({ model, account: anyone(), bytes: 1 }));
+    place.queued();
+    place.leave();
+  }
+  t.true('place' in bounds.enter({ model, account: anyone(), bytes: 1 }));
+});
+
+test('one that starts makes room at once also where the last count had it', (t) => {
+  const bounds = createQueueBounds({ ...plenty, depthMax: 2 });
+  const places = [1, 2].map(() => placeOf(bounds.enter({ model, account: anyone(), bytes: 1 })));
+  for (const place of places) place.queued();
+  count(bounds, 2);
+  t.deepEqual(bounds.enter({ model, account: anyone(), bytes: 1 }), { full: 'jobs' });
+  for (const place of places) place.leave();
+  for (const place of places) place.leave();
+  t.true('place' in bounds.enter({ model, account: anyone(), bytes: 1 }));
+  t.true('place' in bounds.enter({ model, account: anyone(), bytes: 1 }));
+  t.deepEqual(bounds.enter({ model, account: anyone(), bytes: 1 }), { full: 'jobs' });
+});
+
+test('nobody is held up by a depth that is not known, neither before the first count nor after one that failed', (t) => {
+  const bounds = createQueueBounds({ ...plenty, depthMax: 1 });
+  placeOf(bounds.enter({ model, account: anyone(), bytes: 1 })).leave();
+  count(bounds, 1);
+  t.deepEqual(bounds.enter({ model, account: anyone(), bytes: 1 }), { full: 'jobs' });
+  count(bounds, undefined);
+  t.true('place' in bounds.enter({ model, account: anyone(), bytes: 1 }));
+  count(bounds, 1);
+  t.deepEqual(bounds.enter({ model, account: anyone(), bytes: 1 }), { full: 'jobs' });
+});
+
+test('a full model holds up no other', (t) => {
+  const bounds = createQueueBounds({ ...plenty, depthMax: 1 });
+  count(bounds, 1);
+  t.deepEqual(bounds.enter({ model, account: anyone(), bytes: 1 }), { full: 'jobs' });
+  t.true('place' in bounds.enter({ model: 'large-chat', account: anyone(), bytes: 1 }));
+});
+
+test('bodies that have not started stay within the bound in bytes, over all models', (t) => {
+  const bounds = createQueueBounds({ ...plenty, bytesMax: 10 });
+  const first = placeOf(bounds.enter({ model, account: anyone(), bytes: 6 }));
+  placeOf(bounds.enter({ model: 'large-chat', account: anyone(), bytes: 4 }));
+  t.is(bounds.bytesWaiting(), 10);
+  t.deepEqual(bounds.enter({ model, account: anyone(), bytes: 1 }), { full: 'bytes' });
+  first.leave();
+  first.leave();
+  t.is(bounds.bytesWaiting(), 4);
+  t.deepEqual(bounds.enter({ model, account: anyone(), bytes: 7 }), { full: 'bytes' });
+  placeOf(bounds.enter({ model, account: anyone(), bytes: 6 }));
+});
+
+test('a body larger than the whole bound passes where nothing else waits', (t) => {
+  const bounds = createQueueBounds({ ...plenty, bytesMax: 10 });
+  const large = placeOf(bounds.enter({ model, account: anyone(), bytes: 11 }));
+  t.deepEqual(bounds.enter({ model, account: anyone(), bytes: 1 }), { full: 'bytes' });
+  large.leave();
+  t.is(bounds.bytesWaiting(), 0);
+});
+
+function shareOf(entry: Entry): number | undefined {
+  if ('full' in entry) throw new Error(`full: ${entry.full}`);
+  return entry.requestsAtOnceMax;
+}
+
+test('past half of the jobs every account may have a quarter of them at once, of that model alone', (t) => {
+  const bounds = createQueueBounds({ ...plenty, depthMax: 100 });
+  const ask = (jobs: number | undefined) => {
+    count(bounds, jobs);
+    const entry = bounds.enter({ model, account: 'user:a', bytes: 1 });
+    placeOf(entry).leave();
+    return shareOf(entry);
+  };
+  t.is(ask(undefined), undefined);
+  t.is(ask(50), undefined);
+  t.is(ask(51), 25);
+  t.is(ask(99), 25);
+  t.is(shareOf(bounds.enter({ model: 'large-chat', account: 'user:a', bytes: 1 })), undefined);
+  const small = createQueueBounds({ ...plenty, depthMax: 3 });
+  count(small, 2);
+  t.is(shareOf(small.enter({ model, account: 'user:a', bytes: 1 })), 1, 'never none');
+});
+
+test('past half of the bytes an account that would have more than a quarter of them may have no more requests', (t) => {
+  const bounds = createQueueBounds({ ...plenty, bytesMax: 1_000 });
+  const enter = (account: string, bytes: number) => bounds.enter({ model, account, bytes });
+  t.is(shareOf(enter('user:a', 400)), undefined);
+  t.is(shareOf(enter('user:a', 100)), undefined, 'exactly half is waiting');
+  const over = enter('user:a', 1);
+  t.is(shareOf(over), 0);
+  placeOf(over).leave();
+  t.is(shareOf(enter('user:b', 250)), undefined, 'exactly a quarter');
+  const another = enter('user:b', 1);
+  t.is(shareOf(another), 0);
+  placeOf(another).leave();
+  t.is(shareOf(enter('user:c', 250)), undefined);
+  t.is(bounds.bytesWaiting(), 1_000);
+});
+
+test('a body that is larger than a quarter passes if its account has none waiting', (t) => {
+  const bounds = createQueueBounds({ ...plenty, bytesMax: 1_000 });
+  placeOf(bounds.enter({ model, account: 'user:a', bytes: 300 }));
+  const first = bounds.enter({ model, account: 'user:b', bytes: 600 });
+  t.is(shareOf(first), undefined);
+  const second = bounds.enter({ model, account: 'user:b', bytes: 10 });
+  t.is(shareOf(second), 0);
+  placeOf(second).leave();
+  placeOf(first).leave();
+  t.is(shareOf(bounds.enter({ model, account: 'user:b', bytes: 600 })), undefined, 'it has left');
+});
+
+test('past half of the jobs what an account asks beyond its share takes no place of others', (t) => {
+  const bounds = createQueueBounds({ ...plenty, depthMax: 100 });
+  count(bounds, 51);
+  const asked = Array.from({ length: 1_000 }, () => bounds.enter({ model, account: 'user:a', bytes: 1 }));
+  t.deepEqual(
+    [25, 0].map((share) => asked.filter((entry) => shareOf(entry) === share).length),
+    [25, 975],
+  );
+  t.is(bounds.bytesWaiting(), 25);
+  t.is(shareOf(bounds.enter({ model, account: 'user:b', bytes: 1 })), 25);
+  for (const entry of asked) placeOf(entry).leave();
+  t.is(shareOf(bounds.enter({ model, account: 'user:a', bytes: 1 })), 25, 'those that had a place have left');
+});
+
+test('a count is of use once a request has entered, and for as long as jobs wait, places are taken or it is not known', async (t) => {
+  const bounds = createQueueBounds(plenty);
+  const isUseful = async () => {
+    let useful = false;
+    void bounds.whenUseful().then(() => {
+      useful = true;
+    });
+    await nextTurn();
+    return useful;
+  };
+  const after = async (jobs: number | undefined) => {
+    count(bounds, jobs);
+    return isUseful();
+  };
+  t.deepEqual(
+    [await after(0), await after(1), await after(0), await after(undefined), await after(0)],
+    [...[false, true, false, true, false]],
+  );
+  const waiting = bounds.whenUseful();
+  const place = placeOf(bounds.enter({ model, account: 'user:a', bytes: 1 }));
+  await waiting;
+  t.true(await after(0), 'it is not in the queue yet');
+  place.queued();
+  t.false(await after(0), 'a worker has it');
+  t.false(await isUseful());
+});

@@ -1,0 +1,111 @@
+import test from 'ava';
+import {
+  createRankOf,
+  ranksOf,
+  scoreOfPriority,
+  scoresOf,
+  turnMax,
+  turnOf,
+} from '../../../ingress/queue/job-priority.ts';
+import type { Depths } from '../../../ingress/queue/queue-depths.ts';
+import { createQueueTurns } from '../../../ingress/queue/queue-turns.ts';
+import type { PlanFile } from '../../../shared/process/plan-file.ts';
+
+const model = 'small-chat';
+
+function plansOf(priorities: Record<string, number>): PlanFile['plans'] {
+  const plans = Object.entries(priorities).map(([name, priority]) => [name, { priority }]);
+  return Object.fromEntries(plans); // nothing else of a plan is read
+}
+
+const depthsAt = (taken: number | undefined): Depths => ({ begunAt: 0, of: () => 0, takenOf: () => taken });
+
+function turnsAt(taken: number | undefined) {
+  const turns = createQueueTurns({ plans: plansOf({ free: 10 }) });
+  turns.counted(depthsAt(taken));
+  return turns;
+}
+
+const asked = (inFlight: number, latest = { turn: 0 }) => ({ model, plan: 'free', inFlight, latest });
+
+test('the n-th request that an account has in flight goes n turns behind the latest that was taken', (t) => {
+  t.is(turnsAt(undefined).next(asked(1)).inTurn, 1, 'a priority of 0 would be none');
+  t.is(turnsAt(40).next(asked(1)).inTurn, 41);
+  t.is(turnsAt(40).next(asked(12)).inTurn, 52);
+});
+
+test('what is taken of an ingress counts at once, and what was counted for all where that is later', (t) => {
+  const turns = turnsAt(40);
+  const priority = turns.next(asked(9));
+  turns.taken(model, priority);
+  t.is(turns.next(asked(1)).inTurn, 50);
+  turns.counted(depthsAt(45));
+  t.is(turns.next(asked(1)).inTurn, 50);
+  turns.counted(depthsAt(60));
+  turns.taken(model, priority);
+  t.is(turns.next(asked(1)).inTurn, 61);
+  t.is(turns.next({ ...asked(1), model: 'another' }).inTurn, 61);
+});
+
+test('the requests of an account keep their order while some of them wait, however few are in flight', (t) => {
+  const turns = turnsAt(100);
+  const latest = { turn: 0 };
+  const ask = (inFlight: number) => turns.next(asked(inFlight, latest)).inTurn;
+  t.deepEqual([ask(30), ask(31), ask(2), ask(40)], [130, 131, 131, 140]);
+});
+
+test('turns do not pass their range, and what was known before they were lowered counts no more', (t) => {
+  const turns = turnsAt(turnMax - 3);
+  const far = turns.next(asked(500));
+  t.is(far.inTurn, turnMax);
+  turns.taken(model, far);
+  const latest = { turn: far.inTurn };
+  turns.counted(depthsAt(7));
+  t.is(turns.next(asked(2, latest)).inTurn, 9);
+  turns.taken(model, far);
+  t.is(turns.next(asked(2)).inTurn, 9);
+});
+
+test('a count that fails leaves turns as they were', (t) => {
+  const turns = turnsAt(40);
+  turns.counted(undefined);
+  t.is(turns.next(asked(1)).inTurn, 41);
+});
+
+test('a plan with a lower priority comes first, whatever the turn', (t) => {
+  const plans = plansOf({ late: 1_001, first: 1, usual: 10 });
+  const turns = createQueueTurns({ plans });
+  const ask = (plan: string, inFlight: number) => turns.next({ model, plan, inFlight, latest: { turn: 0 } });
+  t.true(ask('first', 30_000).inTurn < ask('usual', 1).inTurn);
+  t.true(ask('usual', 30_000).inTurn < ask('no such plan', 1).inTurn, 'which is the usual priority of 1,000');
+  t.true(ask('no such plan', 30_000).inTurn < ask('late', 1).inTurn);
+  t.deepEqual([ask('first', 1).ofPlan, ask('late', 1).ofPlan, ask('no such plan', 1).ofPlan], [1, 1_001, 1_000]);
+});
+
+test('more priorities than there are ranks share them, in order, and all fit into what BullMQ takes', (t) => {
+  const plans = plansOf(Object.fromEntries(Array.from({ length: 40 }, (_, index) => [`plan ${index}`, index * 3 + 1])));
+  const rankOf = createRankOf(plans);
+  const ranks = Object.values(plans).map(({ priority }) => rankOf(priority));
+  t.deepEqual(
+    ranks,
+    ranks.toSorted((one, other) => one - other),
+  );
+  t.deepEqual(
+    ranksOf(plans),
+    Array.from({ length: 16 }, (_, index) => index),
+  );
+  const turns = createQueueTurns({ plans });
+  t.true(turns.next({ model, plan: 'plan 39', inFlight: 30_000, latest: { turn: 0 } }).inTurn < 2 ** 21);
+});
+
+test('the scores of one rank end where those of the next begin', (t) => {
+  for (let rank = 0; rank < 16; rank++) {
+    const [min, max] = scoresOf(rank);
+    t.true(Number.isSafeInteger(min) && Number.isSafeInteger(max));
+    t.is(max + 1, rank === 15 ? 2 ** 53 : scoresOf(rank + 1)[0]);
+    t.deepEqual(
+      [min, max].map((score) => turnOf(Math.floor(score / scoreOfPriority))),
+      [0, turnMax],
+    );
+  }
+});

@@ -1,0 +1,125 @@
+import { once } from 'node:events';
+import Router from '@koa/router';
+import test, { type ExecutionContext } from 'ava';
+import Koa from 'koa';
+import { account as accountAnswer, changedAccount } from '../../../../ingress/api/response-schemas.ts';
+import { rotateKey } from '../../../../ingress/callers/account-changes.ts';
+import type { ChangeAccount } from '../../../../ingress/callers/revocation/change-account.ts';
+import { answerErrors } from '../../../../ingress/middleware/answer-errors.ts';
+import type { RequestState } from '../../../../ingress/request-state.ts';
+import { updateAccount } from '../../../../ingress/routes/operators/account-settings.ts';
+import { retrieveAccount } from '../../../../ingress/routes/operators/accounts.ts';
+import type { PlanFile } from '../../../../shared/process/plan-file.ts';
+import type { AuditStore } from '../../../../shared/store/accounts/audit-store.ts';
+import { storeUnavailable } from '../../../../shared/store/adapters/store-errors.ts';
+import { createSqliteHome } from '../../../shared/store/sqlite-home.ts';
+import { mint, newKey } from '../../../shared/store/store-contract.ts';
+import { recordedLog } from '../../../support/recorded-log.ts';
+
+const planFile = { defaultPlan: 'free', plans: { free: {}, pro: {} } } as unknown as PlanFile; // all that the route reads
+
+/** A listener with both routes for an operator at an address; `audit` and `changeAccount` instead of the store's own. */
+async function start(
+  t: ExecutionContext,
+  replaced: { audit?: Partial<AuditStore>; changeAccount?: ChangeAccount } = {},
+) {
+  const parts = new AsyncDisposableStack();
+  t.teardown(() => parts.disposeAsync());
+  const home = parts.use(await createSqliteHome());
+  const store = parts.use(await home.open());
+  const { log, lines } = recordedLog();
+  const failures = recordedLog();
+  const audit = { ...store.audit, ...replaced.audit };
+  const changeAccount: ChangeAccount =
+    replaced.changeAccount ?? ((account, decide) => store.changeAccount(account, decide));
+  let now = Date.parse('2026-03-01');
+  const app = new Koa<RequestState>();
+  app.use(answerErrors({ log: failures.log, docsUrl: '' }));
+  app.use(async (ctx, next) => {
+    const caller = { account: 'user:olga', plan: 'free', suspended: false, version: 0, overageEnabled: false };
+    const text = ctx.get('body');
+    const body = text === '' ? {} : { body: { text, value: JSON.parse(text) as object } };
+    now += 1;
+    Object.assign(ctx.state, { caller, now, address: '198.51.100.7', requestId: 'req_1', ...body });
+    await next();
+  });
+  const router = new Router<RequestState>();
+  router.get(
+    '/:account',
+    retrieveAccount({ store: { audit, findAccount: (id) => store.findAccount(id), batches: store.batches } }),
+  );
+  router.patch('/:account', updateAccount({ changeAccount, store: { audit }, planFile, log }));
+  app.use(router.routes());
+  const server = app.listen(0, '127.0.0.1');
+  parts.defer(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number }; // a TCP server's address
+  const url = `http://127.0.0.1:${port}/user:ann`;
+  return {
+    store,
+    lines,
+    /** What lies behind each 503. */
+    failures: failures.lines,
+    get: async () => accountAnswer.parse(await (await fetch(url)).json()),
+    patch: (body: object) => fetch(url, { method: 'PATCH', headers: { body: JSON.stringify(body) } }),
+  };
+}
+
+const why = { suspended: true, reason: 'abuse' };
+
+test('a change is one line in the log, with all that its record has', async (t) => {
+  const { store, lines, failures, patch } = await start(t);
+  t.like(changedAccount.parse(await (await patch(why)).json()), { suspended: true, changes: [{ by: 'user:olga' }] });
+  const [record] = await store.audit.listAudit({ limit: 10 });
+  t.like(record, { reason: 'abuse', address: '198.51.100.7' });
+  t.deepEqual(lines, [
+    { level: 'info', fields: { requestId: 'req_1', audit: record }, message: 'an account was changed' },
+  ]);
+  const again = await patch(why);
+  t.deepEqual(failures, []);
+  t.is(again.status, 200);
+  t.is(lines.length, 1, 'what is so already is no change');
+});
+
+test('a change succeeds where its record cannot be copied', async (t) => {
+  const failure = storeUnavailable(new Error('away'));
+  const { store, lines, patch } = await start(t, { audit: { copyAudit: () => Promise.reject(failure) } });
+  t.is((await patch(why)).status, 200);
+  t.like(await store.audit.listAudit({ limit: 10 }), { length: 1, 0: { reason: 'abuse' } });
+  t.like(lines, {
+    length: 2,
+    1: { level: 'warn', fields: { err: failure, account: 'user:ann' } },
+  });
+});
+
+test('a change that fails is 503, and no line says that it was made', async (t) => {
+  const changeAccount = () => Promise.reject(storeUnavailable(new Error('away')));
+  const { lines, patch } = await start(t, { changeAccount });
+  t.is((await patch(why)).status, 503);
+  t.deepEqual(lines, []);
+});
+
+test('after its last 200 changes an account shows those of its settings that it no longer keeps', async (t) => {
+  const { store, get, patch } = await start(t);
+  await patch({ plan: 'pro', reason: 'Signed the contract.' });
+  await patch({ overageEnabled: true });
+  let { account } = await mint(store, 'user:ann');
+  t.like(await get(), { changes: { length: 3, 0: { by: 'user:ann' }, 1: { overageEnabled: true } } });
+  for (let count = 0; count < 198; count++) {
+    const named = { hashes: [account.key?.hash ?? ''] };
+    account = (await store.changeAccount('user:ann', rotateKey({ named, key: newKey() }))) ?? account;
+  }
+  await patch({ suspended: true });
+  const { changes } = await get();
+  t.is(changes.length, 202);
+  t.like(changes[0], { by: 'user:olga', suspended: true });
+  t.true(changes.slice(1, 199).every(({ keyRotated }) => keyRotated !== undefined));
+  t.truthy(changes[199]?.keyMinted);
+  t.like(changes.slice(200), [
+    { by: 'user:olga', overageEnabled: true },
+    { by: 'user:olga', plan: { from: 'free', to: 'pro' } },
+  ]);
+});

@@ -1,0 +1,40 @@
+import test from 'ava';
+import {
+  allQueues,
+  lockMs,
+  lookForStalledEveryMs,
+  modelQueue,
+  poolQueue,
+  renewLocksEveryMs,
+  unchallengedMs,
+  workerOptions,
+} from '../../../shared/jobs/queues.ts';
+import { connectForWork } from '../../../shared/redis/connections.ts';
+import { openRedisDatabase } from '../../support/private-redis.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+
+test('a network gone silent is noticed before a lock ends, and a dead worker within 15 s', async (t) => {
+  await using own = await openRedisDatabase();
+  const connection = connectForWork(own.url, recordedLog().log);
+  t.teardown(() => connection.disconnect());
+  const silenceMs = connection.options.socketTimeout ?? Number.NaN;
+  const { stalledInterval = Number.NaN } = workerOptions(modelQueue('m', 'interactive'), connection);
+  t.true(renewLocksEveryMs + silenceMs < lockMs);
+  t.true(lockMs + lookForStalledEveryMs <= 15_000);
+  t.true(stalledInterval < lookForStalledEveryMs, 'each look is made');
+  t.true(3 * unchallengedMs <= lockMs);
+});
+
+test('no two queues have one name, whatever models and pools are called', (t) => {
+  const names = ['a', 'a.batch', 'a-batch', 'org/a', 'org%2Fa', 'a:b', 'batch', 'größe', 'a b'];
+  const models = Object.fromEntries(names.map((name) => [name, { pool: name }]));
+  const queues = allQueues(models);
+  t.is(new Set(queues.map(({ name }) => name)).size, 4 * names.length);
+  for (const name of names) t.regex(modelQueue(name, 'batch').name, /^[^/:]+$/);
+});
+
+test('a queue has the hash tag of its model; that of the release before the tag of its pool', (t) => {
+  t.is(modelQueue('org/a', 'batch').prefix, modelQueue('org/a', 'interactive').prefix);
+  t.is(modelQueue('org/a', 'batch').prefix, 'svc:{org/a}');
+  t.deepEqual(poolQueue('default', 'batch'), { name: 'default-batch', prefix: 'svc:{default-batch}' });
+});

@@ -1,0 +1,96 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { encodeReply, type Reply } from '../../../shared/jobs/replies.ts';
+import { decodeEntry, encodeFrame } from '../../../shared/jobs/reply-frames.ts';
+
+const texts = fc.string({ unit: 'binary' });
+const counts = fc.nat();
+const usages = fc.record({
+  promptTokens: counts,
+  completionTokens: counts,
+  cachedTokens: counts,
+  estimated: fc.boolean(),
+});
+const contents = fc.oneof(
+  fc.record({ kind: fc.constant('started' as const), data: fc.record({ control: texts }) }),
+  fc.record({ kind: fc.constant('chunk' as const), data: texts, tokens: counts }),
+  fc.record({
+    kind: fc.constant('end' as const),
+    data: fc.record({ body: texts, usage: usages }, { requiredKeys: ['usage'] }),
+  }),
+  fc.record({
+    kind: fc.constant('error' as const),
+    data: fc.record({
+      code: fc.constant('UPSTREAM_INTERRUPTED' as const),
+      message: texts,
+      fields: fc.constant({ tier: 'guest' }),
+      headers: fc.constant({}),
+    }),
+  }),
+  fc.record({ kind: fc.constant('interrupted' as const), data: fc.record({ promptTokens: counts }) }),
+);
+const ids = fc.stringMatching(/^req_[0-9A-Z]{1,26}$/);
+const replies = fc
+  .tuple(fc.record({ request: ids, run: fc.integer({ min: 1 }), sequence: counts }), contents)
+  .map(([head, content]): Reply => ({ ...head, ...content }));
+
+const chunk = (data: string, sequence = 0): Reply => ({
+  ...{ request: 'req_1', run: 1, sequence },
+  ...{ kind: 'chunk', data, tokens: 1 },
+});
+
+test('the replies of a frame are read as they were said, in order', (t) => {
+  fc.assert(
+    fc.property(fc.array(replies), (said) => {
+      t.deepEqual(decodeEntry(encodeFrame(said)), said);
+    }),
+  );
+});
+
+test('text that looks like a head is text', (t) => {
+  const said = [chunk('chunk req_2 1 0 1 3\nabc'), chunk('\n', 1), chunk('', 2), chunk('😀 東京', 3)];
+  t.deepEqual(decodeEntry(encodeFrame(said)), said);
+});
+
+test('a reply in an entry of its own is read as well', (t) => {
+  fc.assert(
+    fc.property(replies, (reply) => {
+      t.deepEqual(decodeEntry(encodeReply(reply)), [reply]);
+    }),
+  );
+});
+
+test('a frame that was cut holds what came before the cut, and nothing that was not said', (t) => {
+  const said = [chunk('one'), chunk('two', 1), chunk('three', 2)];
+  const [name = '', text = ''] = encodeFrame(said);
+  for (let length = 0; length < text.length; length++) {
+    const read = decodeEntry([name, text.slice(0, length)]);
+    t.deepEqual(read, said.slice(0, read.length), `${length} characters`);
+    t.true(read.length < said.length);
+  }
+});
+
+test('nothing is read of what is no reply', (t) => {
+  const heads = [
+    ...['', ' ', 'chunk', 'chunk req_1 1 0 1', 'chunk req_1 1 0 1 x', 'chunk req_1 1 0 1 -1', 'chunk req_1 1 0 1 1e9'],
+    ...[
+      'chunk req_1 0 0 1 0',
+      'chunk req_1 1.5 0 1 0',
+      'chunk req_1 1 -1 1 0',
+      'chunk req_1 1 0 x 0',
+      'chunk  1 0 1 0',
+    ],
+    ...[
+      'chunk req_1 1 0  0',
+      'chunk req_1 1 0 1 0 0',
+      'end req_1 1 0 1,2 0',
+      'end req_1 1 0 1,2,x,0,0 0',
+      'other req_1 1 0 0 0',
+    ],
+    ...['error req_1 1 0 0 0', 'started req_1 1 0 0 0', `chunk req_1 1${'0'.repeat(20)} 0 1 0`],
+  ];
+  for (const head of heads) t.deepEqual(decodeEntry(['frame', `${head}\n`]), [], head);
+  t.deepEqual(decodeEntry([]), []);
+  t.deepEqual(decodeEntry(['frame']), []);
+  t.deepEqual(decodeEntry(['opened', '1']), []);
+});

@@ -1,0 +1,316 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test from 'ava';
+import {
+  ConfigError,
+  poolsOf,
+  readIngressConfig,
+  readReconcileConfig,
+  readWorkerConfig,
+} from '../../../shared/process/config.ts';
+import { planText, smallPlan } from '../../support/plan-text.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'config-'));
+const planFile = join(directory, 'plans.yaml');
+writeFileSync(planFile, planText());
+test.after.always(() => rmSync(directory, { recursive: true }));
+
+const secret = 's'.repeat(32);
+const both = { REDIS_URL: 'redis://redis:6379', DATABASE_URL: 'sqlite:store.sqlite', PLAN_FILE: planFile };
+const ingress = {
+  ...both,
+  BASE_URL: 'https://api.example.com',
+  AUTH_URL: 'https://auth.example.com',
+  KEY_PEPPER: secret,
+  GUEST_KEY_SECRET: secret,
+};
+const worker = { ...both, CLOUD_API_KEY: 'key of the cloud' };
+
+function faultsOf(read: () => unknown): ConfigError['faults'] {
+  try {
+    read();
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults;
+    throw error;
+  }
+  return [];
+}
+
+const named = (read: () => unknown) => faultsOf(read).map(({ path }) => path);
+
+function planFileWith(text: string): string {
+  const file = join(mkdtempSync(join(directory, 'plan-')), 'plans.yaml');
+  writeFileSync(file, text);
+  return file;
+}
+
+test('the address of the documentation is one that names of pages can follow, and that can stand in a header', (t) => {
+  const docsUrlOf = (DOCS_URL: string) => readIngressConfig({ ...ingress, DOCS_URL }).links.docsUrl;
+  t.is(docsUrlOf('https://docs.example.com'), 'https://docs.example.com');
+  t.is(docsUrlOf('https://docs.example.com/'), 'https://docs.example.com');
+  t.is(docsUrlOf('https://example.com/help//'), 'https://example.com/help');
+  t.is(docsUrlOf('https://exämple.com/hälp'), 'https://xn--exmple-cua.com/h%C3%A4lp');
+  for (const end of ['?v=1', '?', '#top', '#']) {
+    t.deepEqual(
+      named(() => docsUrlOf(`https://docs.example.com/help${end}`)),
+      ['DOCS_URL'],
+      end,
+    );
+  }
+  t.deepEqual(
+    named(() => docsUrlOf('https://user@docs.example.com')),
+    ['DOCS_URL'],
+  );
+  t.deepEqual(
+    named(() => docsUrlOf('https://:password@docs.example.com')),
+    ['DOCS_URL'],
+  );
+  t.deepEqual(
+    named(() => docsUrlOf('nonsense')),
+    ['DOCS_URL'],
+  );
+});
+
+test('an ingress starts on what it must be given, everything else at its default', (t) => {
+  const { planFile: plan, ...config } = readIngressConfig(ingress);
+  t.deepEqual(config, {
+    listener: { host: '0.0.0.0', port: 8080 },
+    connections: { connectionsMax: 10_000, perAddressMax: 2_000 },
+    bodyBudgetBytes: 67_108_864,
+    bodyBytesMax: 4_194_304,
+    operations: { host: '127.0.0.1', port: 9090, hostsAllowed: [] },
+    trustedProxyHops: 0,
+    authFailuresPerMinute: 300,
+    links: {
+      baseUrl: 'https://api.example.com',
+      consoleUrl: 'https://api.example.com/console',
+      docsUrl: 'https://api.example.com/docs',
+      topupUrl: 'https://api.example.com/console#top-up',
+    },
+    signIn: {
+      issuer: 'https://auth.example.com',
+      audience: 'https://api.example.com',
+      clients: undefined,
+      tokenLifeMaxS: 86_400,
+      consoleClientId: 'console',
+    },
+    keyPeppers: [secret],
+    guestKeySecrets: [secret],
+    queue: { depthMax: 2_000, bytesMax: 134_217_728, dashboardWritable: false },
+    outboxLengthMax: undefined,
+    redisUrl: 'redis://redis:6379',
+    replyRedisUrl: 'redis://redis:6379',
+    databaseUrl: 'sqlite:store.sqlite',
+    logLevel: 'info',
+    shutdownGraceMs: 30_000,
+  });
+  t.is(plan.defaultPlan, 'free');
+});
+
+test('a worker starts on what it must be given, everything else at its default', (t) => {
+  const { planFile: plan, ...config } = readWorkerConfig(worker);
+  t.deepEqual(
+    { ...config, apiKeys: { ...config.apiKeys } },
+    {
+      pools: ['default'],
+      concurrency: 1_024,
+      batchConcurrency: 16,
+      bodyBytesMax: 4_194_304,
+      outboxLengthMax: undefined,
+      apiKeys: { cloud: 'key of the cloud' },
+      operations: { host: '127.0.0.1', port: 9091, hostsAllowed: [] },
+      redisUrl: 'redis://redis:6379',
+      replyRedisUrl: 'redis://redis:6379',
+      databaseUrl: 'sqlite:store.sqlite',
+      logLevel: 'info',
+      shutdownGraceMs: 30_000,
+    },
+  );
+  t.deepEqual(poolsOf(plan), ['default']);
+});
+
+test('reconcile needs no more than the store, Redis and the plan file, and no API key', (t) => {
+  t.deepEqual(readReconcileConfig({ ...both, REPLY_REDIS_URL: 'nonsense', PORT: 'x' }), {
+    redisUrl: 'redis://redis:6379',
+    databaseUrl: 'sqlite:store.sqlite',
+    logLevel: 'info',
+    usageMonthsKept: 24,
+  });
+  t.deepEqual(named(() => readReconcileConfig({})).sort(), Object.keys(both).sort());
+});
+
+test('each side requires its own settings only, and all that are missing are named at once', (t) => {
+  t.deepEqual(named(() => readIngressConfig({})).sort(), Object.keys(ingress).sort());
+  t.deepEqual(named(() => readWorkerConfig({})).sort(), Object.keys(both).sort());
+  t.deepEqual(
+    named(() => readWorkerConfig({ ...worker, BASE_URL: 'nonsense', PORT: 'x' })),
+    [],
+  );
+  t.deepEqual(
+    named(() => readIngressConfig({ ...ingress, POOLS: 'nowhere', CONCURRENCY: 'x' })),
+    [],
+  );
+  const message = t.throws(() => readWorkerConfig({}), { instanceOf: ConfigError }).message;
+  for (const name of Object.keys(both)) t.true(message.includes(`  ${name}: is required`), name);
+});
+
+test('an empty setting is one that is not set', (t) => {
+  t.is(readIngressConfig({ ...ingress, PORT: '', CONSOLE_URL: '' }).listener.port, 8080);
+  t.deepEqual(
+    faultsOf(() => readIngressConfig({ ...ingress, REDIS_URL: '' })),
+    [{ path: 'REDIS_URL', message: 'is required' }],
+  );
+  t.deepEqual(
+    named(() => readWorkerConfig({ ...worker, CLOUD_API_KEY: '' })),
+    ['CLOUD_API_KEY'],
+  );
+});
+
+test('settings are read: lists, numbers, switches and addresses', (t) => {
+  const config = readIngressConfig({
+    ...ingress,
+    KEY_PEPPER: ` ${'a'.repeat(32)} ,${'b'.repeat(40)}`,
+    PORT: '0',
+    TRUST_PROXY: '2',
+    QUEUES_WRITABLE: 'true',
+    CONSOLE_URL: 'https://console.example.com',
+    REPLY_REDIS_URL: 'rediss://replies:6380',
+    AUTH_CLIENTS: 'console, cli',
+    OPS_HOSTS_ALLOWED: 'ingress, ingress.prod.svc,10.1.2.3,::1',
+  });
+  t.deepEqual(config.keyPeppers, ['a'.repeat(32), 'b'.repeat(40)]);
+  t.deepEqual(config.operations.hostsAllowed, ['ingress', 'ingress.prod.svc', '10.1.2.3', '::1']);
+  t.deepEqual(config.signIn.clients, ['console', 'cli']);
+  t.is(config.listener.port, 0);
+  t.is(config.trustedProxyHops, 2);
+  t.true(config.queue.dashboardWritable);
+  t.is(config.links.topupUrl, 'https://console.example.com#top-up');
+  t.is(config.replyRedisUrl, 'rediss://replies:6380');
+  t.deepEqual(readWorkerConfig({ ...worker, POOLS: 'default, default' }).pools, ['default']);
+});
+
+test('every setting that is wrong is named, none of them by what it was set to', (t) => {
+  const wrong = {
+    PORT: '65536',
+    OPS_PORT: '-1',
+    OPS_HOSTS_ALLOWED: 'ingress:9090',
+    BASE_URL: 'ftp://example.com',
+    AUTH_URL: 'auth.example.com',
+    AUTH_CLIENTS: 'console,',
+    AUTH_TOKEN_LIFE_MAX_S: '0',
+    REDIS_URL: 'http://user:hunter2@redis',
+    DATABASE_URL: 'postgres://user:hunter2@db',
+    KEY_PEPPER: `${secret},hunter2`,
+    GUEST_KEY_SECRET: 'hunter2',
+    TRUST_PROXY: 'all',
+    AUTH_FAILURES_PER_MINUTE: '0',
+    BODY_BYTES_MAX: '4e6',
+    QUEUE_DEPTH_MAX: '1.5',
+    QUEUES_WRITABLE: 'yes',
+    LOG_LEVEL: 'loud',
+    SHUTDOWN_GRACE_MS: '86400001',
+  };
+  const faults = faultsOf(() => readIngressConfig({ ...ingress, ...wrong }));
+  t.deepEqual(faults.map(({ path }) => path.replace(/\[\d+\]/, '')).sort(), Object.keys(wrong).sort());
+  t.true(faults.some(({ path }) => path === 'KEY_PEPPER[1]'));
+  t.false(JSON.stringify(faults).includes('hunter2'));
+});
+
+test('faults of settings, plan file, API keys and pools come together', (t) => {
+  const file = planFileWith('plans: [');
+  const broken = named(() => readIngressConfig({ ...ingress, PORT: 'x', PLAN_FILE: file }));
+  t.true(broken.includes('PORT'));
+  t.true(broken.includes(file));
+  t.deepEqual(
+    faultsOf(() => readWorkerConfig({ ...both, CONCURRENCY: '0', POOLS: 'default, nowhere' })).map(
+      ({ path, message }) => `${path}: ${message}`,
+    ),
+    [
+      'CONCURRENCY: too small: expected number to be >=1',
+      'CLOUD_API_KEY: is required: it holds the API key of the backend "cloud"',
+      'POOLS: no model belongs to the pool "nowhere"',
+    ],
+  );
+});
+
+test('a fault of the plan file carries the file and the path in it', (t) => {
+  const file = planFileWith(
+    planText((plan) => {
+      plan.default_plan = 'gold';
+      plan.models['small-chat'].backends[1] = 'clowd';
+    }),
+  );
+  t.deepEqual(
+    faultsOf(() => readIngressConfig({ ...ingress, PLAN_FILE: file })),
+    [
+      { path: `${file}: default_plan`, message: 'there is no plan "gold"' },
+      { path: `${file}: models.small-chat.backends[1]`, message: 'there is no backend "clowd"' },
+    ],
+  );
+  const syntax = planFileWith('default_plan: free\nplans: {');
+  const [fault] = faultsOf(() => readIngressConfig({ ...ingress, PLAN_FILE: syntax }));
+  t.is(fault?.path, syntax);
+  t.regex(fault?.message ?? '', /line 2/);
+});
+
+test('a plan file that cannot be read is named with the reason', (t) => {
+  for (const [file, reason] of [
+    [join(directory, 'nowhere.yaml'), 'ENOENT'],
+    [directory, 'EISDIR'],
+  ] as const) {
+    t.deepEqual(
+      faultsOf(() => readIngressConfig({ ...ingress, PLAN_FILE: file })),
+      [{ path: 'PLAN_FILE', message: `cannot read ${file} (${reason})` }],
+    );
+  }
+});
+
+test('a plan file that names what it does not define is not taken for one that cannot be read', (t) => {
+  const file = planFileWith('default_plan: *free');
+  const [fault] = faultsOf(() => readIngressConfig({ ...ingress, PLAN_FILE: file }));
+  t.is(fault?.path, file);
+  t.regex(fault?.message ?? '', /alias/i);
+});
+
+test('a backend is given a key only when the plan file says where it stands', (t) => {
+  const { apiKeys } = readWorkerConfig({
+    ...worker,
+    PLAN_FILE: planFileWith(
+      planText((plan) => {
+        Object.assign(plan.backends, { constructor: smallPlan.backends['onprem-a'] });
+      }),
+    ),
+  });
+  t.is(apiKeys.constructor as unknown, undefined);
+  t.is(apiKeys['onprem-a'], undefined);
+});
+
+test('a worker needs KEY_PEPPER if a backend has a cache salt, and takes the first of several', (t) => {
+  const salted = (cacheSalt: boolean) => {
+    const change = (plan: typeof smallPlan) => Object.assign(plan.backends.cloud, { cache_salt: cacheSalt });
+    return { ...worker, PLAN_FILE: planFileWith(planText(change)) };
+  };
+  const message =
+    'is required: the backend "cloud" has cache_salt: true in the plan file, and the salt is made with it';
+  t.deepEqual(
+    faultsOf(() => readWorkerConfig({ ...salted(true), KEY_PEPPER: '' })),
+    [{ path: 'KEY_PEPPER', message }],
+  );
+  t.false('keyPepper' in readWorkerConfig(salted(false)));
+  t.is(readWorkerConfig({ ...salted(true), KEY_PEPPER: `${secret},${'b'.repeat(40)}` }).keyPepper, secret);
+  t.deepEqual(
+    named(() => readWorkerConfig({ ...worker, KEY_PEPPER: 'hunter2' })),
+    ['KEY_PEPPER[0]'],
+  );
+});
+
+test('what was read cannot be changed, at any depth', (t) => {
+  for (const config of [readIngressConfig(ingress), readWorkerConfig(worker)]) assertFrozen(t, config, 'config');
+});
+
+function assertFrozen(t: { true(value: boolean, message: string): unknown }, value: unknown, path: string): void {
+  if (typeof value !== 'object' || value === null) return;
+  t.true(Object.isFrozen(value), path);
+  for (const [name, item] of Object.entries(value)) assertFrozen(t, item, `${path}.${name}`);
+}

@@ -1,0 +1,120 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import test from 'ava';
+import { makeKey, maskKey } from '../../../ingress/callers/api-key.ts';
+import { maskKeys } from '../../../shared/process/log.ts';
+
+const module = new URL('../../../shared/process/log.ts', import.meta.url).href;
+
+/** What a process of its own writes: the log goes to standard output and nowhere else. */
+async function written(level: string, statements: string): Promise<string[]> {
+  return (await text(start(level, statements).stdout)).split('\n').filter((line) => line !== '');
+}
+
+function start(level: string, statements: string) {
+  const script = `
+    const { createLog } = await import(process.argv[1]);
+    const log = createLog({ level: process.argv[2], process: 'ingress' });
+    ${statements}
+  `;
+  return spawn(process.execPath, ['--input-type=module', '-e', script, module, level], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+}
+
+test('a full key leaves masked, wherever it stands in a line', async (t) => {
+  const key = makeKey();
+  const lines = await written(
+    'info',
+    `
+    const key = '${key}';
+    log.info({}, 'said ' + key);
+    log.info({ key, deep: { keys: [key, key + ',' + key] }, [key]: 1 }, 'fields');
+    log.warn({ err: new Error('key ' + key + ' failed', { cause: new Error('of ' + key) }) }, 'an error');
+    log.error({ url: 'https://x/?key=' + key + '&a=b', header: 'Bearer%20' + key, quoted: JSON.stringify({ key }) }, 'odd');
+    log.error({ joined: 'a_' + key + 'failed', lines: 'first\\n' + key + '\\n\\t' + key }, 'no boundary');
+  `,
+  );
+  t.is(lines.length, 5);
+  for (const line of lines) {
+    t.false(line.includes(key), line);
+    t.true(line.includes(maskKey(key)), line);
+    t.notThrows(() => JSON.parse(line));
+  }
+});
+
+test('lines are JSON with time, level and process, and below the level there are none', async (t) => {
+  const lines = await written('warn', `log.info({}, 'quiet'); log.warn({ a: 1 }, 'loud');`);
+  t.is(lines.length, 1);
+  const line = JSON.parse(lines[0] ?? '');
+  t.like(line, { level: 'warn', process: 'ingress', a: 1, msg: 'loud' });
+  t.false(Number.isNaN(Date.parse(line.time)));
+});
+
+test('lines are written in their order, whatever ends the process', async (t) => {
+  const all = Array.from({ length: 1_000 }, (_, at) => at);
+  const many = `for (let at = 0; at < ${all.length}; at++) log.info({ at }, 'one of many');`;
+  for (const end of ['process.exit(0)', `log.fatal({}, 'the end'); process.kill(process.pid, 'SIGKILL')`]) {
+    const lines = (await written('info', `${many} ${end}`)).map((line) => JSON.parse(line));
+    const numbers = lines.filter(({ msg }) => msg === 'one of many').map(({ at }) => at);
+    t.deepEqual(numbers, all, end);
+  }
+});
+
+test('a line that no other follows is written while the process goes on', async (t) => {
+  const child = start('info', `log.info({}, 'alone'); setInterval(() => {}, 1_000);`);
+  t.teardown(() => child.kill());
+  const [first] = await once(child.stdout, 'data');
+  t.is(JSON.parse(String(first)).msg, 'alone');
+});
+
+test('what is no full key stays as it is', (t) => {
+  const key = makeKey();
+  const kept = [maskKey(key), key.slice(0, 10), key.slice(0, -1), 'svc_', 'req_01KAAAAAAAAAAAAAAAAAAAAAAA'];
+  for (const text of kept) t.is(maskKeys(text), text);
+  t.is(maskKeys(`${key} ${key}`), `${maskKey(key)} ${maskKey(key)}`);
+});
+
+test('of an error stand its type, message, stack, code and causes, and nothing that a library attached', async (t) => {
+  const [line = ''] = await written(
+    'info',
+    `
+    const command = { name: 'set', args: ['canary'] };
+    const cause = Object.assign(new Error('OOM command not allowed'), { name: 'ReplyError', command });
+    const error = Object.assign(new TypeError('no room', { cause }), { code: 'EROOM', body: 'canary', op: { canary: 1 } });
+    log.warn({ err: error }, 'a call failed');
+  `,
+  );
+  const { err } = JSON.parse(line);
+  t.like(err, { type: 'TypeError', message: 'no room', code: 'EROOM' });
+  t.like(err.cause, { type: 'ReplyError', message: 'OOM command not allowed' });
+  t.regex(err.stack, /^ {4}at /);
+  t.false(line.includes('canary'), line);
+});
+
+test('what is said of an error is bounded, and so is its chain of causes', async (t) => {
+  const lines = await written(
+    'info',
+    `
+    const long = new Error('m'.repeat(3_000_000), { cause: 'c'.repeat(3_000_000) });
+    log.warn({ err: Object.assign(long, { code: 'e'.repeat(3_000_000), name: 'n'.repeat(3_000_000) }) }, 'long');
+    let chain = new Error('deepest');
+    for (let depth = 0; depth < 1_000; depth++) chain = new Error('level', { cause: chain });
+    log.warn({ err: chain }, 'deep');
+    const circle = new Error('circle');
+    circle.cause = circle;
+    log.warn({ err: circle }, 'circular');
+    log.warn({ err: new AggregateError([new Error('refused by ::1'), new Error('refused by 127.0.0.1')]) }, 'several');
+    log.warn({ err: undefined }, 'none');
+    try { JSON.parse('a canary of a prompt'); } catch (err) { log.warn({ err }, 'not JSON'); }
+  `,
+  );
+  t.is(lines.length, 6);
+  for (const line of lines) t.true(line.length < 20_000, `${line.length}`);
+  t.false(lines[1]?.includes('deepest'));
+  t.is(JSON.parse(lines[3] ?? '').err.message, 'refused by ::1; refused by 127.0.0.1');
+  t.false('err' in JSON.parse(lines[4] ?? ''));
+  t.regex(JSON.parse(lines[5] ?? '').err.message, /not valid JSON/);
+  t.false(lines[5]?.includes('canary'), lines[5]);
+});

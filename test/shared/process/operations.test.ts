@@ -1,0 +1,233 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { text as readText } from 'node:stream/consumers';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
+import type Koa from 'koa';
+import { Counter, Registry } from 'prom-client';
+import { ApiError } from '../../../shared/errors.ts';
+import { type Check, listenForOperations, type ProcessState } from '../../../shared/process/operations.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+
+const { log } = recordedLog();
+
+type Parts = Parameters<typeof listenForOperations>[0];
+type Wishes = Partial<Pick<Parts, 'state' | 'required' | 'checks' | 'registry' | 'details' | 'pages'>>;
+
+const answers: Check = async () => 'PONG';
+const fails: Check = async () => {
+  throw new Error('connect ECONNREFUSED redis.internal:6379');
+};
+const hangs: Check = () => new Promise(() => {});
+
+async function start(t: ExecutionContext, wishes: Wishes = {}): Promise<string> {
+  const usual = {
+    state: (): ProcessState => 'ready',
+    required: { redis: answers },
+    checks: {},
+    registry: new Registry(),
+  };
+  const listener = await listenForOperations({
+    host: '127.0.0.1',
+    port: 0,
+    hostsAllowed: ['worker'],
+    ...usual,
+    ...wishes,
+    log,
+  });
+  t.teardown(() => listener[Symbol.asyncDispose]());
+  return `http://127.0.0.1:${listener.port}`;
+}
+
+type Readiness = { ready: boolean; state: string; dependencies: Record<string, { state: string; latencyMs: number }> };
+
+async function readiness(url: string): Promise<{ status: number; text: string; body: Readiness }> {
+  const response = await fetch(`${url}/readyz`);
+  const text = await response.text();
+  return { status: response.status, text, body: JSON.parse(text) as Readiness }; // the listener's own answer
+}
+
+test('/healthz is 200 while the process is alive, whatever its state and its Redis', async (t) => {
+  for (const state of ['starting', 'ready', 'stopping'] as const) {
+    const url = await start(t, { state: () => state, required: { redis: fails } });
+    const response = await fetch(`${url}/healthz`);
+    t.is(response.status, 200);
+    t.deepEqual(await response.json(), { status: 'ok' });
+  }
+});
+
+test('/readyz is 200 when the process is ready and Redis answers, 503 in any other state', async (t) => {
+  let state: ProcessState = 'starting';
+  const url = await start(t, { state: () => state });
+  for (const [next, status] of [
+    ['starting', 503],
+    ['ready', 200],
+    ['stopping', 503],
+  ] as const) {
+    state = next;
+    const answer = await readiness(url);
+    t.is(answer.status, status, next);
+    t.like(answer.body, { ready: status === 200, state: next });
+    t.is(answer.body.dependencies.redis?.state, 'ok');
+  }
+});
+
+test('/readyz is 503 while Redis is away, and 200 again when it is back', async (t) => {
+  let checkRedis = fails;
+  const url = await start(t, { required: { redis: () => checkRedis() } });
+  const away = await readiness(url);
+  t.is(away.status, 503);
+  t.like(away.body, { ready: false, state: 'ready' });
+  t.is(away.body.dependencies.redis?.state, 'degraded');
+  t.false(away.text.includes('redis.internal'), 'why is for the log');
+  checkRedis = answers;
+  t.is((await readiness(url)).status, 200);
+});
+
+test('/readyz lists a part that is away by name, and stays 200', async (t) => {
+  const throwsAtOnce: Check = () => {
+    throw new Error('not even a promise');
+  };
+  const url = await start(t, { checks: { store: fails, identityProvider: answers, backend: throwsAtOnce } });
+  const { status, body } = await readiness(url);
+  t.is(status, 200);
+  const states = Object.entries(body.dependencies).map(([name, { state }]) => [name, state]);
+  t.deepEqual(Object.fromEntries(states), {
+    redis: 'ok',
+    store: 'degraded',
+    identityProvider: 'ok',
+    backend: 'degraded',
+  });
+  t.true(Object.values(body.dependencies).every(({ latencyMs }) => Number.isInteger(latencyMs)));
+});
+
+test('a part that does not answer at all is degraded after a while, and holds up nothing else', async (t) => {
+  t.timeout(30_000);
+  const { status, body } = await readiness(await start(t, { checks: { store: hangs, other: hangs } }));
+  t.is(status, 200);
+  t.is(body.dependencies.store?.state, 'degraded');
+  t.true((body.dependencies.store?.latencyMs ?? 0) >= 990);
+  t.is(body.dependencies.redis?.state, 'ok');
+
+  const hanging = await readiness(await start(t, { required: { redis: hangs } }));
+  t.is(hanging.status, 503);
+});
+
+test('/metrics is what was counted, in the text format of Prometheus', async (t) => {
+  const registry = new Registry();
+  new Counter({ name: 'svc_things_total', help: 'Things', registers: [registry] }).inc(3);
+  const response = await fetch(`${await start(t, { registry })}/metrics`);
+  t.is(response.status, 200);
+  t.is(response.headers.get('content-type'), registry.contentType);
+  t.regex(await response.text(), /^svc_things_total 3$/m);
+});
+
+test('metrics that cannot be gathered are an error of ours, as JSON and without its cause', async (t) => {
+  const registry = new Registry();
+  new Counter({
+    name: 'svc_broken_total',
+    help: 'Broken',
+    registers: [registry],
+    collect() {
+      throw new Error('redis.internal');
+    },
+  });
+  const url = await start(t, { registry });
+  const response = await fetch(`${url}/metrics`);
+  t.is(response.status, 500);
+  t.deepEqual(await response.json(), { error: 'Something went wrong on our side.', code: 'INTERNAL_ERROR' });
+  t.is((await fetch(`${url}/healthz`)).status, 200);
+});
+
+test('an unknown path and a wrong method are refused as JSON', async (t) => {
+  const url = await start(t);
+  for (const path of ['/', '/healthz/', '/metrics/x', '/v1/models', '/%zz']) {
+    const response = await fetch(url + path);
+    t.is(response.status, 404, path);
+    t.deepEqual(await response.json(), { error: 'There is nothing at this path.', code: 'NOT_FOUND' });
+  }
+  for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
+    const response = await fetch(`${url}/healthz`, { method });
+    t.is(response.status, 405, method);
+    t.is(response.headers.get('allow'), 'GET, HEAD');
+    t.like(await response.json(), { code: 'METHOD_NOT_ALLOWED' });
+  }
+  const head = await fetch(`${url}/healthz`, { method: 'HEAD' });
+  t.is(head.status, 200);
+  t.is(await head.text(), '');
+});
+
+test('a port that is taken is an error at start, and not a silence', async (t) => {
+  const { port } = new URL(await start(t));
+  const second = listenForOperations({
+    host: '127.0.0.1',
+    port: Number(port),
+    hostsAllowed: [],
+    registry: new Registry(),
+    state: () => 'ready',
+    required: { redis: answers },
+    checks: {},
+    log,
+  });
+  await t.throwsAsync(second, { code: 'EADDRINUSE' });
+});
+
+test('/readyz has what else a process tells of itself, beside its dependencies and never in the place of anything', async (t) => {
+  let breakers = { 'onprem-a small-chat': 'closed' };
+  const url = await start(t, { details: () => ({ breakers, ready: 'no', state: 'no', dependencies: 'no' }) });
+  t.like((await readiness(url)).body, { ready: true, state: 'ready', breakers: { 'onprem-a small-chat': 'closed' } });
+  t.is((await readiness(url)).body.dependencies.redis?.state, 'ok');
+  breakers = { 'onprem-a small-chat': 'open' };
+  t.like((await readiness(url)).body, { breakers: { 'onprem-a small-chat': 'open' } });
+});
+
+test("pages of a process's own stand beside the others, take other methods, and fail in our shape", async (t) => {
+  const url = await start(t, {
+    async pages(ctx, next) {
+      if (ctx.path === '/page') ctx.body = `${ctx.method} page`;
+      else if (ctx.path === '/refused') throw new ApiError('FORBIDDEN', 'Not here.');
+      else if (ctx.path === '/broken') throw new Error('redis.internal');
+      else await next();
+    },
+  });
+  const post = await fetch(`${url}/page`, { method: 'POST' });
+  t.deepEqual([post.status, await post.text()], [200, 'POST page']);
+  for (const [path, status, body] of [
+    ['/refused', 403, { error: 'Not here.', code: 'FORBIDDEN' }],
+    ['/broken', 500, { error: 'Something went wrong on our side.', code: 'INTERNAL_ERROR' }],
+    ['/none', 404, { error: 'There is nothing at this path.', code: 'NOT_FOUND' }],
+  ] as const) {
+    const response = await fetch(url + path);
+    t.is(response.status, status, path);
+    t.deepEqual(await response.json(), body);
+  }
+  t.is((await fetch(`${url}/healthz`)).status, 200);
+  t.is((await fetch(`${url}/healthz`, { method: 'POST' })).status, 405);
+});
+
+test('every path is refused under a name of another, and answered under the names that are allowed', async (t) => {
+  const url = await start(t, { pages: showQueues });
+  for (const path of ['/healthz', '/readyz', '/metrics', '/queues', '/nowhere']) {
+    const refused = await askAs('hostile.example', `${url}${path}`);
+    t.is(refused.status, 403, path);
+    t.is(refused.nosniff, 'nosniff', path);
+    t.is(JSON.parse(refused.text).code, 'FORBIDDEN');
+    for (const own of ['worker:9091', 'localhost']) {
+      const answer = await askAs(own, `${url}${path}`);
+      t.deepEqual([answer.status, answer.nosniff], [path === '/nowhere' ? 404 : 200, 'nosniff'], path);
+    }
+  }
+});
+
+async function showQueues(ctx: Koa.Context, next: Koa.Next): Promise<void> {
+  if (ctx.path !== '/queues') return next();
+  ctx.body = 'a page';
+}
+
+/** `fetch` does not let its caller choose this header. */
+async function askAs(host: string, url: string) {
+  const exchange = request(url, { headers: { host } }).end();
+  const [response] = await once(exchange, 'response');
+  const nosniff = response.headers['x-content-type-options'];
+  return { status: response.statusCode, nosniff, text: await readText(response) };
+}

@@ -1,0 +1,305 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import test from 'ava';
+import { parsePlanFile } from '../../../shared/process/plan-file.ts';
+import { planText } from '../../support/plan-text.ts';
+
+type Change = Parameters<typeof planText>[0];
+
+function faultsOf(text: string): string[] {
+  const parsed = parsePlanFile(text);
+  return 'faults' in parsed ? parsed.faults.map(({ path, message }) => `${path}: ${message}`) : [];
+}
+
+const faultsWith = (change: Change) => faultsOf(planText(change));
+
+function planFileOf(text: string) {
+  const parsed = parsePlanFile(text);
+  if ('faults' in parsed) throw new Error(JSON.stringify(parsed.faults));
+  return parsed.planFile;
+}
+
+const documented = `
+default_plan: free
+guest_calls_per_minute: 60
+guest_mints_per_hour: 20
+guest_mints_per_hour_total: 5000
+guest_days_kept: 400
+usage_months_kept: 24
+media_hosts: [media.example.com, '*.cdn.example.com']
+plans:
+  free:         { requests_per_minute: 20, tokens_per_minute: 60000, tokens_per_month: 1000000, requests_at_once: 4, batch_requests_at_once: 8, batch_tokens_waiting: 2000000, priority: 10, model_tiers: [guest, standard] }
+  guest-device: { requests_per_minute: 5, tokens_per_minute: 20000, tokens_per_month: 200000, requests_per_day: 50, requests_at_once: 1, priority: 100, model_tiers: [guest] }
+models:
+  small-chat: { tier: guest, pool: default, backends: [onprem-a, cloud], output_tokens_max: 4096, extra_fields: [default, guided_regex], extra_tools: [mcp] }
+backends:
+  onprem-a: { url: http://127.0.0.1:9101/v1, location: on-prem, requests_at_once: 64, whole_as_stream: false, cache_salt: true, priority: true, relay_messages: false }
+  cloud:    { url: https://api.example.com/v1, location: cloud, model: upstream-model-name, api_key_env: CLOUD_API_KEY, output_limit_field: max_completion_tokens }
+batch:        { window_s: 86400, requests_max: 50000, file_bytes_max: 104857600, account_bytes_max: 10737418240, files_kept_days: 30 }
+timeouts:     { connect_ms: 2000, first_token_ms: 30000, idle_ms: 30000, request_ms: 600000, queue_ms: 30000 }
+`;
+
+test('the documented plan file is read, each name as it stands and each setting in camel case', (t) => {
+  const plan = planFileOf(documented);
+  t.deepEqual(JSON.parse(JSON.stringify(plan)), {
+    defaultPlan: 'free',
+    guestCallsPerMinute: 60,
+    guestMintsPerHour: 20,
+    guestMintsPerHourTotal: 5_000,
+    guestDaysKept: 400,
+    usageMonthsKept: 24,
+    mediaHosts: ['media.example.com', '*.cdn.example.com'],
+    plans: {
+      free: {
+        requestsPerMinute: 20,
+        tokensPerMinute: 60_000,
+        tokensPerMonth: 1_000_000,
+        requestsAtOnce: 4,
+        batchRequestsAtOnce: 8,
+        batchTokensWaiting: 2_000_000,
+        priority: 10,
+        modelTiers: ['guest', 'standard'],
+      },
+      'guest-device': {
+        requestsPerMinute: 5,
+        tokensPerMinute: 20_000,
+        tokensPerMonth: 200_000,
+        requestsPerDay: 50,
+        requestsAtOnce: 1,
+        priority: 100,
+        modelTiers: ['guest'],
+      },
+    },
+    models: {
+      'small-chat': {
+        tier: 'guest',
+        pool: 'default',
+        backends: ['onprem-a', 'cloud'],
+        outputTokensMax: 4_096,
+        extraFields: ['default', 'guided_regex'],
+        extraTools: ['mcp'],
+      },
+    },
+    backends: {
+      'onprem-a': {
+        url: 'http://127.0.0.1:9101/v1',
+        location: 'on-prem',
+        requestsAtOnce: 64,
+        wholeAsStream: false,
+        cacheSalt: true,
+        priority: true,
+        relayMessages: false,
+      },
+      cloud: {
+        url: 'https://api.example.com/v1',
+        location: 'cloud',
+        model: 'upstream-model-name',
+        apiKeyEnv: 'CLOUD_API_KEY',
+        outputLimitField: 'max_completion_tokens',
+      },
+    },
+    batch: {
+      windowS: 86_400,
+      requestsMax: 50_000,
+      fileBytesMax: 104_857_600,
+      accountBytesMax: 10_737_418_240,
+      accountFilesMax: 10_000,
+      uploadBytesPerSecondMin: 1_024,
+      filesKeptDays: 30,
+    },
+    timeouts: { connectMs: 2_000, firstTokenMs: 30_000, idleMs: 30_000, requestMs: 600_000, queueMs: 30_000 },
+  });
+});
+
+test('what may be left out has its documented value, and a limit left out is none', (t) => {
+  const short = planFileOf(planText());
+  const long = planFileOf(documented);
+  t.deepEqual(short.batch, long.batch);
+  t.deepEqual(short.timeouts, long.timeouts);
+  t.like(short, { guestCallsPerMinute: 60, guestMintsPerHour: 20, guestDaysKept: 400 });
+  t.is(short.guestMintsPerHourTotal, undefined);
+  t.is(short.usageMonthsKept, 24);
+  t.is(short.plans.free?.priority, 1_000);
+  t.deepEqual(Object.keys(short.plans.free ?? {}).sort(), ['modelTiers', 'priority', 'requestsPerMinute']);
+});
+
+test('no host for media, and the default lists of fields and tools, where the plan file says nothing', (t) => {
+  const plan = planFileOf(planText());
+  t.deepEqual(plan.mediaHosts, []);
+  t.false('extraFields' in (plan.models['small-chat'] ?? {}));
+  t.false('extraTools' in (plan.models['small-chat'] ?? {}));
+});
+
+test('a host that is none, a field that has no name and a switch that is no boolean are named', (t) => {
+  const cases: [Change, string][] = [
+    [
+      (plan) => Object.assign(plan, { media_hosts: ['example.com', '10.0.0.1'] }),
+      'media_hosts[1]: expected "*", "*.example.com"',
+    ],
+    [(plan) => Object.assign(plan, { media_hosts: 'example.com' }), 'media_hosts: expected array'],
+    [
+      ({ models }) => Object.assign(models['small-chat'], { extra_fields: ['default', 'a b'] }),
+      'models.small-chat.extra_fields[1]: ',
+    ],
+    [({ models }) => Object.assign(models['small-chat'], { extra_tools: [1] }), 'models.small-chat.extra_tools[0]: '],
+    [
+      ({ backends }) => Object.assign(backends.cloud, { cache_salt: 'yes' }),
+      'backends.cloud.cache_salt: expected boolean',
+    ],
+    [({ backends }) => Object.assign(backends.cloud, { priority: 1 }), 'backends.cloud.priority: expected boolean'],
+  ];
+  for (const [change, fault] of cases) {
+    const faults = faultsWith(change);
+    t.is(faults.length, 1);
+    t.true(faults[0]?.startsWith(fault), faults[0]);
+  }
+});
+
+test('names are checked across sections, and all that are missing are listed', (t) => {
+  t.deepEqual(
+    faultsWith((plan) => {
+      plan.default_plan = 'gold';
+      plan.models['small-chat'].backends = ['nowhere', 'cloud', 'toString'];
+    }),
+    [
+      'default_plan: there is no plan "gold"',
+      'models.small-chat.backends[0]: there is no backend "nowhere"',
+      'models.small-chat.backends[2]: there is no backend "toString"',
+    ],
+  );
+});
+
+test('the plan of guests is required, with a daily cap and no tier but theirs', (t) => {
+  const guest = 'plans.guest-device';
+  const cases: [Change, string][] = [
+    [({ plans }) => Reflect.deleteProperty(plans, 'guest-device'), `${guest}: this plan is required`],
+    [
+      ({ plans }) => Reflect.deleteProperty(plans['guest-device'], 'requests_per_day'),
+      `${guest}.requests_per_day: is required`,
+    ],
+    [
+      ({ plans }) => plans['guest-device'].model_tiers.push('standard'),
+      `${guest}.model_tiers: "guest" is the only tier a guest can have`,
+    ],
+  ];
+  for (const [change, fault] of cases) {
+    const faults = faultsWith(change);
+    t.is(faults.length, 1);
+    t.true(faults[0]?.startsWith(fault), faults[0]);
+  }
+});
+
+test('a field that is not known is named by its path, in every section', (t) => {
+  const sections: [string, Change][] = [
+    ['plan', (plan) => Object.assign(plan, { plan: 1 })],
+    ['plans.free.request_per_minute', ({ plans }) => Object.assign(plans.free, { request_per_minute: 1 })],
+    ['models.small-chat.timeout', ({ models }) => Object.assign(models['small-chat'], { timeout: 1 })],
+    ['backends.cloud.key', ({ backends }) => Object.assign(backends.cloud, { key: 'sk' })],
+    ['batch.window', (plan) => Object.assign(plan, { batch: { window: 1 } })],
+    ['timeouts.connect', (plan) => Object.assign(plan, { timeouts: { connect: 1 } })],
+  ];
+  for (const [path, change] of sections) t.deepEqual(faultsWith(change), [`${path}: is not known`]);
+});
+
+test('an alias of nothing and a merge of what is no map are named', (t) => {
+  t.regex(faultsOf('default_plan: *nothing\n')[0] ?? '', /alias.*nothing/);
+  t.deepEqual(faultsOf('%YAML 1.1\n---\n<<: 1\n'), ['<<: Merge sources must be maps or map aliases']);
+});
+
+test('a key without a name is written as one', (t) => {
+  t.true(faultsOf('"": 1\n').includes('"": is not known'));
+  t.true(
+    faultsWith((plan) => Object.assign(plan.backends.cloud, { '': 1 })).includes('backends.cloud."": is not known'),
+  );
+});
+
+test('a value of the wrong kind is named by its path', (t) => {
+  const wrong: [string, Change][] = [
+    ['plans.free.requests_per_minute', ({ plans }) => Object.assign(plans.free, { requests_per_minute: 0 })],
+    ['plans.free.requests_per_minute', ({ plans }) => Object.assign(plans.free, { requests_per_minute: 1.5 })],
+    ['plans.free.priority', ({ plans }) => Object.assign(plans.free, { priority: 2_097_152 })],
+    ['plans.free.model_tiers', ({ plans }) => Object.assign(plans.free, { model_tiers: [] })],
+    ['models.small-chat.pool', ({ models }) => Object.assign(models['small-chat'], { pool: 'a:b' })],
+    ['models.small-chat.backends', ({ models }) => Object.assign(models['small-chat'], { backends: [] })],
+    ['backends.cloud.url', ({ backends }) => Object.assign(backends.cloud, { url: 'ftp://example.com' })],
+    ['backends.cloud.location', ({ backends }) => Object.assign(backends.cloud, { location: 'moon' })],
+    ['backends.cloud.api_key_env', ({ backends }) => Object.assign(backends.cloud, { api_key_env: 'sk-live 1' })],
+    [
+      'backends.cloud.output_limit_field',
+      ({ backends }) => Object.assign(backends.cloud, { output_limit_field: 'n_predict' }),
+    ],
+    ['guest_days_kept', (plan) => Object.assign(plan, { guest_days_kept: 61 })],
+    ['guest_calls_per_minute', (plan) => Object.assign(plan, { guest_calls_per_minute: 0 })],
+    ['guest_mints_per_hour_total', (plan) => Object.assign(plan, { guest_mints_per_hour_total: 0 })],
+    ['batch.account_bytes_max', (plan) => Object.assign(plan, { batch: { account_bytes_max: 0 } })],
+    ['batch.account_bytes_max', (plan) => Object.assign(plan, { batch: { account_bytes_max: 2 ** 50 + 1 } })],
+    ['batch.requests_max', (plan) => Object.assign(plan, { batch: { requests_max: 50_001 } })],
+    ['timeouts.queue_ms', (plan) => Object.assign(plan, { timeouts: { queue_ms: 86_400_001 } })],
+  ];
+  for (const [path, change] of wrong) {
+    const faults = faultsWith(change);
+    t.is(faults.length, 1, path);
+    t.true(faults[0]?.startsWith(`${path}: `), faults[0]);
+  }
+  t.true(faultsWith(({ models }) => Object.assign(models, { 'a b': models['small-chat'] })).length > 0);
+});
+
+test('text that is not YAML is refused by its line, and a key that stands twice as well', (t) => {
+  t.regex(faultsOf('default_plan: free\nplans: [').join(), /line 2/);
+  t.regex(faultsOf('a: 1\nb: 2\na: 3').join(), /unique.*line 3/s);
+  t.regex(faultsOf('default_plan: *nothing').join(), /alias/i);
+  for (const text of ['', 'free', '[]', '42', 'a: 1\n---\nb: 2']) t.true(faultsOf(text).length > 0, text);
+});
+
+test('a file of another kind gives a hundred faults at most, none longer than a few lines, each with its place', (t) => {
+  const text = 'x'.repeat(5_000);
+  for (const file of [
+    `default_plan: *${text}`,
+    `"${text}": 1`,
+    `a: 1\n${text}`,
+    `${text}: [}\n`,
+    'a: [}\n'.repeat(500),
+    '['.repeat(5_000),
+  ]) {
+    const faults = faultsOf(file);
+    t.true(faults.length > 0 && faults.length <= 100, `${faults.length} faults`);
+    for (const fault of faults) {
+      t.true(fault.length <= 1_300, `${fault.length} characters`);
+      t.regex(fault, /line \d|alias|is not known|is required|received undefined/);
+    }
+  }
+});
+
+test.serial('a key that is no text is a fault, and no warning of the process', async (t) => {
+  const warnings: Error[] = [];
+  const note = (warning: Error) => warnings.push(warning);
+  process.on('warning', note);
+  t.true(faultsOf('? [a, b]\n: c\n').includes('[ a, b ]: is not known'));
+  await turn();
+  process.off('warning', note);
+  t.deepEqual(
+    warnings.filter(({ message }) => message.includes('[ a, b ]')),
+    [],
+  );
+});
+
+test('what no plan file defines is not found under the names that every object knows', (t) => {
+  const { plans, models, backends } = planFileOf(planText());
+  for (const section of [plans, models, backends] as Record<string, unknown>[]) {
+    for (const name of ['constructor', '__proto__', 'toString', 'hasOwnProperty']) t.is(section[name], undefined, name);
+  }
+  const named = planFileOf(planText((plan) => Object.assign(plan.models, { constructor: plan.models['small-chat'] })));
+  t.like(named.models.constructor, { tier: 'guest' });
+});
+
+test('names keep their underscores, and what was read cannot be changed', (t) => {
+  const plan = planFileOf(
+    planText(({ models, plans }) => {
+      Object.assign(models, { small_chat_v2: models['small-chat'] });
+      Object.assign(plans, { models: plans.free });
+    }),
+  );
+  t.is(plan.models.small_chat_v2?.outputTokensMax, 4_096);
+  t.is(plan.plans.models?.requestsPerMinute, 20);
+  t.true(Object.isFrozen(plan.models.small_chat_v2?.backends));
+  t.throws(() => Object.assign(plan.plans, { gold: {} }));
+});

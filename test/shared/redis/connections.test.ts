@@ -1,0 +1,268 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'ava';
+import { ApiError } from '../../../shared/errors.ts';
+import {
+  connectForRequests,
+  connectForWork,
+  loadScript,
+  readStrings,
+  redisUnavailable,
+  waitForRedis,
+  waitUntilReady,
+} from '../../../shared/redis/connections.ts';
+import { startPrivateRedis } from '../../support/private-redis.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+import { startTcpProxy } from '../../support/tcp-proxy.ts';
+import { watchRedis } from '../../support/watch-redis.ts';
+
+const never = new AbortController().signal;
+
+async function failureOf(call: Promise<unknown>): Promise<{ failed: boolean; tookMs: number }> {
+  const startedAt = performance.now();
+  const failed = await call.then(
+    () => false,
+    () => true,
+  );
+  return { failed, tookMs: performance.now() - startedAt };
+}
+
+test('for a request: a frozen Redis fails within a second, a call that was begun is not sent twice', async (t) => {
+  await using own = await startPrivateRedis();
+  const connection = connectForRequests(own.server.url, recordedLog().log);
+  t.teardown(() => connection.disconnect());
+  await waitUntilReady(connection, never);
+
+  await own.server.kill('SIGSTOP');
+  const { failed, tookMs } = await failureOf(connection.incr('calls'));
+  t.true(failed);
+  t.true(tookMs < 3_000, `${tookMs} ms`);
+  await own.server.kill('SIGCONT');
+
+  await waitUntilReady(connection, never);
+  t.is(await connection.ping(), 'PONG');
+  t.true(Number(await own.redis.get('calls')) <= 1);
+});
+
+test('for a request: an answer that came while the process was held up counts', async (t) => {
+  await using own = await startPrivateRedis();
+  const connection = connectForRequests(own.server.url, recordedLog().log);
+  t.teardown(() => connection.disconnect());
+  await waitUntilReady(connection, never);
+
+  const call = connection.ping();
+  await new Promise((resolve) => setImmediate(resolve)); // it is sent now
+  const heldUpUntil = performance.now() + 1_200; // longer than a call may take
+  while (performance.now() < heldUpUntil);
+  t.is(await call, 'PONG');
+});
+
+test('for a request: a dead Redis fails at once, and one that returns is used again without a hand', async (t) => {
+  await using own = await startPrivateRedis();
+  const { log, lines } = recordedLog();
+  const connection = connectForRequests(own.server.url, log);
+  t.teardown(() => connection.disconnect());
+  await waitUntilReady(connection, never);
+
+  const refused = new Promise((resolve) => connection.once('error', resolve));
+  await own.server.kill('SIGKILL');
+  t.true((await failureOf(connection.ping())).failed);
+  await refused;
+  const tries = Array.from({ length: 50 }, () => failureOf(connection.ping()));
+  const later = new Promise((resolve) => setImmediate(resolve, 'later'));
+  t.not(await Promise.race([Promise.all(tries), later]), 'later', 'before anything else had its turn');
+  t.true((await Promise.all(tries)).every(({ failed }) => failed));
+
+  await own.server.restart();
+  await waitUntilReady(connection, never);
+  t.is(await connection.ping(), 'PONG');
+  const warnings = lines.filter(({ level }) => level === 'warn');
+  t.is(warnings.length, 1, 'an outage is told once, however often it was tried');
+  t.true(lines.some(({ message }) => message === 'Redis is back'));
+});
+
+test('for a request: a network that swallows everything is given up, and another connection used', async (t) => {
+  await using own = await startPrivateRedis();
+  await using proxy = await startTcpProxy({ host: '127.0.0.1', port: own.server.port }, 'pass');
+  const connection = connectForRequests(`redis://127.0.0.1:${proxy.port}`, recordedLog().log);
+  t.teardown(() => connection.disconnect());
+  await waitUntilReady(connection, never);
+
+  t.timeout(30_000);
+  proxy.become('black hole');
+  const closed = new Promise((resolve) => connection.once('close', resolve));
+  t.true((await failureOf(connection.ping())).failed);
+  await closed; // without a word from the other side
+  proxy.become('pass');
+  await waitUntilReady(connection, never);
+  t.is(await connection.ping(), 'PONG');
+});
+
+test('for work: a call waits out a dead Redis and is done when it is back', async (t) => {
+  await using own = await startPrivateRedis();
+  const connection = connectForWork(own.server.url, recordedLog().log);
+  t.teardown(() => connection.disconnect());
+  await waitUntilReady(connection, never);
+
+  await own.server.kill('SIGKILL');
+  let done = false;
+  const call = connection.set('kept', 'yes').finally(() => {
+    done = true;
+  });
+  await sleep(1_500); // longer than a call for a request would wait
+  t.false(done);
+  await own.server.restart();
+  t.is(await call, 'OK');
+  t.is(await connection.get('kept'), 'yes');
+});
+
+test('waiting until ready ends by its signal, and not before Redis is there', async (t) => {
+  await using own = await startPrivateRedis();
+  await own.server.stop();
+  const connection = connectForRequests(own.server.url, recordedLog().log);
+  t.teardown(() => connection.disconnect());
+  const shutdown = new AbortController();
+  const ended = t.throwsAsync(waitUntilReady(connection, shutdown.signal), { name: 'AbortError' });
+  const ready = waitUntilReady(connection, never);
+  await sleep(200);
+  shutdown.abort();
+  await ended;
+  await own.server.restart();
+  await t.notThrowsAsync(ready);
+});
+
+test('a call that fails is SERVICE_UNAVAILABLE for the client, one that does not passes', async (t) => {
+  const cause = new Error('connect ECONNREFUSED 10.0.0.1:6379');
+  const error = await t.throwsAsync(redisUnavailable(Promise.reject(cause)), { instanceOf: ApiError });
+  t.is(error?.code, 'SERVICE_UNAVAILABLE');
+  t.is(error?.cause, cause);
+  t.false(error?.message.includes('10.0.0.1'));
+  t.is(await redisUnavailable(Promise.resolve(7)), 7);
+});
+
+test('a Redis that may throw away what it was given is refused, one without a file is warned of', async (t) => {
+  await using own = await startPrivateRedis();
+  const { log, lines } = recordedLog();
+  await waitForRedis([own.redis], { signal: never, log });
+  t.deepEqual(lines, []);
+
+  await own.redis.config('SET', 'appendonly', 'no');
+  await waitForRedis([own.redis], { signal: never, log });
+  t.is(lines.length, 1);
+  t.is(lines[0]?.level, 'warn');
+  t.regex(lines[0]?.message ?? '', /append-only/);
+
+  for (const policy of ['allkeys-lru', 'volatile-ttl', 'allkeys-random']) {
+    await own.redis.config('SET', 'maxmemory-policy', policy);
+    await t.throwsAsync(waitForRedis([own.redis], { signal: never, log }), {
+      message: new RegExp(`${policy}.*noeviction`),
+    });
+  }
+});
+
+test('a Redis whose user may not run INFO is waited for, at a pace, and the log says which right is missing', async (t) => {
+  await using own = await startPrivateRedis();
+  await own.redis.call('ACL', 'SETUSER', 'limited', 'on', '>password', '~*', '+@all', '-info');
+  const { log, lines } = recordedLog();
+  const limited = connectForRequests(own.server.url.replace('//', '//limited:password@'), log);
+  t.teardown(() => limited.disconnect());
+  const ready = waitForRedis([limited], { signal: never, log });
+  const asking = () => lines.filter(({ message }) => /Grant it \+info/.test(message)).length;
+  while (asking() === 0) await sleep(5);
+  const [first, since] = [asking(), performance.now()];
+  while (asking() === first) await sleep(5);
+  t.true(performance.now() - since > 500, 'it pauses between two attempts');
+  await own.redis.call('ACL', 'SETUSER', 'limited', '+info');
+  await t.notThrowsAsync(ready);
+});
+
+test('a Redis beside the first whose user may not run INFO is warned of once and used', async (t) => {
+  await using own = await startPrivateRedis();
+  await own.redis.call('ACL', 'SETUSER', 'limited', 'on', '>password', '~*', '+@all', '-info');
+  const { log, lines } = recordedLog();
+  const limited = connectForRequests(own.server.url.replace('//', '//limited:password@'), log);
+  t.teardown(() => limited.disconnect());
+  t.true((await waitForRedis([own.redis, limited], { signal: never, log })).memoryBytes > 0);
+  t.deepEqual(
+    lines.map(({ level, message }) => [level, message]),
+    [['warn', 'A Redis user may not run INFO, which shows whether Redis is a cluster. Grant it +info']],
+  );
+});
+
+test('a node of a Redis Cluster is refused with a sentence', async (t) => {
+  await using own = await startPrivateRedis();
+  const { log } = recordedLog();
+  const info = (await own.redis.info()).replace('cluster_enabled:0', 'cluster_enabled:1');
+  const node = own.connect();
+  await waitUntilReady(node, never);
+  Object.assign(node, { info: async () => info });
+  for (const connections of [[node], [own.redis, node]] as const) {
+    await t.throwsAsync(waitForRedis(connections, { signal: never, log }), { message: /is a node of a Redis Cluster/ });
+  }
+});
+
+test('how much memory Redis may use is its limit, or else all that its machine has', async (t) => {
+  await using own = await startPrivateRedis();
+  const { log } = recordedLog();
+  const unlimited = await waitForRedis([own.redis], { signal: never, log });
+  t.true(unlimited.memoryBytes > 1_000_000_000, `${unlimited.memoryBytes}`);
+  await own.redis.config('SET', 'maxmemory', '300mb');
+  t.is((await waitForRedis([own.redis], { signal: never, log })).memoryBytes, 300 * 1_048_576);
+});
+
+test('a script is loaded again by a Redis that has forgotten it', async (t) => {
+  await using own = await startPrivateRedis();
+  const run = loadScript(own.redis, { name: 'echo1', lua: 'return {KEYS[1], ARGV[1], ARGV[2]}', numberOfKeys: 1 });
+  t.deepEqual(await run(['key'], ['text', 5]), ['key', 'text', '5']);
+  await own.redis.script('FLUSH');
+  t.deepEqual(await run(['key'], ['text', 5]), ['key', 'text', '5']);
+});
+
+test('a connection whose Redis has become a replica is left, and what it has refused is not sent again', async (t) => {
+  await using own = await startPrivateRedis();
+  for (const connect of [connectForRequests, connectForWork]) {
+    const redis = connect(own.server.url, recordedLog().log);
+    t.teardown(() => redis.disconnect());
+    await waitUntilReady(redis, never);
+    await own.redis.replicaof('127.0.0.1', '1');
+    const closed = new Promise((resolve) => redis.once('close', resolve));
+    await t.throwsAsync(redis.incr('counted'), { message: /^READONLY/ });
+    await closed;
+    await own.redis.replicaof('NO', 'ONE');
+    await waitUntilReady(redis, never);
+    t.is(await redis.get('counted'), null);
+  }
+});
+
+test('what is sent in one turn of the event loop comes as little more than one piece', async (t) => {
+  await using own = await startPrivateRedis();
+  const redis = connectForRequests(own.server.url, recordedLog().log);
+  t.teardown(() => redis.disconnect());
+  await waitUntilReady(redis, never);
+  const reads = async () => Number(/^total_reads_processed:(\d+)/m.exec(await own.redis.info('stats'))?.[1]);
+  const before = await reads();
+  const calls = Array.from({ length: 200 }, () => redis.incr('counted'));
+  t.is((await Promise.all(calls)).at(-1), 200);
+  const pieces = (await reads()) - before;
+  t.true(pieces < 20, `${pieces} pieces for 200 calls`);
+});
+
+test('strings are read in the order of their keys, a thousand by one command', async (t) => {
+  await using own = await startPrivateRedis();
+  const keys = Array.from({ length: 2_001 }, (_, index) => `key-${index}`);
+  await own.redis.mset(keys.flatMap((key, index) => (index % 3 === 0 ? [] : [key, `value-${index}`])));
+  await own.redis.zadd('key-0', 0, 'no string');
+  await using watch = await watchRedis(own.url);
+  let values: (string | null)[] = [];
+  const asked = await watch.during(async () => {
+    values = await readStrings(own.redis, keys);
+  });
+  t.deepEqual(
+    values,
+    keys.map((_, index) => (index % 3 === 0 ? null : `value-${index}`)),
+  );
+  t.deepEqual(
+    asked.map((command) => command.length - 1),
+    [1_000, 1_000, 1],
+  );
+  t.deepEqual(await readStrings(own.redis, []), []);
+});

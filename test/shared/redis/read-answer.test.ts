@@ -1,0 +1,21 @@
+import test from 'ava';
+import { intOf, wordOf, wordsOf } from '../../../shared/redis/read-answer.ts';
+
+test('an answer is read word by word', (t) => {
+  const [outcome, number, none] = wordsOf('run 12');
+  t.is(wordOf(outcome), 'run');
+  t.is(intOf(number), 12);
+  t.is(intOf('-3'), -3);
+  t.is(none, undefined);
+});
+
+test('what is no answer in words is refused', (t) => {
+  for (const answer of [null, undefined, 7, ['run', 1], {}]) t.throws(() => wordsOf(answer), undefined, String(answer));
+  t.throws(() => wordOf(undefined));
+});
+
+test('what is no integer is refused', (t) => {
+  for (const word of [undefined, '', 'nan', '1.5', '1e400', '9007199254740993', '-', 'run']) {
+    t.throws(() => intOf(word), undefined, String(word));
+  }
+});

@@ -1,0 +1,77 @@
+import test from 'ava';
+import { decodeTime } from 'ulid';
+import type { Account, Change } from '../../../../shared/store/accounts/account.ts';
+import { newestRecord, pageOf, recordsAdded, unrecorded } from '../../../../shared/store/accounts/audit-records.ts';
+import { type AuditRecord, auditId } from '../../../../shared/store/accounts/audit-store.ts';
+
+const at = new Date('2026-03-01T12:00:00.123Z');
+
+function accountWith(changes: Change[], version = changes.length, id = 'user:ann'): Account {
+  const standing = { plan: 'free', suspended: false, overageEnabled: false };
+  return { id, version, changes, ...standing, createdAt: at, topUpsMade: [], endedKeys: [] };
+}
+
+const suspended = (value: boolean): Change => ({ at, by: 'user:olga', suspended: value });
+const minted: Change = { at, by: 'user:ann', keyMinted: 'key_1' };
+
+test('an id is the time, the version and the account: the same for the same change, another for every other one', (t) => {
+  const idOf = (account: Account) => newestRecord(account)?.id ?? '';
+  const id = idOf(accountWith([suspended(true)]));
+  t.regex(id, auditId);
+  t.is(decodeTime(id.slice('audit_'.length)), at.getTime());
+  t.is(idOf(accountWith([{ ...suspended(true), origin: { address: '192.0.2.1', reason: 'why' } }])), id);
+  const others = [
+    accountWith([suspended(true)], 2),
+    accountWith([suspended(true)], 1, 'user:bob'),
+    accountWith([{ ...suspended(true), at: new Date(at.getTime() + 1) }]),
+  ].map(idOf);
+  t.is(new Set([id, ...others]).size, 4);
+  t.true(idOf(accountWith([suspended(true)], 2)) > id);
+  t.true(idOf(accountWith([suspended(true)], 33)) > idOf(accountWith([suspended(true)], 32)));
+  // As released: a process of another version must come to the same.
+  t.is(id, 'audit_01KJMMA2KV0000015QP5D3J9J9');
+});
+
+test('what is unrecorded are changes of settings after a version, each with the id that it had when it was made', (t) => {
+  const trail = [suspended(false), minted, suspended(true)];
+  const idsFrom = (recorded: number) => unrecorded({ account: accountWith(trail, 7), recorded }).map(({ id }) => id);
+  const [third, first] = [accountWith([suspended(false)], 7), accountWith([suspended(true)], 5)].map(
+    (account) => newestRecord(account)?.id,
+  );
+  t.deepEqual(idsFrom(0), [third, first]);
+  t.deepEqual(idsFrom(4), [third, first]);
+  t.deepEqual(idsFrom(5), [third]);
+  t.deepEqual(idsFrom(6), [third]);
+  for (const recorded of [7, 8]) t.deepEqual(idsFrom(recorded), []);
+});
+
+test('a change adds its own record, and those that are missing of changes before it', (t) => {
+  const before = accountWith([suspended(true), minted], 2);
+  const next = accountWith([suspended(false), ...before.changes], 3);
+  const changesOf = (records: readonly AuditRecord[]) => records.map(({ change }) => change);
+  t.deepEqual(changesOf(recordsAdded({ account: before, recorded: 2 }, next)), [{ suspended: false }]);
+  t.deepEqual(changesOf(recordsAdded({ account: before, recorded: 1 }, next)), [
+    { suspended: false },
+    { suspended: true },
+  ]);
+  t.deepEqual(recordsAdded(undefined, accountWith([minted])), []);
+  const mint = accountWith([minted, ...before.changes], 3);
+  t.deepEqual(changesOf(recordsAdded({ account: before, recorded: 0 }, mint)), [{ suspended: true }]);
+});
+
+test('a page has each record once, newest first, and that which is kept rather than that which waits', (t) => {
+  const [one, two, three] = ['1', '2', '3'].map((id) => recordOf(id));
+  if (one === undefined || two === undefined || three === undefined) throw new Error('there are three');
+  const kept = { ...two, reason: 'kept' };
+  t.deepEqual(pageOf({ limit: 10 }, [three, two], [one, kept]), [three, kept, one]);
+  t.deepEqual(pageOf({ limit: 2 }, [one], [kept, three]), [three, kept]);
+  t.deepEqual(pageOf({ limit: 2, after: '3' }, [three, two, one], []), [two, one]);
+  t.deepEqual(pageOf({ limit: 2, account: 'user:bob' }, [three], [two]), []);
+  t.deepEqual(pageOf({ limit: 2, actor: 'user:bob' }, [three, { ...one, actor: 'user:bob' }], [two]), [
+    { ...one, actor: 'user:bob' },
+  ]);
+});
+
+function recordOf(id: string): AuditRecord {
+  return { id, at, actor: 'user:olga', address: null, account: 'user:ann', change: { suspended: true }, reason: null };
+}

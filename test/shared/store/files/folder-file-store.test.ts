@@ -1,0 +1,79 @@
+import { execFile } from 'node:child_process';
+import { readdir, stat, writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import test from 'ava';
+import { ulid } from 'ulid';
+import { inChunks } from '../file-bytes.ts';
+import { testFilesContract, testLargeFilesContract } from '../files-contract.ts';
+import { createSqliteHome } from '../sqlite-home.ts';
+import { failsWith } from '../store-contract.ts';
+
+testFilesContract({ test, createHome: createSqliteHome });
+testLargeFilesContract({ test: test.serial, createHome: createSqliteHome });
+
+const run = promisify(execFile);
+const newFile = () => `file-${ulid()}`;
+
+test('files are beside the database, each under its id', async (t) => {
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  t.deepEqual(
+    await readdir(home.folder),
+    ['store.db', 'store.db-shm', 'store.db-wal'],
+    'no folder before there is a file',
+  );
+  const id = newFile();
+  await store.files.write(id, inChunks(Buffer.from('some bytes'), [3]));
+  t.deepEqual(await readdir(`${home.file}-files`), [id]);
+});
+
+test('what is written has another name until it is whole', async (t) => {
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  const id = newFile();
+  const seen: string[][] = [];
+  async function* source() {
+    yield Buffer.alloc(1_000_000);
+    seen.push(await readdir(`${home.file}-files`));
+  }
+  await store.files.write(id, source());
+  t.is(seen[0]?.length, 1);
+  t.regex(seen[0]?.[0] ?? '', new RegExp(`^${id}\\.[0-9a-f-]{36}\\.part$`));
+});
+
+test('a folder that cannot be used is SERVICE_UNAVAILABLE, and the client does not learn where it is', async (t) => {
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  await writeFile(`${home.file}-files`, 'a file where the folder is to be');
+  const id = newFile();
+  for (const call of [
+    store.files.write(id, inChunks(Buffer.from('some bytes'), [3])),
+    store.files.read(id, 0, 1),
+    store.files.remove(id),
+  ]) {
+    const error = await failsWith(t, 'SERVICE_UNAVAILABLE', call);
+    t.false(error.message.includes(home.folder));
+  }
+});
+
+test('what the store creates is for its owner alone, also with a umask that takes nothing away', async (t) => {
+  await using home = await createSqliteHome();
+  const program = fileURLToPath(new URL('../modes-from-process.ts', import.meta.url));
+  const { stdout } = await run(process.execPath, [program, home.folder, newFile()]);
+  const always = {
+    ...{ a: '700', 'a/b': '700', 'a/b/store.db-files': '700' },
+    ...{ 'a/b/store.db': '600', 'a/b/store.db-wal': '600', 'a/b/store.db-shm': '600' },
+  };
+  t.deepEqual(JSON.parse(stdout), {
+    halfWay: { ...always, 'a/b/store.db-files/file.random.part': '600' },
+    atTheEnd: { ...always, 'a/b/store.db-files/file': '600' },
+  });
+});
+
+test('a database of an older release keeps its mode', async (t) => {
+  await using home = await createSqliteHome();
+  await writeFile(home.file, '', { mode: 0o640 });
+  await using _store = await home.open();
+  t.is((await stat(home.file)).mode & 0o777, 0o640);
+});

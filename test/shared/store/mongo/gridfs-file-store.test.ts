@@ -1,0 +1,101 @@
+import test from 'ava';
+import { ulid } from 'ulid';
+import { MongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
+import { openMongoTests } from '../../../support/mongodb/mongo-tests.ts';
+import { urlThrough } from '../../../support/mongodb/start-mongo.ts';
+import { startTcpProxy } from '../../../support/tcp-proxy.ts';
+import { inChunks } from '../file-bytes.ts';
+import { testFilesContract, testLargeFilesContract } from '../files-contract.ts';
+import { failsWith } from '../store-contract.ts';
+
+/** Twice what a call may take. */
+const boundMs = 10_000;
+
+const { mongoTest, mongoTestAlone, createHome } = await openMongoTests(test);
+
+testFilesContract({ test: mongoTest, createHome });
+testLargeFilesContract({ test: mongoTestAlone, createHome });
+
+const newFile = () => `file-${ulid()}`;
+const bytes = Buffer.alloc(2_000_000, 'some bytes');
+
+for (const mode of ['refuse', 'black hole'] as const) {
+  mongoTest(
+    `a server that is lost in the midst of a writing (${mode}) fails it within seconds, and leaves nothing`,
+    async (t) => {
+      await using home = await createHome();
+      await using proxy = await home.startProxy('pass');
+      await using store = home.openThrough(proxy);
+      await using other = await home.open();
+      const id = newFile();
+      let lostAt = 0;
+      async function* source() {
+        for await (const chunk of inChunks(bytes, [100_000])) {
+          yield chunk;
+          if (lostAt > 0 || (await home.countPieces()) < 3) continue;
+          lostAt = performance.now();
+          proxy.become(mode);
+        }
+      }
+      await failsWith(t, 'SERVICE_UNAVAILABLE', store.files.write(id, source()));
+      t.true(lostAt > 0 && performance.now() - lostAt < boundMs);
+      t.is(await other.files.read(id, 0, 10), undefined);
+      t.true((await home.countPieces()) > 0);
+      await other.files.remove(id);
+      t.is(await home.countPieces(), 0);
+
+      proxy.become('pass');
+      t.is(await other.files.write(id, inChunks(bytes, [100_000])), bytes.length);
+    },
+  );
+}
+
+mongoTest(
+  'a file of which the removal has begun does not come into being, though the removal never ends',
+  async (t) => {
+    await using home = await createHome();
+    await using store = await home.open();
+    await using proxy = await startTcpProxy(home.primary);
+    await using cut = new MongoStore(urlThrough(proxy.port, home.url), { log: { warn() {} } });
+    await cut.ping();
+    const id = newFile();
+    async function* source() {
+      yield* inChunks(bytes, [100_000]);
+      const reached = proxy.holdBefore('file_bytes.files');
+      const removing = failsWith(t, 'SERVICE_UNAVAILABLE', cut.files.remove(id));
+      await reached;
+      await cut[Symbol.asyncDispose]();
+      await removing;
+    }
+    await failsWith(t, 'SERVICE_UNAVAILABLE', store.files.write(id, source()));
+    t.is(await store.files.read(id, 0, 10), undefined);
+    t.is(await home.countPieces(), 0);
+  },
+);
+
+for (const gone of [0, 3]) {
+  mongoTest(`a file whose chunks are missing from number ${gone} on is not read as a shorter one`, async (t) => {
+    await using home = await createHome();
+    await using store = await home.open();
+    const id = newFile();
+    await store.files.write(id, inChunks(bytes, [100_000]));
+    await home.database.collection('file_bytes.chunks').deleteMany({ n: { $gte: gone } });
+    await failsWith(t, 'SERVICE_UNAVAILABLE', store.files.read(id, 0, bytes.length));
+  });
+}
+
+mongoTest('a file is in GridFS under its id, of which common tools can read it', async (t) => {
+  await using home = await createHome();
+  await using store = await home.open();
+  const id = newFile();
+  await store.files.write(id, inChunks(bytes, [100_001]));
+  const [file, ...others] = await home.database.collection('file_bytes.files').find().toArray();
+  t.like(file, { filename: id, length: bytes.length, chunkSize: 261_120 });
+  t.deepEqual(others, []);
+  t.deepEqual(await home.indexes('file_bytes.chunks'), [
+    { key: { files_id: 1, n: 1 }, unique: true, sparse: undefined },
+  ]);
+  t.deepEqual(await home.indexes('file_versions'), [
+    { key: { file: 1, number: 1 }, unique: undefined, sparse: undefined },
+  ]);
+});

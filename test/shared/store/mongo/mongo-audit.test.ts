@@ -1,0 +1,118 @@
+import test, { type ExecutionContext } from 'ava';
+import { changeSettings } from '../../../../ingress/callers/account-changes.ts';
+import type { AuditRecord } from '../../../../shared/store/accounts/audit-store.ts';
+import { MongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
+import type { Store } from '../../../../shared/store/store.ts';
+import { openMongoTests } from '../../../support/mongodb/mongo-tests.ts';
+import { urlThrough } from '../../../support/mongodb/start-mongo.ts';
+import { startTcpProxy } from '../../../support/tcp-proxy.ts';
+import { testAuditContract } from '../audit-contract.ts';
+import { failsWith, mint } from '../store-contract.ts';
+
+const { mongoTest, mongoTestAlone, createHome } = await openMongoTests(test);
+
+testAuditContract({ test: mongoTestAlone, createHome });
+
+type Home = Awaited<ReturnType<typeof createHome>>;
+
+const origin = { address: '198.51.100.7', reason: 'abuse' };
+const suspend = changeSettings({
+  settings: { suspended: true },
+  at: new Date('2026-03-01'),
+  by: 'user:olga',
+  origin,
+  unknown: { id: 'user:ann', plan: 'free' },
+});
+
+async function countIn(home: Home): Promise<{ outbox: number; records: number }> {
+  const account = await home.database.collection<{ _id: string; outbox?: unknown[] }>('accounts').findOne();
+  const records = await home.database.collection('audit_records').countDocuments();
+  return { outbox: account?.outbox?.length ?? 0, records };
+}
+
+/** Each list has this one record, before what waits is copied and after. */
+async function isWhole(t: ExecutionContext, store: Store, home: Home): Promise<void> {
+  const list = () =>
+    Promise.all(
+      [{}, { account: 'user:ann' }, { actor: 'user:olga' }].map((filter) =>
+        store.audit.listAudit({ ...filter, limit: 10 }),
+      ),
+    );
+  const record = { actor: 'user:olga', account: 'user:ann', change: { suspended: true }, ...origin };
+  const before: AuditRecord[][] = await list();
+  for (const listed of before) t.like(listed, { length: 1, 0: record });
+  await store.audit.copyAuditAfter('', 10);
+  t.deepEqual(await list(), before);
+  t.deepEqual(await countIn(home), { outbox: 0, records: 1 });
+}
+
+const points = [
+  { title: 'before its record is copied', hold: 'holdBefore', text: 'audit_records', outbox: 1, records: 0 },
+  {
+    title: 'before it hears that its record is copied',
+    hold: 'holdAfter',
+    text: 'audit_records',
+    outbox: 1,
+    records: 1,
+  },
+  { title: 'before the outbox is emptied', hold: 'holdBefore', text: '$pull', outbox: 1, records: 1 },
+  { title: 'before it hears that the outbox is empty', hold: 'holdAfter', text: '$pull', outbox: 0, records: 1 },
+] as const;
+
+for (const { title, hold, text, ...left } of points) {
+  mongoTest(`a process that ends ${title} leaves a change with one record`, async (t) => {
+    await using home = await createHome();
+    await using proxy = await startTcpProxy(home.primary);
+    await using store = await home.open();
+    await using ending = new MongoStore(urlThrough(proxy.port, home.url), { log: { warn() {} } });
+    t.like(await ending.changeAccount('user:ann', suspend), { suspended: true });
+    t.deepEqual(await countIn(home), { outbox: 1, records: 0 });
+
+    const reached = proxy[hold](text);
+    const copying = failsWith(t, 'SERVICE_UNAVAILABLE', ending.audit.copyAudit('user:ann'));
+    await reached;
+    await ending[Symbol.asyncDispose]();
+    await copying;
+    t.deepEqual(await countIn(home), left);
+    await isWhole(t, store, home);
+  });
+}
+
+for (const hold of ['holdBefore', 'holdAfter'] as const) {
+  const where = hold === 'holdBefore' ? 'before' : 'after';
+  mongoTest(`a change that is cut ${where} it is made has a record if it was made`, async (t) => {
+    await using home = await createHome();
+    await using proxy = await startTcpProxy(home.primary);
+    await using store = await home.open();
+    const { account } = await mint(store, 'user:ann');
+    await using ending = new MongoStore(urlThrough(proxy.port, home.url), { log: { warn() {} } });
+    await ending.ping();
+    const reached = proxy[hold]('$push');
+    const changing = failsWith(t, 'SERVICE_UNAVAILABLE', ending.changeAccount('user:ann', suspend));
+    await reached;
+    await ending[Symbol.asyncDispose]();
+    await changing;
+
+    if (hold === 'holdAfter') {
+      await isWhole(t, store, home);
+    } else {
+      t.deepEqual(await store.findAccount('user:ann'), account);
+      t.deepEqual(await store.audit.listAudit({ limit: 10 }), []);
+    }
+  });
+}
+
+mongoTest('a record is one document, and what records are searched by is indexed', async (t) => {
+  await using home = await createHome();
+  await using store = await home.open();
+  await store.changeAccount('user:ann', suspend);
+  await store.audit.copyAudit('user:ann');
+  const [record] = await store.audit.listAudit({ limit: 1 });
+  const { id: _id = '', ...fields } = record ?? {};
+  const found = await home.database.collection<{ _id: string }>('audit_records').find().toArray();
+  t.deepEqual(found, [{ _id, ...fields }]);
+  t.deepEqual(await home.indexes('audit_records'), [
+    { key: { account: 1, _id: -1 }, unique: undefined, sparse: undefined },
+    { key: { actor: 1, _id: -1 }, unique: undefined, sparse: undefined },
+  ]);
+});

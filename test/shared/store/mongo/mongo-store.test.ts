@@ -1,0 +1,273 @@
+import { once } from 'node:events';
+import net, { createServer, type Server } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import { z } from 'zod';
+import { rotateKey } from '../../../../ingress/callers/account-changes.ts';
+import { ApiError } from '../../../../shared/errors.ts';
+import { MongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
+import type { Store } from '../../../../shared/store/store.ts';
+import { freePort } from '../../../stack/free-port.ts';
+import { openMongoTests } from '../../../support/mongodb/mongo-tests.ts';
+import { testAccountsContract } from '../accounts-contract.ts';
+import { testChangesContract } from '../changes-contract.ts';
+import { testKeyUseContract } from '../key-use-contract.ts';
+import { testModelContract } from '../model-contract.ts';
+import { testRacesContract } from '../races-contract.ts';
+import { callEveryMethod, failsWith, mint, newKey, testStoreContract } from '../store-contract.ts';
+
+/** Twice what a call may take; without limits of ours, the driver notices a silent network after 12 s at the earliest. */
+const boundMs = 10_000;
+
+const { mongo, server, mongoTest, mongoTestAlone, createHome } = await openMongoTests(test);
+
+mongoTest('the report names the server that the contract was proved on', async (t) => {
+  await using home = await createHome();
+  await using store = await home.open();
+  const description = await store.describe();
+  t.log(`${server().description}: ${description}`);
+  t.regex(description, /^mongodb \d+\.\d+/);
+});
+
+testStoreContract({
+  test: mongoTest,
+  createHome,
+  description: /^mongodb \d+\.\d+\.\d+\S* \((standalone|sharded cluster|replica set \S+)\)$/,
+});
+
+const ordersUtf16 = 'url' in mongo && mongo.description.startsWith('mongo-java-server');
+testChangesContract({ test: mongoTest, createHome });
+testAccountsContract({ test: mongoTest, createHome, ordersUtf16 });
+testRacesContract({ test: mongoTestAlone, createHome });
+testKeyUseContract({ test: mongoTestAlone, createHome });
+testModelContract({ test: mongoTestAlone, createHome });
+
+mongoTest('an account is one document, which holds its key, its history and its last use', async (t) => {
+  await using home = await createHome();
+  await using store = await home.open();
+  const key = newKey();
+  await mint(store, 'user:ann', { key });
+  await store.recordKeyUse([{ account: 'user:ann', keyId: key.id, at: new Date(5) }]);
+  t.deepEqual(await home.database.collection('accounts').find().toArray(), [
+    {
+      _id: 'user:ann' as never, // the driver's type for documents of no known shape has an ObjectId here
+      plan: 'free',
+      suspended: false,
+      overageEnabled: false,
+      topUpsMade: [],
+      version: 1,
+      createdAt: key.createdAt,
+      key: { ...key, plan: 'free' },
+      endedKeys: [],
+      changes: [{ at: key.createdAt, by: 'user:ann', keyMinted: key.id }],
+      lastUse: { keyId: key.id, at: new Date(5) },
+      recorded: 1,
+    },
+  ]);
+});
+
+mongoTest('documents of the earlier version are read, and changed', async (t) => {
+  await using home = await createHome();
+  await using store = await home.open();
+  const [createdAt, key] = [new Date(), { ...newKey(), plan: 'free' }];
+  const added = { suspended: false, overageEnabled: false, topUpsMade: [], endedKeys: [], changes: [] };
+  await home.insert({ _id: 'user:ann', plan: 'pro', version: 4, createdAt, key });
+  await home.insert({ _id: 'user:bob', plan: 'pro', version: 1, createdAt });
+  await home.insert({ _id: 'user:carl', plan: 'pro', version: 1, createdAt });
+  t.deepEqual(await store.findAccount('user:ann'), {
+    id: 'user:ann',
+    plan: 'pro',
+    version: 4,
+    createdAt,
+    key,
+    ...added,
+  });
+  t.deepEqual(await store.findAccount('user:bob'), { id: 'user:bob', plan: 'pro', version: 1, createdAt, ...added });
+  const owner = {
+    account: 'user:ann',
+    keyId: key.id,
+    plan: 'pro',
+    suspended: false,
+    overageEnabled: false,
+    version: 4,
+  };
+  t.deepEqual(await store.findKeyOwner([key.hash]), owner);
+
+  await store.recordKeyUse([{ account: 'user:ann', keyId: key.id, at: new Date(5) }]);
+  const named = { hashes: [key.hash] };
+  const rotated = await store.changeAccount('user:ann', rotateKey({ named, key: newKey() }));
+  t.like(rotated, { version: 5, plan: 'pro', endedKeys: { length: 1, 0: { id: key.id, lastUsedAt: new Date(5) } } });
+  t.deepEqual(await store.findAccount('user:ann'), rotated);
+
+  const mints = await Promise.all(Array.from({ length: 20 }, () => mint(store, 'user:bob')));
+  t.is(mints.filter(({ minted }) => minted).length, 1);
+  for (const { account } of mints) t.like(account, { plan: 'pro', version: 2, key: { plan: 'pro' } });
+});
+
+mongoTest('a document of another shape is a fault, neither an unknown key nor an outage', async (t) => {
+  await using home = await createHome();
+  await using store = await home.open();
+  await home.insert({ _id: 'user:ann', plan: 7, version: '1', key: { id: 'key_1', hash: 'odd' } });
+  await t.throwsAsync(store.findKeyOwner(['odd']), { instanceOf: z.ZodError });
+  await t.throwsAsync(store.findAccount('user:ann'), { instanceOf: z.ZodError });
+  await t.throwsAsync(mint(store, 'user:ann'), { instanceOf: z.ZodError });
+});
+
+mongoTest('the indexes are there after the first call, whichever it is', async (t) => {
+  await using home = await createHome();
+  await using store = await home.open();
+  await store.findKeyOwner(['nobody']);
+  t.deepEqual(await home.indexes(), indexes);
+});
+
+mongoTest('a standalone server is warned about, once, however often it is lost and found', async (t) => {
+  await using home = await createHome();
+  await using proxy = await home.startProxy('pass');
+  await using store = home.openThrough(proxy);
+  const standalone = (await store.describe()).endsWith('(standalone)');
+  proxy.become('refuse');
+  await failsWith(t, 'SERVICE_UNAVAILABLE', store.ping());
+  proxy.become('pass');
+  await untilItWorks(() => store.ping());
+  const aboutIt = home.warnings.map((message) => /standalone/.test(message));
+  t.deepEqual(aboutIt, standalone ? [true] : []);
+});
+
+test('a server that is not there is SERVICE_UNAVAILABLE within seconds', async (t) => {
+  const url = `mongodb://127.0.0.1:${await freePort()}/keys`;
+  await using store = new MongoStore(url, { log: { warn() {} } });
+  const error = await failsInTime(t, store);
+  t.notRegex(error.message, /127\.0\.0\.1|keys\b/);
+});
+
+test('a name that does not resolve is SERVICE_UNAVAILABLE within seconds', async (t) => {
+  for (const scheme of ['mongodb', 'mongodb+srv']) {
+    await using store = new MongoStore(`${scheme}://nowhere.invalid/keys`, { log: { warn() {} } });
+    await failsInTime(t, store);
+  }
+});
+
+test('a server that accepts and never answers is SERVICE_UNAVAILABLE within seconds', async (t) => {
+  const mute = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.resume();
+  });
+  mute.listen(0, '127.0.0.1');
+  await once(mute, 'listening');
+  const store = new MongoStore(`mongodb://127.0.0.1:${portOf(mute)}/keys`, { log: { warn() {} } });
+  await failsInTime(t, store);
+  const begun = performance.now();
+  await store[Symbol.asyncDispose]();
+  t.true(performance.now() - begun < boundMs, 'closing does not wait for it either');
+  mute.close();
+});
+
+mongoTest('starts while the server is down, and works when it comes up', async (t) => {
+  await using home = await createHome();
+  await using proxy = await home.startProxy('refuse');
+  await using store = home.openThrough(proxy);
+  await failsInTime(t, store);
+
+  proxy.become('pass');
+  await untilItWorks(() => store.ping());
+  t.deepEqual(await home.indexes(), indexes);
+  t.true((await mint(store, 'user:ann')).minted);
+});
+
+mongoTest(
+  'a network that falls silent is SERVICE_UNAVAILABLE within seconds, and is used again when it is back',
+  async (t) => {
+    await using home = await createHome();
+    await using proxy = await home.startProxy('pass');
+    await using store = home.openThrough(proxy);
+    const key = newKey();
+    await mint(store, 'user:ann', { key });
+
+    proxy.become('black hole');
+    await failsInTime(t, store);
+    proxy.become('pass');
+    await untilItWorks(() => store.ping());
+    t.is((await store.findKeyOwner([key.hash]))?.keyId, key.id);
+  },
+);
+
+mongoTestAlone('connections that are lost in the moment of a write are not the end of the store', async (t) => {
+  const { createConnection } = net;
+  t.teardown(() => Object.assign(net, { createConnection }));
+  let areLost = false;
+  const losing = (options: net.NetConnectOpts) => {
+    const socket = createConnection(options);
+    const write = socket.write.bind(socket);
+    return Object.assign(socket, { write: (bytes: Buffer) => write.call(areLost ? socket.destroy() : socket, bytes) });
+  };
+  await using home = await createHome();
+  await using proxy = await home.startProxy('pass');
+  Object.assign(net, { createConnection: losing });
+  await using store = home.openThrough(proxy);
+  await store.ping();
+
+  proxy.become('refuse');
+  await failsWith(t, 'SERVICE_UNAVAILABLE', store.ping());
+  areLost = true;
+  proxy.become('pass');
+  await failsWith(t, 'SERVICE_UNAVAILABLE', store.ping());
+  areLost = false;
+  await untilItWorks(() => Promise.all(Array.from({ length: 5 }, () => store.ping())));
+  const again = home.warnings.filter((line) => line.includes('stopped checking a server'));
+  t.is(again.length, 1, 'calls at the same time connect again once');
+});
+
+mongoTestAlone('a server that is lost in the midst of calls fails them, and no key is minted twice', async (t) => {
+  await using home = await createHome();
+  await using proxy = await home.startProxy('pass');
+  await using store = home.openThrough(proxy);
+  await store.ping();
+  const accounts = Array.from({ length: 200 }, (_, index) => `user:${index}`);
+  const first = accounts.map((account) => mint(store, account));
+  await Promise.any(first);
+  proxy.become('refuse');
+  const failures = (await Promise.allSettled(first)).filter((outcome) => outcome.status === 'rejected');
+  for (const { reason } of failures) t.true(reason instanceof ApiError && reason.code === 'SERVICE_UNAVAILABLE');
+
+  proxy.become('pass');
+  await untilItWorks(() => store.ping());
+  await Promise.all(accounts.map((account) => mint(store, account)));
+  t.deepEqual(await home.database.collection('accounts').distinct('version'), [1]);
+  t.is(await home.database.collection('accounts').countDocuments(), accounts.length);
+});
+
+const indexes = [
+  { key: { 'key.hash': 1 }, unique: true, sparse: true },
+  { key: { 'outbox.id': 1 }, unique: undefined, sparse: true },
+];
+
+/** Every method at once; one of the failures, for a closer look. */
+async function failsInTime(t: ExecutionContext, store: Store): Promise<ApiError> {
+  const begun = performance.now();
+  const failures = await Promise.all(callEveryMethod(store).map((call) => failsWith(t, 'SERVICE_UNAVAILABLE', call)));
+  const tookMs = Math.round(performance.now() - begun);
+  t.log(`failed after ${tookMs} ms`);
+  t.true(tookMs < boundMs);
+  const [failure] = failures;
+  if (failure === undefined) throw new Error('a store has methods');
+  return failure;
+}
+
+/** As a client would: again after each 503, with a pause, until ava's own time-out. */
+async function untilItWorks(call: () => Promise<unknown>): Promise<void> {
+  for (;;) {
+    try {
+      await call();
+      return;
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== 'SERVICE_UNAVAILABLE') throw error;
+    }
+    await sleep(20);
+  }
+}
+
+function portOf(server: Server): number {
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('a TCP server has an address with a port');
+  return address.port;
+}

@@ -1,0 +1,77 @@
+import { stat } from 'node:fs/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import test from 'ava';
+import { openLastingCommits } from '../../../../shared/store/sqlite/durable-commits.ts';
+import { openSqlite } from '../../../../shared/store/sqlite/open-sqlite.ts';
+import { createSqliteHome } from '../sqlite-home.ts';
+
+const mebibyte = 1_048_576;
+
+test('a log that has grown long is taken into the file beside the process, and nothing of it is lost', async (t) => {
+  await using home = await createSqliteHome();
+  using database = await openSqlite(home.file);
+  let now = 0;
+  await using commits = openLastingCommits(home.file, { now: () => now });
+  const insert = database.prepare(`INSERT INTO accounts (id, document) VALUES (?, json_object('text', ?))`);
+  insert.run('user:small', 'x');
+  await commits.last();
+  const before = await stat(home.file);
+  for (let account = 1; account <= 6; account++) insert.run(`user:${account}`, 'x'.repeat(mebibyte));
+  await commits.last();
+  t.true((await stat(`${home.file}-wal`)).size > 6 * mebibyte);
+
+  // The first look was at a short log; the next one is five seconds later.
+  t.is((await stat(home.file)).size, before.size);
+  now += 5_000;
+  await commits.last();
+  while ((await stat(home.file)).size < before.size + 6 * mebibyte) await nextTurn();
+
+  // A log that has been taken over begins anew, and is cut: its length says how much is in it.
+  while ((await stat(`${home.file}-wal`)).size > 2 * mebibyte) {
+    now += 5_000;
+    insert.run(`user:${now}`, 'x');
+    await commits.last();
+  }
+  t.like(database.prepare('PRAGMA integrity_check').get(), { integrity_check: 'ok' });
+  t.like(database.prepare(`SELECT count(*) AS large FROM accounts WHERE length(document) > ?`).get(mebibyte), {
+    large: 6,
+  });
+});
+
+test('closing waits for the thread and for the disk, and whoever comes later is told', async (t) => {
+  await using home = await createSqliteHome();
+  using database = await openSqlite(home.file);
+  const commits = openLastingCommits(home.file);
+  database
+    .prepare(`INSERT INTO accounts (id, document) VALUES ('user:ann', json_object('text', ?))`)
+    .run('x'.repeat(5 * mebibyte));
+  await commits.last();
+  const underWay = commits.last();
+  await commits[Symbol.asyncDispose]();
+  await t.notThrowsAsync(underWay);
+  await t.throwsAsync(commits.last(), { message: 'the store is closed' });
+});
+
+test('many that wait for the disk at once all hear of it, also one that has lost its file', async (t) => {
+  await using home = await createSqliteHome();
+  using database = await openSqlite(home.file);
+  await using commits = openLastingCommits(home.file);
+  database.exec(`INSERT INTO accounts (id, document) VALUES ('user:ann', '{}')`);
+  await t.notThrowsAsync(Promise.all(Array.from({ length: 100 }, () => commits.last())));
+  await using elsewhere = openLastingCommits(`${home.folder}/not-there`);
+  await t.throwsAsync(elsewhere.last(), { code: 'ENOENT' });
+});
+
+test('a disk that has failed once fails every later call, though it would not fail again', async (t) => {
+  await using home = await createSqliteHome();
+  using database = await openSqlite(home.file);
+  database.exec(`INSERT INTO accounts (id, document) VALUES ('user:ann', '{}')`);
+  let failures = 1;
+  const datasync = async () => {
+    if (failures-- > 0) throw new Error('EIO: i/o error, fdatasync');
+  };
+  await using commits = openLastingCommits(home.file, { datasync });
+  t.notThrows(() => commits.check());
+  for (let call = 0; call < 3; call++) await t.throwsAsync(commits.last(), { message: /^EIO/ });
+  t.throws(() => commits.check(), { message: /^EIO/ });
+});

@@ -1,0 +1,69 @@
+import test from 'ava';
+import { openSqlite } from '../../../../shared/store/sqlite/open-sqlite.ts';
+import { createSqliteBatches } from '../../../../shared/store/sqlite/sqlite-batches.ts';
+import { createSqliteCalls } from '../../../../shared/store/sqlite/sqlite-calls.ts';
+import { createSqliteHome } from '../sqlite-home.ts';
+
+const insert = `INSERT INTO accounts (id, document) VALUES ('user:ann', '{}')`;
+
+test('a write is answered when its commit lasts, and not before', async (t) => {
+  await using home = await createSqliteHome();
+  using database = await openSqlite(home.file);
+  const onDisk = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<unknown>();
+  const { read, write } = createSqliteCalls(database, {
+    last() {
+      asked.resolve(database.prepare('SELECT count(*) AS accounts FROM accounts').get());
+      return onDisk.promise;
+    },
+  });
+  let isAnswered = false;
+  const writing = write(() => database.exec(insert)).then(() => {
+    isAnswered = true;
+  });
+  t.like(await asked.promise, { accounts: 1 }, 'it was committed first');
+  t.like(await read(() => database.prepare('SELECT id FROM accounts').get()), { id: 'user:ann' });
+  t.false(isAnswered);
+  onDisk.resolve();
+  await writing;
+  t.true(isAnswered);
+});
+
+test('an answer that rests on what was read waits for the disk as well', async (t) => {
+  await using home = await createSqliteHome();
+  using database = await openSqlite(home.file);
+  let asked = 0;
+  const calls = createSqliteCalls(database, {
+    async last() {
+      asked++;
+    },
+  });
+  const { changeBatch, findBatch } = createSqliteBatches(database, calls);
+  t.is(await findBatch('batch_1'), undefined);
+  t.is(asked, 0);
+  t.is(await changeBatch('batch_1', () => ({ result: 'nothing to change' })), 'nothing to change');
+  t.is(asked, 1);
+});
+
+test('a disk that fails is a store that is away, and a transaction that fails asks for no disk', async (t) => {
+  await using home = await createSqliteHome();
+  using database = await openSqlite(home.file);
+  let asked = 0;
+  const { write } = createSqliteCalls(database, {
+    async last() {
+      asked++;
+      throw new Error('EIO: i/o error, fdatasync');
+    },
+  });
+  await t.throwsAsync(
+    write(() => database.exec(insert)),
+    { code: 'SERVICE_UNAVAILABLE' },
+  );
+  await t.throwsAsync(
+    write(() => {
+      throw new Error('no such thing');
+    }),
+    { message: 'no such thing' },
+  );
+  t.is(asked, 1);
+});

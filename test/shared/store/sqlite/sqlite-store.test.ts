@@ -1,0 +1,179 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import { DatabaseSync } from 'node:sqlite';
+import type { Readable, Writable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import test from 'ava';
+import { z } from 'zod';
+import { changeSettings } from '../../../../ingress/callers/account-changes.ts';
+import type { LastingCommits } from '../../../../shared/store/sqlite/durable-commits.ts';
+import { SqliteStore } from '../../../../shared/store/sqlite/sqlite-store.ts';
+import { testAccountsContract } from '../accounts-contract.ts';
+import { testChangesContract } from '../changes-contract.ts';
+import { testKeyUseContract } from '../key-use-contract.ts';
+import { testModelContract } from '../model-contract.ts';
+import { testRacesContract } from '../races-contract.ts';
+import { createSqliteHome, holdLock, releaseAfterTurns } from '../sqlite-home.ts';
+import { failsWith, mint, newKey, testStoreContract } from '../store-contract.ts';
+
+type Minter = ChildProcessByStdio<Writable, Readable, null>;
+
+const pageBytes = 4_096;
+const minter = fileURLToPath(new URL('mint-from-process.ts', import.meta.url));
+
+testStoreContract({ test, createHome: createSqliteHome, description: /^sqlite 3\.\d+\.\d+$/ });
+testChangesContract({ test, createHome: createSqliteHome });
+testAccountsContract({ test, createHome: createSqliteHome });
+// What makes many calls keeps this process busy, and others beside it from letting go of a lock in time.
+testRacesContract({ test: test.serial, createHome: createSqliteHome });
+testKeyUseContract({ test: test.serial, createHome: createSqliteHome });
+testModelContract({ test: test.serial, createHome: createSqliteHome });
+
+test('a lock that another connection holds is waited for, and the process goes on meanwhile', async (t) => {
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  using lock = holdLock(home.file);
+  const key = newKey();
+  const minting = mint(store, 'user:ann', { key });
+  // Released by this very process: a store that stood still until it has the lock would never get it.
+  const released = releaseAfterTurns(lock, 5);
+  t.true((await minting).minted);
+  t.true(released());
+  t.is((await store.findKeyOwner([key.hash]))?.account, 'user:ann');
+});
+
+test('a lock that is never released is SERVICE_UNAVAILABLE for those who write, and no matter for those who read', async (t) => {
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  const key = newKey();
+  await mint(store, 'user:ann', { key });
+  using lock = holdLock(home.file);
+  const mints = [1, 2, 3].map((index) => mint(store, `user:${index}`));
+  t.is((await store.findKeyOwner([key.hash]))?.account, 'user:ann');
+  t.false((await mint(store, 'user:ann')).minted, 'nothing is to be written');
+  const errors = await Promise.all(mints.map((minting) => failsWith(t, 'SERVICE_UNAVAILABLE', minting)));
+  for (const { message } of errors) t.false(message.includes(home.folder));
+
+  lock.exec('ROLLBACK');
+  t.is(await store.findAccount('user:1'), undefined);
+  t.true((await mint(store, 'user:1')).minted);
+});
+
+test('a store that is closed while a mint waits for a lock fails the mint', async (t) => {
+  await using home = await createSqliteHome();
+  const store = await home.open();
+  using _lock = holdLock(home.file);
+  const minting = mint(store, 'user:ann');
+  await store[Symbol.asyncDispose]();
+  await failsWith(t, 'SERVICE_UNAVAILABLE', minting);
+});
+
+test('processes that start at once on a file that is not there mint each key once', async (t) => {
+  await using home = await createSqliteHome();
+  const accounts = Array.from({ length: 25 }, (_, index) => `user:${index}`);
+  const processes = await Promise.all([1, 2, 3, 4].map(() => startMinter(home.url, accounts)));
+  const minted = await Promise.all(processes.map(finishMinter));
+  t.deepEqual(minted.flat().sort(), accounts.toSorted());
+
+  await using store = await home.open();
+  for (const account of accounts) t.like(await store.findAccount(account), { plan: 'free', version: 1 });
+});
+
+test('what was decided on a plain read is decided anew under the lock', async (t) => {
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  await mint(store, 'user:ann');
+  using another = new DatabaseSync(home.file);
+  const change = changeSettings({ settings: { suspended: true }, at: new Date(), by: 'user:operator' });
+  let asked = 0;
+  const changed = await store.changeAccount('user:ann', (account) => {
+    asked += 1;
+    if (asked === 1) another.exec(`UPDATE accounts SET document = json_set(document, '$.plan', 'pro', '$.version', 2)`);
+    return change(account);
+  });
+  t.like(changed, { plan: 'pro', suspended: true, version: 3 });
+  t.deepEqual(await store.findAccount('user:ann'), changed);
+});
+
+test('a document of another shape is a fault, neither an unknown key nor an outage', async (t) => {
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  using database = new DatabaseSync(home.file);
+  const insert = database.prepare('INSERT INTO accounts (id, document) VALUES (?, ?)');
+  insert.run('user:ann', '{"id": "user:ann", "plan": 7, "key": {"id": "key_1", "hash": "odd"}}');
+  await t.throwsAsync(store.findKeyOwner(['odd']), { instanceOf: z.ZodError });
+  await t.throwsAsync(store.findAccount('user:ann'), { instanceOf: z.ZodError });
+  await t.throwsAsync(mint(store, 'user:ann'), { instanceOf: z.ZodError });
+  t.throws(() => insert.run('user:bob', 'no document'), { message: /JSON/ });
+});
+
+test('a database that was damaged is SERVICE_UNAVAILABLE, not an unknown key', async (t) => {
+  await using home = await createSqliteHome();
+  const before = await home.open();
+  const key = newKey();
+  await mint(before, 'user:ann', { key });
+  await before[Symbol.asyncDispose]();
+  await damage(home.file);
+
+  await using store = await home.open();
+  await failsWith(t, 'SERVICE_UNAVAILABLE', store.findKeyOwner([key.hash]));
+  await failsWith(t, 'SERVICE_UNAVAILABLE', store.findAccount('user:ann'));
+  const error = await failsWith(t, 'SERVICE_UNAVAILABLE', mint(store, 'user:ann'));
+  t.false(error.message.includes(home.folder));
+});
+
+async function startMinter(url: string, accounts: readonly string[]): Promise<Minter> {
+  const child = spawn(process.execPath, [minter, url, ...accounts], { stdio: ['pipe', 'pipe', 'inherit'] });
+  await once(child.stdout, 'data');
+  return child;
+}
+
+/** The accounts that this process minted a key for. */
+async function finishMinter(child: Minter): Promise<unknown[]> {
+  const output = text(child.stdout);
+  child.stdin.write('go\n');
+  return z.array(z.string()).parse(JSON.parse(await output));
+}
+
+/** Overwrites the first page of every table and index; the schema, which is read when the database is opened, stays whole. */
+async function damage(file: string): Promise<void> {
+  const pages = rootPages(file);
+  const bytes = await readFile(file);
+  for (const page of pages) bytes.fill(0xff, (page - 1) * pageBytes, page * pageBytes);
+  await writeFile(file, bytes);
+}
+
+function rootPages(file: string): number[] {
+  using database = new DatabaseSync(file);
+  const rows = database.prepare('SELECT rootpage FROM sqlite_schema WHERE rootpage > 0').all();
+  return rows.map((row) => z.object({ rootpage: z.int() }).parse(row).rootpage);
+}
+
+test('a change that finds nothing to change waits for the disk as well, and one that has failed is told of', async (t) => {
+  await using home = await createSqliteHome();
+  let asked = 0;
+  let failure: Error | undefined;
+  const openCommits = (): LastingCommits => ({
+    async last() {
+      asked++;
+      if (failure !== undefined) throw failure;
+    },
+    check() {
+      if (failure !== undefined) throw failure;
+    },
+    async [Symbol.asyncDispose]() {},
+  });
+  await using store = await SqliteStore.open(home.file, { openCommits });
+  await mint(store, 'user:ann');
+  const written = asked;
+  t.true(written > 0);
+  t.false((await mint(store, 'user:ann')).minted);
+  t.is(asked, written + 1);
+  await t.notThrowsAsync(store.ping());
+
+  failure = new Error('EIO: i/o error, fdatasync');
+  await failsWith(t, 'SERVICE_UNAVAILABLE', store.ping());
+  await failsWith(t, 'SERVICE_UNAVAILABLE', mint(store, 'user:ann'));
+});

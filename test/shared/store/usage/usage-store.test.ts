@@ -1,0 +1,40 @@
+import test from 'ava';
+import { openLastingCommits } from '../../../../shared/store/sqlite/durable-commits.ts';
+import { openSqlite } from '../../../../shared/store/sqlite/open-sqlite.ts';
+import { createSqliteCalls } from '../../../../shared/store/sqlite/sqlite-calls.ts';
+import { createSqliteUsage } from '../../../../shared/store/sqlite/sqlite-usage.ts';
+import { createUsageStore } from '../../../../shared/store/usage/usage-store.ts';
+import { createSqliteHome } from '../sqlite-home.ts';
+import { entryAt, sumOf, usageRecord, usageRecords } from '../usage-records.ts';
+
+test('of two repairs at once, the one that has not seen a record does not undo the other', async (t) => {
+  await using home = await createSqliteHome();
+  using database = await openSqlite(home.file);
+  await using commits = openLastingCommits(home.file);
+  const tables = createSqliteUsage(database, createSqliteCalls(database, commits));
+  const store = createUsageStore(tables);
+  const records = usageRecords(5, (index) => ({ entry: entryAt(10 + index) }));
+  await store.recordUsage(records);
+  await home.spoilSums();
+
+  const misplaced = usageRecord({ entry: entryAt(1) });
+  const slow = createUsageStore({
+    ...tables,
+    async replaceSum(sum, kept) {
+      await store.recordUsage([misplaced]); // after the slow one has read all records, and before it writes
+      return tables.replaceSum(sum, kept);
+    },
+  });
+  t.false(await slow.repairUsage('user:ann', '2026-12', ''));
+  t.deepEqual(await store.findUsageSum('user:ann', '2026-12'), sumOf([misplaced, ...records]));
+});
+
+test('a repair that finds the sum moved each time gives up in the end, as a store that is busy', async (t) => {
+  await using home = await createSqliteHome();
+  using database = await openSqlite(home.file);
+  await using commits = openLastingCommits(home.file);
+  const tables = createSqliteUsage(database, createSqliteCalls(database, commits));
+  const store = createUsageStore({ ...tables, replaceSum: async () => false });
+  await store.recordUsage([usageRecord({ entry: entryAt(10) })]);
+  await t.throwsAsync(store.recordUsage([usageRecord({ entry: entryAt(1) })]), { code: 'SERVICE_UNAVAILABLE' });
+});

@@ -1,0 +1,40 @@
+import test from 'ava';
+import { byMonth, createTally, totalOf } from '../../../../shared/store/usage/usage-sums.ts';
+import { entryAt, usageRecord } from '../usage-records.ts';
+
+test('what is added in pieces comes to the same, by day and model in their order', (t) => {
+  const records = ['b', 'a', 'b', 'constructor'].flatMap((model) =>
+    ['2026-12-02', '2026-12-01'].map((day) => usageRecord({ model, admittedAt: new Date(`${day}T12:00:00Z`) })),
+  );
+  const [whole, pieces] = [createTally(), createTally()];
+  whole.add(records);
+  for (const record of records) pieces.add([record]);
+  t.deepEqual(pieces.days(), whole.days());
+  t.deepEqual(
+    whole.days().map(({ day, model, requests }) => [day, model, requests]),
+    ['2026-12-01', '2026-12-02'].flatMap((day) => [
+      [day, 'a', 1],
+      [day, 'b', 2],
+      [day, 'constructor', 1],
+    ]),
+  );
+  t.like(totalOf(whole.days()), { requests: 8, promptTokens: 80, chargedTokens: 120 });
+  t.like(totalOf([]), { requests: 0, chargedTokens: 0 });
+});
+
+test('a batch is taken apart by account and month, each in the order of its entries and each entry once', (t) => {
+  const of = (requestId: string, number: number, account = 'ann') =>
+    usageRecord({ requestId, entry: entryAt(number), account });
+  const [first, second, third] = [of('r1', 1), of('r2', 2), of('r3', 3)];
+  const standing = new Map([first, second, third].map(({ requestId, entry }) => [requestId, entry]));
+  const other = of('r4', 2, 'bob');
+  t.deepEqual(byMonth([third, other, first, first, second], new Map([...standing, ['r4', entryAt(7)]])), [
+    { account: 'ann', month: '2026-12', news: [first, second, third], lastEntry: entryAt(3), disputed: false },
+    { account: 'bob', month: '2026-12', news: [], lastEntry: entryAt(2), disputed: true },
+  ]);
+  const again = of('r1', 9);
+  t.deepEqual(byMonth([first, again], standing), [
+    { account: 'ann', month: '2026-12', news: [first], lastEntry: entryAt(9), disputed: true },
+  ]);
+  t.deepEqual(byMonth([], standing), []);
+});

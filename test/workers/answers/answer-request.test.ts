@@ -1,0 +1,150 @@
+import test from 'ava';
+import type { InferenceJob } from '../../../shared/jobs/inference-job.ts';
+import { answerWhole } from '../../../workers/answers/answer-request.ts';
+import { countPromptTokens, countTokens } from '../../../workers/chat-answers/count-tokens.ts';
+import { bodyFor } from '../../../workers/exchange/body-for.ts';
+import { answerFor, type Fault, startModelServer } from '../../stack/model-server.ts';
+import { openBackend } from '../../support/backend-calls.ts';
+import { rawAnswer, startRawBackend } from '../../support/raw-backend.ts';
+import { jobFor } from '../../support/worker-side.ts';
+
+const tools = ['weather', 'time'].map((name) => ({ type: 'function', function: { name } }));
+const asking = (content: string, more: object = {}) => ({ messages: [{ role: 'user', content }], ...more });
+const plain = asking('Grüße, 東京!');
+const expected = answerFor(plain.messages);
+const short = { firstTokenMs: 300, idleMs: 300 };
+
+type Given = {
+  url: string;
+  request?: object;
+  limit?: number | undefined;
+  assembled?: boolean;
+  timeouts?: Partial<typeof short>;
+};
+
+/** Asks one backend for a whole answer, as a worker does. */
+async function ask({ url, request = plain, limit = 4_096, assembled = true, timeouts = {} }: Given) {
+  await using backend = openBackend(url, timeouts);
+  const job: InferenceJob = jobFor('nobody', { body: JSON.stringify(request), assembled, outputTokensMax: limit });
+  const firstTokens: unknown[][] = [];
+  const call = {
+    ...backend.call(false, AbortSignal.timeout(30_000)),
+    body: bodyFor(job, { url, location: 'on-prem' }),
+  };
+  const answer = await answerWhole({
+    ...{ job, call, callBackend: backend.callBackend, reply: nobody },
+    onFirstToken: (...received) => firstTokens.push(received),
+  });
+  const { body = '', usage, isOverLimit } = answer;
+  return { answer: JSON.parse(body), usage, isOverLimit, firstTokens };
+}
+
+const unexpected = () => {
+  throw new Error('something of a whole answer was sent before its end');
+};
+const nobody = { started: unexpected, chunk: unexpected, end: unexpected, error: unexpected, interrupted: unexpected };
+
+async function outcomeOf(given: Given): Promise<unknown> {
+  try {
+    return await ask(given);
+  } catch (error) {
+    return (error as { outcome?: string }).outcome ?? error;
+  }
+}
+
+const requests: Record<string, object> = {
+  text: plain,
+  'text that is cut short': asking('cut me'),
+  'several choices': asking('Hi', { n: 3 }),
+  'probabilities of tokens': asking('Hi 東京', { n: 2, logprobs: true }),
+  'calls of tools': asking('Please call weather and call time', { tools, n: 2 }),
+  'a refusal': asking('Please refuse to answer'),
+  'a refusal with probabilities': asking('Please refuse to answer', { logprobs: true }),
+  reasoning: asking('Please think aloud', { n: 2 }),
+};
+
+const limits: Record<string, number> = { 'text that is cut short': 20 };
+
+for (const [what, request] of Object.entries(requests)) {
+  test(`${what}: assembled, the answer is what the backend writes whole`, async (t) => {
+    await using server = await startModelServer({ name: 'a' });
+    const limit = limits[what];
+    const assembled = await ask({ url: server.url, request, limit });
+    const whole = await ask({ url: server.url, request, limit, assembled: false });
+    if (limit !== undefined) t.is(whole.answer.choices[0].finish_reason, 'length');
+    t.deepEqual(comparable(assembled.answer), comparable(whole.answer));
+    t.deepEqual(assembled.usage, whole.usage);
+    t.deepEqual(
+      server.calls().map(({ stream }) => stream),
+      [true, false],
+    );
+    t.deepEqual(assembled.firstTokens, [[]], 'nothing has gone out that could be charged');
+    t.deepEqual(whole.firstTokens, []);
+  });
+}
+
+/** Each call has its own id, and its own second. */
+function comparable(answer: Record<string, unknown>): object {
+  const { id, created, ...rest } = answer;
+  return { ...rest, id: typeof id, created: typeof created };
+}
+
+test('an assembled answer without a reported usage has the one that was counted', async (t) => {
+  await using server = await startModelServer({ name: 'a' });
+  server.fail({ noUsage: true });
+  const { answer, usage } = await ask({ url: server.url });
+  const promptTokens = await countPromptTokens(JSON.stringify(plain));
+  const completionTokens = await countTokens(expected);
+  t.deepEqual(usage, { promptTokens, completionTokens, cachedTokens: 0, estimated: true });
+  t.like(answer.usage, { prompt_tokens: promptTokens, completion_tokens: completionTokens });
+});
+
+const failing: [Fault, string][] = [
+  [{ hang: true }, 'first_token_timeout'],
+  [{ stallAfterChunks: 0 }, 'first_token_timeout'],
+  [{ stallAfterChunks: 3 }, 'idle_timeout'],
+  [{ cutAfterChunks: 3 }, 'connection'],
+  [{ endAfterChunks: 3 }, 'interrupted'],
+  [{ badEvents: true }, 'unreadable'],
+  [{ invalidUtf8: true }, 'unreadable'],
+  [{ garbage: 'json' }, 'unreadable'],
+  [{ status: 422 }, 'refused_request'],
+];
+
+function timeoutsFor(outcome: string): Partial<typeof short> {
+  if (outcome === 'idle_timeout') return { idleMs: short.idleMs };
+  return outcome === 'first_token_timeout' ? short : {};
+}
+
+for (const [fault, outcome] of failing) {
+  test(`an answer that is assembled fails by ${outcome} at ${JSON.stringify(fault)}, and leaves no call behind`, async (t) => {
+    await using server = await startModelServer({ name: 'a' });
+    server.fail(fault);
+    // On a busy machine what fails at once can take longer than a time-out that is short enough to be waited for.
+    const timeouts = timeoutsFor(outcome);
+    t.is(await outcomeOf({ url: server.url, timeouts }), outcome);
+    t.not((await server.waitForCall(({ state }) => state !== 'running')).state, 'running');
+  });
+}
+
+test('an answer without [DONE] is complete by the end of its choices, and one of two is not', async (t) => {
+  const token = (finish_reason: string | null) =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'a' }, finish_reason }] })}\n\n`;
+  await using server = await startRawBackend((socket) => socket.write(rawAnswer(token(null) + token('stop'))));
+  const one = await ask({ url: server.url });
+  t.is(one.answer.choices[0].message.content, 'aa');
+  t.is(await outcomeOf({ url: server.url, request: asking('Hi', { n: 2 }) }), 'interrupted');
+});
+
+test('a backend that answers whole although it was asked for a stream has answered', async (t) => {
+  const answer = { id: 'x', choices: [{ index: 0, message: { role: 'assistant', content: 'Yes' } }] };
+  const usage = { prompt_tokens: 1, completion_tokens: 2 };
+  for (const type of ['application/json', 'Application/JSON; charset=utf-8']) {
+    const body = JSON.stringify({ ...answer, usage });
+    const head = `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ncontent-length: ${body.length}\r\n\r\n`;
+    await using server = await startRawBackend((socket) => socket.write(head + body));
+    const given = await ask({ url: server.url });
+    t.deepEqual(given.answer, { ...answer, usage, model: 'medium-chat' });
+    t.like(given.usage, { promptTokens: 1, completionTokens: 2, estimated: false });
+  }
+});

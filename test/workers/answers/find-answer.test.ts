@@ -1,0 +1,235 @@
+import test from 'ava';
+import type { Reply } from '../../../shared/jobs/replies.ts';
+import { answerFor } from '../../stack/model-server.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
+import { messages, openWorkerSide, textOf, type WorkerSide } from '../../support/worker-side.ts';
+
+let given: RedisDatabase;
+
+test.before(async () => {
+  given = await openRedisDatabase();
+});
+
+test.after.always(() => given?.[Symbol.asyncDispose]());
+
+const names = ['onprem-a', 'onprem-b', 'cloud'];
+const noRetries = { earn: () => {}, spend: () => false };
+
+/** The last word of a request, whichever others run beside it. */
+async function lastWord(side: WorkerSide, requestId: string): Promise<Reply | undefined> {
+  return (await side.stream.replies()).findLast(({ request }) => request === requestId);
+}
+
+async function ask(side: WorkerSide, job: Parameters<WorkerSide['admit']>[0] = {}): Promise<unknown> {
+  const admitted = await side.admit(job);
+  await side.run(admitted);
+  return (await lastWord(side, admitted.requestId))?.data;
+}
+
+const exhausted = (attempted: string[]) => ({ code: 'UPSTREAMS_EXHAUSTED', fields: { tier: 'standard', attempted } });
+
+for (const stream of [false, true]) {
+  const how = stream ? 'streamed' : 'whole';
+
+  test(`where every backend failed, each is tried once more, ${how}, and all of it is in the usage record`, async (t) => {
+    await using side = await openWorkerSide(given.redis);
+    for (const server of side.servers) server.fail({ status: 503, times: 1 });
+    await side.run({ stream });
+    t.is(textOf(await side.stream.replies()), answerFor(messages));
+    t.deepEqual(side.calls(), [2, 1, 1]);
+    const [record] = await side.records();
+    t.deepEqual(
+      record?.attempts.map(({ run, backend, outcome }) => [run, backend, outcome]),
+      [...names.map((name) => [1, name, 'status']), [1, 'onprem-a', 'completed']],
+    );
+    t.like(record, { outcome: 'completed', counted: 'reported' });
+  });
+}
+
+test('no second round is made without a budget for it', async (t) => {
+  await using side = await openWorkerSide(given.redis, { retryBudget: noRetries });
+  for (const server of side.servers) server.fail({ status: 503, times: 1 });
+  t.like(await ask(side), exhausted(names));
+  t.deepEqual(side.calls(), [1, 1, 1]);
+  t.like((await side.records())[0], { outcome: 'failed', promptTokens: 0, completionTokens: 0 });
+});
+
+test('no second round is made that could not end before the deadline', async (t) => {
+  await using side = await openWorkerSide(given.redis, { timeouts: { first_token_ms: 5_000 } });
+  for (const server of side.servers) server.fail({ status: 503, times: 1 });
+  t.like(await ask(side, { deadline: Date.now() + 5_400 }), exhausted(names));
+  t.deepEqual(side.calls(), [1, 1, 1]);
+});
+
+test('a request that meets open breakers alone calls nobody, and names them all', async (t) => {
+  await using side = await openWorkerSide(given.redis, { retryBudget: noRetries });
+  for (const server of side.servers) server.fail({ status: 500 });
+  for (let requests = 0; requests < 5; requests++) await ask(side);
+  t.true(side.slots.allRefuse('medium-chat'));
+  const before = side.calls();
+  t.deepEqual(before, [5, 5, 5]);
+  t.like(await ask(side), exhausted(names));
+  t.deepEqual(side.calls(), before);
+  t.deepEqual((await side.records()).at(-1)?.attempts, []);
+});
+
+test('a backend whose breaker is open is named only where all the others refused as well', async (t) => {
+  await using side = await openWorkerSide(given.redis, { retryBudget: noRetries });
+  side.servers[0].fail({ status: 500 });
+  for (let requests = 0; requests < 5; requests++) {
+    // The second would be chosen before the first, which has failed before.
+    side.servers[1].fail({ status: 500, times: 1 });
+    await ask(side);
+  }
+  side.servers[1].fail({ status: 500 });
+  side.servers[2].fail({ status: 500 });
+  const standing = side.slots.standings().filter(({ model }) => model === 'medium-chat');
+  t.is(standing.find(({ backend }) => backend === 'onprem-a')?.breaker, 'open');
+  const data = (await ask(side)) as { fields: { attempted: string[] } };
+  t.false(data.fields.attempted.includes('onprem-a'));
+  t.true(data.fields.attempted.includes('cloud'));
+});
+
+test("a client's mistake is no failure of the backend, however often it is made", async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  side.servers[0].fail({ status: 422 });
+  for (let requests = 0; requests < 8; requests++) t.like(await ask(side), { code: 'VALIDATION_ERROR' });
+  t.deepEqual(side.calls(), [8, 0, 0]);
+  t.true(side.slots.standings().every(({ breaker }) => breaker === 'closed'));
+});
+
+test('a backend that wants to be left alone is not called meanwhile, and not for a second round either', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  for (const server of side.servers) server.fail({ status: 429, retryAfterSeconds: 60 });
+  t.like(await ask(side), exhausted(names));
+  t.like(await ask(side), exhausted(names));
+  t.deepEqual(side.calls(), [1, 1, 1]);
+  t.true(side.slots.standings().every(({ breaker }) => breaker === 'closed'));
+});
+
+for (const stream of [false, true]) {
+  const how = stream ? 'streamed' : 'whole';
+
+  test(`clients that leave in the middle say nothing about the backend, ${how}`, async (t) => {
+    await using side = await openWorkerSide(given.redis);
+    for (const server of side.servers) server.fail(stream ? { endless: true, chunkMs: 5 } : { hang: true });
+    const calls = () => side.calls().reduce((sum, count) => sum + count);
+    for (let requests = 1; requests <= 7; requests++) {
+      const { controller, stop } = side.stopper();
+      const job = await side.admit({ stream });
+      const run = side.run(job, controller);
+      if (stream) await side.stream.reply(({ kind, request }) => kind === 'chunk' && request === job.requestId);
+      while (calls() < requests) await side.limits.outbox();
+      stop('cancelled');
+      await run;
+    }
+    t.is(calls(), 7);
+    t.true(side.slots.standings().every(({ breaker }) => breaker === 'closed'));
+  });
+}
+
+const oneEach = { requestsAtOnce: 1 };
+
+/** A request for each backend, which keep all of them busy until they are stopped. */
+async function fill(side: WorkerSide) {
+  const { controller, stop } = side.stopper();
+  const runs: Promise<unknown>[] = [];
+  for (const server of side.servers) {
+    server.fail({ hang: true, times: 1 });
+    runs.push(side.run({ stream: true }, controller));
+    await server.waitForCall(({ state }) => state === 'running');
+  }
+  return async () => {
+    stop('cancelled');
+    await Promise.all(runs);
+  };
+}
+
+test('a job that finds all backends full waits, and is answered as soon as one has room', async (t) => {
+  await using side = await openWorkerSide(given.redis, oneEach);
+  const release = await fill(side);
+  const job = await side.admit();
+  const waiting = side.run(job);
+  while (side.slots.waiting() === 0) await side.limits.outbox();
+  t.deepEqual(side.calls(), [1, 1, 1]);
+  await release();
+  t.deepEqual(await waiting, { outcome: 'done' });
+  t.like(await lastWord(side, job.requestId), { kind: 'end' });
+});
+
+test('a job that waits for room is not sent anywhere when its client leaves, and costs nothing', async (t) => {
+  await using side = await openWorkerSide(given.redis, oneEach);
+  const release = await fill(side);
+  const { controller, stop } = side.stopper();
+  const job = await side.admit();
+  const waiting = side.run(job, controller);
+  while (side.slots.waiting() === 0) await side.limits.outbox();
+  stop('cancelled');
+  t.deepEqual(await waiting, { outcome: 'done' });
+  t.deepEqual(side.calls(), [1, 1, 1]);
+  const [record] = await side.records();
+  t.like(record, {
+    requestId: job.requestId,
+    outcome: 'cancelled',
+    attempts: [],
+    promptTokens: 0,
+    completionTokens: 0,
+  });
+  await release();
+});
+
+test('a job that waits for room goes back to the queue when its worker ends', async (t) => {
+  await using side = await openWorkerSide(given.redis, oneEach);
+  const release = await fill(side);
+  const { controller, stop } = side.stopper();
+  const waiting = side.run({}, controller);
+  while (side.slots.waiting() === 0) await side.limits.outbox();
+  stop('shutdown');
+  t.like(await waiting, { outcome: 'hand back', job: { earlierRuns: [{ run: 1, attempts: [] }] } });
+  await release();
+});
+
+test('a job that has waited for as long as it may is told so, and is not sent to a backend', async (t) => {
+  await using side = await openWorkerSide(given.redis, oneEach);
+  const release = await fill(side);
+  t.like(await ask(side, { startBy: Date.now() + 300 }), { code: 'SERVICE_UNAVAILABLE', retryAfterMs: 5_000 });
+  t.deepEqual(side.calls(), [1, 1, 1]);
+  await release();
+});
+
+test('a client that leaves between two attempts is charged nothing: no model has read its prompt', async (t) => {
+  await using side = await openWorkerSide(given.redis, oneEach);
+  const held = side.stopper();
+  side.servers[0].fail({ status: 500 });
+  for (const server of side.servers.slice(1)) server.fail({ hang: true });
+  const others = [side.run({ stream: true }, held.controller)];
+  await side.servers[1].waitForCall(({ state }) => state === 'running');
+  others.push(side.run({ stream: true }, held.controller));
+  await side.servers[2].waitForCall(({ state }) => state === 'running');
+
+  const { controller, stop } = side.stopper();
+  const job = await side.admit();
+  const run = side.run(job, controller);
+  while (side.slots.waiting() === 0) await side.limits.outbox();
+  stop('cancelled');
+  await run;
+  const record = (await side.records()).find(({ requestId }) => requestId === job.requestId);
+  t.like(record, { outcome: 'cancelled', promptTokens: 0, completionTokens: 0 });
+  held.stop('cancelled');
+  await Promise.all(others);
+});
+
+test('a backend that is silent until the deadline has failed, also where its answer comes in one piece', async (t) => {
+  await using side = await openWorkerSide(given.redis, { timeouts: { first_token_ms: 100 } });
+  for (const server of side.servers) server.fail({ hang: true });
+  const runs = Array.from({ length: 15 }, () => ask(side, { deadline: Date.now() + 1_500 }));
+  for (const data of await Promise.all(runs)) t.like(data, { code: 'DEADLINE_EXCEEDED' });
+  const open = side.slots.standings().filter(({ breaker }) => breaker === 'open');
+  t.deepEqual(
+    open.map(({ backend, model }) => [model, backend]),
+    [
+      ['medium-chat', 'onprem-a'],
+      ['medium-chat', 'onprem-b'],
+    ],
+  );
+});

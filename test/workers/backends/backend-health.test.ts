@@ -1,0 +1,68 @@
+import test, { type ExecutionContext } from 'ava';
+import { createServedModel } from '../../../workers/backends/backend-health.ts';
+import type { BreakerState } from '../../../workers/backends/breaker.ts';
+
+function open(t: ExecutionContext) {
+  let time = 0;
+  const states: BreakerState[] = [];
+  const changed = new EventTarget();
+  const served = createServedModel({
+    onBreaker(state) {
+      states.push(state);
+      changed.dispatchEvent(new Event(state));
+    },
+    probeMs: 600_000,
+    random: () => 0,
+    now: () => time,
+  });
+  const awake = setInterval(() => {}, 1_000); // the breaker's own timers keep no process alive
+  t.teardown(() => {
+    clearInterval(awake);
+    served[Symbol.dispose]();
+  });
+  return {
+    served,
+    pass: (ms: number) => {
+      time += ms;
+    },
+    becomes: (state: BreakerState) =>
+      new Promise((resolve) => changed.addEventListener(state, resolve, { once: true })),
+  };
+}
+
+test('its first tokens are known by their mean, the latest weighing most, for a minute', (t) => {
+  const { served, pass } = open(t);
+  t.is(served.firstTokenMs(), undefined);
+  for (const ms of [100, 200]) {
+    const call = served.begin();
+    pass(ms);
+    call.firstToken();
+    call.end('answered', 0);
+  }
+  t.is(served.firstTokenMs(), 130);
+  pass(59_999);
+  t.is(served.firstTokenMs(), 130);
+  pass(1);
+  t.is(served.firstTokenMs(), undefined);
+});
+
+test('one that has failed is slower than any other, until it has answered, also in one piece', (t) => {
+  const { served } = open(t);
+  served.begin().end('failed', 0);
+  t.is(served.firstTokenMs(), Number.MAX_SAFE_INTEGER);
+  served.begin().end('answered', 0);
+  t.is(served.firstTokenMs(), undefined);
+});
+
+test('one that may be probed is as one of which nothing is known: it is worth finding out', async (t) => {
+  const { served, becomes } = open(t);
+  for (let failures = 0; failures < 5; failures++) served.begin().end('failed', 0);
+  t.is(served.firstTokenMs(), Number.MAX_SAFE_INTEGER);
+  await becomes('half-open');
+  t.false(served.refuses());
+  t.is(served.firstTokenMs(), undefined);
+  const probe = served.begin();
+  t.true(served.refuses());
+  probe.firstToken();
+  t.false(served.refuses());
+});

@@ -1,0 +1,183 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'ava';
+import type { Batch } from '../../../../shared/batches/batch.ts';
+import { createCloseBatch } from '../../../../workers/batches/files/close-batch.ts';
+import { answeredLine } from '../../../../workers/batches/lines/line-results.ts';
+import { resultOf, retryOf } from '../../../shared/store/batch-records.ts';
+import { type BatchSide, openBatchSide } from '../../../support/batch-side.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';
+
+let own: RedisDatabase;
+const never = new AbortController().signal;
+
+test.before(async () => {
+  own = await openRedisDatabase();
+});
+
+test.after.always(() => own?.[Symbol.asyncDispose]());
+test.serial.beforeEach(() => own.redis.flushdb());
+
+type Closing = Partial<Batch> & { agoMs?: number; signal?: AbortSignal };
+
+/** Closes a batch that was cancelled so many milliseconds ago. */
+async function close(side: BatchSide, { agoMs = 60_000, signal = never, ...change }: Closing = {}): Promise<void> {
+  const now = Date.now();
+  const cancelled = { state: 'cancelling', ending: 'cancelled', cancellingAt: new Date(now - agoMs) } as const;
+  const batch = await side.moveBatch({ ...cancelled, ...change });
+  await createCloseBatch(side)(batch, { now, signal });
+}
+
+const codesOf = async (side: BatchSide) =>
+  (await side.results()).map(({ line, error }) => [line, error?.code ?? 'answered']);
+
+test.serial('every line that has no result gets one, by its name and how the batch ends', async (t) => {
+  await using side = await openBatchSide(own.redis);
+  await side.store.batches.insertResults([resultOf(side.batch.id, 2)]);
+  await close(side);
+  t.deepEqual(await codesOf(side), [
+    [1, 'batch_cancelled'],
+    [2, 'answered'],
+    [3, 'batch_cancelled'],
+    [4, 'batch_cancelled'],
+    [5, 'batch_cancelled'],
+  ]);
+  t.like((await side.results())[2], {
+    customId: 'line 3',
+    requestId: side.requestOf(3),
+    promptTokens: 0,
+    status: null,
+  });
+});
+
+test.serial('the lines of a batch that has expired say that', async (t) => {
+  await using side = await openBatchSide(own.redis, { lines: 1 });
+  const now = Date.now();
+  const batch = await side.moveBatch({ state: 'finalizing', ending: 'expired', finalizingAt: new Date(now) });
+  await createCloseBatch(side)(batch, { now, signal: never });
+  t.deepEqual(await codesOf(side), [[1, 'batch_expired']]);
+});
+
+test.serial('jobs that wait are taken out, and what they hold is given back', async (t) => {
+  await using side = await openBatchSide(own.redis);
+  for (const line of [1, 2, 3]) await side.add(line);
+  await side.lease(1);
+  await close(side, { agoMs: 0 });
+  t.deepEqual(
+    await side.queue.remaining([1, 2, 3].map((line) => ({ model: 'small-chat', requestId: side.requestOf(line) }))),
+    new Set(),
+  );
+  t.is(await side.leases(), 0);
+  t.like(await side.standing(), { used: 0, reserved: 0 });
+  t.is((await side.results()).length, 5);
+});
+
+test.serial('a line that waits outside of its queue is named by its latest request', async (t) => {
+  await using side = await openBatchSide(own.redis);
+  await side.store.batches.recordRetry(retryOf(side.batch.id, 4));
+  await side.add(4, 2);
+  await close(side);
+  t.is((await side.results())[3]?.requestId, side.requestOf(4, 2));
+  t.deepEqual(await side.queue.remaining([{ model: 'small-chat', requestId: side.requestOf(4, 2) }]), new Set());
+});
+
+test.serial('a line in hand has its time to come to its own end, and keeps that', async (t) => {
+  await using side = await openBatchSide(own.redis);
+  await side.add(2);
+  const end = await side.take();
+  const closing = close(side, { agoMs: 0 });
+  while ((await side.results()).length < 4) await sleep(5);
+  t.false((await codesOf(side)).some(([line]) => line === 2));
+  const usage = { promptTokens: 1, completionTokens: 1, cachedTokens: 0, estimated: false };
+  await side.store.batches.insertResults([answeredLine(side.jobOf(2), '{}', usage)]);
+  await end();
+  await closing;
+  t.deepEqual((await codesOf(side))[1], [2, 'answered']);
+});
+
+test.serial(
+  'a line in hand for longer than ten seconds is closed over it, and its lease is left to whoever has it',
+  async (t) => {
+    await using side = await openBatchSide(own.redis);
+    await side.add(2);
+    await side.lease(2);
+    await side.take();
+    const begun = performance.now();
+    await close(side, { agoMs: 9_500 });
+    t.true(performance.now() - begun < 5_000);
+    t.deepEqual((await codesOf(side))[1], [2, 'batch_cancelled']);
+    t.is(await side.leases(), 1);
+    const late = answeredLine(side.jobOf(2), '{}', {
+      promptTokens: 1,
+      completionTokens: 1,
+      cachedTokens: 0,
+      estimated: false,
+    });
+    t.like(await side.writeResult(late, never), { error: { code: 'batch_cancelled' }, promptTokens: 0 });
+  },
+);
+
+test.serial('closing begun anew gives no line a second result', async (t) => {
+  await using side = await openBatchSide(own.redis, { lines: 450 });
+  const stop = new AbortController();
+  const closing = close(side, { signal: stop.signal });
+  while ((await side.results()).length === 0) await sleep(1);
+  stop.abort(new Error('killed'));
+  await closing.catch(() => {});
+  const before = await side.results();
+  await close(side);
+  const results = await side.results();
+  t.deepEqual(
+    results.map(({ line }) => line),
+    Array.from({ length: 450 }, (_, index) => index + 1),
+  );
+  t.deepEqual(results.slice(0, before.length), before);
+  t.regex(await metricsOf(side), /^svc_batch_lines_total\{outcome="batch_cancelled"\} \d+$/m);
+});
+
+test.serial('lines before the position of a batch are not looked at', async (t) => {
+  await using side = await openBatchSide(own.redis);
+  const byte = (await side.read(side.batch.inputFile)).split('\n').slice(0, 3).join('\n').length + 1;
+  await close(side, { position: { line: 4, byte } });
+  t.deepEqual(
+    (await codesOf(side)).map(([line]) => line),
+    [4, 5],
+  );
+});
+
+test.serial('a batch whose model is gone from the plan file is closed as any other', async (t) => {
+  await using side = await openBatchSide(own.redis, { model: 'a-model-that-is-gone' });
+  await close(side);
+  t.is((await side.results()).length, 5);
+  t.like((await side.results())[0], { customId: 'line 1', error: { code: 'batch_cancelled' } });
+});
+
+test.serial('a batch whose file is gone is closed all the same', async (t) => {
+  await using side = await openBatchSide(own.redis);
+  await side.store.files.remove(side.batch.inputFile);
+  await t.notThrowsAsync(close(side));
+  t.deepEqual(await side.results(), []);
+});
+
+for (const [name, change] of Object.entries({
+  'never ran': { inProgressAt: undefined },
+  'has ended by itself': { ending: 'completed' as const },
+})) {
+  test.serial(`nothing is closed of a batch that ${name}`, async (t) => {
+    await using side = await openBatchSide(own.redis, { ending: 'cancelled' });
+    await createCloseBatch(side)({ ...side.batch, ...change } as typeof side.batch, { now: Date.now(), signal: never }); // `undefined` is left out
+    t.deepEqual(await side.results(), []);
+  });
+}
+
+async function metricsOf(side: BatchSide): Promise<string> {
+  const { values } = await side.metrics.batchLines.get();
+  return values.map(({ labels, value }) => `svc_batch_lines_total{outcome="${labels.outcome}"} ${value}`).join('\n');
+}
+
+test.serial('what another worker has closed and cleared up meanwhile is not begun anew', async (t) => {
+  await using side = await openBatchSide(own.redis);
+  const batch = await side.moveBatch({ state: 'cancelling', ending: 'cancelled', cancellingAt: new Date(0) });
+  await side.moveBatch({ state: 'cancelled', open: false });
+  await t.throwsAsync(createCloseBatch(side)(batch, { now: Date.now(), signal: never }), { message: /cleared up/ });
+  t.deepEqual(await side.results(), []);
+});

@@ -1,0 +1,221 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { parseLine } from '../../../../workers/batches/files/parse-line.ts';
+import { batchPlan } from '../../../support/batch-plan.ts';
+
+const rules = { models: batchPlan().models, fields: 'any field' } as const;
+const messages = [{ role: 'user', content: 'hello' }];
+const body = { model: 'small-chat', messages };
+const line = { custom_id: 'one', method: 'POST', url: '/v1/chat/completions', body };
+
+const parse = (text: string | Uint8Array, number = 2) => parseLine({ number, bytes: Buffer.from(text) }, rules);
+const parseJson = (value: unknown, number?: number) => parse(JSON.stringify(value), number);
+
+function faultsOf(read: ReturnType<typeof parseLine>) {
+  return 'faults' in read ? read.faults.map(({ code, param }) => [code, param]) : 'none';
+}
+
+const { custom_id, method, url, ...nameless } = line;
+
+const wrong: Record<string, { text: string | Uint8Array; faults: [string, string | null][] }> = {
+  'bytes that are not UTF-8': { text: Buffer.from([0x7b, 0xff, 0x7d]), faults: [['invalid_utf8', null]] },
+  'a character that is cut': { text: Buffer.from('{"a":"ü').subarray(0, -1), faults: [['invalid_utf8', null]] },
+  'nothing at all': { text: '', faults: [['empty_line', null]] },
+  'white space': { text: ' \t\r', faults: [['empty_line', null]] },
+  'no JSON': { text: '{"custom_id":', faults: [['invalid_json_line', null]] },
+  'two values': { text: '{} {}', faults: [['invalid_json_line', null]] },
+  'a scalar': { text: '42', faults: [['invalid_json_line', null]] },
+  null: { text: 'null', faults: [['invalid_json_line', null]] },
+  'a list': { text: '[{}]', faults: [['invalid_json_line', null]] },
+  'no custom_id': { text: JSON.stringify({ method, url, body }), faults: [['invalid_custom_id', 'custom_id']] },
+  'an empty custom_id': {
+    text: JSON.stringify({ ...line, custom_id: '' }),
+    faults: [['invalid_custom_id', 'custom_id']],
+  },
+  'a custom_id that is a number': {
+    text: JSON.stringify({ ...line, custom_id: 1 }),
+    faults: [['invalid_custom_id', 'custom_id']],
+  },
+  'a custom_id of 513 characters': {
+    text: JSON.stringify({ ...line, custom_id: 'x'.repeat(513) }),
+    faults: [['invalid_custom_id', 'custom_id']],
+  },
+  'a custom_id with half a character': {
+    text: JSON.stringify({ ...line, custom_id: 'a\ud83d' }),
+    faults: [['invalid_custom_id', 'custom_id']],
+  },
+  'another method': { text: JSON.stringify({ ...line, method: 'GET' }), faults: [['invalid_method', 'method']] },
+  'another url': { text: JSON.stringify({ ...line, url: '/v1/embeddings' }), faults: [['invalid_url', 'url']] },
+  'no body': { text: JSON.stringify({ custom_id, method, url }), faults: [['invalid_request', 'body']] },
+  'a body that is a list': {
+    text: JSON.stringify({ ...line, body: [] }),
+    faults: [['invalid_request', 'body']],
+  },
+  'several at once': {
+    text: JSON.stringify({ ...nameless, method: 'PUT' }),
+    faults: [
+      ['invalid_custom_id', 'custom_id'],
+      ['invalid_method', 'method'],
+      ['invalid_url', 'url'],
+    ],
+  },
+  'a stream': {
+    text: JSON.stringify({ ...line, body: { ...body, stream: true } }),
+    faults: [['invalid_request', 'body.stream']],
+  },
+  'a stream that is no boolean': {
+    text: JSON.stringify({ ...line, body: { ...body, stream: 'yes' } }),
+    faults: [['invalid_request', 'body.stream']],
+  },
+  'no model': { text: JSON.stringify({ ...line, body: { messages } }), faults: [['model_not_found', 'body.model']] },
+  'an unknown model': {
+    text: JSON.stringify({ ...line, body: { ...body, model: 'no-such' } }),
+    faults: [['model_not_found', 'body.model']],
+  },
+  'a model that every object has': {
+    text: JSON.stringify({ ...line, body: { ...body, model: 'constructor' } }),
+    faults: [['model_not_found', 'body.model']],
+  },
+  'messages of the wrong kind': {
+    text: JSON.stringify({ ...line, body: { ...body, messages: [{ role: 'user', content: 7 }] } }),
+    faults: [['invalid_request', 'body.messages[0].content']],
+  },
+  'more tokens than the model may produce': {
+    text: JSON.stringify({ ...line, body: { ...body, max_tokens: 4_097 } }),
+    faults: [['invalid_request', 'body.max_tokens']],
+  },
+};
+
+for (const [name, { text, faults }] of Object.entries(wrong)) {
+  test(`refuses a line with ${name}, and says where`, (t) => {
+    const read = parse(text, 7);
+    t.deepEqual(faultsOf(read), faults);
+    if ('faults' in read) for (const fault of read.faults) t.is(fault.line, 7);
+  });
+}
+
+test('refuses a line that is too long, of which nothing was kept', (t) => {
+  t.deepEqual(faultsOf(parseLine({ number: 3, bytes: undefined }, rules)), [['line_too_long', null]]);
+});
+
+test('refuses a byte order mark in front of the first line, and takes it for no white space in any other', (t) => {
+  const marked = `\ufeff${JSON.stringify(line)}`;
+  t.deepEqual(faultsOf(parse(marked, 1)), [['byte_order_mark', null]]);
+  t.deepEqual(faultsOf(parse(marked, 2)), [['invalid_json_line', null]]);
+});
+
+test('takes a line with a carriage return, with white space around it, and with fields that it does not know', (t) => {
+  const text = `  ${JSON.stringify({ ...line, note: 'mine' })} \r`;
+  t.like(parse(text), { parsed: { customId: 'one', call: { model: 'small-chat', tier: 'guest', stream: false } } });
+  t.like(parseJson({ ...line, body: { ...body, stream: false } }), { parsed: { customId: 'one' } });
+});
+
+test('a custom id is kept as it was written, up to 512 characters', (t) => {
+  for (const id of ['x'.repeat(512), ' ', '__proto__', 'ü\u0000"\\\n', '🙂'.repeat(256)]) {
+    t.like(parseJson({ ...line, custom_id: id }), { parsed: { customId: id } });
+  }
+});
+
+test('the name of a line whose body is wrong is known', (t) => {
+  t.like(parseJson({ ...line, body: { ...body, stream: true } }), { customId: 'one' });
+  t.like(parseJson({ ...line, body: { ...body, model: 'none' } }), { customId: 'one' });
+  t.like(parseJson({ ...line, method: 'GET' }), { customId: '' });
+});
+
+test('numbers reach the backend as they were written', (t) => {
+  const numbers = '"seed":12345678901234567890,"top_p":0.10000000000000000001,"x":1e400,"y":-0.0,"z":1E2';
+  const read = parse(JSON.stringify(line).replace('"model"', `${numbers},"model"`));
+  if ('faults' in read) return t.fail(JSON.stringify(read.faults));
+  for (const number of ['12345678901234567890', '0.10000000000000000001', '1e400']) {
+    t.true(read.parsed.call.body.includes(number), number);
+  }
+});
+
+test('a number outside the body that JavaScript cannot hold changes nothing in it', (t) => {
+  const plain = parse(JSON.stringify(line));
+  const read = parse(JSON.stringify({ ...line, note: 0 }).replace('"note":0', '"note":12345678901234567890'));
+  t.deepEqual(read, plain);
+});
+
+test('refuses a line beyond the bounds of JSON, in its body or outside of it, before it is parsed', (t) => {
+  const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`;
+  const wide = `[${'{},'.repeat(25_000)}{}]`;
+  for (const [value, message] of [
+    [deep, 'is nested deeper than 128 levels'],
+    [wide, 'has more than 25000 objects, arrays and members together'],
+  ]) {
+    for (const text of [
+      JSON.stringify(line).replace('"model"', `"deep":${value},"model"`),
+      JSON.stringify(line).replace('{', `{"note":${value},`),
+    ]) {
+      const read = parse(text);
+      t.deepEqual(read, {
+        customId: '',
+        faults: [{ code: 'invalid_request', param: 'body', message, line: 2 }],
+      });
+    }
+  }
+});
+
+test('any bytes are a line or faults, never a failure', (t) => {
+  const anyJson = fc.json().map((text) => Buffer.from(text));
+  const anyBytes = fc.uint8Array({ maxLength: 200 });
+  const nearlyRight = fc
+    .record(
+      {
+        custom_id: fc.oneof(fc.string({ unit: 'binary' }), fc.jsonValue()),
+        method: fc.oneof(fc.constant('POST'), fc.jsonValue()),
+        url: fc.oneof(fc.constant('/v1/chat/completions'), fc.jsonValue()),
+        body: fc.oneof(
+          fc.jsonValue(),
+          fc.record(
+            {
+              model: fc.oneof(fc.constant('small-chat'), fc.jsonValue()),
+              messages: fc.oneof(fc.constant(messages), fc.jsonValue()),
+              max_tokens: fc.oneof(fc.integer(), fc.double(), fc.bigInt().map(String)),
+              stream: fc.oneof(fc.constant(false), fc.jsonValue()),
+              stream_options: fc.jsonValue(),
+              n: fc.jsonValue(),
+            },
+            { requiredKeys: ['model', 'messages'] },
+          ),
+        ),
+      },
+      { requiredKeys: [] },
+    )
+    .map((value) => Buffer.from(JSON.stringify(value)));
+  const seen = { parsed: 0, refused: 0 };
+  fc.assert(
+    fc.property(fc.oneof(anyBytes, anyJson, nearlyRight), fc.integer({ min: 1, max: 3 }), (bytes, number) => {
+      const read = parse(bytes, number);
+      if ('parsed' in read) {
+        seen.parsed++;
+        JSON.parse(read.parsed.call.body);
+        return true;
+      }
+      seen.refused++;
+      return read.faults.length > 0 && read.faults.every((fault) => fault.line === number && fault.message !== '');
+    }),
+    { numRuns: 3_000, examples: [[Buffer.from(JSON.stringify(line)), 1]] },
+  );
+  t.true(seen.parsed > 0 && seen.refused > 100, JSON.stringify(seen));
+});
+
+test('no fault repeats what stands in a body', (t) => {
+  const secret = 'hunter2-secret';
+  const values = [secret, [secret], { [secret]: secret }, [[{ a: secret }]]];
+  const keys = ['model', 'messages', 'max_tokens', 'n', 'stream', 'tools', 'temperature', 'stop', 'seed', 'user'];
+  let refused = 0;
+  for (const key of keys) {
+    for (const value of values) {
+      const read = parseJson({ ...line, body: { ...body, [key]: value } });
+      if (!('faults' in read)) continue;
+      refused++;
+      t.false(JSON.stringify(read.faults).includes(secret), `${key}: ${JSON.stringify(read.faults)}`);
+    }
+  }
+  for (const text of [`{"a": ${secret}`, `{"${secret}"`, `${secret}`]) {
+    t.false(JSON.stringify(parse(text)).includes(secret));
+  }
+  t.true(refused > 10, String(refused));
+});

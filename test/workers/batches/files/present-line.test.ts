@@ -1,0 +1,45 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { presentLine } from '../../../../workers/batches/files/write-batch-files.ts';
+import { resultIdOf } from '../../../../workers/batches/lines/ids.ts';
+import { resultOf } from '../../../shared/store/batch-records.ts';
+
+test('an answered line has the shape that the official client reads', (t) => {
+  const result = resultOf('batch_1', 7, { customId: 'mine "1"', requestId: 'req_7-1', body: '{"choices":[]}' });
+  t.deepEqual(JSON.parse(presentLine(result)), {
+    id: resultIdOf('batch_1', 7),
+    custom_id: 'mine "1"',
+    response: { status_code: 200, request_id: 'req_7-1', body: { choices: [] } },
+    error: null,
+  });
+});
+
+test('a line without an answer has its error alone', (t) => {
+  const error = { code: 'batch_expired', message: 'Too late.' };
+  const text = presentLine(resultOf('batch_1', 7, { failed: true, status: null, body: null, error }));
+  t.like(JSON.parse(text), { response: null, error });
+});
+
+test('a body that was written over several lines stays one line and the same JSON, numbers included', (t) => {
+  fc.assert(
+    fc.property(fc.jsonValue(), fc.constantFrom('\n', '\r\n', '\r', '\n\n\t'), (value, lineBreak) => {
+      const pretty = JSON.stringify({ value }, undefined, 2).replaceAll('\n', lineBreak);
+      const text = presentLine(resultOf('batch_1', 7, { body: pretty }));
+      t.is(text.indexOf('\n'), text.length - 1);
+      t.false(text.includes('\r'));
+      t.deepEqual(JSON.parse(text).response.body, JSON.parse(pretty));
+    }),
+  );
+  const seed = '12345678901234567890';
+  t.true(presentLine(resultOf('batch_1', 7, { body: `{\n"seed": ${seed}}` })).includes(seed));
+});
+
+test('any custom id comes back as it was', (t) => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', minLength: 1 }), (customId) => {
+      const text = presentLine(resultOf('batch_1', 7, { customId }));
+      return JSON.parse(text).custom_id === customId && text.indexOf('\n') === text.length - 1;
+    }),
+  );
+  t.is(JSON.parse(presentLine(resultOf('b', 1, { customId: '$&\n' }))).custom_id, '$&\n');
+});

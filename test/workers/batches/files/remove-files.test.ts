@@ -1,0 +1,137 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import type { StoredFile } from '../../../../shared/batches/batch.ts';
+import { keepRemovingFiles } from '../../../../workers/batches/files/remove-files.ts';
+import { batchOf, fileOf } from '../../../shared/store/batch-records.ts';
+import { createSqliteHome } from '../../../shared/store/sqlite-home.ts';
+import { recordedLog } from '../../../support/recorded-log.ts';
+
+const now = Date.UTC(2030, 4, 15);
+const hourMs = 3_600_000;
+
+async function open(t: ExecutionContext, { isHeld = true } = {}) {
+  const home = await createSqliteHome();
+  const store = await home.open();
+  const { log, lines } = recordedLog();
+  t.teardown(() => home[Symbol.asyncDispose]());
+  t.teardown(() => store[Symbol.asyncDispose]());
+
+  return {
+    store,
+    lines,
+    async file(given: Partial<StoredFile>): Promise<string> {
+      const file = fileOf({ createdAt: new Date(now - 10 * hourMs), expiresAt: new Date(now + 1), ...given });
+      await store.batches.insertFile(file);
+      await store.files.write(file.id, bytes());
+      return file.id;
+    },
+    /** Looks at the files so often. */
+    async look(times = 1, at = now): Promise<void> {
+      let looks = 0;
+      const hold = async () => {
+        looks++;
+        return isHeld;
+      };
+      await using _removing = keepRemovingFiles({ store, hold, now: async () => at, log, everyMs: 5 });
+      while (looks <= times) await sleep(2);
+    },
+    async isThere(id: string): Promise<boolean> {
+      const [known, read] = await Promise.all([store.batches.findFile(id), store.files.read(id, 0, 1)]);
+      if ((known === undefined) !== (read === undefined)) t.fail('its bytes are there without it, or it without them');
+      return known !== undefined;
+    },
+  };
+}
+
+async function* bytes(): AsyncGenerator<Uint8Array> {
+  yield Buffer.from('a line\n');
+}
+
+test('a file goes when its time is over, and not before', async (t) => {
+  const side = await open(t);
+  const [over, left] = [
+    await side.file({ expiresAt: new Date(now) }),
+    await side.file({ expiresAt: new Date(now + 1) }),
+  ];
+  await side.look();
+  t.false(await side.isThere(over));
+  t.true(await side.isThere(left));
+});
+
+test('a deletion that was not carried through is', async (t) => {
+  const side = await open(t);
+  const file = await side.file({ state: 'deleting' });
+  await side.look();
+  t.false(await side.isThere(file));
+});
+
+test('the input of a batch that is not over stays, until it is', async (t) => {
+  const side = await open(t);
+  const [expired, deleting] = [await side.file({ expiresAt: new Date(now) }), await side.file({ state: 'deleting' })];
+  const batches = [expired, deleting].map((inputFile) => batchOf({ inputFile }));
+  for (const batch of batches) await side.store.batches.insertBatch(batch);
+  await side.look();
+  t.is((await side.store.batches.findFile(expired))?.state, 'ready');
+  t.is((await side.store.batches.findFile(deleting))?.state, 'ready', 'it can be read again');
+  for (const { id } of batches) {
+    await side.store.batches.changeBatch(id, (found) => ({
+      result: undefined,
+      ...(found && { next: { ...found, state: 'completed' as const } }),
+    }));
+  }
+  await side.look();
+  t.true(await side.isThere(expired), 'it was looked at a moment ago');
+  await side.look(1, now + hourMs);
+  t.false(await side.isThere(expired));
+});
+
+test('what was begun more than an hour ago and not ended was left behind', async (t) => {
+  const side = await open(t);
+  const old = await side.file({ state: 'writing', createdAt: new Date(now - hourMs - 1) });
+  const young = await side.file({ state: 'writing', createdAt: new Date(now - hourMs + 1) });
+  await side.look();
+  t.false(await side.isThere(old));
+  t.true(await side.isThere(young));
+});
+
+test('a file that is written while it is looked at stays', async (t) => {
+  const side = await open(t);
+  const file = await side.file({ state: 'writing', createdAt: new Date(now - 2 * hourMs) });
+  const { listFilesToRemove } = side.store.batches;
+  side.store.batches.listFilesToRemove = async (...given) => {
+    const due = await listFilesToRemove.apply(side.store.batches, given);
+    await side.store.batches.changeFile(file, 'writing', { state: 'ready' });
+    return due;
+  };
+  await side.look();
+  t.true(await side.isThere(file));
+  t.is((await side.store.batches.findFile(file))?.state, 'ready');
+});
+
+test('files go however many there are', async (t) => {
+  const side = await open(t);
+  const files: string[] = [];
+  for (let count = 0; count < 130; count++) files.push(await side.file({ expiresAt: new Date(now) }));
+  await side.look(3);
+  for (const file of files) t.false(await side.isThere(file));
+});
+
+test('a worker that does not hold them removes nothing', async (t) => {
+  const side = await open(t, { isHeld: false });
+  const file = await side.file({ expiresAt: new Date(now) });
+  await side.look(3);
+  t.true(await side.isThere(file));
+});
+
+test('a store that is away is tried again, and says so', async (t) => {
+  const side = await open(t);
+  const file = await side.file({ expiresAt: new Date(now) });
+  const { listFilesToRemove } = side.store.batches;
+  side.store.batches.listFilesToRemove = () => {
+    side.store.batches.listFilesToRemove = listFilesToRemove;
+    return Promise.reject(new Error('away'));
+  };
+  await side.look(2);
+  t.false(await side.isThere(file));
+  t.is(side.lines.filter(({ level }) => level === 'warn').length, 1);
+});

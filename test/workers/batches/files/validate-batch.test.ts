@@ -1,0 +1,173 @@
+import test from 'ava';
+import { Registry } from 'prom-client';
+import type { Batch, StoredFile } from '../../../../shared/batches/batch.ts';
+import { temporarilyUnavailable } from '../../../../shared/errors.ts';
+import { createValidateBatch } from '../../../../workers/batches/files/validate-batch.ts';
+import { createWorkerMetrics } from '../../../../workers/metrics.ts';
+import { batchOf, fileOf } from '../../../shared/store/batch-records.ts';
+import { lineOf } from '../../../support/batch-client.ts';
+import { batchPlan, lineRules } from '../../../support/batch-plan.ts';
+import { memoryFiles } from '../../../support/memory-files.ts';
+
+const never = new AbortController().signal;
+
+type Given = {
+  plan?: string;
+  file?: Partial<StoredFile>;
+  batch?: Partial<Batch>;
+  requestsMax?: number;
+  onRead?: () => void;
+  timing?: Pick<Parameters<typeof createValidateBatch>[0], 'rest' | 'now'>;
+};
+
+function open(text: string, { plan, file = {}, batch: given = {}, requestsMax = 200, onRead, timing }: Given = {}) {
+  const batch = batchOf({ state: 'validating', ...given });
+  const memory = memoryFiles({ [batch.inputFile]: text }, onRead);
+  const stored = fileOf({ id: batch.inputFile, account: batch.account, ...file });
+  const store = {
+    batches: { findFile: async () => stored },
+    files: memory.files,
+    findAccount: async () => (plan === undefined ? undefined : { plan }),
+  } as unknown as Parameters<typeof createValidateBatch>[0]['store']; // no more of it is used
+  const planFile = batchPlan({ batch: { requests_max: requestsMax } });
+  const metrics = createWorkerMetrics(new Registry());
+  const validate = createValidateBatch({ store, planFile, rules: lineRules(planFile), metrics, ...timing });
+  return { ...memory, metrics, validate: (signal = never) => validate(batch, signal) };
+}
+
+/** The code and the line of each fault, or how many lines there are. */
+async function verdict(text: string, given?: Given) {
+  const found = await open(text, given).validate();
+  return found.type === 'validated' ? found.total : found.errors.map(({ code, line }) => [code, line]);
+}
+
+const lines = (count: number, of: (line: number) => string = (line) => lineOf(`line ${line}`)) =>
+  Array.from({ length: count }, (_, index) => `${of(index + 1)}\n`).join('');
+
+test('a file without faults is one of so many lines, whether or not its last one ends', async (t) => {
+  t.is(await verdict(lines(3)), 3);
+  t.is(await verdict(lines(3).trimEnd()), 3);
+  t.is(await verdict(lines(3).replaceAll('\n', '\r\n')), 3);
+});
+
+test('a file may have as many lines as are allowed, and no more', async (t) => {
+  t.is(await verdict(lines(200)), 200);
+  t.deepEqual(await verdict(lines(201)), [['too_many_lines', 201]]);
+  t.deepEqual(await verdict(lines(1_000)), [['too_many_lines', 201]], 'the rest is not read');
+});
+
+test('a file without a line is refused', async (t) => {
+  t.deepEqual(await verdict(''), [['empty_file', null]]);
+  t.deepEqual(await verdict('\n'), [['empty_line', 1]]);
+});
+
+test('of many faults the first hundred are named, in the order of their lines', async (t) => {
+  const found = await verdict(lines(150, (line) => (line % 5 === 0 ? lineOf(`line ${line}`) : 'no JSON')));
+  if (typeof found === 'number') return t.fail();
+  t.is(found.length, 100);
+  t.deepEqual(found[0], ['invalid_json_line', 1]);
+  t.deepEqual(found.at(-1), ['invalid_json_line', 124]);
+  const several = lines(80, () => '{"custom_id":1,"method":"GET"}');
+  t.is(
+    ((await verdict(several)) as unknown[]).length,
+    100,
+    'of a line with several faults as many as there is room for',
+  );
+});
+
+test('a custom id that was there before is named with its first line, however far apart they are', async (t) => {
+  const text = lines(150, (line) => lineOf(line === 150 ? 'line 2' : `${'x'.repeat(400)} ${line}`)).replace(
+    `${'x'.repeat(400)} 2`,
+    'line 2',
+  );
+  t.true(text.length > 100_000);
+  const found = await open(text).validate();
+  t.deepEqual(found, {
+    type: 'refused',
+    errors: [{ code: 'duplicate_custom_id', line: 150, param: 'custom_id', message: 'is that of line 2 as well' }],
+  });
+});
+
+test('a custom id across several blocks of the file is found', async (t) => {
+  const text = lines(100, (line) => lineOf(`line ${line % 99}`, { content: 'x'.repeat(10_000) }));
+  t.true(text.length > 3 * 262_144);
+  t.deepEqual(await verdict(text), [['duplicate_custom_id', 100]]);
+});
+
+test('custom ids that differ in their case or in a space are two', async (t) => {
+  t.is(await verdict(lines(4, (line) => lineOf(['a', 'A', 'a ', ' a'][line - 1] ?? ''))), 4);
+});
+
+test('a model outside the plan is refused by the plan of now', async (t) => {
+  const text = lines(2, (line) => lineOf(`line ${line}`, { model: line === 2 ? 'large-chat' : 'small-chat' }));
+  t.deepEqual(await verdict(text), [['plan_limit', 2]]);
+  t.is(await verdict(text, { plan: 'pro' }), 2);
+  t.deepEqual(await verdict(text, { plan: 'one that is gone' }), [
+    ['plan_limit', 1],
+    ['plan_limit', 2],
+  ]);
+});
+
+for (const [name, file] of Object.entries({
+  'another account’s': { account: 'user:bob' },
+  'being written': { state: 'writing' },
+} as const)) {
+  test(`a file that is ${name} is not there`, async (t) => {
+    t.deepEqual(await verdict(lines(1), { file }), [['file_not_found', null]]);
+  });
+}
+
+test('a file that is being deleted may come back, so that is waited for', async (t) => {
+  await t.throwsAsync(verdict(lines(1), { file: { state: 'deleting' } }), { message: /being deleted/ });
+});
+
+test('a file that goes away half-way is not there', async (t) => {
+  let readings = 0;
+  const text = lines(150, (line) => lineOf(`line ${line}`, { content: 'x'.repeat(10_000) }));
+  const given = open(text, {
+    onRead: () => {
+      if (++readings === 3) given.remove();
+    },
+  });
+  t.like(await given.validate(), { type: 'refused', errors: { 0: { code: 'file_not_found', line: null }, length: 1 } });
+  t.is(readings, 3);
+});
+
+test('a store that is away, and an end of the process, decide nothing', async (t) => {
+  const given = open(lines(3));
+  const away = temporarilyUnavailable(new Error('away'));
+  given.fail(away);
+  await t.throwsAsync(given.validate(), { is: away });
+  const reason = new Error('the process ends');
+  await t.throwsAsync(given.validate(AbortSignal.abort(reason)), { is: reason });
+});
+
+test('a field that the plan file does not list is a fault, unless the batch was handed in before there were lists', async (t) => {
+  const text = lines(2, (line) => lineOf(`line ${line}`).replace('"model"', '"priority":-1,"x_vendor":1,"model"'));
+  const opened = open(text);
+  const found = await opened.validate();
+  t.deepEqual(
+    found.type === 'refused' && found.errors.map(({ code, line, param }) => [code, line, param]),
+    [1, 2].flatMap((line) => ['priority', 'x_vendor'].map((field) => ['invalid_request', line, `body.${field}`])),
+  );
+  const { values } = await opened.metrics.refusedFields.get();
+  t.deepEqual(
+    values.map(({ labels, value }) => [labels.field, value]),
+    [
+      ['priority', 2],
+      ['other', 2],
+    ],
+  );
+  t.is(await verdict(text, { batch: { listedFieldsOnly: false } }), 2);
+  const { listedFieldsOnly, ...before } = batchOf({ state: 'validating' });
+  t.true(listedFieldsOnly);
+  t.is(await verdict(text, { batch: { ...before, listedFieldsOnly: false } }), 2);
+});
+
+test('validation rests after work that held up others, for as long as the work took', async (t) => {
+  let nowMs = 0;
+  const rests: number[] = [];
+  const timing = { now: () => (nowMs += 4), rest: async (workMs: number) => void rests.push(workMs) };
+  t.is(await verdict(lines(7), { timing }), 7);
+  t.deepEqual(rests, [12, 12], 'after three lines of 4 ms each');
+});

@@ -1,0 +1,158 @@
+import test from 'ava';
+import type { Batch } from '../../../../shared/batches/batch.ts';
+import { temporarilyUnavailable } from '../../../../shared/errors.ts';
+import { createWriteBatchFiles, presentLine } from '../../../../workers/batches/files/write-batch-files.ts';
+import { resultFileOf } from '../../../../workers/batches/lines/ids.ts';
+import { resultOf } from '../../../shared/store/batch-records.ts';
+import { type BatchSide, openBatchSide } from '../../../support/batch-side.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';
+
+let own: RedisDatabase;
+const signal = new AbortController().signal;
+const now = Date.UTC(2030, 4, 15);
+const dayMs = 86_400_000;
+
+test.before(async () => {
+  own = await openRedisDatabase();
+});
+
+test.after.always(() => own?.[Symbol.asyncDispose]());
+test.serial.beforeEach(() => own.redis.flushdb());
+
+const error = { code: 'batch_cancelled', message: 'No.' };
+const failed = { failed: true, status: null, body: null, error };
+
+async function open(lines: number, isFailed: (line: number) => boolean = (line) => line % 3 === 0, body?: string) {
+  const side = await openBatchSide(own.redis, { lines, ending: 'completed' });
+  const results = Array.from({ length: lines }, (_, index) => index + 1).map((line) =>
+    resultOf(side.batch.id, line, isFailed(line) ? failed : { ...(body && { body }) }),
+  );
+  await side.store.batches.insertResults(results.toReversed());
+  return Object.assign(side, { expected: results });
+}
+
+const write = (side: BatchSide, given: { signal?: AbortSignal; at?: number } = {}) =>
+  createWriteBatchFiles({ store: side.store, filesKeptDays: 30 })(side.batch, {
+    now: given.at ?? now,
+    signal,
+    ...given,
+  });
+
+const fileNames = ({ id }: Batch) => ({ outputFile: resultFileOf(id, 'output'), errorFile: resultFileOf(id, 'error') });
+
+test.serial('each result is one line of one of the files, in order of the lines', async (t) => {
+  await using side = await open(100);
+  const files = fileNames(side.batch);
+  t.deepEqual(await write(side), { type: 'written', completed: 67, failed: 33, ...files });
+  for (const [file, of] of [
+    [files.outputFile, false],
+    [files.errorFile, true],
+  ] as const) {
+    const expected = side.expected
+      .filter((result) => result.failed === of)
+      .map(presentLine)
+      .join('');
+    t.is(await side.read(file), expected);
+    t.like(await side.store.batches.findFile(file), {
+      ...{ account: side.account, purpose: 'batch_output', state: 'ready', lines: of ? 33 : 67 },
+      ...{ bytes: Buffer.byteLength(expected), createdAt: new Date(now), expiresAt: new Date(now + 30 * dayMs) },
+    });
+  }
+});
+
+test.serial('a file that would be empty is not written', async (t) => {
+  await using answered = await open(3, () => false);
+  t.is((await write(answered)).errorFile, undefined);
+  t.is(await answered.store.batches.findFile(fileNames(answered.batch).errorFile), undefined);
+  await using refused = await open(3, () => true);
+  t.is((await write(refused)).outputFile, undefined);
+  await using none = await open(0);
+  t.deepEqual(await write(none), { type: 'written', completed: 0, failed: 0 });
+});
+
+test.serial('large results are written whole', async (t) => {
+  await using side = await open(12, (line) => line === 7, JSON.stringify('ü'.repeat(300_000)));
+  await write(side);
+  const expected = side.expected
+    .filter((result) => !result.failed)
+    .map(presentLine)
+    .join('');
+  t.is(await side.read(fileNames(side.batch).outputFile), expected);
+});
+
+test.serial(
+  'whoever was killed between the two files: the next one writes the other, and leaves the first as it is',
+  async (t) => {
+    await using side = await open(9);
+    const { outputFile, errorFile } = fileNames(side.batch);
+    const { insertFile } = side.store.batches;
+    side.store.batches.insertFile = async (file) => {
+      if (file.id === errorFile) throw temporarilyUnavailable(new Error('killed'));
+      return insertFile.call(side.store.batches, file);
+    };
+    await t.throwsAsync(write(side), { code: 'SERVICE_UNAVAILABLE' });
+    side.store.batches.insertFile = insertFile;
+    const first = { known: await side.store.batches.findFile(outputFile), text: await side.read(outputFile) };
+    t.is(first.known?.state, 'ready');
+    t.like(await write(side, { at: now + 5_000 }), { outputFile, errorFile });
+    t.deepEqual({ known: await side.store.batches.findFile(outputFile), text: await side.read(outputFile) }, first);
+    t.is((await side.read(errorFile)).split('\n').length, 4);
+  },
+);
+
+test.serial('whoever was killed while a file was written: the next one writes it from its beginning', async (t) => {
+  await using side = await open(9);
+  const { outputFile } = fileNames(side.batch);
+  const stop = new AbortController();
+  const { listResults } = side.store.batches;
+  const reason = new Error('killed');
+  side.store.batches.listResults = async (...page) => {
+    const results = await listResults.apply(side.store.batches, page);
+    stop.abort(reason);
+    return results;
+  };
+  await t.throwsAsync(write(side, { signal: stop.signal }), { is: reason });
+  side.store.batches.listResults = listResults;
+  t.is((await side.store.batches.findFile(outputFile))?.state, 'writing');
+  t.like(await write(side), { outputFile });
+  t.is((await side.read(outputFile)).split('\n').length, 7);
+  t.is((await side.store.batches.findFile(outputFile))?.state, 'ready');
+});
+
+test.serial('two who write the files at once write the same ones', async (t) => {
+  await using side = await open(60);
+  const [one, other] = await Promise.all([write(side), write(side)]);
+  t.deepEqual(one, other);
+  t.is((await side.read(one.outputFile)).split('\n').length, 41);
+});
+
+test.serial('fails when results are missing, and leaves the file that another worker wrote as it is', async (t) => {
+  await using side = await open(9);
+  const { outputFile } = fileNames(side.batch);
+  const { listResults } = side.store.batches;
+  const whole = Promise.withResolvers<string>();
+  side.store.batches.listResults = async (...page) => {
+    side.store.batches.listResults = listResults;
+    await write(side);
+    whole.resolve(await side.read(outputFile));
+    await side.store.batches.removeResults(side.batch.id, 100);
+    return listResults.apply(side.store.batches, page);
+  };
+  await t.throwsAsync(write(side), { message: /6 results of .* are missing/ });
+  t.is((await whole.promise).split('\n').length, 7);
+  t.is(await side.read(outputFile), await whole.promise);
+});
+
+test.serial('a file that was removed while it was written is not named by its batch', async (t) => {
+  await using side = await open(9);
+  const { outputFile } = fileNames(side.batch);
+  const { listResults } = side.store.batches;
+  side.store.batches.listResults = async (...page) => {
+    side.store.batches.listResults = listResults;
+    await side.store.batches.removeFile(outputFile); // it was taken for what an upload had left behind
+    return listResults.apply(side.store.batches, page);
+  };
+  await t.throwsAsync(write(side), { message: /removed/ });
+  t.like(await write(side), { outputFile });
+  t.is((await side.store.batches.findFile(outputFile))?.state, 'ready');
+});

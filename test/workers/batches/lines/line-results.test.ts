@@ -1,0 +1,48 @@
+import test from 'ava';
+import { ApiError, validationError } from '../../../../shared/errors.ts';
+import {
+  answeredLine,
+  failedLine,
+  refusedLine,
+  unfinished,
+  usageOf,
+} from '../../../../workers/batches/lines/line-results.ts';
+
+const line = { batch: 'batch_1', line: 7, customId: 'mine', requestId: 'req_1' };
+const usage = { promptTokens: 10, completionTokens: 5, cachedTokens: 2, estimated: false };
+const nothing = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, estimated: true };
+
+test('an answer is kept as it came, with what it has used, and nothing else of whoever ran it', (t) => {
+  const job = { ...line, account: 'user:ann', tellTo: 'svc:control:1' };
+  t.deepEqual(answeredLine(job, '{ "a": 1 }', { ...usage }), {
+    ...line,
+    ...usage,
+    ...{ failed: false, status: 200, body: '{ "a": 1 }', error: null },
+  });
+});
+
+test('an answer of 4 MiB is kept, and of one that is larger what it has cost', (t) => {
+  const kept = 'ü'.repeat(2_097_152);
+  t.is(answeredLine(line, kept, usage).body, kept);
+  t.like(answeredLine(line, `${kept}x`, usage), {
+    ...{ ...usage, failed: true, body: null, status: null },
+    error: { code: 'PAYLOAD_TOO_LARGE' },
+  });
+});
+
+test('what a backend has refused is answered as a request would have been, and costs nothing', (t) => {
+  const result = refusedLine(line, validationError([{ path: 'body', message: 'too long' }]));
+  t.like(result, { ...nothing, failed: true, status: 400, error: { code: 'VALIDATION_ERROR' } });
+  t.like(JSON.parse(result.body ?? ''), { code: 'VALIDATION_ERROR', error: result.error?.message });
+});
+
+test('a line that fails has its error, no answer, and costs nothing unless it is said', (t) => {
+  const error = new ApiError('INTERNAL_ERROR', 'No.');
+  t.deepEqual(failedLine(line, error), {
+    ...{ ...line, ...nothing, failed: true, status: null, body: null },
+    error: { code: 'INTERNAL_ERROR', message: 'No.' },
+  });
+  const result = failedLine(line, unfinished.cancelled, usage);
+  t.is(result.error?.code, 'batch_cancelled');
+  t.deepEqual(usageOf(result), usage);
+});

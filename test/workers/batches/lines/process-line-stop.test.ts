@@ -1,0 +1,179 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'ava';
+import { unchallengedMs } from '../../../../shared/jobs/queues.ts';
+import type { StopReason } from '../../../../workers/answers/run.ts';
+import { type BatchJob, batchJobSchema } from '../../../../workers/batches/lines/batch-job.ts';
+import { type LineSide, openLineSide } from '../../../support/line-side.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';
+
+let own: RedisDatabase;
+
+test.before(async () => {
+  own = await openRedisDatabase();
+});
+
+test.after.always(() => own?.[Symbol.asyncDispose]());
+
+const nothing = { used: 0, reserved: 0 };
+
+/** A line whose backend has been called, and says nothing. */
+async function runHanging(side: LineSide, job: BatchJob = side.jobOf()) {
+  side.servers[0]?.fail({ hang: true });
+  const controller = new AbortController();
+  const outcome = side.run(job, controller.signal);
+  await side.servers[0]?.waitForCall(({ state, requestId }) => state === 'running' && requestId === job.requestId);
+  return { outcome, stop: (reason: StopReason) => controller.abort(reason) };
+}
+
+for (const [ending, state, code] of [
+  ['cancelled', 'cancelling', 'batch_cancelled'],
+  ['expired', 'finalizing', 'batch_expired'],
+] as const) {
+  test(`a line whose backend hangs ends when its batch is ${ending}, its call with it, and is charged its prompt`, async (t) => {
+    await using side = await openLineSide(own.redis);
+    const { outcome } = await runHanging(side);
+    await side.moveBatch({ state, ending });
+    t.deepEqual(await outcome, { outcome: 'done' });
+    t.is((await side.servers[0]?.waitForCall(() => true))?.state, 'aborted');
+    const result = await side.result();
+    t.like(result, { failed: true, status: null, error: { code }, completionTokens: 0, estimated: true });
+    t.true((result?.promptTokens ?? 0) > 0);
+    t.deepEqual(await side.charged(), { used: result?.promptTokens ?? 0, reserved: 0 });
+    t.like(await side.records(), { 0: { outcome: 'cancelled' }, length: 1 });
+    t.like(side.news.at(-1), { news: 'ended', answered: false });
+  });
+}
+
+test('a line whose account is suspended ends its call, is charged nothing, and waits to be admitted again', async (t) => {
+  await using side = await openLineSide(own.redis);
+  const { outcome } = await runHanging(side);
+  await side.change({ suspended: true });
+  t.deepEqual(await outcome, { outcome: 'done' });
+  t.is((await side.servers[0]?.waitForCall(() => true))?.state, 'aborted');
+  t.is(await side.result(), undefined);
+  t.deepEqual(await side.charged(), nothing);
+  t.is(await side.leases(), 0);
+  t.like((await side.retries())[0], { number: 2, losses: 0, failures: 0 });
+  t.is(side.news.at(-1)?.news, 'again');
+
+  side.servers[0]?.heal();
+  const next = side.jobOf({ number: 2 });
+  t.like(await side.run(next), { outcome: 'later' });
+  t.is(side.calls().length, 1, 'no backend is called while the account is suspended');
+  await side.change({ suspended: false });
+  t.deepEqual(await side.run(next), { outcome: 'done' });
+  t.like(await side.result(), { failed: false });
+});
+
+test('a line whose backend never answers by its deadline is tried three times, and then ends with that', async (t) => {
+  await using side = await openLineSide(own.redis, { timeouts: { request_ms: 3_000, first_token_ms: 60_000 } });
+  for (const [number, losses] of [
+    [1, 0],
+    [2, 1],
+    [3, 2],
+  ] as const) {
+    const { outcome } = await runHanging(side, side.jobOf({ number, losses }));
+    t.deepEqual(await outcome, { outcome: 'done' });
+    t.is(await side.leases(), 0);
+    if (number < 3) {
+      t.is(await side.result(), undefined);
+      t.like((await side.retries())[0], { number: number + 1, losses: losses + 1, failures: 0 });
+      t.is(side.news.at(-1)?.news, 'again');
+    }
+  }
+  t.like(await side.result(), { failed: true, error: { code: 'DEADLINE_EXCEEDED' } });
+  t.deepEqual(await side.charged(), nothing);
+  t.is(side.calls().length, 3);
+});
+
+test('a line that was taken without a slot, and finds no room, is put off and has lost nothing by it', async (t) => {
+  await using side = await openLineSide(own.redis, { requestsAtOnce: 1 });
+  const leave = await side.occupy();
+  let job = side.jobOf();
+  for (let times = 0; times < 2; times++) {
+    const outcome = await side.run(job);
+    if (outcome.outcome !== 'later') return t.fail(outcome.outcome);
+    job = batchJobSchema.parse(outcome.job);
+    t.is(side.news.at(-1)?.news, 'later');
+  }
+  t.deepEqual(await side.retries(), []);
+  leave();
+  t.deepEqual(await side.run(job), { outcome: 'done' });
+  t.is(await side.leases(), 0);
+  t.like(await side.result(), { failed: false });
+});
+
+test('a line that was handed back, and whose time is over then, is asked for anew, and has lost nothing by it', async (t) => {
+  await using side = await openLineSide(own.redis, { timeouts: { request_ms: 3_000, first_token_ms: 60_000 } });
+  const { outcome, stop } = await runHanging(side);
+  stop('shutdown');
+  const handedBack = await outcome;
+  if (handedBack.outcome !== 'hand back') return t.fail(handedBack.outcome);
+  await sleep(3_000);
+  await side.run(side.jobOf({ earlierRuns: handedBack.job.earlierRuns }));
+  t.like((await side.retries())[0], { number: 2, losses: 0, failures: 0 });
+});
+
+test('a line whose worker died, and that is found when its time is over, has lost one of its tries', async (t) => {
+  await using side = await openLineSide(own.redis, { timeouts: { request_ms: 3_000, first_token_ms: 60_000 } });
+  const { outcome, stop } = await runHanging(side);
+  stop('lock lost'); // as one that was killed it says nothing
+  await outcome;
+  await sleep(3_000);
+  t.deepEqual(await side.run(), { outcome: 'done' });
+  t.like((await side.retries())[0], { number: 2, losses: 1 });
+  t.is(await side.leases(), 0);
+});
+
+test('a line whose lock is lost ends without a word, its call with it, and its lease is the next one’s', async (t) => {
+  await using side = await openLineSide(own.redis);
+  const { outcome, stop } = await runHanging(side);
+  stop('lock lost');
+  t.deepEqual(await outcome, { outcome: 'done' });
+  t.is((await side.servers[0]?.waitForCall(({ state }) => state !== 'running'))?.state, 'aborted');
+  t.is(await side.result(), undefined);
+  t.deepEqual(await side.retries(), []);
+  t.deepEqual(side.heard(), ['started']);
+  t.is(await side.leases(), 1);
+});
+
+for (const [heldMs, isWritten] of [
+  [unchallengedMs, true],
+  [unchallengedMs + 1, false],
+] as const) {
+  const outcome = isWritten ? 'gets its result without a check' : 'is dropped, and is charged nothing';
+  test(`a line that its worker has had for ${heldMs} ms, and whose batch is cleared up, ${outcome}`, async (t) => {
+    let now = 0;
+    await using side = await openLineSide(own.redis, { now: () => now });
+    const hanging = await runHanging(side);
+    now = heldMs;
+    await side.moveBatch({ state: 'cancelled', ending: 'cancelled', open: false });
+    t.deepEqual(await hanging.outcome, { outcome: 'done' });
+    t.is((await side.result()) !== undefined, isWritten);
+    t.is(side.news.at(-1)?.news, isWritten ? 'ended' : 'dropped');
+    if (!isWritten) t.deepEqual(await side.charged(), nothing);
+    t.is(await side.leases(), 0);
+  });
+}
+
+test('a shutdown hands a line back with what it has tried, and another worker answers it', async (t) => {
+  await using side = await openLineSide(own.redis);
+  const { outcome, stop } = await runHanging(side);
+  stop('shutdown');
+  const handedBack = await outcome;
+  if (handedBack.outcome !== 'hand back') return t.fail(handedBack.outcome);
+  t.like(handedBack.job.earlierRuns, { 0: { run: 1, attempts: { 0: { outcome: 'stopped' } } }, length: 1 });
+  t.is(await side.leases(), 1);
+  side.servers[0]?.heal();
+  t.deepEqual(await side.run(side.jobOf({ earlierRuns: handedBack.job.earlierRuns })), { outcome: 'done' });
+  t.like(await side.result(), { failed: false });
+  const [record] = await side.records();
+  t.deepEqual(
+    record?.attempts.map(({ run, outcome: ended }) => [run, ended]),
+    [
+      [1, 'stopped'],
+      [2, 'completed'],
+    ],
+  );
+  t.deepEqual(await side.charged(), { used: record?.chargedTokens ?? -1, reserved: 0 });
+});

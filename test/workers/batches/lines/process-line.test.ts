@@ -1,0 +1,214 @@
+import test from 'ava';
+import { requestIdOf } from '../../../../workers/batches/lines/ids.ts';
+import { resultOf, retryOf } from '../../../shared/store/batch-records.ts';
+import { type LineSide, openLineSide } from '../../../support/line-side.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';
+
+let own: RedisDatabase;
+
+test.before(async () => {
+  own = await openRedisDatabase();
+});
+
+test.after.always(() => own?.[Symbol.asyncDispose]());
+
+const nothing = { used: 0, reserved: 0 };
+
+/** What the result of a line says was used, which is what has to be charged. */
+async function tokensOf(side: LineSide, line = 1): Promise<number> {
+  const { promptTokens = 0, completionTokens = 0 } = (await side.result(line)) ?? {};
+  return promptTokens + completionTokens;
+}
+
+test('a line that is answered has its result, is charged what that says, and is told of', async (t) => {
+  await using side = await openLineSide(own.redis);
+  t.deepEqual(await side.run(), { outcome: 'done' });
+  const requestId = requestIdOf(side.batch.id, 1, 1);
+  t.like(await side.result(), { requestId, customId: 'line 1', failed: false, status: 200, error: null });
+  const tokens = await tokensOf(side);
+  t.true(tokens > 0);
+  t.deepEqual(await side.charged(), { used: tokens, reserved: 0 });
+  t.is(await side.leases(), 0);
+  t.like(await side.records(), {
+    0: { requestId, batch: side.batch.id, outcome: 'completed', chargedTokens: tokens, runs: 1 },
+    length: 1,
+  });
+  t.deepEqual(side.news, [
+    { news: 'started', batch: side.batch.id, line: 1, number: 1 },
+    { news: 'ended', answered: true, batch: side.batch.id, line: 1, number: 1 },
+  ]);
+  t.regex(await side.registry.metrics(), /^svc_batch_lines_total\{outcome="completed"\} 1$/m);
+});
+
+test('a line that its backend refuses ends in the error file, in its words, and costs nothing', async (t) => {
+  await using side = await openLineSide(own.redis, { servers: 2 });
+  side.servers[0]?.fail({ status: 400, errorMessage: 'that is too long' });
+  side.servers[1]?.fail({ status: 400, errorMessage: 'that is too long' });
+  t.deepEqual(await side.run(), { outcome: 'done' });
+  t.like(await side.result(), { failed: true, status: 400, error: { code: 'VALIDATION_ERROR' } });
+  t.regex((await side.result())?.error?.message ?? '', /that is too long/);
+  t.deepEqual(await side.charged(), nothing);
+  t.like(await side.records(), { 0: { outcome: 'failed', chargedTokens: 0 }, length: 1 });
+  t.is(side.calls().length, 1, 'no other is asked');
+  t.deepEqual(side.heard(), ['started', 'ended']);
+});
+
+test('a line whose backends fail is noted for another try, gives its lease back, and is charged nothing', async (t) => {
+  await using side = await openLineSide(own.redis, { servers: 2 });
+  for (const server of side.servers) server.fail({ status: 503 });
+  const begun = Date.now();
+  t.deepEqual(await side.run(), { outcome: 'done' });
+  t.is(await side.result(), undefined);
+  const [retry] = await side.retries();
+  t.like(retry, { line: 1, number: 2, failures: 1, losses: 0 });
+  t.true((retry?.notBefore.getTime() ?? 0) >= begun + 500);
+  t.deepEqual(await side.charged(), nothing);
+  t.is(await side.leases(), 0);
+  t.deepEqual(await side.records(), []);
+  t.is(side.calls().length, 2, 'each backend once');
+  t.like(side.news.at(-1), { news: 'again', retry: { number: 2 } });
+
+  for (const server of side.servers) server.heal();
+  await side.run(side.jobOf({ number: 2, failures: 1 }));
+  t.deepEqual(await side.charged(), { used: await tokensOf(side), reserved: 0 });
+  t.is((await side.result())?.requestId, requestIdOf(side.batch.id, 1, 2));
+});
+
+test('while an account has as many lines in hand as it may, the next one comes later and holds nothing', async (t) => {
+  await using side = await openLineSide(own.redis, {
+    plans: { narrow: { batch_requests_at_once: 1, priority: 1, model_tiers: ['guest'] } },
+  });
+  await side.change({ plan: 'narrow' });
+  side.servers[0]?.fail({ hang: true });
+  const stop = new AbortController();
+  const first = side.run(side.jobOf(), stop.signal);
+  await side.servers[0]?.waitForCall(({ state }) => state === 'running');
+  const job = side.jobOf({ line: 2 });
+  t.like(await side.run(job), { outcome: 'later', job: { requestId: job.requestId, earlierRuns: [] } });
+  t.is(await side.leases(), 1);
+  t.like(side.news.at(-1), { news: 'later', line: 2 });
+  side.servers[0]?.heal();
+  stop.abort('lock lost');
+  t.deepEqual(await first, { outcome: 'done' });
+  await side.release({ account: side.account, requestId: side.jobOf().requestId, lane: 'batch', run: 'any' });
+  t.deepEqual(await side.run(job), { outcome: 'done' });
+  t.like(await side.result(2), { failed: false });
+});
+
+test('a line whose account has spent its month ends with that, and calls no backend', async (t) => {
+  await using side = await openLineSide(own.redis, {
+    plans: { small: { tokens_per_month: 1, priority: 1, model_tiers: ['guest'] } },
+  });
+  await side.change({ plan: 'small' });
+  await side.run(side.jobOf({ line: 2 }));
+  const charged = await side.charged();
+  t.true(charged.used > 1, 'the first one passes');
+  t.deepEqual(await side.run(), { outcome: 'done' });
+  t.like(await side.result(), { failed: true, status: null, error: { code: 'quota_exceeded' } });
+  t.deepEqual(await side.charged(), charged);
+  t.is(side.calls().length, 1);
+  t.like(side.news.at(-1), { news: 'ended', answered: false });
+});
+
+test('a line whose model its account’s plan has no more ends with that', async (t) => {
+  await using side = await openLineSide(own.redis);
+  await side.change({ plan: 'guest-device' });
+  t.deepEqual(await side.run(side.jobOf({ model: 'medium-chat' })), { outcome: 'done' });
+  t.like(await side.result(), { failed: true, error: { code: 'rate_limit_exceeded' } });
+  t.is(side.calls().length, 0);
+  t.is(await side.leases(), 0);
+});
+
+test('a line that was put off with its lease gives it back where its plan ends it', async (t) => {
+  await using side = await openLineSide(own.redis);
+  const job = side.jobOf({ model: 'medium-chat' });
+  side.servers[0]?.fail({ hang: true });
+  const stop = new AbortController();
+  const first = side.run(job, stop.signal);
+  await side.servers[0]?.waitForCall(({ state }) => state === 'running');
+  stop.abort('shutdown');
+  t.like(await first, { outcome: 'hand back' });
+  t.is(await side.leases(), 1);
+  await side.change({ plan: 'guest-device' });
+  t.deepEqual(await side.run(job), { outcome: 'done' });
+  t.like(await side.result(), { failed: true });
+  t.is(await side.leases(), 0);
+  t.deepEqual(await side.charged(), nothing);
+});
+
+test('a line of an account that is suspended waits, and goes on when it is not', async (t) => {
+  await using side = await openLineSide(own.redis);
+  await side.change({ suspended: true });
+  const job = side.jobOf();
+  t.like(await side.run(job), { outcome: 'later', job: { requestId: job.requestId, earlierRuns: [] } });
+  t.is(side.calls().length, 0);
+  await side.change({ suspended: false });
+  t.deepEqual(await side.run(job), { outcome: 'done' });
+  t.like(await side.result(), { failed: false });
+});
+
+test('a line is run as its account’s plan is when it is run, and its record says so', async (t) => {
+  await using side = await openLineSide(own.redis);
+  await side.change({ plan: 'pro' });
+  await side.run();
+  t.like(await side.records(), { 0: { plan: 'pro' } });
+});
+
+test('a job of a request that is not the line’s latest is dropped with its lease', async (t) => {
+  await using side = await openLineSide(own.redis);
+  side.servers[0]?.fail({ hang: true });
+  const stop = new AbortController();
+  const first = side.run(side.jobOf(), stop.signal);
+  await side.servers[0]?.waitForCall(({ state }) => state === 'running');
+  stop.abort('shutdown');
+  await first;
+  t.is(await side.leases(), 1);
+  await side.store.recordRetry(retryOf(side.batch.id, 1));
+  t.deepEqual(await side.run(), { outcome: 'done' });
+  t.is(await side.leases(), 0);
+  t.deepEqual(await side.charged(), nothing);
+  t.is(await side.result(), undefined);
+  t.is(side.news.at(-1)?.news, 'dropped');
+  t.is(side.calls().length, 1);
+});
+
+for (const state of ['cancelling', 'finalizing', 'completed'] as const) {
+  test(`a line of a batch that is ${state} is not run`, async (t) => {
+    await using side = await openLineSide(own.redis);
+    await side.moveBatch({ state, ending: 'cancelled' });
+    t.deepEqual(await side.run(), { outcome: 'done' });
+    t.is(side.calls().length, 0);
+    t.is(await side.result(), undefined);
+    t.is(side.news.at(-1)?.news, 'dropped');
+  });
+}
+
+test('a line of a batch that nobody knows is not run', async (t) => {
+  await using side = await openLineSide(own.redis);
+  t.deepEqual(await side.run(side.jobOf({ batch: 'batch_gone' })), { outcome: 'done' });
+  t.is(side.calls().length, 0);
+});
+
+test('a job whose line has the result of another request is dropped, and charged nothing', async (t) => {
+  await using side = await openLineSide(own.redis);
+  await side.run();
+  const charged = await side.charged();
+  await side.store.recordRetry(retryOf(side.batch.id, 1));
+  t.deepEqual(await side.run(side.jobOf({ number: 2 })), { outcome: 'done' });
+  t.deepEqual(await side.charged(), charged);
+  t.is(side.calls().length, 1);
+});
+
+test('a result whose request died before it was settled is charged by whoever finds it, under its own request and once', async (t) => {
+  await using side = await openLineSide(own.redis);
+  const requestId = requestIdOf(side.batch.id, 1, 1);
+  const tokens = { promptTokens: 60, completionTokens: 40 };
+  await side.store.insertResults([resultOf(side.batch.id, 1, { requestId, ...tokens })]);
+  await side.store.recordRetry(retryOf(side.batch.id, 1));
+  for (let takings = 0; takings < 2; takings++) {
+    t.deepEqual(await side.run(side.jobOf({ number: 2 })), { outcome: 'done' });
+    t.deepEqual(await side.charged(), { used: 100, reserved: 0 });
+  }
+  t.like(await side.records(), { 0: { requestId, ...tokens }, length: 1 });
+  t.is(side.calls().length, 0);
+});

@@ -1,0 +1,309 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import type { Batch } from '../../../../shared/batches/batch.ts';
+import { aborted } from '../../../../shared/process/shutdown.ts';
+import { batchKeeperKey } from '../../../../shared/redis/keys.ts';
+import { createClearBatch } from '../../../../workers/batches/files/clear-batch.ts';
+import { createCloseBatch } from '../../../../workers/batches/files/close-batch.ts';
+import { createValidateBatch } from '../../../../workers/batches/files/validate-batch.ts';
+import { createWriteBatchFiles } from '../../../../workers/batches/files/write-batch-files.ts';
+import { keepBatches } from '../../../../workers/batches/scheduler/batch-supervisor.ts';
+import { createHold } from '../../../../workers/locks/acquire.ts';
+import { createLeave } from '../../../../workers/locks/release.ts';
+import { batchOf, resultOf } from '../../../shared/store/batch-records.ts';
+import { type BatchSide, openBatchSide } from '../../../support/batch-side.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';
+
+let own: RedisDatabase;
+
+test.before(async () => {
+  own = await openRedisDatabase();
+});
+
+test.after.always(() => own?.[Symbol.asyncDispose]());
+test.serial.beforeEach(() => own.redis.flushdb());
+
+type Run = { account: string; looks: string[][]; isStopped: boolean; lookSoon: () => void };
+
+/** A worker that looks after the batches of this account, unless another holds it; what it feeds is only noted. */
+function keep(
+  t: ExecutionContext,
+  side: BatchSide,
+  workerId: string,
+  parts: {
+    isAlwaysHeld?: boolean;
+    pause?: (ms: number, signal: AbortSignal) => Promise<void>;
+    stop?: () => Promise<void>;
+    onHold?: () => void;
+  } = {},
+) {
+  const runs: Run[] = [];
+  const { store, planFile, rules } = side;
+  const heard: unknown[] = [];
+  const hold = createHold(own.redis, { workerId, holdMs: 60_000 });
+  const keeper = keepBatches({
+    ...{ store: store.batches, log: side.log, lookEveryMs: 5, ...(parts.pause && { pause: parts.pause }) },
+    hold: async (key) => {
+      parts.onHold?.();
+      return parts.isAlwaysHeld || hold(key);
+    },
+    leave: createLeave(own.redis, { workerId }),
+    createAccountRun(account, lookSoon) {
+      const run: Run = { account, looks: [], isStopped: false, lookSoon };
+      runs.push(run);
+      return {
+        look: async (running) => void run.looks.push(running.map(({ id }) => id)),
+        heard: (news) => void heard.push(news),
+        stop: async () => {
+          run.isStopped = true;
+          await parts.stop?.();
+        },
+      };
+    },
+    validateBatch: createValidateBatch({ store, planFile, rules, metrics: side.metrics }),
+    closeBatch: createCloseBatch(side),
+    writeBatchFiles: createWriteBatchFiles({ store, filesKeptDays: 30 }),
+    clearBatch: createClearBatch({ ...side, store }),
+    now: async () => Date.now(),
+  });
+  t.teardown(() => keeper[Symbol.asyncDispose]());
+  keeper.take([side.account]);
+  return { keeper, runs, heard };
+}
+
+async function until<Found>(find: () => Promise<Found | undefined> | Found | undefined): Promise<Found> {
+  for (;;) {
+    const found = await find();
+    if (found !== undefined) return found;
+    await sleep(5);
+  }
+}
+
+const inState = (side: BatchSide, state: Batch['state']) =>
+  until(async () => {
+    const found = await side.find();
+    return found.state === state ? found : undefined;
+  });
+
+test.serial('a batch that was handed in is looked through, and then fed', async (t) => {
+  await using side = await openBatchSide(own.redis, { state: 'validating', expiresAt: new Date(Date.now() + 60_000) });
+  const { runs } = keep(t, side, 'one');
+  t.like(await inState(side, 'in_progress'), { counts: { total: 5 } });
+  await until(() => runs[0]?.looks.find((looked) => looked.includes(side.batch.id)));
+  t.is(runs[0]?.account, side.account);
+});
+
+test.serial('a batch whose file has faults fails, is not fed, and is cleared up', async (t) => {
+  await using side = await openBatchSide(own.redis, { state: 'validating', model: 'gone' });
+  const { runs } = keep(t, side, 'one');
+  const batch = await until(async () => {
+    const found = await side.find();
+    return found.open ? undefined : found;
+  });
+  t.like(batch, { state: 'failed', errors: { 0: { code: 'model_not_found', line: 1 }, length: 5 } });
+  t.deepEqual(
+    runs.flatMap(({ looks }) => looks.flat()),
+    [],
+  );
+});
+
+test.serial('a batch whose window is over ends as such, with its files, and leaves nothing behind', async (t) => {
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() - 1) });
+  await side.store.batches.insertResults([resultOf(side.batch.id, 2)]);
+  keep(t, side, 'one');
+  const batch = await until(async () => {
+    const found = await side.find();
+    return found.open ? undefined : found;
+  });
+  t.like(batch, { state: 'expired', ending: 'expired', counts: { total: 5, completed: 1, failed: 4 } });
+  t.is((await side.read(batch.outputFile)).split('\n').length, 2);
+  t.is((await side.read(batch.errorFile)).split('\n').length, 5);
+  t.deepEqual(await side.results(), []);
+});
+
+test.serial('a batch that was cancelled while it was looked through ends without a file', async (t) => {
+  await using side = await openBatchSide(own.redis, {
+    state: 'cancelling',
+    ending: 'cancelled',
+    inProgressAt: undefined,
+  } as Partial<Batch>);
+  keep(t, side, 'one');
+  const batch = await inState(side, 'cancelled');
+  t.is(batch.outputFile, undefined);
+  t.is(batch.errorFile, undefined);
+});
+
+test.serial('two workers that look after one account at once have the effect of one, at every step', async (t) => {
+  await using side = await openBatchSide(own.redis, {
+    state: 'validating',
+    lines: 60,
+    expiresAt: new Date(Date.now() + 60_000),
+  });
+  const states: string[] = [];
+  const { changeBatch } = side.store.batches;
+  side.store.batches.changeBatch = (id, decide) =>
+    changeBatch.call(side.store.batches, id, (found) => {
+      const decided = decide(found);
+      if (decided.next !== undefined) states.push(`${found?.state} to ${decided.next.state}`);
+      return decided as never; // whatever it was asked for
+    }) as never;
+  for (const worker of ['one', 'other']) keep(t, side, worker, { isAlwaysHeld: true });
+  await inState(side, 'in_progress');
+  await side.moveBatch({ expiresAt: new Date(0) });
+  const batch = await until(async () => {
+    const found = await side.find();
+    return found.open ? undefined : found;
+  });
+  t.like(batch, { state: 'expired', counts: { total: 60, completed: 0, failed: 60 } });
+  const moves = states.filter((move) => new Set(move.split(' to ')).size === 2);
+  t.deepEqual([...new Set(moves)], ['validating to in_progress', 'in_progress to finalizing', 'finalizing to expired']);
+  t.is((await side.read(batch.errorFile)).split('\n').length, 61);
+});
+
+test.serial(
+  'an account is looked after by one worker, and when that leaves by the next that it is assigned to',
+  async (t) => {
+    await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+    const one = keep(t, side, 'one');
+    await until(() => one.runs[0]?.looks[0]);
+    const other = keep(t, side, 'other');
+    await sleep(50);
+    t.is(other.runs.length, 0);
+    await one.keeper[Symbol.asyncDispose]();
+    t.true(one.runs[0]?.isStopped);
+    other.keeper.take([side.account]);
+    await until(() => other.runs[0]?.looks[0]);
+    t.is(await own.redis.get(batchKeeperKey(side.account)), 'other');
+    one.keeper.take([side.account]);
+    await other.keeper[Symbol.asyncDispose]();
+    t.is(one.runs.length, 1, 'one that has left takes nothing');
+  },
+);
+
+test.serial('an account that is assigned twice at once is run once', async (t) => {
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+  const { keeper, runs } = keep(t, side, 'one');
+  keeper.take([side.account, side.account]);
+  await until(() => runs[0]?.looks[1]);
+  keeper.take([side.account]);
+  await until(() => runs[0]?.looks[3]);
+  t.is(runs.length, 1);
+});
+
+test.serial(
+  'an account that is taken while others are looked at is not let go for having no batch among theirs',
+  async (t) => {
+    await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+    const { batches } = side.store;
+    const { listOpenBatches } = batches;
+    const asked = Promise.withResolvers<void>();
+    const answered = Promise.withResolvers<void>();
+    const { keeper, runs } = keep(t, side, 'one');
+    await until(() => runs[0]?.looks[0]);
+    batches.listOpenBatches = async (accounts) => {
+      asked.resolve();
+      await answered.promise;
+      return listOpenBatches(accounts);
+    };
+    await asked.promise;
+    await side.store.batches.insertBatch(batchOf({ account: 'user:later', expiresAt: new Date(Date.now() + 60_000) }));
+    keeper.take(['user:later']);
+    const later = await until(() => runs.find(({ account }) => account === 'user:later'));
+    answered.resolve();
+    await until(() => later.looks[0]);
+    t.false(later.isStopped);
+  },
+);
+
+test.serial('a worker that holds no account does not ask the store', async (t) => {
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+  await own.redis.set(batchKeeperKey(side.account), 'another');
+  side.store.batches.listOpenBatches = async () => t.fail() as never; // it is not called
+  let pauses = 0;
+  keep(t, side, 'one', { pause: (ms) => sleep(Math.min(ms, ++pauses)) });
+  await until(() => pauses > 20 || undefined);
+  t.deepEqual(side.logged, []);
+});
+
+test.serial('a worker whose hold was lost feeds the account no more, and leaves what is held by another', async (t) => {
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+  const { runs } = keep(t, side, 'one');
+  await until(() => runs[0]?.looks[0]);
+  await own.redis.set(batchKeeperKey(side.account), 'another');
+  await until(() => runs[0]?.isStopped || undefined);
+  const looks = runs[0]?.looks.length;
+  await sleep(50);
+  t.is(runs[0]?.looks.length, looks);
+  t.is(runs.length, 1);
+  t.is(await own.redis.get(batchKeeperKey(side.account)), 'another');
+});
+
+test.serial('accounts are renewed also while one that was lost has not ended its work', async (t) => {
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+  let renewals = 0;
+  const ended = Promise.withResolvers<void>();
+  const { runs } = keep(t, side, 'one', { stop: () => ended.promise, onHold: () => renewals++ });
+  await until(() => runs[0]?.looks[0]);
+  await own.redis.set(batchKeeperKey(side.account), 'another');
+  await until(() => runs[0]?.isStopped || undefined);
+  const before = renewals;
+  await until(() => renewals > before + 1 || undefined);
+  ended.resolve();
+  t.pass();
+});
+
+test.serial('an account without an open batch is let go', async (t) => {
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+  const { runs } = keep(t, side, 'one');
+  await until(() => runs[0]?.looks[0]);
+  await side.moveBatch({ open: false });
+  await until(() => runs[0]?.isStopped || undefined);
+  t.is(await own.redis.exists(batchKeeperKey(side.account)), 0);
+});
+
+test.serial('a store that is away, and a step that fails, are tried again', async (t) => {
+  await using side = await openBatchSide(own.redis, { state: 'validating', expiresAt: new Date(Date.now() + 60_000) });
+  const { batches, files } = side.store;
+  const [{ listOpenBatches }, { read }] = [batches, files];
+  batches.listOpenBatches = async () => {
+    batches.listOpenBatches = listOpenBatches;
+    throw new Error('away');
+  };
+  files.read = async () => {
+    files.read = read;
+    throw new Error('away');
+  };
+  keep(t, side, 'one');
+  await inState(side, 'in_progress');
+  t.is(side.logged.filter(({ level }) => level === 'warn').length, 2);
+});
+
+test.serial('news reaches the run of each account', async (t) => {
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+  const { keeper, runs, heard } = keep(t, side, 'one');
+  await until(() => runs[0]?.looks[0]);
+  const news = { news: 'started', batch: side.batch.id, line: 1, number: 1 } as const;
+  keeper.heard(news);
+  t.deepEqual(heard, [news]);
+});
+
+test.serial(
+  'the run of an account is looked at again as soon as it asks for it, and not before the pause ends',
+  async (t) => {
+    t.timeout(20_000);
+    await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+    const pauses = Array.from({ length: 3 }, () => Promise.withResolvers<void>());
+    let paused = 0;
+    const pause = async (_ms: number, signal: AbortSignal) => {
+      pauses[paused++]?.resolve();
+      await aborted(signal);
+    };
+    const { runs } = keep(t, side, 'one', { pause });
+    await pauses[1]?.promise; // the first one ends when the account is taken
+    t.is(runs[0]?.looks.length, 1);
+    runs[0]?.lookSoon();
+    await pauses[2]?.promise;
+    t.is(runs[0]?.looks.length, 2);
+    t.is(paused, 3);
+  },
+);

@@ -1,0 +1,104 @@
+import test from 'ava';
+import {
+  answerText,
+  parseAnswer,
+  presentAnswer,
+  readUsage,
+  writtenText,
+} from '../../../workers/chat-answers/convert-answer.ts';
+import { BackendError } from '../../../workers/exchange/backend-error.ts';
+
+const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8, prompt_tokens_details: { cached_tokens: 1 } };
+const choice = { index: 0, message: { role: 'assistant', content: 'Grüße' }, finish_reason: 'stop' };
+const given = { id: 'x', model: 'm', choices: [choice], usage, vendor: { kept: [1, null] } };
+const counted = { promptTokens: 30, completionTokens: 50 };
+/** As `usage` says. */
+const charged = { promptTokens: 3, completionTokens: 5 };
+
+test('passes an answer on byte for byte when nothing has to change', (t) => {
+  const text = `  ${JSON.stringify(given, undefined, 1)}\n`;
+  const answer = parseAnswer(text);
+  t.deepEqual(answer.usage, { promptTokens: 3, completionTokens: 5, cachedTokens: 1 });
+  t.is(presentAnswer(answer, 'm', charged), text);
+});
+
+for (const model of ['upstream-model', undefined]) {
+  test(`puts in the name that the client knows in place of ${model}, and changes nothing else`, (t) => {
+    const answer = parseAnswer(JSON.stringify({ ...given, model }));
+    t.deepEqual(JSON.parse(presentAnswer(answer, 'm', charged)), given);
+  });
+}
+
+for (const reported of [
+  undefined,
+  null,
+  {},
+  { prompt_tokens: 3 },
+  { prompt_tokens: -1, completion_tokens: 1 },
+  'none',
+]) {
+  test(`puts in the counted usage where the backend reported ${JSON.stringify(reported)}`, (t) => {
+    const answer = parseAnswer(JSON.stringify({ ...given, usage: reported }));
+    t.is(answer.usage, undefined);
+    const presented = JSON.parse(presentAnswer(answer, 'm', counted));
+    t.deepEqual(presented, { ...given, usage: { prompt_tokens: 30, completion_tokens: 50, total_tokens: 80 } });
+  });
+}
+
+for (const text of [
+  '',
+  '<html>',
+  '{"choices":',
+  'null',
+  '[]',
+  '{}',
+  '{"choices":"x"}',
+  '{"error":{"message":"no"}}',
+  '{"choices":[1]}',
+]) {
+  test(`is not an answer: ${text === '' ? 'nothing' : text}`, (t) => {
+    t.is(t.throws(() => parseAnswer(text), { instanceOf: BackendError })?.outcome, 'unreadable');
+  });
+}
+
+test('usage may hold more than the tokens', (t) => {
+  t.deepEqual(readUsage(usage), { promptTokens: 3, completionTokens: 5, cachedTokens: 1 });
+});
+
+test('what the model wrote is every text in every choice, without roles, ids and types', (t) => {
+  const called = {
+    role: 'assistant',
+    content: null,
+    reasoning_content: 'Hm. ',
+    tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{"in":"東京"}' } }],
+  };
+  const answer = parseAnswer(JSON.stringify({ choices: [choice, { index: 1, message: called }, { index: 2 }] }));
+  t.is(answerText(answer), 'Grüße\nHm. weather{"in":"東京"}\n');
+});
+
+test('something nested deeper than anything a model writes is no text, and no fault', (t) => {
+  const deep = JSON.parse(`${'['.repeat(100_000)}"x"${']'.repeat(100_000)}`);
+  t.is(writtenText({ content: 'a', deep }), 'a');
+});
+
+test('an answer that names an error is none, whatever else it has', (t) => {
+  for (const error of [{ message: 'the key is hunter2' }, 'hunter2']) {
+    const thrown = t.throws(() => parseAnswer(JSON.stringify({ ...given, error })), { instanceOf: BackendError });
+    t.is(thrown?.outcome, 'unreadable');
+    t.false(String(thrown?.message).includes('hunter2'));
+  }
+  t.notThrows(() => parseAnswer(JSON.stringify({ ...given, error: null })));
+});
+
+test('an answer beyond the bounds of JSON is unreadable, and the log probabilities of a long one are within them', (t) => {
+  const answerWith = (extra: string) =>
+    `{"choices":[{"index":0,"message":{"role":"assistant","content":"a"}}],"x":${extra}}`;
+  const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
+  const wide = `[${'[],'.repeat(1_000_000)}[]]`;
+  for (const text of [deep, wide]) {
+    t.is(t.throws(() => parseAnswer(answerWith(text)), { instanceOf: BackendError })?.outcome, 'unreadable');
+  }
+  const token = { token: 'a', logprob: -0.1, bytes: [97] };
+  const content = Array.from({ length: 4_096 }, () => ({ ...token, top_logprobs: Array(20).fill(token) }));
+  t.notThrows(() => parseAnswer(answerWith(JSON.stringify({ content }))));
+});

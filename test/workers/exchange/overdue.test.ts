@@ -1,0 +1,61 @@
+import { mock } from 'node:test';
+import test from 'ava';
+import { createOverdue } from '../../../workers/exchange/overdue.ts';
+
+test.before(() => mock.timers.enable({ apis: ['setTimeout', 'Date'] }));
+test.after.always(() => mock.timers.reset());
+
+function opened() {
+  const late: string[] = [];
+  const overdue = createOverdue(Date.now);
+  return { late, overdue, expect: (ms: number, name: string) => overdue.expectWithin(ms, () => late.push(name)) };
+}
+
+test.serial('says once that the time is over, and not before', (t) => {
+  const { late, overdue, expect } = opened();
+  using _ = overdue;
+  expect(100, 'first');
+  mock.timers.tick(99);
+  t.deepEqual(late, []);
+  mock.timers.tick(1);
+  t.deepEqual(late, ['first']);
+  mock.timers.tick(1_000);
+  t.deepEqual(late, ['first']);
+});
+
+test.serial('what was set last counts alone, be it sooner or later', (t) => {
+  for (const [second, left] of [
+    [200, 200],
+    [50, 50],
+  ] as const) {
+    const { late, overdue, expect } = opened();
+    using _ = overdue;
+    expect(100, 'first');
+    mock.timers.tick(10);
+    expect(second, 'second');
+    mock.timers.tick(left - 1);
+    t.deepEqual(late, []);
+    mock.timers.tick(1);
+    t.deepEqual(late, ['second']);
+  }
+});
+
+test.serial('says nothing while it is relaxed, and does once a time is set again', (t) => {
+  const { late, overdue, expect } = opened();
+  using _ = overdue;
+  expect(100, 'first');
+  overdue.relax();
+  mock.timers.tick(1_000);
+  t.deepEqual(late, []);
+  expect(100, 'second');
+  mock.timers.tick(100);
+  t.deepEqual(late, ['second']);
+});
+
+test.serial('says nothing once it is disposed of', (t) => {
+  const { late, overdue, expect } = opened();
+  expect(100, 'first');
+  overdue[Symbol.dispose]();
+  mock.timers.tick(1_000);
+  t.deepEqual(late, []);
+});

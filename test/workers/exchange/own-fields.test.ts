@@ -1,0 +1,60 @@
+import test from 'ava';
+import { priorityMax } from '../../../shared/process/plan-file.ts';
+import { bodyFor } from '../../../workers/exchange/body-for.ts';
+import { createOwnFields } from '../../../workers/exchange/own-fields.ts';
+import { batchPlan } from '../../support/batch-plan.ts';
+
+const { plans } = batchPlan();
+const pepper = 'p'.repeat(32);
+const ownFields = createOwnFields({ plans, pepper });
+const backend = { url: 'http://127.0.0.1:8000/v1', location: 'on-prem' } as const;
+const asked = (account = 'user:alice', plan = 'free', lane: 'interactive' | 'batch' = 'interactive') => ({
+  job: { account, plan },
+  lane,
+});
+
+test('a backend that asks for neither is sent neither', (t) => {
+  t.deepEqual(ownFields(asked(), backend), {});
+  t.deepEqual(
+    createOwnFields({ plans, pepper: undefined })(asked(), { ...backend, cacheSalt: false, priority: false }),
+    {},
+  );
+});
+
+test("an account's salt is always the same, another account's another, and neither says who it is", (t) => {
+  const saltOf = (account: string, of = ownFields) =>
+    of(asked(account), { ...backend, cacheSalt: true }).cache_salt ?? '';
+  const salt = saltOf('user:alice');
+  t.regex(salt, /^[\w-]{43}$/);
+  t.is(saltOf('user:alice'), salt);
+  t.is(saltOf('user:alice', createOwnFields({ plans, pepper })), salt, 'in every worker');
+  t.not(saltOf('user:bob'), salt);
+  t.not(saltOf('user:alice', createOwnFields({ plans, pepper: 'q'.repeat(32) })), salt);
+});
+
+test("a request has its plan's priority, lower first, and each line of a batch comes behind every request", (t) => {
+  const priorityOf = (plan: string, lane?: 'interactive' | 'batch') =>
+    ownFields(asked('user:alice', plan, lane), { ...backend, priority: true }).priority ?? Number.NaN;
+  t.is(priorityOf('pro'), 5);
+  t.is(priorityOf('guest-device'), 100);
+  t.is(priorityOf('a plan that is gone'), 1_000);
+  t.is(priorityOf('pro', 'batch'), 5 + priorityMax);
+  t.true(priorityOf('pro', 'batch') > priorityMax && priorityOf('pro', 'batch') < priorityOf('free', 'batch'));
+});
+
+test("what the service sets takes the place of the client's, of which nothing else is changed", (t) => {
+  const body =
+    '{"messages":[{"content":"\\"priority\\":1"}],"priority":-9,"seed":9223372036854775807,"cache_salt":"mine"}';
+  const job = { model: 'small-chat', outputTokensMax: 64, assembled: false, body };
+  const head = '{"model":"small-chat","max_tokens":64,"max_completion_tokens":64,';
+  const messages = '"messages":[{"content":"\\"priority\\":1"}]';
+  t.is(
+    bodyFor(job, backend, { cache_salt: 'ours', priority: 7 }),
+    `${head}"cache_salt":"ours","priority":7,${messages},"seed":9223372036854775807}`,
+  );
+  t.is(
+    bodyFor(job, backend, { priority: 7 }),
+    `${head}"priority":7,${messages},"seed":9223372036854775807,"cache_salt":"mine"}`,
+  );
+  t.is(bodyFor(job, backend), head + body.slice(1));
+});

@@ -1,0 +1,21 @@
+import test from 'ava';
+import type { Exchange } from '../../../workers/exchange/exchange.ts';
+import { readWhole } from '../../../workers/exchange/read-body.ts';
+
+const exchange = { fail() {} } as unknown as Exchange<string>; // nothing else is called
+
+for (const pieces of [0, 1, 2, 1_024, 1_025, 5_000]) {
+  test(`a whole answer in ${pieces} pieces is read as it was sent`, (t) => {
+    const sent = Buffer.from(Array.from({ length: pieces }, (_, index) => 97 + (index % 26)));
+    let read: string | undefined;
+    const body = readWhole(exchange, {
+      onBytes() {},
+      onText(text) {
+        read = text;
+      },
+    });
+    for (const byte of sent) body.take(Buffer.of(byte));
+    body.end();
+    t.is(read, sent.toString());
+  });
+}

@@ -1,0 +1,184 @@
+import test from 'ava';
+import { BackendError } from '../../../workers/exchange/backend-error.ts';
+import type { Exchange } from '../../../workers/exchange/exchange.ts';
+import { readEvents, type StreamEnd } from '../../../workers/exchange/read-events.ts';
+
+/** A reader that takes each event on demand, and an exchange that records the calls. */
+function opened() {
+  const told: unknown[] = [];
+  const taken: string[] = [];
+  const busy: ((isCut: boolean) => void)[] = [];
+  let isOver = false;
+  let arrive = () => {};
+  const goOn = () => {
+    told.push('go on');
+    arrive();
+  };
+  const end = (how: string) => (what: unknown) => {
+    isOver = true;
+    told.push([how, what]);
+  };
+  const exchange: Exchange<StreamEnd> = {
+    ...{ succeed: end('succeed'), stop: end('stop'), fail: end('fail'), isOver: () => isOver },
+    ...{ pause: () => told.push('pause'), goOn },
+    ...{ expectWithin: () => {}, relax: () => told.push('relax') },
+  };
+  const reader = {
+    take(data: string) {
+      taken.push(data);
+      return new Promise<boolean>((resolve) => busy.push(resolve));
+    },
+    begun: () => true,
+  };
+  const body = readEvents({ exchange, reader, expectNext: () => told.push('expect') });
+  /** The reader is done with the event that it has. */
+  async function release(isCut = false): Promise<void> {
+    busy.shift()?.(isCut);
+    await new Promise(setImmediate);
+  }
+  /** What comes at once when the backend is told to go on. */
+  function onGoOn(come: () => void): void {
+    arrive = come;
+  }
+  return { body, told, taken, release, onGoOn };
+}
+
+const event = (data: string) => Buffer.from(`data: ${data}\n\n`);
+
+test('a reader that is busy gets the next event when it is done, and the end after the last one', async (t) => {
+  const { body, told, taken, release } = opened();
+  body.take(Buffer.from('data: one\n\ndata: two\n\n'));
+  body.take(event('three'));
+  body.end();
+  t.deepEqual(taken, ['one']);
+  await release();
+  t.deepEqual(taken, ['one', 'two']);
+  await release();
+  t.deepEqual(taken, ['one', 'two', 'three']);
+  t.false(told.flat().includes('succeed'));
+  await release();
+  t.deepEqual(told.at(-1), ['succeed', 'ended']);
+});
+
+test('the time for the next event begins when the reader is done with the last one', async (t) => {
+  const { body, told, release } = opened();
+  body.take(event('one'));
+  body.take(event('two'));
+  await release();
+  t.deepEqual(told, ['relax', 'relax']);
+  await release();
+  t.deepEqual(told, ['relax', 'relax', 'expect']);
+});
+
+test('a backend waits for a reader that is busy once 64 KiB are kept, and goes on when all of them are taken', async (t) => {
+  const { body, told, taken, release } = opened();
+  body.take(event('one'));
+  body.take(event('x'.repeat(65_000)));
+  t.false(told.includes('pause'));
+  body.take(event('x'.repeat(1_000)));
+  t.true(told.includes('pause'));
+  for (let left = 3; left > 0; left--) {
+    t.false(told.includes('go on'));
+    await release();
+  }
+  t.true(told.includes('go on'));
+  t.deepEqual(
+    taken.map(({ length }) => length),
+    [3, 65_000, 1_000],
+  );
+});
+
+test('bytes that arrive while the backend is told to go on are taken in order, and pause it again', async (t) => {
+  const { body, told, taken, release, onGoOn } = opened();
+  const large = 'x'.repeat(70_000);
+  onGoOn(() => {
+    body.take(event('three'));
+    body.take(event(large));
+  });
+  body.take(event('one'));
+  body.take(event(large));
+  await release();
+  await release();
+  t.deepEqual(taken, ['one', large, 'three']);
+  onGoOn(() => body.end());
+  await release();
+  await release();
+  t.deepEqual(taken, ['one', large, 'three', large]);
+  const pauses = told.filter((each) => each === 'pause' || each === 'go on');
+  t.deepEqual(pauses, ['pause', 'go on', 'pause', 'go on']);
+  t.deepEqual(told.at(-1), ['succeed', 'ended']);
+});
+
+test('what has come before a failure is taken first, and what is left once the reader has enough is not', async (t) => {
+  const failure = new BackendError('connection', 'the connection failed');
+  const broken = opened();
+  broken.body.take(Buffer.from('data: one\n\ndata: two\n\n'));
+  broken.body.breakOff(failure);
+  await broken.release();
+  t.deepEqual(broken.taken, ['one', 'two']);
+  await broken.release();
+  t.deepEqual(broken.told.at(-1), ['fail', failure]);
+
+  const cut = opened();
+  cut.body.take(Buffer.from('data: one\n\ndata: two\n\n'));
+  await cut.release(true);
+  t.deepEqual(cut.told.at(-1), ['stop', 'cut']);
+  t.deepEqual(cut.taken, ['one']);
+});
+
+test('[DONE] is taken, and nothing after it', async (t) => {
+  const { body, told, taken, release } = opened();
+  body.take(Buffer.concat([Buffer.from('data: [DONE]\n\ndata: more\n\n'), Buffer.of(0xff)]));
+  await release();
+  t.deepEqual(taken, ['[DONE]']);
+  t.deepEqual(told.at(-1), ['succeed', 'done']);
+});
+
+test('an event that the reader fails at is the last one, also if more comes in the same moment', async (t) => {
+  const { told, ...rest } = opened();
+  const taken: string[] = [];
+  const failure = new BackendError('unreadable', 'an event is not a chunk');
+  let isOver = false;
+  const exchange = {
+    fail(error: unknown) {
+      isOver = true;
+      told.push(error);
+    },
+    ...{ relax() {}, isOver: () => isOver },
+  };
+  const reader = {
+    async take(data: string) {
+      taken.push(data);
+      return false;
+    },
+    begun: () => true,
+  };
+  const failing = (data: string) => {
+    if (data !== 'bad') return reader.take(data);
+    taken.push(data);
+    throw failure;
+  };
+  // No more of an exchange is asked.
+  const body = readEvents({ exchange: exchange as never, reader: { ...reader, take: failing }, expectNext() {} });
+  body.take(Buffer.from('data: one\n\ndata: bad\n\ndata: two\n\n'));
+  for (let turns = 0; turns < 10; turns++) {
+    await null;
+    if (!isOver) body.take(event('three'));
+  }
+  t.deepEqual(taken, ['one', 'bad']);
+  t.deepEqual(told, [failure]);
+  t.deepEqual(rest.taken, []);
+});
+
+test('what a busy reader fails by is what the call fails by', async (t) => {
+  const { told, ...rest } = opened();
+  const failure = new Error('Redis is away');
+  const failing = { take: () => Promise.reject(failure), begun: () => true };
+  const exchange = { fail: (error: unknown) => told.push(error), relax() {}, isOver: () => false };
+  // No more of an exchange is asked.
+  const body = readEvents({ exchange: exchange as never, reader: failing, expectNext() {} });
+  body.take(event('one'));
+  await new Promise(setImmediate);
+  t.deepEqual(told, [failure]);
+  t.deepEqual(rest.taken, []);
+});

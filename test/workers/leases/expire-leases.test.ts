@@ -1,0 +1,156 @@
+import test from 'ava';
+import { Registry } from 'prom-client';
+import { createAdmit } from '../../../shared/limits/admit.ts';
+import { leaseHoldersKey, partitionOf } from '../../../shared/redis/keys.ts';
+import { createEndLeases } from '../../../workers/leases/end-leases.ts';
+import { countLeases, createTendLeases } from '../../../workers/leases/expire-leases.ts';
+import { createStartRun } from '../../../workers/leases/start-run.ts';
+import { createWorkerMetrics } from '../../../workers/metrics.ts';
+import { lostReport, openLimits, timeouts } from '../../support/limits-side.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
+import { replaceClock } from '../../support/redis-clock.ts';
+
+const now = Date.UTC(2030, 4, 15, 12);
+
+let own: RedisDatabase;
+let setTime: (nowMs: number) => Promise<void>;
+
+test.before(async () => {
+  own = await openRedisDatabase();
+  setTime = replaceClock(own.redis);
+});
+
+test.after.always(() => own?.[Symbol.asyncDispose]());
+
+async function timeNow(): Promise<number> {
+  const [seconds, microseconds] = await own.redis.lrange('test:clock', 0, 1);
+  return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
+}
+
+/** Accounts of one partition, each with a request that was admitted at `now`. */
+async function openPartition(accounts: number) {
+  await own.redis.flushdb();
+  await setTime(now);
+  const partition = partitionOf('user:0');
+  const sides: ReturnType<typeof openLimits>[] = [];
+  for (let index = 0; sides.length < accounts; index++) {
+    if (partitionOf(`user:${index}`) === partition) sides.push(openLimits(own.redis, { account: `user:${index}` }));
+  }
+  for (const side of sides) {
+    await side.prepare('2030-05');
+    await side.admit({ requestId: 'a' });
+  }
+  const registry = new Registry();
+  const metrics = createWorkerMetrics(registry);
+  const open = () =>
+    createTendLeases({
+      redis: own.redis,
+      endLeases: createEndLeases(own.redis, timeouts),
+      timeouts,
+      metrics,
+      now: timeNow,
+    });
+  const tendLeases = open();
+  return {
+    sides,
+    tend: () => tendLeases(partition),
+    fresh: () => open()(partition),
+    held: () => countLeases(own.redis, [partition]),
+    registry,
+  };
+}
+
+/** Looks as often as a worker does, until this time. */
+async function tendUntil(time: number, { tend, from = now }: { tend: () => Promise<unknown>; from?: number }) {
+  for (let at = from; at < time; at += 20_000) {
+    await setTime(at);
+    await tend();
+  }
+  await setTime(time);
+  return tend();
+}
+
+test.serial('what is past its time ends in all accounts of the partition, however many, and is counted', async (t) => {
+  const { sides, tend, held, registry } = await openPartition(120);
+  await tendUntil(now + 59_999, { tend });
+  t.is(await held(), 120);
+  await setTime(now + 60_000);
+  await tend();
+  t.is(await held(), 0);
+  await tendUntil(now + 120_000, { tend, from: now + 60_000 });
+  t.is(await own.redis.exists(leaseHoldersKey(partitionOf('user:0'))), 0);
+  for (const side of sides) t.like(await side.standing(), { used: 0, reserved: 0 });
+  t.regex(await registry.metrics(), /^svc_leases_expired_total 120$/m);
+});
+
+test.serial('nothing ends for a minute after Redis was away', async (t) => {
+  const { sides, tend, held } = await openPartition(2);
+  const [side] = sides;
+  for (const each of sides) await each.start('a');
+  await tend();
+  const back = now + 300_000;
+  await setTime(back);
+  t.deepEqual(await tend(), { ended: 0, nextMs: 60_000 });
+  await tendUntil(back + 59_999, { tend, from: back });
+  t.is(await held(), 2);
+  await setTime(back + 60_000);
+  t.like(await tend(), { ended: 2 });
+  t.false(await side?.settle('a'));
+});
+
+test.serial('a renewal in that minute counts from when it was made', async (t) => {
+  const { sides, tend, held } = await openPartition(1);
+  const [side] = sides;
+  await side?.start('a');
+  await tend();
+  const back = now + 300_000;
+  await tendUntil(back + 10_000, { tend, from: back });
+  await side?.renew('a');
+  await tendUntil(back + 69_999, { tend, from: back + 20_000 });
+  t.is(await held(), 1);
+  await setTime(back + 70_000);
+  await tend();
+  t.is(await held(), 0);
+});
+
+test.serial('leases of a clock that was put back far are found, although their time seems long to come', async (t) => {
+  const { tend, held } = await openPartition(3);
+  const back = now - 86_400_000;
+  await tendUntil(back + 659_999, { tend, from: back });
+  t.is(await held(), 3, 'they may be of requests that run');
+  await setTime(back + 660_000);
+  await tend();
+  t.is(await held(), 0);
+});
+
+test.serial('an account that holds leases in both lanes is looked after in both, each at its time', async (t) => {
+  const { sides, tend, fresh, held } = await openPartition(1);
+  const [side] = sides;
+  if (side === undefined) return t.fail();
+  const admit = createAdmit(own.redis, { timeouts, outboxLengthMax: 1_000 });
+  const line = { account: side.account, requestId: 'line', lane: 'batch' as const };
+  const charge = { allowance: { overageEnabled: false }, tokens: 100, report: JSON.stringify(lostReport) };
+  t.like(await admit.admit({ ...line, version: 1 }, charge), { outcome: 'admitted' });
+  await createStartRun(own.redis)({ ...line, taken: 1 });
+  await side.start('a');
+  t.is(await held(), 2);
+  await tendUntil(now + 59_999, { tend });
+  t.is(await held(), 2);
+  await setTime(now + 60_000);
+  await tend();
+  t.is(await held(), 1);
+  // A worker that has just begun knows of no time that it has missed.
+  const lineEndsAt = now + timeouts.requestMs + 86_400_000;
+  await setTime(lineEndsAt - 1);
+  await fresh();
+  t.is(await held(), 1);
+  await setTime(lineEndsAt);
+  await fresh();
+  t.is(await held(), 0);
+});
+
+test.serial('while Redis does not answer, nobody waits to hear how many leases are held', async (t) => {
+  const away = own.connect();
+  away.disconnect();
+  t.is(await countLeases(away, [0]), undefined);
+});

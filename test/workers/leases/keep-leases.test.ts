@@ -1,0 +1,71 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'ava';
+import { leaseLifeMs } from '../../../shared/limits/lease-life.ts';
+import { keepLeases } from '../../../workers/leases/keep-leases.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+import { jobFor } from '../../support/worker-side.ts';
+
+const ann = { account: 'user:ann', requestId: 'req_ann' };
+const bob = { account: 'user:bob', requestId: 'req_bob' };
+
+/** `renewals` are the ids of each, and how long they are to live; `next` is kept waiting for another one. */
+function createSubject({ fails = false } = {}) {
+  const renewals: [string[], number][] = [];
+  let heard = Promise.withResolvers<void>();
+  const { log, lines } = recordedLog();
+  const leases = keepLeases({
+    async renewLeases(requests, lifeMs) {
+      renewals.push([requests.map(({ requestId }) => requestId), lifeMs]);
+      heard.resolve();
+      if (fails) throw new Error('READONLY');
+    },
+    ...{ timeouts: { queueMs: 30_000 }, log, everyMs: 10 },
+  });
+  async function next(): Promise<[string[], number] | undefined> {
+    heard = Promise.withResolvers();
+    await heard.promise;
+    return renewals.at(-1);
+  }
+  return { leases, renewals, next, lines };
+}
+
+test('what is in hand is renewed together, again and again, until it is let go', async (t) => {
+  const { leases, renewals, next } = createSubject();
+  const letGo = leases.keep(ann);
+  const letBobGo = leases.keep(bob);
+  t.deepEqual(await next(), [[ann.requestId, bob.requestId], leaseLifeMs]);
+  letGo();
+  t.deepEqual(await next(), [[bob.requestId], leaseLifeMs]);
+  letBobGo();
+  const sofar = renewals.length;
+  await sleep(50);
+  t.is(renewals.length, sofar);
+  leases.keep(ann);
+  t.deepEqual(await next(), [[ann.requestId], leaseLifeMs], 'it starts again');
+  leases[Symbol.dispose]();
+});
+
+test('the same request in hand twice is renewed until both have let it go', async (t) => {
+  const { leases, next } = createSubject();
+  const letGo = leases.keep(ann);
+  leases.keep({ ...ann });
+  letGo();
+  t.deepEqual(await next(), [[ann.requestId], leaseLifeMs]);
+  leases[Symbol.dispose]();
+});
+
+test('a renewal that fails is tried again', async (t) => {
+  const { leases, next, lines } = createSubject({ fails: true });
+  leases.keep(ann);
+  await next();
+  t.deepEqual(await next(), [[ann.requestId], leaseLifeMs]);
+  t.true(lines.some(({ message }) => message === 'leases could not be renewed'));
+  leases[Symbol.dispose]();
+});
+
+test('a job that goes back may wait as long as a new one; what cannot be read is left alone, and nothing fails', async (t) => {
+  const { leases, renewals } = createSubject({ fails: true });
+  const job = jobFor('svc:replies:x', {});
+  await leases.putBack([job, { of: 'another release' }, null]);
+  t.deepEqual(renewals, [[[job.requestId], 30_000 + leaseLifeMs]]);
+});

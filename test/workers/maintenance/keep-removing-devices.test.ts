@@ -1,0 +1,109 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'ava';
+import type { Redis } from 'ioredis';
+import { keepRemovingDevices } from '../../../workers/maintenance/keep-removing-devices.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+
+const dayMs = 86_400_000;
+
+type Wishes = { isHeld?: () => boolean; fails?: () => boolean; ends?: () => boolean };
+
+/** A worker that looks every few milliseconds; the clock stands until it is moved. */
+function start({ isHeld = () => true, fails = () => false, ends = () => true }: Wishes = {}) {
+  const { log, lines } = recordedLog();
+  let [now, looks, passes] = [0, 0, 0];
+  let lookedAtUntil = 0;
+  const keeping = keepRemovingDevices({
+    redis: {
+      exists: async () => Number(now < lookedAtUntil),
+      set: (async (_key: string, _value: string, _unit: 'PX', lifeMs: number) => {
+        lookedAtUntil = now + lifeMs;
+        return 'OK';
+      }) as Redis['set'], // it is called in no other way
+    },
+    removeUnusedDevices: async () => {
+      passes++;
+      if (fails()) throw new Error('not now');
+      return ends();
+    },
+    hold: async () => {
+      looks++;
+      return isHeld();
+    },
+    log,
+    everyMs: 2,
+  });
+  return {
+    keeping,
+    lines,
+    passes: () => passes,
+    pass(ms: number) {
+      now += ms;
+    },
+    /** Until it has looked three times more. */
+    async looksAgain(): Promise<void> {
+      for (const before = looks; looks < before + 3; ) await sleep(2);
+    },
+  };
+}
+
+test('a pass is made at once, then once a day', async (t) => {
+  const side = start();
+  await using _keeping = side.keeping;
+  await side.looksAgain();
+  t.is(side.passes(), 1);
+  side.pass(dayMs - 1);
+  await side.looksAgain();
+  t.is(side.passes(), 1);
+  side.pass(1);
+  await side.looksAgain();
+  t.is(side.passes(), 2);
+});
+
+test('a worker that does not hold it makes none, until it does', async (t) => {
+  let held = false;
+  const side = start({ isHeld: () => held });
+  await using _keeping = side.keeping;
+  await side.looksAgain();
+  t.is(side.passes(), 0);
+  held = true;
+  await side.looksAgain();
+  t.is(side.passes(), 1);
+});
+
+test('a pass that failed is made again, and once it has worked a day later', async (t) => {
+  let failing = true;
+  const side = start({ fails: () => failing });
+  await using _keeping = side.keeping;
+  await side.looksAgain();
+  t.true(side.passes() >= 2);
+  t.true(side.lines.every(({ level }) => level === 'warn'));
+  failing = false;
+  await side.looksAgain();
+  const passes = side.passes();
+  await side.looksAgain();
+  t.is(side.passes(), passes);
+});
+
+test('a pass that was stopped goes on at the next turn', async (t) => {
+  let ending = false;
+  const side = start({ ends: () => ending });
+  await using _keeping = side.keeping;
+  await side.looksAgain();
+  t.true(side.passes() >= 2);
+  ending = true;
+  await side.looksAgain();
+  const passes = side.passes();
+  await side.looksAgain();
+  t.is(side.passes(), passes);
+});
+
+test('once it is disposed of it looks no more', async (t) => {
+  const side = start();
+  await side.looksAgain();
+  await side.keeping[Symbol.asyncDispose]();
+  const passes = side.passes();
+  side.pass(dayMs);
+  await sleep(20);
+  t.is(side.passes(), passes);
+});

@@ -1,0 +1,162 @@
+import test, { type ExecutionContext } from 'ava';
+import { changeSettings, mintGuestKey } from '../../../ingress/callers/account-changes.ts';
+import { changesKey, standingKey, versionKey } from '../../../shared/redis/keys.ts';
+import { storeUnavailable } from '../../../shared/store/adapters/store-errors.ts';
+import type { Store } from '../../../shared/store/store.ts';
+import {
+  createRemoveUnusedDevices,
+  type RemoveUnusedDevices,
+} from '../../../workers/maintenance/remove-unused-devices.ts';
+import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
+import { mint, newKey } from '../../shared/store/store-contract.ts';
+import { usageRecord } from '../../shared/store/usage-records.ts';
+import { openRedisDatabase } from '../../support/private-redis.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+
+const dayMs = 86_400_000;
+const daysKept = 100;
+
+type Wishes = { usedDaysAgo?: number; createdDaysAgo?: number };
+
+async function open(t: ExecutionContext) {
+  const own = await openRedisDatabase();
+  t.teardown(() => own[Symbol.asyncDispose]());
+  const home = await createSqliteHome();
+  t.teardown(() => home[Symbol.asyncDispose]());
+  const store = await home.open();
+  t.teardown(() => store[Symbol.asyncDispose]());
+  const { log, lines } = recordedLog();
+  const daysAgo = (days: number) => new Date(Date.now() - days * dayMs);
+
+  return {
+    redis: own.redis,
+    store,
+    lines,
+    daysAgo,
+    async device(id: string, { createdDaysAgo = 300, usedDaysAgo }: Wishes = {}): Promise<string> {
+      const account = `device:${id}`;
+      const key = { ...newKey(), createdAt: daysAgo(createdDaysAgo) };
+      const guest = { secret: 's', pepper: 'p' };
+      await store.changeAccount(
+        account,
+        mintGuestKey({ account, plan: 'guest-device', key, guest }, () => true),
+      );
+      if (usedDaysAgo !== undefined) await store.recordKeyUse([{ account, keyId: key.id, at: daysAgo(usedDaysAgo) }]);
+      return account;
+    },
+    /** Passes over all devices, of which each goes on where the one before ended. */
+    passes(given: { store?: Partial<Store>; now?: () => number } = {}): RemoveUnusedDevices {
+      const parts = {
+        listAccounts: store.listAccounts.bind(store),
+        findAccount: store.findAccount.bind(store),
+        listUsageMonths: store.listUsageMonths.bind(store),
+        removeAccount: store.removeAccount.bind(store),
+        ...given.store,
+      };
+      const { now = Date.now } = given;
+      return createRemoveUnusedDevices({ redis: own.redis, store: parts, daysKept, log, now });
+    },
+    pass(given: { store?: Partial<Store>; now?: () => number } = {}): Promise<boolean> {
+      return this.passes(given)(async () => true);
+    },
+    async left(): Promise<string[]> {
+      return (await store.listAccounts({ limit: 1_000 })).map(({ id }) => id);
+    },
+  };
+}
+
+test('devices unused for so many days go, and no others, nor any account', async (t) => {
+  const side = await open(t);
+  await side.device('made long ago', { createdDaysAgo: daysKept + 1 });
+  await side.device('used long ago', { usedDaysAgo: daysKept + 1 });
+  const kept = [
+    await side.device('made in time', { createdDaysAgo: daysKept - 1 }),
+    await side.device('used in time', { usedDaysAgo: daysKept - 1 }),
+  ];
+  const { account } = await mint(side.store, 'user:ann', { key: { ...newKey(), createdAt: side.daysAgo(900) } });
+  await side.pass();
+  t.deepEqual((await side.left()).sort(), [...kept, account.id].sort());
+  t.like(side.lines, { length: 1, 0: { level: 'info', fields: { removed: 2 } } });
+});
+
+test('what an operator has changed stays', async (t) => {
+  const side = await open(t);
+  const device = await side.device('suspended');
+  const suspend = changeSettings({ settings: { suspended: true }, by: 'user:olga', at: side.daysAgo(290) });
+  await side.store.changeAccount(device, suspend);
+  await side.pass();
+  t.deepEqual(await side.left(), [device]);
+});
+
+test('a use that the account does not tell keeps a device: Redis knows it, or its usage does', async (t) => {
+  const side = await open(t);
+  const [seen, counted, charged] = [
+    await side.device('seen by an ingress a moment ago'),
+    await side.device('with requests in the last two months'),
+    await side.device('with usage since then'),
+  ];
+  const month = (days: number) => ({ account: charged, admittedAt: side.daysAgo(days) });
+  await side.redis.set(versionKey(seen), 1);
+  await side.redis.hset(standingKey(counted), 'day', 1);
+  await side.store.recordUsage([usageRecord(month(daysKept - 1))]);
+  await side.device('with usage before that');
+  await side.store.recordUsage([usageRecord({ ...month(daysKept + 40), account: 'device:with usage before that' })]);
+  await side.pass();
+  t.deepEqual((await side.left()).sort(), [seen, counted, charged].sort());
+});
+
+test('a device that is used, or changed, while it is being removed stays', async (t) => {
+  const side = await open(t);
+  const [used, changed] = [await side.device('used'), await side.device('changed')];
+  const suspend = changeSettings({ settings: { suspended: true }, by: 'user:olga', at: new Date() });
+  const removeAccount: Store['removeAccount'] = async (account) => {
+    const keyId = (await side.store.findAccount(account.id))?.key?.id ?? '';
+    if (account.id === used) await side.store.recordKeyUse([{ account: used, keyId, at: new Date() }]);
+    else await side.store.changeAccount(changed, suspend);
+    return side.store.removeAccount(account);
+  };
+  await side.pass({ store: { removeAccount } });
+  t.deepEqual((await side.left()).sort(), [used, changed].sort());
+  t.deepEqual(side.lines, []);
+});
+
+test('a pass that ended between its steps is made good by the next one', async (t) => {
+  const side = await open(t);
+  const device = await side.device('marked');
+  const away = () => Promise.reject(storeUnavailable(new Error('gone')));
+  await t.throwsAsync(side.pass({ store: { removeAccount: away } }), { message: /cannot be used/ });
+  t.deepEqual(await side.left(), [device]);
+  await side.pass();
+  t.deepEqual(await side.left(), [device], 'while the mark stands it may be on its way');
+  await side.redis.del(changesKey(device));
+  await side.pass();
+  t.deepEqual(await side.left(), []);
+});
+
+test('however many devices there are, all are looked at, page by page; one that fails keeps no other', async (t) => {
+  const side = await open(t);
+  const ids = Array.from({ length: 230 }, (_, index) => `${index}`.padStart(3, '0'));
+  for (const id of ids) await side.device(id);
+  const findAccount: Store['findAccount'] = (id) =>
+    id === 'device:150' ? Promise.reject(new Error('it cannot be read')) : side.store.findAccount(id);
+  const listed: (string | undefined)[] = [];
+  const listAccounts: Store['listAccounts'] = (page) => {
+    listed.push(page.after);
+    return side.store.listAccounts(page);
+  };
+  const pass = side.passes({ store: { findAccount, listAccounts } });
+  t.false(await pass(async () => false));
+  t.is((await side.left()).length, 130, 'it ends after a page where it may not go on');
+  t.true(await pass(async () => true));
+  t.deepEqual(listed, [undefined, 'device:099', 'device:199'], 'and goes on there');
+  t.deepEqual(await side.left(), ['device:150']);
+  t.like(side.lines.at(-1), { level: 'warn', fields: { devices: 1 } });
+});
+
+test('while the clocks of Redis and of this machine are a day apart nothing is removed', async (t) => {
+  const side = await open(t);
+  const device = await side.device('old');
+  await side.pass({ now: () => Date.now() + 2 * dayMs });
+  t.deepEqual(await side.left(), [device]);
+  t.like(side.lines, { length: 1, 0: { level: 'warn' } });
+});

@@ -1,0 +1,133 @@
+import test from 'ava';
+import { Registry } from 'prom-client';
+import { ApiError } from '../../../shared/errors.ts';
+import { unchallengedMs } from '../../../shared/jobs/queues.ts';
+import type { Settled, Settlement } from '../../../shared/limits/settle.ts';
+import { createRunLedger } from '../../../workers/answers/run-ledger.ts';
+import { createWorkerMetrics } from '../../../workers/metrics.ts';
+import type { ReplySender } from '../../../workers/replies/send-reply.ts';
+import { createEndRequest } from '../../../workers/requests/end-request.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+import { jobFor } from '../../support/worker-side.ts';
+
+const usage = { promptTokens: 10, completionTokens: 5, cachedTokens: 4, estimated: false };
+const answered = { outcome: 'completed', usage, answer: { body: '{}', usage } } as const;
+const failed = { outcome: 'failed', error: new ApiError('INTERNAL_ERROR', 'No.') } as const;
+
+type World = { settled?: Settled | Error; oneConnection?: boolean; runsForMs?: number };
+
+/** Ends a run that has gone on for so long; `events` is what was asked and said, in order. */
+function createSubject({ settled = 'settled', oneConnection = true, runsForMs = 100 }: World = {}) {
+  const events: string[] = [];
+  let now = 0;
+  const settlements: Settlement[] = [];
+  const settling = Promise.withResolvers<Settled>();
+  const registry = new Registry();
+  const endRequest = createEndRequest({
+    settle(settlement) {
+      events.push('settle');
+      settlements.push(settlement);
+      return settling.promise;
+    },
+    oneConnection,
+    metrics: createWorkerMetrics(registry),
+    log: recordedLog().log,
+    now: () => now,
+  });
+  const say = (kind: string) => async () => void events.push(kind);
+  const reply: ReplySender = {
+    started: () => {},
+    chunk: say('chunk'),
+    end: say('end'),
+    error: say('error'),
+    interrupted: say('interrupted'),
+  };
+  const ledger = createRunLedger({ run: 1, queueWaitMs: 40, now: () => now });
+  ledger.beginAttempt('onprem-a')('status');
+  now = runsForMs;
+  const run = { job: jobFor('svc:replies:x', {}), run: 1, taken: 1, takenAt: 0, reply, ledger };
+  const answer = () => (settled instanceof Error ? settling.reject(settled) : settling.resolve(settled));
+  return { endRequest, run, events, settlements, answer, registry };
+}
+
+test('a request is settled before its last word, and both go out at once', async (t) => {
+  const { endRequest, run, events, answer } = createSubject();
+  const ending = endRequest(run, answered);
+  t.deepEqual(events, ['settle', 'end'], 'without waiting for an answer');
+  answer();
+  await ending;
+});
+
+test('where another run may have begun, or replies go another way, the last word waits for the settling', async (t) => {
+  for (const world of [{ runsForMs: unchallengedMs }, { oneConnection: false }]) {
+    const { endRequest, run, events, answer } = createSubject(world);
+    const ending = endRequest(run, answered);
+    t.deepEqual(events, ['settle']);
+    answer();
+    await ending;
+    t.deepEqual(events, ['settle', 'end']);
+  }
+});
+
+test('a run that may not settle says nothing', async (t) => {
+  const { endRequest, run, events, answer, registry } = createSubject({ settled: 'refused', runsForMs: 60_000 });
+  answer();
+  await endRequest(run, answered);
+  t.deepEqual(events, ['settle']);
+  t.regex(await registry.metrics(), /svc_settle_failures_total\{reason="refused"\} 1/);
+});
+
+test('the client of a request that was lost gets an error, not an answer that is not charged', async (t) => {
+  const { endRequest, run, events, answer, registry } = createSubject({ settled: 'lost', runsForMs: 60_000 });
+  answer();
+  await endRequest(run, answered);
+  t.deepEqual(events, ['settle', 'error']);
+  t.regex(await registry.metrics(), /svc_settle_failures_total\{reason="lost"\} 1/);
+});
+
+test('a client gets its answer although its request could not be settled, and that is counted', async (t) => {
+  const { endRequest, run, events, answer, registry } = createSubject({ settled: new Error('ERR'), runsForMs: 60_000 });
+  answer();
+  await endRequest(run, answered);
+  t.deepEqual(events, ['settle', 'end']);
+  t.regex(await registry.metrics(), /svc_settle_failures_total\{reason="error"\} 1/);
+  t.notRegex(await registry.metrics(), /svc_requests_settled_total\{/);
+});
+
+test('the report says what was used and how it went, and the charge is prompt and completion', async (t) => {
+  const { endRequest, run, settlements, answer, registry } = createSubject();
+  answer();
+  const job = { ...run.job, earlierRuns: [{ run: 1, attempts: [{ run: 1, backend: 'cloud', outcome: 'stopped' }] }] };
+  await endRequest({ ...run, job, run: 2 }, answered);
+  t.like(settlements[0], { run: 2, settler: 'taking 1', tokens: 15, requestId: job.requestId });
+  t.deepEqual(settlements[0]?.report, {
+    keyId: job.keyId,
+    plan: job.plan,
+    model: job.model,
+    tier: job.tier,
+    endpoint: job.endpoint,
+    batch: null,
+    promptTokens: 10,
+    completionTokens: 5,
+    cachedTokens: 4,
+    counted: 'reported',
+    outcome: 'completed',
+    queueWaitMs: 40,
+    firstTokenMs: null,
+    durationMs: 140,
+    attempts: [
+      { run: 1, backend: 'cloud', outcome: 'stopped' },
+      { run: 1, backend: 'onprem-a', outcome: 'status', durationMs: 0 },
+    ],
+    endedRuns: [1, 2],
+  });
+  t.regex(await registry.metrics(), /svc_requests_settled_total\{outcome="completed",counted="reported"\} 1/);
+});
+
+test('a failure is charged nothing', async (t) => {
+  const { endRequest, run, events, settlements, answer } = createSubject();
+  answer();
+  await endRequest(run, failed);
+  t.deepEqual(events, ['settle', 'error']);
+  t.like(settlements[0], { tokens: 0, report: { outcome: 'failed', promptTokens: 0, completionTokens: 0 } });
+});

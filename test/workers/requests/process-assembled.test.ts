@@ -1,0 +1,97 @@
+import test from 'ava';
+import { countPromptTokens } from '../../../workers/chat-answers/count-tokens.ts';
+import { answerFor, type Fault, promptTokensOf } from '../../stack/model-server.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
+import { kindsOf, messages, openWorkerSide, textOf } from '../../support/worker-side.ts';
+
+let given: RedisDatabase;
+
+test.before(async () => {
+  given = await openRedisDatabase();
+});
+
+test.after.always(() => given?.[Symbol.asyncDispose]());
+
+const expected = answerFor(messages);
+const short = { first_token_ms: 1_000, idle_ms: 1_000 };
+
+test('an assembled answer is one reply, with the usage that the stream reported, and its first token has a time', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  t.like(await side.run({ assembled: true }), { outcome: 'done' });
+  const replies = await side.stream.replies();
+  t.deepEqual(kindsOf(replies), ['end']);
+  t.is(textOf(replies), expected);
+  t.like(replies.at(-1)?.data, { usage: { promptTokens: promptTokensOf(messages), estimated: false } });
+  t.like(side.servers[0].calls()[0], { stream: true, state: 'completed' });
+  const [record] = await side.records();
+  t.like(record, { outcome: 'completed', counted: 'reported' });
+  t.is(typeof record?.firstTokenMs, 'number');
+});
+
+const faults: Fault[] = [
+  ...[{ hang: true }, { stallAfterChunks: 0 }, { stallAfterChunks: 3 }, { badEvents: true }, { status: 500 }],
+  ...[{ cutAfterChunks: 0 }, { cutAfterChunks: 3 }, { endAfterChunks: 0 }, { endAfterChunks: 3 }],
+];
+
+for (const fault of faults) {
+  test(`${JSON.stringify(fault)}: the next backend answers, for nothing of a whole answer had gone out`, async (t) => {
+    await using side = await openWorkerSide(given.redis, { timeouts: short });
+    side.servers[0].fail(fault);
+    t.like(await side.run({ assembled: true }), { outcome: 'done' });
+    const replies = await side.stream.replies();
+    t.deepEqual(kindsOf(replies), ['end']);
+    t.is(textOf(replies), expected);
+    t.deepEqual(side.calls(), [1, 1, 0]);
+    const [record] = await side.records();
+    t.like(record, { outcome: 'completed', promptTokens: promptTokensOf(messages) });
+  });
+}
+
+test('broken off by every backend, it is exhausted, and costs nothing', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  for (const server of side.servers) server.fail({ cutAfterChunks: 3 });
+  t.like(await side.run({ assembled: true }), { outcome: 'done' });
+  t.like((await side.stream.replies()).at(-1)?.data, { code: 'UPSTREAMS_EXHAUSTED' });
+  t.like((await side.records())[0], { outcome: 'failed', chargedTokens: 0 });
+});
+
+test('a client that leaves in the middle of it is charged the prompt alone, and its call ends', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  side.servers[0].fail({ endless: true, chunkMs: 5 });
+  const { controller, stop } = side.stopper();
+  const outcome = side.run({ assembled: true }, controller);
+  await side.servers[0].waitForCall(({ chunksSent }) => chunksSent > 5);
+  stop('cancelled');
+  t.like(await outcome, { outcome: 'done' });
+  t.is((await side.servers[0].waitForCall(({ state }) => state !== 'running')).state, 'aborted');
+  const promptTokens = await countPromptTokens(JSON.stringify({ messages }));
+  t.like((await side.records())[0], {
+    ...{ outcome: 'cancelled', counted: 'estimated', promptTokens, completionTokens: 0, chargedTokens: promptTokens },
+  });
+  t.deepEqual(side.calls(), [1, 0, 0]);
+});
+
+test('a shutdown in the middle of it hands the run back, and another one answers', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  side.servers[0].fail({ endless: true, chunkMs: 5 });
+  const { controller, stop } = side.stopper();
+  const outcome = side.run({ assembled: true }, controller);
+  await side.servers[0].waitForCall(({ chunksSent }) => chunksSent > 5);
+  stop('shutdown');
+  const handedBack = await outcome;
+  if (handedBack.outcome !== 'hand back') return t.fail();
+  t.true(handedBack.job.assembled);
+  side.servers[0].heal();
+  t.like(await side.run(handedBack.job), { outcome: 'done' });
+  t.is(textOf(await side.stream.replies()), expected);
+});
+
+test('a job that was queued before answers were assembled is asked for as it came', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const { assembled: _assembled, ...job } = await side.admit();
+  t.like(await side.processRequest({ data: job, taken: 1, signal: AbortSignal.timeout(30_000) }), {
+    outcome: 'done',
+  });
+  t.is(textOf(await side.stream.replies()), expected);
+  t.like(side.servers[0].calls()[0], { stream: false });
+});

@@ -1,0 +1,211 @@
+import test from 'ava';
+import type { InferenceJob } from '../../../shared/jobs/inference-job.ts';
+import { countPromptTokens, countTokens } from '../../../workers/chat-answers/count-tokens.ts';
+import { answerFor, type Fault, promptTokensOf } from '../../stack/model-server.ts';
+import { streamEvents } from '../../support/chat.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
+import { rawAnswer, startRawBackend } from '../../support/raw-backend.ts';
+import { chunksOf, kindsOf, messages, openWorkerSide, textOf } from '../../support/worker-side.ts';
+
+let given: RedisDatabase;
+
+test.before(async () => {
+  given = await openRedisDatabase();
+});
+
+test.after.always(() => given?.[Symbol.asyncDispose]());
+
+const expected = answerFor(messages);
+const short = { first_token_ms: 1_000, idle_ms: 1_000 };
+
+for (const stream of [false, true]) {
+  const how = stream ? 'streamed' : 'whole';
+
+  test(`answers ${how}: the text and the usage that the backend reported, then the end`, async (t) => {
+    await using side = await openWorkerSide(given.redis);
+    t.like(await side.run({ stream }), { outcome: 'done' });
+    const replies = await side.stream.replies();
+    t.deepEqual(kindsOf(replies), stream ? ['chunk', 'end'] : ['end']);
+    // A whole answer can be over before it has said that it began.
+    if (stream) t.like(replies[0], { run: 1, data: { control: 'svc:control:test' } });
+    t.is(textOf(replies), expected);
+    const end = replies.at(-1);
+    t.like(end?.data, { usage: { promptTokens: promptTokensOf(messages), estimated: false } });
+    t.false(chunksOf(replies).includes('usage'));
+    t.deepEqual(side.calls(), [1, 0, 0]);
+    t.like(side.servers[0].calls()[0], { model: 'medium-chat', state: 'completed' });
+  });
+
+  test(`counts the usage where none was reported, ${how}, and says so`, async (t) => {
+    await using side = await openWorkerSide(given.redis);
+    side.servers[0].fail({ noUsage: true });
+    const job = await side.admit({ stream, includeUsage: stream });
+    await side.run(job);
+    const replies = await side.stream.replies();
+    const counted = { promptTokens: await countPromptTokens(job.body), completionTokens: await countTokens(expected) };
+    t.like(replies.at(-1)?.data, { usage: { ...counted, estimated: true } });
+    const last = stream ? streamEvents(chunksOf(replies)).at(-1) : bodyOf(replies.at(-1)?.data);
+    t.like(last, { usage: { prompt_tokens: counted.promptTokens, completion_tokens: counted.completionTokens } });
+  });
+
+  test(`the next backend answers where the first failed before its first token, ${how}`, async (t) => {
+    const faults: Fault[] = [
+      { status: 500 },
+      { status: 404 },
+      { resetBeforeHeaders: true },
+      { garbage: 'http' },
+      { garbage: 'json' },
+    ];
+    const only: Fault[] = stream
+      ? [{ hang: true }, { stallAfterChunks: 0 }, { endAfterChunks: 0 }, { badEvents: true }]
+      : [{ cutAfterChunks: 5 }];
+    for (const fault of [...faults, ...only]) {
+      await using side = await openWorkerSide(given.redis, { timeouts: short });
+      side.servers[0].fail(fault);
+      t.like(await side.run({ stream }), { outcome: 'done' });
+      const replies = await side.stream.replies();
+      t.deepEqual(kindsOf(replies), stream ? ['chunk', 'end'] : ['end'], JSON.stringify(fault));
+      t.is(textOf(replies), expected);
+      t.deepEqual(side.calls(), [1, 1, 0]);
+    }
+  });
+
+  test(`the cloud is asked last, by its own name for the model, which the client does not see, ${how}`, async (t) => {
+    await using side = await openWorkerSide(given.redis);
+    side.servers[0].fail({ status: 500 });
+    side.servers[1].fail({ status: 503 });
+    await side.run({ stream });
+    const replies = await side.stream.replies();
+    t.is(textOf(replies), expected);
+    t.is(side.servers[2].calls()[0]?.model, 'upstream-model');
+    t.false(JSON.stringify(replies).includes('upstream-model'));
+  });
+
+  test(`says which backends were tried, in order, when all fail, ${how}`, async (t) => {
+    await using side = await openWorkerSide(given.redis);
+    for (const server of side.servers) server.fail({ status: 500 });
+    t.like(await side.run({ stream }), { outcome: 'done' });
+    const replies = await side.stream.replies();
+    t.deepEqual(kindsOf(replies), ['error']);
+    t.like(replies.at(-1)?.data, {
+      code: 'UPSTREAMS_EXHAUSTED',
+      fields: { tier: 'standard', attempted: ['onprem-a', 'onprem-b', 'cloud'] },
+    });
+    t.deepEqual(side.calls(), [2, 2, 2], 'each was tried once more');
+  });
+
+  test(`the client's mistake is told in the backend's words, and no other backend is asked, ${how}`, async (t) => {
+    await using side = await openWorkerSide(given.redis);
+    side.servers[0].fail({ status: 422, errorMessage: 'temperature is too high for 10.0.0.7:8000' });
+    t.like(await side.run({ stream }), { outcome: 'done' });
+    const replies = await side.stream.replies();
+    t.deepEqual(kindsOf(replies), ['error']);
+    t.like(replies.at(-1)?.data, {
+      code: 'VALIDATION_ERROR',
+      message: 'request: temperature is too high for [address]',
+    });
+    t.deepEqual(side.calls(), [1, 0, 0]);
+  });
+
+  const refused: [string, Partial<InferenceJob>, string][] = [
+    ['that starts too late', { startBy: Date.now() - 1 }, 'SERVICE_UNAVAILABLE'],
+    ['past its deadline', { deadline: Date.now() - 1 }, 'DEADLINE_EXCEEDED'],
+  ];
+  for (const [title, times, code] of refused) {
+    test(`a job ${title} is never sent to a backend, ${how}`, async (t) => {
+      await using side = await openWorkerSide(given.redis);
+      t.like(await side.run({ stream, ...times }), { outcome: 'done' });
+      const replies = await side.stream.replies();
+      t.deepEqual(kindsOf(replies), ['error']);
+      t.like(replies[0], { sequence: 0, run: 1, data: { code } });
+      t.deepEqual(side.calls(), [0, 0, 0]);
+      const reason = code === 'SERVICE_UNAVAILABLE' ? 'late' : 'expired';
+      const { values } = (await side.registry.getSingleMetric('svc_jobs_not_started_total')?.get()) ?? { values: [] };
+      t.like(values[0], { value: 1, labels: { reason, pool: 'default' } });
+    });
+  }
+}
+
+function bodyOf(data: unknown): unknown {
+  return JSON.parse((data as { body: string }).body);
+}
+
+test('the usage chunk is the last one where the client asked for it', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  await side.run({ stream: true, includeUsage: true });
+  const events = streamEvents(chunksOf(await side.stream.replies()));
+  t.like(events.at(-1), { choices: [], usage: { prompt_tokens: promptTokensOf(messages) } });
+  t.is(events.filter((event) => 'usage' in (event as object)).length, 1);
+});
+
+for (const fault of [{ cutAfterChunks: 3 }, { endAfterChunks: 3 }, { stallAfterChunks: 3 }]) {
+  test(`${JSON.stringify(fault)}: the client has a part, is told so, and no other backend is asked`, async (t) => {
+    await using side = await openWorkerSide(given.redis, { timeouts: short });
+    side.servers[0].fail(fault);
+    t.like(await side.run({ stream: true }), { outcome: 'done' });
+    const replies = await side.stream.replies();
+    t.deepEqual(kindsOf(replies), ['chunk', 'error']);
+    t.like(replies.at(-1)?.data, { code: 'UPSTREAM_INTERRUPTED' });
+    t.is(textOf(replies), expected.slice(0, textOf(replies).length));
+    t.true(textOf(replies).length > 3);
+    t.deepEqual(side.calls(), [1, 0, 0]);
+  });
+}
+
+const token = (index: number, finish_reason: string | null = null) =>
+  `data: ${JSON.stringify({ model: 'medium-chat', choices: [{ index, delta: { content: 'a' }, finish_reason }] })}\n\n`;
+
+test('an answer that says it is complete stays so when its connection then breaks or falls silent', async (t) => {
+  for (const end of ['reset', 'silence'] as const) {
+    await using server = await startRawBackend((socket) => {
+      socket.write(rawAnswer(token(0) + token(0, 'stop'), { ended: false }));
+      if (end === 'reset') setTimeout(() => socket.resetAndDestroy(), 50);
+    });
+    await using side = await openWorkerSide(given.redis, { url: server.url, timeouts: short });
+    await side.run({ stream: true });
+    const replies = await side.stream.replies();
+    t.deepEqual(kindsOf(replies), ['chunk', 'end'], end);
+    t.is(textOf(replies), 'aa');
+  }
+});
+
+test('two answers were asked for: one of them is not the whole', async (t) => {
+  await using server = await startRawBackend((socket) => socket.write(rawAnswer(token(0) + token(0, 'stop'))));
+  await using side = await openWorkerSide(given.redis, { url: server.url });
+  await side.run({ stream: true, body: JSON.stringify({ messages, stream: true, n: 2 }) });
+  const replies = await side.stream.replies();
+  t.deepEqual(kindsOf(replies), ['chunk', 'error']);
+  t.like(replies.at(-1)?.data, { code: 'UPSTREAM_INTERRUPTED' });
+});
+
+test('each taking of a job is a run of its own, with a higher number, and none after one that has ended', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const job = await side.admit();
+  await side.startRun({ ...job, taken: 0 });
+  await side.run(job);
+  await side.run(job);
+  const replies = await side.stream.replies();
+  t.deepEqual(
+    replies.filter(({ kind }) => kind !== 'started').map(({ run, kind }) => [run, kind]),
+    [
+      [2, 'end'],
+      [3, 'error'],
+    ],
+  );
+});
+
+test('what is not a job fails, and asks nobody', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  for (const data of [
+    undefined,
+    {},
+    { ...(await side.admit()), body: undefined },
+    { ...(await side.admit()), deadline: 'soon' },
+  ]) {
+    await t.throwsAsync(side.processRequest({ data, taken: 1, signal: AbortSignal.timeout(30_000) }), {
+      name: 'ZodError',
+    });
+  }
+  t.deepEqual(side.calls(), [0, 0, 0]);
+  t.deepEqual(await side.stream.replies(), []);
+});

@@ -1,0 +1,172 @@
+import { z } from 'zod';
+import { ApiError } from '../../shared/errors.ts';
+import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
+import type { Usage } from '../../shared/jobs/replies.ts';
+import { createAnswerAssembler } from '../chat-answers/assemble-answer.ts';
+import { answerText, type BackendAnswer, parseAnswer, presentAnswer } from '../chat-answers/convert-answer.ts';
+import { type ChunkConverter, createChunkConverter } from '../chat-answers/convert-chunks.ts';
+import { countPromptTokens, countTokens } from '../chat-answers/count-tokens.ts';
+import { cutAnswer } from '../chat-answers/cut-answer.ts';
+import { createOutputGuard, type OutputGuard } from '../chat-answers/output-guard.ts';
+import { BackendError } from '../exchange/backend-error.ts';
+import { isAssembled } from '../exchange/body-for.ts';
+import type { BackendCall, CallBackend, StreamReader } from '../exchange/call-backend.ts';
+import type { ReplySender } from '../replies/send-reply.ts';
+
+type Answering = {
+  job: QueuedCall;
+  call: BackendCall;
+  callBackend: CallBackend;
+  reply: Pick<ReplySender, 'chunk'>;
+  /**
+   * The first token has come. With `received`, what was used up to the time of asking, the client has it as well: from here
+   * on no other backend can take over.
+   */
+  onFirstToken: (received?: () => Promise<Usage>) => void;
+};
+
+/** What the request's last word has to say, all the rest having been sent. */
+export type Answer = { body?: string; usage: Usage };
+
+/** `isOverLimit`: the backend went on past the output limit, and the rest is neither delivered nor charged. */
+export type Answered = Answer & { isOverLimit: boolean };
+
+/** Gets the answer from one backend, whole. Fails with `BackendError`, and nothing was sent. */
+export async function answerWhole(answering: Answering): Promise<Answered> {
+  const { job, call, callBackend } = answering;
+  const guard = createOutputGuard(job);
+  const given = isAssembled(job, call.backend)
+    ? await assemble(answering, guard)
+    : { isCut: false, answer: parseAnswer(await callBackend.whole(call)) };
+  const used = await usageOf(job, guard.hasPassedOurs() ? undefined : given.answer.usage, () => {
+    const sample = answerText(given.answer);
+    return { sample, characters: sample.length };
+  });
+  const share = guard.shareWithin(used);
+  const usage = guard.capped(used);
+  const answer = share < 1 ? cutAnswer(given.answer, share) : given.answer;
+  return { body: presentAnswer(answer, job.model, usage), usage, isOverLimit: given.isCut || share < 1 };
+}
+
+type Assembled = { isCut: boolean; answer: BackendAnswer };
+
+async function assemble({ job, call, callBackend, onFirstToken }: Answering, guard: OutputGuard): Promise<Assembled> {
+  const assembler = createAnswerAssembler({ model: job.model, apiKey: call.apiKey });
+  let whole: string | undefined;
+  const isCut = await readStream(
+    { call, callBackend },
+    {
+      begun: assembler.begun,
+      takeWhole(text) {
+        whole = text;
+      },
+      take(data) {
+        const before = assembler.begun();
+        assembler.take(data);
+        if (!before && assembler.begun()) onFirstToken();
+        return isPassed(guard, assembler, job);
+      },
+      complete: () => whole !== undefined || assembler.complete(() => choicesAsked(job)),
+    },
+  );
+  if (isCut) assembler.cut(choicesAsked(job));
+  return { isCut, answer: whole === undefined ? assembler.answer() : parseAnswer(whole) };
+}
+
+/**
+ * Passes the answer of one backend on as it comes. Fails with `BackendError`: before `onFirstToken` nothing was sent, after
+ * it the client has a part of the answer, and needs to be told that there is no more.
+ */
+export async function answerStream({ job, call, callBackend, reply, onFirstToken }: Answering): Promise<Answered> {
+  const guard = createOutputGuard(job);
+  const converter = createChunkConverter({ model: job.model, apiKey: call.apiKey });
+  const used = () => usageOf(job, guard.hasPassedOurs() ? undefined : converter.usage(), converter.text);
+  const received = async () => guard.capped(await used());
+  const send = (ready: string) => reply.chunk(ready, guard.cappedTokens(converter.tokensWritten()));
+  let hasBegun = false;
+  const begin = () => {
+    if (!hasBegun) onFirstToken(received);
+    hasBegun = true;
+  };
+  const deliver = (ready: string) => (ready === '' ? false : send(ready).then(() => false));
+  const isCut = await readStream(
+    { call, callBackend },
+    {
+      begun: converter.begun,
+      take(data) {
+        const ready = converter.take(data);
+        if (converter.begun()) begin();
+        // What passes the limit is not delivered.
+        const passed = isPassed(guard, converter, job);
+        return typeof passed === 'boolean'
+          ? passed || deliver(ready)
+          : passed.then((isOver) => isOver || call.signal.aborted || deliver(ready));
+      },
+      complete: () => converter.complete(() => choicesAsked(job)),
+    },
+  );
+  if (isCut) {
+    begin();
+    await send(converter.cut(choicesAsked(job)));
+  }
+  const all = await used();
+  const usage = guard.capped(all);
+  if (job.includeUsage) await send(converter.usageChunk(usage));
+  return { usage, isOverLimit: isCut || guard.shareWithin(all) < 1 };
+}
+
+type Progress = Pick<ChunkConverter, 'written' | 'complete'>;
+
+/** Whether the answer goes on past its limit; one that is complete, and has no more text, does not. */
+function isPassed(guard: OutputGuard, progress: Progress, job: QueuedCall): boolean | Promise<boolean> {
+  const written = progress.written();
+  const goesOn = () => written.text !== '' || !progress.complete(() => choicesAsked(job));
+  const passes = guard.passes(written);
+  return typeof passes === 'boolean' ? passes && goesOn() : passes.then((isOver) => isOver && goesOn());
+}
+
+type Calling = Pick<Answering, 'call' | 'callBackend'>;
+
+/** True where it was not read to its end. */
+async function readStream(
+  { call, callBackend }: Calling,
+  reader: StreamReader & { complete(): boolean },
+): Promise<boolean> {
+  try {
+    if ((await callBackend.stream(call, reader)) === 'cut') return true;
+  } catch (error) {
+    // An answer that is complete stays so, however its connection ends.
+    if (!(error instanceof BackendError && reader.complete())) throw error;
+  }
+  if (!reader.complete()) throw new BackendError('interrupted', 'the stream ended without saying that it was complete');
+  return false;
+}
+
+const choicesSchema = z.object({ n: z.int().nullish() });
+
+function choicesAsked({ body }: QueuedCall): number {
+  return choicesSchema.parse(JSON.parse(body)).n ?? 1;
+}
+
+/** What the backend reported, else counted by tokenizer and marked as such. */
+async function usageOf(
+  job: QueuedCall,
+  reported: BackendAnswer['usage'],
+  text: ChunkConverter['text'],
+): Promise<Usage> {
+  if (reported !== undefined) return { ...reported, estimated: false };
+  const { sample, characters } = text();
+  const counted = await countTokens(sample);
+  const completionTokens = Math.ceil(counted * Math.max(1, characters / Math.max(1, sample.length)));
+  return { ...(await promptUsage(job)), completionTokens };
+}
+
+/** The prompt and nothing else, counted by tokenizer. */
+export async function promptUsage({ body }: QueuedCall): Promise<Usage> {
+  return { promptTokens: await countPromptTokens(body), completionTokens: 0, cachedTokens: 0, estimated: true };
+}
+
+/** What a client whose stream has begun is told when its backend breaks off. */
+export function interrupted(): ApiError {
+  return new ApiError('UPSTREAM_INTERRUPTED', 'The model server broke off before its answer was complete.');
+}

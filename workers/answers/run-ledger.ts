@@ -1,0 +1,35 @@
+import type { UsageAttempt } from '../../shared/store/usage/usage-record.ts';
+import type { AttemptOutcome } from '../exchange/backend-error.ts';
+
+/** What one run of a job did, as its usage record will tell it. Times are milliseconds since the request was admitted. */
+export interface RunLedger {
+  /** A call of a backend begins; what it returns is called at its end. */
+  beginAttempt(backend: string): (outcome: AttemptOutcome) => void;
+  /** Of the backend that answers: the last one to have come counts. */
+  firstToken(): void;
+  attempts(): readonly UsageAttempt[];
+  timing(): { queueWaitMs: number; firstTokenMs: number | null; durationMs: number };
+}
+
+type Parts = { run: number; queueWaitMs: number; now?: () => number };
+
+export function createRunLedger({ run, queueWaitMs, now = () => performance.now() }: Parts): RunLedger {
+  const startedAt = now();
+  const attempts: UsageAttempt[] = [];
+  let firstTokenMs: number | null = null;
+  const sinceAdmission = () => queueWaitMs + Math.round(now() - startedAt);
+
+  return {
+    beginAttempt(backend) {
+      const begunAt = now();
+      return (outcome) => {
+        attempts.push({ run, backend, outcome, durationMs: Math.round(now() - begunAt) });
+      };
+    },
+    firstToken() {
+      firstTokenMs = sinceAdmission();
+    },
+    attempts: () => attempts,
+    timing: () => ({ queueWaitMs, firstTokenMs, durationMs: sinceAdmission() }),
+  };
+}

@@ -1,0 +1,68 @@
+import type { InferenceJob, QueuedCall } from '../../shared/jobs/inference-job.ts';
+import type { Usage } from '../../shared/jobs/replies.ts';
+import type { Lane } from '../../shared/lane.ts';
+import type { Reservation } from '../backends/reservation.ts';
+import type { ReplySender } from '../replies/send-reply.ts';
+import type { RunLedger } from './run-ledger.ts';
+
+/**
+ * One taking of a job: `taken` is how often it was taken from its queue, this time included; `signal` is aborted with a `StopReason`;
+ * `reservation` is the slot that was free for it.
+ */
+export type Taking = {
+  data: unknown;
+  taken: number;
+  signal: AbortSignal;
+  reservation?: Reservation | undefined;
+};
+
+/**
+ * What became of it. `hand back`: nothing was sent yet, and the job is to run again at once, as it is given here, on another
+ * worker. `later`: it is to come again after a while, about `pauseMs`.
+ */
+export type Outcome = { outcome: 'done' } | Back;
+
+type Back = { outcome: 'hand back'; job: QueuedCall } | { outcome: 'later'; job: QueuedCall; pauseMs: number };
+
+export type ProcessJob = (taking: Taking) => Promise<Outcome>;
+
+/** One run of a job that somebody waits for, and what it has to end it by. */
+export type Run = {
+  job: InferenceJob;
+  run: number;
+  taken: number;
+  /** When this worker had the job, by `performance.now()`. */
+  takenAt: number;
+  reply: ReplySender;
+  ledger: RunLedger;
+};
+
+/** Why a run ends before its answer: the reason that its signal is aborted with. */
+export type StopReason =
+  | 'cancelled'
+  | 'ingress gone'
+  | 'lock lost'
+  | 'shutdown'
+  | 'deadline'
+  | 'account suspended'
+  | 'batch cancelled'
+  | 'batch expired';
+
+/** A run that may call backends. */
+export type CallingRun = {
+  job: QueuedCall & Pick<InferenceJob, 'plan'>;
+  lane: Lane;
+  ledger: RunLedger;
+  reply: Pick<ReplySender, 'chunk'>;
+  signal: AbortSignal;
+  /** For its first call. */
+  reservation: Reservation | undefined;
+  /** What was used up to the time of asking, once text for the client has come. */
+  received?: (() => Promise<Usage>) | undefined;
+  /** Milliseconds until the request's deadline. */
+  leftMs: () => number;
+  /** For so many milliseconds from now it may wait for a backend that is full. */
+  mayWaitMs: () => number;
+};
+
+export type StartedRun = Run & CallingRun;

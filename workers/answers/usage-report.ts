@@ -1,0 +1,31 @@
+import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
+import type { Usage } from '../../shared/jobs/replies.ts';
+import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
+import type { RunLedger } from './run-ledger.ts';
+
+type Ended = {
+  job: Pick<QueuedCall, 'keyId' | 'model' | 'tier' | 'endpoint' | 'earlierRuns'> & { plan: string };
+  /** Which the request is a line of. */
+  batch: string | null;
+  run: number;
+  ledger: RunLedger;
+};
+
+export const noTokens: Usage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, estimated: true };
+
+/** What the usage record of a request will say, by the run that ends it. */
+export function usageReport(
+  { job, batch, run, ledger }: Ended,
+  outcome: UsageReport['outcome'],
+  usage: Usage,
+): UsageReport {
+  const { keyId, plan, model, tier, endpoint, earlierRuns } = job;
+  const { promptTokens, completionTokens, cachedTokens, estimated } = usage;
+  return {
+    ...{ keyId, plan, model, tier, endpoint, batch },
+    ...{ promptTokens, completionTokens, cachedTokens, counted: estimated ? 'estimated' : 'reported', outcome },
+    ...ledger.timing(),
+    attempts: [...earlierRuns.flatMap(({ attempts }) => attempts), ...ledger.attempts()],
+    endedRuns: [...earlierRuns.map((earlier) => earlier.run), run],
+  };
+}

@@ -1,0 +1,130 @@
+import { z } from 'zod';
+import type { Batch, BatchFault } from '../../../shared/batches/batch.ts';
+import type { FileLine } from '../../../shared/batches/split-lines.ts';
+import { type ChatCall, type FieldRule, parseChatCall, parseExactly } from '../../../shared/chat-call/chat-call.ts';
+import type { ListedFields } from '../../../shared/chat-call/listed-fields.ts';
+import { mayBeInexact } from '../../../shared/chat-call/may-be-inexact.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { exceededJsonBound } from '../../../shared/json-bounds.ts';
+import type { PlanFile } from '../../../shared/process/plan-file.ts';
+import { faultsOf } from '../../../shared/validation-issues.ts';
+
+/** A line that can be run; `customId` is the client's name for it. */
+export type ParsedLine = { customId: string; call: ChatCall };
+
+const customIdLengthMax = 512;
+
+const lineSchema = z.looseObject({
+  custom_id: z
+    .string()
+    .min(1, 'expected at least one character')
+    .max(customIdLengthMax, `expected at most ${customIdLengthMax} characters`)
+    // Half a character would be another one in the results, where its line could not be found by it.
+    .refine((customId) => customId.isWellFormed(), 'expected whole characters'),
+  method: z.literal('POST', 'expected "POST"'),
+  url: z.literal('/v1/chat/completions', 'expected "/v1/chat/completions"'),
+  body: z.looseObject({}),
+});
+
+type Fault = Omit<BatchFault, 'line'>;
+
+/** Why a line cannot be run, as an error as well where its body is at fault; `customId` is empty where it has none that can be read. */
+export type Refused = { faults: BatchFault[]; customId: string; error?: ApiError };
+
+/** What lines may ask for; and the same for those of one batch. */
+export type LineRules = { models: PlanFile['models']; listedFields: ListedFields };
+export type BatchRules = { models: PlanFile['models']; fields: FieldRule };
+
+/** A batch that was handed in before there were lists of fields is run as it was then. */
+export function rulesOf({ models, listedFields }: LineRules, batch: Pick<Batch, 'listedFieldsOnly'>): BatchRules {
+  return { models, fields: batch.listedFieldsOnly === true ? listedFields : 'any field' };
+}
+
+/**
+ * One line of an input file, as JSON Lines has it (jsonlines.org): UTF-8, each line one JSON object; a carriage return
+ * in front of the line feed is white space, and the last line may do without either; no byte order mark, no blank line.
+ */
+export function parseLine(
+  { number, bytes }: Pick<FileLine, 'number' | 'bytes'>,
+  { models, fields }: BatchRules,
+): { parsed: ParsedLine } | Refused {
+  const refuse = (faults: readonly Fault[], customId = ''): Refused => ({
+    customId,
+    faults: faults.map((fault) => ({ ...fault, line: number })),
+  });
+  if (bytes === undefined) return refuse([lineFault('line_too_long', 'is longer than 4 MiB')]);
+  const read = readObject(number, bytes);
+  if ('fault' in read) return refuse([read.fault]);
+  const line = lineSchema.safeParse(read.value);
+  if (!line.success) {
+    return refuse(faultsOf(line.error).map(({ path, message }) => ({ code: codeOf(path), param: path, message })));
+  }
+  const { custom_id: customId, body } = line.data;
+  if (body.stream === true) {
+    const streamed = { code: 'invalid_request', param: 'body.stream', message: 'a line of a batch cannot be streamed' };
+    return refuse([streamed], customId);
+  }
+  try {
+    const call = parseChatCall({ value: body, text: exactText(read.text, body) }, models, { rule: fields });
+    return { parsed: { customId, call } };
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== 'VALIDATION_ERROR') throw error;
+    const faults = error.faults.map(({ path, message }) => ({ ...faultOfBody(path), message }));
+    return { ...refuse(faults, customId), error };
+  }
+}
+
+function lineFault(code: string, message: string): Fault {
+  return { code, param: null, message: `the line ${message}` };
+}
+
+const byteOrderMark = '\ufeff';
+
+function readObject(number: number, bytes: Uint8Array): { value: object; text: string } | { fault: Fault } {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return { fault: lineFault('invalid_utf8', 'is not UTF-8') };
+  }
+  if (number === 1 && text.startsWith(byteOrderMark)) {
+    return { fault: lineFault('byte_order_mark', 'begins with a byte order mark, which JSON Lines does not have') };
+  }
+  if (text.trim() === '') return { fault: lineFault('empty_line', 'is empty') };
+  const exceeded = exceededJsonBound(bytes);
+  if (exceeded !== undefined) return { fault: { code: 'invalid_request', param: 'body', message: exceeded } };
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { fault: lineFault('invalid_json_line', 'is not valid JSON') };
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return { fault: lineFault('invalid_json_line', 'is not a JSON object') };
+  }
+  return { value, text };
+}
+
+/** Text with the body's numbers as they were written; the whole line is as good where they are all kept. */
+function exactText(line: string, body: object): string {
+  if (!mayBeInexact(line)) return line;
+  const { body: exact = body } = parseExactly(line) as { body?: object }; // the schema has seen it
+  return JSON.stringify(exact);
+}
+
+const codes: Readonly<Record<string, string>> = {
+  custom_id: 'invalid_custom_id',
+  method: 'invalid_method',
+  url: 'invalid_url',
+};
+
+function codeOf(path: string): string {
+  return codes[path] ?? 'invalid_request';
+}
+
+function faultOfBody(path: string): Pick<Fault, 'code' | 'param'> {
+  return {
+    code: path === 'model' ? 'model_not_found' : 'invalid_request',
+    param: path === 'body' ? 'body' : `body.${path}`,
+  };
+}

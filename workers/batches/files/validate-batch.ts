@@ -1,0 +1,111 @@
+import { createHash } from 'node:crypto';
+import { type Batch, type BatchFault, batchFaultsMax } from '../../../shared/batches/batch.ts';
+import type { BatchEvent } from '../../../shared/batches/batch-states.ts';
+import { countRefusedFields } from '../../../shared/process/metrics.ts';
+import type { PlanFile } from '../../../shared/process/plan-file.ts';
+import { createRests, type Rest } from '../../../shared/process/rests.ts';
+import type { Store } from '../../../shared/store/store.ts';
+import type { WorkerMetrics } from '../../metrics.ts';
+import { type LineRules, parseLine, rulesOf } from './parse-line.ts';
+import { FileGone, readLines } from './read-lines.ts';
+
+type Parts = {
+  store: Pick<Store, 'batches' | 'files' | 'findAccount'>;
+  planFile: PlanFile;
+  rules: LineRules;
+  metrics: Pick<WorkerMetrics, 'refusedFields'>;
+  rest?: Rest;
+  /** Milliseconds of a clock that only goes forward. */
+  now?: () => number;
+};
+type Verdict = Extract<BatchEvent, { type: 'validated' | 'refused' }>;
+
+/** What validation may hold up everything else for, unless one line takes longer. */
+const busyMs = 10;
+
+/**
+ * Reads the whole file of a batch and says whether it can be run. Of a file with faults the first hundred are named.
+ * Fails as the store does, and with the reason of `signal`. A line can take 0.1 s, so all validations together rest between lines.
+ */
+export function createValidateBatch(parts: Parts) {
+  const { store, planFile, rules: lineRules, metrics, rest = createRests(), now = () => performance.now() } = parts;
+  const { requestsMax } = planFile.batch;
+
+  return async function validateBatch(batch: Batch, signal: AbortSignal): Promise<Verdict> {
+    const file = await store.batches.findFile(batch.inputFile);
+    // Whoever deletes it has yet to see that it is an input: it goes back to being ready, or goes.
+    if (file?.state === 'deleting') throw new Error('the file is being deleted');
+    if (file?.state !== 'ready' || file.account !== batch.account) return refuse([missing]);
+    const plan = (await store.findAccount(batch.account))?.plan ?? planFile.defaultPlan;
+    try {
+      return await validateLines(batch, plan, signal);
+    } catch (error) {
+      if (error instanceof FileGone) return refuse([missing]);
+      throw error;
+    }
+  };
+
+  async function validateLines(batch: Batch, plan: string, signal: AbortSignal): Promise<Verdict> {
+    const faults: BatchFault[] = [];
+    const known = new Map<string, number>();
+    const rules = rulesOf(lineRules, batch);
+    let total = 0;
+    let workMs = 0;
+    for await (const line of readLines(store.files, batch.inputFile, { line: 1, byte: 0 })) {
+      signal.throwIfAborted();
+      if (++total > requestsMax) {
+        faults.push({
+          ...wholeLine,
+          code: 'too_many_lines',
+          line: total,
+          message: `more than ${requestsMax} requests`,
+        });
+        break;
+      }
+      const since = now();
+      const read = parseLine(line, rules);
+      workMs += now() - since;
+      if ('faults' in read) {
+        faults.push(...read.faults);
+        countRefusedFields(metrics, read.error);
+      } else
+        faults.push(...checkModel(line.number, read.parsed.call, plan), ...checkName(line.number, read.parsed, known));
+      if (faults.length >= batchFaultsMax) break;
+      if (workMs < busyMs) continue;
+      await rest(workMs);
+      workMs = 0;
+    }
+    if (total === 0) faults.push({ ...wholeLine, code: 'empty_file', line: null, message: 'the file has no lines' });
+    return faults.length > 0 ? refuse(faults.slice(0, batchFaultsMax)) : { type: 'validated', total };
+  }
+
+  function checkModel(line: number, { model, tier }: { model: string; tier: string }, plan: string): BatchFault[] {
+    if (planFile.plans[plan]?.modelTiers.includes(tier)) return [];
+    const message = `the model "${model}" is not available on the plan "${plan}"`;
+    return [{ code: 'plan_limit', line, param: 'body.model', message }];
+  }
+}
+
+/** Of each a digest, for they may be long, and there may be fifty thousand of them. */
+function checkName(line: number, { customId }: { customId: string }, known: Map<string, number>): BatchFault[] {
+  const digest = createHash('sha256').update(customId).digest('base64').slice(0, 22);
+  const first = known.get(digest);
+  if (first === undefined) {
+    known.set(digest, line);
+    return [];
+  }
+  return [{ code: 'duplicate_custom_id', line, param: 'custom_id', message: `is that of line ${first} as well` }];
+}
+
+const wholeLine = { param: null };
+
+const missing: BatchFault = {
+  code: 'file_not_found',
+  line: null,
+  param: 'input_file_id',
+  message: 'the file was deleted',
+};
+
+function refuse(errors: BatchFault[]): Verdict {
+  return { type: 'refused', errors };
+}

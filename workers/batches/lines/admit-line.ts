@@ -1,0 +1,98 @@
+import type { Caller } from '../../../shared/caller.ts';
+import { type ApiError, planLimit, quotaExceeded } from '../../../shared/errors.ts';
+import type { Admission, Admit, Standing } from '../../../shared/limits/admit.ts';
+import { batchAllowanceOf } from '../../../shared/limits/allowance.ts';
+import type { AskLimits } from '../../../shared/limits/ask-limits.ts';
+import { lostReport } from '../../../shared/limits/lost-report.ts';
+import { quotaOf } from '../../../shared/limits/quota.ts';
+import type { PlanFile } from '../../../shared/process/plan-file.ts';
+import type { BatchJob } from './batch-job.ts';
+import type { KnownCallers } from './known-callers.ts';
+
+/**
+ * `refused`: the line ends with this error. `later`: it may pass after a while, for its account has as many lines in hand as it
+ * may, is suspended, or too much usage waits for the store. `ended`: its request was ended before.
+ */
+export type AdmittedLine =
+  | { outcome: 'admitted'; admission: Admission; plan: string }
+  | { outcome: 'refused'; error: ApiError }
+  | { outcome: 'later'; pauseMs: number }
+  | { outcome: 'ended' };
+
+/** Fails with `SERVICE_UNAVAILABLE` where it cannot be known who the account is. */
+export type AdmitLine = (job: BatchJob) => Promise<AdmittedLine>;
+
+type Parts = {
+  admit: Pick<Admit, 'admit' | 'stand'>;
+  askLimits: AskLimits;
+  /** The account as it is in the store. */
+  readCaller: (account: string) => Promise<Caller>;
+  callers: KnownCallers;
+  planFile: PlanFile;
+};
+
+/** Until another line of the account has ended, and until something has changed that takes longer. */
+const soonMs = 1_000;
+const laterMs = 15_000;
+
+/**
+ * Admits a line right before it is run, by the script that admits every request and with the rules of batches: what
+ * its account may do is what it may do now, whatever it was when the batch was handed in.
+ */
+export function createAdmitLine({ admit, askLimits, readCaller, callers, planFile }: Parts): AdmitLine {
+  const reread = async (account: string) => {
+    const caller = await readCaller(account);
+    callers.keep(caller);
+    return caller;
+  };
+
+  return async function admitLine(job) {
+    const { account, requestId, model, tier, tokens } = job;
+    const mayRun = (plan: string) => planFile.plans[plan]?.modelTiers.includes(tier) === true;
+    const asking = {
+      account,
+      requestId,
+      lane: 'batch' as const,
+      caller: callers.find(account),
+      reread: () => reread(account),
+    };
+    const { caller, answer } = await askLimits(asking, async (look, found) => {
+      if (found === undefined || found.suspended || !mayRun(found.plan)) return admit.stand(look);
+      const report = JSON.stringify(lostReport({ ...job, plan: found.plan }));
+      return admit.admit(look, { allowance: batchAllowanceOf(found, planFile), tokens, report });
+    });
+    switch (answer.outcome) {
+      case 'admitted':
+        return { outcome: 'admitted', admission: answer.admission, plan: caller.plan };
+      case 'refused':
+        // What is only reserved may come back: the month is spent when it is used.
+        if (answer.limit === 'quota' && isSpent(caller, answer.standing))
+          return refuse(quotaSpent(caller, answer.standing));
+        return { outcome: 'later', pauseMs: soonMs };
+      case 'stands':
+        return caller.suspended ? { outcome: 'later', pauseMs: laterMs } : refuse(planLimit(model, caller.plan));
+      case 'full':
+        return { outcome: 'later', pauseMs: laterMs };
+      case 'ended':
+        return { outcome: 'ended' };
+    }
+  };
+
+  function quota(caller: Caller, standing: Standing) {
+    return quotaOf(standing, batchAllowanceOf(caller, planFile));
+  }
+
+  function isSpent(caller: Caller, standing: Standing): boolean {
+    const { limit, used } = quota(caller, standing);
+    return limit !== null && used >= limit;
+  }
+
+  function quotaSpent(caller: Caller, standing: Standing): ApiError {
+    const resetDate = quota(caller, standing).period.end;
+    return quotaExceeded({ resetDate, topupUrl: '', overageEnabled: caller.overageEnabled });
+  }
+}
+
+function refuse(error: ApiError): AdmittedLine {
+  return { outcome: 'refused', error };
+}

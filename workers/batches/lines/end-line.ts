@@ -1,0 +1,66 @@
+import type { BatchResult } from '../../../shared/batches/batch.ts';
+import type { UsageReport } from '../../../shared/jobs/usage-outbox.ts';
+import type { Settle, Settlement } from '../../../shared/limits/settle.ts';
+import type { Log } from '../../../shared/process/log.ts';
+import type { RunLedger } from '../../answers/run-ledger.ts';
+import { noTokens, usageReport } from '../../answers/usage-report.ts';
+import type { WorkerMetrics } from '../../metrics.ts';
+import type { LineRequest } from './batch-job.ts';
+import type { TellNews } from './line-events.ts';
+import { unfinished, usageOf } from './line-results.ts';
+
+/** One run of a line, as it is settled. */
+export type LineRun = {
+  job: LineRequest;
+  run: number;
+  taken: number;
+  ledger: RunLedger;
+  admission: Settlement['admission'];
+};
+
+/**
+ * Settles a line by the result that stands for it, and tells who queued it: what is charged is what stands there, if it is this
+ * request's, whoever has written it.
+ */
+export type EndLine = (run: LineRun, standing: BatchResult) => Promise<void>;
+
+type Parts = {
+  settle: Settle;
+  tellNews: TellNews;
+  metrics: Pick<WorkerMetrics, 'settled' | 'settleFailures'>;
+  log: Log;
+};
+
+export function createEndLine({ settle, tellNews, metrics, log }: Parts): EndLine {
+  return async function endLine(lineRun, standing) {
+    const { job, run, taken, admission } = lineRun;
+    const isOwn = standing.requestId === job.requestId;
+    const usage = isOwn ? usageOf(standing) : noTokens;
+    const outcome = outcomeOf(standing, isOwn);
+    const report = usageReport({ ...lineRun, batch: job.batch }, outcome, usage);
+    const settled = await settle({
+      account: job.account,
+      requestId: job.requestId,
+      run,
+      settler: `taking ${taken}`,
+      lane: 'batch',
+      tokens: usage.promptTokens + usage.completionTokens,
+      report,
+      admission,
+    });
+    if (settled === 'settled') {
+      metrics.settled.inc({ outcome, counted: report.counted });
+    } else {
+      metrics.settleFailures.inc({ reason: settled });
+      log.debug({ requestId: job.requestId, run }, 'a line was settled before');
+    }
+    tellNews(job, { news: 'ended', answered: standing.status !== null });
+  };
+}
+
+function outcomeOf({ failed, error }: BatchResult, isOwn: boolean): UsageReport['outcome'] {
+  if (!isOwn) return 'cancelled';
+  if (!failed) return 'completed';
+  const isUnfinished = Object.values(unfinished).some(({ code }) => code === error?.code);
+  return isUnfinished ? 'cancelled' : 'failed';
+}

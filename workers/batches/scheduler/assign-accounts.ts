@@ -1,0 +1,32 @@
+import type { Redis } from 'ioredis';
+import { z } from 'zod';
+import { controlStreamKey } from '../../../shared/redis/keys.ts';
+
+const fieldsSchema = z.object({ accounts: z.string() });
+const accountsSchema = z.array(z.string());
+
+/** More entries than these at once, unread by their worker, and the oldest are dropped. */
+const controlStreamLengthMax = 10_000;
+
+/** Asks a worker to look after the batches of these accounts. False if the worker is gone. */
+export type AssignAccounts = (worker: string, accounts: readonly string[]) => Promise<boolean>;
+
+/** `redis` is the one that has the control streams. */
+export function createAssignAccounts(redis: Redis): AssignAccounts {
+  return async function assignAccounts(worker, accounts) {
+    const entry = ['accounts', JSON.stringify(accounts)];
+    const length = ['MAXLEN', '~', controlStreamLengthMax] as const;
+    return (await redis.xadd(controlStreamKey(worker), 'NOMKSTREAM', ...length, '*', ...entry)) !== null;
+  };
+}
+
+/** The accounts that an entry of a control stream assigns; none in any other entry. */
+export function decodeAssignment(fields: Readonly<Record<string, string>>): string[] {
+  const entry = fieldsSchema.safeParse(fields);
+  if (!entry.success) return [];
+  try {
+    return accountsSchema.safeParse(JSON.parse(entry.data.accounts)).data ?? [];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,31 @@
+import type { Batch } from '../../../shared/batches/batch.ts';
+import { nextBatch } from '../../../shared/batches/batch-states.ts';
+import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
+import type { BatchFeed } from './batch-feed.ts';
+
+/** `mistaken`: its feed believes that every line has ended, and they have not. */
+type Counted = 'running' | 'ran' | 'mistaken';
+
+/** Counts are counted from results, and a batch all of whose lines have one has been run; either is written where it is news. */
+export function createCountBatch({ store }: { store: Pick<BatchStore, 'countResults' | 'changeBatch'> }) {
+  return async function countBatch(
+    { id, counts }: Batch,
+    feed: Pick<BatchFeed, 'isDone' | 'position'>,
+    now: number,
+  ): Promise<Counted> {
+    const isFed = feed.isDone();
+    const { completed, failed } = await store.countResults(id);
+    const hasRun = isFed && completed + failed >= counts.total;
+    // What it believes is not stored.
+    if (isFed && !hasRun) return 'mistaken';
+    if (!hasRun && completed + failed <= counts.completed + counts.failed) return 'running';
+    const at = new Date(now);
+    const position = feed.position();
+    await store.changeBatch(id, (found) => {
+      const counted = found && nextBatch(found, { type: 'counted', completed, failed, position }, at);
+      const next = hasRun && counted ? nextBatch(counted, { type: 'ran' }, at) : counted;
+      return { result: undefined, ...(next && { next }) };
+    });
+    return hasRun ? 'ran' : 'running';
+  };
+}

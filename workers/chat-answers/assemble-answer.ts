@@ -1,0 +1,164 @@
+import type { ChatChunk } from '../../shared/chat-call/chat-completion.ts';
+import type { BackendAnswer } from './convert-answer.ts';
+import { type AnswerProgress, createAnswerProgress } from './follow-answer.ts';
+import { type Budget, createBudget, createJoinedFields, type JoinedFields } from './merge-deltas.ts';
+import { createJoinedCalls, extendFunction, type JoinedCalls } from './merge-tool-calls.ts';
+import { nothingWritten, type Written } from './output-guard.ts';
+import { parseChunk } from './parse-chunk.ts';
+
+/** A streamed answer that is made whole again. */
+export interface AnswerAssembler extends Pick<AnswerProgress, 'begun' | 'complete'> {
+  /** Takes the data of one event. Fails with `BackendError`. */
+  take(data: string): void;
+  /** What has come with the event that was taken last. */
+  written(): Written;
+  /** Ends, as a backend would at its limit, each of so many choices that was open before the event that was taken last. */
+  cut(choicesAsked: number): void;
+  /** What has come so far as a chat completion: as the backend would have written it whole, under the client's name of the model. */
+  answer(): BackendAnswer;
+}
+
+type Choice = {
+  fields: JoinedFields;
+  message: JoinedFields;
+  calls: JoinedCalls;
+  /** Undefined until there is one; `call` is that of a function, as it was asked for before there were tools. */
+  call: JoinedFields | undefined;
+  logprobs: JoinedFields | undefined;
+};
+type ChunkChoice = ChatChunk['choices'][number];
+
+/** As large as a whole answer may be. */
+const charactersMax = 33_554_432;
+
+/** Said anew below, told apart from the answer (`usage`), or of no meaning in a whole answer: OpenAI pads its chunks. */
+const notKept = new Set(['object', 'model', 'choices', 'usage', 'error', 'obfuscation']);
+
+const joinedApart = new Set(['index', 'message', 'delta', 'logprobs']);
+
+/** `model` is the name the client knows, `apiKey` what the backend was called with. */
+export function createAnswerAssembler({
+  model,
+  apiKey,
+}: {
+  model: string;
+  apiKey?: string | undefined;
+}): AnswerAssembler {
+  const progress = createAnswerProgress();
+  const budget = createBudget(charactersMax);
+  const head = createJoinedFields(budget);
+  const choices = new Map<number, Choice>();
+  let latestWritten = nothingWritten;
+
+  function choiceOf(index: number): Choice {
+    const present = choices.get(index);
+    if (present !== undefined) return present;
+    const created = createChoice(budget);
+    choices.set(index, created);
+    return created;
+  }
+
+  return {
+    take(data) {
+      latestWritten = nothingWritten;
+      if (data === '[DONE]') return progress.finish();
+      const chunk = parseChunk(data, apiKey);
+      latestWritten = progress.follow(chunk);
+      for (const name in chunk) if (!notKept.has(name)) head.replace(name, chunk[name], data.length);
+      const size = data.length / Math.max(1, chunk.choices.length);
+      for (const part of chunk.choices) addToChoice(choiceOf(part.index), part, { budget, size });
+    },
+    written: () => latestWritten,
+    cut(choicesAsked) {
+      for (const index of progress.unfinished(choicesAsked))
+        choiceOf(index).fields.replace('finish_reason', 'length', 0);
+    },
+    begun: progress.begun,
+    complete: progress.complete,
+    answer() {
+      const inOrder = Array.from(choices).toSorted(([one], [other]) => one - other);
+      const answer = {
+        ...head.toObject(),
+        object: 'chat.completion',
+        model,
+        choices: inOrder.map(([index, choice]) => presentChoice(index, choice)),
+        ...(progress.usage() !== undefined && { usage: progress.reportedUsage() }),
+      };
+      return { text: JSON.stringify(answer), answer, usage: progress.usage() };
+    },
+  };
+}
+
+function createChoice(budget: Budget): Choice {
+  return {
+    fields: createJoinedFields(budget),
+    message: createJoinedFields(budget),
+    calls: createJoinedCalls(budget),
+    call: undefined,
+    logprobs: undefined,
+  };
+}
+
+type Room = { budget: Budget; size: number };
+
+function addToChoice(choice: Choice, part: ChunkChoice, room: Room): void {
+  const { logprobs } = part;
+  const delta = part.delta ?? part.message; // some servers have it as in a whole answer
+  const { budget, size } = room;
+  for (const name in part) {
+    const value = part[name];
+    // To some servers an empty reason is none.
+    if (name === 'finish_reason') choice.fields.replace(name, value || null, size);
+    else if (!joinedApart.has(name)) choice.fields.replace(name, value, size);
+  }
+  if (isObject(logprobs)) {
+    choice.logprobs ??= createJoinedFields(budget);
+    for (const name in logprobs) choice.logprobs.extend(name, logprobs[name], size);
+  }
+  if (isObject(delta)) addToMessage(choice, delta, room);
+}
+
+function addToMessage(choice: Choice, delta: Readonly<Record<string, unknown>>, { budget, size }: Room): void {
+  for (const name in delta) {
+    const value = delta[name];
+    if (name === 'tool_calls') {
+      if (Array.isArray(value)) choice.calls.add(value, size);
+    } else if (name === 'function_call') {
+      if (!isObject(value)) continue;
+      choice.call ??= createJoinedFields(budget);
+      extendFunction(choice.call, value, size);
+    } else if (name === 'role') {
+      if (value) choice.message.replace(name, value, size);
+    } else {
+      choice.message.extend(name, value, size);
+    }
+  }
+}
+
+function presentChoice(index: number, choice: Choice): { message: Record<string, unknown>; [name: string]: unknown } {
+  return {
+    index,
+    message: presentMessage(choice),
+    logprobs: choice.logprobs?.toObject() ?? null,
+    finish_reason: null,
+    ...choice.fields.toObject(),
+  };
+}
+
+function presentMessage({ message, calls, call }: Choice): Record<string, unknown> {
+  const written = message.toObject();
+  const called = calls.toList();
+  // Streams open every message by an empty text; in a whole answer one without text, that calls or refuses, has none.
+  const isTextless = called.length > 0 || call !== undefined || typeof written.refusal === 'string';
+  return {
+    role: 'assistant',
+    ...written,
+    content: (isTextless ? written.content || null : written.content) ?? null,
+    ...(called.length > 0 && { tool_calls: called }),
+    ...(call !== undefined && { function_call: call.toObject() }),
+  };
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,129 @@
+import type { ChatChunk } from '../../shared/chat-call/chat-completion.ts';
+import { BackendError } from '../exchange/backend-error.ts';
+import { presentUsage, writtenText } from './convert-answer.ts';
+import { type AnswerProgress, createAnswerProgress } from './follow-answer.ts';
+import { nothingWritten, type Written } from './output-guard.ts';
+import { parseChunk } from './parse-chunk.ts';
+import { createRepeatedChunks } from './repeated-chunk.ts';
+
+/** A streamed answer as it comes in, event by event, and what of it goes to the client. */
+export interface ChunkConverter extends Pick<AnswerProgress, 'begun' | 'complete' | 'usage'> {
+  /**
+   * Takes the data of one event; what it returns is ready to be written to the client. Nothing is, until the answer proper
+   * has begun: until then another backend can still take over.
+   */
+  take(data: string): string;
+  /** What has come with the event that was taken last. */
+  written(): Written;
+  /** Ends, in place of the event that was taken last and as a backend would at its limit, each of so many choices that is open. */
+  cut(choicesAsked: number): string;
+  /** How many tokens that is at least: a piece is one or more, and no model's tokens are longer than eight characters for long. */
+  tokensWritten(): number;
+  /** What the model has written so far, cut at a million characters; for counting where no usage was reported. */
+  text(): { sample: string; characters: number };
+  /** The usage chunk, in the shape of the stream's others, with `choices: []`: the backend's own words if they say as many. */
+  usageChunk(tokens: { promptTokens: number; completionTokens: number }): string;
+}
+
+const charactersPerTokenMax = 8;
+const sampleCharactersMax = 1_000_000;
+const heldCharactersMax = 1_048_576;
+
+/** `model` is the name the client knows; chunks that carry another are rewritten. `apiKey` is what the backend was called with. */
+export function createChunkConverter({
+  model,
+  apiKey,
+}: {
+  model: string;
+  apiKey?: string | undefined;
+}): ChunkConverter {
+  const progress = createAnswerProgress();
+  const { begun, complete, usage } = progress;
+  const repeated = createRepeatedChunks((data, chunk) => present(data, chunk, model));
+  let held = '';
+  let latest: () => ChatChunk | undefined = () => undefined;
+  let latestWritten = nothingWritten;
+  const written: string[] = [];
+  let sampled = 0;
+  let characters = 0;
+  let pieces = 0;
+
+  function sample(text: string): void {
+    if (text === '') return;
+    characters += text.length;
+    pieces += 1;
+    if (sampled < sampleCharactersMax) written.push(text);
+    sampled += text.length;
+  }
+
+  /** What has been held back goes in front. */
+  function release(ready: string): string {
+    if (begun() && held === '') return ready;
+    held += ready;
+    if (!begun() && held.length > heldCharactersMax) {
+      throw new BackendError('unreadable', `no token within ${heldCharactersMax} characters`);
+    }
+    if (!begun()) return '';
+    const heldBefore = held;
+    held = '';
+    return heldBefore;
+  }
+
+  return {
+    take(data) {
+      latestWritten = nothingWritten;
+      if (data === '[DONE]') {
+        progress.finish();
+        return '';
+      }
+      const known = repeated.read(data);
+      if (known !== undefined) {
+        latest = () => parseChunk(data, apiKey);
+        latestWritten = progress.goOn(known.text);
+        sample(known.text);
+        return release(event(known.sent));
+      }
+      const chunk = parseChunk(data, apiKey);
+      latest = () => chunk;
+      latestWritten = progress.follow(chunk);
+      for (const { delta } of chunk.choices) sample(writtenText(delta));
+      repeated.learn(data, chunk);
+      // The usage has a chunk of its own at the end, if the client asked for it, wherever the backend put it.
+      if (chunk.choices.length === 0 && chunk.usage != null) return '';
+      return release(event(present(data, chunk, model)));
+    },
+    written: () => latestWritten,
+    cut(choicesAsked) {
+      // With the role, for a choice of which nothing has come yet.
+      const delta = { role: 'assistant' };
+      const ends = progress.unfinished(choicesAsked).map((index) => ({ index, delta, finish_reason: 'length' }));
+      return ends.map((end) => event(presentChunk({ ...latest(), choices: [end] }, model))).join('');
+    },
+    begun,
+    complete,
+    usage,
+    tokensWritten: () => Math.max(pieces, Math.floor(characters / charactersPerTokenMax)),
+    text: () => ({ sample: written.join(''), characters }),
+    usageChunk(tokens) {
+      return event(
+        JSON.stringify({ ...latest(), model, choices: [], usage: presentUsage(tokens, progress.reportedUsage()) }),
+      );
+    },
+  };
+}
+
+/** The data as it came, unless the client uses another name for the model, or there is a usage, which is sent at the end. */
+function present(data: string, chunk: ChatChunk, model: string): string {
+  if (chunk.model !== model || chunk.usage !== undefined) return presentChunk(chunk, model);
+  // It may stand on several lines, and then each would need a `data:` of its own.
+  return data.includes('\n') ? JSON.stringify(JSON.parse(data)) : data;
+}
+
+function presentChunk(chunk: ChatChunk, model: string): string {
+  const { usage: _usage, ...rest } = chunk;
+  return JSON.stringify({ ...rest, model });
+}
+
+function event(json: string): string {
+  return `data: ${json}\n\n`;
+}

@@ -1,0 +1,77 @@
+import type { ChatChunk } from '../../shared/chat-call/chat-completion.ts';
+import { BackendError } from '../exchange/backend-error.ts';
+import { type BackendAnswer, readUsage, writtenText } from './convert-answer.ts';
+import type { Written } from './output-guard.ts';
+
+/** How far a streamed answer is. */
+export interface AnswerProgress {
+  /** What has come with this chunk. */
+  follow(chunk: ChatChunk): Written;
+  /** As `follow` for a chunk that differs from an earlier one in its text alone. That chunk ended no choice. */
+  goOn(text: string): Written;
+  /** `[DONE]` has come. */
+  finish(): void;
+  /** A role alone is no token: until there is one, or an end without any, the answer proper has not begun. */
+  begun(): boolean;
+  /**
+   * The backend has said that it is done: by `[DONE]`, or by a `finish_reason` for each of the choices that it was asked for.
+   * An end without this is a stream that broke off.
+   */
+  complete(choicesAsked: () => number): boolean;
+  /** Of so many choices, and any others that have begun, those that had not finished before the latest chunk. */
+  unfinished(choicesAsked: number): number[];
+  /** The last usage that could be read, as tokens and in the backend's own words. */
+  usage(): BackendAnswer['usage'];
+  reportedUsage(): unknown;
+}
+
+/** As many as a client can ask for. */
+export const choicesMax = 128;
+
+export function createAnswerProgress(): AnswerProgress {
+  let begun = false;
+  let done = false;
+  let usage: BackendAnswer['usage'];
+  let reportedUsage: unknown;
+  const open = new Set<number>();
+  const finished = new Set<number>();
+  const finishedLatest = new Set<number>();
+
+  return {
+    follow({ choices, usage: reported }) {
+      let text = '';
+      finishedLatest.clear();
+      for (const { index, delta, message, finish_reason } of choices) {
+        open.add(index);
+        if (open.size > choicesMax) throw new BackendError('unreadable', `there are more than ${choicesMax} choices`);
+        if (finish_reason && !finished.has(index)) finishedLatest.add(index);
+        if (finish_reason) finished.add(index);
+        const part = writtenText(delta ?? message);
+        text += part;
+        begun ||= Boolean(finish_reason) || (delta != null && part !== '');
+      }
+      const readable = reported == null ? undefined : readUsage(reported);
+      if (readable === undefined) return { text, tokens: undefined };
+      usage = readable;
+      reportedUsage = reported;
+      return { text, tokens: readable.completionTokens };
+    },
+    goOn(text) {
+      finishedLatest.clear();
+      begun = true;
+      return { text, tokens: undefined };
+    },
+    finish() {
+      done = true;
+    },
+    begun: () => begun,
+    complete: (choicesAsked) => begun && (done || (finished.size === open.size && finished.size >= choicesAsked())),
+    unfinished(choicesAsked) {
+      const all = new Set([...Array.from({ length: choicesAsked }, (_, index) => index), ...open]);
+      const isOpen = (index: number) => !finished.has(index) || finishedLatest.has(index);
+      return [...all].filter(isOpen).toSorted((one, other) => one - other);
+    },
+    usage: () => usage,
+    reportedUsage: () => reportedUsage,
+  };
+}

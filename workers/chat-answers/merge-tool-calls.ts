@@ -1,0 +1,99 @@
+import { BackendError } from '../exchange/backend-error.ts';
+import { type Budget, createJoinedFields, type JoinedFields } from './merge-deltas.ts';
+
+/** The calls of tools in a message, joined from their parts by their index. */
+export interface JoinedCalls {
+  add(parts: readonly unknown[], size: number): void;
+  /** In the order of their indexes, without them; empty where there was none. */
+  toList(): Record<string, unknown>[];
+}
+
+type Part = Readonly<Record<string, unknown>>;
+type Call = { index: number; fields: JoinedFields; nested: Map<string, JoinedFields> };
+
+const callsMax = 128;
+
+export function createJoinedCalls(budget: Budget): JoinedCalls {
+  const calls: Call[] = [];
+  // By index, in a map: a list would be as long as the largest index that a backend thinks of.
+  const latest = new Map<number, Call>();
+
+  function callOf(part: Part): Call {
+    const index = typeof part.index === 'number' ? part.index : (calls.at(-1)?.index ?? 0);
+    const present = latest.get(index);
+    if (present !== undefined && !isAnother(present, part)) return present;
+    if (calls.length === callsMax)
+      throw new BackendError('unreadable', `there are more than ${callsMax} calls of tools`);
+    const call: Call = { index, fields: createJoinedFields(budget), nested: new Map() };
+    calls.push(call);
+    latest.set(index, call);
+    return call;
+  }
+
+  function nestedOf({ fields, nested }: Call, name: string, size: number): JoinedFields {
+    const present = nested.get(name);
+    if (present !== undefined) return present;
+    const created = createJoinedFields(budget);
+    nested.set(name, created);
+    fields.replace(name, {}, size);
+    return created;
+  }
+
+  function addPart(part: Part, size: number): void {
+    const call = callOf(part);
+    for (const [name, value] of Object.entries(part)) {
+      if (name === 'index') continue;
+      if (isObject(value)) extendFunction(nestedOf(call, name, size), value, size);
+      // Some servers repeat the id and the type with each part, and some send them empty after the first.
+      else if (value !== '' || call.fields.get(name) === undefined) call.fields.replace(name, value, size);
+    }
+  }
+
+  return {
+    add(parts, size) {
+      for (const part of parts) if (isObject(part)) addPart(part, size);
+    },
+    toList: () => calls.toSorted((one, other) => one.index - other.index).map(toCall),
+  };
+}
+
+/** The fields of a called function in `fields`: its name is never in pieces, its arguments are. */
+export function extendFunction(fields: JoinedFields, delta: Part, size: number): void {
+  for (const [name, value] of Object.entries(delta)) {
+    if (name !== 'name') fields.extend(name, value, size);
+    else if (value !== '' || fields.get(name) === undefined) fields.replace(name, value, size);
+  }
+}
+
+/**
+ * A server that numbers nothing, or all alike, begins the next call by the name of what is called: with another id, or where
+ * there are no ids with arguments standing that are complete.
+ */
+function isAnother({ fields, nested }: Call, { id, function: called }: Part): boolean {
+  if (!isObject(called) || typeof called.name !== 'string' || called.name === '') return false;
+  const present = fields.get('id');
+  if (typeof id === 'string' && id !== '' && present !== undefined) return id !== present;
+  return isComplete(nested.get('function')?.get('arguments'));
+}
+
+/** Of longer arguments it is not asked: each part would be read together with all that came before it. */
+const argumentsLengthMax = 4_096;
+
+function isComplete(text: unknown): boolean {
+  if (typeof text !== 'string' || text.length > argumentsLengthMax) return false;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function toCall({ fields, nested }: Call): Record<string, unknown> {
+  const objects = Array.from(nested, ([name, { toObject }]) => [name, toObject()]);
+  return { ...(nested.has('function') && { type: 'function' }), ...fields.toObject(), ...Object.fromEntries(objects) };
+}
+
+function isObject(value: unknown): value is Part {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

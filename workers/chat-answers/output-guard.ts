@@ -1,0 +1,73 @@
+import { readOutputLimit } from '../../shared/chat-call/output-limit.ts';
+import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
+import type { Usage } from '../../shared/jobs/replies.ts';
+import { createTokenMeter } from './token-meter.ts';
+
+/** What came with one chunk: the text that the model wrote, and how many tokens the backend has counted up to there, if it says so. */
+export type Written = { text: string; tokens: number | undefined };
+
+export const nothingWritten: Written = { text: '', tokens: undefined };
+
+/** Keeps an answer within the limit that its request was admitted with. */
+export interface OutputGuard {
+  /** Whether the answer passes its limit with this chunk, by the backend's count, else by ours. */
+  passes(written: Written): boolean | Promise<boolean>;
+  /** Whether it has passed it by our count: then what the backend has said before of its tokens counts no longer. */
+  hasPassedOurs(): boolean;
+  /** The part of a whole answer that is within its limit: 1 if all of it is. */
+  shareWithin(usage: Pick<Usage, 'completionTokens' | 'estimated'>): number;
+  /** No more than may be charged. */
+  capped(usage: Usage): Usage;
+  cappedTokens(tokens: number): number;
+}
+
+/** Tokenizers differ: one token of the backend can be 1.5 of ours. */
+function slackOf(tokensMax: number): number {
+  return Math.floor(1.5 * tokensMax) + 64;
+}
+
+export function createOutputGuard({
+  body,
+  outputTokensMax,
+}: Pick<QueuedCall, 'body' | 'outputTokensMax'>): OutputGuard {
+  const meter = createTokenMeter();
+  let choices: number | undefined;
+  let passedOurs = false;
+
+  /** The most that may be charged: the limit, for each choice. A body is read only where one of them has had its share. */
+  function tokensMax(): number {
+    choices ??= choicesIn(body);
+    return outputTokensMax * choices;
+  }
+
+  const isAbove = (tokens: number) => tokens > outputTokensMax && tokens > tokensMax();
+
+  async function isOverOurs(): Promise<boolean> {
+    passedOurs = await meter.isOver(slackOf(tokensMax()));
+    return passedOurs;
+  }
+
+  const cappedTokens = (tokens: number) => (isAbove(tokens) ? tokensMax() : tokens);
+
+  return {
+    passes({ text, tokens }) {
+      meter.add(text);
+      if (tokens !== undefined) return isAbove(tokens);
+      const mayBe = meter.isOver(slackOf(outputTokensMax));
+      return mayBe === false ? false : mayBe.then((isOver) => isOver && isOverOurs());
+    },
+    hasPassedOurs: () => passedOurs,
+    shareWithin({ completionTokens, estimated }) {
+      if (!isAbove(completionTokens)) return 1;
+      const most = estimated ? slackOf(tokensMax()) : tokensMax();
+      return Math.min(1, most / completionTokens);
+    },
+    capped: (usage) => ({ ...usage, completionTokens: cappedTokens(usage.completionTokens) }),
+    cappedTokens,
+  };
+}
+
+/** As many as were reserved for. */
+function choicesIn(body: string): number {
+  return readOutputLimit(JSON.parse(body), Number.POSITIVE_INFINITY).choices.value;
+}

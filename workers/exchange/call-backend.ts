@@ -1,0 +1,127 @@
+import { Agent, type Dispatcher } from 'undici';
+import type { Backend, Timeouts } from '../../shared/process/plan-file.ts';
+import { BackendError } from './backend-error.ts';
+import { type BodyReader, type Exchange, exchange, type Head } from './exchange.ts';
+import { readRefusal, readWhole } from './read-body.ts';
+import { type EventReader, readEvents, type StreamEnd } from './read-events.ts';
+
+/** `requestId` goes with the call, so that a model server's own log can be read beside ours. */
+export type BackendCall = {
+  backend: Backend;
+  apiKey: string | undefined;
+  requestId: string;
+  body: string;
+  signal: AbortSignal;
+};
+
+/** Both fail with `BackendError`, or as a reader fails; when `signal` is aborted the call ends at once, and its connection with it. */
+export interface CallBackend {
+  /** The whole answer as text. Once its headers are there, nothing may come for no longer than `idle_ms`. */
+  whole(call: BackendCall): Promise<string>;
+  /**
+   * Gives the reader the data of each event. The answer proper has to begin within `first_token_ms`; from then on no event may
+   * take longer than `idle_ms`. What the reader throws fails the call as it is. A backend that answers whole all the same fails,
+   * unless the reader takes that: then it is given the text, and no event comes.
+   */
+  stream(call: BackendCall, reader: StreamReader): Promise<StreamEnd>;
+}
+
+export type StreamReader = EventReader & { takeWhole?(text: string): void };
+
+/** Connections to all backends; each time-out is ours, because no other ends a backend that merely falls silent. */
+export function createBackendAgent({ connectMs }: Pick<Timeouts, 'connectMs'>): Agent {
+  return new Agent({ connect: { timeout: connectMs }, headersTimeout: 0, bodyTimeout: 0 });
+}
+
+type Parts = { agent: Pick<Dispatcher, 'dispatch'>; timeouts: Pick<Timeouts, 'firstTokenMs' | 'idleMs'> };
+
+export function createCallBackend({ agent, timeouts }: Parts): CallBackend {
+  const { firstTokenMs, idleMs } = timeouts;
+
+  function expectBytes<Result>({ expectWithin, fail }: Exchange<Result>): void {
+    expectWithin(idleMs, () => fail(new BackendError('idle_timeout', `nothing for ${idleMs} ms`)));
+  }
+
+  function expectToken<Result>({ expectWithin, fail }: Exchange<Result>, ms = firstTokenMs): void {
+    expectWithin(ms, () => fail(new BackendError('first_token_timeout', `no token within ${firstTokenMs} ms`)));
+  }
+
+  return {
+    whole: (call) =>
+      exchange<string>({
+        ...{ dispatcher: agent, signal: call.signal, request: requestOf(call, 'application/json') },
+        readerOf: (head, answer) => refusalOf(call, head, answer) ?? wholeReader(answer, answer.succeed),
+      }),
+    stream(call, reader) {
+      const firstTokenBy = performance.now() + firstTokenMs;
+      return exchange<StreamEnd>({
+        ...{ dispatcher: agent, signal: call.signal, request: requestOf(call, 'text/event-stream') },
+        onOpen: (answer) => expectToken(answer),
+        readerOf: (head, answer) => refusalOf(call, head, answer) ?? streamReader(head, answer),
+      });
+
+      function streamReader(head: Head, answer: Exchange<StreamEnd>): BodyReader {
+        const { takeWhole } = reader;
+        if (takeWhole !== undefined && isOfType(head, 'application/json')) {
+          return wholeReader(answer, (text) => {
+            takeWhole(text);
+            answer.succeed('ended');
+          });
+        }
+        if (!isOfType(head, 'text/event-stream'))
+          throw new BackendError('unreadable', 'the backend did not answer with an event stream');
+        const expectNext = () =>
+          reader.begun() ? expectBytes(answer) : expectToken(answer, firstTokenBy - performance.now());
+        return readEvents({ exchange: answer, reader, expectNext });
+      }
+    },
+  };
+
+  function wholeReader<Result>(answer: Exchange<Result>, onText: (text: string) => void): BodyReader {
+    return readWhole(answer, { onBytes: () => expectBytes(answer), onText });
+  }
+}
+
+function requestOf({ backend, apiKey, requestId, body }: BackendCall, accept: string): Dispatcher.DispatchOptions {
+  return {
+    ...endpointOf(backend, '/chat/completions'),
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept,
+      'x-request-id': requestId,
+      ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
+    },
+    body,
+  };
+}
+
+/** Of any status but 2xx. */
+function refusalOf<Result>(call: BackendCall, head: Head, answer: Exchange<Result>): BodyReader | undefined {
+  if (head.status < 300) return undefined;
+  const { apiKey, backend } = call;
+  return readRefusal(answer, { ...head, apiKey, relayMessages: backend.relayMessages });
+}
+
+type Base = { origin: string; pathname: string };
+
+/** Reading a URL takes as long as all the rest of putting a request together. */
+const bases = new WeakMap<Backend, Base>();
+
+/** Where a path of the OpenAI API is at this backend. */
+export function endpointOf(backend: Backend, path: string): { origin: string; path: string } {
+  const { origin, pathname } = bases.get(backend) ?? readBase(backend);
+  return { origin, path: pathname + path };
+}
+
+function readBase(backend: Backend): Base {
+  const { origin, pathname } = new URL(backend.url);
+  const base = { origin, pathname: pathname.replace(/\/$/, '') };
+  bases.set(backend, base);
+  return base;
+}
+
+function isOfType({ headers }: Head, wanted: string): boolean {
+  const type = headers['content-type'];
+  return typeof type === 'string' && type.toLowerCase().startsWith(wanted);
+}

@@ -1,0 +1,68 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { errors } from 'undici';
+import { chatErrorSchema } from '../../shared/chat-call/chat-completion.ts';
+import { BackendError } from './backend-error.ts';
+import { relayedText } from './relayed-text.ts';
+
+/** The backend says that the request itself is at fault: another would say the same. */
+const clientMistakes = new Set([400, 413, 422]);
+
+/** A backend that wants to be left alone for longer is asked again after this. */
+const retryAfterMsMax = 600_000;
+
+type Refusal = {
+  status: number;
+  body: string;
+  headers?: IncomingHttpHeaders;
+  now?: number;
+  /** What the backend was called with, and may repeat. */
+  apiKey?: string | undefined;
+  /** Whether its words may reach a client; left out, they may. */
+  relayMessages?: boolean | undefined;
+};
+
+/** What a status other than 2xx means: the client's mistake with the backend's own words, or the backend's fault. */
+export function classifyStatus(refusal: Refusal): BackendError {
+  const { status, headers = {}, now = Date.now() } = refusal;
+  if (!clientMistakes.has(status)) {
+    const retryAfterMs = readRetryAfter(headers, now);
+    return new BackendError('status', `the backend answered ${status}`, { retryAfterMs });
+  }
+  return new BackendError('refused_request', messageOf(refusal) || 'The model server refused the request.');
+}
+
+/** What a failed call means: a `BackendError` stays what it is, anything else is told apart by undici's codes. */
+export function classifyFailure(error: unknown): BackendError {
+  if (error instanceof BackendError) return error;
+  if (error instanceof errors.ConnectTimeoutError)
+    return new BackendError('connect_timeout', 'no connection in time', { cause: error });
+  if (error instanceof errors.HTTPParserError)
+    return new BackendError('unreadable', 'the answer is not HTTP', { cause: error });
+  if (error instanceof errors.ResponseContentLengthMismatchError) {
+    return new BackendError('unreadable', 'the answer has another length than it announced', { cause: error });
+  }
+  return new BackendError('connection', 'the connection failed', { cause: error });
+}
+
+/** In seconds or as a date (RFC 9110 10.2.3), or in milliseconds as OpenAI has it. */
+function readRetryAfter(headers: IncomingHttpHeaders, now: number): number | undefined {
+  const milliseconds = Number(single(headers['retry-after-ms']) ?? Number.NaN);
+  const text = single(headers['retry-after']) ?? '';
+  const waitMs = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - now;
+  const known = [milliseconds, waitMs].find((ms) => ms > 0);
+  return known === undefined ? undefined : Math.min(known, retryAfterMsMax);
+}
+
+function single(header: string | string[] | undefined): string | undefined {
+  return typeof header === 'string' ? header : header?.[0];
+}
+
+function messageOf({ body, apiKey, relayMessages = true }: Refusal): string | undefined {
+  if (!relayMessages) return undefined;
+  try {
+    const parsed = chatErrorSchema.safeParse(JSON.parse(body));
+    return parsed.success ? relayedText(parsed.data, apiKey) : undefined;
+  } catch {
+    return undefined;
+  }
+}

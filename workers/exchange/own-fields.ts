@@ -1,0 +1,34 @@
+import { createHmac, hkdfSync } from 'node:crypto';
+import type { Lane } from '../../shared/lane.ts';
+import { type Backend, type PlanFile, priorityMax, usualPriority } from '../../shared/process/plan-file.ts';
+
+/** Fields that the service itself sets in what a backend is sent, in place of the client's. */
+export type OwnFields = { readonly cache_salt?: string; readonly priority?: number };
+
+type Asked = { job: { account: string; plan: string }; lane: Lane };
+
+/** `pepper` is there if a backend of the plan file has a cache salt. */
+type Parts = { plans: PlanFile['plans']; pepper: string | undefined };
+
+/**
+ * `cache_salt`: with it a model server shares what it has cached of prompts between requests of one account only, so that no
+ * account can find out by the time to the first token what another has sent. It is an HMAC of the account, and cannot be guessed.
+ * `priority`: that of the account's plan, as in our own queue (vLLM too serves a lower one first); lines of batches come behind
+ * every request that a client waits for.
+ */
+export function createOwnFields({ plans, pepper }: Parts) {
+  const saltKey = pepper === undefined ? undefined : Buffer.from(hkdfSync('sha256', pepper, '', 'svc cache salt', 32));
+
+  function saltOf(account: string): string {
+    if (saltKey === undefined) throw new Error('a backend has cache_salt, and there is no secret for it');
+    return createHmac('sha256', saltKey).update(account).digest('base64url');
+  }
+
+  return function ownFields({ job, lane }: Asked, { cacheSalt, priority }: Backend): OwnFields {
+    const planPriority = plans[job.plan]?.priority ?? usualPriority;
+    return {
+      ...(cacheSalt && { cache_salt: saltOf(job.account) }),
+      ...(priority && { priority: lane === 'batch' ? planPriority + priorityMax : planPriority }),
+    };
+  };
+}

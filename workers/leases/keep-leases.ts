@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import { leaseLifeMs, renewLeasesEveryMs } from '../../shared/limits/lease-life.ts';
+import type { Log } from '../../shared/process/log.ts';
+import { repeatWhile } from '../../shared/process/repeat-while.ts';
+import type { RenewLeases } from './renew-leases.ts';
+
+const leasedSchema = z.object({ account: z.string(), requestId: z.string() });
+type Leased = z.infer<typeof leasedSchema>;
+
+/** Renews the leases of requests while this worker runs them. */
+export interface LeaseKeeper extends Disposable {
+  /** Its lease has just started, and is renewed until what this returns is called. */
+  keep(request: Leased): () => void;
+  /** These jobs go back to their queue, where each may wait as long as a new one. Never fails. */
+  putBack(jobs: readonly unknown[]): Promise<void>;
+}
+
+type Parts = { renewLeases: RenewLeases; timeouts: { queueMs: number }; log: Log; everyMs?: number };
+
+/** Renews all of them together, by one call for each partition; while Redis is away, once it is back. */
+export function keepLeases({ renewLeases, timeouts, log, everyMs = renewLeasesEveryMs }: Parts): LeaseKeeper {
+  const kept = new Set<Leased>();
+  const renewing = repeatWhile({
+    everyMs,
+    work: () => renewLeases([...kept], leaseLifeMs),
+    isNeeded: () => kept.size > 0,
+    onFailure: (error) => log.warn({ err: error }, 'leases could not be renewed'),
+  });
+
+  return {
+    keep({ account, requestId }) {
+      const lease = { account, requestId };
+      kept.add(lease);
+      renewing.begin();
+      return () => kept.delete(lease);
+    },
+    async putBack(jobs) {
+      const requests = jobs.flatMap((job) => leasedSchema.safeParse(job).data ?? []);
+      await renewLeases(requests, timeouts.queueMs + leaseLifeMs).catch((error: unknown) =>
+        log.warn({ err: error }, 'leases of requests that go back to their queue were not renewed'),
+      );
+    },
+    [Symbol.dispose]: renewing[Symbol.dispose],
+  };
+}

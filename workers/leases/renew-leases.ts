@@ -1,0 +1,32 @@
+import type { Redis } from 'ioredis';
+import { loadScript } from '../../shared/redis/connections.ts';
+import { leaseEndsKey, partitionOf } from '../../shared/redis/keys.ts';
+import { readLua } from '../../shared/redis/load-lua.ts';
+
+type Leased = { account: string; requestId: string };
+
+/** Has started leases of requests end `lifeMs` from now, and not before; those that have ended stay so. Idempotent. */
+export type RenewLeases = (requests: readonly Leased[], lifeMs: number) => Promise<void>;
+
+/** One call for each partition that these requests' accounts are in, and at most so many requests in each. */
+export function createRenewLeases(redis: Redis, { atMost = 500 }: { atMost?: number } = {}): RenewLeases {
+  const lua = readLua(new URL('./renew-leases.lua', import.meta.url));
+  const call = loadScript(redis, { name: 'svcRenewLeases', lua });
+
+  async function renew(requests: readonly Leased[], lifeMs: number): Promise<void> {
+    const byAccount = [...Map.groupBy(requests, ({ account }) => account)];
+    const keys = byAccount.map(([account]) => leaseEndsKey(account));
+    const counted = byAccount.flatMap(([, own]) => [own.length, ...own.map(({ requestId }) => requestId)]);
+    await call(keys, [lifeMs, ...counted]);
+  }
+
+  return async (requests, lifeMs) => {
+    const partitions = [...Map.groupBy(requests, ({ account }) => partitionOf(account)).values()];
+    const calls = partitions.flatMap((own) =>
+      Array.from({ length: Math.ceil(own.length / atMost) }, (_, index) =>
+        renew(own.slice(index * atMost, (index + 1) * atMost), lifeMs),
+      ),
+    );
+    await Promise.all(calls);
+  };
+}

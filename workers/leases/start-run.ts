@@ -1,0 +1,53 @@
+import type { Redis } from 'ioredis';
+import type { Lane } from '../../shared/lane.ts';
+import { interruptedLifeMs, leaseGraceMs, startedLifeMs } from '../../shared/limits/lease-life.ts';
+import { loadScript } from '../../shared/redis/connections.ts';
+import { endedRequestKey, leaseEndsKey, leasesKey } from '../../shared/redis/keys.ts';
+import { readLua } from '../../shared/redis/load-lua.ts';
+import { intOf, wordsOf } from '../../shared/redis/read-answer.ts';
+
+/**
+ * `run`: call a backend, `remainingMs` are left. On anything else call none. `late`: its first start comes too late;
+ * `expired`: its deadline is over; both still hold the lease. `interrupted`: text of an earlier run went to the client.
+ * `settled`: it was charged for, and its end got lost. `gone`: it was released, or ended by itself. `superseded`: another
+ * worker has the job, so there is nothing to say. `run` is the number that every reply of this taking of the job carries; a
+ * later one has a higher number.
+ */
+export type Start =
+  | { outcome: 'run'; run: number; now: number; remainingMs: number }
+  | { outcome: 'late' | 'expired' | 'interrupted'; run: number; now: number }
+  | { outcome: 'settled' | 'gone' | 'superseded'; run: number };
+
+/** `taken` is how often the job was taken from its queue, this time included. */
+export type StartRun = (job: { account: string; requestId: string; taken: number; lane?: Lane }) => Promise<Start>;
+
+/** The one round trip before a job's first backend call; idempotent by `taken`. */
+export function createStartRun(redis: Redis): StartRun {
+  const lua = readLua(new URL('./start-run.lua', import.meta.url));
+  const call = loadScript(redis, { name: 'svcStart', lua, numberOfKeys: 3 });
+  return async ({ account, requestId, taken, lane = 'interactive' }) => {
+    const keys = [leasesKey(account, lane), leaseEndsKey(account, lane), endedRequestKey(account, requestId)];
+    return readAnswer(
+      await call(keys, [requestId, taken, startedLifeMs[lane], leaseGraceMs.started[lane], interruptedLifeMs]),
+    );
+  };
+}
+
+/** Written out, because this is read for each request: a schema takes several times as long. */
+function readAnswer(answer: unknown): Start {
+  const [outcome, run, now, deadline] = wordsOf(answer);
+  switch (outcome) {
+    case 'run':
+      return { outcome, run: intOf(run), now: intOf(now), remainingMs: intOf(deadline) - intOf(now) };
+    case 'late':
+    case 'expired':
+    case 'interrupted':
+      return { outcome, run: intOf(run), now: intOf(now) };
+    case 'settled':
+    case 'gone':
+    case 'superseded':
+      return { outcome, run: intOf(run) };
+    default:
+      throw new Error('the script that starts a run gave an answer that is not known');
+  }
+}

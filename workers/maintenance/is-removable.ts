@@ -1,0 +1,22 @@
+import { guestPlan } from '../../shared/process/plan-file.ts';
+import { type Account, lastSeen } from '../../shared/store/accounts/account.ts';
+import type { ListedAccount } from '../../shared/store/store.ts';
+
+/** Whether a device may be removable by what the list of accounts says of it. */
+export function isUnused(device: ListedAccount, since: Date): boolean {
+  return lastSeen(device) < since && hasUsualSettings(device);
+}
+
+/**
+ * Whether a device can be removed, by its account: unused since then, and never changed by an operator. A suspension would end
+ * with it, a top-up could be made twice, and the audit records of its changes may still wait in it to be copied.
+ */
+export function isRemovable(device: Account, since: Date): boolean {
+  const { id, changes, topUpsMade } = device;
+  const isChanged = changes.some(({ by, at }) => by !== id || at >= since);
+  return isUnused(device, since) && topUpsMade.length === 0 && !isChanged;
+}
+
+function hasUsualSettings({ id, plan, suspended, overageEnabled }: ListedAccount): boolean {
+  return id.startsWith('device:') && plan === guestPlan && !suspended && !overageEnabled;
+}

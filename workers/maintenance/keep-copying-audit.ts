@@ -1,0 +1,51 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '../../shared/process/log.ts';
+import { within } from '../../shared/process/shutdown.ts';
+import { auditKeeperKey } from '../../shared/redis/keys.ts';
+import type { AuditStore } from '../../shared/store/accounts/audit-store.ts';
+import type { Hold } from '../locks/acquire.ts';
+import type { Leave } from '../locks/release.ts';
+import { keepDoing } from './keep-doing.ts';
+
+type Parts = {
+  audit: Pick<AuditStore, 'copyAuditAfter'>;
+  hold: Hold;
+  leave: Leave;
+  log: Pick<Log, 'info' | 'warn'>;
+  everyMs?: number;
+};
+
+const accountsAtOnce = 100;
+/** Between two pages, so that copying for many accounts is no load that others feel. */
+const pauseMs = 5;
+const leaveMs = 500;
+
+/**
+ * Every few minutes one worker of all copies the audit records that wait in accounts: those of an ingress that ended before it
+ * could, and those of changes that the version before audit records has made.
+ */
+export function keepCopyingAudit({ audit, hold, leave, log, everyMs = 300_000 }: Parts): AsyncDisposable {
+  async function copyAll(signal: AbortSignal): Promise<void> {
+    let copied = 0;
+    let after: string | undefined = '';
+    while (after !== undefined && !signal.aborted && (await hold(auditKeeperKey))) {
+      const page = await audit.copyAuditAfter(after, accountsAtOnce);
+      copied += page.copied;
+      if (page.unreadable.length > 0)
+        log.warn({ accounts: page.unreadable }, 'these accounts cannot be read, and their audit records still wait');
+      after = page.last;
+      await sleep(pauseMs, undefined, { signal });
+    }
+    if (copied > 0) log.info({ records: copied }, 'audit records that waited were copied');
+  }
+
+  const failed = 'audit records that wait were not copied; trying again';
+  const copying = keepDoing({ work: copyAll, everyMs, failed, log });
+
+  return {
+    async [Symbol.asyncDispose]() {
+      await copying[Symbol.asyncDispose]();
+      await within(leaveMs, leave(auditKeeperKey)).catch(() => {});
+    },
+  };
+}

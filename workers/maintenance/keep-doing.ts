@@ -1,0 +1,40 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '../../shared/process/log.ts';
+import { within } from '../../shared/process/shutdown.ts';
+
+type Task = {
+  /** Called again `everyMs` after its last call has ended. It stops early once the signal is aborted. */
+  work: (signal: AbortSignal) => Promise<void>;
+  everyMs: number;
+  /** What the log says of a failure. The next turn tries again. */
+  failed: string;
+  log: Pick<Log, 'warn'>;
+};
+
+const closeMs = 500;
+
+/** Does a task in the background until it is disposed of, which takes at most half a second. */
+export function keepDoing({ work, everyMs, failed, log }: Task): AsyncDisposable {
+  const closing = new AbortController();
+  const { signal } = closing;
+
+  async function repeat(): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await work(signal);
+      } catch (error) {
+        if (!signal.aborted) log.warn({ err: error }, failed);
+      }
+      await sleep(everyMs, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  const repeating = repeat();
+
+  return {
+    async [Symbol.asyncDispose]() {
+      closing.abort();
+      await within(closeMs, repeating);
+    },
+  };
+}

@@ -1,0 +1,36 @@
+import type { Redis } from 'ioredis';
+import type { Log } from '../../shared/process/log.ts';
+import { deviceKeeperKey, devicesLookedAtKey } from '../../shared/redis/keys.ts';
+import type { Hold } from '../locks/acquire.ts';
+import { keepDoing } from './keep-doing.ts';
+import type { RemoveUnusedDevices } from './remove-unused-devices.ts';
+
+type Parts = {
+  redis: Pick<Redis, 'exists' | 'set'>;
+  removeUnusedDevices: RemoveUnusedDevices;
+  hold: Hold;
+  log: Pick<Log, 'warn'>;
+  /** Well below the time for which `hold` holds. */
+  everyMs?: number;
+};
+
+/** After a pass that ended. One that failed goes on at the next turn. */
+const passEveryMs = 86_400_000;
+
+/** Has one worker of all remove unused devices once a day. If it dies, another one begins a pass of its own. */
+export function keepRemovingDevices({
+  redis,
+  removeUnusedDevices,
+  hold,
+  log,
+  everyMs = 60_000,
+}: Parts): AsyncDisposable {
+  return keepDoing({
+    ...{ everyMs, log, failed: 'unused devices were not removed; trying again' },
+    async work(signal) {
+      const isHeld = async () => !signal.aborted && (await hold(deviceKeeperKey));
+      if (!(await isHeld()) || (await redis.exists(devicesLookedAtKey)) > 0) return;
+      if (await removeUnusedDevices(isHeld)) await redis.set(devicesLookedAtKey, '1', 'PX', passEveryMs);
+    },
+  });
+}

@@ -1,0 +1,74 @@
+import { type ApiError, replyLost } from '../../shared/errors.ts';
+import { unchallengedMs } from '../../shared/jobs/queues.ts';
+import type { Usage } from '../../shared/jobs/replies.ts';
+import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
+import type { Settle, Settled } from '../../shared/limits/settle.ts';
+import type { Log } from '../../shared/process/log.ts';
+import type { Run } from '../answers/run.ts';
+import { noTokens, usageReport } from '../answers/usage-report.ts';
+import type { WorkerMetrics } from '../metrics.ts';
+import type { ReplySender } from '../replies/send-reply.ts';
+
+/** What is charged, nothing where it is left out, and the last word to whoever waits. */
+export type Ending = { outcome: UsageReport['outcome']; usage?: Usage | undefined } & (
+  | { answer: { body?: string; usage: Usage } }
+  | { error: ApiError }
+);
+
+/** Settles a request, and says its last word; says nothing where it is not this run's to end any more. */
+export type EndRequest = (run: Run, ending: Ending) => Promise<void>;
+
+type Parts = {
+  settle: Settle;
+  /** Replies go through the same connection as settling does, and so arrive in the order in which they were sent. */
+  oneConnection: boolean;
+  metrics: WorkerMetrics;
+  log: Log;
+  now?: () => number;
+};
+
+export function createEndRequest(parts: Parts): EndRequest {
+  const { settle, oneConnection, metrics, log, now = () => performance.now() } = parts;
+
+  return async function endRequest(run, ending) {
+    const { job, reply, takenAt } = run;
+    const usage = ending.usage ?? noTokens;
+    const report = usageReport({ ...run, batch: null }, ending.outcome, usage);
+    const tokens = usage.promptTokens + usage.completionTokens;
+    const settling = settle({
+      ...job,
+      run: run.run,
+      settler: `taking ${run.taken}`,
+      tokens,
+      report,
+      admission: job,
+    }).catch((error: unknown) => {
+      log.error({ err: error, requestId: job.requestId }, 'a request could not be settled; its lease will expire');
+      return 'error' as const;
+    });
+    // One flush for both, unless another worker can have begun meanwhile: then its run is the one to end the request.
+    const isUnchallenged = oneConnection && now() - takenAt < unchallengedMs;
+    if (isUnchallenged) {
+      const said = say(reply, ending);
+      said.catch(() => {}); // its failure is awaited below, and must not end the process before that
+      await settling;
+      await said;
+    } else {
+      const settled = await settling;
+      if (settled === 'lost') await reply.error(replyLost(false));
+      else if (settled !== 'refused') await say(reply, ending);
+    }
+    count(run, await settling, { outcome: ending.outcome, counted: report.counted });
+  };
+
+  function count({ job, run }: Run, settled: Settled | 'error', labels: { outcome: string; counted: string }): void {
+    if (settled === 'settled') metrics.settled.inc(labels);
+    else metrics.settleFailures.inc({ reason: settled });
+    if (settled === 'refused')
+      log.warn({ requestId: job.requestId, run }, 'a run was not settled: another had begun, or it was ended before');
+  }
+}
+
+function say(reply: ReplySender, ending: Ending): Promise<void> {
+  return 'answer' in ending ? reply.end(ending.answer) : reply.error(ending.error);
+}

@@ -1,0 +1,30 @@
+import { ApiError } from '../../shared/errors.ts';
+import { inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
+import { promptUsage } from '../answers/answer-request.ts';
+import { createRunLedger } from '../answers/run-ledger.ts';
+import type { StartRun } from '../leases/start-run.ts';
+import type { ReplyFrames } from '../replies/reply-frames.ts';
+import { createReplySender } from '../replies/send-reply.ts';
+import type { EndRequest } from './end-request.ts';
+
+type Parts = { startRun: StartRun; endRequest: EndRequest; replyFrames: ReplyFrames };
+
+/**
+ * Ends a job that was given up, and tells its client that no answer will come. It counts as one more run, so that the ingress
+ * takes this word for the latest, whatever the lost runs have sent before.
+ */
+export function createAnswerLost({ startRun, endRequest, replyFrames }: Parts) {
+  return async function answerLost({ data, taken }: { data: unknown; taken: number }): Promise<void> {
+    const takenAt = performance.now();
+    const job = inferenceJobSchema.parse(data);
+    const { outcome, run } = await startRun({ ...job, taken });
+    const { replyTo, requestId } = job;
+    const reply = createReplySender({ frames: replyFrames, replyTo, requestId, run, onGone: () => {} });
+    const error = new ApiError('INTERNAL_ERROR', 'The request could not be run.');
+    if (outcome === 'interrupted') return reply.interrupted((await promptUsage(job)).promptTokens);
+    if (outcome === 'settled' || outcome === 'gone') return reply.error(error);
+    if (outcome === 'superseded') return;
+    const ledger = createRunLedger({ run, queueWaitMs: 0 });
+    await endRequest({ job, run, taken, takenAt, reply, ledger }, { outcome: 'failed', error });
+  };
+}
