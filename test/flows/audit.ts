@@ -10,13 +10,13 @@ import type { MongoServer } from '../support/mongodb/start-mongo.ts';
 
 type Registrar = {
   test: TestFn;
-  /** The server that the store is on, ended after the service; left out, the embedded store. */
+  /** The database server of the store, stopped after the service. Omit it to use the embedded store. */
   mongo?: MongoServer;
 };
 
 type Body = Record<string, unknown>;
 
-/** The audit trail over HTTP, whichever store stands behind it. */
+/** Tests of the audit trail over HTTP, on either store. */
 export function testAudit({ test, mongo }: Registrar): void {
   const parts = new AsyncDisposableStack();
   let stack: Stack;
@@ -46,8 +46,8 @@ export function testAudit({ test, mongo }: Registrar): void {
       headers: { 'x-forwarded-for': `203.0.113.66, ${address}, 10.0.0.1` },
     });
 
-  test.serial('what the version before has changed is listed', async (t) => {
-    await stack.workers[0]?.process.line(({ msg }) => msg === 'audit records that waited were copied');
+  test.serial('changes made by the previous release are listed', async (t) => {
+    await stack.workers[0]?.process.line(({ msg }) => msg === 'waiting audit records were copied');
     t.like(await list(), { data: { length: 2 } });
     t.like(await list('?account=user:before-1'), {
       data: [
@@ -56,7 +56,7 @@ export function testAudit({ test, mongo }: Registrar): void {
     });
   });
 
-  test.serial('a change is listed with who made it, from where, and why; it is one line in the log', async (t) => {
+  test.serial('a change is listed with who made it, from where, and why, and is logged as one line', async (t) => {
     const { status, headers } = await change('user:ann', { plan: 'pro', reason: 'Signed the contract.' });
     t.is(status, 200);
     const { data } = await list('?account=user:ann');
@@ -80,7 +80,7 @@ export function testAudit({ test, mongo }: Registrar): void {
     });
   });
 
-  test.serial('what changes nothing leaves no record, and neither does a refusal', async (t) => {
+  test.serial('a change without effect leaves no record, and neither does a refusal', async (t) => {
     const before = await list();
     t.is((await change('user:ann', { plan: 'pro', suspended: false, reason: 'again' })).status, 200);
     t.is((await change('user:ann', { reason: 'why' })).status, 400);
@@ -89,7 +89,7 @@ export function testAudit({ test, mongo }: Registrar): void {
     t.deepEqual(await list(), before);
   });
 
-  test.serial('pages show each record once, whatever is changed meanwhile', async (t) => {
+  test.serial('pages show each record once, even if accounts change meanwhile', async (t) => {
     for (let number = 1; number <= 6; number++) {
       await change('user:pages', { topUp: { id: `top-up-${number}`, tokens: number } });
     }
@@ -106,7 +106,7 @@ export function testAudit({ test, mongo }: Registrar): void {
     t.like(await list('?account=user:pages&limit=1'), { data: [{ change: { topUp: { tokens: 9 } } }], has_more: true });
   });
 
-  test.serial('an ingress that ends right after a change loses no record', async (t) => {
+  test.serial('an ingress that stops right after a change loses no record', async (t) => {
     const { url, process } = await stack.startIngress({});
     const dying = createKeyClient(stack, { url: () => url });
     const statuses: number[] = [];
@@ -123,7 +123,7 @@ export function testAudit({ test, mongo }: Registrar): void {
 
     const { body } = await keys.account('user:dying');
     const { data } = await list('?account=user:dying&limit=100');
-    const made = (body.changes as Body[]).map(({ topUp }) => topUp); // the service's own answer
+    const made = (body.changes as Body[]).map(({ topUp }) => topUp); // a response of the service itself
     t.deepEqual(
       data.map((record: AuditRecord) => record.change.topUp),
       made as (typeof data)[number]['change']['topUp'][],
@@ -133,7 +133,7 @@ export function testAudit({ test, mongo }: Registrar): void {
   });
 }
 
-/** Two accounts that were changed before there were audit records. */
+/** Two accounts that were changed before audit records existed. */
 async function changeAsBefore(home: StoreHome): Promise<void> {
   await using store = await home.open();
   await store.ping();

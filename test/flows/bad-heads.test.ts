@@ -37,10 +37,10 @@ const chatHead = (...headers: string[]) =>
     ...headers,
   );
 
-/** The beginning of a TLS handshake, as a browser sends it to `https://` on this port. */
+/** The beginning of a TLS handshake, as a browser sends it to this port for an `https://` URL. */
 const clientHello = Buffer.concat([Buffer.from('1603010200010001fc0303', 'hex'), randomBytes(500)]);
 
-test('bytes that are not HTTP are 400', async (t) => {
+test('bytes that are not HTTP get 400', async (t) => {
   await refuses(t, port, [
     ['a TLS hello', clientHello, validation],
     ['random bytes', Buffer.concat([Buffer.of(0x80), randomBytes(1_000)]), validation],
@@ -48,25 +48,29 @@ test('bytes that are not HTTP are 400', async (t) => {
     ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', validation],
     ['HTTP/9.9', 'GET / HTTP/9.9\r\nHost: x\r\n\r\n', validation],
     ['a path with a space', head('GET /a b HTTP/1.1'), validation],
-    ['a method in small letters', head('get / HTTP/1.1'), { status: 405, code: 'METHOD_NOT_ALLOWED' }],
-    ['a SSH greeting', 'SSH-2.0-OpenSSH_9.6\r\n', validation],
+    ['a method in lower case', head('get / HTTP/1.1'), { status: 405, code: 'METHOD_NOT_ALLOWED' }],
+    ['an SSH greeting', 'SSH-2.0-OpenSSH_9.6\r\n', validation],
   ]);
   await stillServes(t, stack.ingresses[0], key);
 });
 
-test('a header that cannot be read is 400', async (t) => {
+test('a malformed header gets 400', async (t) => {
   await refuses(t, port, [
-    ['a line that goes on in the next', `${nowhere}\r\nHost: x\r\nX-Long: a\r\n b\r\n\r\n`, validation],
+    ['a folded line', `${nowhere}\r\nHost: x\r\nX-Long: a\r\n b\r\n\r\n`, validation],
     ['a space before the colon', head(nowhere, 'X-Space : a'), validation],
     ['no colon', head(nowhere, 'nothing'), validation],
     ['no name', head(nowhere, ': a'), validation],
     ['a NUL', head(nowhere, 'X-Nul: a\0b'), validation],
     ['a bare line feed in a value', head(nowhere, 'X-Feed: a\rb'), validation],
-    ['a length that is no number', chatHead('Content-Length: ten'), validation],
-    ['a length below nothing', chatHead('Content-Length: -1'), validation],
+    ['a length that is not a number', chatHead('Content-Length: ten'), validation],
+    ['a negative length', chatHead('Content-Length: -1'), validation],
     ['two lengths', `${chatHead('Content-Length: 2', 'Content-Length: 3')}{}`, validation],
-    ['a length and chunks', `${chatHead('Content-Length: 2', 'Transfer-Encoding: chunked')}0\r\n\r\n`, validation],
-    ['chunks that are not last', `${chatHead('Transfer-Encoding: chunked, gzip')}0\r\n\r\n`, validation],
+    [
+      'a length and chunked encoding',
+      `${chatHead('Content-Length: 2', 'Transfer-Encoding: chunked')}0\r\n\r\n`,
+      validation,
+    ],
+    ['chunked encoding that is not last', `${chatHead('Transfer-Encoding: chunked, gzip')}0\r\n\r\n`, validation],
     ['a chunk without a size', `${chatHead('Transfer-Encoding: chunked')}zz\r\n{}\r\n0\r\n\r\n`, validation],
     ['a chunk longer than its size', `${chatHead('Transfer-Encoding: chunked')}1\r\n{}\r\n0\r\n\r\n`, validation],
     ['no host', `${nowhere}\r\n\r\n`, validation],
@@ -79,11 +83,11 @@ test('a header that cannot be read is 400', async (t) => {
   await stillServes(t, stack.ingresses[0], key);
 });
 
-test('a head over 16 KiB is 431, and its client reads that also while it still sends', async (t) => {
+test('a head over 16 KiB gets 431, which the client receives even while it is still sending', async (t) => {
   const many = Array.from({ length: 1_500 }, (_, index) => `X-${index}: a`);
   await refuses(t, port, [
     ['one long header', head(nowhere, `X-Long: ${'x'.repeat(16_384)}`), headTooLarge],
-    ['many short ones', head(nowhere, ...many), headTooLarge],
+    ['many short headers', head(nowhere, ...many), headTooLarge],
     ['a long path', head(`GET /${'x'.repeat(20_000)} HTTP/1.1`), headTooLarge],
     ['a long key', head(nowhere, `Authorization: Bearer ${'x'.repeat(100_000)}`), headTooLarge],
   ]);
@@ -100,29 +104,29 @@ test('a head over 16 KiB is 431, and its client reads that also while it still s
       }
     },
   });
-  assertRefused(t, sending, { ...headTooLarge, title: 'while it still sends' });
+  assertRefused(t, sending, { ...headTooLarge, title: 'sent while the client is still sending' });
   await stillServes(t, stack.ingresses[0], key);
 });
 
-test('what is unusual and no fault is answered like anything else', async (t) => {
+test('an unusual but valid request is answered normally', async (t) => {
   const hundreds = Array.from({ length: 500 }, (_, index) => `X-${index}: a`);
   const [, echoed] = await refuses(t, port, [
     ['many headers', head(nowhere, ...hundreds), notFound],
     ['a client id', head(nowhere, `X-Client-Request-Id: ${'~'.repeat(512)}`), notFound],
     ['HTTP/1.0 without a host', 'GET /v1/nowhere HTTP/1.0\r\n\r\n', notFound],
-    ['no version at all', 'GET /v1/nowhere\r\n\r\n', notFound],
-    ['an expectation that nobody knows', head(nowhere, 'Expect: the-best'), notFound],
+    ['no version', 'GET /v1/nowhere\r\n\r\n', notFound],
+    ['an unknown expectation', head(nowhere, 'Expect: the-best'), notFound],
     ['an offer to switch protocols', head(nowhere, 'Connection: Upgrade', 'Upgrade: websocket'), notFound],
     ['a GET with a body', `${head(nowhere, 'Content-Length: 3')}abc`, notFound],
-    ['an address in full', head('GET http://x/v1/models HTTP/1.1'), noAuth],
-    ['empty lines first', `\r\n\r\n${head(nowhere)}`, notFound],
+    ['an absolute URL', head('GET http://x/v1/models HTTP/1.1'), noAuth],
+    ['leading empty lines', `\r\n\r\n${head(nowhere)}`, notFound],
   ]);
   t.is(echoed?.headers['x-client-request-id'], '~'.repeat(512));
   t.not(echoed?.headers['x-request-id'], '~'.repeat(512));
   await stillServes(t, stack.ingresses[0], key);
 });
 
-test('a client of HTTP/1.0 is not told to go on, which it would not understand', async (t) => {
+test('an HTTP/1.0 client is not sent 100 Continue, which it would not understand', async (t) => {
   const body = '{"model":"small-chat","messages":[{"role":"user","content":"Hi"}]}';
   const old = chatHead(`Content-Length: ${body.length}`, 'Expect: 100-continue').replace('HTTP/1.1', 'HTTP/1.0');
   const answer = await exchange({ port, send: old + body });
@@ -130,7 +134,7 @@ test('a client of HTTP/1.0 is not told to go on, which it would not understand',
   t.is(answer.status, 200);
 });
 
-test('connections that end in the middle of anything end nothing else', async (t) => {
+test('a connection that breaks off at any point affects no other connection', async (t) => {
   const beginnings: (string | Buffer)[] = [
     '',
     'G',

@@ -42,7 +42,7 @@ const chatHead = (...headers: string[]) => head(chatLine, authorized(), ...heade
 const good = '{"model":"small-chat","messages":[{"role":"user","content":"Hi"}]}';
 const lengthOf = (body: string | Buffer) => `Content-Length: ${Buffer.byteLength(body)}`;
 
-/** A chat completion with this body, and these headers in place of the usual content type. */
+/** A chat completion with this body. `headers` replace the usual content type. */
 const chatWith = (body: string | Buffer, ...headers: string[]) =>
   Buffer.concat([Buffer.from(chatHead(lengthOf(body), ...(headers.length > 0 ? headers : [json]))), Buffer.from(body)]);
 
@@ -52,7 +52,7 @@ const guestWith = (body: string) => {
   return Buffer.concat([Buffer.from(head(line, lengthOf(body), json)), Buffer.from(body)]);
 };
 
-test('a body that is not a JSON object in UTF-8 is 400', async (t) => {
+test('a body that is not a JSON object in UTF-8 gets 400', async (t) => {
   const deep = `{"model":"m","messages":[{"role":"user","content":"Hi"}],"a":${'['.repeat(99_999)}${']'.repeat(99_999)}}`;
   const wide = `{"model":"m","messages":[{"role":"user","content":"Hi"}],"a":[${'{},'.repeat(25_000)}{}]}`;
   await refuses(t, port, [
@@ -69,19 +69,19 @@ test('a body that is not a JSON object in UTF-8 is 400', async (t) => {
     ['broken UTF-8', chatWith(Buffer.from([0x7b, 0x22, 0xc3, 0x28, 0x22, 0x3a, 0x31, 0x7d])), validation],
     ['UTF-16', chatWith(Buffer.from(good, 'utf16le')), validation],
     ['a lone NUL', chatWith('\0'), validation],
-    ['nested deeply', chatWith(deep), validation],
+    ['deeply nested', chatWith(deep), validation],
     ['of many objects', chatWith(wide), validation],
-    ['a device, nested deeply', guestWith(`{"device_id":${'['.repeat(2_000)}${']'.repeat(2_000)}}`), validation],
+    ['a deeply nested device id', guestWith(`{"device_id":${'['.repeat(2_000)}${']'.repeat(2_000)}}`), validation],
     ['no messages', chatWith('{"model":"small-chat"}'), validation],
     ['a wrong model', chatWith(good.replace('small-chat', '__proto__')), validation],
   ]);
   const marked = await exchange({ port, send: chatWith(`\ufeff${good}`) });
-  t.is(marked.status, 200, 'a byte order mark is no fault');
-  assertTellsNothing(t, marked, 'a good answer');
+  t.is(marked.status, 200, 'a byte order mark is accepted');
+  assertTellsNothing(t, marked, 'a good response');
   await stillServes(t, stack.ingresses[0], key);
 });
 
-test('a body of another type, charset or coding is 415', async (t) => {
+test('a body of another media type, charset or encoding gets 415', async (t) => {
   const bomb = gzipSync(Buffer.alloc(50_000_000, ' '));
   const answers = await refuses(t, port, [
     ['no type', chatWith(good, 'Accept: */*'), unsupported],
@@ -89,13 +89,13 @@ test('a body of another type, charset or coding is 415', async (t) => {
     ['an empty type', chatWith(good, 'Content-Type:'), unsupported],
     ['text', chatWith(good, 'Content-Type: text/plain'), unsupported],
     ['a form', chatWith('a=b', 'Content-Type: application/x-www-form-urlencoded'), unsupported],
-    ['nearly JSON', chatWith(good, 'Content-Type: application/jsonx'), unsupported],
+    ['almost JSON', chatWith(good, 'Content-Type: application/jsonx'), unsupported],
     ['garbage', chatWith(good, 'Content-Type: ;;;='), unsupported],
     ['another charset', chatWith(good, `${json}; charset=latin1`), unsupported],
     ['an unknown charset', chatWith(good, `${json}; charset=klingon`), unsupported],
-    ['a small body that is a large one', chatWith(bomb, json, 'Content-Encoding: gzip'), unsupported],
+    ['a small body that decompresses to a large one', chatWith(bomb, json, 'Content-Encoding: gzip'), unsupported],
     ['brotli', chatWith('x', json, 'Content-Encoding: br'), unsupported],
-    ['two codings', chatWith(good, json, 'Content-Encoding: identity, gzip'), unsupported],
+    ['two encodings', chatWith(good, json, 'Content-Encoding: identity, gzip'), unsupported],
   ]);
   t.is(answers.at(-1)?.headers['accept-encoding'], 'identity');
   for (const type of ['application/json; charset=UTF-8', 'Application/JSON;charset="utf-8"']) {
@@ -104,12 +104,12 @@ test('a body of another type, charset or coding is 415', async (t) => {
   await stillServes(t, stack.ingresses[0], key);
 });
 
-test('a body over 4 MiB is 413, by its announced length before any of it, else by count', async (t) => {
+test('a body over 4 MiB gets 413: from Content-Length before any byte is read, otherwise by count', async (t) => {
   const announced = [json, 'Content-Length: 4194305'];
   const answers = await refuses(t, port, [
     ['announced', chatHead(...announced), tooLarge],
-    ['announced, asking first', chatHead(...announced, 'Expect: 100-continue'), tooLarge],
-    ['announced beyond any number', chatHead(json, `Content-Length: ${'9'.repeat(18)}`), tooLarge],
+    ['declared, with Expect: 100-continue', chatHead(...announced, 'Expect: 100-continue'), tooLarge],
+    ['a declared length that overflows', chatHead(json, `Content-Length: ${'9'.repeat(18)}`), tooLarge],
   ]);
   for (const { interim } of answers) t.deepEqual(interim, []);
   const piece = `10000\r\n${' '.repeat(65_536)}\r\n`;
@@ -121,8 +121,8 @@ test('a body over 4 MiB is 413, by its announced length before any of it, else b
     'Content-Length: 16385',
   );
   await refuses(t, port, [
-    ['of a key', settings, tooLarge],
-    ['of a device', head('POST /v1/keys/guest HTTP/1.1', json, 'Content-Length: 4097'), tooLarge],
+    ['with a key', settings, tooLarge],
+    ['with a device', head('POST /v1/keys/guest HTTP/1.1', json, 'Content-Length: 4097'), tooLarge],
   ]);
   const largest = good.replace('Hi', 'x'.repeat(4_194_304 - good.length + 2));
   t.is(Buffer.byteLength(largest), 4_194_304);
@@ -130,14 +130,14 @@ test('a body over 4 MiB is 413, by its announced length before any of it, else b
   await stillServes(t, stack.ingresses[0], key);
 });
 
-test('a body that is not as long as it was announced is 400', async (t) => {
+test('a body shorter or longer than its declared length gets 400', async (t) => {
   const early = await exchange({
     port,
     async send(socket) {
       socket.end(chatHead(json, 'Content-Length: 500') + good);
     },
   });
-  assertRefused(t, early, { ...validation, title: 'ended early' });
+  assertRefused(t, early, { ...validation, title: 'ends early' });
   const gone = connect(port, '127.0.0.1');
   await once(gone, 'connect');
   gone.write(chatHead(json, 'Content-Length: 500') + good);
@@ -145,22 +145,22 @@ test('a body that is not as long as it was announced is 400', async (t) => {
   await stillServes(t, stack.ingresses[0], key);
 });
 
-test('a path or method that does not exist is refused, and a known path says what it takes', async (t) => {
+test('an unknown path gets 404 and an unsupported method 405, which lists the methods of the path', async (t) => {
   const get = (target: string) => head(`GET ${target} HTTP/1.1`, authorized());
   const unknown = await refuses(t, port, [
     ['an unknown path', get('/v1/nowhere'), notFound],
     ['two slashes', get('//'), notFound],
-    ['a path that climbs', get('/v1/../../etc/passwd'), notFound],
-    ['a path of a known one', get('/v1/chat/completions/x'), notFound],
+    ['a path traversal', get('/v1/../../etc/passwd'), notFound],
+    ['a path below a known one', get('/v1/chat/completions/x'), notFound],
     ['a broken escape', get('/%zz'), notFound],
     ['a model with a broken escape', get('/v1/models/%zz'), notFound],
-    ['a model with a half of a character', get('/v1/models/%c3'), notFound],
+    ['a model with an incomplete character', get('/v1/models/%c3'), notFound],
     ['a model named like a prototype', get('/v1/models/__proto__'), notFound],
-    ['a target that is no path', get('http://[::1'), validation],
+    ['a target that is not a path', get('http://[::1'), validation],
     ['a missing /v1', get('/models'), notFound],
     ['a missing /v1, by another method', get('/chat/completions'), notFound],
-    ['a slash too much', get('/v1/models/'), notFound],
-    ['a route of OpenAI', get('/v1/embeddings'), notFound],
+    ['a trailing slash', get('/v1/models/'), notFound],
+    ['a route of the OpenAI API', get('/v1/embeddings'), notFound],
     ['a key in a path', get(`/v1/keys/${key}`), notFound],
     ['a long path', get(`/v1/${'x'.repeat(10_000)}`), notFound],
   ]);
@@ -176,10 +176,10 @@ test('a path or method that does not exist is refused, and a known path says wha
     `There is nothing at /v1/${'x'.repeat(40)}….`,
   ]);
   const answers = await refuses(t, port, [
-    ['GET where POST is', get('/v1/chat/completions'), wrongMethod],
+    ['GET instead of POST', get('/v1/chat/completions'), wrongMethod],
     ['DELETE', head('DELETE /v1/chat/completions HTTP/1.1', authorized()), wrongMethod],
     ['TRACE', head('TRACE /v1/chat/completions HTTP/1.1'), wrongMethod],
-    ['a method that HTTP does not know', head('FOO /v1/chat/completions HTTP/1.1'), wrongMethod],
+    ['an unknown method', head('FOO /v1/chat/completions HTTP/1.1'), wrongMethod],
     ['CONNECT', head('CONNECT example.com:443 HTTP/1.1'), wrongMethod],
   ]);
   for (const { headers } of answers) t.regex(headers.allow ?? '', /POST.*OPTIONS/);
@@ -199,7 +199,7 @@ test('a path or method that does not exist is refused, and a known path says wha
   await stillServes(t, stack.ingresses[0], key);
 });
 
-test('a request without a proof of who sends it is 401, by what is wrong with it', async (t) => {
+test('a request without a valid credential gets 401 with a specific code', async (t) => {
   const body = `${json}\r\n${lengthOf(good)}\r\n\r\n${good}`;
   const chatAs = (...lines: string[]) => `${[chatLine, 'Host: x', ...lines].join('\r\n')}\r\n${body}`;
   const typo = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
@@ -208,11 +208,11 @@ test('a request without a proof of who sends it is 401, by what is wrong with it
     ['empty', chatAs('Authorization:'), noAuth],
     ['another scheme', chatAs('Authorization: Basic YTpi'), invalidToken],
     ['two', chatAs(authorized(), authorized()), invalidToken],
-    ['a key with a typing error', chatAs(`Authorization: Bearer ${typo}`), invalidKey],
-    ['a key that nobody has', chatAs(`Authorization: Bearer ${makeKey()}`), invalidKey],
+    ['a key with a typo', chatAs(`Authorization: Bearer ${typo}`), invalidKey],
+    ['an unknown key', chatAs(`Authorization: Bearer ${makeKey()}`), invalidKey],
     ['a masked key', chatAs(`Authorization: Bearer ${maskKey(key)}`), invalidToken],
     ['neither key nor token', chatAs('Authorization: Bearer abc'), invalidToken],
-    ['a token where a key belongs', chatAs(`Authorization: Bearer ${token}`), invalidKey],
+    ['a token instead of a key', chatAs(`Authorization: Bearer ${token}`), invalidKey],
   ]);
   t.true(answers.every(({ headers }) => headers['www-authenticate'] === 'Bearer'));
   const told = answers.map(({ body }) => JSON.parse(body).error);
@@ -224,7 +224,7 @@ test('a request without a proof of who sends it is 401, by what is wrong with it
   await stillServes(t, stack.ingresses[0], key);
 });
 
-test('a key for the management of keys is 401, and what a mint is sent has to be an empty object', async (t) => {
+test('key management with an API key gets 401, and a mint accepts only an empty object', async (t) => {
   const mintAs = (authorization: string, body = '{}') =>
     head('POST /v1/keys/developer HTTP/1.1', `Authorization: ${authorization}`, json, lengthOf(body)) + body;
   const [fields, withKey] = await refuses(t, port, [

@@ -8,7 +8,7 @@ const smallLines = 20;
 let stack: Stack;
 const parts = new AsyncDisposableStack();
 
-// Four lines at once, so that whoever waits behind all of the others would wait for long.
+// Four lines at a time, so that an account that waits for all of the others would wait for long.
 test.before(async () => {
   stack = parts.use(
     await startStack({ env: { BATCH_CONCURRENCY: '4' }, modelServers: { firstTokenMs: 20, tokensPerSecond: 1_000 } }),
@@ -17,7 +17,7 @@ test.before(async () => {
 
 test.after.always(() => parts.disposeAsync());
 
-/** Which of the two asked, of each call that was made since, in order. */
+/** Which of the names each call since then was for, in order. */
 function callsOf(names: readonly string[]): string[] {
   const calls = stack.modelServers.flatMap((server) => server.calls());
   const asked = calls.sort((one, other) => one.startedAt - other.startedAt).map(({ body }) => JSON.stringify(body));
@@ -46,14 +46,14 @@ async function takeTurns(
 }
 
 test.serial(
-  'accounts take turns: one that hands in a few lines does not wait for the thousands of another',
+  'accounts take turns: an account with a few lines does not wait for the thousands of another',
   async (t) => {
     const [big, small] = [await openBatchClient(stack, 'big'), await openBatchClient(stack, 'small')];
     await takeTurns(t, { big, small, name: 'two' });
   },
 );
 
-test.serial('batches of one account take turns as well', async (t) => {
+test.serial('batches of one account also take turns', async (t) => {
   const user = await openBatchClient(stack, 'both');
   await takeTurns(t, { big: user, small: user, name: 'one' });
 });

@@ -14,7 +14,7 @@ let keys: KeyClient;
 let store: Store;
 const parts = new AsyncDisposableStack();
 
-// Nothing runs what is handed in here: a batch stays as it is.
+// No worker runs: a batch keeps its state.
 test.before(async () => {
   const plans = { roomy: { batch_tokens_waiting: 100, model_tiers: ['guest'] } };
   stack = parts.use(await startStack({ workers: 0, plans, batch: { window_s: 7_200 } }));
@@ -37,11 +37,11 @@ async function openBatchClient(account: string) {
   return { client, file: uploaded.id };
 }
 
-/** As a worker would. */
+/** Ends the batch as a worker would. */
 const end = (id: string, state: 'cancelled' | 'failed') =>
   store.batches.changeBatch(id, (batch) => ({ result: undefined, ...(batch && { next: { ...batch, state } }) }));
 
-test('the official SDK hands in a batch, finds it, and cancels it', async (t) => {
+test('the official SDK creates, finds and cancels a batch', async (t) => {
   const { client, file } = await openBatchClient('sdk');
   const metadata = { nightly: 'yes', 'ü.$': 'ß' };
   const made = await client.batches.create({ ...handIn, input_file_id: file, metadata });
@@ -71,11 +71,11 @@ test('the official SDK hands in a batch, finds it, and cancels it', async (t) =>
   const cancelled = await client.batches.cancel(id);
   t.is(cancelled.status, 'cancelling');
   t.true(Number(cancelled.cancelling_at) >= created_at);
-  t.deepEqual({ ...(await client.batches.cancel(id)) }, { ...cancelled }, 'again changes nothing');
+  t.deepEqual({ ...(await client.batches.cancel(id)) }, { ...cancelled }, 'repeating it changes nothing');
   t.deepEqual({ ...(await client.batches.retrieve(id)) }, { ...cancelled });
 });
 
-test('the official SDK lists batches in pages, newest first, each once, and only the account’s own', async (t) => {
+test('the official SDK lists the account’s own batches in pages, newest first, each once', async (t) => {
   const { client, file } = await openBatchClient('lister');
   const another = await openBatchClient('another-lister');
   await another.client.batches.create({ ...handIn, input_file_id: another.file });
@@ -90,7 +90,7 @@ test('the official SDK lists batches in pages, newest first, each once, and only
   t.deepEqual([first.data.length, first.has_more], [20, true]);
 });
 
-test('another account’s files and batches are as good as none', async (t) => {
+test('files and batches of another account get 404', async (t) => {
   const mine = await openBatchClient('owner');
   const batch = await mine.client.batches.create({ ...handIn, input_file_id: mine.file });
   const { client } = await openBatchClient('stranger');
@@ -111,19 +111,19 @@ test('another account’s files and batches are as good as none', async (t) => {
   t.is((await openClient(await keys.token('owner')).batches.retrieve(batch.id)).id, batch.id);
 });
 
-test('the input of a batch that is not over can not be deleted, and then it can', async (t) => {
+test('the input of an unfinished batch cannot be deleted; the input of a finished batch can', async (t) => {
   const { client, file } = await openBatchClient('deleter');
   const { id } = await client.batches.create({ ...handIn, input_file_id: file });
   const refused = await t.throwsAsync(() => client.files.delete(file), { instanceOf: ConflictError });
   t.is((refused as APIError).headers?.get('x-should-retry'), 'false');
   t.is(await (await client.files.content(file)).text(), line('a'));
   await client.batches.cancel(id);
-  await t.throwsAsync(() => client.files.delete(file), { instanceOf: ConflictError }, 'it is not over yet');
+  await t.throwsAsync(() => client.files.delete(file), { instanceOf: ConflictError }, 'it is not finished');
   await end(id, 'cancelled');
   t.true((await client.files.delete(file)).deleted);
 });
 
-test('tokens that wait are counted over the account’s batches: what there is no room for is 429, and not tried again', async (t) => {
+test('waiting tokens are counted across the account’s batches: a batch that exceeds the limit gets 429 and is not retried', async (t) => {
   const { client, file } = await openBatchClient('crowd');
   await keys.change('user:crowd', { plan: 'roomy' });
   const tokens = (await store.batches.findFile(file))?.tokens ?? 0;
@@ -145,14 +145,14 @@ test('tokens that wait are counted over the account’s batches: what there is n
   t.is((await client.batches.create({ ...handIn, input_file_id: file })).status, 'validating');
 });
 
-test('an account has a hundred unfinished batches at most, on a plan without any limit as well', async (t) => {
+test('an account has at most a hundred unfinished batches, even on a plan without limits', async (t) => {
   const { client, file } = await openBatchClient('many');
   await keys.change('user:many', { plan: 'pro' });
   const create = () => client.batches.create({ ...handIn, input_file_id: file });
   const others = [
     ...Array.from({ length: 98 }, () => storedBatch('user:many', { state: 'in_progress', open: true })),
     storedBatch('user:many', { state: 'completed', open: true }),
-    storedBatch('user:somebody', { state: 'in_progress', open: true }),
+    storedBatch('user:another', { state: 'in_progress', open: true }),
   ];
   for (const batch of others) await store.batches.insertBatch(batch);
   t.is((await create()).status, 'validating');
@@ -167,7 +167,7 @@ test('an account has a hundred unfinished batches at most, on a plan without any
   await t.throwsAsync(create, { instanceOf: RateLimitError });
 });
 
-test('a batch of each state is shown with its times, its counts and its faults', async (t) => {
+test('a batch in each state is shown with its times, counts and errors', async (t) => {
   const client = openClient(await keys.newKey('shown'));
   const at = (second: number) => new Date(1_900_000_000_900 + second * 1000);
   const errors = [{ code: 'invalid_json', line: 3, param: null, message: 'expected JSON' }];
@@ -202,13 +202,13 @@ test('a batch of each state is shown with its times, its counts and its faults',
   });
 });
 
-test('an operator sees the last twenty batches of an account, and nothing of what is in them', async (t) => {
+test('an operator sees the last twenty batches of an account, without their content', async (t) => {
   const files = createFileClient(stack, await keys.newKey('watched'));
   const { id: file } = await files.upload(line('a'));
   const ids: string[] = [];
   for (let index = 0; index < 21; index++) ids.push((await files.handIn(file)).id);
   const { body } = await keys.account('user:watched');
-  const shown = body.batches as { id: string }[]; // the service's own answer
+  const shown = body.batches as { id: string }[]; // a response of the service itself
   t.deepEqual(
     shown.map(({ id }) => id),
     ids.toSorted().reverse().slice(0, 20),
@@ -216,7 +216,7 @@ test('an operator sees the last twenty batches of an account, and nothing of wha
   t.deepEqual(Object.keys(shown[0] ?? {}).sort(), ['created_at', 'expires_at', 'id', 'request_counts', 'status']);
 });
 
-test('files and batches cost nothing of any limit, and their answers say nothing of one', async (t) => {
+test('requests for files and batches count against no limit and get no limit headers', async (t) => {
   const { client, file } = await openBatchClient('free-of-charge');
   const before = (await keys.send('GET', '/billing/quota', { bearer: await keys.token('free-of-charge') })).body;
   const { response } = await client.batches.create({ ...handIn, input_file_id: file }).withResponse();

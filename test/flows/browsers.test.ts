@@ -4,15 +4,15 @@ import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 
 const consoleOrigin = 'https://console.example:8443';
-const anywhere = 'https://somebody.example';
-/** Also what a page without an origin of its own sends, and whatever looks like the console and is not. */
+const anywhere = 'https://stranger.example';
+/** Includes `null`, which pages without an origin send, and origins that resemble the console’s. */
 const foreign = [
   anywhere,
   'null',
   'http://console.example:8443',
   'https://console.example',
   'https://console.example:8444',
-  'https://console.example:8443.somebody.example',
+  'https://console.example:8443.stranger.example',
   'https://a.console.example:8443',
   `${consoleOrigin}/`,
   `${consoleOrigin}, ${anywhere}`,
@@ -51,7 +51,7 @@ const ofConsole: Route[] = [
 ];
 const routes = [...open, ...ofConsole];
 
-/** What pages send with a request of ours, by fetch and by the official SDK. */
+/** Requests that pages send, with fetch and with the official SDK. */
 const requestHeaders = [
   'authorization',
   'content-type',
@@ -104,7 +104,7 @@ test.after.always(() => stack?.[Symbol.asyncDispose]());
 const listed = (headers: Headers, name: string) =>
   (headers.get(name) ?? '').split(',').flatMap((item) => (item.trim() === '' ? [] : [item.trim().toLowerCase()]));
 
-/** Sends what a browser would before a request that is not simple. */
+/** Sends the preflight of a browser. */
 async function preflight({ method, path }: Route, origin: string): Promise<Response> {
   return documentedFetch(`${stack.ingresses[0]?.url}${path}`, {
     method: 'OPTIONS',
@@ -116,7 +116,7 @@ async function preflight({ method, path }: Route, origin: string): Promise<Respo
   });
 }
 
-/** A page at this origin may read the answer, and every header of it that says something. */
+/** A page at this origin can read the response and all of its relevant headers. */
 function isReadable(t: ExecutionContext, headers: Headers, origin: string, about: string): void {
   t.is(headers.get('access-control-allow-origin'), origin, about);
   t.deepEqual(listed(headers, 'access-control-expose-headers').sort(), exposed.toSorted(), about);
@@ -128,7 +128,7 @@ function isNotReadable(t: ExecutionContext, headers: Headers, about: string): vo
   goesWithoutCookies(t, headers, about);
 }
 
-/** And no cache gives the answer for one origin to a page at another. */
+/** No cache may give the response for one origin to a page at another. */
 function goesWithoutCookies(t: ExecutionContext, headers: Headers, about: string): void {
   t.false(headers.has('access-control-allow-credentials'), about);
   t.false(headers.has('set-cookie'), about);
@@ -146,18 +146,21 @@ function isAllowed(t: ExecutionContext, { status, headers }: Response, route: Ro
   goesWithoutCookies(t, headers, about);
 }
 
-test.serial('inference, models, guest keys and what the API is may be asked for from a page anywhere', async (t) => {
-  for (const route of open) {
-    for (const origin of [...foreign, consoleOrigin]) isAllowed(t, await preflight(route, origin), route, '*');
-  }
-});
+test.serial(
+  'inference, models, guest keys and the description of the API may be requested from any page',
+  async (t) => {
+    for (const route of open) {
+      for (const origin of [...foreign, consoleOrigin]) isAllowed(t, await preflight(route, origin), route, '*');
+    }
+  },
+);
 
-test.serial('keys, files, batches, billing and admin may be asked for from the console', async (t) => {
+test.serial('keys, files, batches, billing and admin may be requested from the console', async (t) => {
   for (const route of ofConsole) isAllowed(t, await preflight(route, consoleOrigin), route, consoleOrigin);
 });
 
 test.serial(
-  'keys, files, batches, billing and admin may be asked for from nowhere else, whatever it looks like',
+  'keys, files, batches, billing and admin may be requested from no other origin, however similar',
   async (t) => {
     for (const route of ofConsole) {
       for (const origin of foreign) {
@@ -173,7 +176,7 @@ test.serial(
   },
 );
 
-test.serial('what is not a preflight learns which methods a path takes', async (t) => {
+test.serial('an OPTIONS request that is not a preflight gets the methods of the path', async (t) => {
   for (const { method, path } of routes) {
     for (const headers of [{}, { origin: anywhere }, { 'access-control-request-method': 'POST' }]) {
       const response = await documentedFetch(`${stack.ingresses[0]?.url}${path}`, { method: 'OPTIONS', headers });
@@ -188,7 +191,7 @@ test.serial('what is not a preflight learns which methods a path takes', async (
   }
 });
 
-test.serial('an answer can be read where it may be asked for, with its headers', async (t) => {
+test.serial('pages that may request a route can read its responses and headers', async (t) => {
   const bearer = await keys.token('alice');
   const operator = await keys.token('operator', true);
   const chat = { model: 'small-chat', messages: [{ role: 'user', content: 'Hi' }] };
@@ -209,7 +212,7 @@ test.serial('an answer can be read where it may be asked for, with its headers',
   }
 });
 
-test.serial('a stream can be read like any answer', async (t) => {
+test.serial('a stream can be read like any response', async (t) => {
   const response = await documentedFetch(`${stack.ingresses[0]?.url}/v1/chat/completions`, {
     method: 'POST',
     headers: { origin: anywhere, 'content-type': 'application/json', authorization: `Bearer ${key}` },
@@ -220,7 +223,7 @@ test.serial('a stream can be read like any answer', async (t) => {
   t.true((await response.text()).endsWith('data: [DONE]\n\n'));
 });
 
-test.serial('every refusal can be read, or a page would see no reason and no wait', async (t) => {
+test.serial('every refusal can be read: otherwise a page would see neither reason nor wait', async (t) => {
   const bearer = await keys.token('alice');
   const headers = { origin: anywhere };
   const chat = (body: unknown, more = {}) =>
@@ -247,10 +250,10 @@ test.serial('every refusal can be read, or a page would see no reason and no wai
   }
   const nowhere = await keys.send('GET', '/nothing', { headers });
   t.is(nowhere.status, 404);
-  isNotReadable(t, nowhere.headers, 'a path of nobody');
+  isNotReadable(t, nowhere.headers, 'an unknown path');
 });
 
-test.serial('a limit can be read with the wait that it names', async (t) => {
+test.serial('a limit can be read with its wait', async (t) => {
   const body = { model: 'medium-chat', messages: [{ role: 'user', content: 'Hi' }] };
   const headers = { origin: anywhere };
   const planLimit = await keys.send('POST', '/v1/chat/completions', { bearer: guestKey, body, headers });
@@ -265,7 +268,7 @@ test.serial('a limit can be read with the wait that it names', async (t) => {
   isReadable(t, limited.headers, '*', 'requests_limit');
 });
 
-test.serial('a path goes by its exact spelling, for the routes and for who may call them', async (t) => {
+test.serial('a path matches by its exact spelling, for routes and for origins', async (t) => {
   const headers = { origin: anywhere };
   const asked = await keys.send('GET', '/v1/models?limit=1', { bearer: key, headers });
   t.is(asked.status, 200);
@@ -279,9 +282,9 @@ test.serial('a path goes by its exact spelling, for the routes and for who may c
   }
 });
 
-test.serial('while Redis is away the 503 can be read, and preflights are answered', async (t) => {
+test.serial('while Redis is unavailable the 503 can be read, and preflights are answered', async (t) => {
   await stack.redis?.kill('SIGKILL');
-  t.teardown(() => stack.redis?.restart()); // without it the stack would end slowly
+  t.teardown(() => stack.redis?.restart()); // without Redis the stack would stop slowly
   const { status, headers } = await keys.send('GET', '/v1/models', { bearer: key, headers: { origin: anywhere } });
   t.is(status, 503);
   t.truthy(headers.get('retry-after'));

@@ -27,7 +27,7 @@ const messages = [
 ];
 const expected = answerFor(messages);
 
-test('answers whole, with the text, the usage and the model that were asked for', async (t) => {
+test('a complete response has the requested text, usage and model', async (t) => {
   const answer = await client.chat.completions.create({ model: 'small-chat', messages });
   t.is(answer.choices[0]?.message.content, expected);
   t.is(answer.choices[0]?.finish_reason, 'stop');
@@ -35,7 +35,7 @@ test('answers whole, with the text, the usage and the model that were asked for'
   t.true((answer.usage?.completion_tokens ?? 0) > 0);
 });
 
-test('streams the same text byte for byte, and no usage unless it is asked for', async (t) => {
+test('a stream has the same text byte for byte, and usage only on request', async (t) => {
   let text = '';
   let finishReason: string | null = null;
   for await (const chunk of await client.chat.completions.create({ model: 'small-chat', messages, stream: true })) {
@@ -48,7 +48,7 @@ test('streams the same text byte for byte, and no usage unless it is asked for',
   t.is(finishReason, 'stop');
 });
 
-test('says how long a request waited in its queue, whole and streamed, and nothing of a request that never did', async (t) => {
+test('responses report the queue wait, complete and streamed; requests that were never queued report none', async (t) => {
   const queueMs = async (response: Promise<Response>) => (await response).headers.get('x-svc-queue-ms') ?? '';
   const { completions } = client.chat;
   t.regex(await queueMs(completions.create({ model: 'small-chat', messages }).asResponse()), /^\d+$/);
@@ -57,7 +57,7 @@ test('says how long a request waited in its queue, whole and streamed, and nothi
   t.is(unknown?.headers.get('x-svc-queue-ms'), null, 'it was never queued');
 });
 
-test('sends the usage as a last chunk without choices when it is asked for', async (t) => {
+test('on request, sends usage as a last chunk without choices', async (t) => {
   const options = { model: 'small-chat', messages, stream: true, stream_options: { include_usage: true } } as const;
   const chunks = await Array.fromAsync(await client.chat.completions.create(options));
   const whole = await client.chat.completions.create({ model: 'small-chat', messages });
@@ -67,7 +67,7 @@ test('sends the usage as a last chunk without choices when it is asked for', asy
   t.true(chunks.slice(0, -1).every((chunk) => chunk.usage == null && chunk.choices.length === 1));
 });
 
-test('ends a stream by [DONE] as the last thing that is sent', async (t) => {
+test('ends a stream with [DONE] and sends nothing after it', async (t) => {
   const response = await post({ model: 'small-chat', messages, stream: true });
   t.is(response.headers.get('content-type'), 'text/event-stream; charset=utf-8');
   const text = await response.text();
@@ -75,7 +75,7 @@ test('ends a stream by [DONE] as the last thing that is sent', async (t) => {
   t.is(text.split('[DONE]').length, 2);
 });
 
-test('passes tools through, and tool calls back, whole and streamed', async (t) => {
+test('passes on tools and tool calls, complete and streamed', async (t) => {
   const tools = [
     { type: 'function' as const, function: { name: 'weather', parameters: { type: 'object', properties: {} } } },
   ];
@@ -92,8 +92,8 @@ test('passes tools through, and tool calls back, whole and streamed', async (t) 
   t.is(streamed.function.arguments, call.function.arguments);
 });
 
-test('gives the backend what the client sent, fields of engines included', async (t) => {
-  const marker = 'exactly as it was';
+test('sends the backend the client’s fields, including fields specific to an engine', async (t) => {
+  const marker = 'unchanged';
   const body = `{"messages":[{"role":"user","content":"${marker}"}],"chat_template_kwargs":{"a":[1,null]},"modalities":["text","audio"],"model":"small-chat"}`;
   const response = await post(body);
   t.is(response.status, 200);
@@ -108,20 +108,20 @@ test('gives the backend what the client sent, fields of engines included', async
   t.false(JSON.stringify(call?.body).includes('stream_options'));
 });
 
-test.serial('a client that leaves a stream ends the call of its backend', async (t) => {
+test.serial('a client that disconnects from a stream ends the backend call', async (t) => {
   const [server] = stack.modelServers;
   server.fail({ endless: true, chunkMs: 5, times: 1 });
-  const leaving = [{ role: 'user' as const, content: 'a stream that is left' }];
+  const leaving = [{ role: 'user' as const, content: 'an abandoned stream' }];
   const stream = await client.chat.completions.create({ model: 'small-chat', messages: leaving, stream: true });
   for await (const _chunk of stream) break;
   const left = await server.waitForCall(
-    ({ body, state }) => JSON.stringify(body).includes('is left') && state !== 'running',
+    ({ body, state }) => JSON.stringify(body).includes('is abandoned') && state !== 'running',
   );
   t.is(left.state, 'aborted');
   t.is((await client.chat.completions.create({ model: 'small-chat', messages })).choices[0]?.message.content, expected);
 });
 
-test.serial('says its usage also where the backend reports none, whole and streamed', async (t) => {
+test.serial('reports usage even if the backend reports none, complete and streamed', async (t) => {
   const model = 'medium-chat';
   for (const server of stack.modelServers) server.fail({ noUsage: true }, model);
   const whole = await client.chat.completions.create({ model, messages });
@@ -138,7 +138,7 @@ test.serial('says its usage also where the backend reports none, whole and strea
   for (const server of stack.modelServers) server.heal();
 });
 
-test('a wrong key is 401 INVALID_KEY for the SDK', async (t) => {
+test('the SDK reports a wrong key as 401 INVALID_KEY', async (t) => {
   const wrong = clientWith('svc_0000000000000000000000000000000000000A');
   const error = await t.throwsAsync(wrong.chat.completions.create({ model: 'small-chat', messages }), {
     instanceOf: AuthenticationError,
@@ -146,14 +146,14 @@ test('a wrong key is 401 INVALID_KEY for the SDK', async (t) => {
   t.is(error?.status, 401);
 });
 
-test('missing messages are 400 naming the field', async (t) => {
+test('missing messages get 400 naming the field', async (t) => {
   const error = await t.throwsAsync(client.chat.completions.create({ model: 'small-chat' } as never), {
     instanceOf: BadRequestError,
   });
   t.regex(String(error?.message), /messages/);
 });
 
-test('an unknown model is 400 naming model, one outside the plan is 429 plan_limit and not retried', async (t) => {
+test('an unknown model gets 400 naming the model; one outside the plan gets 429 plan_limit and is not retried', async (t) => {
   await t.throwsAsync(client.chat.completions.create({ model: 'no-such-model', messages }), {
     instanceOf: BadRequestError,
     message: /model/,
@@ -167,7 +167,7 @@ test('an unknown model is 400 naming model, one outside the plan is 429 plan_lim
 });
 
 test('lists the models of the plan, and one of them, for a key and for a sign-in token', async (t) => {
-  const withToken = clientWith(await stack.identity.token('nobody-yet'));
+  const withToken = clientWith(await stack.identity.token('newcomer'));
   for (const sdk of [client, withToken]) {
     const ids = (await Array.fromAsync(sdk.models.list())).map(({ id }) => id);
     t.deepEqual(ids, ['small-chat', 'medium-chat']);

@@ -5,7 +5,7 @@ import { head } from '../support/refusal.ts';
 
 export const bodyBytesMax = 65_536;
 
-/** One request, and the name of the answer that it must get; `says` is in its body, `check` gets it parsed. */
+/** One request, and the name of the expected answer. `says` is part of its body, `check` receives it parsed. */
 export type Case = {
   answer: string;
   title: string;
@@ -14,7 +14,7 @@ export type Case = {
   check?: (t: ExecutionContext, body: Record<string, unknown>) => void;
 };
 
-/** Credentials in each state that routes tell apart; `expired` is a token. */
+/** Credentials in each state that routes distinguish. `expired` is a token. */
 export type Credentials = Record<
   'key' | 'token' | 'expired' | 'rotatedKey' | 'revokedKey' | 'suspendedKey' | 'suspendedGuestKey' | 'suspendedToken',
   string
@@ -26,7 +26,7 @@ export type Request = { bearer?: string; lines?: readonly string[]; type?: strin
 /** The bytes of a request to one route. */
 export type Call = (request: Request) => Buffer;
 
-/** A body that is an object goes as JSON, and with it the headers that a body needs unless they are given. */
+/** A body that is an object is sent as JSON, with the headers that a body needs unless they are given. */
 export function callTo(method: string, path: string): Call {
   return function send({ bearer, lines = [], type = json, body }) {
     const bytes =
@@ -56,23 +56,25 @@ export const unsupported = at('415 UNSUPPORTED_MEDIA_TYPE');
 export const spent = at('402 quota_exceeded');
 export const limited = at('429 rate_limit_exceeded');
 
-/** What is wrong with the head of any request, whoever sends it. */
+/** Invalid heads, the same for every route and caller. */
 export function headCases(call: Call, bearer: string | undefined, body?: unknown): Case[] {
   const request = { ...(bearer !== undefined && { bearer }), body };
   const says = 'x-client-request-id: ';
   return [
-    invalid('a client id too long', call({ ...request, lines: [`X-Client-Request-Id: ${'x'.repeat(513)}`] }), { says }),
+    invalid('a client id that is too long', call({ ...request, lines: [`X-Client-Request-Id: ${'x'.repeat(513)}`] }), {
+      says,
+    }),
     invalid('a client id with a space', call({ ...request, lines: ['X-Client-Request-Id: a b'] }), { says }),
   ];
 }
 
-/** `Authorization` headers that are nobody's, the same on every route that needs one. */
+/** Invalid `Authorization` headers, the same on every route that needs one. */
 function nobodyCases(call: Call, cast: Credentials, body?: unknown): Case[] {
   const as = (...lines: string[]) => call({ lines, body });
   return [
     noAuth('no header', as()),
     noAuth('an empty header', as('Authorization:')),
-    noAuth('a header of blanks', as('Authorization:    ')),
+    noAuth('a blank header', as('Authorization:    ')),
     invalidToken('garbage', as('Authorization: Bearer abc')),
     invalidToken('another scheme', as('Authorization: Basic YTpi')),
     invalidToken('no scheme', as(`Authorization: ${cast.key}`)),
@@ -90,8 +92,8 @@ export function signedInCases(call: Call, cast: Credentials, body?: unknown): Ca
     ...nobodyCases(call, cast, body),
     ...headCases(call, cast.token, body),
     invalidToken('a key', call({ bearer: cast.key, body })),
-    invalidToken('a key that nobody has', call({ bearer: makeKey(), body })),
-    invalidToken('a key with a typing error', call({ bearer: 'svc_0', body })),
+    invalidToken('an unknown key', call({ bearer: makeKey(), body })),
+    invalidToken('a key with a typo', call({ bearer: 'svc_0', body })),
     forbidden('a suspended account', call({ bearer: cast.suspendedToken, body }), {
       says: 'This account is suspended.',
     }),
@@ -102,14 +104,14 @@ export function keyCases(call: Call, cast: Credentials, body?: unknown): Case[] 
   return [
     ...nobodyCases(call, cast, body),
     ...headCases(call, cast.key, body),
-    invalidKey('a key that nobody has', call({ bearer: makeKey(), body })),
+    invalidKey('an unknown key', call({ bearer: makeKey(), body })),
     invalidKey(
-      'a key with a typing error',
+      'a key with a typo',
       call({ bearer: `${cast.key.slice(0, -1)}${cast.key.endsWith('0') ? 1 : 0}`, body }),
     ),
     invalidKey('the prefix alone', call({ bearer: 'svc_', body })),
-    invalidKey('a key that was rotated away', call({ bearer: cast.rotatedKey, body })),
-    invalidKey('a key that was revoked', call({ bearer: cast.revokedKey, body })),
+    invalidKey('a rotated key', call({ bearer: cast.rotatedKey, body })),
+    invalidKey('a revoked key', call({ bearer: cast.revokedKey, body })),
     forbidden('a suspended account', call({ bearer: cast.suspendedKey, body }), { says: 'This account is suspended.' }),
     forbidden('a suspended device', call({ bearer: cast.suspendedGuestKey, body }), {
       says: 'This account is suspended.',
@@ -117,7 +119,7 @@ export function keyCases(call: Call, cast: Credentials, body?: unknown): Case[] 
   ];
 }
 
-/** What is wrong with a body, whichever its route; `good` is right there. */
+/** Invalid bodies, the same for every route. `good` is a valid body. */
 export function bodyCases(call: Call, good: object, bearer?: string): Case[] {
   const as = (request: Request) => call({ ...(bearer !== undefined && { bearer }), ...request });
   const text = JSON.stringify(good);
@@ -126,7 +128,7 @@ export function bodyCases(call: Call, good: object, bearer?: string): Case[] {
   return [
     invalid('not JSON', as({ body: '{"a":' }), { says: 'body: expected valid JSON' }),
     invalid('nothing', as({ body: '' }), { says: 'body: expected valid JSON' }),
-    invalid('more after it', as({ body: `${text}x` }), { says: 'body: expected valid JSON' }),
+    invalid('trailing text', as({ body: `${text}x` }), { says: 'body: expected valid JSON' }),
     invalid('an array', as({ body: '[]' }), { says: 'body: expected a JSON object' }),
     invalid('a string', as({ body: '"x"' }), { says: 'body: expected a JSON object' }),
     invalid('null', as({ body: 'null' }), { says: 'body: expected a JSON object' }),
@@ -141,8 +143,8 @@ export function bodyCases(call: Call, good: object, bearer?: string): Case[] {
   ];
 }
 
-/** Of a route that takes a key or a sign-in token. */
+/** Cases of a route that accepts a key or a sign-in token. */
 export function eitherCases(call: Call, cast: Credentials, body?: unknown): Case[] {
   const suspended = call({ bearer: cast.suspendedToken, body });
-  return [...keyCases(call, cast, body), forbidden('a suspended account, signed in', suspended)];
+  return [...keyCases(call, cast, body), forbidden('a suspended account with a sign-in token', suspended)];
 }

@@ -13,7 +13,7 @@ test.before(async () => {
 });
 
 const url = (path: string) => `${stack.ingresses[0]?.url}${path}`;
-/** `fetch` adds headers of its own to a request that names what it has or can read. */
+/** `fetch` adds headers of its own that name accepted types and encodings. */
 const get = (header: string) =>
   exchange({
     port: Number(new URL(url('/')).port),
@@ -21,7 +21,7 @@ const get = (header: string) =>
   });
 const page = async () => (await fetch(url('/console'))).text();
 
-test('the page is told of its service and of nothing else, whatever stands in the settings', async (t) => {
+test('the page contains the settings of its own service and nothing else, whichever characters they contain', async (t) => {
   const html = await page();
   const [, content = ''] = /<meta name="console-settings" content="([^"]*)">/.exec(html) ?? [];
   const settings = JSON.parse(content.replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&gt;', '>'));
@@ -37,7 +37,7 @@ test('the page is told of its service and of nothing else, whatever stands in th
   t.false(/ style=| on\w+=/.test(html));
 });
 
-test('it may load from its own host alone, and reach the API and the issuer; it is framed by nobody', async (t) => {
+test('the page may load only from its own host and reach the API and the issuer, and cannot be framed', async (t) => {
   const { headers } = await fetch(url('/console'));
   t.is(
     headers.get('content-security-policy'),
@@ -53,7 +53,7 @@ test('it may load from its own host alone, and reach the API and the issuer; it 
   t.is(headers.get('access-control-allow-origin'), null);
 });
 
-test('all that it loads is there under the path of CONSOLE_URL, is kept for good, and asked for again costs nothing', async (t) => {
+test('everything the page loads is served below the path of CONSOLE_URL, is cached permanently, and gets 304 on repeat', async (t) => {
   const html = await page();
   const links = [...html.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, link = '']) => link);
   t.true(links.length > 30);
@@ -69,7 +69,7 @@ test('all that it loads is there under the path of CONSOLE_URL, is kept for good
   t.like(again, { status: 304, body: '' });
 });
 
-test('it goes compressed to who can read that, and as it is to who cannot', async (t) => {
+test('responses are compressed only for clients that accept it', async (t) => {
   const plain = await get('Accept-Encoding: identity');
   t.is(plain.headers['content-encoding'], undefined);
   const lengths = { br: 0, gzip: 0 };
@@ -83,7 +83,7 @@ test('it goes compressed to who can read that, and as it is to who cannot', asyn
   t.true(lengths.br < plain.body.length / 2 && lengths.gzip < plain.body.length / 2);
 });
 
-test('what is not there, and a method that it does not take, are answered as everywhere', async (t) => {
+test('unknown paths and unsupported methods are answered as on all other routes', async (t) => {
   for (const path of [
     '/console/assets/none/main.js',
     '/console/assets/',
@@ -96,5 +96,5 @@ test('what is not there, and a method that it does not take, are answered as eve
   }
   t.is((await fetch(url('/console'), { method: 'POST' })).status, 405);
   t.is((await fetch(url('/console'), { method: 'HEAD' })).status, 200);
-  t.is((await fetch(url('/console/'))).status, 200, 'an address may end in a slash');
+  t.is((await fetch(url('/console/'))).status, 200, 'an address may end with a slash');
 });

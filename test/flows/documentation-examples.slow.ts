@@ -15,7 +15,7 @@ import {
 } from '../support/documentation/run-examples.ts';
 import { skipTest } from '../support/skip-test.ts';
 
-/** Asked by the examples of one page alone. */
+/** Used only by the examples of one page. */
 const batchesModel = 'batches-chat';
 
 const parts = new AsyncDisposableStack();
@@ -28,7 +28,7 @@ test.before(async () => {
 });
 test.after.always(() => parts.disposeAsync());
 
-/** What pages say that their reader has: a key and a token of one account, but where the first key is made on the page itself. */
+/** Credentials that the page assumes: a key and a token of one account, except on the page that creates the first key. */
 async function environmentFor(page: string): Promise<Record<string, string>> {
   const newcomer = page === 'quick-start' ? 'newcomer' : page;
   return {
@@ -39,7 +39,7 @@ async function environmentFor(page: string): Promise<Record<string, string>> {
   };
 }
 
-/** The page runs one batch to its end and cancels the next, which must not end by itself before that, however fast it is. */
+/** The page runs one batch to its end and cancels the next, which must not finish before that, however fast the service is. */
 async function answerOneCall(): Promise<void> {
   const [server] = stack.modelServers;
   await server.waitForCall(({ model, state }) => model === batchesModel && state === 'completed', 60_000);
@@ -51,8 +51,8 @@ if (python === undefined) skipTest(test, { title: 'every example in Python', rea
 const pages = readPages().filter(({ markdown }) => examplesOf(markdown).some(({ role }) => role === 'run'));
 
 for (const { name, markdown } of pages) {
-  // One page after another: each starts a shell, Node and Python, and limits are counted by the minute.
-  test.serial(`every example of "${name}" runs as it stands, and comes to what the page says`, async (t) => {
+  // One page at a time: each starts a shell, Node and Python, and limits are counted by the minute.
+  test.serial(`every example of "${name}" runs unchanged and has the documented result`, async (t) => {
     const isBatches = name === 'batches';
     const examples = examplesOf(asRead(markdown, stack, isBatches ? batchesModel : undefined));
     await using folder = await openExampleFolder();

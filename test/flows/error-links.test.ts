@@ -37,7 +37,7 @@ test.before(async () => {
 const chat = (bearer: string, more: object = {}) =>
   keys.send('POST', '/v1/chat/completions', { bearer, body: { ...body, ...more } });
 
-/** The last of so many equal requests of a new account on this plan. */
+/** The last response of this number of equal requests from a new account on this plan. */
 async function last(plan: keyof typeof plans, requests: number): Promise<Answer> {
   const own = await keys.newKey(`on-${plan}`);
   await keys.change(`user:on-${plan}`, { plan });
@@ -45,11 +45,11 @@ async function last(plan: keyof typeof plans, requests: number): Promise<Answer>
   return chat(own);
 }
 
-/** How each code, and each type of a limit, can be had from a stack in which all is well, by its anchor. */
+/** How to get each code and each limit type from a healthy stack, by anchor. */
 const ways: Record<string, () => Promise<Answer>> = {
   NO_AUTH: () => keys.send('GET', '/v1/models'),
   INVALID_KEY: () => keys.models(makeKey()),
-  INVALID_TOKEN: () => keys.models('nobody'),
+  INVALID_TOKEN: () => keys.models('not-a-token'),
   FORBIDDEN: async () => keys.send('GET', '/admin/plans', { bearer: await keys.token('linker') }),
   VALIDATION_ERROR: () => keys.send('POST', '/v1/chat/completions', { bearer: key, body: { model: 'small-chat' } }),
   NOT_FOUND: () => keys.send('GET', '/nothing'),
@@ -61,7 +61,7 @@ const ways: Record<string, () => Promise<Answer>> = {
   HEADERS_TOO_LARGE: () => keys.send('GET', '/v1/models', { headers: { 'x-large': 'x'.repeat(20_000) } }),
   requests_limit: () => last('one-a-minute', 2),
   tokens_limit: () => last('hundred-tokens', 3),
-  daily_limit: () => last('one-a-day', 3), // one more than is needed: a day may begin in between
+  daily_limit: () => last('one-a-day', 3), // one more than needed, because a day may begin in between
   plan_limit: () => chat(key, { model: 'large-chat' }),
   batch_limit: createTooLarge,
   quota_limit: () => last('one-token', 2),
@@ -82,7 +82,7 @@ async function createTooLarge(): Promise<Answer> {
 }
 
 function assertExplained(t: ExecutionContext, { status, headers, body }: Answer, anchor: string): void {
-  const error = body.error as { code?: string; type?: string; docs?: string }; // an object where it is nested
+  const error = body.error as { code?: string; type?: string; docs?: string }; // an object if it is nested
   const code = String(body.code ?? error.code);
   const about = `${anchor}: ${status} ${JSON.stringify(body).slice(0, 500)}`;
   t.is(error.type ?? code, anchor, about);
@@ -95,18 +95,15 @@ function assertExplained(t: ExecutionContext, { status, headers, body }: Answer,
 }
 
 for (const [anchor, provoke] of Object.entries(ways)) {
-  test.serial(
-    `what is answered as ${anchor} leads to where the documentation explains it, and is shown there as it is`,
-    async (t) => {
-      const answer = await provoke();
-      assertExplained(t, answer, anchor);
-      for (const shown of shownBodies(anchor))
-        t.deepEqual(misfits(anyNumbers(shown), anyNumbers(answer.body)), [], anchor);
-    },
-  );
+  test.serial(`a response with ${anchor} links to its documentation, which shows the same body`, async (t) => {
+    const answer = await provoke();
+    assertExplained(t, answer, anchor);
+    for (const shown of shownBodies(anchor))
+      t.deepEqual(misfits(anyNumbers(shown), anyNumbers(answer.body)), [], anchor);
+  });
 }
 
-test.serial('so is what is answered while all model servers fail, or one does not answer', async (t) => {
+test.serial('the same holds for responses while all model servers fail, or while one does not answer', async (t) => {
   const busyKey = await keys.newKey('busy');
   await keys.change('user:busy', { plan: 'one-at-once' });
   for (const server of stack.modelServers) server.fail({ hang: true });
@@ -126,7 +123,7 @@ test.serial('so is what is answered while all model servers fail, or one does no
   for (const server of stack.modelServers) server.heal();
 });
 
-/** What the page of errors shows of this code or type. */
+/** The examples of this code or type on the page of errors. */
 function shownBodies(anchor: string): unknown[] {
   const text = readPages().find(({ name }) => name === 'errors')?.markdown ?? '';
   const codes: Record<string, string> = { requests_limit: 'rate_limit_exceeded', quota_limit: 'quota_exceeded' };
@@ -135,12 +132,12 @@ function shownBodies(anchor: string): unknown[] {
     .map(({ text }) => JSON.parse(text));
 }
 
-/** Limits, waits and dates are what they are at the time. */
+/** Replaces limits, waits and dates, which vary. */
 function anyNumbers(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value).replace(/\d+/g, '0'));
 }
 
-test('every code is provoked here, or comes of a fault that no healthy service has', (t) => {
+test('every code is tested here or needs a fault that a healthy service does not have', (t) => {
   const nested = ['rate_limit_exceeded', 'quota_exceeded'];
   const elsewhere = [
     'REQUEST_TIMEOUT',

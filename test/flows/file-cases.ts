@@ -23,12 +23,12 @@ import {
   unsupported,
 } from './common-cases.ts';
 
-/** The plan of an account whose batches have no room. */
+/** The plan of an account with no room for batches. */
 export const filePlans = { 'one-token-waiting': { batch_tokens_waiting: 1, model_tiers: ['guest'] } };
-/** What is uploaded in these tests is far from the most that an account may have. */
+/** Large enough that the uploads of these tests do not reach it. */
 const accountBytesMax = 100_000_000;
 const accountFilesMax = 40;
-/** By the plan file. */
+/** Limits in the plan file. */
 export const filesOfTests = {
   file_bytes_max: bodyBytesMax,
   account_bytes_max: accountBytesMax,
@@ -39,7 +39,7 @@ export const filesOfTests = {
 export type FileCast = Awaited<ReturnType<typeof createFileCast>>;
 type Cast = Credentials & FileCast & { guestKey: string; anothersKey: string };
 
-/** Files and batches in each state that a route tells apart. */
+/** Files and batches in each state that routes distinguish. */
 export async function createFileCast({ stack, keys, store }: { stack: Stack; keys: KeyClient; store: Store }) {
   const owner = 'user:filer';
   const fileKey = await keys.newKey('filer');
@@ -53,7 +53,7 @@ export async function createFileCast({ stack, keys, store }: { stack: Stack; key
   const collectorKey = await keys.newKey('collector');
   const collection = Array.from({ length: accountFilesMax }, () => storedFile('user:collector', { bytes: 1 }));
   await Promise.all(collection.map((one) => store.batches.insertFile(one)));
-  // Its one line waits for a pool that nobody serves.
+  // Its one line waits for a pool without workers.
   const inputFile = (await files.upload(line('a', { model: 'large-chat' }))).id;
   const runningBatch = (await files.handIn(inputFile)).id;
 
@@ -98,10 +98,10 @@ function formCases(cast: Cast): Case[] {
     ok('a key', as(good), { check: (t, body) => void t.like(body, { purpose: 'batch', filename: 'in.jsonl' }) }),
     ok('a sign-in token', as(good, cast.fileToken)),
     ok('the file first', as([...good].reverse())),
-    ok('what is no JSON', of('{"a":')),
-    ok('as many lines as may be', of('\n'.repeat(5))),
+    ok('content that is not JSON', of('{"a":')),
+    ok('the maximum number of lines', of('\n'.repeat(5))),
     ok('a boundary in quotes', typed(contentType(`"${boundary}"`))),
-    invalid('a line too many', of('\n'.repeat(6)), { says: 'file: line 6: a file has at most 5 lines' }),
+    invalid('one line too many', of('\n'.repeat(6)), { says: 'file: line 6: a file has at most 5 lines' }),
     invalid('an empty file', of(''), { says: 'file: is empty' }),
     invalid('no purpose', as([file('a')]), { says: 'purpose: is required' }),
     invalid('another purpose', as([{ name: 'purpose', body: 'vision' }, file('a')]), { says: 'purpose: expected' }),
@@ -109,7 +109,7 @@ function formCases(cast: Cast): Case[] {
     invalid('an unknown field', as([{ name: 'x', body: '' }, ...good]), { says: 'x: is not known' }),
     invalid('no boundary', typed('Content-Type: multipart/form-data'), { says: 'expected a boundary' }),
     invalid('another boundary', typed(contentType('x')), { says: 'up to its last boundary' }),
-    invalid('an endless boundary', typed(contentType('x'.repeat(71))), { says: 'expected a boundary' }),
+    invalid('a boundary that is too long', typed(contentType('x'.repeat(71))), { says: 'expected a boundary' }),
     invalid('nothing', call({ bearer: cast.fileKey, type: contentType(), body: '' }), { says: 'last boundary' }),
     tooLarge('a file', as([purpose, file('x'.repeat(bodyBytesMax + 1))])),
     conflict('more files than an account may have', as(good, cast.collectorKey), {
@@ -125,13 +125,13 @@ function formCases(cast: Cast): Case[] {
     ),
     unsupported('no type', typed('')),
     unsupported('JSON', typed('Content-Type: application/json')),
-    unsupported('another multipart', typed(`Content-Type: multipart/mixed; boundary=${boundary}`)),
+    unsupported('another multipart type', typed(`Content-Type: multipart/mixed; boundary=${boundary}`)),
     unsupported('two types', typed(contentType(), contentType())),
     unsupported('compressed', typed(contentType(), 'Content-Encoding: gzip')),
   ];
 }
 
-/** Files that are not there for whoever asks. */
+/** Files that do not exist for the caller. */
 function missingCases(
   method: string,
   pathOf: (id: string) => string,
@@ -193,17 +193,17 @@ function listCases(path: string, cast: Cast, { most, after }: { most: number; af
     forbidden('a guest key', call({ bearer: cast.guestKey })),
     ok('a key', call({ bearer: cast.fileKey })),
     ok('a sign-in token', call({ bearer: cast.fileToken })),
-    ok('an account that has none', call({ bearer: cast.anothersKey }), none),
+    ok('an account without any', call({ bearer: cast.anothersKey }), none),
     ok('one', as('limit=1'), { check: (t, body) => void t.like(body, { data: { length: 1 }, has_more: true }) }),
-    ok('the most', as(`limit=${most}`)),
-    ok('after one that there is not', as(`after=${after}${'0'.repeat(26)}`), none),
+    ok('the maximum', as(`limit=${most}`)),
+    ok('after an unknown id', as(`after=${after}${'0'.repeat(26)}`), none),
     ...['0', String(most + 1), '1.5', 'x', ''].map((limit) =>
       invalid(`a limit of ${limit}`, as(`limit=${limit}`), {
         says: `limit: expected a whole number from 1 to ${most}`,
       }),
     ),
     invalid('two limits', as('limit=1&limit=2'), { says: 'limit: expected string' }),
-    invalid('after what is no id', as('after=x'), { says: 'after: expected the id of a' }),
+    invalid('after a malformed id', as('after=x'), { says: 'after: expected the id of a' }),
     invalid('an unknown parameter', as('before=x'), { says: 'before: is not known' }),
   ];
 }
@@ -224,13 +224,13 @@ function createCases(cast: Cast): Case[] {
       check: (t, body) => void t.like(body, { status: 'validating', metadata: null, errors: null }),
     }),
     ok('a sign-in token', as({ metadata: null }, cast.fileToken)),
-    ok('all that metadata may be', as({ metadata: { ...pairs(15), ['ü'.repeat(64)]: 'x'.repeat(512) } })),
-    limited('tokens that there is no room for', as({ input_file_id: cast.crowdedFile }, cast.crowdedKey), {
+    ok('the largest metadata', as({ metadata: { ...pairs(15), ['ü'.repeat(64)]: 'x'.repeat(512) } })),
+    limited('more tokens than there is room for', as({ input_file_id: cast.crowdedFile }, cast.crowdedKey), {
       check: (t, { error }) => void t.like(error, { type: 'batch_limit', retry_after_ms: 60_000 }),
     }),
     invalid("another's file", as({}, cast.anothersKey), noFile),
     ...[`file-${ulid()}`, 'x', '', '__proto__', ...cast.hiddenFiles].map((id) =>
-      invalid(`a file that there is not: ${id}`, as({ input_file_id: id }), noFile),
+      invalid(`an unknown file: ${id}`, as({ input_file_id: id }), noFile),
     ),
     invalid('results', as({ input_file_id: cast.outputFile }), {
       says: 'input_file_id: expected a file of the purpose',
@@ -240,20 +240,18 @@ function createCases(cast: Cast): Case[] {
     }),
     invalid('another endpoint', as({ endpoint: '/v1/embeddings' }), { says: 'endpoint: ' }),
     invalid('another window', as({ completion_window: '48h' }), { says: 'completion_window: ' }),
-    invalid('results that go', as({ output_expires_after: { anchor: 'created_at', seconds: 3_600 } }), {
+    invalid('results that expire', as({ output_expires_after: { anchor: 'created_at', seconds: 3_600 } }), {
       says: 'output_expires_after: is not supported',
     }),
     invalid('an unknown field', as({ x: 1 }), { says: 'x: is not known' }),
-    invalid('metadata that is text', as({ metadata: 'x' }), { says: 'metadata: ' }),
+    invalid('metadata that is a string', as({ metadata: 'x' }), { says: 'metadata: ' }),
     invalid('a number in metadata', as({ metadata: { a: 1 } }), { says: 'metadata.a: ' }),
     invalid('17 pairs', as({ metadata: pairs(17) }), { says: 'metadata: expected at most 16 pairs' }),
     invalid('a long value', as({ metadata: { a: 'x'.repeat(513) } }), { says: 'metadata.a: ' }),
     ...['', 'x'.repeat(65), 'a\0b', '\ud800'].map((name) =>
-      invalid(
-        `a name that metadata can not have: ${JSON.stringify(name).slice(0, 20)}`,
-        as({ metadata: { [name]: 'v' } }),
-        { says: 'metadata' },
-      ),
+      invalid(`an invalid metadata name: ${JSON.stringify(name).slice(0, 20)}`, as({ metadata: { [name]: 'v' } }), {
+        says: 'metadata',
+      }),
     ),
     invalid(
       'metadata with a prototype',
@@ -266,7 +264,7 @@ function createCases(cast: Cast): Case[] {
   ];
 }
 
-/** Each can go any number of times but the deletions. */
+/** Each case except the deletions can be sent repeatedly. */
 export function fileCases(cast: Cast) {
   const as = (method: string, path: string, bearer = cast.fileKey): ReturnType<Call> =>
     callTo(method, path)({ bearer });
@@ -299,7 +297,7 @@ export function fileCases(cast: Cast) {
     ],
     'DELETE /v1/files/:file': [
       ...fileCasesOf('DELETE', '', cast),
-      conflict('the input of a batch that is not over', as('DELETE', `/v1/files/${cast.inputFile}`)),
+      conflict('the input of an unfinished batch', as('DELETE', `/v1/files/${cast.inputFile}`)),
       ok('a key', as('DELETE', `/v1/files/${first}`), {
         check: (t, body) => void t.deepEqual(body, { id: first, object: 'file', deleted: true }),
       }),
@@ -314,8 +312,8 @@ export function fileCases(cast: Cast) {
     ],
     'POST /v1/batches/:batch/cancel': [
       ...batchCasesOf('POST', '/cancel', cast),
-      ok('one that is being cancelled', as('POST', `/v1/batches/${cast.cancellingBatch}/cancel`)),
-      ...cast.batchesOver.map((id) => conflict('one that ends by itself', as('POST', `/v1/batches/${id}/cancel`))),
+      ok('a batch that is being cancelled', as('POST', `/v1/batches/${cast.cancellingBatch}/cancel`)),
+      ...cast.batchesOver.map((id) => conflict('a finished batch', as('POST', `/v1/batches/${id}/cancel`))),
     ],
   };
 }

@@ -65,7 +65,7 @@ test('the official SDK uploads a file from a stream, finds it, reads it as a str
   }
 });
 
-test('the official SDK lists files in pages, each once, newest or oldest first, and only the account’s own', async (t) => {
+test('the official SDK lists the account’s own files in pages, each once, newest or oldest first', async (t) => {
   const apiKey = await keys.newKey('lister');
   const client = openClient(apiKey);
   const ids: string[] = [];
@@ -84,7 +84,7 @@ test('the official SDK lists files in pages, each once, newest or oldest first, 
   t.is((await client.files.list({ purpose: 'batch_output' })).data.length, 0);
 });
 
-test('a file comes back byte for byte, whatever is in it', async (t) => {
+test('a file is returned byte for byte, for any content', async (t) => {
   const bytes = randomBytes(3_000_000);
   const client = openClient(await keys.newKey('bytes'));
   const { id } = await client.files.create({ purpose: 'batch', file: await toFile(bytes, 'random') });
@@ -92,7 +92,7 @@ test('a file comes back byte for byte, whatever is in it', async (t) => {
   t.true(bytes.equals(Buffer.from(await content.arrayBuffer()))); // deepEqual blocks the process for seconds
 });
 
-test('HEAD of a file’s content has its length and its name, and no body', async (t) => {
+test('HEAD of a file’s content has its length and name, and no body', async (t) => {
   const key = await keys.newKey('header');
   const client = openClient(key);
   const { id } = await client.files.create({
@@ -113,7 +113,7 @@ test('HEAD of a file’s content has its length and its name, and no body', asyn
   t.is(whole.headers['content-disposition'], headers['content-disposition']);
 });
 
-test('a file that can not be read to its end ends with the connection, and one that is gone is 503', async (t) => {
+test('a file that cannot be read to its end closes the connection, and a missing one gets 503', async (t) => {
   const client = openClient(await keys.newKey('shortened'));
   const size = 30_000_000;
   const { id } = await client.files.create({
@@ -131,14 +131,14 @@ test('a file that can not be read to its end ends with the connection, and one t
   await client.files.delete(id);
 });
 
-test('whichever of a deletion and a batch comes first, a file is there or it is not', async (t) => {
+test('if a deletion and a batch race for a file, the file either exists or not', async (t) => {
   const files = createFileClient(stack, await keys.newKey('racer'));
   const ids: string[] = [];
   for (let round = 0; round < 15; round++) {
     const { id } = await files.upload(line('a'));
     ids.push(id);
     const [removed, batch] = await Promise.allSettled([files.remove(id), files.handIn(id)]);
-    const { data } = (await files.files()) as unknown as { data: { id: string }[] }; // the service's own list
+    const { data } = (await files.files()) as unknown as { data: { id: string }[] }; // a list of the service itself
     const isThere = data.some((file) => file.id === id);
     t.is(isThere, removed.status === 'rejected', `${removed.status} ${batch.status}`);
     if (removed.status === 'rejected') t.regex(String(removed.reason), /409/);

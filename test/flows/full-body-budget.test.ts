@@ -14,7 +14,7 @@ test.before(async () => {
 
 test.after.always(() => stack?.[Symbol.asyncDispose]());
 
-test('a body that stops and takes all memory for bodies keeps no operator out, and others only for seconds', async (t) => {
+test('a stalled body that holds all memory for bodies does not block operators, and blocks others only for seconds', async (t) => {
   const [ingress] = stack.ingresses;
   if (ingress === undefined) return t.fail('there is no ingress');
   const keys = createKeyClient(stack);

@@ -17,7 +17,7 @@ let operator: string;
 const parts = new AsyncDisposableStack();
 
 test.before(async () => {
-  // Each device comes from an address of its own, or many of one. What they get past a limit has its own tests.
+  // Each device has its own address, or many share one. Addresses beyond a limit have their own tests.
   stack = parts.use(
     await startStack({
       env: { TRUST_PROXY: '1', AUTH_FAILURES_PER_MINUTE: '1000000' },
@@ -33,12 +33,12 @@ test.before(async () => {
 
 test.after.always(() => parts.disposeAsync());
 
-/** Ends each search after a while; what it found by then counts. A failure prints its seed, which finds it again. */
+/** Limits the time of each search; what it found by then counts. A failure prints its seed, which reproduces it. */
 const search = (runs: number) => ({ numRuns: runs, interruptAfterTimeLimit: sized(800) });
 
 type Sent = { lines?: readonly (string | Buffer)[]; body?: string | Buffer; path?: string };
 
-/** One request to a route, byte for byte. */
+/** The bytes of one request to a route. */
 function requestTo(route: Route, { lines = [], body, path }: Sent): Buffer {
   const [method, pattern = ''] = route.split(' ');
   const target = path ?? pattern.replace('*model', 'small-chat').replace(':account', 'user:alice');
@@ -55,8 +55,8 @@ function requestTo(route: Route, { lines = [], body, path }: Sent): Buffer {
 const as = (bearer: string) => `Authorization: Bearer ${bearer}`;
 
 /**
- * Fails for an answer that this route is not documented to give. By a plain error and not by an assertion, which the test
- * would report in place of the search's own failure, and with it neither seed nor counterexample.
+ * Throws if this answer is not documented for the route. Throws a plain error: the test would report an assertion instead of the failure of
+ * the search, without seed and counterexample.
  */
 async function ask(route: Route, sent: Sent): Promise<RawAnswer> {
   const answer = await exchange({ port, send: requestTo(route, sent) });
@@ -75,11 +75,11 @@ const authenticated = routes.filter((route) => (documentedAnswers[route] as read
 const visibleAscii = fc.string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)) });
 const base62 = fc.constantFrom(...'0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz');
 
-/** Anything at all but a line's end, which would make it more than one header. */
+/** Any bytes except line ends, which would make it more than one header. */
 const anyBytes = fc
   .uint8Array({ maxLength: 300 })
   .map((bytes) => Buffer.from(bytes.filter((byte) => byte !== 10 && byte !== 13)));
-/** Of no algorithm that we take: the issuer would be asked for the key of each, which has tests of its own. */
+/** Uses only algorithms that the service rejects: for others the issuer would be asked for each key, which has its own tests. */
 const jwtPart = fc.oneof(
   fc.base64String({ maxLength: 80 }).map((text) => text.replaceAll('=', '')),
   fc.json({ maxDepth: 2 }).map((text) => Buffer.from(text).toString('base64url')),
@@ -107,21 +107,24 @@ const authorization = fc.oneof(
   tokenLike.map((text) => `Bearer ${text}`),
 );
 
-test.serial('whatever stands in an Authorization header is 401, or 400 where it is no header', async (t) => {
-  await fc.assert(
-    fc.asyncProperty(fc.constantFrom(...authenticated), authorization, async (route, value) => {
-      const { status } = await ask(route, {
-        lines: [Buffer.concat([Buffer.from('Authorization: '), Buffer.from(value)])],
-      });
-      if (status !== 400 && status !== 401) throw new Error(`${route} answered ${status}`);
-    }),
-    search(1_500),
-  );
-  await proves(t);
-});
+test.serial(
+  'any Authorization header without a valid credential gets 401, or 400 if it is not a valid header',
+  async (t) => {
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...authenticated), authorization, async (route, value) => {
+        const { status } = await ask(route, {
+          lines: [Buffer.concat([Buffer.from('Authorization: '), Buffer.from(value)])],
+        });
+        if (status !== 400 && status !== 401) throw new Error(`${route} answered ${status}`);
+      }),
+      search(1_500),
+    );
+    await proves(t);
+  },
+);
 
-test.serial('a token of our issuer with anything else in one place of it is 401', async (t) => {
-  // Not in its header, which would name a key that the issuer is asked for; nor its last character, which holds spare bits.
+test.serial('a token of the issuer with one character changed gets 401', async (t) => {
+  // Not in its header, which would name a key that the issuer is asked for, and not its last character, which holds unused bits.
   const place = fc.integer({ min: token.indexOf('.') + 1, max: token.length - 2 });
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...authenticated), place, base62, async (route, index, character) => {
@@ -135,35 +138,32 @@ test.serial('a token of our issuer with anything else in one place of it is 401'
   await proves(t);
 });
 
-test.serial(
-  'a key that nobody has is 401, with a right checksum or a wrong one, as a credential and as the key meant',
-  async (t) => {
-    const random = fc.string({ unit: base62, minLength: 38, maxLength: 38 }).map((text) => `svc_${text}`);
-    const wellFormed = fc.string().map((text) => deriveKey(text, 'nobody has this one'));
-    const nearly = fc
-      .tuple(fc.nat({ max: 41 }), base62)
-      .map(([index, character]) => key.slice(0, index) + character + key.slice(index + 1));
-    const other = fc.string({ unit: base62, maxLength: 300 }).map((text) => `svc_${text}`);
-    const changing = fc.constantFrom('POST /v1/keys/developer/rotate', 'POST /v1/keys/developer/revoke');
-    await fc.assert(
-      fc.asyncProperty(
-        fc.constantFrom(...authenticated),
-        changing,
-        fc.oneof(random, wellFormed, nearly, other),
-        async (route, change, candidate) => {
-          fc.pre(candidate !== key);
-          const used = await ask(route, { lines: [as(candidate)] });
-          const named = await ask(change, { lines: [as(token)], body: JSON.stringify({ key: candidate }) });
-          if (used.status !== 401 || answerName(named) !== '401 INVALID_KEY') {
-            throw new Error(`${route} answered ${used.status}, ${change} ${named.status}`);
-          }
-        },
-      ),
-      search(400),
-    );
-    await proves(t);
-  },
-);
+test.serial('an unknown key gets 401, with or without a valid checksum, as a credential and in a body', async (t) => {
+  const random = fc.string({ unit: base62, minLength: 38, maxLength: 38 }).map((text) => `svc_${text}`);
+  const wellFormed = fc.string().map((text) => deriveKey(text, 'an unrelated pepper'));
+  const nearly = fc
+    .tuple(fc.nat({ max: 41 }), base62)
+    .map(([index, character]) => key.slice(0, index) + character + key.slice(index + 1));
+  const other = fc.string({ unit: base62, maxLength: 300 }).map((text) => `svc_${text}`);
+  const changing = fc.constantFrom('POST /v1/keys/developer/rotate', 'POST /v1/keys/developer/revoke');
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...authenticated),
+      changing,
+      fc.oneof(random, wellFormed, nearly, other),
+      async (route, change, candidate) => {
+        fc.pre(candidate !== key);
+        const used = await ask(route, { lines: [as(candidate)] });
+        const named = await ask(change, { lines: [as(token)], body: JSON.stringify({ key: candidate }) });
+        if (used.status !== 401 || answerName(named) !== '401 INVALID_KEY') {
+          throw new Error(`${route} answered ${used.status}, ${change} ${named.status}`);
+        }
+      },
+    ),
+    search(400),
+  );
+  await proves(t);
+});
 
 const prototypeNames = fc.constantFrom(
   '__proto__',
@@ -188,7 +188,7 @@ const deep = fc.tuple(fieldNames, fc.integer({ min: 1, max: 50_000 }), fc.boolea
   const [open, close] = arrays ? ['[', ']'] : ['{"a":', '}'];
   return `{${JSON.stringify(name)}:${open.repeat(depth)}1${close.repeat(depth)}}`;
 });
-/** Of about the largest size that is read, for the most part the name of a field or its value. */
+/** Of about the maximum size, mostly in the name of a field or in its value. */
 const huge = fc.record({
   bytes: fc.constantFrom(1_000_000, 4_194_304, 4_194_305),
   field: fieldNames,
@@ -214,7 +214,7 @@ const taking = fc.constantFrom<Route>(
   'PATCH /admin/accounts/:account',
 );
 
-/** What a body must be for its route to do anything at all, from JSON's own reading of it. */
+/** Conditions on a body for its route to have any effect, checked with JSON.parse alone. */
 function canBeTaken(route: Route, body: string | Buffer): boolean {
   let value: unknown;
   try {
@@ -235,7 +235,7 @@ function isSetting(name: string, is: unknown): boolean {
   if (name === 'suspended' || name === 'overageEnabled') return typeof is === 'boolean';
   if (name !== 'topUp') return name === 'plan' && is === 'free';
   if (typeof is !== 'object' || is === null || Object.keys(is).sort().join() !== 'id,tokens') return false;
-  const { id, tokens } = is as { id: unknown; tokens: unknown }; // it has these two, whatever they are
+  const { id, tokens } = is as { id: unknown; tokens: unknown }; // it has these two fields, of unknown types
   return typeof id === 'string' && /^[!-~]{1,128}$/.test(id) && Number.isInteger(tokens) && Number(tokens) > 0;
 }
 
@@ -243,10 +243,10 @@ async function provesBody(route: Route, body: string | Buffer): Promise<void> {
   const bearer = route.startsWith('PATCH') ? operator : token;
   const path = route.startsWith('PATCH') ? '/admin/accounts/user:bystander' : undefined;
   const answer = await ask(route, { lines: [as(bearer)], body, ...(path && { path }) });
-  if (answer.status === 200 && !canBeTaken(route, body)) throw new Error(`${route} took it: ${answer.body}`);
+  if (answer.status === 200 && !canBeTaken(route, body)) throw new Error(`${route} accepted it: ${answer.body}`);
 }
 
-test.serial('whatever a body is, it is refused as documented unless it is exactly what its route takes', async (t) => {
+test.serial('any body is refused as documented unless it is exactly what its route accepts', async (t) => {
   await keys.newKey('bystander');
   await fc.assert(
     fc.asyncProperty(taking, anyBody, (route, body) => provesBody(route, body)),
@@ -266,7 +266,7 @@ const addresses = fc.ipV4();
 const mintGuest = (address: string, body: string) =>
   ask('POST /v1/keys/guest', { lines: [`X-Forwarded-For: ${address}`], body });
 
-test.serial('a device id of 8 to 256 visible characters gets its key, and the same one at each call', async (t) => {
+test.serial('a device id of 8 to 256 visible characters gets a key, and the same key at each call', async (t) => {
   const ids = fc.array(visibleCharacters, { minLength: 8, maxLength: 256 }).map((characters) => characters.join(''));
   const seen = new Map<unknown, string>();
   await fc.assert(
@@ -277,7 +277,7 @@ test.serial('a device id of 8 to 256 visible characters gets its key, and the sa
       const { key } = JSON.parse(first.body);
       if (first.status !== 200 || !fullKey.test(key)) throw new Error(first.body);
       if (again.body !== first.body) throw new Error(`${first.body}, then ${again.body}`);
-      if ((seen.get(key) ?? id) !== id) throw new Error(`the key of ${seen.get(key)} is that of ${id}, too`);
+      if ((seen.get(key) ?? id) !== id) throw new Error(`the key of ${seen.get(key)} is also that of ${id}`);
       seen.set(key, id);
     }),
     search(250),
@@ -285,13 +285,13 @@ test.serial('a device id of 8 to 256 visible characters gets its key, and the sa
   await proves(t);
 });
 
-/** The same text to JSON, in nothing but ASCII. */
+/** The same text as JSON in ASCII only. */
 function escapeAll(body: string): string {
   return body.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 test.serial(
-  'a device id with anything that is not visible, too short or too long is 400, and no device comes of it',
+  'a device id that has invisible characters, is too short or is too long gets 400 and creates no device',
   async (t) => {
     const invisible = fc.oneof(
       fc.constantFrom(
@@ -316,7 +316,7 @@ test.serial(
     const asciiOf = (minLength: number, maxLength: number) =>
       fc.string({ unit: fc.constantFrom(...'aZ09-_'), minLength, maxLength });
     const ids = fc.oneof(
-      // A visible character on either side: two halves that are next to each other would be a whole one.
+      // A visible character on both sides: two adjacent halves would form a complete character.
       fc.tuple(some, invisible, some).map((texts) => texts.join('')),
       fc.tuple(some, invisible).map((texts) => `${texts[0]}abcd${texts[1]}`),
       fc.tuple(invisible, some).map(([first, rest]) => `${first}abcd${rest}`),
@@ -338,42 +338,45 @@ test.serial(
   },
 );
 
-test.serial('whatever account an operator names is found or 404, never anybody else’s', async (t) => {
-  const percent = fc
-    .uint8Array({ maxLength: 60 })
-    .map((bytes) => [...bytes].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join(''));
-  const names = fc.oneof(
-    fc
-      .string({ unit: 'binary' })
-      .filter((text) => text.isWellFormed())
-      .map(encodeURIComponent),
-    visibleAscii,
-    percent,
-    percent.map((text) => `user:${text}`),
-    fc
-      .tuple(fc.constantFrom('user:', 'device:', 'user%3A', '../', './', '%2e%2e%2f', '//'), visibleAscii)
-      .map((texts) => texts.join('')),
-    prototypeNames.map(encodeURIComponent),
-  );
-  const read: Route = 'GET /admin/accounts/:account';
-  const change: Route = 'PATCH /admin/accounts/:account';
-  await fc.assert(
-    fc.asyncProperty(names, fc.boolean(), async (name, changes) => {
-      // Those are other targets: no path that this route has.
-      const path = `/admin/accounts/${name.replace(/[?#\\]/g, '')}`;
-      const send = requestTo(changes ? change : read, {
-        path,
-        lines: [as(operator)],
-        ...(changes && { body: '{"suspended":false}' }),
-      });
-      const answer = await exchange({ port, send });
-      const got = answerName(answer);
-      if (!['200', '400 VALIDATION_ERROR', '404 NOT_FOUND', '405 METHOD_NOT_ALLOWED'].includes(got)) {
-        throw new Error(`${got}: ${answer.body}`);
-      }
-      if (got === '200') throw new Error(`found ${answer.body}`);
-    }),
-    search(500),
-  );
-  await proves(t);
-});
+test.serial(
+  'any account id that an operator names is found or gets 404, and never finds another account',
+  async (t) => {
+    const percent = fc
+      .uint8Array({ maxLength: 60 })
+      .map((bytes) => [...bytes].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join(''));
+    const names = fc.oneof(
+      fc
+        .string({ unit: 'binary' })
+        .filter((text) => text.isWellFormed())
+        .map(encodeURIComponent),
+      visibleAscii,
+      percent,
+      percent.map((text) => `user:${text}`),
+      fc
+        .tuple(fc.constantFrom('user:', 'device:', 'user%3A', '../', './', '%2e%2e%2f', '//'), visibleAscii)
+        .map((texts) => texts.join('')),
+      prototypeNames.map(encodeURIComponent),
+    );
+    const read: Route = 'GET /admin/accounts/:account';
+    const change: Route = 'PATCH /admin/accounts/:account';
+    await fc.assert(
+      fc.asyncProperty(names, fc.boolean(), async (name, changes) => {
+        // Those are other targets, not paths of this route.
+        const path = `/admin/accounts/${name.replace(/[?#\\]/g, '')}`;
+        const send = requestTo(changes ? change : read, {
+          path,
+          lines: [as(operator)],
+          ...(changes && { body: '{"suspended":false}' }),
+        });
+        const answer = await exchange({ port, send });
+        const got = answerName(answer);
+        if (!['200', '400 VALIDATION_ERROR', '404 NOT_FOUND', '405 METHOD_NOT_ALLOWED'].includes(got)) {
+          throw new Error(`${got}: ${answer.body}`);
+        }
+        if (got === '200') throw new Error(`found ${answer.body}`);
+      }),
+      search(500),
+    );
+    await proves(t);
+  },
+);

@@ -7,7 +7,7 @@ import { type Stack, startStack } from '../stack/stack.ts';
 import { type Answer, createKeyClient, fullKey, type KeyClient } from '../support/key-client.ts';
 import { contentsOf } from '../support/redis-contents.ts';
 
-/** Every device id of this file begins with this, so that it can be looked for wherever something is kept. */
+/** Prefix of every device id in this file, so that stored data can be searched for it. */
 const mark = 'pseudonym-';
 const mintsPerHour = 20;
 const addressOf = (host: number) => `198.51.100.${host}`;
@@ -16,7 +16,7 @@ const from = (address: string) => ({ 'x-forwarded-for': address });
 let stack: Stack;
 /** The first ingress trusts no proxy. */
 let direct: KeyClient;
-/** This one is called by a proxy of its operator's. */
+/** The caller of this one is a trusted proxy. */
 let proxied: KeyClient;
 let secrets: { KEY_PEPPER: string; GUEST_KEY_SECRET: string };
 
@@ -34,7 +34,7 @@ async function startIngress(env: Record<string, string>): Promise<KeyClient> {
   return createKeyClient(stack, { url: () => url });
 }
 
-/** Devices that were never seen before, one after the other, and the status that each got. */
+/** Mints keys for new devices, one after the other. Returns the status of each. */
 async function mintMany(keys: KeyClient, count: number, name: string, headers = {}): Promise<number[]> {
   const statuses: number[] = [];
   for (let index = 0; index < count; index++) {
@@ -49,7 +49,7 @@ function isLimited(t: ExecutionContext, { status, headers, body }: Answer): void
   t.is(status, 429);
   t.is(headers.get('x-should-retry'), 'false');
   t.is(headers.get('cache-control'), 'no-store');
-  const { error } = body as { error: { retry_after_ms: number } }; // the service's own answer
+  const { error } = body as { error: { retry_after_ms: number } }; // a response of the service itself
   t.like(error, { code: 'rate_limit_exceeded', type: 'guest_mints', param: null });
   t.true(error.retry_after_ms > 3_000_000 && error.retry_after_ms <= 3_600_000);
   t.is(headers.get('retry-after-ms'), String(error.retry_after_ms));
@@ -57,7 +57,7 @@ function isLimited(t: ExecutionContext, { status, headers, body }: Answer): void
 }
 
 test.serial(
-  'an address gets so many new devices an hour; known devices come for nothing, before and after',
+  'an address gets a fixed number of new devices an hour; known devices do not count, before or after',
   async (t) => {
     const first = await direct.guest(`${mark}limit-0`);
     t.is(first.status, 200);
@@ -69,27 +69,27 @@ test.serial(
   },
 );
 
+test.serial('without a trusted proxy, a client gets no fresh count by writing X-Forwarded-For', async (t) => {
+  const claims = ['203.0.113.1', '203.0.113.2, 203.0.113.3', '2001:db8::1', 'unknown', '', '127.0.0.2'];
+  for (const claim of claims)
+    isLimited(t, await direct.guest(`${mark}claims ${claim}`.replace(/[ ,]/g, '.'), from(claim)));
+});
+
 test.serial(
-  'where no proxy is trusted, nobody gets a fresh count by what they write into X-Forwarded-For',
+  'behind a proxy each address it names has its own count, regardless of addresses that the client adds before it',
   async (t) => {
-    const claims = ['203.0.113.1', '203.0.113.2, 203.0.113.3', '2001:db8::1', 'unknown', '', '127.0.0.2'];
-    for (const claim of claims)
-      isLimited(t, await direct.guest(`${mark}claims ${claim}`.replace(/[ ,]/g, '.'), from(claim)));
+    t.deepEqual(await mintMany(proxied, mintsPerHour, 'one', from(addressOf(1))), allIn);
+    isLimited(t, await proxied.guest(`${mark}one-more`, from(addressOf(1))));
+    t.is((await proxied.guest(`${mark}two`, from(addressOf(2)))).status, 200);
+    for (const claim of [addressOf(2), 'unknown', '2001:db8::1', addressOf(3)]) {
+      isLimited(t, await proxied.guest(`${mark}one-more`, from(`${claim}, ${addressOf(1)}`)));
+      isLimited(t, await proxied.guest(`${mark}one-more`, from(`${claim}, ${addressOf(1)}:4711`)));
+      isLimited(t, await proxied.guest(`${mark}one-more`, from(`${claim}, ::ffff:${addressOf(1)}`)));
+    }
   },
 );
 
-test.serial('behind a proxy each address it names has its own count, whatever was claimed before that', async (t) => {
-  t.deepEqual(await mintMany(proxied, mintsPerHour, 'one', from(addressOf(1))), allIn);
-  isLimited(t, await proxied.guest(`${mark}one-more`, from(addressOf(1))));
-  t.is((await proxied.guest(`${mark}two`, from(addressOf(2)))).status, 200);
-  for (const claim of [addressOf(2), 'unknown', '2001:db8::1', addressOf(3)]) {
-    isLimited(t, await proxied.guest(`${mark}one-more`, from(`${claim}, ${addressOf(1)}`)));
-    isLimited(t, await proxied.guest(`${mark}one-more`, from(`${claim}, ${addressOf(1)}:4711`)));
-    isLimited(t, await proxied.guest(`${mark}one-more`, from(`${claim}, ::ffff:${addressOf(1)}`)));
-  }
-});
-
-test.serial('an IPv6 client is counted by its /64, and has another address of it to no avail', async (t) => {
+test.serial('an IPv6 client is counted by its /64; another address in it does not help', async (t) => {
   const hosts = Array.from({ length: mintsPerHour }, (_, index) => from(`2001:db8:0:1:${index}::${index}`));
   for (const [index, headers] of hosts.entries()) {
     t.is((await proxied.guest(`${mark}six-${index}`, headers)).status, 200);
@@ -98,16 +98,19 @@ test.serial('an IPv6 client is counted by its /64, and has another address of it
   t.is((await proxied.guest(`${mark}six`, from('2001:db8:0:2::1'))).status, 200);
 });
 
-test.serial('of 40 new devices at once as many come in as the limit says, and each can come again', async (t) => {
-  const mint = (index: number) => proxied.guest(`${mark}crowd-${index}`, from(addressOf(4)));
-  const answers = await Promise.all(Array.from({ length: 40 }, (_, index) => mint(index)));
-  const statuses = answers.map(({ status }) => status);
-  t.is(statuses.filter((status) => status === 200).length, mintsPerHour);
-  t.is(statuses.filter((status) => status === 429).length, 40 - mintsPerHour);
-  for (const [index, { status, body }] of answers.entries()) {
-    if (status === 200) t.deepEqual((await mint(index)).body, body);
-  }
-});
+test.serial(
+  'of 40 new devices at once exactly the limit is admitted, and each of those is admitted again',
+  async (t) => {
+    const mint = (index: number) => proxied.guest(`${mark}crowd-${index}`, from(addressOf(4)));
+    const answers = await Promise.all(Array.from({ length: 40 }, (_, index) => mint(index)));
+    const statuses = answers.map(({ status }) => status);
+    t.is(statuses.filter((status) => status === 200).length, mintsPerHour);
+    t.is(statuses.filter((status) => status === 429).length, 40 - mintsPerHour);
+    for (const [index, { status, body }] of answers.entries()) {
+      if (status === 200) t.deepEqual((await mint(index)).body, body);
+    }
+  },
+);
 
 const visible = '8 to 256 visible characters';
 const wrong: [title: string, deviceId: unknown, about: string][] = [
@@ -128,15 +131,15 @@ const wrong: [title: string, deviceId: unknown, about: string][] = [
   ['a line break', `${mark}\n`, visible],
   ['NUL', `${mark}\0`, visible],
   ['DEL', `${mark}\x7f`, visible],
-  ['a control of C1', `${mark}\x85`, visible],
+  ['a C1 control character', `${mark}\x85`, visible],
   ['a zero-width joiner', `${mark}\u200d`, visible],
-  ['a turn of direction', `${mark}\u202e`, visible],
+  ['a change of text direction', `${mark}\u202e`, visible],
   ['half an emoji', `${mark}\ud83d`, visible],
-  ['a character of nobody', `${mark}\ue000`, visible],
+  ['a private-use character', `${mark}\ue000`, visible],
 ];
 
 for (const [title, deviceId, about] of wrong) {
-  test.serial(`a device id that is wrong is 400 and says where: ${title}`, async (t) => {
+  test.serial(`an invalid device id gets 400 and names the field: ${title}`, async (t) => {
     const { status, headers, body } = await proxied.guest(deviceId, from(addressOf(5)));
     t.is(status, 400);
     t.is(headers.get('cache-control'), 'no-store');
@@ -148,38 +151,35 @@ for (const [title, deviceId, about] of wrong) {
   });
 }
 
-test.serial('a body with anything else in it is 400 and names that; what was refused has cost no mint', async (t) => {
+test.serial('a body with any other field gets 400 that names it; refused calls cost no mint', async (t) => {
   const body = { device_id: `${mark}extra`, plan: 'pro' };
   const refused = await proxied.send('POST', '/v1/keys/guest', { body, headers: from(addressOf(5)) });
   t.deepEqual([refused.status, refused.body], [400, { error: 'plan: is not known', code: 'VALIDATION_ERROR' }]);
   t.deepEqual(await mintMany(proxied, mintsPerHour, 'after-faults', from(addressOf(5))), allIn);
 });
 
-test.serial(
-  'any visible characters make a device id, from 8 to 256 of them, however many bytes they are',
-  async (t) => {
-    const ids = [
-      'a'.repeat(8),
-      'a'.repeat(256),
-      '😀'.repeat(8),
-      '😀'.repeat(256),
-      'ключ-устройства',
-      '端末の識別子です！',
-      '"\\/<>{}%00',
-    ];
-    const keys = new Set<string>();
-    for (const id of ids) {
-      const { status, body } = await proxied.guest(id, from(addressOf(6)));
-      t.is(status, 200, id);
-      t.regex(String(body.key), fullKey);
-      t.is((await proxied.guest(id, from(addressOf(6)))).body.key, body.key);
-      keys.add(String(body.key));
-    }
-    t.is(keys.size, ids.length);
-  },
-);
+test.serial('any 8 to 256 visible characters make a device id, regardless of their length in bytes', async (t) => {
+  const ids = [
+    'a'.repeat(8),
+    'a'.repeat(256),
+    '😀'.repeat(8),
+    '😀'.repeat(256),
+    'ключ-устройства',
+    '端末の識別子です！',
+    '"\\/<>{}%00',
+  ];
+  const keys = new Set<string>();
+  for (const id of ids) {
+    const { status, body } = await proxied.guest(id, from(addressOf(6)));
+    t.is(status, 200, id);
+    t.regex(String(body.key), fullKey);
+    t.is((await proxied.guest(id, from(addressOf(6)))).body.key, body.key);
+    keys.add(String(body.key));
+  }
+  t.is(keys.size, ids.length);
+});
 
-test.serial('a credential is neither needed nor looked at, and another method is 405', async (t) => {
+test.serial('a credential is neither needed nor checked, and another method gets 405', async (t) => {
   const body = { device_id: `${mark}credential` };
   for (const bearer of ['svc_nonsense', 'x.y.z']) {
     const { status } = await proxied.send('POST', '/v1/keys/guest', { body, bearer, headers: from(addressOf(7)) });
@@ -190,64 +190,67 @@ test.serial('a credential is neither needed nor looked at, and another method is
   t.is(headers.get('allow'), 'POST, OPTIONS');
 });
 
-const fresh = 'the secret that an operator made to take the place of the first';
+const fresh = 'the secret that an operator created to replace the first';
 
-/** Three releases one after the other: the secret that is, a new one before it, and the new one alone. */
+/** Three releases one after the other: with the current secret, with a new one before it, and with only the new one. */
 async function rotateSecret(t: ExecutionContext, name: 'KEY_PEPPER' | 'GUEST_KEY_SECRET', host: number) {
   const headers = from(addressOf(host));
   const old = `${mark}old-${name}`;
   const key = String((await proxied.guest(old, headers)).body.key);
   const during = await startIngress({ TRUST_PROXY: '1', [name]: `${fresh},${secrets[name]}` });
-  t.is((await during.models(key)).status, 200, 'a key from before works on');
-  t.is((await during.guest(old, headers)).body.key, key, 'and is what its device gets');
+  t.is((await during.models(key)).status, 200, 'an earlier key still works');
+  t.is((await during.guest(old, headers)).body.key, key, 'and its device still gets it');
   const between = String((await during.guest(`${mark}between-${name}`, headers)).body.key);
   t.is((await during.models(between)).status, 200);
 
   const after = await startIngress({ TRUST_PROXY: '1', [name]: fresh });
   t.is((await after.models(between)).status, 200);
-  t.is((await after.guest(`${mark}between-${name}`, headers)).body.key, between, 'a new device has what is new');
+  t.is((await after.guest(`${mark}between-${name}`, headers)).body.key, between, 'a new device has the new key');
   t.is((await during.models(key)).status, 200);
   const refused = await after.models(key);
-  t.deepEqual([refused.status, refused.body.code], [401, 'INVALID_KEY'], 'what was withdrawn is honoured no more');
+  t.deepEqual([refused.status, refused.body.code], [401, 'INVALID_KEY'], 'a key of the withdrawn secret is rejected');
   const next = String((await after.guest(old, headers)).body.key);
-  t.is((await after.models(next)).status, 200, 'at once, though a moment ago it was refused');
+  t.is((await after.models(next)).status, 200, 'immediately, although it was refused a moment ago');
   t.is((await during.models(next)).status, 200);
   return { key, next };
 }
 
 test.serial(
-  'a guest secret is replaced without a break: old devices keep their key until it is withdrawn',
+  'a guest secret is replaced without interruption: old devices keep their key until it is withdrawn',
   async (t) => {
     const { key, next } = await rotateSecret(t, 'GUEST_KEY_SECRET', 8);
-    t.not(next, key, 'a key that may be known to others is not given out again');
+    t.not(next, key, 'a key that may be known to others is not issued again');
   },
 );
 
 test.serial(
-  'a pepper is replaced without a break: once it is withdrawn, the next mint makes the same key work again',
+  'a pepper is replaced without interruption: after it is withdrawn, the next mint makes the same key work again',
   async (t) => {
     const { key, next } = await rotateSecret(t, 'KEY_PEPPER', 9);
     t.is(next, key);
   },
 );
 
-test.serial('while Redis is away a device that is known gets its key, a new one 503 until it is back', async (t) => {
-  const known = await proxied.guest(`${mark}away`, from(addressOf(10)));
-  await stack.redis?.kill('SIGKILL');
-  t.deepEqual((await proxied.guest(`${mark}away`, from(addressOf(10)))).body, known.body);
-  const { status, headers, body } = await proxied.guest(`${mark}away-too`, from(addressOf(10)));
-  t.deepEqual([status, body.code], [503, 'SERVICE_UNAVAILABLE']);
-  t.truthy(headers.get('retry-after'));
-  await stack.redis?.restart();
-  let back = 503;
-  while (back === 503) {
-    await sleep(200); // a network has sixty calls a minute
-    back = (await proxied.guest(`${mark}away-too`, from(addressOf(10)))).status;
-  }
-  t.is(back, 200);
-});
+test.serial(
+  'while Redis is unavailable a known device gets its key, and a new one gets 503 until Redis is back',
+  async (t) => {
+    const known = await proxied.guest(`${mark}away`, from(addressOf(10)));
+    await stack.redis?.kill('SIGKILL');
+    t.deepEqual((await proxied.guest(`${mark}away`, from(addressOf(10)))).body, known.body);
+    const { status, headers, body } = await proxied.guest(`${mark}away-too`, from(addressOf(10)));
+    t.deepEqual([status, body.code], [503, 'SERVICE_UNAVAILABLE']);
+    t.truthy(headers.get('retry-after'));
+    await stack.redis?.restart();
+    let back = 503;
+    while (back === 503) {
+      await sleep(200); // a network has sixty calls a minute
+      back = (await proxied.guest(`${mark}away-too`, from(addressOf(10)))).status;
+    }
+    t.is(back, 200);
+  },
+);
 
-test.serial('no id of a device is in Redis, in the store or in a log', async (t) => {
+test.serial('no device id is in Redis, in the store or in a log', async (t) => {
   const redis = new Redis(stack.redisUrl);
   t.teardown(() => redis.disconnect());
   const kept: [name: string, text: string][] = [['Redis', await contentsOf(redis)]];
@@ -259,9 +262,9 @@ test.serial('no id of a device is in Redis, in the store or in a log', async (t)
   t.true(kept.some(([name]) => name === 'store.sqlite') && kept.some(([name]) => name.endsWith('.aof')));
   t.true(
     kept.some(([, text]) => text.includes('device:')),
-    'they are kept by their hash',
+    'devices are stored by their hash',
   );
-  const bytes = Buffer.from(mark.slice(0, 9)); // three times three, so that base64 is the same whatever follows
+  const bytes = Buffer.from(mark.slice(0, 9)); // nine bytes, three times three, so that the base64 form does not depend on what follows
   for (const [name, text] of kept) {
     for (const form of [mark, bytes.toString('base64'), bytes.toString('hex'), encodeURIComponent('😀😀'), '😀😀']) {
       t.false(text.includes(form), `${form} in ${name}`);

@@ -10,7 +10,7 @@ const shared = openSharedStack(test, {
 });
 const question = 'Are you still there?';
 
-test('a stream whose model takes more than ten seconds begins with a comment, and is whole in the end', async (t) => {
+test('a stream whose model takes more than ten seconds begins with a comment and is complete at its end', async (t) => {
   const stack = shared.stack();
   const key = await stack.mintKey('held-back');
   const [server] = stack.modelServers;
@@ -22,7 +22,7 @@ test('a stream whose model takes more than ten seconds begins with a comment, an
   t.true(waitedMs >= 9_900, `status and headers after ${Math.round(waitedMs)} ms`);
   t.truthy(response.headers.get('x-svc-quota-limit'));
   const call = server.calls().findLast((each) => each.model === model);
-  t.is(call?.chunksSent ?? 0, 0, 'before the model has said a word');
+  t.is(call?.chunksSent ?? 0, 0, 'before the model has sent anything');
   const text = await response.text();
   t.true(text.startsWith(': waiting\n\ndata: '));
   t.is(streamedText(text), answerFor([{ role: 'user', content: question }]));

@@ -6,7 +6,7 @@ import { openSharedStack } from '../support/shared-stack.ts';
 const shared = openSharedStack(test, { workers: 0, env: otherAddresses });
 const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
 
-test('the root says where the console, the documentation and the OpenAPI document are, and leads a browser to the console', async (t) => {
+test('the root lists the console, the documentation and the OpenAPI document, and redirects browsers to the console', async (t) => {
   const stack = shared.stack();
   const url = `${stack.ingresses[0]?.url}/`;
   const get = (accept: string, method = 'GET') =>
@@ -33,7 +33,7 @@ test('the root says where the console, the documentation and the OpenAPI documen
   t.is((await get('*/*', 'POST')).status, 405);
 });
 
-test('an unknown path below the documentation is a page', async (t) => {
+test('an unknown path below the documentation is an HTML page', async (t) => {
   for (const path of ['nothing', 'errors/nothing', 'assets/nothing']) {
     const answer = await fetch(`${shared.stack().ingresses[0]?.url}/docs/${path}`);
     t.is(answer.status, 404, path);

@@ -10,13 +10,13 @@ type Registrar = {
     before(prepare: () => Promise<void>): void;
     after: { always(end: () => Promise<void>): void };
   };
-  /** The server that the store is on, ended after the service; left out, the embedded store. */
+  /** The database server of the store, stopped after the service. Omit it to use the embedded store. */
   mongo?: MongoServer;
 };
 
 const invalidKey = { error: 'The API key is unknown, revoked or rotated away.', code: 'INVALID_KEY' };
 
-/** The life of keys over HTTP, whichever store stands behind it. */
+/** Tests of the life of keys over HTTP, on either store. */
 export function testKeyLife({ test, mongo }: Registrar): void {
   let keys: KeyClient;
   const parts = new AsyncDisposableStack();
@@ -24,7 +24,7 @@ export function testKeyLife({ test, mongo }: Registrar): void {
   test.before(async () => {
     if (mongo !== undefined) parts.use(mongo);
     const stack = parts.use(await startStack({ databaseUrl: storeUrl, ingresses: 2 }));
-    // Each call goes to the other ingress than the one before: what one has done, the other has to know.
+    // Calls alternate between the two ingresses, so each must know the changes of the other.
     let calls = 0;
     keys = createKeyClient(stack, { url: () => stack.ingresses[calls++ % 2]?.url ?? '' });
   });
@@ -33,27 +33,27 @@ export function testKeyLife({ test, mongo }: Registrar): void {
   const prove = (title: string, body: (t: ExecutionContext, keys: KeyClient) => Promise<void>) =>
     test(title, (t) => body(t, keys));
 
-  prove('none → active: a signed-in account gets a key on the default plan, in full this once', mints);
-  prove('active → active: a repeat shows the same key, masked, and creates nothing', mintsOnce);
-  prove('active → rotated away: a new key is active, the old one stops at once, the plan is carried over', rotates);
-  prove('active → revoked: the key stops, none takes its place, and a mint gives a new one', revokes);
-  prove('a key may be named by its masked form, and by nothing else', namesKeys);
-  prove('a key that is unknown, another’s, revoked or rotated away is the same 401 each time', refusesAlike);
-  prove('the list shows every key, the newest first, masked, with how it ended', lists);
-  prove('of 100 mints at once one shows the key in full, and 99 the same one masked', mintsAtOnce);
-  prove('of 50 rotations at once with the same key one succeeds, and one key is active', rotatesAtOnce);
+  prove('none → active: a signed-in account gets a key on the default plan, shown in full only once', mints);
+  prove('active → active: a repeated mint shows the same key, masked, and creates nothing', mintsOnce);
+  prove('active → rotated: a new key is active, the old one stops immediately, and the plan is kept', rotates);
+  prove('active → revoked: the key stops, no other replaces it, and a mint creates a new one', revokes);
+  prove('a key can be named only in full or by its masked form', namesKeys);
+  prove('an unknown, foreign, revoked or rotated key gets the same 401 each time', refusesAlike);
+  prove('the list shows every key, masked, newest first, with how it ended', lists);
+  prove('of 100 concurrent mints one shows the key in full, and 99 the same key masked', mintsAtOnce);
+  prove('of 50 concurrent rotations of the same key one succeeds, and one key is active', rotatesAtOnce);
   prove(
-    'rotation and revocation at once have one outcome, the same in list, store and on the wire',
+    'concurrent rotation and revocation have one outcome, the same in the list, the store and the responses',
     racesRotateAndRevoke,
   );
   prove('the last 100 keys are listed', listsTheLast);
-  prove('a device gets the same key at each call, at once or one after the other', mintsGuests);
-  prove('a guest key reaches guest-tier models only', limitsGuests);
-  prove('an operator changes a plan, and the next request feels it', changesPlan);
-  prove('an operator suspends an account, and every request of it is 403 until it may go on', suspendsAccount);
-  prove('an operator suspends an account that has signed in and has no key, or has never been seen', suspendsKeyless);
-  prove('an operator suspends a device', suspendsDevice);
-  prove('who changed what and when is in the audit trail, and what was so already is not', audits);
+  prove('a device gets the same key at each call, concurrent or sequential', mintsGuests);
+  prove('a guest key can use only models of the guest tier', limitsGuests);
+  prove('a changed plan applies to the next request', changesPlan);
+  prove('every request of a suspended account gets 403 until the suspension ends', suspendsAccount);
+  prove('an operator can suspend an account without a key, and one that was never seen', suspendsKeyless);
+  prove('an operator can suspend a device', suspendsDevice);
+  prove('the audit trail shows who changed what and when, and no changes without effect', audits);
 }
 
 async function works(t: ExecutionContext, keys: KeyClient, key: string): Promise<void> {
@@ -265,7 +265,7 @@ async function limitsGuests(t: ExecutionContext, keys: KeyClient): Promise<void>
   const key = String((await keys.guest('device-of-dave')).body.key);
   const { body } = await keys.models(key);
   t.deepEqual(
-    (body.data as { id: string }[]).map(({ id }) => id), // the service's own answer
+    (body.data as { id: string }[]).map(({ id }) => id), // a response of the service itself
     ['small-chat'],
   );
   t.like(await keys.infer(key, 'medium-chat'), { status: 429, code: 'rate_limit_exceeded', type: 'plan_limit' });
@@ -311,7 +311,11 @@ async function suspendsAccount(t: ExecutionContext, keys: KeyClient): Promise<vo
 async function suspendsKeyless(t: ExecutionContext, keys: KeyClient): Promise<void> {
   const bearer = await keys.token('keyless');
   t.is((await keys.send('GET', '/v1/models', { bearer })).status, 200);
-  t.is((await keys.change('user:keyless', { suspended: false })).status, 404, 'what is so already is no change');
+  t.is(
+    (await keys.change('user:keyless', { suspended: false })).status,
+    404,
+    'a change to the current value is no change',
+  );
   t.is((await keys.account('user:keyless')).status, 404);
   t.like((await keys.change('user:keyless', { suspended: true })).body, { plan: 'free', suspended: true, keys: [] });
   t.is((await keys.send('GET', '/v1/models', { bearer })).status, 403);
@@ -335,7 +339,7 @@ async function suspendsDevice(t: ExecutionContext, keys: KeyClient): Promise<voi
   t.is((await keys.guest(id)).body.key, key);
 }
 
-/** As an operator would name it: `device:` and the SHA-256 of the id. */
+/** The name that operators use: `device:` and the SHA-256 of the id. */
 async function deviceOf(id: string): Promise<string> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(id));
   return `device:${Buffer.from(digest).toString('hex')}`;
@@ -351,7 +355,7 @@ async function audits(t: ExecutionContext, keys: KeyClient): Promise<void> {
   t.is(status, 200);
   const told = ['account', 'batches', 'changes', 'createdAt', 'keys', 'overageEnabled', 'plan', 'suspended', 'topUp'];
   t.deepEqual(Object.keys(body).sort(), told);
-  const changes = body.changes as { at: string; by: string }[]; // the service's own answer
+  const changes = body.changes as { at: string; by: string }[]; // a response of the service itself
   const [newest, older, rotation, mint, ...none] = changes;
   t.deepEqual(none, []);
   t.like(newest, { by: 'user:operator', plan: { from: 'pro', to: 'free' }, suspended: true });

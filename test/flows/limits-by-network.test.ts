@@ -27,16 +27,16 @@ test.after.always(() => stack?.[Symbol.asyncDispose]());
 
 const from = (address: string) => ({ 'x-forwarded-for': address });
 const typeOf = ({ status, body }: Answer) => {
-  const { type } = (body.error ?? {}) as { type?: string }; // a nested error of the service's own
+  const { type } = (body.error ?? {}) as { type?: string }; // a nested error of the service itself
   return status === 429 ? String(type) : String(status);
 };
 
-/** The answer to a request with this key, for which the caller has to be found. */
+/** A request with this key that needs to look up the caller. */
 const look = (client: KeyClient, key: string, address: string) =>
   client.send('GET', '/v1/models', { bearer: key, headers: from(address) });
 
 function isHonest(t: ExecutionContext, { headers, body }: Answer, type: string): void {
-  const { error } = body as { error: { retry_after_ms: number } }; // the service's own answer
+  const { error } = body as { error: { retry_after_ms: number } }; // a response of the service itself
   t.like(error, { code: 'rate_limit_exceeded', type, param: null });
   t.true(error.retry_after_ms > 0 && error.retry_after_ms <= 60_001);
   t.is(headers.get('retry-after-ms'), String(error.retry_after_ms));
@@ -44,7 +44,7 @@ function isHonest(t: ExecutionContext, { headers, body }: Answer, type: string):
   t.true(headers.get('link')?.endsWith(`/errors#${type}>; rel="help"`));
 }
 
-test('made-up keys of one address are refused past the limit, at every ingress; known keys and other addresses go on', async (t) => {
+test('invalid keys from one address are refused beyond the limit, at every ingress; known keys and other addresses are served', async (t) => {
   const address = '198.51.100.1';
   const [one, other] = clients;
   const [known, first] = [await one.newKey('known'), await one.newKey('first-seen')];
@@ -58,21 +58,21 @@ test('made-up keys of one address are refused past the limit, at every ingress; 
   if (refused === undefined) return t.fail();
   isHonest(t, refused, 'auth_failures');
 
-  t.is((await look(one, known, address)).status, 200, 'a key in memory');
+  t.is((await look(one, known, address)).status, 200, 'a cached key');
   t.is((await one.infer(known)).status, 200);
-  t.is(typeOf(await look(one, first, address)), 'auth_failures', 'one that is not, though it is good');
+  t.is(typeOf(await look(one, first, address)), 'auth_failures', 'a valid key that is not cached');
   t.is((await look(one, first, '198.51.100.2')).status, 200, 'from another address');
-  t.is((await look(one, first, address)).status, 200, 'now it is in memory');
+  t.is((await look(one, first, address)).status, 200, 'now it is cached');
   const token = await one.token('known');
-  t.is((await look(one, token, address)).status, 200, 'a sign-in token needs no look-up');
+  t.is((await look(one, token, address)).status, 200, 'a sign-in token needs no lookup');
 
-  // It hears of the count with its own first failure.
+  // The other ingress learns the count with its own first failure.
   await look(other, makeKey(), address);
   while (typeOf(await look(other, makeKey(), address)) !== 'auth_failures') t.log('its failure was not counted yet');
   t.is((await look(other, first, '198.51.100.2')).status, 200);
 });
 
-test('while one address keeps sending made-up keys, a caller seen for the first time is answered', async (t) => {
+test('while one address keeps sending invalid keys, a new caller is answered', async (t) => {
   const [one] = clients;
   const key = await one.newKey('in-a-flood');
   let over = false;
@@ -86,7 +86,7 @@ test('while one address keeps sending made-up keys, a caller seen for the first 
   t.is(status, 200);
 });
 
-test('every call of guest mint counts by its address, also a wrong one; past the limit none is looked up', async (t) => {
+test('every guest mint counts by its address, including invalid ones; beyond the limit none is looked up', async (t) => {
   const address = '198.51.100.5';
   const answers: string[] = [];
   for (let call = 0; call < callsPerMinute; call++) {
@@ -102,7 +102,7 @@ test('every call of guest mint counts by its address, also a wrong one; past the
   }
 });
 
-test('of the /64s of a /48, however many, sixteen times the limit of one come in; then its known devices still do', async (t) => {
+test('any number of /64s of one /48 get sixteen times the limit of one /64; then their known devices are still served', async (t) => {
   const mint = (index: number) =>
     clients[index % 2 === 0 ? 0 : 1].guest(`device-${index}`, from(`2001:db8:9:${(index * 64).toString(16)}::1`));
   const answers: Answer[] = [];

@@ -27,7 +27,7 @@ test.after.always(() => parts.disposeAsync());
 
 const body = { model: 'small-chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 50 };
 
-/** An account on this plan, and how its requests are answered, at both ingresses in turn. */
+/** An account on this plan, whose requests alternate between the two ingresses. */
 async function openAccount(name: string, plan: keyof typeof plans) {
   const key = await keys.newKey(name);
   await keys.change(`user:${name}`, { plan });
@@ -46,7 +46,7 @@ type Answered = Awaited<ReturnType<KeyClient['send']>>;
 
 function assertBurst(t: ExecutionContext, answer: Answered, type: string): number {
   t.is(answer.status, 429, JSON.stringify(answer.body));
-  const { error } = answer.body as { error: Record<string, unknown> }; // the service's own answer
+  const { error } = answer.body as { error: Record<string, unknown> }; // a response of the service itself
   t.deepEqual(Object.keys(error).sort(), ['code', 'docs', 'message', 'param', 'retry_after_ms', 'type']);
   t.like(error, { code: 'rate_limit_exceeded', type, docs: `${stack.baseUrl}/docs/errors#rate_limit_exceeded` });
   const waitMs = Number(error.retry_after_ms);
@@ -60,7 +60,7 @@ const rates = ({ headers }: Answered) => limitNames.map((name) => headers.get(`x
 const quotaNames = ['limit', 'used', 'remaining', 'reset', 'overage'];
 const quotas = ({ headers }: Answered) => quotaNames.map((name) => headers.get(`x-svc-quota-${name}`));
 
-test('of two requests a minute the third is refused, at whichever ingress, and told when', async (t) => {
+test('on a plan of two requests a minute the third is refused at either ingress, with its wait', async (t) => {
   const { chat } = await openAccount('minute', 'two-a-minute');
   for (const remaining of ['1', '0']) {
     const answer = await chat();
@@ -76,17 +76,17 @@ test('of two requests a minute the third is refused, at whichever ingress, and t
   t.deepEqual(rates(refused), ['2', '0', 'unlimited', 'unlimited']);
 });
 
-test('tokens are charged as they were used, not as they were reserved', async (t) => {
+test('tokens are charged as used, not as reserved', async (t) => {
   const { chat } = await openAccount('tokens', 'few-tokens');
   const first = await chat({ max_tokens: 200 });
   t.is(first.status, 200);
-  const { total_tokens: used } = first.body.usage as { total_tokens: number }; // the stand-in's answer
+  const { total_tokens: used } = first.body.usage as { total_tokens: number }; // a response of the test model server
   const second = await chat({ max_tokens: 200 - used });
   t.is(second.status, 200, JSON.stringify(second.body));
   assertBurst(t, await chat({ max_tokens: 260 }), 'tokens_limit');
 });
 
-test('a request that is larger than its limit alone is told so, and what would pass', async (t) => {
+test('a request larger than its limit gets 400 with the maximum that would pass', async (t) => {
   const { chat } = await openAccount('large', 'few-tokens');
   const output = await chat({ max_tokens: 4_000 });
   t.is(output.status, 400);
@@ -97,7 +97,7 @@ test('a request that is larger than its limit alone is told so, and what would p
   t.regex(String(prompt.body.error), /^messages: /);
 });
 
-test('past the daily cap the wait is until midnight, and an SDK is told not to', async (t) => {
+test('past the daily cap the wait is until midnight, and an SDK is told not to retry', async (t) => {
   const { chat } = await openAccount('daily', 'two-a-day');
   for (const _ of [1, 2]) t.is((await chat()).status, 200);
   const refused = await chat();
@@ -106,7 +106,7 @@ test('past the daily cap the wait is until midnight, and an SDK is told not to',
   t.is(refused.headers.get('x-should-retry'), waitMs > 60_000 ? 'false' : null);
 });
 
-test.serial('one request at once: a second waits for the first to end', async (t) => {
+test.serial('on a plan of one request at once, a second waits for the first to end', async (t) => {
   const { key, chat } = await openAccount('once', 'one-at-once');
   const client = new OpenAI({
     baseURL: `${stack.ingresses[0]?.url}/v1`,
@@ -129,7 +129,7 @@ test.serial('one request at once: a second waits for the first to end', async (t
   t.pass();
 });
 
-test('a month that is used up is 402 until it is topped up or overage is on, and the standing says so', async (t) => {
+test('a used-up month gets 402 until it is topped up or overage is on, and the quota reports it', async (t) => {
   const { chat, quota } = await openAccount('month', 'small-month');
   const reset = nextMonth();
   const empty = await quota();
@@ -151,7 +151,7 @@ test('a month that is used up is 402 until it is topped up or overage is on, and
   for (let answer = await chat({ n: 20 }); answer.status === 200; answer = await chat({ n: 20 })) {
     const [limit, before, , resetDate, overage] = quotas(answer);
     t.deepEqual([limit, before, resetDate, overage], ['5000', String(used), reset, 'off']);
-    used += (answer.body.usage as { total_tokens: number }).total_tokens; // the stand-in's answer
+    used += (answer.body.usage as { total_tokens: number }).total_tokens; // a response of the test model server
   }
   t.true(used >= 5_000);
   const spent = await chat();
@@ -159,7 +159,7 @@ test('a month that is used up is 402 until it is topped up or overage is on, and
   t.is(spent.headers.get('x-should-retry'), 'false');
   t.is(spent.headers.get('retry-after'), null);
   t.deepEqual(quotas(spent), ['5000', String(used), '0', reset, 'off']);
-  const { error } = spent.body as { error: Record<string, unknown> }; // the service's own answer
+  const { error } = spent.body as { error: Record<string, unknown> }; // a response of the service itself
   t.like(error, { code: 'quota_exceeded', type: 'quota_limit', param: null, resetDate: reset, overageEnabled: false });
   t.is(error.topupUrl, `${stack.baseUrl}/console#top-up`);
   t.true(String(error.message).includes(reset));
@@ -167,8 +167,8 @@ test('a month that is used up is 402 until it is topped up or overage is on, and
   await keys.change('user:month', { topUp: { id: 'one', tokens: 10_000 } });
   await keys.change('user:month', { topUp: { id: 'one', tokens: 10_000 } });
   const topped = await chat();
-  t.is(topped.status, 200, 'felt by the next request');
-  used += (topped.body.usage as { total_tokens: number }).total_tokens; // the stand-in's answer
+  t.is(topped.status, 200, 'applies to the next request');
+  used += (topped.body.usage as { total_tokens: number }).total_tokens; // a response of the test model server
   t.like((await quota()).body, { limit: 15_000, topUp: 10_000, used, remaining: 15_000 - used });
 
   await keys.change('user:month', { plan: 'two-a-minute' });
@@ -176,20 +176,20 @@ test('a month that is used up is 402 until it is topped up or overage is on, and
   await keys.change('user:month', { plan: 'small-month' });
 
   for (let left = 15_000 - used; left > 0; left = 15_000 - used) {
-    used += ((await chat({ n: 40 })).body.usage as { total_tokens: number }).total_tokens; // the stand-in's answer
+    used += ((await chat({ n: 40 })).body.usage as { total_tokens: number }).total_tokens; // a response of the test model server
   }
   t.is((await chat()).status, 402);
   await keys.change('user:month', { overageEnabled: true });
   const over = await chat();
   t.is(over.status, 200);
   t.is(over.headers.get('x-svc-quota-overage'), 'on');
-  const overageUsed = (over.body.usage as { total_tokens: number }).total_tokens; // the stand-in's answer
+  const overageUsed = (over.body.usage as { total_tokens: number }).total_tokens; // a response of the test model server
   t.like((await quota()).body, { used: used + overageUsed, overageUsed, overageEnabled: true, remaining: 0 });
   await keys.change('user:month', { overageEnabled: false });
   t.is((await chat()).status, 402);
 });
 
-test('every answer to an inference request of a known caller says where its account stands', async (t) => {
+test('every answer to an inference request of a known caller has the quota and rate-limit headers of its account', async (t) => {
   const { key, chat } = await openAccount('headers', 'small-month');
   const malformed = (text: string, headers = {}) =>
     keys.send('POST', '/v1/chat/completions', { bearer: key, body: text, headers });
@@ -210,21 +210,21 @@ test('every answer to an inference request of a known caller says where its acco
   const suspended = await chat();
   t.is(suspended.status, 403);
   t.is(quotas(suspended)[0], '5000');
-  const unknown = await keys.send('POST', '/v1/chat/completions', { bearer: 'svc_nobody', body });
+  const unknown = await keys.send('POST', '/v1/chat/completions', { bearer: 'svc_unknown', body });
   t.deepEqual(quotas(unknown), [null, null, null, null, null]);
 });
 
-test('an unlimited plan has no numbers to tell, and counts all the same', async (t) => {
+test('an unlimited plan reports no numbers, but usage is counted', async (t) => {
   const key = await keys.newKey('unlimited');
   await keys.change('user:unlimited', { plan: 'pro' });
   const answer = await keys.send('POST', '/v1/chat/completions', { bearer: key, body });
   t.deepEqual(rates(answer), ['unlimited', 'unlimited', 'unlimited', 'unlimited']);
   t.deepEqual(quotas(answer).slice(0, 3), ['unlimited', '0', 'unlimited']);
-  const { total_tokens: used } = answer.body.usage as { total_tokens: number }; // the stand-in's answer
+  const { total_tokens: used } = answer.body.usage as { total_tokens: number }; // a response of the test model server
   t.like((await keys.send('GET', '/billing/quota', { bearer: key })).body, { limit: null, remaining: null, used });
 });
 
-test('while too much usage waits for the store nobody is let in, and each is told where its account stands', async (t) => {
+test('while too much usage waits for the store, requests are refused with the quota headers of their account', async (t) => {
   const { key, chat } = await openAccount('waiting', 'small-month');
   const { url } = await stack.startIngress({ OUTBOX_LENGTH_MAX: '1' });
   t.is((await chat()).status, 200);
@@ -237,7 +237,7 @@ test('while too much usage waits for the store nobody is let in, and each is tol
   t.is((await chat()).status, 200, 'the others have room for more');
 });
 
-test('rotating a key refills nothing', async (t) => {
+test('rotating a key resets no limit', async (t) => {
   const { key, chat } = await openAccount('rotating', 'two-a-minute');
   for (const _ of [1, 2]) t.is((await chat()).status, 200);
   const { body: rotated } = await keys.rotate('rotating', key);
@@ -245,7 +245,7 @@ test('rotating a key refills nothing', async (t) => {
   assertBurst(t, answer, 'requests_limit');
 });
 
-test('a guest device is capped as its key says', async (t) => {
+test('a guest device has the limits that its key reports', async (t) => {
   const { body: guest } = await keys.guest('device-of-greta');
   t.is(guest.rate_limit_per_day, 50);
   const answer = await keys.send('POST', '/v1/chat/completions', { bearer: String(guest.key), body });

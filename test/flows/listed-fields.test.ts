@@ -33,20 +33,20 @@ function ask(question: string, fields: object = {}, { account = 'alice', stream 
   return chat({ url, key: keys[account] ?? '', question, fields, stream });
 }
 
-/** What the backend was sent for this question. */
+/** The request that the backend received for this question. */
 async function sentFor(question: string): Promise<Record<string, unknown>> {
   const [first, second] = stack.modelServers;
   const matches = ({ body }: { body: unknown }) => JSON.stringify(body).includes(question);
   const calls = [...first.calls(), ...second.calls()].filter(matches);
   if (calls.length !== 1) throw new Error(`${calls.length} calls of ${question}`);
-  return calls[0]?.body as Record<string, unknown>; // any JSON that our own service has sent
+  return calls[0]?.body as Record<string, unknown>; // JSON that the service itself sent
 }
 
 const image = (url: string) => ({
   messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
 });
 
-test('a field that could harm others is refused from any key, with the setting that allows it, and counted', async (t) => {
+test('a field that could harm others is refused from any key, naming the setting that allows it, and counted', async (t) => {
   const cases: [fields: object, error: RegExp, label: string][] = [
     [
       { priority: -1_000 },
@@ -89,7 +89,7 @@ test('a field that could harm others is refused from any key, with the setting t
   for (const [fields, error, label] of cases) {
     const response = await ask('refused', fields);
     t.is(response.status, 400);
-    const body = (await response.json()) as { code: string; error: string }; // our own answer
+    const body = (await response.json()) as { code: string; error: string }; // a response of the service itself
     t.is(body.code, 'VALIDATION_ERROR');
     t.regex(body.error, error);
     const [ingress] = stack.ingresses;
@@ -99,7 +99,7 @@ test('a field that could harm others is refused from any key, with the setting t
   t.false(stack.modelServers.some((server) => JSON.stringify(server.calls()).includes('refused')));
 });
 
-test('what is harmless reaches the backend, and a service tier does not', async (t) => {
+test('harmless fields reach the backend, and a service tier does not', async (t) => {
   const fields = { top_k: 5, guided_json: { type: 'object' }, reasoning_effort: 'low', service_tier: 'flex' };
   t.is((await ask('harmless', fields)).status, 200);
   const { service_tier, cache_salt, priority, ...sent } = await sentFor('harmless');
@@ -109,7 +109,7 @@ test('what is harmless reaches the backend, and a service tier does not', async 
   t.is((await ask('', image('data:image/png;base64,iVBORw0KGgo='))).status, 200);
 });
 
-test('a model allows what its lists say, and what the service sets takes the place of what a client sent', async (t) => {
+test('a model accepts the fields in its lists, and values of the service replace those of a client', async (t) => {
   const tools = [{ type: 'mcp', server_label: 'x' }];
   const fields = { model: 'open-chat', x_vendor: { a: 1 }, priority: -9, cache_salt: 'mine', tools };
   t.is((await ask('listed and whole', fields)).status, 200);
@@ -124,7 +124,7 @@ test('a model allows what its lists say, and what the service sets takes the pla
   t.not(other?.cache_salt, whole?.cache_salt);
 });
 
-test('lines of a batch: a field that is not listed fails the batch, and they come behind requests with the same salt', async (t) => {
+test('in a batch, an unlisted field fails the batch, and lines run behind requests with the same salt', async (t) => {
   const user = await openBatchClient(stack, 'alice', keys.alice);
   const wrong = await user.ended((await user.create(lineOf('bad').replace('"model"', '"priority":-1,"model"'))).id);
   t.is(wrong.status, 'failed');

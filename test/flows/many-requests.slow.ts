@@ -8,7 +8,7 @@ import { sized } from '../support/size.ts';
 const requests = sized(200);
 const atOnce = requests / 5;
 
-test('of many requests, a fifth of them at a time over two ingresses and two workers, each gets its own answer once', async (t) => {
+test('many requests, a fifth of them at a time over two ingresses and two workers, each get their own answer once', async (t) => {
   await using stack = await startStack({ ingresses: 2, workers: 2 });
   const keys = createKeyClient(stack);
   const key = await keys.newKey('alice');

@@ -34,7 +34,7 @@ test.before(async () => {
 
 test.after.always(() => parts.disposeAsync());
 
-/** Longer than an ingress takes to see which release a pool's workers are of, when the last of the other one is gone. */
+/** Longer than an ingress takes to notice the release of a pool's workers after the last worker of the other release is gone. */
 const lookMs = 16_000;
 
 const startWorker = (release: Release): Promise<RunningProcess> =>
@@ -46,20 +46,20 @@ function clientAt(release: Release, apiKey: string): OpenAI {
   return new OpenAI({ apiKey, baseURL: `${ingresses[release].url}/v1`, maxRetries: 0 });
 }
 
-/** The requests and tokens of the account's month, once so many requests are written down. */
+/** The requests and tokens of the account's month, once this number of requests is recorded. */
 async function used(
   apiKey: string,
   requests: number,
 ): Promise<{ requests: number; cancelled: number; chargedTokens: number }> {
   while (true) {
     const { body } = await keys.send('GET', '/billing/usage', { bearer: apiKey });
-    const { total } = body as { total: Awaited<ReturnType<typeof used>> }; // the service's own answer
+    const { total } = body as { total: Awaited<ReturnType<typeof used>> }; // a response of the service itself
     if (total.requests >= requests) return total;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
 
-/** Whole, streamed and left: each charged once, as the model server counted. */
+/** Complete, streamed and abandoned: each is charged once, with the count of the model server. */
 async function assertServed(t: ExecutionContext, { worker, ingress }: Record<'worker' | 'ingress', Release>) {
   const apiKey = await keys.newKey(`${ingress}-${worker}`);
   const { completions } = clientAt(ingress, apiKey).chat;
@@ -72,17 +72,17 @@ async function assertServed(t: ExecutionContext, { worker, ingress }: Record<'wo
   t.true((whole.choices[0]?.message.content ?? '').length > 30);
   t.deepEqual(streamed.usage?.total_tokens, whole.usage?.total_tokens);
   const left = await completions.create({ ...asked, model: slowModel, stream: true });
-  for await (const _chunk of left) break; // to stop reading ends the request
+  for await (const _chunk of left) break; // leaving the loop ends the request
   const total = await used(apiKey, 3);
   t.like(total, { requests: 3, cancelled: 1 });
   const { total_tokens: tokens = 0, prompt_tokens: promptTokens = 0 } = whole.usage ?? {};
   t.true(total.chargedTokens >= 2 * tokens);
-  // Of the one that was left at most what it had reserved, though it ended early.
+  // The abandoned request is charged at most its reservation, although it ended early.
   t.true(total.chargedTokens <= 2 * tokens + promptTokens + asked.max_tokens, String(total.chargedTokens));
 }
 
 for (const worker of releases) {
-  test(`a worker of the release ${worker} answers ingresses of both, and each request is charged once`, async (t) => {
+  test(`a worker of release ${worker} answers ingresses of both releases, and each request is charged once`, async (t) => {
     const { process } = await startWorker(worker);
     await sleep(lookMs);
     for (const ingress of releases) await assertServed(t, { worker, ingress });
@@ -94,10 +94,10 @@ for (const worker of releases) {
   });
 }
 
-test('what ingresses of both releases admit together keeps each limit exactly, by workers of both', async (t) => {
+test('ingresses of both releases together keep each limit exactly, with workers of both', async (t) => {
   const workers = [await startWorker('before'), await startWorker('now')];
   const asked = { model: 'small-chat', messages, max_tokens: 50 };
-  /** How many of so many requests were admitted, sent at once and to each ingress in turn. */
+  /** Returns how many of `count` requests were admitted, sent at once and alternating between the ingresses. */
   async function admitted(plan: keyof typeof plans, count: number, model = 'small-chat'): Promise<number> {
     const apiKey = await keys.newKey(`limit-${plan}`);
     await keys.change(`user:limit-${plan}`, { plan });
@@ -111,12 +111,12 @@ test('what ingresses of both releases admit together keeps each limit exactly, b
     });
     const statuses = await Promise.all(answers);
     const others = statuses.filter((status) => status !== 200 && status !== 429 && status !== 402);
-    t.deepEqual(others, [], `${plan}: nothing else is answered`);
+    t.deepEqual(others, [], `${plan}: no other status`);
     return statuses.filter((status) => status === 200).length;
   }
 
   t.is(await admitted('ten-a-minute', 60), 10);
-  // Three tokens of the question and 50 are reserved for each.
+  // Three tokens of the question and 50 of output are reserved for each.
   const byTokens = await admitted('tokens-a-minute', 60);
   t.true(byTokens > 10 && byTokens <= 1_000 / 53, String(byTokens));
   t.is(await admitted('three-at-once', 30, slowModel), 3);

@@ -13,13 +13,13 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** The stack stops its processes one after another, each within seconds. */
 const endWithinMs = 60_000;
 
-/** A script of package.json, run by npm as people run it, on free ports and a folder of its own. */
+/** Runs a script of package.json with npm, on free ports and in its own folder. */
 async function startScript(t: ExecutionContext, script: string) {
   const directory = await mkdtemp(join(tmpdir(), 'inference-npm-'));
   const npm = spawn('npm', ['run', '--silent', script, '--', '--free-ports', '--data', directory], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'inherit'],
-    detached: true, // a signal to npm reaches npm alone
+    detached: true, // a signal to npm reaches only npm
   });
   const { pid } = npm;
   if (pid === undefined) throw new Error('npm did not start');
@@ -37,7 +37,7 @@ async function startScript(t: ExecutionContext, script: string) {
 
 type Started = Awaited<ReturnType<typeof startScript>>;
 
-/** Waits for a line of standard output that no one has waited for yet. */
+/** Waits for a line of standard output that no earlier call has consumed. */
 function linesOf({ stdout }: ChildProcess): (wanted: RegExp) => Promise<string> {
   if (stdout === null) throw new Error('it is a pipe');
   const lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
@@ -65,14 +65,14 @@ async function endsEverything(t: ExecutionContext, { npm, pid }: Started, signal
 }
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  test(`${signal} to npm start, and to npm alone, ends every process of the stack`, async (t) => {
+  test(`${signal} to npm start, sent to npm only, ends every process of the stack`, async (t) => {
     const started = await startScript(t, 'start');
     t.is((await fetch(`${started.url}/v1/models`)).status, 401, 'it serves');
     await endsEverything(t, started, signal);
   });
 }
 
-test('npm run dev restarts the ingress and the worker when their source changes, serves again, and ends by SIGTERM', async (t) => {
+test('npm run dev restarts the ingress and the worker when their source changes, serves again, and stops on SIGTERM', async (t) => {
   const started = await startScript(t, 'dev');
   const { pid, url, line } = started;
   const before = descendantsOf(pid);
@@ -84,7 +84,7 @@ test('npm run dev restarts the ingress and the worker when their source changes,
   t.is((await fetch(`${url}/v1/models`)).status, 401, 'it serves again');
   const after = new Set(descendantsOf(pid).map((each) => each.pid));
   const replaced = before.filter((each) => !after.has(each.pid));
-  t.is(replaced.length, 2, 'two processes were replaced, and no other');
+  t.is(replaced.length, 2, 'exactly two processes were replaced');
   for (const { command } of replaced) t.regex(command, / (ingress|workers)\/main\.ts$/);
   await endsEverything(t, started, 'SIGTERM');
 });

@@ -12,7 +12,7 @@ import { examplesOf } from '../support/documentation/page-examples.ts';
 
 const secretWord = 'xylophone-in-the-body';
 
-test('metrics count requests, waits and attempts, and name no key, account or request; logs and data hold no full key', async (t) => {
+test('metrics count requests, waits and attempts and contain no key, account or request id; logs and data contain no full key', async (t) => {
   await using stack = await startStack({ models: oneBackend, backends: { 'onprem-a': { requests_at_once: 7 } } });
   const [ingress] = stack.ingresses;
   const [worker] = stack.workers;
@@ -25,7 +25,7 @@ test('metrics count requests, waits and attempts, and name no key, account or re
   t.is((await chat({ url: ingress.url, key: `${key}x`, question: secretWord })).status, 401);
   t.is((await fetch(`${ingress.url}/no/such/${key}?key=${key}`)).status, 404);
 
-  // Jobs are counted every half second at most.
+  // Jobs are counted at most every half second.
   for (const lane of ['interactive', 'batch'])
     await awaitMetric(
       ingress,
@@ -46,7 +46,7 @@ test('metrics count requests, waits and attempts, and name no key, account or re
     t.regex(
       atWorker ?? '',
       new RegExp(`^svc_${name}\\{backend="onprem-a"\\} 7$`, 'm'),
-      'the only worker has all of it',
+      'the only worker has the entire limit',
     );
   t.regex(atWorker ?? '', /^svc_jobs_waiting_for_backend 0$/m);
   t.regex(atIngress ?? '', /^svc_queue_bytes_waiting 0$/m);
@@ -62,7 +62,7 @@ test('metrics count requests, waits and attempts, and name no key, account or re
       t.regex(
         `${atIngress}${atWorker}`,
         new RegExp(`^${name}\\{[^}]*\\b${label}="`, 'm'),
-        'as the documentation asks for it',
+        'as queried in the documentation',
       );
   for (const text of [atIngress, atWorker]) {
     for (const private_ of [key, key.slice(0, 10), 'alice', requestId]) t.false(text?.includes(private_));
@@ -71,13 +71,13 @@ test('metrics count requests, waits and attempts, and name no key, account or re
   await ingress.process.line((line) => line.requestId === requestId);
   const logs = JSON.stringify([ingress.process.logs, worker.process.logs]);
   t.false(logs.includes(key));
-  t.false(logs.includes(secretWord), 'what clients say is not logged');
+  t.false(logs.includes(secretWord), 'prompts are not logged');
   t.false((await redisDump(stack.redisUrl)).includes(key));
   t.false(await staysInRedis(stack.redisUrl, secretWord), 'nothing of an answered request stays in Redis');
   t.false(filesBelow(stack.directory).some((file) => readFileSync(file).includes(key)));
 });
 
-test('at the most talkative level, too, no line holds a key: not that of a broken request, nor as bytes', async (t) => {
+test('even at the most verbose level no log line contains a key, neither as text of a malformed request nor as bytes', async (t) => {
   await using stack = await startStack({ env: { LOG_LEVEL: 'trace' } });
   const [ingress] = stack.ingresses;
   const key = await stack.mintKey('alice');
@@ -90,7 +90,7 @@ test('at the most talkative level, too, no line holds a key: not that of a broke
   t.false(logs.includes([...Buffer.from(key)].join(',')));
 });
 
-/** The metrics that queries in the documentation ask for, each with its labels. */
+/** The metrics that queries in the documentation use, each with its labels. */
 function queriedMetrics(): { name: string; labels: string[] }[] {
   const page = readFileSync(join('ingress', 'documentation', 'waiting.md'), 'utf8');
   const queries = examplesOf(page).flatMap(({ role, text }) => (role === 'query' ? [text] : []));
@@ -100,7 +100,7 @@ function queriedMetrics(): { name: string; labels: string[] }[] {
   }));
 }
 
-/** What an ingress has read of its replies goes a moment later. */
+/** Replies that an ingress has read are deleted a moment later. */
 async function staysInRedis(url: string, text: string): Promise<boolean> {
   for (let waited = 0; waited < 5_000; waited += 20) {
     if (!(await redisDump(url)).includes(text)) return false;
@@ -109,11 +109,11 @@ async function staysInRedis(url: string, text: string): Promise<boolean> {
   return true;
 }
 
-/** Every key of this Redis and what it holds, as text. */
+/** Every key of this Redis with its value, as text. */
 async function redisDump(url: string): Promise<string> {
   const redis = new Redis(url);
   try {
-    await redis.config('SET', 'rdbcompression', 'no'); // or a dump would hide what it holds
+    await redis.config('SET', 'rdbcompression', 'no'); // otherwise compression would hide values in the dump
     const dumped: string[] = [];
     for (const key of await redis.keys('*')) {
       const bytes = await redis.dumpBuffer(key);

@@ -6,7 +6,7 @@ import { openSharedStack } from '../support/shared-stack.ts';
 
 const shared = openSharedStack(test, { workers: 0, env: otherAddresses });
 
-test('the document is there for everyone, compressed, with the addresses of this service, and is sent once', async (t) => {
+test('the document is public, compressed, has the addresses of this service, and is sent once', async (t) => {
   const stack = shared.stack();
   const url = `${stack.ingresses[0]?.url}/openapi.json`;
   const origin = 'https://page.example.com';
@@ -18,11 +18,11 @@ test('the document is there for everyone, compressed, with the addresses of this
   t.is(headers.get('content-encoding'), 'br');
   t.is(headers.get('access-control-allow-origin'), '*');
   t.regex(headers.get('x-request-id') ?? '', /^req_/);
-  t.true(Number(headers.get('content-length')) < 20_000, 'it is large, and nobody waits for all of it');
+  t.true(Number(headers.get('content-length')) < 20_000, 'it is sent compressed');
   const addresses = { baseUrl: stack.baseUrl, docsUrl: otherAddresses.DOCS_URL, authUrl: stack.identity.issuer };
   t.deepEqual(await response.json(), JSON.parse(JSON.stringify(createOpenApiDocument(addresses))));
 
-  // As browsers ask; left to itself, fetch asks for all of it.
+  // As browsers revalidate; by default fetch requests the full document.
   const known = { 'if-none-match': headers.get('etag') ?? '', 'cache-control': 'max-age=0' };
   const again = await documentedFetch(url, { headers: known });
   t.deepEqual([again.status, await again.text()], [304, '']);

@@ -6,7 +6,7 @@ import { lineOf, openBatchClient } from '../support/batch-client.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';
 
 const limit = 20;
-/** By our tokenizer, what a stream may have where its backend does not count it. */
+/** The maximum length of a stream by our tokenizer if its backend reports no usage. */
 const slack = 1.5 * limit + 64;
 const model = 'greedy-chat';
 const messages = [{ role: 'user' as const, content: 'repeat 2000' }];
@@ -23,7 +23,7 @@ async function open(account: string) {
   const apiKey = await stack.mintKey(account);
   const baseURL = `${stack.ingresses[0]?.url}/v1`;
   const client = new OpenAI({ apiKey, baseURL, maxRetries: 0, fetch: documentedFetch });
-  /** What the month has been charged for answers, once it is written down. */
+  /** The charge of the month for these requests, once it is recorded. */
   async function charged(
     requests: number,
   ): Promise<{ completionTokens: number; promptTokens: number; chargedTokens: number }> {
@@ -40,7 +40,7 @@ async function open(account: string) {
   return { apiKey, client, charged };
 }
 
-test('a stream that goes on past its limit is ended as one at its limit, and charged no more', async (t) => {
+test('a stream beyond its limit ends like one at its limit, and is charged no more', async (t) => {
   const { client, charged } = await open('streams');
   const asked = { model, messages, max_tokens: limit, stream_options: { include_usage: true } };
   const stream = client.chat.completions.stream(asked);
@@ -52,11 +52,11 @@ test('a stream that goes on past its limit is ended as one at its limit, and cha
   const call = await stack.modelServers[0].waitForCall(
     ({ state, stream: isStream }) => isStream && state === 'aborted',
   );
-  t.true(call.completionTokens < 2_000, 'the call was ended long before its end');
+  t.true(call.completionTokens < 2_000, 'the call was ended early');
   t.like(await charged(1), { completionTokens: limit });
 });
 
-test('whole answers end at the limit, assembled and as the backend wrote them, and are charged no more', async (t) => {
+test('complete responses end at the limit, whether assembled or relayed, and are charged no more', async (t) => {
   const { client, charged } = await open('wholes');
   const short = [{ role: 'user' as const, content: 'repeat 20' }];
   for (const fields of [{}, { modalities: ['text' as const, 'audio' as const] }]) {

@@ -7,12 +7,12 @@ import { createKeyClient } from '../support/key-client.ts';
 const plans = {
   first: { priority: 1, model_tiers: ['guest'] },
   second: { priority: 2, model_tiers: ['guest'] },
-  // Left out it is 1,000.
+  // The default is 1,000.
   usual: { model_tiers: ['guest'] },
   last: { priority: 1_001, model_tiers: ['guest'] },
 };
 
-test('what waits in a pool is run by the priority of its plan, lower first, and by age within one', async (t) => {
+test('requests waiting in a pool run by the priority of their plan, lower first, and by age within one', async (t) => {
   await using stack = await startStack({
     plans,
     models: { 'one-server': { tier: 'guest', pool: 'default', backends: ['onprem-a'] } },

@@ -4,9 +4,9 @@ import { startStack } from '../stack/stack.ts';
 import { awaitMetric } from '../support/await-metric.ts';
 import { chat } from '../support/chat.ts';
 
-const secret = 'nobody else is to read this';
+const secret = 'private text of a prompt';
 
-test('operators see what waits at the operations listener and nobody at the public one, and may change it where that is set', async (t) => {
+test('operators see waiting jobs only at the operations listener, and may change them only if that is enabled', async (t) => {
   await using stack = await startStack({ workers: 0, timeouts: { queue_ms: 60_000 } });
   const [ingress] = stack.ingresses;
   if (ingress === undefined) throw new Error('the stack has an ingress');
@@ -36,12 +36,12 @@ test('operators see what waits at the operations listener and nobody at the publ
 
   const workers = async (queue: string) => {
     const response = await fetch(`${ingress.operationsUrl}/queues/api/queues/${queue}/workers`);
-    return ((await response.json()) as { workers: unknown[] }).workers.length; // the library's own answer
+    return ((await response.json()) as { workers: unknown[] }).workers.length; // a response of the library
   };
   t.is(await workers('small-chat.interactive'), 0);
   await stack.startWorker({ POOLS: 'default' });
-  // The board asks once in a second; the test's own time-out ends the wait.
+  // The board refreshes once a second. The test's own timeout ends the wait.
   while ((await workers('small-chat.interactive')) === 0) await sleep(20);
-  t.is(await workers('small-chat.interactive'), 1, 'a queue that no worker serves differs from one that is served');
+  t.is(await workers('small-chat.interactive'), 1, 'a queue with a worker differs from one without');
   t.is(await workers('large-chat.interactive'), 0);
 });

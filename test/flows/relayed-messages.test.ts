@@ -3,7 +3,7 @@ import { type Stack, startStack } from '../stack/stack.ts';
 import { lineOf, openBatchClient } from '../support/batch-client.ts';
 import { chat } from '../support/chat.ts';
 
-/** What a backend is called with. By its form alone nothing would take it for a key. */
+/** The credential that the service sends to a backend. Its form does not identify it as a key. */
 const canary = 'rosemary and thyme';
 const told = `You called with ${canary} and "Bearer ${canary}", ${encodeURIComponent(canary)}, at http://gpu:8000 by /opt/vllm/a.py.`;
 const shown = 'request: You called with [key] and "Bearer [key]", [key], at [address] by [path]';
@@ -26,10 +26,10 @@ test.before(async () => {
 
 test.after.always(() => stack?.[Symbol.asyncDispose]());
 
-/** Everything that the processes have said. */
+/** Everything that the processes have logged. */
 const logs = () => stack.started().map((child) => `${JSON.stringify(child.logs)}${child.errors()}`);
 
-test('a key that a backend repeats in its refusal reaches neither a client, whole, streamed or in a batch, nor a log', async (t) => {
+test('a key that a backend repeats in its refusal reaches neither a client (complete, streamed or in a batch) nor a log', async (t) => {
   const [first, second] = stack.modelServers;
   const url = stack.ingresses[0]?.url ?? '';
   const user = await openBatchClient(stack, 'alice');
@@ -42,7 +42,7 @@ test('a key that a backend repeats in its refusal reaches neither a client, whol
       for (const stream of [false, true]) {
         const response = await chat({ url, key: user.apiKey, question: 'Hi', model, stream });
         t.is(response.status, 400);
-        const body = (await response.json()) as { error: string }; // our own answer
+        const body = (await response.json()) as { error: string }; // a response of the service itself
         t.true(body.error.startsWith(message), body.error);
         t.false(/rosemary|thyme|gpu|vllm/.test(JSON.stringify(body)));
       }
@@ -67,7 +67,7 @@ test('a key that a backend repeats in its refusal reaches neither a client, whol
   t.false(/rosemary|thyme|gpu|vllm/.test(text));
   t.true(
     logs().some((log) => log.includes('You called with [key]')),
-    'operators see what is left of it',
+    'operators see the redacted message',
   );
   for (const log of logs()) t.false(/rosemary|thyme/.test(log));
 });

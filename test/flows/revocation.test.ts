@@ -22,13 +22,13 @@ test.before(async () => {
 
 test.after.always(() => parts.disposeAsync());
 
-/** Heartbeats, shares, replies, queues, the scheduler of batches, renewals of leases, and what workers do for usage, all of which goes on meanwhile. */
+/** Commands of heartbeats, shares, replies, queues, the batch scheduler, lease renewals and the usage outbox, which continue meanwhile. */
 const others =
   /^svc:(reply-frames:|control:|(audit|device|file)-keeper$|devices-looked-at$|batch-scheduler$|queue-depths|\{shares\}:|\{(small|medium|large)-chat\}:|\{(default|large)-|\{p\d\d\}:(outbox|outbox-marks|keeper|lease-holders)$|\{p\d\d\}:lease-ends:)/;
-/** Admission and settling have the outbox among their keys, and belong to a request all the same. */
+/** Admission and settling use outbox keys, but belong to a request. */
 const ofRequest = /^svc:\{p\d\d\}:(version|ended):/;
 
-/** What was asked of Redis for the sake of a request: everything but what others do meanwhile. */
+/** The Redis commands that requests caused: all except those in `others`. */
 function askedFor(commands: string[][]): string[] {
   return commands
     .filter(
@@ -36,10 +36,10 @@ function askedFor(commands: string[][]): string[] {
         command.some((argument) => ofRequest.test(argument)) || !command.some((argument) => others.test(argument)),
     )
     .filter((command) => !['time', 'multi', 'exec'].includes(command[0]?.toLowerCase() ?? '') && !isWatch(command))
-    .map(([name = '']) => name.toLowerCase().replace(/^eval$/, 'evalsha')); // a connection sends each script's text once
+    .map(([name = '']) => name.toLowerCase().replace(/^eval$/, 'evalsha')); // a connection sends the text of each script once
 }
 
-/** Once a second while something runs, so that it ends when its account is suspended. */
+/** A check once a second while a request runs, so that it ends when its account is suspended. */
 function isWatch([name = '', key = '']: string[]): boolean {
   return /^m?get$/i.test(name) && key.includes(':version:');
 }
@@ -49,15 +49,15 @@ async function statuses(client: KeyClient, key: string): Promise<number[]> {
 }
 
 test.serial(
-  'time after time: a key that was rotated at one ingress is dead at the other at once, and the new one works',
+  'repeatedly: a key rotated at one ingress is rejected immediately at the other, and the new one works',
   async (t) => {
     let key = await onA.newKey('alice');
     t.deepEqual(await statuses(onB, key), [200, 200]);
     for (let round = 0; round < sized(40); round++) {
       const known = await watch.during(() => onB.models(key));
-      t.deepEqual(askedFor(known), ['evalsha'], `round ${round}: one call for a caller that is known`);
+      t.deepEqual(askedFor(known), ['evalsha'], `round ${round}: one call for a known caller`);
       const admitted = askedFor(await watch.during(() => onB.infer(key)));
-      t.deepEqual(admitted, ['evalsha', 'evalsha', 'evalsha'], `round ${round}: one, and two by the worker`);
+      t.deepEqual(admitted, ['evalsha', 'evalsha', 'evalsha'], `round ${round}: one call, and two by the worker`);
       const { status, body } = await onA.rotate('alice', key);
       t.is(status, 200);
       t.deepEqual(await statuses(onB, key), [401, 401], `round ${round}: the old key`);
@@ -68,11 +68,11 @@ test.serial(
 );
 
 test.serial(
-  'a caller costs four calls at first sight at most, and one from then on, whichever route it is',
+  'a caller costs at most four Redis calls when first seen, and one from then on, on every route',
   async (t) => {
     const key = await onA.newKey('bob');
     const first = askedFor(await watch.during(() => onB.models(key)));
-    // A caller and its age are asked for together: `get` and `pttl` are one call.
+    // A caller and its age are read together: `get` and `pttl` are one call.
     t.is(first.filter((name) => name === 'pttl').length, 1);
     t.true(first.filter((name) => name !== 'pttl').length <= 4, String(first));
     await onB.infer(key); // from here on the month of the account is counted
@@ -91,12 +91,12 @@ test.serial(
       () => onB.rotate('bob', 'no key'),
     ];
     for (const call of looked) t.deepEqual(askedFor(await watch.during(call)), ['evalsha'], String(call));
-    // Its worker starts it, and settles it.
+    // Its worker starts it and settles it.
     t.deepEqual(askedFor(await watch.during(() => onB.infer(key))), ['evalsha', 'evalsha', 'evalsha']);
   },
 );
 
-test.serial('a key with a typing error, and what is no key, cost no call at all', async (t) => {
+test.serial('a key with a typo, or a malformed key, costs no Redis call', async (t) => {
   const key = await onA.newKey('frank');
   const typo = key.slice(0, 12) + (key[12] === 'a' ? 'b' : 'a') + key.slice(13);
   for (const wrong of [typo, 'svc_', 'svc_garbage', masked(key).replaceAll('*', '0'), `${key}0`]) {
@@ -106,7 +106,7 @@ test.serial('a key with a typing error, and what is no key, cost no call at all'
   }
 });
 
-test.serial('a revoked key is refused on every route, whatever else is wrong with its request', async (t) => {
+test.serial('a revoked key is rejected on every route, even if its request has other errors', async (t) => {
   const key = await onA.newKey('carol');
   t.deepEqual(await statuses(onB, key), [200, 200]);
   t.is((await onA.revoke('carol', masked(key))).status, 200);
@@ -125,13 +125,13 @@ test.serial('a revoked key is refused on every route, whatever else is wrong wit
   for (const request of requests) t.like(await request, { status: 401, body: { code: 'INVALID_KEY' } });
 });
 
-test.serial('of a burst with a key that is new to an ingress all are answered', async (t) => {
+test.serial('all requests of a burst with a key that is new to an ingress are answered', async (t) => {
   const key = await onA.newKey('dave');
   const answers = await Promise.all(Array.from({ length: 60 }, () => onB.models(key)));
   t.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
 });
 
-test.serial('what Redis has forgotten is read again, and a mark that nobody takes away keeps nobody out', async (t) => {
+test.serial('data that Redis lost is read again, and a stale change mark blocks no caller', async (t) => {
   const redis = new Redis(stack.redisUrl);
   t.teardown(() => redis.disconnect());
   const key = await onA.newKey('erin');
@@ -141,7 +141,7 @@ test.serial('what Redis has forgotten is read again, and a mark that nobody take
   t.is(await redis.get(versionKey('user:erin')), '1');
 
   await redis.del(versionKey('user:erin'));
-  await redis.zadd(changesKey('user:erin'), Date.now() + 30_000, 'somebody who died');
+  await redis.zadd(changesKey('user:erin'), Date.now() + 30_000, 'crashed process');
   t.deepEqual(await statuses(onB, key), [200, 200]);
   t.is(await redis.get(versionKey('user:erin')), null);
   const { body } = await onA.rotate('erin', key);
@@ -149,38 +149,41 @@ test.serial('what Redis has forgotten is read again, and a mark that nobody take
   t.deepEqual(await statuses(onB, String(body.key)), [200, 200]);
 });
 
-test.serial('suspending an account ends what runs for it: with 403, or in a stream with an error frame', async (t) => {
-  const key = await onA.newKey('edith');
-  const other = await onA.newKey('otto');
-  for (const server of stack.modelServers) server.fail({ endless: true, chunkMs: 20 });
-  const urlOfB = stack.ingresses[1]?.url ?? '';
-  const streams = await Promise.all(
-    [key, other].map((bearer) => chat({ url: urlOfB, key: bearer, question: 'Go on', stream: true })),
-  );
-  const whole = chat({ url: urlOfB, key, question: 'Go on' });
-  const [mine, others] = streams.map((response) => response.body?.getReader());
-  await mine?.read();
-  await others?.read();
-  await stack.modelServers[0]?.waitForCall(({ state }) => state === 'running');
-  t.is((await onA.change('user:edith', { suspended: true })).status, 200);
+test.serial(
+  'suspending an account ends its running requests: with 403, or in a stream with an error frame',
+  async (t) => {
+    const key = await onA.newKey('edith');
+    const other = await onA.newKey('otto');
+    for (const server of stack.modelServers) server.fail({ endless: true, chunkMs: 20 });
+    const urlOfB = stack.ingresses[1]?.url ?? '';
+    const streams = await Promise.all(
+      [key, other].map((bearer) => chat({ url: urlOfB, key: bearer, question: 'Go on', stream: true })),
+    );
+    const whole = chat({ url: urlOfB, key, question: 'Go on' });
+    const [mine, others] = streams.map((response) => response.body?.getReader());
+    await mine?.read();
+    await others?.read();
+    await stack.modelServers[0]?.waitForCall(({ state }) => state === 'running');
+    t.is((await onA.change('user:edith', { suspended: true })).status, 200);
 
-  const refused = await whole;
-  t.is(refused.status, 403);
-  t.like(await refused.json(), { code: 'FORBIDDEN', error: 'This account is suspended.' });
-  let text = '';
-  for (let piece = await mine?.read(); piece?.done === false; piece = await mine?.read()) {
-    text += Buffer.from(piece.value).toString();
-  }
-  const [last = ''] = text.trimEnd().split('\n\n').slice(-1);
-  t.like(JSON.parse(last.replace(/^data: /, '')), { error: { code: 'FORBIDDEN', param: null } });
-  t.false(text.includes('[DONE]'));
-  t.false((await others?.read())?.done, 'the stream of another account goes on');
+    const refused = await whole;
+    t.is(refused.status, 403);
+    t.like(await refused.json(), { code: 'FORBIDDEN', error: 'This account is suspended.' });
+    let text = '';
+    for (let piece = await mine?.read(); piece?.done === false; piece = await mine?.read()) {
+      text += Buffer.from(piece.value).toString();
+    }
+    const [last = ''] = text.trimEnd().split('\n\n').slice(-1);
+    t.like(JSON.parse(last.replace(/^data: /, '')), { error: { code: 'FORBIDDEN', param: null } });
+    t.false(text.includes('[DONE]'));
+    t.false((await others?.read())?.done, 'the stream of another account continues');
 
-  await others?.cancel();
-  for (const server of stack.modelServers) server.heal();
-  t.is((await onA.change('user:edith', { suspended: false })).status, 200);
-  const quota = async () => (await onA.send('GET', '/billing/quota', { bearer: key })).body;
-  while (Number((await quota()).reserved) > 0) await new Promise((resolve) => setTimeout(resolve, 20));
-  t.true(Number((await quota()).used) > 0, 'what was delivered is charged');
-  t.is((await onB.infer(key)).status, 200);
-});
+    await others?.cancel();
+    for (const server of stack.modelServers) server.heal();
+    t.is((await onA.change('user:edith', { suspended: false })).status, 200);
+    const quota = async () => (await onA.send('GET', '/billing/quota', { bearer: key })).body;
+    while (Number((await quota()).reserved) > 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    t.true(Number((await quota()).used) > 0, 'delivered output is charged');
+    t.is((await onB.infer(key)).status, 200);
+  },
+);

@@ -24,16 +24,16 @@ import {
 } from './common-cases.ts';
 import { createFileCast, fileCases, filePlans } from './file-cases.ts';
 
-/** Who there is to ask for something: made once, before any case. */
+/** Callers and their credentials, created once before all cases. */
 export type Cast = Awaited<ReturnType<typeof createCast>>;
 
 const chatBody = { model: 'small-chat', messages: [{ role: 'user', content: 'Hi' }] };
 const deviceOf = (id: string) => `device:${createHash('sha256').update(id).digest('hex')}`;
 
-/** The plan of the account whose month is used up with its first request. */
+/** The plan of the account whose first request uses up its month. */
 export const plans = { ...filePlans, 'one-token': { tokens_per_month: 1, model_tiers: ['guest'] } };
 
-/** Accounts and devices in each state that a route tells apart. */
+/** Accounts and devices in each state that routes distinguish. */
 export async function createCast(stack: Stack, keys: KeyClient, store: Store) {
   const oldKey = await keys.newKey('rotated');
   await keys.rotate('rotated', oldKey);
@@ -76,14 +76,14 @@ export async function createCast(stack: Stack, keys: KeyClient, store: Store) {
 function namedKeyCases(call: Call, cast: Cast): Case[] {
   const as = (body: unknown) => call({ bearer: cast.token, body });
   const wrong: Record<string, string> = {
-    'a key that nobody has': makeKey(),
-    'a masked key that nobody has': maskKey(makeKey()),
+    'an unknown key': makeKey(),
+    'an unknown masked key': maskKey(makeKey()),
     'no key': 'x',
     'no text': '',
     "another's": cast.anothersKey,
-    "another's, masked": maskKey(cast.anothersKey),
+    "another account's, masked": maskKey(cast.anothersKey),
     'a guest key': cast.guestKey,
-    'rotated away': cast.rotatedKey,
+    'a rotated key': cast.rotatedKey,
     revoked: cast.revokedKey,
   };
   return [
@@ -97,11 +97,11 @@ function namedKeyCases(call: Call, cast: Cast): Case[] {
     invalid('an unknown field', as({ key: cast.key, plan: 'pro' }), { says: '"plan: is not known"' }),
     invalid('a prototype', as(`{"key":"${cast.key}","__proto__":{}}`), { says: '__proto__: is not known' }),
     ...Object.entries(wrong).map(([title, key]) => invalidKey(title, as({ key }))),
-    invalidKey('of an account that has none', call({ bearer: cast.newcomer, body: { key: cast.key } })),
+    invalidKey('of an account without any', call({ bearer: cast.newcomer, body: { key: cast.key } })),
   ];
 }
 
-/** Names of accounts as they can stand in a path, and whose they are. */
+/** Accounts as they may be written in a path, and the account that each names. */
 const accountPaths: Record<string, string> = {
   'user:alice': 'user:alice',
   'user%3Aalice': 'user:alice',
@@ -112,7 +112,7 @@ const accountPaths: Record<string, string> = {
   [encodeURIComponent(deviceOf('device-of-gus'))]: deviceOf('device-of-gus'),
 };
 const noAccounts = [
-  'user:nobody',
+  'user:unknown',
   'alice',
   'user:',
   'user:alice%00',
@@ -146,7 +146,7 @@ function accountCases(method: string, cast: Cast, { body, suffix = '' }: OfAccou
   ];
 }
 
-/** Of a route that takes a month, for whoever may ask. */
+/** Cases of a route that accepts a month, for each caller that may request it. */
 function monthCases(path: string, bearer: string): Case[] {
   const as = (query: string) => callTo('GET', `${path}?${query}`)({ bearer });
   const none = { month: '2001-02', unit: 'tokens', total: { requests: 0, overageTokens: 0 }, data: { length: 0 } };
@@ -187,7 +187,7 @@ function listCases(cast: Cast): Case[] {
   const names =
     (...accounts: string[]): NonNullable<Case['check']> =>
     (t, { data }) =>
-      // The service's own list.
+      // The list of the service itself.
       void t.deepEqual(
         (data as { account: string }[]).map(({ account }) => account),
         accounts,
@@ -200,20 +200,20 @@ function listCases(cast: Cast): Case[] {
     ok('one', as('limit=1&prefix=user:'), {
       check: (t, body) => void t.like(body, { data: { length: 1 }, has_more: true }),
     }),
-    ok('the most', as('limit=100')),
+    ok('the maximum', as('limit=100')),
     ok('one prefix', as('prefix=user:to-'), {
       check: names('user:to-revoke', 'user:to-revoke-masked', 'user:to-rotate', 'user:to-rotate-masked'),
     }),
     ok('after one of them', as('prefix=user:to-&after=user:to-revoke-masked'), {
       check: names('user:to-rotate', 'user:to-rotate-masked'),
     }),
-    ok('after one that there is not', as('prefix=user:to-&after=user:to-ro'), {
+    ok('after an unknown id', as('prefix=user:to-&after=user:to-ro'), {
       check: names('user:to-rotate', 'user:to-rotate-masked'),
     }),
     ok('a prefix with an escape', as(`prefix=${encodeURIComponent('user:ü 1')}`), { check: names('user:ü 100%') }),
-    ok('a whole id', as(`prefix=${deviceOf('device-of-gus')}`), { check: names(deviceOf('device-of-gus')) }),
+    ok('a complete id', as(`prefix=${deviceOf('device-of-gus')}`), { check: names(deviceOf('device-of-gus')) }),
     ...['%25', '_', '.*', 'USER:', 'user:%00', '%F0%9F%99%82', '%EF%BF%BF'].map((prefix) =>
-      ok(`a prefix of nobody: ${prefix}`, as(`prefix=${prefix}`), none),
+      ok(`an unknown prefix: ${prefix}`, as(`prefix=${prefix}`), none),
     ),
     ok('after the last', as('after=%EF%BF%BF'), none),
     ...['0', '101', '1.5', 'x', ''].map((limit) =>
@@ -243,19 +243,19 @@ function auditCases(cast: Cast): Case[] {
       check: (t, { data }) => void t.true(Array.isArray(data) && data.length >= 4),
     }),
     ok('one', as('limit=1'), { check: (t, body) => void t.like(body, { data: { length: 1 }, has_more: true }) }),
-    ok('the most', as('limit=100')),
+    ok('the maximum', as('limit=100')),
     ok('an account', as('account=user:topped'), {
       check: (t, { data }) => void t.like(data, { length: 1, 0: topped }),
     }),
     ok('an account and who changed it', as('account=user:topped&actor=user:operator&limit=1'), {
       check: (t, body) => void t.like(body, { data: { length: 1, 0: topped }, has_more: false }),
     }),
-    ok('an actor who changed nothing', as('actor=user:topped'), isNone),
-    ok('an account of nobody', as('account=%24ne'), isNone),
-    ok('after one that there is not, before all others', as(`after=audit_${'Z'.repeat(26)}`), {
+    ok('an actor without changes', as('actor=user:topped'), isNone),
+    ok('an unknown account', as('account=%24ne'), isNone),
+    ok('after an unknown id, before all others', as(`after=audit_${'Z'.repeat(26)}`), {
       check: (t, { data }) => void t.true(Array.isArray(data) && data.length >= 4),
     }),
-    ok('after one that there is not, after all others', as(`after=audit_${'0'.repeat(26)}`), isNone),
+    ok('after an unknown id, after all others', as(`after=audit_${'0'.repeat(26)}`), isNone),
     ...['', 'audit_', 'batch_01KJMMA2KV0000015QP5D3J9J9', 'audit_01kjmma2kv0000015qp5d3j9j9', '%24ne'].map((after) =>
       invalid(`after "${after}"`, as(`after=${after}`), { says: 'after: expected the id of an audit record' }),
     ),
@@ -274,15 +274,15 @@ function settingsCases(cast: Cast): Case[] {
   const as = (body: unknown, account = 'user:alice') => of(account)({ bearer: cast.operator, body });
   return [
     ...bodyCases(of('user:alice'), { suspended: false }, cast.operator),
-    ok('what is so already', as({ suspended: false, plan: 'free' })),
+    ok('the current value', as({ suspended: false, plan: 'free' })),
     ok('a device on its plan', as({ plan: 'guest-device' }, device)),
     invalid('nothing', as({}), { says: 'body: expected plan, overageEnabled' }),
-    ok('a reason for what is so already', as({ suspended: false, reason: 'ü 🙂 "' })),
+    ok('a reason for the current value', as({ suspended: false, reason: 'ü 🙂 "' })),
     ok('the longest reason', as({ suspended: false, reason: '🙂'.repeat(500) })),
-    invalid('a reason alone', as({ reason: 'why' }), { says: 'reason: expected with plan, overageEnabled' }),
+    invalid('only a reason', as({ reason: 'why' }), { says: 'reason: expected with plan, overageEnabled' }),
     ...['', 'x'.repeat(501), 'a\nb', 'a\u0000b', '\u0085', '\u2028', '\ud800'].map((reason) =>
       invalid(
-        `a reason that is no line of text: ${JSON.stringify(reason).slice(0, 20)}`,
+        `a reason that is not a line of text: ${JSON.stringify(reason).slice(0, 20)}`,
         as({ suspended: false, reason }),
         {
           says: 'reason: expected 1 to 500 characters, no control characters',
@@ -292,22 +292,22 @@ function settingsCases(cast: Cast): Case[] {
     ...[5, null, ['why']].map((reason) =>
       invalid(`a reason that is ${reason}`, as({ suspended: false, reason }), { says: 'reason: expected string' }),
     ),
-    invalid('a plan that there is not', as({ plan: 'gold' }), { says: 'plan: there is no such plan' }),
+    invalid('an unknown plan', as({ plan: 'gold' }), { says: 'plan: there is no such plan' }),
     invalid('a plan named like a prototype', as({ plan: 'constructor' }), { says: 'plan: there is no such plan' }),
     invalid('a plan that is a number', as({ plan: 1 }), { says: 'plan: expected string' }),
     invalid('no plan', as({ plan: null }), { says: 'plan: expected string' }),
     invalid('the plan of devices for an account', as({ plan: 'guest-device' }), { says: /"plan: .*for devices"/ }),
     invalid('another plan for a device', as({ plan: 'pro' }, device), { says: /"plan: a device is always/ }),
-    invalid('suspended in words', as({ suspended: 'yes' }), { says: 'suspended: expected boolean' }),
-    ok('overage that is on already', as({ overageEnabled: true }, 'user:topped')),
-    ok('a top-up that was made before', as({ topUp: { id: 'first', tokens: 500 } }, 'user:topped'), {
+    invalid('suspended as text', as({ suspended: 'yes' }), { says: 'suspended: expected boolean' }),
+    ok('overage that is already on', as({ overageEnabled: true }, 'user:topped')),
+    ok('a repeated top-up', as({ topUp: { id: 'first', tokens: 500 } }, 'user:topped'), {
       check: (t, body) => void t.like(body, { overageEnabled: true, topUp: 500, changes: { length: 1 } }),
     }),
     conflict('other tokens for the same id', as({ topUp: { id: 'first', tokens: 501 } }, 'user:topped'), {
       says: 'was made with another number of tokens',
     }),
-    invalid('overage in words', as({ overageEnabled: 'on' }), { says: 'overageEnabled: expected boolean' }),
-    invalid('a top-up of nothing', as({ topUp: {} }), { says: /topUp.id: .*topUp.tokens: / }),
+    invalid('overage as text', as({ overageEnabled: 'on' }), { says: 'overageEnabled: expected boolean' }),
+    invalid('a top-up of zero', as({ topUp: {} }), { says: /topUp.id: .*topUp.tokens: / }),
     invalid('a top-up that is a number', as({ topUp: 5 }), { says: 'topUp: expected object' }),
     invalid('a top-up without an id', as({ topUp: { id: '', tokens: 1 } }), { says: 'topUp.id: expected 1 to 128' }),
     invalid('a top-up with a space', as({ topUp: { id: 'a b', tokens: 1 } }), { says: 'topUp.id: expected 1 to 128' }),
@@ -315,11 +315,11 @@ function settingsCases(cast: Cast): Case[] {
     ...[0, -1, 1.5, 1e12 + 1, '1', null].map((tokens) =>
       invalid(`a top-up of ${tokens}`, as({ topUp: { id: 'a', tokens } }), { says: 'topUp.tokens: ' }),
     ),
-    invalid('more in a top-up', as({ topUp: { id: 'a', tokens: 1, month: 'x' } }), {
+    invalid('another field in a top-up', as({ topUp: { id: 'a', tokens: 1, month: 'x' } }), {
       says: 'topUp.month: is not known',
     }),
-    invalid('three faults', as({ plan: 1, suspended: 1, x: 1 }), { says: /plan: .*suspended: .*x: is not known/ }),
-    notFound('the plan of devices for a device that there is not', as({ plan: 'guest-device' }, 'device:x')),
+    invalid('three errors', as({ plan: 1, suspended: 1, x: 1 }), { says: /plan: .*suspended: .*x: is not known/ }),
+    notFound('the plan of devices for an unknown device', as({ plan: 'guest-device' }, 'device:x')),
   ];
 }
 
@@ -334,7 +334,7 @@ function guestCases(): Case[] {
     ok('a device', as(gus), {
       check: (t, body) => void t.like(body, { plan: 'guest-device', rate_limit_per_day: 50 }),
     }),
-    ok('whatever credential comes with it', as(gus, 'Authorization: Bearer abc')),
+    ok('any credential is ignored', as(gus, 'Authorization: Bearer abc')),
     ok('8 characters', as({ device_id: '12345678' }, 'X-Forwarded-For: 10.1.0.1')),
     ok('256 characters', as({ device_id: 'é'.repeat(256) }, 'X-Forwarded-For: 10.1.0.1')),
     invalid('no id', as({}), { says: 'device_id: expected string' }),
@@ -346,7 +346,7 @@ function guestCases(): Case[] {
     invalid('a line feed at its end', as({ device_id: '12345678\n' }), { says }),
     invalid('half a character', as('{"device_id":"12345678\\ud800"}'), { says }),
     forbidden('a suspended device', as({ device_id: 'device-of-sue' }), { says: 'This account is suspended.' }),
-    limited('an address that has brought too many', as({ device_id: 'one-too-many' }, 'X-Forwarded-For: 10.9.9.9'), {
+    limited('an address beyond its limit', as({ device_id: 'one-too-many' }, 'X-Forwarded-For: 10.9.9.9'), {
       says: /"type":"guest_mints"/,
     }),
   ];
@@ -360,10 +360,10 @@ function chatCases(cast: Cast): Case[] {
     ...bodyCases(call, chatBody, cast.key),
     ok('a developer key', as(chatBody)),
     ok('a guest key', as(chatBody, cast.guestKey)),
-    spent('a month that is used up', as(chatBody, cast.spentKey)),
+    spent('a used-up month', as(chatBody, cast.spentKey)),
     invalid('no messages', as({ model: 'small-chat' }), { says: 'messages: ' }),
     invalid('no model', as({ messages: chatBody.messages }), { says: 'model: ' }),
-    invalid('a model that there is not', as({ ...chatBody, model: 'constructor' }), {
+    invalid('an unknown model', as({ ...chatBody, model: 'constructor' }), {
       says: 'model: there is no such model \\"constructor\\"; the plan \\"free\\" has small-chat, medium-chat"',
     }),
     invalidKey('a sign-in token', as(chatBody, cast.token)),
@@ -375,7 +375,10 @@ function chatCases(cast: Cast): Case[] {
   ];
 }
 
-/** Every case of every route. They can go in any order, and each but the first mint, the rotations and the revocations any number of times. */
+/**
+ * Every case of every route. Their order does not matter. Each except the first mint, the rotations and the revocations can be sent
+ * repeatedly.
+ */
 export function casesOf(cast: Cast): Record<Route, Case[]> {
   const models = callTo('GET', '/v1/models');
   const model = (name: string, bearer: string) => callTo('GET', `/v1/models/${name}`)({ bearer });
@@ -400,7 +403,7 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
       ...eitherCases(callTo('GET', '/v1/models/small-chat'), cast),
       ok('a key', model('small-chat', cast.key)),
       ok('a sign-in token', model('small-chat', cast.token)),
-      notFound('a model that there is not', model('constructor', cast.key)),
+      notFound('an unknown model', model('constructor', cast.key)),
       notFound('a broken escape', model('%zz', cast.key)),
       notFound('a model outside the plan', model('large-chat', cast.key), {
         says: 'There is no such model \\"large-chat\\"; the plan \\"free\\" has small-chat, medium-chat.',
@@ -409,21 +412,21 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
     'GET /v1/keys/developer': [
       ...signedInCases(list, cast),
       ok('an account', list({ bearer: cast.token })),
-      ok('an account that has none', list({ bearer: cast.newcomer }), {
+      ok('an account without any', list({ bearer: cast.newcomer }), {
         check: (t, body) => void t.deepEqual(body, { object: 'list', data: [] }),
       }),
     ],
     'POST /v1/keys/developer': [
       ...signedInCases(mint, cast, {}),
       ...bodyCases(mint, {}, cast.token),
-      ok('an account that has none', mint({ bearer: cast.minter, body: {} }), {
+      ok('an account without any', mint({ bearer: cast.minter, body: {} }), {
         check: (t, body) => void t.regex(String(body.key), fullKey),
       }),
-      ok('a repeat', mint({ bearer: cast.token, body: {} }), {
+      ok('a repeated mint', mint({ bearer: cast.token, body: {} }), {
         check: (t, body) => void t.deepEqual(body, { key: maskKey(cast.key), plan: 'free' }),
       }),
       invalid('a field', mint({ bearer: cast.token, body: { plan: 'pro' } }), { says: 'plan: is not known' }),
-      invalid('a key for a name', mint({ bearer: cast.token, body: { [cast.key]: 1, [cast.anothersKey]: 1 } }), {
+      invalid('a key as a field name', mint({ bearer: cast.token, body: { [cast.key]: 1, [cast.anothersKey]: 1 } }), {
         says: /^\{"error":"svc_.{28}…: is not known; svc_.{28}…: is not known"/,
       }),
       invalid('a prototype', mint({ bearer: cast.token, body: '{"__proto__":{}}' }), {
@@ -455,7 +458,7 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
       ok('a guest key', plan({ bearer: cast.guestKey }), {
         check: (t, body) => void t.like(body, { plan: 'guest-device', requestsPerDay: 50, models: ['small-chat'] }),
       }),
-      ok('a plan of one limit', plan({ bearer: cast.spentKey }), {
+      ok('a plan with one limit', plan({ bearer: cast.spentKey }), {
         check: (t, body) => void t.like(body, { plan: 'one-token', tokensPerMonth: 1, requestsAtOnce: null }),
       }),
     ],
@@ -479,7 +482,7 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
     ],
     'GET /': [
       ...headCases(callTo('GET', '/'), undefined),
-      ok('nobody', callTo('GET', '/')({}), {
+      ok('no credential', callTo('GET', '/')({}), {
         check: (t, body) => {
           t.deepEqual(Object.keys(body).sort(), ['console', 'docs', 'openapi']);
           t.is(body.docs, 'https://docs.example.com/here');
@@ -489,10 +492,10 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
     ],
     'GET /openapi.json': [
       ...headCases(callTo('GET', '/openapi.json'), undefined),
-      ok('nobody', callTo('GET', '/openapi.json')({}), {
+      ok('no credential', callTo('GET', '/openapi.json')({}), {
         check: (t, body) => void t.regex(String(body.openapi), /^3\.1/),
       }),
-      ok('whatever credential comes with it', callTo('GET', '/openapi.json')({ bearer: 'abc' })),
+      ok('any credential is ignored', callTo('GET', '/openapi.json')({ bearer: 'abc' })),
     ],
   };
 }

@@ -17,7 +17,7 @@ type Registrar = {
     before(prepare: () => Promise<void>): void;
     after: { always(end: () => Promise<void>): void };
   };
-  /** The server that the store is on, ended after the service; left out, the embedded store. */
+  /** The database server of the store, stopped after the service. Omit it to use the embedded store. */
   mongo?: MongoServer;
 };
 
@@ -25,20 +25,23 @@ const env = {
   BODY_BYTES_MAX: String(bodyBytesMax),
   TRUST_PROXY: '1',
   DOCS_URL: 'https://docs.example.com/here/',
-  // Nobody serves the other pool: what waits in it stays where it is.
+  // The other pool has no workers: its jobs keep waiting.
   POOLS: 'default',
   TOPUP_URL: 'https://billing.example.com/top-up',
 };
 const pathOf = (route: Route) => route.slice(route.indexOf(' ') + 1);
 const paths = [...new Set(routes.map(pathOf))];
 
-/** The document says where the service and its identity provider are, a record where its client is: all of them are here. */
+/**
+ * Removes addresses: the document has those of the service and its identity provider, a record has that of its client, and all are local
+ * here.
+ */
 function withoutAddresses(route: Route, body: string): string {
   if (route === 'GET /openapi.json' || route === 'GET /') return '';
   return route === 'GET /admin/audit' ? body.replaceAll('"address":"127.0.0.1"', '') : body;
 }
 
-/** Each route by every status and code that it can answer, faults of our parts aside, whichever store stands behind it. */
+/** Tests each route by every status and code that it can answer, except internal faults, on either store. */
 export function testRouteStatuses({ test, mongo }: Registrar): void {
   let stack: Awaited<ReturnType<typeof startStack>>;
   let port: number;
@@ -64,7 +67,7 @@ export function testRouteStatuses({ test, mongo }: Registrar): void {
 
   for (const route of routes) {
     for (const answer of documentedAnswers[route]) {
-      test.serial(`${route} answers ${answer} wherever it should`, async (t) => {
+      test.serial(`${route} answers ${answer} in every case that should`, async (t) => {
         const wanted = cases[route].filter((one) => one.answer === answer);
         t.true(wanted.length > 0, 'there is a case for it');
         for (const one of wanted) seen.add(`${route} ${await provesCase(t, route, one)}`);
@@ -88,7 +91,7 @@ export function testRouteStatuses({ test, mongo }: Registrar): void {
     return name;
   }
 
-  /** No refusal says a key or a token, not even to whoever sent it: it may be logged where it was not meant to be. */
+  /** No refusal contains a key or a token, not even to its sender: it may be logged in the wrong place. */
   function assertKeepsSecrets(t: ExecutionContext, text: string, about: string): void {
     const secrets = Object.values(cast).flatMap((secret) =>
       typeof secret === 'string' ? [secret] : Object.values(secret),
@@ -96,7 +99,7 @@ export function testRouteStatuses({ test, mongo }: Registrar): void {
     for (const secret of secrets) t.false(text.includes(secret), `${about}: ${text}`);
   }
 
-  test.serial('a known path takes its own methods and no other, which is 405 and says so', async (t) => {
+  test.serial('a known path accepts only its own methods; any other gets 405 and the list of them', async (t) => {
     for (const path of paths) {
       const own = routes.filter((route) => pathOf(route) === path).map((route) => route.split(' ')[0] ?? '');
       const taken = new Set(own.flatMap((method) => (method === 'GET' ? ['HEAD', 'GET'] : [method])));
@@ -118,13 +121,13 @@ export function testRouteStatuses({ test, mongo }: Registrar): void {
   });
 
   test.serial(
-    'the table is whole: every route has its rows, every row was seen, and nothing of it was our fault',
+    'the table is complete: every route has its rows, every row was seen, and none is an internal fault',
     async (t) => {
       const documented = routes.flatMap((route) => documentedAnswers[route].map((answer) => `${route} ${answer}`));
       t.deepEqual(
         documented.filter((row) => !seen.has(row)),
         [],
-        'documented, and never seen',
+        'documented, but never seen',
       );
       const undocumented = routes.flatMap((route) =>
         cases[route].filter(({ answer }) => !(documentedAnswers[route] as readonly string[]).includes(answer)),

@@ -20,7 +20,7 @@ const plans = {
   'guest-models': { batch_requests_at_once: 2, model_tiers: ['guest'] },
 };
 
-/** Models of one backend each, so that a test can have one misbehave, to the end, and leave the others alone. */
+/** Models with one backend each, so that a test can let one misbehave permanently without affecting the others. */
 const alone = { tier: 'standard', pool: 'default', backends: ['onprem-a'] };
 const names = ['slow-chat', 'picky-chat', 'kept-chat', 'changed-chat', 'still-chat'];
 const models = Object.fromEntries(names.map((name) => [name, alone]));
@@ -42,7 +42,7 @@ const server = () => stack.modelServers[0];
 const byName = (lines: readonly BatchLine[]) => lines.map(({ custom_id }) => custom_id).sort();
 const codes = (lines: readonly BatchLine[]) => [...new Set(lines.map(({ error }) => error?.code))];
 
-/** What the month of an account has been charged, once nothing is reserved any more. */
+/** The charge of the account's month, once nothing is reserved. */
 async function chargedTo(key: string): Promise<{ used: number; overageUsed: number }> {
   for (;;) {
     const { body } = await keys.send('GET', '/billing/quota', { bearer: key });
@@ -51,7 +51,7 @@ async function chargedTo(key: string): Promise<{ used: number; overageUsed: numb
   }
 }
 
-test('the official SDK hands in a file and fetches what came of it; each line is charged once, and leaves one usage record', async (t) => {
+test('the official SDK uploads a file and downloads its results; each line is charged once and leaves one usage record', async (t) => {
   const user = await openBatchClient(stack, 'whole');
   const created = await user.create(linesOf(40));
   t.is(created.status, 'validating');
@@ -102,19 +102,19 @@ test('the official SDK hands in a file and fetches what came of it; each line is
   t.deepEqual(
     await store.batches.listResults(batch.id, { after: 0, limit: 1 }),
     [],
-    'results go when their files stand',
+    'results are deleted once their files exist',
   );
 });
 
-test('lines count against the month, and neither against the minute nor against what is at once', async (t) => {
+test('lines count against the month, but not against the minute or the concurrency limit', async (t) => {
   const user = await openBatchClient(stack, 'minute');
   const { id } = await user.create(linesOf(30));
   t.like(await user.ended(id), { request_counts: { total: 30, completed: 30, failed: 0 } });
   const answer = await keys.infer(user.apiKey);
-  t.is(answer.status, 200, 'the one request a minute of the plan is still there');
+  t.is(answer.status, 200, 'the one request a minute of the plan is still available');
 });
 
-test('answers and errors of lines stand in their own files, and every line in one of them', async (t) => {
+test('answers and errors of lines are in separate files, and every line is in one of them', async (t) => {
   const user = await openBatchClient(stack, 'mixed');
   server().fail({ status: 400, errorMessage: 'The prompt is too long for http://10.0.0.1/secret.' }, 'picky-chat');
   const { id } = await user.create(linesOf(3) + linesOf(2, { model: 'picky-chat' }, 'picky'));
@@ -127,7 +127,7 @@ test('answers and errors of lines stand in their own files, and every line in on
     t.like(response, { status_code: 400, body: { code: 'VALIDATION_ERROR' } });
     t.is(error?.code, 'VALIDATION_ERROR');
     t.true(error?.message.includes('too long'));
-    t.false(JSON.stringify({ response, error }).includes('10.0.0.1'), 'no address of a backend goes out');
+    t.false(JSON.stringify({ response, error }).includes('10.0.0.1'), 'no address of a backend is disclosed');
   }
 });
 
@@ -153,7 +153,7 @@ const badFiles: [
   ['has a line that is an array', `[${good}]\n`, { code: 'invalid_json_line', line: 1, param: null }],
   ['has a line that is not JSON', `${good}\n{"custom_id": \n`, { code: 'invalid_json_line', line: 2, param: null }],
   [
-    'names two lines alike',
+    'gives two lines the same name',
     `${good}\n${lineOf('b')}\n${good}\n`,
     { code: 'duplicate_custom_id', line: 3, param: 'custom_id' },
   ],
@@ -170,7 +170,7 @@ const badFiles: [
     { code: 'invalid_request', line: 1, param: 'body' },
   ],
   [
-    'asks for a stream',
+    'requests a stream',
     `${withBody({ model: 'small-chat', messages, stream: true })}\n`,
     { code: 'invalid_request', line: 1, param: 'body.stream' },
   ],
@@ -185,24 +185,24 @@ const badFiles: [
     { code: 'invalid_request', line: 1, param: 'body.messages[0].content' },
   ],
   [
-    'asks for more than a model may produce',
+    'requests more output than a model may produce',
     `${lineOf('m', { maxTokens: 1e9 })}\n`,
     { code: 'invalid_request', line: 1, param: 'body.max_tokens' },
   ],
   [
-    'asks an unknown model',
+    'requests an unknown model',
     `${lineOf('m', { model: 'no-such-model' })}\n`,
     { code: 'model_not_found', line: 1, param: 'body.model' },
   ],
   [
-    'asks a model outside the plan',
+    'requests a model outside the plan',
     `${good}\n${lineOf('m', { model: 'large-chat' })}\n`,
     { code: 'plan_limit', line: 2, param: 'body.model' },
   ],
 ];
 
 for (const [index, [what, file, fault]] of badFiles.entries()) {
-  test(`a file that ${what} fails its batch, by line and field; nothing of it is run or charged`, async (t) => {
+  test(`a file that ${what} fails its batch, naming line and field; no line is run or charged`, async (t) => {
     const user = await openBatchClient(stack, `faulty-${index}`);
     const { id } = await user.create(file);
     const batch = await user.ended(id);
@@ -217,7 +217,7 @@ for (const [index, [what, file, fault]] of badFiles.entries()) {
   });
 }
 
-test('of a file with many faults the first hundred are named', async (t) => {
+test('the first hundred errors of a file are reported', async (t) => {
   const user = await openBatchClient(stack, 'faults');
   const { id } = await user.create(`${good}\n`.repeat(150));
   const { errors } = await user.ended(id);
@@ -225,7 +225,7 @@ test('of a file with many faults the first hundred are named', async (t) => {
   t.deepEqual([errors?.data?.[0]?.line, errors?.data?.[99]?.line], [2, 101]);
 });
 
-test('a file that JSON Lines allows is run: with carriage returns, without a last line feed, with numbers as they are written', async (t) => {
+test('a file that JSON Lines allows is run: with carriage returns, without a last line feed, with numbers kept as written', async (t) => {
   const user = await openBatchClient(stack, 'allowed');
   const exact = withBody({ model: 'small-chat', messages, max_tokens: 4, seed: 'SEED' }).replace(
     '"SEED"',
@@ -237,7 +237,7 @@ test('a file that JSON Lines allows is run: with carriage returns, without a las
   t.deepEqual(byName(await user.output(batch)), ['a', 'b', 'x']);
 });
 
-test('a batch that is cancelled ends within seconds: what runs is stopped and charged its prompt, the rest is told so', async (t) => {
+test('a cancelled batch ends within seconds: running lines are stopped and charged their prompt, the rest get batch_cancelled', async (t) => {
   const user = await openBatchClient(stack, 'cancelled');
   server().fail({ hang: true }, 'slow-chat');
   const { id } = await user.create(linesOf(5) + linesOf(40, { model: 'slow-chat' }, 'slow'));
@@ -254,7 +254,7 @@ test('a batch that is cancelled ends within seconds: what runs is stopped and ch
   t.like(batch, { status: 'cancelled', request_counts: { total: 45, completed: 5, failed: 40 } });
   t.true((batch.cancelled_at ?? 0) >= (batch.cancelling_at ?? 0));
   t.log(`cancelled after ${Date.now() - cancelledAt} ms`);
-  t.is((await user.output(batch)).length, 5, 'what was done before is there');
+  t.is((await user.output(batch)).length, 5, 'earlier results are kept');
   const errors = await user.errors(batch);
   t.deepEqual(codes(errors), ['batch_cancelled']);
   t.deepEqual(byName(errors), Array.from({ length: 40 }, (_, index) => `slow-${index + 1}`).sort());
@@ -272,7 +272,7 @@ test('a batch that is cancelled ends within seconds: what runs is stopped and ch
   );
 });
 
-test('a batch belongs to its account: it goes on when the key is revoked that it was handed in with', async (t) => {
+test('a batch belongs to its account: it continues when the key that created it is revoked', async (t) => {
   const user = await openBatchClient(stack, 'revoked');
   server().fail({ latencyMs: 300 }, 'kept-chat');
   const { id } = await user.create(linesOf(24, { model: 'kept-chat' }));
@@ -283,7 +283,7 @@ test('a batch belongs to its account: it goes on when the key is revoked that it
   t.like(await signedIn.ended(id), { status: 'completed', request_counts: { total: 24, completed: 24, failed: 0 } });
 });
 
-test('a plan that is changed is in force on the next line: a model outside it ends the lines that ask for it', async (t) => {
+test('a changed plan applies to the next line: lines for a model outside it fail', async (t) => {
   const user = await openBatchClient(stack, 'changed');
   server().fail({ latencyMs: 400 }, 'changed-chat');
   const { id } = await user.create(linesOf(60, { model: 'changed-chat' }));
@@ -297,7 +297,7 @@ test('a plan that is changed is in force on the next line: a model outside it en
   t.true(errors[0]?.error?.message.includes('upgrade'));
 });
 
-test('a month that is spent ends the lines that come after, unless overage is on', async (t) => {
+test('lines after a used-up month fail, unless overage is on', async (t) => {
   const user = await openBatchClient(stack, 'spent');
   await keys.change('user:spent', { plan: 'small-month' });
   const batch = await user.ended((await user.create(linesOf(30))).id);
@@ -306,7 +306,7 @@ test('a month that is spent ends the lines that come after, unless overage is on
   t.true(output.length > 0 && errors.length > 0 && output.length + errors.length === 30);
   t.deepEqual(codes(errors), ['quota_exceeded']);
   t.deepEqual(await chargedTo(user.apiKey), { used: tokensIn(output), overageUsed: 0 });
-  t.true(tokensIn(output) < 90 + 20, 'overspent by one line at most');
+  t.true(tokensIn(output) < 90 + 20, 'overspent by at most one line');
 
   await keys.change('user:spent', { overageEnabled: true });
   const more = await user.ended((await user.create(linesOf(10, {}, 'more'))).id);
@@ -315,13 +315,13 @@ test('a month that is spent ends the lines that come after, unless overage is on
   t.deepEqual(await chargedTo(user.apiKey), { used: total, overageUsed: tokensIn(await user.output(more)) });
 });
 
-test('the batches of an account that is suspended stand still, and go on when it is not any more', async (t) => {
+test('the batches of a suspended account pause, and continue when the suspension ends', async (t) => {
   const user = await openBatchClient(stack, 'suspended');
   server().fail({ latencyMs: 200 }, 'still-chat');
   const { id } = await user.create(linesOf(40, { model: 'still-chat' }));
   await user.until(id, ({ request_counts }) => (request_counts?.completed ?? 0) > 0);
   await keys.change('user:suspended', { suspended: true });
-  // What has begun ends; from then on there is no further call.
+  // Calls that have begun end; from then on there is no further call.
   const calls = () =>
     server()
       .calls()

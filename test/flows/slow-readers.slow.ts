@@ -6,12 +6,12 @@ import { openSharedStack } from '../support/shared-stack.ts';
 
 const { stack } = openSharedStack(test);
 
-/** Together more than the buffers of both systems take. */
+/** Together more than the socket buffers of both sides hold. */
 const batches = 8;
-/** More that wait at once would close the connection. */
+/** More waiting requests would close the connection. */
 const requestsPerBatch = 60;
 
-test('a client that reads none of its answers is disconnected', async (t) => {
+test('a client that reads none of its responses is disconnected', async (t) => {
   t.timeout(150_000);
   const [ingress] = stack().ingresses;
   if (ingress === undefined) return t.fail('there is no ingress');
@@ -28,7 +28,7 @@ test('a client that reads none of its answers is disconnected', async (t) => {
   socket.setEncoding('latin1').on('data', (text: string) => {
     received += text;
   });
-  // It may also end by an error.
+  // It may also end with an error.
   await new Promise((resolve) => socket.once('close', resolve));
   const answers = received.split('HTTP/1.1 200 OK').length - 1;
   t.true(answers < batches * requestsPerBatch, `${answers} answers`);

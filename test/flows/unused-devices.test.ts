@@ -33,7 +33,7 @@ async function mintAt(store: Store, guestKeys: ReturnType<typeof createGuestKeys
   return { account, key, hash };
 }
 
-test('a device unused for as long as the plan file says is removed; it gets the same key again, which works at once', async (t) => {
+test('a device unused for the time in the plan file is removed; minting again returns the same key, which works immediately', async (t) => {
   await using stack = await startStack({ workers: 0, guests: { guest_days_kept: 62 } });
   const keys = createKeyClient(stack);
   const secrets = JSON.parse(await readFile(join(stack.directory, 'secrets.json'), 'utf8'));
@@ -61,7 +61,7 @@ test('a device unused for as long as the plan file says is removed; it gets the 
   t.is((await keys.infer(unused.key)).status, 200);
 });
 
-/** An ingress with its caches, as much of one as tells who a key stands for. */
+/** The parts of an ingress that find the caller of a key, with their caches. */
 function createIngress({ redis, store, url }: Awaited<ReturnType<typeof openRedisDatabase>> & { store: Store }) {
   const callers = createCallers({
     store,
@@ -84,7 +84,7 @@ function createIngress({ redis, store, url }: Awaited<ReturnType<typeof openRedi
   };
 }
 
-test('an ingress that has a removed device in memory serves it no more, nor takes it for the one that comes back', async (t) => {
+test('an ingress rejects a removed device that it has cached, and does not confuse it with its successor', async (t) => {
   await using own = await openRedisDatabase();
   await using home = await createSqliteHome();
   await using store = await home.open();
@@ -94,19 +94,19 @@ test('an ingress that has a removed device in memory serves it no more, nor take
   for (const whoIs of ingresses) {
     t.like(await whoIs(first.hash), { account: first.account, keyId: `key_${longAgo.getTime()}` });
   }
-  // As after an hour and 62 days: nothing but their memory tells of a use.
+  // As after an hour and 62 days: only the ingresses' caches know of a use.
   await own.redis.del(versionKey(first.account), fillKey(first.account));
   await createRemoveUnusedDevices({ redis: own.redis, store, daysKept: 62, log })(async () => true);
   t.is(await store.findAccount(first.account), undefined);
   const [one, other] = ingresses;
   await t.throwsAsync(one(first.hash), { message: /unknown, revoked/ });
 
-  await own.redis.del(changesKey(first.account)); // its mark has ended
+  await own.redis.del(changesKey(first.account)); // its mark has expired
   const again = await mintAt(store, guestKeys, 'a-device', new Date());
   t.is(again.key, first.key);
   const version = String((await store.findAccount(again.account))?.version);
   await own.redis.set(versionKey(again.account), version);
   const found = await other(again.hash);
-  t.not(found.keyId, `key_${longAgo.getTime()}`, 'what it had in memory is of another version');
+  t.not(found.keyId, `key_${longAgo.getTime()}`, 'the cached device has another version');
   t.is(String(found.version), version);
 });

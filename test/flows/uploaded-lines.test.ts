@@ -31,7 +31,7 @@ function upload(text: string) {
 const assertNoFaults = (t: ExecutionContext) => stillServes(t, stack.ingresses[0], key);
 
 test.serial(
-  'whatever JSON its lines are, a file is taken in as it is, or refused as documented and leaves nothing',
+  'a file of any JSON lines is accepted unchanged, or refused as documented and leaves nothing',
   async (t) => {
     const documented: readonly string[] = documentedAnswers['POST /v1/files'];
     const files = createFileClient(stack, key);
@@ -55,12 +55,12 @@ test.serial(
       }),
       { numRuns: sized(100) },
     );
-    t.true(taken > 50, `${taken} were taken in`);
+    t.true(taken > 50, `${taken} were accepted`);
     await assertNoFaults(t);
   },
 );
 
-test.serial('a line of a chat that is nested as deeply as a line can be is taken in', async (t) => {
+test.serial('a line of a chat at the maximum nesting depth is accepted', async (t) => {
   const files = createFileClient(stack, key);
   for (const depth of [10_000, 2_000_000]) {
     const { id, status } = await files.upload(`{"body":{"messages":[${nested(depth)}]}}\n${line('b')}`);

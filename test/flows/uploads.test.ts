@@ -17,7 +17,7 @@ import { head } from '../support/refusal.ts';
 import { sized } from '../support/size.ts';
 import { storedFile } from '../support/stored-batch.ts';
 
-/** Of the plan file, where it says nothing. */
+/** The default of the plan file. */
 const accountBytesMax = 10_737_418_240;
 
 let stack: Stack;
@@ -39,7 +39,7 @@ const asked = (bearer: string, ...lines: string[]) =>
   Buffer.from(head('POST /v1/files HTTP/1.1', `Authorization: Bearer ${bearer}`, contentType(), ...lines));
 const upload = (body: Buffer, bearer = key) => Buffer.concat([asked(bearer, `Content-Length: ${body.length}`), body]);
 
-/** Waits until the service has nothing of a file any more. */
+/** Waits until the service keeps nothing of a file. */
 async function leavesNothing(t: ExecutionContext, about: string): Promise<void> {
   for (let waited = 0; waited < 10_000; waited += 20) {
     const { records, folder } = filesLeft(stack);
@@ -58,7 +58,7 @@ async function assertNoFaults(t: ExecutionContext): Promise<void> {
   );
 }
 
-/** An upload that has begun and goes no further, until its socket is ended. */
+/** An upload that stalls until its socket is closed. */
 async function begin(bearer: string, at = port): Promise<Socket> {
   const socket = connect(at, '127.0.0.1');
   socket.on('error', () => {});
@@ -72,12 +72,12 @@ const writing = () => filesLeft(stack).records.filter((record) => record.endsWit
 
 async function until(holds: () => boolean): Promise<void> {
   for (let waited = 0; !holds(); waited += 20) {
-    if (waited > 10_000) throw new Error(`it does not come: ${holds}`);
+    if (waited > 10_000) throw new Error(`condition not met: ${holds}`);
     await sleep(20);
   }
 }
 
-/** The place of an upload that broke off is free a moment after what it left is gone. */
+/** Retries until there is room: the slot of an aborted upload is free a moment after its remains are gone. */
 async function uploadWhereThereIsRoom(body: Buffer, bearer: string): ReturnType<typeof exchange> {
   for (let waited = 0; waited < 10_000; waited += 20) {
     const answer = await exchange({ port, send: upload(body, bearer) });
@@ -87,7 +87,7 @@ async function uploadWhereThereIsRoom(body: Buffer, bearer: string): ReturnType<
   throw new Error('there is no room');
 }
 
-test.serial('an upload that breaks off leaves nothing, wherever it was', async (t) => {
+test.serial('an upload that breaks off leaves nothing, at any point', async (t) => {
   const body = multipart([purpose, file(`${line('a')}\n`.repeat(500)), purpose]);
   const request = upload(body);
   const from = request.length - body.length;
@@ -115,14 +115,14 @@ test.serial('an upload that breaks off leaves nothing, wherever it was', async (
   await assertNoFaults(t);
 });
 
-test.serial('an upload that is refused leaves nothing, whatever was wrong with it', async (t) => {
+test.serial('a refused upload leaves nothing, for any reason', async (t) => {
   const long = Buffer.alloc(4_194_305, 'x');
   const refused: [title: string, parts: Part[], says: string][] = [
     ['a field after the file', [purpose, file('a'), { name: 'x', body: '' }], 'x: is not known'],
     ['another purpose after the file', [file('a\n'), { name: 'purpose', body: 'vision' }], 'purpose: expected'],
     ['no purpose', [file('a\n'.repeat(30_000))], 'purpose: is required'],
     ['a long line', [purpose, file(Buffer.concat([Buffer.from('a\nb\n'), long]))], 'file: line 3: is longer than'],
-    ['a line too many', [purpose, file('\n'.repeat(50_001))], 'file: line 50001: a file has at most'],
+    ['one line too many', [purpose, file('\n'.repeat(50_001))], 'file: line 50001: a file has at most'],
     ['an empty file', [purpose, file('')], 'file: is empty'],
     ['two files', [purpose, file('a'), file('b')], 'body: expected one file'],
   ];
@@ -134,7 +134,7 @@ test.serial('an upload that is refused leaves nothing, whatever was wrong with i
   }
 });
 
-test.serial('who asks before sending is told to go on, or refused without having sent anything', async (t) => {
+test.serial('a client that sends Expect: 100-continue gets it, or a refusal before it sends the body', async (t) => {
   const body = multipart([purpose, file('a')]);
   const welcome = await exchange({
     port,
@@ -151,7 +151,7 @@ test.serial('who asks before sending is told to go on, or refused without having
   await createFileClient(stack, key).remove(JSON.parse(welcome.body).id);
 });
 
-test.serial('an account uploads four files at once, and all of them 32 through one ingress', async (t) => {
+test.serial('an account uploads four files at once, and all accounts together 32 per ingress', async (t) => {
   const bearers = await Promise.all(Array.from({ length: 8 }, (_, index) => keys.newKey(`uploader-${index}`)));
   const [mine = ''] = bearers;
   const body = multipart([purpose, file('a')]);
@@ -171,10 +171,10 @@ test.serial('an account uploads four files at once, and all of them 32 through o
   );
   await until(() => writing() === 32);
   const first = await exchange({ port, send: upload(body) });
-  t.is(first.status, 200, 'one of an account that has several makes room for an account that has none');
+  t.is(first.status, 200, 'an upload of an account with several is cancelled for an account with none');
   await createFileClient(stack, key).remove(JSON.parse(first.body).id);
   for (const socket of [...own, ...others]) socket.destroy();
-  await leavesNothing(t, 'all of several each left');
+  await leavesNothing(t, 'the uploads of the accounts with several ended');
 
   const many = await Promise.all(Array.from({ length: 32 }, (_, index) => keys.newKey(`one-of-many-${index}`)));
   const each = await Promise.all(many.map((bearer) => begin(bearer)));
@@ -182,14 +182,14 @@ test.serial('an account uploads four files at once, and all of them 32 through o
   const full = await exchange({ port, send: upload(body) });
   t.deepEqual([full.status, full.headers['retry-after']], [503, '1'], 'none has more than one');
   for (const socket of each) socket.destroy();
-  await leavesNothing(t, 'all of them left');
+  await leavesNothing(t, 'the uploads of all accounts ended');
   const { status, body: answer } = await uploadWhereThereIsRoom(body, mine);
   t.is(status, 200);
   await createFileClient(stack, mine).remove(JSON.parse(answer).id);
 });
 
 test.serial(
-  'an account whose files have as many bytes as they may is refused before it has sent one, until it deletes some',
+  'an account whose files have the maximum size is refused before it sends a byte, until it deletes some',
   async (t) => {
     await using store = await openStore(`sqlite:${stack.directory}/store.sqlite`, recordedLog());
     const bearer = await keys.newKey('hoarder');
@@ -199,7 +199,7 @@ test.serial(
     const body = multipart([purpose, file('a\n'.repeat(1_000))]);
     const request = upload(body, bearer);
 
-    // Both have begun before either of them counts; asked for once, for the first to end leaves the other alone.
+    // Both begin before either is counted. The wait is shared, because the end of the first would leave the other waiting.
     const bothHaveBegun = until(() => writing() === 2);
     const coming = [1, 2].map(() =>
       exchange({
@@ -230,7 +230,7 @@ test.serial(
   },
 );
 
-test.serial('an upload that a shutdown does not wait for is 503, and leaves nothing', async (t) => {
+test.serial('an upload that a shutdown does not wait for gets 503, and leaves nothing', async (t) => {
   const leaving = await stack.startIngress({ SHUTDOWN_GRACE_MS: '300' });
   const answered = exchange({
     port: Number(new URL(leaving.url).port),
@@ -250,7 +250,7 @@ test.serial('an upload that a shutdown does not wait for is 503, and leaves noth
 const residentKiB = (pid: number) => Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
 const residentMax = 160 * 1024;
 
-test.serial('100 MiB come in without being held in memory, and others are answered meanwhile', async (t) => {
+test.serial('an upload of 100 MiB is not held in memory, and others are answered meanwhile', async (t) => {
   const pid = stack.ingresses[0]?.process.pid ?? 0;
   const mebibyte = Buffer.from(`${line('a', { content: 'x'.repeat(2_500) })}\n`.repeat(400)).subarray(0, 1_048_576);
   const form = multipart([purpose, file('<here>')]).toString();
@@ -353,34 +353,31 @@ function withByte(body: Buffer, at: number, byte: number): Buffer {
   return changed;
 }
 
-test.serial(
-  'whatever a form is, however it is cut, it is answered as documented and leaves a whole file or nothing',
-  async (t) => {
-    const documented: readonly string[] = documentedAnswers['POST /v1/files'];
-    const files = createFileClient(stack, key);
-    const seen = new Map<string, number>();
-    const lengths = fc.array(fc.integer({ min: 1, max: 300 }), { maxLength: 20 });
-    await fc.assert(
-      fc.asyncProperty(bodies, boundaries, lengths, fc.boolean(), async (body, between, cuts, chunked) => {
-        const answer = await exchange({ port, send: (socket) => sendCut(socket, { body, between, cuts, chunked }) });
-        const name = answerName(answer);
-        const faults = shapeFaults('POST /v1/files', answer);
-        if (!documented.includes(name) || faults.length > 0) throw new Error(`${name} ${faults}: ${answer.body}`);
-        seen.set(name, (seen.get(name) ?? 0) + 1);
-        const { id } = JSON.parse(answer.body);
-        const { records, folder } = filesLeft(stack);
-        const expected = name === '200' ? [[`${id} ready`], [id]] : [[], []];
-        if (JSON.stringify([records, folder]) !== JSON.stringify(expected))
-          throw new Error(`${name} left ${records} ${folder}`);
-        if (name === '200') await files.remove(id);
-      }),
-      { numRuns: sized(150) },
-    );
-    t.log(JSON.stringify(Object.fromEntries(seen)));
-    t.true((seen.get('200') ?? 0) > 0, 'some of them are right');
-    await assertNoFaults(t);
-  },
-);
+test.serial('any form, in any pieces, is answered as documented and leaves a complete file or nothing', async (t) => {
+  const documented: readonly string[] = documentedAnswers['POST /v1/files'];
+  const files = createFileClient(stack, key);
+  const seen = new Map<string, number>();
+  const lengths = fc.array(fc.integer({ min: 1, max: 300 }), { maxLength: 20 });
+  await fc.assert(
+    fc.asyncProperty(bodies, boundaries, lengths, fc.boolean(), async (body, between, cuts, chunked) => {
+      const answer = await exchange({ port, send: (socket) => sendCut(socket, { body, between, cuts, chunked }) });
+      const name = answerName(answer);
+      const faults = shapeFaults('POST /v1/files', answer);
+      if (!documented.includes(name) || faults.length > 0) throw new Error(`${name} ${faults}: ${answer.body}`);
+      seen.set(name, (seen.get(name) ?? 0) + 1);
+      const { id } = JSON.parse(answer.body);
+      const { records, folder } = filesLeft(stack);
+      const expected = name === '200' ? [[`${id} ready`], [id]] : [[], []];
+      if (JSON.stringify([records, folder]) !== JSON.stringify(expected))
+        throw new Error(`${name} left ${records} ${folder}`);
+      if (name === '200') await files.remove(id);
+    }),
+    { numRuns: sized(150) },
+  );
+  t.log(JSON.stringify(Object.fromEntries(seen)));
+  t.true((seen.get('200') ?? 0) > 0, 'some of them are valid');
+  await assertNoFaults(t);
+});
 
 type Cut = { body: Buffer; between: string; cuts: readonly number[]; chunked: boolean };
 

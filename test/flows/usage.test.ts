@@ -12,7 +12,7 @@ import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 type Usage = z.infer<typeof usage>;
 type Counts = Usage['total'];
 
-/** On one backend each, so that a test knows which one it asks. */
+/** On one backend each, so that a test knows which backend it calls. */
 const models = {
   'one-server': { tier: 'guest', pool: 'default', backends: ['onprem-a'] },
   'broken-server': { tier: 'guest', pool: 'default', backends: ['onprem-a'] },
@@ -51,7 +51,7 @@ async function usageOf(bearer: string, path = '/billing/usage'): Promise<Usage> 
   return usage.parse(body);
 }
 
-/** Once so many requests are drained into the store; the test's own time-out ends the wait. */
+/** Waits until this number of requests is drained into the store. The test's own timeout ends the wait. */
 async function usageWith(requests: number, bearer: string): Promise<Usage> {
   for (;;) {
     const found = await usageOf(bearer);
@@ -67,7 +67,7 @@ function sumOf(days: readonly Counts[]): Counts {
   return sum;
 }
 
-/** Asks `count` times, whole and streamed in turn; the tokens that the answers say. */
+/** Sends `count` requests, alternating between complete and streamed. Returns the tokens that the responses report. */
 async function answered(client: OpenAI, model: string, count: number) {
   const tokens = { promptTokens: 0, completionTokens: 0 };
   for (let index = 0; index < count; index++) {
@@ -83,7 +83,7 @@ type Asked = { model: string; messages: { role: 'user'; content: string }[] };
 
 async function wholeUsage(client: OpenAI, asked: Asked): Promise<OpenAI.CompletionUsage> {
   const { usage: reported } = await client.chat.completions.create(asked);
-  if (reported === undefined) throw new Error('an answer says its usage');
+  if (reported === undefined) throw new Error('a response reports its usage');
   return reported;
 }
 
@@ -95,11 +95,11 @@ async function streamedUsage(client: OpenAI, asked: Asked): Promise<OpenAI.Compl
   });
   const chunks = await Array.fromAsync(stream);
   const reported = chunks.at(-1)?.usage;
-  if (!reported) throw new Error('the last chunk says the usage');
+  if (!reported) throw new Error('the last chunk reports the usage');
   return reported;
 }
 
-test('usage is what was answered: by day and model, with what failed and what was left, for a key and a token alike', async (t) => {
+test('usage reports what was answered, by day and model, with failed and cancelled requests, for a key and a token alike', async (t) => {
   const key = await keys.newKey('ann');
   const client = clientOf(key);
   const [server] = stack.modelServers;
@@ -116,14 +116,14 @@ test('usage is what was answered: by day and model, with what failed and what wa
   t.is(found.month, thisMonth());
   t.is(found.unit, 'tokens');
   t.true(found.data.every(({ day }) => day.startsWith(found.month)));
-  // Of each model by itself: a day may begin in between.
+  // Summed per model: a day may begin in between.
   const byModel = Map.groupBy(found.data, ({ model }) => model);
   const asked = ['broken-server', 'medium-chat', 'one-server', 'small-chat'];
   t.deepEqual([...byModel.keys()].toSorted(), asked);
   const [failed, ofMedium, cancelled, ofSmall] = asked.map((model) => sumOf(byModel.get(model) ?? []));
   t.like(failed, { requests: 1, failed: 1, cancelled: 0, chargedTokens: 0 });
   t.like(cancelled, { requests: 1, failed: 0, cancelled: 1 });
-  t.true((cancelled?.chargedTokens ?? 0) > 0, 'what was received is charged');
+  t.true((cancelled?.chargedTokens ?? 0) > 0, 'received output is charged');
   t.like(ofMedium, {
     ...noCounts,
     requests: 1,
@@ -147,7 +147,7 @@ test('usage is what was answered: by day and model, with what failed and what wa
   });
 });
 
-test('a stream that broke off is told as failed, and is charged its prompt and what was delivered', async (t) => {
+test('an interrupted stream is reported as failed, and is charged its prompt and the delivered output', async (t) => {
   const key = await keys.newKey('fay');
   stack.modelServers[0].fail({ cutAfterChunks: 3 }, 'cut-server');
   const asked = {
@@ -174,7 +174,7 @@ test('a stream that broke off is told as failed, and is charged its prompt and w
   t.is(quota.used, total.chargedTokens);
 });
 
-test('another month, another account and one that was never used have nothing in theirs', async (t) => {
+test('another month, another account and an unused account have no usage', async (t) => {
   const key = await keys.newKey('bob');
   await keys.infer(key);
   await usageWith(1, key);
@@ -188,7 +188,7 @@ test('another month, another account and one that was never used have nothing in
   t.like(await usageOf(await keys.token('never-used')), { total: noCounts, data: { length: 0 } });
 });
 
-test('a device has its usage and its plan, and so has its operator', async (t) => {
+test('a device has its usage and plan, and operators see them', async (t) => {
   const { body } = await keys.guest('device-of-usage');
   const key = String(body.key);
   t.is((await keys.infer(key)).status, 200);
@@ -202,7 +202,7 @@ test('a device has its usage and its plan, and so has its operator', async (t) =
   t.deepEqual(plan.models, ['small-chat', ...Object.keys(models)]);
 });
 
-test('what is charged beyond the allowance is counted as overage', async (t) => {
+test('charges beyond the allowance are counted as overage', async (t) => {
   const key = await keys.newKey('dora');
   await keys.change('user:dora', { plan: 'generous', overageEnabled: true });
   await keys.infer(key);
@@ -215,7 +215,7 @@ test('what is charged beyond the allowance is counted as overage', async (t) => 
   t.like(quota, { overageUsed: total.overageTokens, used: total.chargedTokens });
 });
 
-test('a plan is the caller’s present one, with the same limits and models that operators see in the list of all', async (t) => {
+test('a plan is the caller’s current one, with the same limits and models that operators see in the list of plans', async (t) => {
   const key = await keys.newKey('ed');
   const planOf = async (bearer: string) => planLimits.parse((await keys.send('GET', '/billing/plan', { bearer })).body);
   const free = await planOf(key);
@@ -235,7 +235,7 @@ test('a plan is the caller’s present one, with the same limits and models that
     models: ['small-chat', 'large-chat', ...Object.keys(models)],
   });
   t.deepEqual(await planOf(await keys.token('ed')), generous);
-  const listed = (await keys.models(key)).body.data as { id: string }[]; // the service's own list
+  const listed = (await keys.models(key)).body.data as { id: string }[]; // the list of the service itself
   t.deepEqual(
     listed.map(({ id }) => id),
     generous.models,
@@ -249,7 +249,7 @@ test('a plan is the caller’s present one, with the same limits and models that
   t.deepEqual([all[0], all[3]], [free, generous]);
 });
 
-test('operators page through all accounts, each once, and find one as it stands', async (t) => {
+test('operators page through all accounts, each once, and find one in its current state', async (t) => {
   const names = ['pager-1', 'pager-2', 'pager-3', 'pager-%', 'pager-_'];
   for (const name of names) await keys.newKey(name);
   await keys.change('user:pager-2', { plan: 'pro', suspended: true });

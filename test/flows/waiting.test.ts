@@ -30,7 +30,7 @@ async function isHeld(): Promise<void> {
 }
 
 test.serial(
-  'requests wait for a full model, others are answered meanwhile, and answers say how long they waited',
+  'requests wait for a model at capacity, others are answered meanwhile, and responses report the wait',
   async (t) => {
     stack.modelServers[0].fail({ latencyMs: 1_000, times: 1 }, 'narrow');
     const first = ask('narrow');
@@ -49,7 +49,7 @@ test.serial(
   },
 );
 
-test.serial('a request that has waited for queue_ms is 503 and says so, and delays no other model', async (t) => {
+test.serial('a request that has waited for queue_ms gets 503 that says so, and delays no other model', async (t) => {
   stack.modelServers[0].fail({ hang: true, times: 1 }, 'narrow');
   const held = ask('narrow');
   await isHeld();
