@@ -9,12 +9,12 @@ import { faultTest } from '../support/faults/fault-test.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 
 const atOnce = 4;
-/** A lease lives for a minute after its last renewal, a partition has no drainer for 15 s after its own was killed. */
+/** A lease expires a minute after its last renewal. A partition has no drainer for 15 s after its own was killed. */
 const promisedMs = 75_000;
 const slowMachineMs = 5_000;
 const lookEveryMs = 500;
 
-/** A service whose answers go on for minutes, and an account that has as many of them open as it may. */
+/** A service whose answers take minutes, and an account with as many open streams as its plan allows. */
 async function openSlowStreams(t: ExecutionContext) {
   const plan = { requests_at_once: atOnce, tokens_per_month: 10_000_000, model_tiers: ['guest'] };
   const stack = await startStack({ workers: 2, plans: { free: plan }, modelServers: { tokensPerSecond: 2 } });
@@ -40,7 +40,7 @@ faultTest(
   {
     id: '25a',
     done: 'every ingress and every worker is killed (SIGKILL) with streams open, and started again',
-    promised: 'what their account held is free within 75 s, nothing is charged, and each record says that it was lost',
+    promised: 'slots of the account are free within 75 s, nothing is charged, and each record has the outcome lost',
   },
   async (t, see) => {
     t.timeout(240_000);
@@ -59,7 +59,7 @@ faultTest(
       await sleep(lookEveryMs);
     }
     const freeAfterMs = performance.now() - killedAt;
-    see(`free again after ${(freeAfterMs / 1_000).toFixed(1)} s, ${refused} requests were refused until then`);
+    see(`slots free after ${(freeAfterMs / 1_000).toFixed(1)} s, ${refused} requests refused until then`);
     t.is(next.status, 200);
     t.true(refused > 0);
     t.true(freeAfterMs <= promisedMs + slowMachineMs, `${freeAfterMs} ms`);
@@ -75,8 +75,8 @@ faultTest(
   test.serial,
   {
     id: '25b',
-    done: 'streams go on for longer than a lease lives without renewal',
-    promised: 'they hold what they hold until their end, and are charged once',
+    done: 'streams run longer than a lease lives without renewal',
+    promised: 'they keep their slots until they end, and are charged once',
   },
   async (t, see) => {
     t.timeout(240_000);
@@ -95,7 +95,7 @@ faultTest(
       else await asked.body?.cancel();
     }
     const lastedMs = performance.now() - openedAt;
-    see(`they went on for ${(lastedMs / 1_000).toFixed(0)} s`);
+    see(`they ran for ${(lastedMs / 1_000).toFixed(0)} s`);
     t.true(lastedMs > leaseLifeMs + 10_000);
     t.true(refused > (leaseLifeMs + 5_000) / (2 * lookEveryMs));
     const answers = streams.map((_, index) => answerFor([{ role: 'user', content: `Stream ${index}, repeat 6?` }]));

@@ -1,4 +1,4 @@
-// What ends in .long.ts runs here alone, the rest in `npm run test:all`, too.
+// Files that end in .long.ts run only here. The others also run in `npm run test:all`.
 export default {
   extensions: ['ts'],
   files: ['test/faults/**/*.{test,slow,long}.ts'],

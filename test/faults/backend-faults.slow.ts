@@ -23,7 +23,7 @@ import { faultTest } from '../support/faults/fault-test.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { createRequestEvidence } from '../support/request-evidence.ts';
 
-/** A way that is left out is not gone. */
+/** A way without an outcome is not tested. */
 type Row = { fault: Fault } & Partial<Record<Way, Outcome>>;
 
 const answers: Outcome = { what: 'answers', counted: 'reported' };
@@ -34,7 +34,7 @@ const movesOn = (attempt: string): Outcome => ({ what: 'moves on', attempt });
 const breaksOff = (attempt: string): Outcome => ({ what: 'breaks off', attempt });
 
 const every = (outcome: Outcome) => ({ streamed: outcome, whole: outcome, 'as it came': outcome });
-/** Before a stream's first token, and after it. */
+/** Outcomes if a stream fails before its first token, or after it. */
 const before = (attempt: string, asItCame = movesOn(attempt)) => ({
   ...every(movesOn(attempt)),
   'as it came': asItCame,
@@ -83,7 +83,7 @@ const table: Row[] = [
   { fault: derails(0, 'endless roles'), ...before('first_token_timeout', staysSilent) },
   { fault: { lengthFactor: 0 }, ...before('interrupted', movesOn('unreadable')) },
   { fault: { lengthFactor: 0.5 }, ...after('interrupted', movesOn('unreadable')) },
-  // The stream says that it is complete, however many bytes were to follow.
+  // The stream itself says that it is complete, regardless of Content-Length.
   { fault: { lengthFactor: 2 }, ...every(answers), 'as it came': movesOn('connection') },
   { fault: { endless: true, chunkMs: 20 }, ...every(runsOut), 'as it came': movesOn('unreadable') },
   { fault: { noDone: true }, ...every(answers) },
@@ -95,7 +95,7 @@ function derails(afterChunks: number, into: NonNullable<Fault['derails']>['into'
   return { derails: { afterChunks, into } };
 }
 
-/** Breakers are of a backend and a model, so a model of its own keeps each case out of all others. */
+/** Breakers belong to a backend and a model. Each case has its own model, so cases do not affect each other. */
 const cases = new Map(table.map((row, index) => [row, casesOf(row, index)]));
 
 function casesOf(row: Row, index: number): Case[] {
@@ -121,7 +121,7 @@ let evidence: ReturnType<typeof createRequestEvidence>;
 let key: string;
 
 test.before(async () => {
-  await loadTokenizer(); // it would stop the model servers, which are in this process, in the middle of a case
+  await loadTokenizer(); // it would block the model servers, which are in this process, in the middle of a case
   const place = { tier: 'guest', pool: 'default' };
   const models = [...cases.values()].flat().map(({ model, backends }) => [model, { ...place, backends }]);
   const everywhere = everyWay.map((way) => [`all-${nameOf(way)}`, place]);
@@ -145,34 +145,35 @@ for (const { kind, ...fault } of [
   {
     kind: 'moves on' as const,
     id: '17a',
-    done: 'a backend refuses, resets, closes, hangs, redirects or answers rubbish before its first token, in 34 ways',
+    done: 'a backend refuses, resets, closes, hangs, redirects or returns garbage before its first token, in 34 ways',
     promised:
-      'the next backend answers and the client never knows; where there is none 503; five in a row open its breaker',
+      'the next backend answers and the client sees no error; without a next backend 503; five failures in a row open the breaker',
   },
   {
     kind: 'breaks off' as const,
     id: '17b',
     done: 'a backend resets, ends, stalls or derails after its first token, in 11 ways',
     promised:
-      'a stream ends by the error frame UPSTREAM_INTERRUPTED and is charged what was delivered; a whole answer is the next one’s',
+      'a stream ends with the error frame UPSTREAM_INTERRUPTED and is charged the delivered output; a complete response comes from the next backend',
   },
   {
     kind: 'runs out' as const,
     id: '17c',
-    done: 'a backend never comes to an end',
-    promised: '504 DEADLINE_EXCEEDED, or an error frame; only one that had said nothing is at fault',
+    done: 'a backend never finishes',
+    promised: '504 DEADLINE_EXCEEDED, or an error frame; only a backend that sent nothing is at fault',
   },
   {
     kind: 'answers' as const,
     id: '17d',
-    done: 'a backend answers in an odd way: slow headers, no usage, no [DONE], a wrong length',
-    promised: 'the client has its whole answer, counted by tokenizer where none was reported; no breaker opens',
+    done: 'a backend responds unusually: slow headers, no usage, no [DONE], a wrong length',
+    promised:
+      'the client gets the complete response, counted by the tokenizer if no usage was reported; no breaker opens',
   },
   {
     kind: 'is refused' as const,
     id: '17g',
-    done: 'a backend says that the request is at fault: 400, 413, 422',
-    promised: 'the client is told so (400 VALIDATION_ERROR), nobody else is called, and no breaker opens',
+    done: 'a backend rejects the request as invalid: 400, 413, 422',
+    promised: 'the client gets 400 VALIDATION_ERROR, no other backend is called, and no breaker opens',
   },
 ]) {
   faultTest(test.serial, fault, async (t, see) => {
@@ -186,12 +187,12 @@ for (const { kind, ...fault } of [
     }
     await leavesNothingOpen(t);
     const asked = own.flatMap(([, ofFault]) => ofFault).length;
-    see(`${own.length} faults, ${asked} ways to ask told, charged and held against their backend as they should be`);
-    see('0 calls and 0 connections in use at the model servers afterwards');
+    see(`${own.length} faults, ${asked} requests answered, charged and counted against their backend as expected`);
+    see('0 calls and 0 open connections at the model servers afterwards');
   });
 }
 
-/** How it is told, charged and held against its backend. */
+/** Checks the response, the charge, and the failures counted against the backend. */
 async function isAsItShouldBe(t: ExecutionContext, fault: Fault, ofFault: readonly Case[]): Promise<void> {
   for (const { model } of ofFault) stack.modelServers[0].fail(fault, model);
   const alone = ofFault.filter(({ backends }) => backends.length === 1);
@@ -204,7 +205,7 @@ async function isAsItShouldBe(t: ExecutionContext, fault: Fault, ofFault: readon
   for (const [index, one] of ofFault.entries()) await isCharged(t, one, asked[index]);
 }
 
-/** A second round is for a fifth of all requests: these make sure that each case has one. */
+/** Second rounds are limited to a fifth of all requests: these requests make room for one per case. */
 async function saveUpRounds(): Promise<void> {
   await Promise.all(Array.from({ length: 15 }, () => ask({ model: 'small-chat', way: 'whole' })));
 }
@@ -253,7 +254,7 @@ async function staysClosed(t: ExecutionContext, one: Case): Promise<void> {
   t.deepEqual(await evidence.breakers(one.model), { 'onprem-a': 'closed' }, one.model);
 }
 
-/** Five failures in a row open a breaker, however slow they are; a backend that asked for a pause has not failed five times. */
+/** Five failures in a row open a breaker, however slow they are. A backend that asked for a pause has not failed five times. */
 async function isLeftAlone(t: ExecutionContext, one: Case): Promise<void> {
   await fourMore(one);
   const pauses = one.outcome.what === 'moves on' && one.outcome.pauses;
@@ -263,7 +264,7 @@ async function isLeftAlone(t: ExecutionContext, one: Case): Promise<void> {
   t.deepEqual(evidence.calls(requestId), [], one.model);
 }
 
-test.serial('what a backend refuses is refused in its own words, without its addresses', async (t) => {
+test.serial('a refusal of a backend keeps its message, without addresses', async (t) => {
   const errorMessage = 'This model has 8192 tokens; see http://10.0.0.7:8000/docs';
   for (const server of stack.modelServers) server.fail({ status: 400, errorMessage }, 'small-chat');
   for (const fields of Object.values(ways)) {
@@ -280,7 +281,7 @@ faultTest(
   {
     id: '18d',
     done: 'all backends of a model answer 500',
-    promised: 'each is named once, in the order they were tried, and called twice at most',
+    promised: 'the response names each once, in the order they were tried; each is called at most twice',
   },
   async (t, see) => {
     for (const way of everyWay) {
@@ -300,15 +301,15 @@ faultTest(
       ]);
     }
     await leavesNothingOpen(t);
-    see(`${everyWay.length} of ${everyWay.length} ways to ask: 3 backends named once, each called twice`);
+    see(`${everyWay.length} of ${everyWay.length} ways: 3 backends named once, each called twice`);
   },
 );
 
-/** Running, or written on stderr. */
+/** No job is running, and nothing was written to stderr. */
 async function leavesNothingOpen(t: ExecutionContext): Promise<void> {
   await t.notThrowsAsync(evidence.untilNothingIsOpen());
   for (const worker of stack.workers) {
-    // A job leaves its queue just after its client has the answer.
+    // A job leaves its queue just after its client has the response.
     await awaitMetric(worker, /^svc_jobs_running\{pool="default",lane="interactive"\} 0$/m);
     t.is(worker.process.errors(), '');
   }

@@ -32,7 +32,8 @@ faultTest(
   {
     id: '17e',
     done: 'one of two replicas resets every connection under 64 clients',
-    promised: 'no client sees it; its breaker opens, a probe every five seconds finds out, and it is taken back',
+    promised:
+      'no client sees an error; the breaker opens, one probe every five seconds checks the replica, and it is used again',
   },
   async (t, see) => {
     t.timeout(120_000);
@@ -51,7 +52,7 @@ faultTest(
     const answeredThen = load.endings.length;
     await until(() => load.endings.length > answeredThen + 300 && performance.now() - openedAt > 8_000);
     const probes = callsOf(dying, 'pair').length - callsThen;
-    // 64 can have been on their way when it opened; from then on it is one every five seconds or so.
+    // 64 calls can have been in flight when it opened. From then on it is about one every five seconds.
     t.true(
       probes >= 1 && probes <= 64 + (performance.now() - openedAt) / 4_000 + 1,
       `${probes} calls while it was open`,
@@ -60,7 +61,7 @@ faultTest(
     const answeredAtRest = load.endings.length;
     await until(() => load.endings.length > answeredAtRest + 200);
     const calls = callsOf(dying, 'pair').length - calm.calls;
-    t.true(calls <= 1 + (performance.now() - calm.at) / 4_000, 'hundreds of requests passed it by, but for a probe');
+    t.true(calls <= 1 + (performance.now() - calm.at) / 4_000, 'hundreds of requests skipped it, except for a probe');
 
     dying.heal();
     await untilBreaker(stack, 'pair', 'onprem-a', 'closed');
@@ -74,7 +75,7 @@ faultTest(
       endings.filter(({ kind }) => kind !== 'answered'),
       [],
     );
-    see(`${endings.length} requests answered, ${probes} calls of the dead replica while its breaker was open`);
+    see(`${endings.length} requests answered, ${probes} calls to the failed replica while its breaker was open`);
     const { records, contradictions } = await witnesses.agreeOn(t, []);
     see(`${records.size} records, ${contradictions.length} contradictions`);
   },
@@ -86,11 +87,11 @@ async function refusal(stack: Stack, key: string, stream: boolean): Promise<Refu
   const startedAt = performance.now();
   const options = { url: stack.ingresses[0]?.url ?? '', key, question: 'Hello?', stream, model: 'small-chat' };
   const response = await chat(options);
-  const body = (await response.json()) as Refusal['body']; // looked into by the test
+  const body = (await response.json()) as Refusal['body']; // checked by the test
   return { status: response.status, body, ms: performance.now() - startedAt };
 }
 
-/** All are down, as `down` makes them: the first request waits for their time-outs at most, later ones for nothing. */
+/** Brings all backends down with `down`. The first request waits at most for their timeouts, later ones do not wait. */
 async function allDown(t: ExecutionContext, { down, late }: { down: (stack: Stack) => Promise<void>; late: number }) {
   await using stack = await startStack({ timeouts: { connect_ms: 500, first_token_ms: 500, idle_ms: 500 } });
   const key = await unlimitedKey(stack);
@@ -101,7 +102,7 @@ async function allDown(t: ExecutionContext, { down, late }: { down: (stack: Stac
   const first = await refusal(stack, key, false);
   t.like(first, { status: 503, body: { code: 'UPSTREAMS_EXHAUSTED', tier: 'guest' } });
   t.deepEqual(first.body.attempted?.toSorted(), attempted.toSorted());
-  t.true(first.ms < late, `the first answer took ${first.ms} ms`);
+  t.true(first.ms < late, `the first response took ${first.ms} ms`);
 
   const all = async () => Object.values(await breakersOf(stack, 'small-chat'));
   for (let requests = 0; requests < 10 && !(await all()).every((state) => state === 'open'); requests++) {
@@ -114,10 +115,10 @@ async function allDown(t: ExecutionContext, { down, late }: { down: (stack: Stac
   t.deepEqual(
     stack.modelServers.map((server) => server.calls().length),
     calls,
-    'nobody was called for them',
+    'no backend was called for them',
   );
   const median = later.map(({ ms }) => ms).toSorted((one, other) => one - other)[1] ?? Number.NaN;
-  t.log(`the first answer took ${first.ms.toFixed(0)} ms, later ones ${median.toFixed(1)} ms (median of 3)`);
+  t.log(`the first response took ${first.ms.toFixed(0)} ms, later ones ${median.toFixed(1)} ms (median of 3)`);
 }
 
 faultTest(
@@ -126,7 +127,7 @@ faultTest(
     id: '18a',
     done: 'all backends of a model refuse connections',
     promised:
-      '503 UPSTREAMS_EXHAUSTED with those that were tried, at once when their breakers are open: nobody is called then',
+      '503 UPSTREAMS_EXHAUSTED naming the backends that were tried; immediate, without a call, when their breakers are open',
   },
   async (t) => {
     const down = async ({ modelServers }: Stack) => {
@@ -140,9 +141,8 @@ faultTest(
   test.serial,
   {
     id: '18b',
-    done: 'all backends of a model are silent',
-    promised:
-      '503 UPSTREAMS_EXHAUSTED after their time-outs, at once when their breakers are open: nobody is called then',
+    done: 'all backends of a model hang',
+    promised: '503 UPSTREAMS_EXHAUSTED after their timeouts; immediate, without a call, when their breakers are open',
   },
   async (t) => {
     const down = async ({ modelServers }: Stack) => {
@@ -157,8 +157,8 @@ faultTest(
   test.serial,
   {
     id: '18c',
-    done: 'all backends of one model are silent under 64 clients',
-    promised: 'other models of its pool are unharmed',
+    done: 'all backends of one model hang under 64 clients',
+    promised: 'other models of its pool are unaffected',
   },
   async (t, see) => {
     t.timeout(120_000);
@@ -187,7 +187,7 @@ faultTest(
     );
     t.deepEqual(await breakersOf(stack, 'other'), { 'onprem-a': 'closed', 'onprem-b': 'closed' });
     see(
-      `${other.endings.length} of ${other.endings.length} of the other model answered; ${broken.endings.length} told by 503`,
+      `${other.endings.length} of ${other.endings.length} of the other model answered; ${broken.endings.length} got 503`,
     );
   },
 );

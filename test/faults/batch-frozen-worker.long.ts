@@ -5,8 +5,8 @@ testFrozenWorker({
   test,
   fault: {
     id: 'B5b',
-    done: 'the second of two workers stands still for longer than its locks amid a batch',
-    promised: 'its lines are run by the other; none is charged twice, and none is left uncharged',
+    done: 'the second of two workers is frozen for longer than its locks during a batch',
+    promised: 'the other runs its lines; each is charged exactly once',
   },
   index: 1,
 });

@@ -5,8 +5,8 @@ testFrozenWorker({
   test,
   fault: {
     id: 'B5a',
-    done: 'the first of two workers stands still for longer than its locks amid a batch',
-    promised: 'its lines are run by the other; none is charged twice, and none is left uncharged',
+    done: 'the first of two workers is frozen for longer than its locks during a batch',
+    promised: 'the other runs its lines; each is charged exactly once',
   },
   index: 0,
 });

@@ -15,19 +15,19 @@ const question = 'Are you still there?';
 const messages = [{ role: 'user', content: question }];
 const answer = answerFor(messages);
 
-/** One probe every five seconds, a fifth earlier or later. */
+/** One probe every five seconds, up to a fifth earlier or later. */
 const probeMs = { min: 4_000, max: 6_000 };
 const askEveryMs = 50;
 
 type Ill = { fault: Fault; way: Way };
 
-/** Not a token comes of these, so a probe fails as well. */
+/** These return no token, so probes fail as well. */
 const silent: Ill[] = [
   { fault: { status: 500 }, way: 'whole' },
   { fault: { resetBeforeHeaders: true }, way: 'as it came' },
   { fault: { hang: true }, way: 'streamed' },
 ];
-/** These answer, and break off. */
+/** These respond, but break off. */
 const fickle: Ill[] = [
   { fault: { cutAfterChunks: 3 }, way: 'streamed' },
   { fault: { stallAfterChunks: 3 }, way: 'streamed' },
@@ -45,7 +45,7 @@ let evidence: ReturnType<typeof createRequestEvidence>;
 let key: string;
 
 test.before(async () => {
-  await loadTokenizer(); // it would stop the model servers, which are in this process, when the first client has left
+  await loadTokenizer(); // it would block the model servers, which are in this process, when the first client has left
   const own = (model: string, backend = 'onprem-a') => [model, { tier: 'guest', pool: 'default', backends: [backend] }];
   const leaving = everyWay.map((way) => `left-${nameOf(way)}`);
   const models = [...ills.map(({ model }) => model), ...leaving, 'paused'].map((model) => own(model));
@@ -84,8 +84,8 @@ faultTest(
   test,
   {
     id: '17f',
-    done: 'a backend fails in six ways until its breaker opens, and is mended',
-    promised: 'one probe every five seconds is all that is sent to it, and once one is answered it is taken back',
+    done: 'a backend fails in six ways until its breaker opens, and recovers',
+    promised: 'it gets only one probe every five seconds, and all requests again once one probe is answered',
   },
   async (t, see) => {
     const cut = await Promise.all(ills.map((ill) => isCutOffAndTakenBack(t, ill)));
@@ -101,14 +101,14 @@ async function isCutOffAndTakenBack(t: ExecutionContext, ill: (typeof ills)[numb
   const { model, fault, isSilent } = ill;
   stack.modelServers[0].fail(fault, model);
   await several(5, () => ask(ill));
-  // On a busy machine the time for its first probe has come already.
+  // On a busy machine its first probe may already be due.
   t.regex((await evidence.breakers(model))['onprem-a'] ?? '', /^(open|half-open)$/);
   const failures = calls(model).length;
   if (isSilent) await isOnlyProbed(t, ill);
   return { failures, probes: await isTakenBack(t, ill) };
 }
 
-/** However many ask, for as long as it fails. */
+/** Checks that an open breaker allows only probes, regardless of the number of requests. */
 async function isOnlyProbed(t: ExecutionContext, ill: (typeof ills)[number]): Promise<void> {
   const before = calls(ill.model).length;
   const startedAt = performance.now();
@@ -124,7 +124,7 @@ async function isOnlyProbed(t: ExecutionContext, ill: (typeof ills)[number]): Pr
   t.true(probes >= 1 && probes <= probesMax, `${probes} calls for ${asked.length} requests`);
 }
 
-/** The calls until its breaker was closed. */
+/** Returns the number of calls until its breaker was closed. */
 async function isTakenBack(t: ExecutionContext, ill: (typeof ills)[number]): Promise<number> {
   const { model } = ill;
   stack.modelServers[0].fail({ chunkMs: 0 }, model);
@@ -137,7 +137,7 @@ async function isTakenBack(t: ExecutionContext, ill: (typeof ills)[number]): Pro
     ending = await ask(ill);
   }
   const probes = calls(model).length - before;
-  t.is(probes, 1, 'the probe, which answers the client that it was sent for');
+  t.is(probes, 1, 'the probe, whose response the client that caused it receives');
   t.deepEqual(await evidence.breakers(model), { 'onprem-a': 'closed' });
   t.deepEqual(await several(5, () => ask(ill)), Array(5).fill({ kind: 'answer' }));
   t.is(calls(model).length - before, 6);
@@ -148,16 +148,16 @@ faultTest(
   test,
   {
     id: '7c',
-    done: 'clients leave a stream, a whole answer and one that comes as the backend gave it',
+    done: 'clients disconnect during a stream, a complete response, and a response that is relayed unchanged',
     promised: 'their calls end within a second and are charged; no breaker opens',
   },
   async (t, see) => {
     const tookMs = (await Promise.all(everyWay.map((way) => leave(t, way)))).flat();
-    see(`${tookMs.length} calls ended, the last ${Math.max(...tookMs)} ms after its client left`);
+    see(`${tookMs.length} calls ended, the last ${Math.max(...tookMs)} ms after its client disconnected`);
   },
 );
 
-/** How long each of their calls went on. */
+/** Returns how long each of their calls continued. */
 async function leave(t: ExecutionContext, way: Way): Promise<number[]> {
   const allMs: number[] = [];
   const model = `left-${nameOf(way)}`;
@@ -176,12 +176,12 @@ async function leave(t: ExecutionContext, way: Way): Promise<number[]> {
     t.is(call.state, 'aborted');
     const tookMs = (call.endedAt ?? 0) - leftAt;
     allMs.push(tookMs);
-    // A second from when the ingress sees it; a busy machine sees it late. Without an end it would be 15 s or more.
+    // A second from when the ingress notices. A busy machine notices late. If the call were not cancelled, it would take 15 s or more.
     t.true(tookMs < 10_000, `${tookMs} ms`);
     const { outcome, counted, completionTokens, ...record } = await evidence.record(requestId);
     t.deepEqual({ outcome, counted }, { outcome: 'cancelled', counted: 'estimated' });
     t.is(record.promptTokens, promptTokens);
-    t.is(completionTokens > 0, way === 'streamed', 'what nobody gets is not charged');
+    t.is(completionTokens > 0, way === 'streamed', 'output that no client receives is not charged');
   }
   t.deepEqual(await evidence.breakers(model), { 'onprem-a': 'closed' });
   return allMs;
@@ -191,8 +191,8 @@ faultTest(
   test,
   {
     id: '18e',
-    done: 'all backends of a model are full',
-    promised: 'requests wait within queue_ms; no backend is overrun, and no breaker opens',
+    done: 'all backends of a model are at capacity',
+    promised: 'requests wait up to queue_ms; no backend is overloaded, and no breaker opens',
   },
   async (t, see) => {
     stack.modelServers[1].fail({ latencyMs: 100 }, 'narrow');
@@ -200,12 +200,12 @@ faultTest(
     t.deepEqual(endings, Array(12).fill({ kind: 'answer' }));
     const made = calls('narrow');
     t.is(made.length, 12);
-    // As its model server saw it, at each arrival: times would tell of the machine that took them as well.
+    // Counted by the model server at each arrival: times would depend on the speed of the machine.
     const atOnceMax = Math.max(...made.map(({ atOnce }) => atOnce));
     t.is(atOnceMax, 2);
     t.deepEqual(await evidence.breakers('narrow'), { 'onprem-b': 'closed' });
     const answered = endings.filter(({ kind }) => kind === 'answer').length;
-    see(`${answered} of ${endings.length} answered; the backend had ${atOnceMax} at once at most`);
+    see(`${answered} of ${endings.length} answered; the backend had at most ${atOnceMax} at once`);
   },
 );
 
@@ -213,8 +213,8 @@ faultTest(
   test,
   {
     id: '17h',
-    done: 'a backend asks to be left alone (Retry-After)',
-    promised: 'it is, for as long as it says, and its breaker stays closed',
+    done: 'a backend asks for a pause (Retry-After)',
+    promised: 'it is not called for that time, and its breaker stays closed',
   },
   async (t, see) => {
     const one = { model: 'paused', way: 'streamed' } as const;
@@ -230,6 +230,6 @@ faultTest(
     t.is(calls('paused').length, 2);
     const breakers = await evidence.breakers('paused');
     t.deepEqual(breakers, { 'onprem-a': 'closed' });
-    see(`it was left alone for ${pauseMs} ms; its breaker is ${breakers['onprem-a']}`);
+    see(`it was not called for ${pauseMs} ms; its breaker is ${breakers['onprem-a']}`);
   },
 );

@@ -12,13 +12,13 @@ import { openWitnesses } from '../support/truth/open-witnesses.ts';
 
 const tenMinutesMs = 600_000;
 const perMinute = 4;
-/** How long one that is never answered is waited for; also far more than any other request takes on a slow machine. */
+/** The wait for a request that is never answered; also far longer than any other request takes on a slow machine. */
 const requestMs = 12_000;
-/** What a busy machine adds. */
+/** Allowance for a busy machine. */
 const lateMs = 5_000;
 
 const preload = fileURLToPath(new URL('../support/shift-clock.ts', import.meta.url));
-/** A process whose clock is wrong by so much, and steps by so much when it is told to. */
+/** Settings of a process whose clock is off by `shiftMs`, and steps by `stepMs` on a signal. */
 const clock = (shiftMs: number, stepMs: number) => ({
   NODE_OPTIONS: `--import=${preload}`,
   CLOCK_SHIFT_MS: String(shiftMs),
@@ -29,9 +29,9 @@ faultTest(
   test,
   {
     id: '20',
-    done: 'the clocks of two ingresses are ten minutes ahead and behind, that of a worker steps by twenty; all step back amid requests',
+    done: 'the clocks of two ingresses are ten minutes ahead and behind, that of a worker steps by twenty; all step back during requests',
     promised:
-      'limits hold by the clock of Redis; deadlines and waits are as long as ever; all is counted once, at its time',
+      'limits use the clock of Redis; deadlines and waits keep their length; each request is counted once, at its time',
   },
   async (t, see) => {
     t.timeout(120_000);
@@ -43,11 +43,11 @@ faultTest(
       stack.startIngress(clock(tenMinutesMs, -2 * tenMinutesMs)),
       stack.startIngress(clock(-tenMinutesMs, 2 * tenMinutesMs)),
       stack.startWorker(clock(tenMinutesMs, -2 * tenMinutesMs)),
-      stack.startIngress(), // signs people in: what a token says of time is compared with the clock of whoever reads it
+      stack.startIngress(), // signs people in: the times of a token are compared with the clock of the process that reads it
     ]);
     const shifted = processes.slice(0, 3);
     const urls = processes.slice(0, 2).map((one) => ('url' in one ? one.url : ''));
-    // The first of the list is whom the witnesses ask.
+    // Witnesses use the first ingress of the list.
     stack.ingresses.sort((one, other) => urls.indexOf(one.url) - urls.indexOf(other.url));
     await using witnesses = await openWitnesses(stack);
     const agent = new Agent();
@@ -71,16 +71,16 @@ faultTest(
     server.heal();
     for (let index = 0; index < 8; index += 1) {
       asked.push(await ask({ ...witnesses.wish(`And now, ${index}?`), url: urls[index % 2] ?? '' }, agent));
-      if (index === 4) step(); // ahead on, behind on
+      if (index === 4) step(); // the clock that is ahead steps forward, the other back
     }
     t.deepEqual(
       asked.filter(({ ending }) => ending !== 'answered'),
       [],
-      'nobody is refused, and nothing is too late',
+      'no request is refused or late',
     );
     see(`${asked.length} of ${asked.length} answered while each clock stepped by 20 minutes, twice`);
 
-    // A deadline is as long as ever, whichever way the clocks step meanwhile.
+    // A deadline keeps its length, in whichever direction the clocks step meanwhile.
     server.fail({ hang: true });
     const late = urls.map(async (url, index) => {
       const askedAt = performance.now();
@@ -122,7 +122,7 @@ faultTest(
     t.deepEqual(statuses.slice(perMinute), Array(3 * perMinute).fill(429));
     t.true(retryAfterMs > 20_000 && retryAfterMs <= 60_000, `${retryAfterMs}`);
     see(
-      `${admitted} of ${statuses.length} admitted by a limit of ${perMinute} a minute, told to wait ${retryAfterMs} ms`,
+      `${admitted} of ${statuses.length} admitted by a limit of ${perMinute} a minute, with an advertised wait of ${retryAfterMs} ms`,
     );
   },
 );

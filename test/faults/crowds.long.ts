@@ -15,22 +15,22 @@ const mebibyte = 1_048_576;
 const waitingMax = 10_000;
 const waveSize = 200;
 const depth = 'svc_queue_depth\\{pool="default",model="small-chat",lane="interactive"\\}';
-/** 28 KiB for each were measured in a bare process, here as much again for what the queue and the caller are. */
+/** 28 KiB each were measured in a bare process. As much again is allowed for the queue and the caller. */
 const growthMax = 900 * mebibyte;
 const connectionsWanted = 20_000;
-/** The default for one address is lower. */
+/** The default per address is lower. */
 const connectionsMax = String(2 * connectionsWanted);
 const bounds = { CONNECTIONS_MAX: connectionsMax, CONNECTIONS_PER_ADDRESS_MAX: connectionsMax };
-/** No measure of speed, which is told beside it, but of a machine that is busy with a crowd of its own. */
+/** Not a limit of speed, which is reported separately, but an allowance for a machine that is busy with its own crowd. */
 const othersMsMax = 5_000;
-/** Files that each process has open besides. */
+/** Other files that each process has open. */
 const othersOpen = 300;
 
 faultTest(
   test.serial,
   {
     id: '21e',
-    done: '10,000 requests wait at one ingress, and then workers come',
+    done: '10,000 requests wait at one ingress, and then workers start',
     promised: 'memory is bounded, and each gets its own answer, once',
   },
   async (t, see) => {
@@ -48,7 +48,7 @@ faultTest(
     const agent = new Agent({ connections: waitingMax, headersTimeout: 0, bodyTimeout: 0 });
     t.teardown(() => agent.destroy());
     const beganAt = performance.now();
-    // A crowd that comes in one moment is told by 503 to come again (23); this one comes as fast as it is let in.
+    // A crowd that arrives in one moment gets 503 with Retry-After (23). This one arrives as fast as it is admitted.
     const comes = async (index: number): Promise<Asked> => {
       const asked = await ask(witnesses.wish(`Waiting ${index}?`), agent);
       return asked.ending === 'refused' && asked.status === 503 ? comes(index) : asked;
@@ -75,7 +75,7 @@ faultTest(
   {
     id: '21f',
     done: '20,000 connections are open at one ingress, or as many as a process may have here',
-    promised: 'all of them stay open, memory is bounded, and who asks is answered meanwhile and afterwards',
+    promised: 'all of them stay open, memory is bounded, and other clients are answered meanwhile and afterwards',
   },
   async (t, see) => {
     t.timeout(300_000);
@@ -88,7 +88,7 @@ faultTest(
     const meanwhile = await askMeanwhile(witnesses, async () => {
       while (sockets.length < wanted) {
         const some = Array.from({ length: Math.min(200, wanted - sockets.length) }, () => connect(port, '127.0.0.1'));
-        for (const socket of some) socket.on('error', () => {}); // one that is refused is not counted below
+        for (const socket of some) socket.on('error', () => {}); // a refused connection is not counted below
         await Promise.all(some.map((socket) => once(socket, 'connect').catch(() => {})));
         for (const socket of some) socket.write('GET /v1/models HTTP/1.1\r\nHost: x\r\n');
         sockets.push(...some);
@@ -99,12 +99,12 @@ faultTest(
     for (const socket of sockets) socket.destroy();
     const [growth = 0] = await watching.stop();
     see(
-      `${wanted} were opened, ${open} of them still at the end; the ingress grew by ${Math.round(growth / mebibyte)} MiB`,
+      `${wanted} were opened, ${open} of them still open at the end; the ingress grew by ${Math.round(growth / mebibyte)} MiB`,
     );
     see(inWords(meanwhile));
     t.is(open, wanted);
     t.true(meanwhile.asked.every(({ ending }) => ending === 'answered'));
-    t.true(percentileMs(meanwhile, 0.99) < othersMsMax, 'nobody waits for the crowd');
+    t.true(percentileMs(meanwhile, 0.99) < othersMsMax, 'other clients do not wait for the crowd');
     t.true(growth < growthMax);
     const after = await askMeanwhile(witnesses, async () => {});
     t.true(after.asked.every(({ ending }) => ending === 'answered'));
@@ -112,9 +112,9 @@ faultTest(
   },
 );
 
-/** Of this process, and of those that it starts. */
+/** The limit of this process and of its child processes. */
 function openFilesMax(): number {
-  const { userLimits } = process.report.getReport() as { userLimits: { open_files: { soft: number | string } } }; // Node's own
+  const { userLimits } = process.report.getReport() as { userLimits: { open_files: { soft: number | string } } }; // documented by Node
   const { soft } = userLimits.open_files;
   return typeof soft === 'number' ? soft : Number.POSITIVE_INFINITY;
 }

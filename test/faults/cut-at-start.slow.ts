@@ -9,7 +9,7 @@ import { startStack } from '../stack/stack.ts';
 import { chat } from '../support/chat.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 
-/** Passes everything on to Redis, but cuts the connection on which the nth INFO of all comes, once. */
+/** Forwards everything to Redis, but closes the connection on which the nth INFO arrives, once. */
 async function startCutter(port: number, nth: number) {
   let seen = 0;
   const server = createServer((client) => {
@@ -35,7 +35,7 @@ faultTest(
   test,
   {
     id: '24b',
-    done: 'while an ingress starts, its connection to Redis is cut at each of the first questions that are asked there',
+    done: 'while an ingress starts, its connection to Redis is closed at each of its first queries',
     promised: 'it waits, and then works',
   },
   async (t, see) => {
@@ -43,17 +43,17 @@ faultTest(
     const statuses: number[] = [];
     for (let nth = 1; nth <= cutsMax; nth += 1) {
       const { isCut, status } = await startCutAt(t, nth);
-      t.is(status, 200, `cut at number ${nth}`);
+      t.is(status, 200, `closed at number ${nth}`);
       if (!isCut) break;
       statuses.push(status);
     }
-    t.true(statuses.length > 1, 'a start asks more than once, or this proves nothing');
+    t.true(statuses.length > 1, 'a start sends more than one query; otherwise this proves nothing');
     const answered = statuses.filter((status) => status === 200).length;
-    see(`${answered} of ${statuses.length} starts that were cut ended in an answered request`);
+    see(`${answered} of ${statuses.length} interrupted starts ended in an answered request`);
   },
 );
 
-/** `isCut`: there was a question of that number. `status` is the answer to a request after the start. */
+/** `isCut`: there was a query of that number. `status` is the response to a request after the start. */
 async function startCutAt(t: ExecutionContext, nth: number): Promise<{ isCut: boolean; status: number }> {
   const directory = await mkdtemp(join(tmpdir(), 'cut-at-start-'));
   t.teardown(() => rm(directory, { recursive: true, force: true }));

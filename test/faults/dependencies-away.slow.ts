@@ -9,7 +9,7 @@ import { faultTest } from '../support/faults/fault-test.ts';
 import { createKeyClient } from '../support/key-client.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
 
-/** Far above what is promised (a second), far below what a hang would be: no verdict on a noisy machine's speed. */
+/** Far above the promise (a second) and far below a hang: not a limit for the speed of a noisy machine. */
 const neverAHangMs = 8_000;
 
 const question = 'Still there?';
@@ -29,9 +29,9 @@ async function statusOf(url: string): Promise<number> {
 
 const queueMs = 2_000;
 const parts = new AsyncDisposableStack();
-/** Begins with no process; the tests on it go on with what the one before has started. */
+/** Starts without a process. Each of its tests continues with the processes that the previous one started. */
 let empty: Stack;
-/** Has a backend, and two workers. */
+/** Has a backend and two workers. */
 let busy: Stack;
 
 test.before(async () => {
@@ -41,7 +41,7 @@ test.before(async () => {
 });
 test.after.always(() => parts.disposeAsync());
 
-test.serial('a Redis that may evict what it was given is refused at the start, in one sentence', async (t) => {
+test.serial('a Redis that may evict data is refused at the start, in one sentence', async (t) => {
   const redis = new Redis(empty.redisUrl);
   t.teardown(() => redis.disconnect());
   await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
@@ -55,13 +55,13 @@ faultTest(
   test.serial,
   {
     id: '24a',
-    done: 'ingress and worker start while Redis is away',
-    promised: 'they say so and wait, healthy and not ready, and work when it comes',
+    done: 'ingress and worker start while Redis is unreachable',
+    promised: 'they log it and wait, live but not ready, and work when Redis is reachable',
   },
   async (t, see) => {
     const stack = empty;
     const { redis } = stack;
-    if (redis === undefined) throw new Error('this stack has a Redis of its own');
+    if (redis === undefined) throw new Error('this stack has its own Redis');
     await redis.stop();
     const before = stack.started().length;
     const starting = [stack.startIngress(), stack.startWorker()] as const;
@@ -84,7 +84,7 @@ faultTest(
     const answer = await chat({ url: ingress.url, key: await stack.mintKey('alice'), question });
     t.is(await wholeText(answer), expected);
     see(`/healthz and /readyz of each process: ${whileAway.map((pair) => pair.join(' and ')).join('; ')}`);
-    see(`when it came: /readyz ${afterwards.join(' and ')}, a request ${answer.status}`);
+    see(`once reachable: /readyz ${afterwards.join(' and ')}, a request ${answer.status}`);
   },
 );
 
@@ -94,7 +94,7 @@ faultTest(
     id: '11',
     done: 'Redis is out of memory',
     promised:
-      'what is in flight is answered; new requests are 503 at once; keys are minted and revoked; relief is all it takes',
+      'requests in flight are answered; new requests get 503 immediately; keys are minted and revoked; freed memory is enough to recover',
   },
   async (t, see) => {
     const stack = busy;
@@ -124,7 +124,7 @@ faultTest(
     const [whole, streamed] = await Promise.all(inFlight);
     const texts = [await wholeText(whole as Response), streamedText((await streamed?.text()) ?? '')];
     t.deepEqual(texts, [expected, expected]);
-    t.is(server.calls().length, before + inFlight.length, 'no backend is called for a request that is refused');
+    t.is(server.calls().length, before + inFlight.length, 'no backend is called for a refused request');
 
     await redis.config('SET', 'maxmemory', '0');
     redis.disconnect();
@@ -132,16 +132,16 @@ faultTest(
     t.is(await wholeText(await chat({ url, key, question })), expected);
     const answered = texts.filter((text) => text === expected).length;
     see(`${answered} of ${inFlight.length} in flight answered; a new request: ${refused.status} after ${tookMs} ms`);
-    see(`a key that was minted: ${minted.status}, and revoked: ${revoked.status}`);
+    see(`a minted key: ${minted.status}, and revoked: ${revoked.status}`);
     const { records, contradictions } = await witnesses.agreeOn(t, []);
     see(`${records.size} records, ${contradictions.length} contradictions`);
   },
 );
 
-test.serial('a Redis that is killed and comes back: who waits is answered, once and whole', async (t) => {
+test.serial('Redis is killed and comes back: waiting requests are answered, once and completely', async (t) => {
   const stack = busy;
   const { redis } = stack;
-  if (redis === undefined) throw new Error('this stack has a Redis of its own');
+  if (redis === undefined) throw new Error('this stack has its own Redis');
   const url = stack.ingresses[0]?.url ?? '';
   const key = await stack.mintKey('alice');
   const [server] = stack.modelServers;
@@ -201,8 +201,8 @@ faultTest(
   test.serial,
   {
     id: '19b',
-    done: 'a backend is not done within request_ms',
-    promised: '504, or an error frame; the backend call is called off',
+    done: 'a backend does not finish within request_ms',
+    promised: '504, or an error frame; the backend call is cancelled',
   },
   async (t, see) => {
     const stack = empty;
@@ -213,7 +213,7 @@ faultTest(
     server.fail({ endless: true, chunkMs: 20, times: 1 });
     const streamed = streamEvents(await (await chat({ url, key, question, stream: true })).text());
     const last = streamed.at(-1);
-    if (last === undefined || last === '[DONE]') return t.fail(`the stream ended by ${last}`);
+    if (last === undefined || last === '[DONE]') return t.fail(`the stream ended with ${last}`);
     t.is(last.error?.code, 'DEADLINE_EXCEEDED');
 
     server.fail({ hang: true, times: 1 });
@@ -224,11 +224,11 @@ faultTest(
     for (const { id } of server.calls().slice(before))
       states.push((await server.waitForCall((call) => call.id === id && call.state !== 'running')).state);
     t.deepEqual(states, ['aborted', 'aborted']);
-    see(`a stream: ${last.error?.code}; a whole answer: ${whole.status}; their calls: ${states.join(', ')}`);
+    see(`a stream: ${last.error?.code}; a complete response: ${whole.status}; their calls: ${states.join(', ')}`);
   },
 );
 
-test('a process without its settings names every one that is missing, and ends', async (t) => {
+test('a process without its settings names every missing one, and exits', async (t) => {
   const ingress = startServiceProcess({ side: 'ingress', env: {} });
   t.is(await ingress.exited, 1);
   for (const name of ['REDIS_URL', 'DATABASE_URL', 'PLAN_FILE', 'BASE_URL', 'AUTH_URL', 'KEY_PEPPER']) {

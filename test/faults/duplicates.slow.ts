@@ -21,7 +21,8 @@ faultTest(
   {
     id: '16',
     done: 'every reply, every job and every usage event is delivered twice',
-    promised: 'one effect: each client has its text once, each backend is called once, each request is counted once',
+    promised:
+      'each takes effect once: each client gets its text once, each backend is called once, each request is counted once',
   },
   async (t, see) => {
     t.timeout(120_000);
@@ -51,7 +52,7 @@ faultTest(
     const asked = await Promise.all(asking);
     t.deepEqual(new Set(asked.map(({ ending }) => ending)), new Set(['answered']));
     while ((await queue.getJobCountByTypes('active', 'waiting', 'prioritized')) > 0) await sleep(10);
-    await repeatJobs(); // when they are done and forgotten
+    await repeatJobs(); // when they are finished and removed
     await awaitMetric(
       worker,
       new RegExp(`^svc_jobs_not_started_total\\{pool="default",reason="settled"\\} ${requests}$`, 'm'),
@@ -61,7 +62,7 @@ faultTest(
     t.is(calls.length, requests);
     t.is(records.size, requests);
 
-    // The events once more, as behind a Redis that lost what it had handed out.
+    // The events again, as behind a Redis that lost the read position.
     const partition = partitionOf('user:ann');
     const outbox = outboxKey(partition);
     const events = await redis.xrange(outbox, '-', '+');
@@ -84,7 +85,7 @@ faultTest(
   },
 );
 
-/** Each entry of this stream comes once more, right behind it. */
+/** Repeats each entry of this stream once, right after it. */
 function repeatReplies(redisUrl: string, stream: string) {
   const redis = new Redis(redisUrl);
   const copies = new Set<string>();

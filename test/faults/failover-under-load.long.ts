@@ -9,15 +9,15 @@ import { type Asked, ask } from '../support/truth/ask.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
 import { sendRequests } from '../support/truth/send-requests.ts';
 
-/** What replication may be behind, many times over on one machine. */
+/** Many times the replication lag on one machine. */
 const behindMs = 1_000;
 
 faultTest(
   test,
   {
     id: '13b',
-    done: 'the Redis primary is killed under a load that writes all the time, and its replica is promoted',
-    promised: 'every client is answered or told; what was lost is what was written in the last moment before the kill',
+    done: 'the Redis primary is killed under a continuous write load, and its replica is promoted',
+    promised: 'every client gets an answer or an error; only writes of the last moment before the kill are lost',
   },
   async (t, see) => {
     t.timeout(180_000);
@@ -49,7 +49,7 @@ faultTest(
     const agent = parts.adopt(new Agent(), (opened) => opened.destroy());
     t.is((await ask(witnesses.wish('And now?'), agent)).ending, 'answered');
     const silent = sending.asked.filter(({ ending }) => ending === 'broken' || ending === 'malformed');
-    t.deepEqual(silent, [], 'everybody was answered or told');
+    t.deepEqual(silent, [], 'every client got an answer or an error');
     const records = await witnesses.recordsOf(sending.asked);
     const answered = sending.asked.filter(({ ending }) => ending === 'answered');
     const lost = answered.filter(({ requestId = '' }) => records.get(requestId)?.outcome !== 'completed');
@@ -57,10 +57,10 @@ faultTest(
       const at = endedAt.get(one) ?? Number.POSITIVE_INFINITY;
       return at < killedAt - behindMs || at > killedAt + behindMs;
     });
-    t.deepEqual(early, [], 'what is lost was written in the last moment');
+    t.deepEqual(early, [], 'losses were written in the last moment');
     const told = sending.asked.length - answered.length;
-    see(`${answered.length} of ${sending.asked.length} answered, ${told} told by a status or an error frame`);
-    see(`${lost.length} answered in the last moment have no usage record: that is what was lost`);
+    see(`${answered.length} of ${sending.asked.length} answered, ${told} got a status or an error frame`);
+    see(`${lost.length} answered in the last moment have no usage record: these are the losses`);
     await parts.disposeAsync();
   },
 );

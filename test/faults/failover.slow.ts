@@ -9,9 +9,9 @@ faultTest(
   test,
   {
     id: '13a',
-    done: 'the Redis primary is killed under requests in flight; its replica refuses writes for 3 s, and is promoted',
+    done: 'the Redis primary is killed with requests in flight; its replica refuses writes for 3 s, and is promoted',
     promised:
-      'new requests: 503, never a hang; in flight: whole answers come, a stream whose text was refused ends by an error frame; none is run again',
+      'new requests: 503, never a hang; in flight: complete responses arrive, a stream whose text was refused ends with an error frame; none is run again',
   },
   async (t, see) => {
     t.timeout(120_000);
@@ -37,7 +37,7 @@ faultTest(
     const answered = whole.filter(({ ending }) => ending === 'answered').length;
     const interrupted = streamed.filter(({ ending }) => ending === 'interrupted').length;
     see(
-      `${answered} of ${whole.length} whole answers; ${interrupted} of ${streamed.length} streams ended by an error frame`,
+      `${answered} of ${whole.length} complete responses; ${interrupted} of ${streamed.length} streams ended with an error frame`,
     );
     await parts.disposeAsync();
   },

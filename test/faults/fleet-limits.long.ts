@@ -13,7 +13,7 @@ const callMs = 400;
 const usedMin = 0.9;
 const killEveryMs = 7_000;
 
-/** A backend that the whole fleet may call so often at once, behind workers that come and go. */
+/** A backend with a limit for all workers together, while workers come and go. */
 function openFleet(limit: number, workers: number): Promise<Stack> {
   return startStack({
     ...{ workers, timeouts: { queue_ms: 300_000 } },
@@ -23,7 +23,7 @@ function openFleet(limit: number, workers: number): Promise<Stack> {
   });
 }
 
-/** Clients that ask one question after another until they are told to stop; says how each answer ended. */
+/** Clients that send one question after another until they are stopped. Counts the statuses of the responses. */
 async function askOnAndOn(stack: Stack) {
   const url = stack.ingresses[0]?.url ?? '';
   const keys = await Promise.all(Array.from({ length: 8 }, (_, index) => unlimitedKey(stack, `account${index}`)));
@@ -64,7 +64,7 @@ function see200(see: See, statuses: ReadonlyMap<number, number>): number {
   return answered;
 }
 
-/** Workers become 1, 8 and 2, and one is killed every few seconds, while every client waits. */
+/** The number of workers becomes 1, 8 and 2, and one is killed every few seconds, while every client waits. */
 async function comeAndGo(t: ExecutionContext, see: See, limit: number): Promise<void> {
   t.timeout(300_000);
   await using stack = await openFleet(limit, 1);
@@ -104,8 +104,8 @@ faultTest(
   test.serial,
   {
     id: '26a',
-    done: 'workers become 1, 8 and 2, and one is killed (SIGKILL) every 7 s, while 200 clients ask a backend with 24 requests at once',
-    promised: 'it never has more at once, and 90 % of that at least; every client is answered',
+    done: 'the number of workers becomes 1, 8 and 2, and one is killed (SIGKILL) every 7 s, while 200 clients call a backend with 24 requests at once',
+    promised: 'the backend never has more at once, and at least 90 % of that; every client is answered',
   },
   (t, see) => comeAndGo(t, see, 24),
 );
@@ -115,7 +115,7 @@ faultTest(
   {
     id: '26b',
     done: 'the same with 3 requests at once, fewer than there are workers',
-    promised: 'it never has more at once, and 90 % of that at least; every client is answered',
+    promised: 'the backend never has more at once, and at least 90 % of that; every client is answered',
   },
   (t, see) => comeAndGo(t, see, 3),
 );
@@ -124,8 +124,8 @@ faultTest(
   test.serial,
   {
     id: '26c',
-    done: 'Redis is away for 2 s and for 20 s, while 200 clients ask a backend with 12 requests at once by 4 workers',
-    promised: 'it never has more at once, and all of that again within seconds',
+    done: 'Redis is unavailable for 2 s and for 20 s, while 200 clients call a backend with 12 requests at once through 4 workers',
+    promised: 'the backend never has more at once, and all of that again within seconds',
   },
   async (t, see) => {
     t.timeout(300_000);
@@ -154,8 +154,9 @@ faultTest(
   test.serial,
   {
     id: '26d',
-    done: 'a worker is frozen (SIGSTOP) for 10 s with calls in flight, while 200 clients ask a backend with 12 requests at once by 4 workers',
-    promised: 'it has at most those more at once that the frozen worker had, and only until that goes on',
+    done: 'a worker is frozen (SIGSTOP) for 10 s with calls in flight, while 200 clients call a backend with 12 requests at once through 4 workers',
+    promised:
+      'the backend has at most the calls of the frozen worker in addition, and only until that worker continues',
   },
   async (t, see) => {
     t.timeout(300_000);

@@ -18,7 +18,7 @@ let sign: SignToken;
 let keyId: string;
 
 test.before(async () => {
-  stack = await startStack({ env: { LOG_LEVEL: 'debug' } }); // the level at which a refused request leaves a line
+  stack = await startStack({ env: { LOG_LEVEL: 'debug' } }); // the level at which a refused request is logged
   port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
   sign = await signerOf(join(stack.directory, 'identity'));
   keyId = decodeProtectedHeader(await sign(claims())).kid ?? '';
@@ -44,7 +44,7 @@ const mint = (token: string) =>
     'Content-Length: 2',
   )}{}`;
 
-/** An answer that is no 503, which on a busy machine an unknown key id may get before the issuer was asked in time. */
+/** Retries while the response is 503, which an unknown key id may get on a busy machine before the issuer was asked in time. */
 async function verdictOn(token: string): Promise<RawAnswer> {
   for (;;) {
     const answer = await exchange({ port, send: mint(token) });
@@ -53,7 +53,7 @@ async function verdictOn(token: string): Promise<RawAnswer> {
   }
 }
 
-/** Each of these tokens is 401 `INVALID_TOKEN`, and costs the service nothing else. */
+/** Checks that each of these tokens gets 401 `INVALID_TOKEN` and has no other effect on the service. */
 async function refusesTokens(t: ExecutionContext, cases: readonly (readonly [title: string, token: string])[]) {
   const refusing = cases.map(async ([title, token]) =>
     assertRefused(t, await verdictOn(token), { ...invalidToken, title }),
@@ -62,7 +62,7 @@ async function refusesTokens(t: ExecutionContext, cases: readonly (readonly [tit
   await stillServes(t, stack.ingresses[0], await stack.mintKey(t.title));
 }
 
-test('a token of the issuer for this service signs in, whatever else it carries', async (t) => {
+test('a token of the issuer for this service signs in, regardless of its other claims', async (t) => {
   const tokens = [
     await stack.identity.token('alice'),
     await sign(claims()),
@@ -78,7 +78,7 @@ faultTest(
   {
     id: '22f',
     done: 'sign-in tokens that the issuer did not sign: forged, alg none, HS256 with the public key',
-    promised: '401 INVALID_TOKEN, and the service goes on',
+    promised: '401 INVALID_TOKEN, and the service keeps working',
   },
   async (t, see) => {
     const { signingKey } = await loadIdentitySecrets(join(stack.directory, 'identity'));
@@ -99,23 +99,20 @@ faultTest(
       ['none', unsigned('none')],
       ['None', unsigned('None')],
       ['none with a signature', `${unsigned('none')}${good.split('.')[2]}`],
-      ['its algorithm with no signature', unsigned('ES256')],
+      ['its algorithm without a signature', unsigned('ES256')],
       ['the public key as a secret: JWK', await withSecret(JSON.stringify(publicKey))],
       ['the public key as a secret: PEM', await withSecret(String(pem))],
       ['another key under the same id', await forger(claims())],
-      ['another key that it brings along', await forger(claims(), { jwk: await exportJWK(createPublicKey(pem)) })],
+      ['another key that it contains', await forger(claims(), { jwk: await exportJWK(createPublicKey(pem)) })],
       ['a signature over other claims', good.replace(/\.[^.]+\./, `.${encode(claims({ sub: 'bob' }))}.`)],
-      ['an algorithm of another kind of key', good.replace(/^[^.]+/, encode({ alg: 'RS256', kid: keyId }))],
-      [
-        'an extension that is critical',
-        good.replace(/^[^.]+/, encode({ alg: 'ES256', kid: keyId, crit: ['x'], x: 1 })),
-      ],
+      ['an algorithm of another key type', good.replace(/^[^.]+/, encode({ alg: 'RS256', kid: keyId }))],
+      ['a critical extension', good.replace(/^[^.]+/, encode({ alg: 'ES256', kid: keyId, crit: ['x'], x: 1 }))],
       ['a JWE', await encrypted],
       ['five parts', `${good}.a.b`],
       ['two parts', good.split('.').slice(0, 2).join('.')],
-      ['no token', 'token'],
+      ['not a token', 'token'],
     ]);
-    see('each of them told by 401 INVALID_TOKEN');
+    see('each of them got 401 INVALID_TOKEN');
   },
 );
 
@@ -124,7 +121,7 @@ faultTest(
   {
     id: '22g',
     done: 'sign-in tokens of the issuer for another audience or purpose, expired, or not yet valid',
-    promised: '401 INVALID_TOKEN, and the service goes on',
+    promised: '401 INVALID_TOKEN, and the service keeps working',
   },
   async (t, see) => {
     const { sub: _sub, ...nameless } = claims();
@@ -134,18 +131,18 @@ faultTest(
       ['of another issuer', await other.token('alice')],
       ['that names another issuer', await sign(claims({ iss: 'https://other.example' }))],
       ['for another audience', await stack.identity.token('alice', { audience: 'https://other.example' })],
-      ['for nobody', await sign(claims({ aud: [] }))],
+      ['with an empty audience', await sign(claims({ aud: [] }))],
       ['an ID token', await sign(claims({ aud: 'console', nonce: 'n', at_hash: 'h' }), { typ: 'JWT' })],
-      ['an ID token for our own name', await sign(claims({ nonce: 'n' }), { typ: 'JWT' })],
+      ['an ID token with the service as its audience', await sign(claims({ nonce: 'n' }), { typ: 'JWT' })],
       ['an ID token by its hash', await sign(claims({ at_hash: 'h' }), { typ: undefined })],
-      ['a token of another kind', await sign(claims(), { typ: 'logout+jwt' })],
+      ['a token of another type', await sign(claims(), { typ: 'logout+jwt' })],
       ['expired', await stack.identity.token('alice', { expiresIn: -60 })],
-      ['without an end', await sign(endless)],
+      ['without an expiration', await sign(endless)],
       ['not yet valid', await sign(claims({ nbf: seconds() + 120 }))],
-      ['without a name', await sign(nameless)],
-      ['with an empty name', await sign(claims({ sub: '' }))],
+      ['without a subject', await sign(nameless)],
+      ['with an empty subject', await sign(claims({ sub: '' }))],
     ]);
-    see('each of them told by 401 INVALID_TOKEN');
+    see('each of them got 401 INVALID_TOKEN');
   },
 );
 
@@ -154,7 +151,7 @@ faultTest(
   {
     id: '22h',
     done: 'sign-in tokens whose key id the issuer does not know',
-    promised: '401 INVALID_TOKEN, and the service goes on',
+    promised: '401 INVALID_TOKEN, and the service keeps working',
   },
   async (t, see) => {
     const keyIds = [
@@ -181,27 +178,27 @@ faultTest(
       (kid) => [JSON.stringify(kid), good.replace(/^[^.]+/, encode({ alg: 'ES256', kid }))] as const,
     );
     await refusesTokens(t, [...(await Promise.all(cases)), ...odd]);
-    see('each of them told by 401 INVALID_TOKEN');
+    see('each of them got 401 INVALID_TOKEN');
   },
 );
 
-test('a long token is refused as what it is, and one that no header may be as a header', async (t) => {
+test('a long token is refused as a token, and one beyond the header limit as a header', async (t) => {
   const good = await sign(claims());
   const forger = await strangerWith(keyId);
   await refusesTokens(t, [
-    ['8 kB of nothing', 'x'.repeat(8_192)],
+    ['8 kB of filler', 'x'.repeat(8_192)],
     ['8 kB of key id', await (await strangerWith('k'.repeat(5_000)))(claims())],
     ['8 kB of claims', await forger(claims({ padding: 'x'.repeat(5_800) }))],
     ['8 kB of signature', `${good}${'A'.repeat(8_192)}`],
     ['8 kB of dots', '.'.repeat(8_192)],
   ]);
   await refuses(t, port, [
-    ['100 kB of nothing', mint('x'.repeat(100_000)), headTooLarge],
+    ['100 kB of filler', mint('x'.repeat(100_000)), headTooLarge],
     ['100 kB of claims', mint(await sign(claims({ padding: 'x'.repeat(75_000) }))), headTooLarge],
   ]);
 });
 
-test('no log line holds a token or what it says, but for which claim was wrong', async (t) => {
+test('log lines contain no token or claim values, only the name of the wrong claim', async (t) => {
   const [ingress] = stack.ingresses;
   const secret = 'rhododendron';
   for (const [wishes, fault] of [

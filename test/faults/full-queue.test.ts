@@ -13,7 +13,7 @@ const depthMax = 5;
 const crowdSize = 100;
 
 const parts = new AsyncDisposableStack();
-/** An ingress whose queue holds a few jobs, and no worker takes them unless a test starts one. */
+/** An ingress whose queue holds a few jobs. No worker takes them unless a test starts one. */
 let full: Stack;
 
 test.before(async () => {
@@ -22,11 +22,11 @@ test.before(async () => {
 test.after.always(() => parts.disposeAsync());
 
 function startFullService(env: Record<string, string>): Promise<Stack> {
-  // Requests still wait when a test ends.
+  // Requests may still be waiting when a test ends.
   return startStack({ workers: 0, timeouts: { queue_ms: 60_000 }, env: { SHUTDOWN_GRACE_MS: '500', ...env } });
 }
 
-/** An account without limits; its requests and its worker are gone when the test ends. */
+/** An account without limits. Its requests and its worker end with the test. */
 async function openAccount(t: ExecutionContext, stack: Stack, account: string) {
   const keys = createKeyClient(stack);
   const key = await keys.newKey(account);
@@ -35,14 +35,14 @@ async function openAccount(t: ExecutionContext, stack: Stack, account: string) {
   const leaving = new AbortController();
   t.teardown(async () => {
     leaving.abort();
-    // A job whose client leaves in the moment in which its worker hands it back would wait for another worker.
+    // If its client leaves at the moment a worker returns the job to the queue, the job would wait for another worker.
     if (stack.workers.length > 0) await metric(stack, depthIs(0));
     for (const { process } of stack.workers.splice(0)) await process.stop();
   });
-  /** Waits for its answer until it is told to leave. */
+  /** Waits for its response until `signal` aborts. */
   const ask = (question = 'Hello', model = 'small-chat', signal = leaving.signal) =>
     chat({ url, key, question, model, signal });
-  /** Each time by another account, so that none has more than its share. */
+  /** Uses another account each time, so that none exceeds its share. */
   const crowd = await Promise.all(Array.from({ length: crowdSize }, (_, index) => keys.newKey(`${account}${index}`)));
   let asked = 0;
   const askAsOther: typeof ask = (question = 'Hello', model = 'small-chat', signal = leaving.signal) =>
@@ -51,7 +51,7 @@ async function openAccount(t: ExecutionContext, stack: Stack, account: string) {
   return { keys, key, url, ask, askAsOther, leaving };
 }
 
-/** At the first ingress. */
+/** Waits for a metric of the first ingress. */
 async function metric(stack: Stack, line: RegExp): Promise<void> {
   const [ingress] = stack.ingresses;
   if (ingress !== undefined) await awaitMetric(ingress, line);
@@ -64,9 +64,9 @@ faultTest(
   test.serial,
   {
     id: '18f',
-    done: "a model's queue has no more room",
+    done: "a model's queue is full",
     promised:
-      '503 SERVICE_UNAVAILABLE at once, nothing charged, Retry-After spread over 1 to 5 s; those that wait are served in the end',
+      'immediate 503 SERVICE_UNAVAILABLE, nothing charged, Retry-After spread over 1 to 5 s; waiting requests are served in the end',
   },
   async (t, see) => {
     const stack = full;
@@ -79,7 +79,7 @@ faultTest(
       ({ answers, refused } = await sendCrowd(askAsOther));
       refusals += refused.length;
     }
-    t.is(refused.length, answers.length - depthMax, 'exactly so many wait');
+    t.is(refused.length, answers.length - depthMax, 'exactly `depthMax` requests wait');
     await metric(stack, depthIs(depthMax));
 
     const waits = new Set<string | null>();
@@ -95,7 +95,7 @@ faultTest(
         code: 'SERVICE_UNAVAILABLE',
       });
     }
-    t.true(waits.size > 10, 'they do not all come back in the same moment');
+    t.true(waits.size > 10, 'their retries are spread over time');
 
     // It is refused without a call to Redis, for every account.
     await using watch = await watchRedis(stack.redisUrl);
@@ -105,7 +105,7 @@ faultTest(
       [],
     );
     const invalid = await keys.send('POST', '/v1/chat/completions', { bearer: key, body: { model: 'small-chat' } });
-    t.is(invalid.status, 400, 'what can not be run hears that first');
+    t.is(invalid.status, 400, 'an invalid request gets 400 before the queue is checked');
     t.truthy(invalid.headers.get('x-svc-quota-limit'));
     const refusalsMetric = `^svc_queue_refusals_total\\{pool="default",model="small-chat",reason="jobs"\\} ${refusals + 1}$`;
     await metric(stack, new RegExp(refusalsMetric, 'm'));
@@ -122,14 +122,14 @@ faultTest(
     t.is(stack.modelServers.flatMap((server) => server.calls()).length, depthMax + 1);
     await metric(stack, /^svc_queue_bytes_waiting 0$/m);
     see(
-      `${answers.length - depthMax} of ${answers.length} told by 503, with ${waits.size} different waits; ${depthMax} of ${depthMax} served`,
+      `${answers.length - depthMax} of ${answers.length} got 503, with ${waits.size} different waits; ${depthMax} of ${depthMax} served`,
     );
   },
 );
 
 type Ask = Awaited<ReturnType<typeof openAccount>>['ask'];
 
-/** A hundred at once. If not exactly `depthMax` of them wait after some seconds, those that wait leave. */
+/** Sends a hundred requests at once. If not exactly `depthMax` of them wait after some seconds, the waiting ones disconnect. */
 async function sendCrowd(ask: Ask): Promise<{ answers: Promise<Response>[]; refused: Response[] }> {
   const leaving = new AbortController();
   const refused: Response[] = [];
@@ -146,16 +146,16 @@ async function sendCrowd(ask: Ask): Promise<{ answers: Promise<Response>[]; refu
   return { answers, refused: [...refused] };
 }
 
-/** What is refused because of those that waited a moment ago is asked again. */
+/** Retries requests that were refused because of requests that waited a moment ago. */
 async function fill(stack: Stack, ask: Ask): Promise<void> {
   const untilItWaits = async () => {
     while ((await ask()).status !== 200) await sleep(50);
   };
-  for (let index = 0; index < depthMax; index++) void untilItWaits().catch(() => {}); // until it leaves
+  for (let index = 0; index < depthMax; index++) void untilItWaits().catch(() => {}); // until the client disconnects
   await metric(stack, depthIs(depthMax));
 }
 
-test.serial('a full queue leaves another model of its pool as it is', async (t) => {
+test.serial('a full queue does not affect another model of its pool', async (t) => {
   const stack = full;
   const { ask, askAsOther } = await openAccount(t, stack, 'bob');
   await fill(stack, askAsOther);
@@ -170,8 +170,8 @@ faultTest(
   test.serial,
   {
     id: '18g',
-    done: 'an ingress has no more room for waiting bodies',
-    promised: '503 SERVICE_UNAVAILABLE; the room is whole again when their clients leave',
+    done: 'an ingress has no room left for waiting bodies',
+    promised: '503 SERVICE_UNAVAILABLE; the room is free again when their clients disconnect',
   },
   async (t, see) => {
     await using stack = await startFullService({ QUEUE_BYTES_MAX: '10000' });
@@ -184,7 +184,7 @@ faultTest(
     t.like(await refused.json(), { code: 'SERVICE_UNAVAILABLE' });
     await metric(stack, /^svc_queue_refusals_total\{pool="default",model="small-chat",reason="bytes"\} 1$/m);
 
-    // Refused at admission: its bytes are given back as well.
+    // Refused at admission: its bytes are released as well.
     t.is((await keys.change('user:alice', { suspended: true })).status, 200);
     t.is((await keys.infer(key)).status, 403);
     t.is((await keys.change('user:alice', { suspended: false })).status, 200);
@@ -194,12 +194,12 @@ faultTest(
     await Promise.all(waiting);
     await metric(stack, /^svc_queue_bytes_waiting 0$/m);
     await metric(stack, depthIs(0));
-    see('3 of 3 waited in 10,000 bytes, 1 of 1 more told by 503');
+    see('3 of 3 waited in 10,000 bytes, 1 of 1 more got 503');
   },
 );
 
 test.serial(
-  'one account does not fill a queue: past half of it, it has a quarter in requests at once, and others go on',
+  'one account does not fill a queue: in a half-full queue it may have a quarter of the queue at once, and others are served',
   async (t) => {
     await using stack = await startFullService({ QUEUE_DEPTH_MAX: '8' });
     const { ask, askAsOther, leaving } = await openAccount(t, stack, 'eve');
@@ -234,14 +234,14 @@ test.serial('jobs of other ingresses count', async (t) => {
   t.is((await chat({ url, key, question: 'Hi' })).status, 503);
 });
 
-// The last one, for it takes the Redis away.
-test.serial('an unknown depth delays no request: with Redis away, admission refuses', async (t) => {
+// The last test, because it stops Redis.
+test.serial('an unknown depth delays no request: while Redis is unavailable, admission refuses', async (t) => {
   const stack = full;
   const { ask, askAsOther } = await openAccount(t, stack, 'dora');
   await fill(stack, askAsOther);
   t.regex(((await (await ask()).json()) as { error: string }).error, /queue is full/);
   await stack.redis?.stop();
-  // Within a second the depth is not known any more; the test's own time-out ends the wait.
+  // Within a second the depth becomes unknown. The test's own timeout ends the wait.
   let message = '';
   while (!message.includes('not available right now')) {
     await sleep(50);

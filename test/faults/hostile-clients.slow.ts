@@ -12,7 +12,7 @@ import { watchMemory } from '../support/watch-memory.ts';
 
 const mebibyte = 1_048_576;
 const hostile = 20;
-/** Far below what they send together; what a heap grows by under any load before it is collected is in it. */
+/** Far below the size of their bodies. Includes the growth of a heap under any load before it is collected. */
 const growthMax = 256 * mebibyte;
 
 let stack: Stack;
@@ -36,7 +36,7 @@ const chatHead = (...headers: string[]) =>
     ...headers,
   );
 
-/** So many clients at once that send like this are refused, and others do not notice; resolves with what the ingress grew by. */
+/** Checks that clients that send like this are refused and that others are unaffected. Resolves with the memory growth of the ingress. */
 async function areRefused(
   t: ExecutionContext,
   see: See,
@@ -58,7 +58,7 @@ async function areRefused(
   }
   t.true(meanwhile.asked.every(({ ending }) => ending === 'answered'));
   see(
-    `${answers.length} of ${hostile} told by ${refusal.status}; the ingress grew by ${Math.round(growth / mebibyte)} MiB`,
+    `${answers.length} of ${hostile} got ${refusal.status}; the ingress grew by ${Math.round(growth / mebibyte)} MiB`,
   );
   see(inWords(meanwhile));
   return growth;
@@ -91,7 +91,7 @@ faultTest(
   test.serial,
   {
     id: '21c',
-    done: '20 clients let their bodies trickle in, a byte a second',
+    done: '20 clients send their bodies slowly, a byte a second',
     promised: '408 REQUEST_TIMEOUT when the time for a body is over; other clients are answered',
   },
   async (t, see) => {
@@ -110,7 +110,7 @@ faultTest(
   test.serial,
   {
     id: '21d',
-    done: '20 clients send one header after another, without an end',
+    done: '20 clients send headers without end',
     promised: '431 HEADERS_TOO_LARGE at 16 KiB; memory is bounded, and other clients are answered',
   },
   async (t, see) => {

@@ -8,14 +8,14 @@ import { chat, wholeText } from '../support/chat.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { strangerWith } from '../support/sign-tokens.ts';
 
-/** Far above what is promised (two seconds), far below what a hang would be: no verdict on a noisy machine's speed. */
+/** Far above the promise (two seconds) and far below a hang: not a limit for the speed of a noisy machine. */
 const neverAHangMs = 15_000;
 
 const parts = new AsyncDisposableStack();
 let stack: Stack;
-/** The one that is there now. */
+/** The provider that is currently running. */
 let identity: IdentityProvider;
-/** A token for this service, by a key that its issuer has never had. */
+/** A token for this service, signed with a key that its issuer never had. */
 let unknown: string;
 
 test.before(async () => {
@@ -29,14 +29,14 @@ test.before(async () => {
 });
 test.after.always(() => parts.disposeAsync());
 
-/** On the address that the service knows, with the keys that it had. */
+/** Restarts the provider at the address that the service knows, with its previous keys. */
 async function isBack(): Promise<void> {
   const { port } = identity;
   const dataDirectory = `${stack.directory}/identity`;
   identity = parts.use(await startIdentityProvider({ audience: stack.baseUrl, port, dataDirectory }));
 }
 
-/** An ingress that has never had the issuer's keys, and ends with the test. */
+/** An ingress that never had the issuer's keys, stopped at the end of the test. */
 async function newIngress(t: ExecutionContext): Promise<RunningIngress> {
   const ingress = await stack.startIngress();
   t.teardown(() => ingress.process.stop());
@@ -58,7 +58,7 @@ async function statusOf(token: string, ingress = stack.ingresses[0]): Promise<nu
   return response.status;
 }
 
-/** The last word of a service that may ask to come again while it does not know. */
+/** Retries while the service answers 503, until it has a verdict. */
 async function verdictOn(token: string, ingress = stack.ingresses[0]): Promise<number> {
   for (;;) {
     const status = await statusOf(token, ingress);
@@ -86,8 +86,8 @@ faultTest(
   test.serial,
   {
     id: '22a',
-    done: 'an ingress starts while the identity provider is away',
-    promised: 'signing in is 503 and never 401; keys go on working; it recovers',
+    done: 'an ingress starts while the identity provider is unreachable',
+    promised: 'sign-in gets 503 and never 401; keys continue to work; it recovers',
   },
   async (t, see) => {
     const key = await stack.mintKey('alice');
@@ -98,7 +98,7 @@ faultTest(
     const refused = await mint(token, ingress);
     await assertComeAgain(t, refused);
     const readiness = await fetch(`${ingress.operationsUrl}/readyz`);
-    t.is(readiness.status, 200, 'its absence takes no ingress out');
+    t.is(readiness.status, 200, 'an unreachable provider does not make the ingress unready');
     const question = 'Still there?';
     const answer = await chat({ url: ingress.url, key, question });
     t.is(await wholeText(answer), answerFor([{ role: 'user', content: question }]));
@@ -115,7 +115,7 @@ faultTest(
   {
     id: '22b',
     done: 'the identity provider is down',
-    promised: 'tokens signed with a known key: unaffected; others: 503, never 401; well again when it is back',
+    promised: 'tokens signed with a known key: unaffected; others: 503, never 401; works again when it is back',
   },
   async (t, see) => {
     const token = await identity.token('alice');
@@ -132,7 +132,7 @@ faultTest(
     await isBack();
     t.is(await verdictOn(unknown), 401);
     t.is(await statusOf(await identity.token('bob')), 200);
-    see(`${refused.length} of ${refused.length} tokens of unknown keys told by 503, 3 of 3 of a known key signed in`);
+    see(`${refused.length} of ${refused.length} tokens of unknown keys got 503, 3 of 3 of a known key signed in`);
   },
 );
 
@@ -141,8 +141,7 @@ faultTest(
   {
     id: '22c',
     done: 'the identity provider hangs',
-    promised:
-      'tokens signed with a known key: unaffected; others: 503 within the time that they wait; well again when it heals',
+    promised: 'tokens signed with a known key: unaffected; others: 503 within their wait; works again when it recovers',
   },
   async (t, see) => {
     const token = await identity.token('alice');
@@ -157,9 +156,7 @@ faultTest(
     identity.heal();
     t.is(await verdictOn(unknown), 401);
     t.is(await statusOf(await identity.token('bob')), 200);
-    see(
-      `${waiting.length} of ${waiting.length} tokens of an unknown key told by 503, 21 of 21 of a known key signed in`,
-    );
+    see(`${waiting.length} of ${waiting.length} tokens of an unknown key got 503, 21 of 21 of a known key signed in`);
   },
 );
 
@@ -168,7 +165,7 @@ faultTest(
   {
     id: '22d',
     done: 'the identity provider rotates its keys',
-    promised: 'no token of its own is ever refused; those of a withdrawn key are 401',
+    promised: 'its own tokens are never refused; tokens of a withdrawn key get 401',
   },
   async (t, see) => {
     const tokens = [await identity.token('first')];
@@ -196,8 +193,8 @@ faultTest(
   test.serial,
   {
     id: '22e',
-    done: 'an ingress has never had the keys of a provider that hangs',
-    promised: 'signing in is 503 until the keys are there',
+    done: 'an ingress never had the keys of a provider that hangs',
+    promised: 'sign-in gets 503 until the keys are available',
   },
   async (t, see) => {
     const token = await identity.token('alice');
@@ -210,6 +207,6 @@ faultTest(
     t.is(await verdictOn(token, ingress), 200);
     const [age] = await agesOf(ingress);
     t.true(age !== undefined && age >= 0);
-    see('1 sign-in told by 503, and 200 as soon as the keys were there');
+    see('1 sign-in got 503, and 200 as soon as the keys were available');
   },
 );

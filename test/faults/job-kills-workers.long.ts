@@ -7,7 +7,7 @@ import { serviceMetrics } from '../support/service-metric.ts';
 import { ask } from '../support/truth/ask.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
 
-/** It may be taken from a dead worker twice (`maxStalledCount` in shared/jobs/queues.ts). */
+/** A job may be taken from a dead worker twice (`maxStalledCount` in shared/jobs/queues.ts). */
 const workersKilled = 3;
 
 faultTest(
@@ -15,7 +15,7 @@ faultTest(
   {
     id: '4',
     done: 'a request kills every worker that takes it',
-    promised: 'it ends in words (500) after its third worker and costs nothing; no other request is harmed',
+    promised: 'it ends with an error (500) after its third worker and costs nothing; no other request is affected',
   },
   async (t, see) => {
     t.timeout(180_000);
@@ -31,7 +31,7 @@ faultTest(
     const calls = () => stack.modelServers.flatMap((server) => server.calls());
 
     const askedAt = performance.now();
-    const deadly = ask(wish('Who dies of me?'), agent);
+    const deadly = ask(wish('Which request is deadly?'), agent);
     const others = [];
     for (let killed = 0; killed < workersKilled; killed += 1) {
       while (calls().filter(({ model }) => model === 'small-chat').length === killed) await sleep(20);
@@ -65,7 +65,7 @@ faultTest(
   },
 );
 
-/** As soon as all others have nothing to do. */
+/** The worker that runs the one job left, once all others are idle. */
 async function workerThatRuns({ workers }: Stack): Promise<RunningProcess> {
   while (true) {
     const running = await Promise.all(workers.map((each) => serviceMetrics(each, ['svc_jobs_running'])));

@@ -27,31 +27,31 @@ for (const { signal, ...fault } of [
   {
     signal: 'SIGKILL' as const,
     id: '9d',
-    done: 'Redis is killed, and keys are used and managed',
-    promised: 'whoever has a credential gets 503 in time, and nothing is changed',
+    done: 'Redis is killed while keys are used and managed',
+    promised: 'requests with a credential get 503 in time, and nothing changes',
   },
   {
     signal: 'SIGSTOP' as const,
     id: '9e',
-    done: 'Redis is frozen, and keys are used and managed',
-    promised: 'whoever has a credential gets 503 in time, and nothing is changed',
+    done: 'Redis is frozen while keys are used and managed',
+    promised: 'requests with a credential get 503 in time, and nothing changes',
   },
 ]) {
   faultTest(test.serial, fault, async (t, see) => {
     const { redis } = stack;
-    if (redis === undefined) throw new Error('this stack has a Redis of its own');
+    if (redis === undefined) throw new Error('this stack has its own Redis');
     const keys = createKeyClient(stack);
     const cast = await createCast(keys, fault.id);
     const before = await keys.account(`user:${fault.id}-seen`);
-    // A mint that is no news and takes no credential is the one thing that needs no Redis.
+    // Only a repeated mint of a guest key, which takes no credential, needs no Redis.
     const { 'guest mint, a repeat': repeat, ...others } = callsOfStore(keys, cast);
     const quota = () => keys.send('GET', '/billing/quota', { bearer: cast.seen });
     const calls = { ...others, ...callsOfTheSeen(keys, cast), quota };
 
     await redis.kill(signal);
-    // Twice: a connection that has fallen silent is replaced meanwhile.
+    // Twice: a connection that stopped responding is replaced meanwhile.
     for (const time of ['first', 'second']) {
-      see(`${time} time: 503 after ${await areUnavailable(t, calls)} ms at most`);
+      see(`${time} time: 503 after at most ${await areUnavailable(t, calls)} ms`);
       t.deepEqual((await repeat?.())?.body.key, cast.guest);
     }
     for (const { operationsUrl } of stack.ingresses) t.is((await fetch(`${operationsUrl}/readyz`)).status, 503);
@@ -66,7 +66,7 @@ for (const { signal, ...fault } of [
   });
 }
 
-/** A new ingress sends a script as it stands at first, from then on its hash. */
+/** A new ingress sends the text of a script at first, from then on its hash. */
 const mark = readFileSync(new URL('../../ingress/callers/revocation/mark-change.lua', import.meta.url), 'utf8');
 
 for (const { hold, ...fault } of [
@@ -74,13 +74,13 @@ for (const { hold, ...fault } of [
     hold: (proxy: TcpProxy) => proxy.holdBefore(mark),
     id: '10f',
     done: 'a change of a key loses Redis before it is marked',
-    promised: '503; no key is changed, and it can be done again',
+    promised: '503; no key is changed, and the change can be repeated',
   },
   {
     hold: (proxy: TcpProxy) => proxy.holdAfter(mark),
     id: '10g',
-    done: 'Redis marks a change of a key and its answer is lost',
-    promised: '503; no key is changed, and it can be done again',
+    done: 'Redis marks a change of a key and its reply is lost',
+    promised: '503; no key is changed, and the change can be repeated',
   },
 ]) {
   faultTest(test.serial, fault, async (t, see) => {
@@ -116,11 +116,11 @@ for (const { hold, ...fault } of [
       t.deepEqual(errorsIn([ingress]), []);
     }
     t.deepEqual(errorsIn(stack.ingresses), []);
-    see(`changes, and when asked again: ${statuses.map((pair) => pair.join(', then ')).join('; ')}`);
+    see(`changes, and when repeated: ${statuses.map((pair) => pair.join(', then ')).join('; ')}`);
   });
 }
 
-/** Awaited by asking: a connection comes back when it does, within a second of Redis. */
+/** Polls readiness: the connection recovers within a second of Redis. */
 async function untilReady({ ingresses }: Stack): Promise<void> {
   for (const { operationsUrl } of ingresses) {
     const isReady = async () => (await fetch(`${operationsUrl}/readyz`)).status === 200;
@@ -132,8 +132,8 @@ faultTest(
   test.serial,
   {
     id: '12b',
-    done: 'Redis forgets everything, three times',
-    promised: 'no key is accepted or refused that was not before, at either of two ingresses',
+    done: 'Redis loses all data, three times',
+    promised: 'every key is accepted or refused as before, at both ingresses',
   },
   async (t, see) => {
     const onA = createKeyClient(stack, { url: () => stack.ingresses[0]?.url ?? '' });
@@ -179,11 +179,11 @@ faultTest(
     await proves('after changes at the other ingress');
     t.deepEqual((await onB.guest('device-of-the-live')).body.key, guest);
     t.deepEqual(errorsIn(stack.ingresses), []);
-    see(`${expected.size} keys at 2 ingresses: each as it was before, 3 times`);
+    see(`${expected.size} keys at 2 ingresses: each as before, 3 times`);
   },
 );
 
-/** The stream that answers come by is forgotten, too, and opened anew within seconds; until then it is a 503. */
+/** The reply stream is lost as well and reopened within seconds. Until then requests get 503. */
 async function inferredStatus(keys: KeyClient, key: string): Promise<number> {
   for (;;) {
     const { status } = await keys.infer(key);
@@ -192,7 +192,7 @@ async function inferredStatus(keys: KeyClient, key: string): Promise<number> {
   }
 }
 
-test.serial('an ingress that could receive no answer is not ready, and is again when it can', async (t) => {
+test.serial('an ingress that cannot receive replies is not ready, and becomes ready again when it can', async (t) => {
   const redis = new Redis(stack.redisUrl);
   t.teardown(() => redis.disconnect());
   await redis.call('ACL', 'SETUSER', 'limited', 'on', '>password', '~*', '&*', '+@all');
@@ -210,7 +210,7 @@ test.serial('an ingress that could receive no answer is not ready, and is again 
   await ingress.process.stop();
 });
 
-test.serial('an ingress that is asked to end has written when keys were last used, to the minute', async (t) => {
+test.serial('an ingress that stops has stored when keys were last used, to the minute', async (t) => {
   const [survivor] = stack.ingresses;
   const leaving = await stack.startIngress();
   let url = leaving.url;
@@ -228,7 +228,7 @@ test.serial('an ingress that is asked to end has written when keys were last use
   url = survivor?.url ?? '';
   const { body } = await keys.account(device);
   const [listed] = await keys.list('used');
-  const [ofDevice] = body.keys as { lastUsedAt?: string }[]; // the service's own answer
+  const [ofDevice] = body.keys as { lastUsedAt?: string }[]; // a response of the service itself
   for (const lastUsedAt of [listed?.lastUsedAt, ofDevice?.lastUsedAt]) {
     const at = Date.parse(lastUsedAt ?? '');
     t.is(at % 60_000, 0);

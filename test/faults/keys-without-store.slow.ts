@@ -20,10 +20,10 @@ const mongo = await startMongo();
 const notRun = 'reason' in mongo ? mongo.reason : undefined;
 
 const parts = new AsyncDisposableStack();
-/** Stands between the service and MongoDB. */
+/** A proxy between the service and MongoDB. */
 let proxy: TcpProxy;
 let onMongo: Stack;
-/** On the embedded store. */
+/** Uses the embedded store. */
 let embedded: Stack;
 
 test.before(async () => {
@@ -48,7 +48,7 @@ for (const { how, ...fault } of [
   {
     how: 'black hole' as const,
     id: '14b',
-    done: 'the store hangs: it takes everything and answers nothing',
+    done: 'the store hangs: it accepts everything and answers nothing',
     promised: 'callers known to the ingress: unaffected; other keys and key management: 503 in time; nothing is lost',
   },
 ]) {
@@ -59,7 +59,7 @@ for (const { how, ...fault } of [
 
     proxy.become(how);
     await areAnswered(t, callsOfTheSeen(keys, cast));
-    see(`503 after ${await areUnavailable(t, callsOfStore(keys, cast))} ms at most`);
+    see(`503 after at most ${await areUnavailable(t, callsOfStore(keys, cast))} ms`);
     await areAnswered(t, callsOfTheSeen(keys, cast));
     t.is((await fetch(`${stack.ingresses[0]?.operationsUrl}/readyz`)).status, 200);
 
@@ -73,8 +73,8 @@ faultTest(
   test.serial,
   {
     id: '10h',
-    done: 'the store makes a rotation and its answer is lost',
-    promised: '503; the old key is dead, and asking again is safe',
+    done: 'the store commits a rotation and its reply is lost',
+    promised: '503; the old key stops working, and repeating the request is safe',
     notRun,
   },
   async (t, see) => {
@@ -85,8 +85,8 @@ faultTest(
     const made = proxy.holdAfter('keyRotated');
     const lost = keys.rotate('alice', key);
     await made;
-    void proxy.holdAfter('nothing that is ever sent');
-    t.is((await keys.models(key)).status, 401, 'it takes effect before its answer is sent');
+    void proxy.holdAfter('text that is never sent');
+    t.is((await keys.models(key)).status, 401, 'it takes effect before its reply is sent');
     const first = await lost;
     t.like(first, { status: 503, body: { code: 'SERVICE_UNAVAILABLE' } });
     const second = await keys.rotate('alice', key);
@@ -102,35 +102,38 @@ faultTest(
     t.is((await keys.models(key)).status, 401);
     t.deepEqual(errorsIn(onMongo.ingresses), []);
     const active = listed.filter(({ state }) => state === 'active').length;
-    see(`a rotation: ${first.status}, and ${second.status} when asked again; active keys: ${active}`);
+    see(`a rotation: ${first.status}, and ${second.status} when repeated; active keys: ${active}`);
   },
 );
 
-test.serial('while another holds the lock of the SQLite file reading goes on and every change is 503', async (t) => {
-  const stack = embedded;
-  const keys = createKeyClient(stack);
-  const cast = await createCast(keys, 'locked');
-  const calls = Object.entries(callsOfStore(keys, cast));
-  const isChange = ([title]: [string, unknown]) =>
-    /the first$|^(rotate|revoke|operator (suspends|changes))/.test(title);
-  using lock = new DatabaseSync(join(stack.directory, 'store.sqlite'), { timeout: 5_000 });
+test.serial(
+  'while another process holds the lock of the SQLite file, reads continue and every change gets 503',
+  async (t) => {
+    const stack = embedded;
+    const keys = createKeyClient(stack);
+    const cast = await createCast(keys, 'locked');
+    const calls = Object.entries(callsOfStore(keys, cast));
+    const isChange = ([title]: [string, unknown]) =>
+      /the first$|^(rotate|revoke|operator (suspends|changes))/.test(title);
+    using lock = new DatabaseSync(join(stack.directory, 'store.sqlite'), { timeout: 5_000 });
 
-  lock.exec('BEGIN IMMEDIATE');
-  const unavailable = areUnavailable(t, Object.fromEntries(calls.filter(isChange)));
-  await areAnswered(t, callsOfTheSeen(keys, cast));
-  for (const [title, call] of calls.filter((one) => !isChange(one))) {
-    t.is((await call()).status, title.endsWith('an unknown account') ? 404 : 200, title);
-  }
-  t.log(`503 after ${await unavailable} ms at most`);
-  // The marks of those changes stand for half a minute yet, and each request is a reading.
-  await areAnswered(t, callsOfTheSeen(keys, cast));
-  lock.exec('ROLLBACK');
-  await isWellAgain(t, keys, cast);
-  t.deepEqual(errorsIn(stack.ingresses), []);
-});
+    lock.exec('BEGIN IMMEDIATE');
+    const unavailable = areUnavailable(t, Object.fromEntries(calls.filter(isChange)));
+    await areAnswered(t, callsOfTheSeen(keys, cast));
+    for (const [title, call] of calls.filter((one) => !isChange(one))) {
+      t.is((await call()).status, title.endsWith('an unknown account') ? 404 : 200, title);
+    }
+    t.log(`503 after at most ${await unavailable} ms`);
+    // The marks of those changes remain for another half minute, and each request is a read.
+    await areAnswered(t, callsOfTheSeen(keys, cast));
+    lock.exec('ROLLBACK');
+    await isWellAgain(t, keys, cast);
+    t.deepEqual(errorsIn(stack.ingresses), []);
+  },
+);
 
 test.serial(
-  'with a damaged SQLite file known callers go on, all else is 503, and it is mended without a restart',
+  'with a damaged SQLite file known callers are served, all other calls get 503, and a repair needs no restart',
   async (t) => {
     const stack = embedded;
     const keys = createKeyClient(stack);
@@ -139,7 +142,7 @@ test.serial(
     surgeon.exec('ALTER TABLE accounts RENAME TO lost');
     await areAnswered(t, callsOfTheSeen(keys, cast));
     const calls = Object.entries(callsOfStore(keys, cast));
-    // Usage has tables of its own.
+    // Usage has its own tables.
     await areUnavailable(t, Object.fromEntries(calls.filter(([title]) => title !== 'usage, a key')));
     await areAnswered(t, callsOfTheSeen(keys, cast));
     surgeon.exec('ALTER TABLE lost RENAME TO accounts');

@@ -9,5 +9,5 @@ const mongo = await startMongo();
 if ('url' in mongo) {
   testKilledInAChange({ test, mongo, kills: sized(1) });
 } else {
-  skipTest(test, { title: 'ingresses that are killed in a change of a MongoDB', reason: mongo.reason });
+  skipTest(test, { title: 'ingresses that are killed during a change in MongoDB', reason: mongo.reason });
 }

@@ -3,11 +3,11 @@ import { type RunningIngress, startStack } from '../stack/stack.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { sized } from '../support/size.ts';
 
-/** Each loses one rotation of each account. More are killed where luck never took an answer of one that was made. */
+/** Each interrupts one rotation of each account. More are killed if none interrupted a committed one. */
 const killsMin = sized(10);
 const killsMax = 3 * killsMin;
 const accounts = ['ann', 'bob', 'carl', 'dora'];
-/** Several times as long as a rotation takes. */
+/** Several times the duration of a rotation. */
 const killWithinMs = 60;
 
 test('rotations whose ingress is killed at any moment: one active key each time, and it can be rotated again', async (t) => {
@@ -27,17 +27,17 @@ test('rotations whose ingress is killed at any moment: one active key each time,
       lost[lives ? 'notMade' : 'made']++;
       const [active] = await bystander.list(account);
       const again = await bystander.rotate(account, active?.key ?? '');
-      t.is(again.status, 200, 'what nobody heard of is done again, by the masked form');
+      t.is(again.status, 200, 'a rotation without a response is repeated with the masked form');
       keys.set(account, String(again.body.key));
     }
   }
-  t.log('rotations that nobody heard of:', lost);
-  t.true(lost.made > 0, 'an answer was lost of a rotation that was made');
+  t.log('rotations without a response:', lost);
+  t.true(lost.made > 0, 'the response to a committed rotation was lost');
   t.true(lost.made + lost.notMade >= killsMin * accounts.length);
   await next;
 });
 
-/** Each account's key is rotated over and over; it is killed somewhere in that, and `keys` are those last heard of. */
+/** Rotates each account's key repeatedly until the ingress is killed. `keys` are the last ones received. */
 async function rotateUntilKilled(client: KeyClient, { process }: RunningIngress, keys: Map<string, string>) {
   const inFullSwing = Promise.withResolvers<void>();
   const swinging = new Set<string>();
@@ -57,7 +57,7 @@ async function rotateUntilKilled(client: KeyClient, { process }: RunningIngress,
   await Promise.all(rotating);
 }
 
-/** Whether it is the one that was last heard of. */
+/** Returns whether the active key is the one that was last received. */
 async function provesOneActive(t: ExecutionContext, bystander: KeyClient, account: string, lastHeard: string) {
   const listed = await bystander.list(account);
   t.deepEqual(
@@ -65,6 +65,6 @@ async function provesOneActive(t: ExecutionContext, bystander: KeyClient, accoun
     listed.map((_key, index) => (index === 0 ? 'active' : 'rotated')),
   );
   const lives = (await bystander.models(lastHeard)).status === 200;
-  t.is(listed[0]?.key.slice(0, 10) === lastHeard.slice(0, 10), lives, 'the list says which key lives');
+  t.is(listed[0]?.key.slice(0, 10) === lastHeard.slice(0, 10), lives, 'the list shows which key is active');
   return lives;
 }

@@ -13,15 +13,15 @@ import { openWitnesses } from '../support/truth/open-witnesses.ts';
 import { sendRequests } from '../support/truth/send-requests.ts';
 import { type Gone, goneIn } from '../support/truth/wrong-leavings.ts';
 
-/** From where the ingress sees it. On two busy cores seeing it takes some time, for a few clients more than for most. */
+/** From when the ingress notices. On two busy cores this takes time, for a few clients more than for most. */
 const endedWithinMs = { most: 1_000, all: 5_000 };
 
 faultTest(
   test.serial,
   {
     id: '7a',
-    done: 'clients leave at any moment, in the queue, before and after the first token',
-    promised: 'each call ends within a second of the ingress seeing it, and is charged by what came, once',
+    done: 'clients disconnect at any moment, in the queue, before and after the first token',
+    promised: 'each call ends within a second of the ingress noticing, and is charged once for its output so far',
   },
   async (t, see) => {
     t.timeout(120_000);
@@ -49,12 +49,12 @@ faultTest(
     t.true(leavings.length > 120);
     const others = evidence.asked.filter(({ ending }) => ending !== 'left' && ending !== 'answered');
     const refused = others.filter((one) => one.ending === 'refused' && [400, 503].includes(one.status));
-    t.deepEqual(others, refused, 'mistakes, and what two busy cores are too much for');
+    t.deepEqual(others, refused, 'invalid requests, and requests beyond the capacity of two busy cores');
     endedInTime(t, evidence);
   },
 );
 
-/** Half of the clients leave by the clock, which is mostly in the queue; nearly all others when their call has come so far. */
+/** Half of the clients leave by a timer, mostly in the queue. Nearly all others leave when their call has reached a number of tokens. */
 function leaveAtRandom({ modelServers }: Stack, random: Random) {
   const waiting = new Map<string, { tokens: number; leaving: AbortController }>();
   const look = () => {
@@ -70,7 +70,7 @@ function leaveAtRandom({ modelServers }: Stack, random: Random) {
       if (kind < 0.5) return AbortSignal.timeout(Math.round(random.between(0, 4_000)));
       if (kind > 0.95) return undefined;
       const leaving = new AbortController();
-      // Before the first of them as well.
+      // Negative values: before the first token as well.
       waiting.set(question, { tokens: random.between(-15, 60), leaving });
       return leaving.signal;
     },
@@ -89,7 +89,7 @@ function momentOf(left: Gone, evidence: Evidence): string {
   return calls.some(({ completionTokens }) => completionTokens > 0) ? 'in the middle' : 'before the first token';
 }
 
-/** No call of a client that left begins or goes on for longer than that. */
+/** No call of a client that left begins or continues beyond that. */
 function endedInTime(t: ExecutionContext, evidence: Evidence): void {
   const left = goneIn(evidence).flatMap((gone) => (gone.ending === 'left' ? [gone] : []));
   const took = left.flatMap((gone) =>
@@ -109,7 +109,7 @@ faultTest(
   test.serial,
   {
     id: '7b',
-    done: 'a client leaves while its request waits for a full backend',
+    done: 'a client disconnects while its request waits for a backend at capacity',
     promised: 'nothing is charged, and no backend is called',
   },
   async (t) => {
@@ -146,7 +146,7 @@ faultTest(
     );
     const evidence = await witnesses.agreeOn(t, asked);
     t.is(evidence.calls.length, 4);
-    t.is(evidence.records.size, 4, 'what never left the queue has no record');
+    t.is(evidence.records.size, 4, 'a request that never left the queue has no record');
   },
 );
 
@@ -155,7 +155,7 @@ faultTest(
   {
     id: '5',
     done: 'an ingress is killed (SIGKILL) while its clients wait',
-    promised: 'its calls are called off, each is settled once; clients of others are answered',
+    promised: 'its calls are cancelled, each is settled once; clients of others are answered',
   },
   async (t, see) => {
     t.timeout(90_000);
@@ -185,7 +185,7 @@ faultTest(
     while (calls().filter(({ state }) => state === 'running').length > 2) await sleep(20);
     const tookMs = Date.now() - goneAt;
     see(`all calls had ended ${tookMs} ms after the reply stream`);
-    t.true(tookMs < 12_000, 'workers look every five seconds');
+    t.true(tookMs < 12_000, 'workers check every five seconds');
 
     const asked = await Promise.all(asking);
     t.deepEqual(

@@ -9,18 +9,18 @@ import { openWitnesses } from '../support/truth/open-witnesses.ts';
 
 for (const { text, ...fault } of [
   {
-    // A new worker sends a script as it stands at first (workers/leases/start-run.lua).
+    // A new worker sends the text of a script at first (workers/leases/start-run.lua).
     text: 'Decides whether a job may call a backend now',
     id: '10d',
-    done: 'Redis starts a run and its answer is lost',
-    promised: 'the worker asks again and is told the same: one run, one call, one charge; the client is answered',
+    done: 'Redis starts a run and its reply is lost',
+    promised: 'the worker asks again and gets the same reply: one run, one call, one charge; the client is answered',
   },
   {
-    // Only the settling of an answered request says this.
+    // Only settling an answered request sends this.
     text: '"outcome":"completed"',
     id: '10e',
-    done: 'Redis settles a request and its answer is lost',
-    promised: 'the worker settles again, of no effect: one call, one charge; the client is answered',
+    done: 'Redis settles a request and its reply is lost',
+    promised: 'the worker settles again without effect: one call, one charge; the client is answered',
   },
 ]) {
   faultTest(test, fault, async (t, see) => {
@@ -34,9 +34,9 @@ for (const { text, ...fault } of [
 
     const reached = proxy.holdAfter(text);
     const askedAt = performance.now();
-    const asking = ask({ ...witnesses.wish('Did you hear?'), stream: true, includeUsage: true }, agent);
+    const asking = ask({ ...witnesses.wish('Did it arrive?'), stream: true, includeUsage: true }, agent);
     await reached;
-    void proxy.holdAfter('nothing that is ever sent');
+    void proxy.holdAfter('text that is never sent');
     const asked = await asking;
     t.is(asked.ending, 'answered');
     see(`answered after ${Math.round(performance.now() - askedAt)} ms`);
@@ -50,7 +50,7 @@ for (const { text, ...fault } of [
       [1, 1],
     );
     t.is(worker.process.errors(), '');
-    see('2 requests, 2 calls, 2 records of 1 run each');
-    await worker.process.stop(); // before what it is connected by
+    see('2 requests, 2 calls, 2 records with 1 run each');
+    await worker.process.stop(); // before the proxy of its connection
   });
 }

@@ -5,12 +5,12 @@ import { runFaults } from '../support/faults/run-faults.ts';
 import { summary, type Told, tell } from '../support/faults/tell-faults.ts';
 import { writeReadme } from '../support/faults/when-down.ts';
 
-const help = `npm run faults                  every fault of the list, on real processes: about half an hour
-npm run faults -- 9 13a B       those of these numbers alone
-npm run faults -- --readme      all of them, and where all of it held writes the README's table of what fails
-npm run faults -- --list        what there is
+const help = `npm run faults                  all faults, on real processes: about half an hour
+npm run faults -- 9 13a B       only the faults of these numbers
+npm run faults -- --readme      all faults; if all of them hold, writes the table of failures in the README
+npm run faults -- --list        the list of faults
 
-Tells of each fault what was done, what was promised and what was seen; ends with 1 where one failed or is missing.`;
+Reports for each fault what was done, promised and seen. Exits with 1 if one failed or is missing.`;
 
 const wishes = process.argv.slice(2);
 const options = wishes.filter((wish) => wish.startsWith('--'));

@@ -4,12 +4,12 @@ import { type Stack, startStack } from '../stack/stack.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { createKeyClient } from '../support/key-client.ts';
 
-/** What two replicas can have in hand at once, and how long each call takes: their capacity in requests a second. */
+/** The number of calls that two replicas run at once, and the duration of each: their capacity in requests a second. */
 const slots = 16;
 const serviceMs = 640;
 const capacity = (slots * 1_000) / serviceMs;
 const goodputMin = 0.9;
-/** Of the list: half of the refused are told sooner. */
+/** The promise of fault 23a: half of the refusals arrive within this time. */
 const refusedMsMax = 50;
 const floodAtOnce = slots * 1.5;
 
@@ -43,7 +43,7 @@ function targets(stack: Stack) {
 
 type Offered = Awaited<ReturnType<typeof offer>>;
 
-/** Answers a second of both, as a share of what the backends can give. */
+/** Responses a second of both, as a share of the capacity of the backends. */
 function goodputOf(...both: readonly Offered[]): number {
   const served = both.reduce((sum, { answers }) => sum + sortedMs(answers, 200).length, 0);
   return served / Math.max(...both.map(({ tookSeconds }) => tookSeconds)) / capacity;
@@ -58,16 +58,16 @@ faultTest(
   test.serial,
   {
     id: '23a',
-    done: 'clients ask for three times what the backends can take, for 60 s; one account of a plan with priority asks for a tenth',
+    done: 'clients send three times the capacity of the backends for 60 s; one account of a plan with priority sends a tenth',
     promised:
-      'backends stay at work: 90 % of their capacity at least; half of the refusals, 503, are told within 50 ms; of those let in, who has priority waits for less',
+      'backends stay busy: at least 90 % of their capacity; half of the refusals, 503, arrive within 50 ms; of admitted requests, those with priority wait less',
   },
   async (t, see) => {
     t.timeout(240_000);
     await using stack = await openStack();
     const targetOf = targets(stack);
     const first = await targetOf('first', 'first');
-    // One account alone would be held to a quarter of the queue, by 429.
+    // A single account would be limited to a quarter of the queue, with 429.
     const crowd = await Promise.all(Array.from({ length: 16 }, (_, index) => targetOf(`crowd${index}`, 'crowd')));
     for (const one of crowd) await offer(one, { perSecond: capacity / 2, seconds: 0.125 });
 
@@ -89,7 +89,7 @@ faultTest(
     t.is(othersThan(many, 200, 503) + othersThan(few, 200, 503), 0);
     t.true(goodput >= goodputMin, `${goodput}`);
     t.true(at(refusedMs, 0.5) < refusedMsMax, inWords(refusedMs));
-    t.true(fewMs.length > 0 && at(fewMs, 0.5) < at(manyMs, 0.5), 'who has priority waits for less');
+    t.true(fewMs.length > 0 && at(fewMs, 0.5) < at(manyMs, 0.5), 'requests with priority wait less');
   },
 );
 
@@ -97,8 +97,8 @@ faultTest(
   test.serial,
   {
     id: '23b',
-    done: 'one account, whose plan has requests_at_once, asks for three times what the backends can take, for 20 s; another of no higher priority for a tenth',
-    promised: 'it is held to its plan by 429, and the other is served whatever it asks; backends stay at work',
+    done: 'one account, whose plan has requests_at_once, sends three times the capacity of the backends for 20 s; another without higher priority sends a tenth',
+    promised: 'the first is limited by its plan with 429, and every request of the other is served; backends stay busy',
   },
   async (t, see) => {
     t.timeout(120_000);
@@ -115,10 +115,10 @@ faultTest(
     const refused = sortedMs(flood.answers, 429).length;
     const goodput = goodputOf(flood, few);
     see(`of the other account ${fewMs.length} of ${few.answers.length} served, ${inWords(fewMs)}`);
-    see(`of the first ${floodMs.length} of ${flood.answers.length} served, ${inWords(floodMs)}; ${refused} were 429`);
+    see(`of the first ${floodMs.length} of ${flood.answers.length} served, ${inWords(floodMs)}; ${refused} got 429`);
     see(`${Math.round(goodput * 100)} % of the capacity of ${capacity} requests a second was served`);
     t.is(fewMs.length, few.answers.length, 'each is served');
-    t.true(refused > 0, 'the first asks for more than its plan has');
+    t.true(refused > 0, 'the first sends more than its plan allows');
     t.is(othersThan(flood, 200, 429), 0);
     t.true(goodput >= goodputMin, `${goodput}`);
   },

@@ -9,8 +9,9 @@ faultTest(
   test.serial,
   {
     id: '9f',
-    done: 'Redis takes everything and answers nothing for 6 s',
-    promised: 'new requests: 503 within a second or two; those in flight go on when it is back, without a second run',
+    done: 'Redis accepts everything and answers nothing for 6 s',
+    promised:
+      'new requests: 503 within a second or two; those in flight continue when it is back, without a second run',
   },
   async (t, see) => {
     t.timeout(180_000);
@@ -29,8 +30,9 @@ faultTest(
   test.serial,
   {
     id: '9c',
-    done: 'Redis takes everything and answers nothing for 60 s',
-    promised: 'new requests: 503 within a second or two; those in flight end in words or are run again, charged once',
+    done: 'Redis accepts everything and answers nothing for 60 s',
+    promised:
+      'new requests: 503 within a second or two; those in flight end with an error or are run again, charged once',
   },
   async (t, see) => {
     t.timeout(300_000);

@@ -22,8 +22,9 @@ faultTest(
   test,
   {
     id: '12a',
-    done: 'Redis is emptied (FLUSHALL) under streams',
-    promised: 'nobody gets a free month or a false 402; what was in flight is charged once; reconcile finds no drift',
+    done: 'Redis is emptied (FLUSHALL) during streams',
+    promised:
+      'no account gets a free month or a false 402; requests in flight are charged once; reconcile finds no drift',
   },
   async (t, see) => {
     t.timeout(180_000);
@@ -124,9 +125,9 @@ faultTest(
       t.is(record?.account, 'user:streaming');
       t.true(
         record?.outcome === 'failed' || record?.outcome === 'cancelled',
-        'by the ingress, or by the worker it told',
+        'by the ingress, or by the worker that it notified',
       );
-      t.true((record?.completionTokens ?? 0) > 0, 'what was delivered is charged');
+      t.true((record?.completionTokens ?? 0) > 0, 'delivered output is charged');
     }
 
     const reconciled = await reconcile(stack, databaseUrl);
@@ -147,7 +148,7 @@ async function untilDrained(redis: Redis): Promise<void> {
   });
 }
 
-/** Until ava's own time-out. */
+/** Waits until AVA's own timeout. */
 async function until(claim: () => Promise<boolean>): Promise<void> {
   while (!(await claim())) await sleep(50);
 }

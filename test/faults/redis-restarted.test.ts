@@ -7,8 +7,9 @@ faultTest(
   test,
   {
     id: '8',
-    done: 'Redis is killed (SIGKILL) under requests in flight, and restarted on its append-only file',
-    promised: 'new requests: 503 within a second or two; those in flight go on, without a second run; nothing is lost',
+    done: 'Redis is killed (SIGKILL) with requests in flight, and restarted on its append-only file',
+    promised:
+      'new requests: 503 within a second or two; those in flight continue, without a second run; nothing is lost',
   },
   async (t, see) => {
     t.timeout(120_000);

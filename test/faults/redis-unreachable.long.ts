@@ -8,7 +8,8 @@ faultTest(
   {
     id: '9a',
     done: 'Redis resets every connection (RST) for 5 s',
-    promised: 'new requests: 503 within a second or two; those in flight go on when it is back, without a second run',
+    promised:
+      'new requests: 503 within a second or two; those in flight continue when it is back, without a second run',
   },
   async (t, see) => {
     t.timeout(120_000);
@@ -28,7 +29,8 @@ faultTest(
   {
     id: '9b',
     done: 'Redis is frozen (SIGSTOP) for 5 s',
-    promised: 'new requests: 503 within a second or two; those in flight go on when it is back, without a second run',
+    promised:
+      'new requests: 503 within a second or two; those in flight continue when it is back, without a second run',
   },
   async (t, see) => {
     t.timeout(120_000);

@@ -10,8 +10,9 @@ faultTest(
   test,
   {
     id: '24h',
-    done: 'the Redis of the replies (REPLY_REDIS_URL) dies',
-    promised: '/readyz 503; a request 503 at once, not charged, and no backend is called; served again when it is back',
+    done: 'the Redis of the replies (REPLY_REDIS_URL) is killed',
+    promised:
+      '/readyz 503; requests get an immediate 503, not charged, and no backend is called; served again when it is back',
   },
   async (t, see) => {
     await using replies = await startPrivateRedis();

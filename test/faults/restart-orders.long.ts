@@ -15,10 +15,10 @@ test.after.always(async () => {
 
 const parts = ['Redis', 'the store', 'the issuer', 'the ingress', 'a worker'] as const;
 type Part = (typeof parts)[number];
-/** What it is to wait for comes first, or last; and some orders between. */
+/** Dependencies first, or last; and some orders between. */
 const extremes: Part[][] = [[...parts], [...parts].toReversed()];
 const sampled = 6;
-/** Long enough for a process to find that what it needs is not there. */
+/** Long enough for a process to find that a dependency is missing. */
 const betweenMs = 1_500;
 const wellWithinMs = 30_000;
 
@@ -26,8 +26,8 @@ faultTest(
   test,
   {
     id: '24c',
-    done: 'everything is stopped, and Redis, store, issuer, ingress and worker come back in eight orders',
-    promised: 'processes wait for what they need, and the service works without a manual step',
+    done: 'everything is stopped, and Redis, store, issuer, ingress and worker are started in eight orders',
+    promised: 'processes wait for their dependencies, and the service works without a manual step',
     notRun: 'reason' in mongo ? mongo.reason : undefined,
   },
   async (t, see) => {
@@ -42,7 +42,7 @@ faultTest(
       databaseUrl: urlThrough(store.port, home.url),
     });
     const { redis, directory, baseUrl } = stack;
-    if (redis === undefined) throw new Error('this stack has a Redis of its own');
+    if (redis === undefined) throw new Error('this stack has its own Redis');
     let issuer = stack.identity;
     const shuffled = () => [...parts].map((part) => ({ part, at: random() })).sort((one, other) => one.at - other.at);
     const orders = [...extremes, ...Array.from({ length: sampled }, () => shuffled().map(({ part }) => part))];
@@ -74,13 +74,13 @@ faultTest(
       const allAt = performance.now();
       await Promise.all(starting);
       const account = `account-${index}`;
-      // By the issuer that is back, not by the one that was there first.
+      // From the restarted issuer, not from the first one.
       const token = await issuer.token(account);
       const client = createKeyClient(stack);
       const isWell = async () => {
         const { status, body } = await client.send('POST', '/v1/keys/developer', { bearer: token, body: {} });
         if (status !== 200) return false;
-        // Minted by an answer that was lost, it would be masked; nothing is lost here.
+        // After a lost response a repeated mint would return the key masked. No response is lost here.
         while (performance.now() - allAt < wellWithinMs) {
           if ((await client.infer(String(body.key))).status === 200) return true;
           await sleep(100);
@@ -91,12 +91,12 @@ faultTest(
         if (performance.now() - allAt > wellWithinMs) break;
         await sleep(100);
       }
-      t.true(performance.now() - allAt < wellWithinMs, `not well after ${order.join(', ')}`);
+      t.true(performance.now() - allAt < wellWithinMs, `not working after ${order.join(', ')}`);
       tookMs.push(Math.round(performance.now() - allAt));
     }
     await issuer[Symbol.asyncDispose]();
     see(
-      `${orders.length} of ${orders.length} orders; well ${Math.max(...tookMs)} ms after the last part was there, at most`,
+      `${orders.length} of ${orders.length} orders; working at most ${Math.max(...tookMs)} ms after the last part was started`,
     );
   },
 );

@@ -12,8 +12,8 @@ faultTest(
   test,
   {
     id: '24g',
-    done: 'Redis refuses a prompt of 3 MB for want of memory, and a password that is wrong',
-    promised: '503 for the request; no log of any process holds the prompt or the password, and no line is long',
+    done: 'Redis refuses a prompt of 3 MB because it is out of memory, and a wrong password',
+    promised: '503 for the request; no log of any process contains the prompt or the password, and no line is long',
   },
   async (t, see) => {
     await using stack = await startStack();
@@ -49,7 +49,7 @@ faultTest(
   },
 );
 
-/** Starts an ingress and a worker that Redis lets in only to refuse their password. */
+/** Starts an ingress and a worker whose password Redis refuses. */
 async function refusedByRedis(stack: Stack, redisUrl: string): Promise<void> {
   const before = stack.started().length;
   const starting = [stack.startIngress({ REDIS_URL: redisUrl }), stack.startWorker({ REDIS_URL: redisUrl })];

@@ -13,7 +13,7 @@ import { openWitnesses } from '../support/truth/open-witnesses.ts';
 const rounds = sized(3);
 const clients = 12;
 
-/** What no client may ever see, whatever is shut down. */
+/** No client may see a wrong or truncated answer, whichever process is shut down. */
 function unharmed(t: ExecutionContext, endings: readonly Ending[]): void {
   t.deepEqual(
     endings.filter(({ kind }) => kind === 'wrong' || kind === 'broken off'),
@@ -25,7 +25,7 @@ faultTest(
   test,
   {
     id: '6a',
-    done: 'an ingress is asked to end (SIGTERM) under load, again and again',
+    done: 'an ingress is stopped (SIGTERM) under load, repeatedly',
     promised: 'every request that it has begun to read is answered',
   },
   async (t, see) => {
@@ -62,8 +62,8 @@ faultTest(
   test,
   {
     id: '6b',
-    done: 'a worker is asked to end (SIGTERM) under load, again and again',
-    promised: 'every request is answered: the worker ends it, or another takes it over',
+    done: 'a worker is stopped (SIGTERM) under load, repeatedly',
+    promised: 'every request is answered: the worker finishes it, or another takes it over',
   },
   async (t, see) => {
     await using stack = await startStack({ workers: 2, modelServers: { firstTokenMs: 150, tokensPerSecond: 200 } });
@@ -93,8 +93,8 @@ faultTest(
   test,
   {
     id: '6c',
-    done: "a worker's grace is over while it has calls in hand",
-    promised: 'what has sent nothing is run by another; a stream ends by an error frame',
+    done: "a worker's grace period ends while it has calls in flight",
+    promised: 'a request without output is run by another worker; a stream ends with an error frame',
   },
   async (t, see) => {
     await using stack = await startStack({ models: oneBackend, workers: 0, env: { SHUTDOWN_GRACE_MS: '100' } });
@@ -115,7 +115,7 @@ faultTest(
     t.is(await first.process.exited, 0);
     await stack.startWorker();
     t.is((await whole).kind, 'answered');
-    see('1 of 1 streams ended by an error frame, 1 of 1 whole answers came from another worker');
+    see('1 of 1 streams ended with an error frame, 1 of 1 complete responses came from another worker');
   },
 );
 
@@ -123,8 +123,8 @@ faultTest(
   test,
   {
     id: '6d',
-    done: "an ingress's grace is over while a client waits",
-    promised: '503, and the backend call is called off',
+    done: "an ingress's grace period ends while a client waits",
+    promised: '503, and the backend call is cancelled',
   },
   async (t, see) => {
     await using stack = await startStack({ models: oneBackend, ingresses: 0, env: { SHUTDOWN_GRACE_MS: '100' } });
@@ -138,13 +138,13 @@ faultTest(
     const ending = await held;
     t.like(ending, { kind: 'refused', status: 503 });
     t.is(await first.process.exited, 0);
-    // Nobody waits any more, so the model server's work is called off.
+    // No client waits any more, so the call of the model server is cancelled.
     t.is((await server.waitForCall(({ state }) => state !== 'running')).state, 'aborted');
-    see('1 of 1 told by 503, and its call was called off');
+    see('1 of 1 got 503, and its call was cancelled');
   },
 );
 
-test('a worker that is asked to end says how many jobs it still has, for as long as its grace, which may be that of a request', async (t) => {
+test('a stopping worker reports how many jobs it still has, during its grace period, which may be as long as a request', async (t) => {
   await using stack = await startStack({ models: oneBackend, env: { SHUTDOWN_GRACE_MS: '600000' } });
   const key = await stack.mintKey('alice');
   const [worker] = stack.workers;
@@ -171,7 +171,7 @@ test('a worker that is asked to end says how many jobs it still has, for as long
   );
 });
 
-test('an ingress does not wait for a connection on which nothing was ever asked', async (t) => {
+test('an ingress does not wait for a connection without any request', async (t) => {
   await using stack = await startStack({ workers: 0 });
   const [ingress] = stack.ingresses;
   const unused = connect(Number(new URL(ingress?.url ?? '').port), '127.0.0.1');
@@ -179,10 +179,10 @@ test('an ingress does not wait for a connection on which nothing was ever asked'
   const askedAt = performance.now();
   ingress?.process.kill('SIGTERM');
   t.is(await ingress?.process.exited, 0);
-  t.true(performance.now() - askedAt < 15_000, 'half of what it gives to those that wait for an answer');
+  t.true(performance.now() - askedAt < 15_000, 'half of its grace period for clients that wait for an answer');
 });
 
-test('a process that is not ready yet ends when it is asked to', async (t) => {
+test('a process that is not ready yet exits on SIGTERM', async (t) => {
   await using stack: Stack = await startStack({ ingresses: 0, workers: 0 });
   await stack.redis?.stop();
   const ingress = stack.startIngress().catch(() => 'ended');
@@ -193,7 +193,7 @@ test('a process that is not ready yet ends when it is asked to', async (t) => {
   t.deepEqual(await Promise.all([ingress, worker]), ['ended', 'ended']);
 });
 
-test('processes that are asked to end while Redis is away or frozen do so', async (t) => {
+test('processes exit on SIGTERM while Redis is unavailable or frozen', async (t) => {
   for (const signal of ['SIGKILL', 'SIGSTOP'] as const) {
     await using stack = await startStack({ env: { SHUTDOWN_GRACE_MS: '500' } });
     await stack.redis?.kill(signal);

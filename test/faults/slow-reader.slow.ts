@@ -11,11 +11,11 @@ import { watchMemory } from '../support/watch-memory.ts';
 const readers = 12;
 const mebibyte = 1_048_576;
 /**
- * What waits for one client is a mebibyte of text in UTF-8 (ingress/replies/reply-buffer.ts), twice that as JavaScript keeps
- * text that is not Latin, and three times over: in the buffer, being written, and in the connection's own queue.
+ * A client has at most a mebibyte of waiting text in UTF-8 (ingress/replies/reply-buffer.ts). JavaScript needs twice that for text that is
+ * not Latin. There are three copies: in the buffer, being written, and in the connection's own queue.
  */
 const bytesPerReader = mebibyte * 2 * 3;
-/** What a heap grows by under any load before it is collected. */
+/** The growth of a heap under any load before it is collected. */
 const heapBytes = 256 * mebibyte;
 const growthMax = readers * bytesPerReader + heapBytes;
 const isErrorFrame = /data: \{"error":\{[^\n]*"UPSTREAM_INTERRUPTED"[^\n]*\}\n\n/;
@@ -26,11 +26,12 @@ faultTest(
   {
     id: '21a',
     done: 'clients do not read their endless streams',
-    promised: 'memory is bounded, they are cut and charged for what came; other clients are answered',
+    promised:
+      'memory is bounded, they are disconnected and charged for the delivered output; other clients are answered',
   },
   async (t, see) => {
     t.timeout(150_000);
-    // An endless stream ends at its limit: this one is further away than any client reads.
+    // An endless stream ends at its limit, which is set beyond what any client reads.
     const endless = { tier: 'guest', pool: 'default', output_tokens_max: 1_000_000_000 };
     await using stack = await startStack({ models: { 'small-chat': endless } });
     await using witnesses = await openWitnesses(stack);
@@ -41,7 +42,7 @@ faultTest(
     const { wish, keys } = witnesses;
     const others: Asked[] = [];
 
-    /** Others ask one question after another, until told to stop. */
+    /** Others send one question after another, until they are stopped. */
     async function askOthers(name: string, isOver: () => boolean): Promise<number[]> {
       const times: number[] = [];
       const other = async (client: number) => {
@@ -75,7 +76,7 @@ faultTest(
     cut = true;
     const times = await meanwhile;
 
-    // Some read on as soon as they are cut, and are told; the others are not waited for.
+    // Some continue to read as soon as they are disconnected, and get an error frame. The others are not waited for.
     const told = await Promise.all(slow.filter((_, reader) => reader % 3 === 2).map((each) => each.readOn()));
     t.true(told.every((text) => isErrorFrame.test(text.slice(-1_000))));
     const [ingress] = stack.ingresses;
@@ -98,7 +99,7 @@ faultTest(
     for (const { requestId = '', completionTokens } of calls()) {
       const record = records.get(requestId);
       t.like(record, { outcome: 'cancelled', counted: 'estimated' });
-      // The tokenizer's are hardly ever shorter than the model server's, of four characters.
+      // Tokens of the tokenizer are rarely shorter than those of the model server, which have four characters.
       const charged = record?.completionTokens ?? 0;
       t.true(charged > 0 && charged < 2 * completionTokens, `${charged} charged, ${completionTokens} sent`);
     }

@@ -13,7 +13,7 @@ import { exchange } from '../support/raw-http.ts';
 import { head } from '../support/refusal.ts';
 import { addressIn, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
-const question = 'Who keeps the keys?';
+const question = 'Which store has the keys?';
 const mongo = await startMongo();
 const notRun = 'reason' in mongo ? mongo.reason : undefined;
 
@@ -34,8 +34,8 @@ faultTest(
   test.serial,
   {
     id: '14c',
-    done: 'the store is away when the processes start, and again later',
-    promised: 'known keys go on; anything else is 503, never 401; well again when it is back',
+    done: 'the store is unreachable when the processes start, and again later',
+    promised: 'known keys: unaffected; all other calls: 503, never 401; works again when it is back',
     notRun,
   },
   async (t, see) => {
@@ -54,7 +54,7 @@ faultTest(
     proxy.become('pass');
     const minted = await mint('alice');
     t.is(minted.status, 200);
-    const { key } = (await minted.json()) as { key: string }; // the service's own answer
+    const { key } = (await minted.json()) as { key: string }; // a response of the service itself
     t.is((await chat({ url: api, key, question })).status, 200);
     const neverUsed = await stack.mintKey('bob');
 
@@ -82,8 +82,8 @@ faultTest(
   test.serial,
   {
     id: 'B6',
-    done: 'the store is away for files and batches, in the middle of an upload',
-    promised: '503 with Retry-After; what was not written whole is no file; well again when it is back',
+    done: 'the store is unreachable for files and batches, during an upload',
+    promised: '503 with Retry-After; an incomplete upload leaves no file; works again when it is back',
     notRun,
   },
   async (t, see) => {
@@ -127,15 +127,15 @@ faultTest(
     }
 
     proxy.become('pass');
-    const { data } = (await files.files()) as unknown as { data: { id: string; purpose: string }[] }; // the service's own list
+    const { data } = (await files.files()) as unknown as { data: { id: string; purpose: string }[] }; // a list of the service itself
     const uploaded = data.filter(({ purpose }) => purpose === 'batch');
     t.deepEqual(
       uploaded.map(({ id }) => id),
       [kept],
-      'the upload that broke off left no file',
+      'the interrupted upload left no file',
     );
     t.is((await files.upload(line('b'))).object, 'file');
     const unavailable = statuses.filter((status) => status === 503).length;
-    see(`${unavailable} of ${statuses.length} calls told by 503, an upload among them`);
+    see(`${unavailable} of ${statuses.length} calls got 503, an upload among them`);
   },
 );

@@ -13,7 +13,7 @@ faultTest(
   test,
   {
     id: '14e',
-    done: 'the store is slow: 300 ms later each way, for 5 s',
+    done: 'the store is slow: 300 ms delay each way, for 5 s',
     promised: 'no request waits for it; usage is in the store, once',
     notRun: 'reason' in mongo ? mongo.reason : undefined,
   },

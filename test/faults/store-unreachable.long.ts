@@ -13,7 +13,7 @@ faultTest(
   test,
   {
     id: '14d',
-    done: 'the store takes everything and answers nothing for 60 s, under load',
+    done: 'the store accepts everything and answers nothing for 60 s, under load',
     promised:
       'callers known to the ingress: unaffected; usage waits in Redis, and is in the store once when it is back',
     notRun: 'reason' in mongo ? mongo.reason : undefined,

@@ -10,8 +10,8 @@ testTruthOfBatches({
   test,
   fault: {
     id: 'B2',
-    done: 'workers and ingresses are killed amid a long batch, and MongoDB is away',
-    promised: 'every line ends once and is charged once, as the results have it',
+    done: 'workers and ingresses are killed during a long batch, and MongoDB is unreachable',
+    promised: 'every line ends once and is charged once, as its results say',
     notRun: 'reason' in mongo ? mongo.reason : undefined,
   },
   lines: sized(1_500),

@@ -7,8 +7,8 @@ testTruthOfBatches({
   test,
   fault: {
     id: 'B1',
-    done: 'workers and ingresses are killed amid a long batch, and the embedded store is away',
-    promised: 'every line ends once and is charged once, as the results have it',
+    done: 'workers and ingresses are killed during a long batch, and the embedded store is unavailable',
+    promised: 'every line ends once and is charged once, as its results say',
   },
   lines: sized(500),
   openHome: openSqliteHome,

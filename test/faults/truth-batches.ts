@@ -23,7 +23,7 @@ const plans = { free: { requests_at_once: 8, batch_requests_at_once: 24, model_t
 const account = 'user:alice';
 const everyFewSeconds = { from: 2_000, to: 5_000 };
 
-/** Whatever dies and whatever is away: each line once, and charged is what stands in the results. */
+/** Tests that whichever processes die and whichever parts are unavailable, each line ends once, and the charge matches the results. */
 export function testTruthOfBatches({ test, fault, lines, openHome }: Registrar): void {
   faultTest(test, fault, async (t, see) => {
     t.timeout(400_000);
@@ -45,7 +45,7 @@ export function testTruthOfBatches({ test, fault, lines, openHome }: Registrar):
     const { id } = await (await user()).create(linesOf(lines));
     const startedAt = performance.now();
     const say = (text: string) => see(`${Math.round((performance.now() - startedAt) / 1_000)} s: ${text}`);
-    // The state in which it stands is asked of the store itself: ingresses come and go.
+    // The state of the batch is read from the store itself, because ingresses come and go.
     const reached = async (share: number) => {
       while (((await store.batches.findBatch(id))?.counts.completed ?? 0) < lines * share) await sleep(200);
     };
@@ -53,11 +53,11 @@ export function testTruthOfBatches({ test, fault, lines, openHome }: Registrar):
     const { killed } = await (async () => {
       await using killing = killAtRandom(stack, random, everyFewSeconds);
       await reached(0.25);
-      say('the store is cut off');
+      say('the store is disconnected');
       await home.cut();
       await sleep(6_000);
       home.restore();
-      say('it is back');
+      say('the store is reachable again');
       await reached(0.95);
       return { killed: { ...killing.killed } };
     })();
@@ -65,7 +65,7 @@ export function testTruthOfBatches({ test, fault, lines, openHome }: Registrar):
     t.true(killed.workers > 0);
     const client = await user();
     const batch = await client.ended(id, 120_000);
-    say(`it is ${batch.status}: ${JSON.stringify(batch.request_counts)}`);
+    say(`the batch is ${batch.status}: ${JSON.stringify(batch.request_counts)}`);
     const output = await client.output(batch);
     const errors = await client.errors(batch);
     t.is(batch.status, 'completed');
@@ -73,17 +73,17 @@ export function testTruthOfBatches({ test, fault, lines, openHome }: Registrar):
     t.deepEqual(
       errors.filter(({ error }) => error?.code !== 'INTERNAL_ERROR'),
       [],
-      'only a line whose workers kept dying ends without an answer',
+      'only a line whose workers were killed repeatedly ends without an answer',
     );
     const names = [...output, ...errors].map(({ custom_id }) => custom_id);
     t.is(names.length, lines);
     t.is(new Set(names).size, lines);
     for (const { custom_id, response } of output) {
-      // The stand-in repeats the end of what it was asked.
+      // The test model server repeats the end of the prompt.
       t.true(response?.body.choices[0]?.message.content?.startsWith('You said') === true, custom_id);
     }
 
-    // Jobs that were taken from dead workers have yet to find that their lines have ended.
+    // Jobs taken from killed workers still have to find that their lines have ended.
     while ((await store.batches.listOpenAccounts()).length > 0) await sleep(200);
     const held = async () =>
       (await redis.hlen(leasesKey(account, 'batch'))) + (await redis.zcard(leaseEndsKey(account, 'batch')));
@@ -92,7 +92,7 @@ export function testTruthOfBatches({ test, fault, lines, openHome }: Registrar):
     const tokens = tokensIn(output);
     const charged = async () => (await store.findUsageSum(account, month))?.total.chargedTokens ?? 0;
     for (let wait = 0; wait < 100 && (await charged()) < tokens; wait++) await sleep(200);
-    t.is(await charged(), tokens, 'the store has charged what stands in the results');
+    t.is(await charged(), tokens, 'the store has charged the tokens of the results');
     const quota = await client.client.get<{ used: number; reserved: number }>('/../billing/quota');
     t.like(quota, { used: tokens, reserved: 0 });
     const produced = stack.modelServers.flatMap((server) => server.calls());

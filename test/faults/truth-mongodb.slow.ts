@@ -10,7 +10,7 @@ testTruth({
   test,
   fault: {
     id: 'A2',
-    done: 'of many requests a quarter of the clients may leave, while processes are killed, Redis is cut off and MongoDB is away',
+    done: 'many requests run and a quarter of the clients may disconnect, while processes are killed, Redis is disconnected and MongoDB is unreachable',
     promised: 'clients, backends, records, sums and Redis agree, to the token; nothing is left held',
     notRun: 'reason' in mongo ? mongo.reason : undefined,
   },

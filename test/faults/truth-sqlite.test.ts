@@ -7,7 +7,7 @@ testTruth({
   test,
   fault: {
     id: 'A1',
-    done: 'of many requests a quarter of the clients may leave, while processes are killed, Redis is cut off and the embedded store is away',
+    done: 'many requests run and a quarter of the clients may disconnect, while processes are killed, Redis is disconnected and the embedded store is unavailable',
     promised: 'clients, backends, records, sums and Redis agree, to the token; nothing is left held',
   },
   requests: sized(250),

@@ -31,7 +31,7 @@ type Registrar = {
 const accounts = ['ann', 'bob', 'cem', 'dee', 'eve', 'fay'];
 const clients = 250;
 const requestsAtOnce = 100;
-/** An answer takes from a third of a second up to several, more while something is away. */
+/** A response takes from a third of a second to several seconds, and longer while a part is unavailable. */
 const leaving = { share: 0.25, withinMs: 2_500 };
 const plans = {
   free: {
@@ -43,10 +43,10 @@ const plans = {
   },
 };
 const timeouts = { queue_ms: 5_000, request_ms: 25_000, first_token_ms: 8_000, idle_ms: 3_000 };
-/** No lease lives longer: until its request's deadline, and a minute. */
+/** The maximum lifetime of a lease: until its request's deadline, and a minute. */
 const leaseMsMax = timeouts.request_ms + leaseGraceMs.started.interactive;
 
-/** Whatever dies and whatever is away, in the end everybody who counts has counted the same, and it is what was used. */
+/** Tests that whichever processes die and whichever parts are unavailable, all counts agree in the end and match the actual usage. */
 export function testTruth({ test, fault, requests, openHome }: Registrar): void {
   faultTest(test, fault, async (t, see) => {
     t.timeout(400_000);
@@ -62,7 +62,7 @@ export function testTruth({ test, fault, requests, openHome }: Registrar): void 
       }),
     );
     const redis = parts.adopt(new Redis(stack.redisUrl), (connection) => connection.disconnect());
-    redis.on('error', () => {}); // it is cut off like all others
+    redis.on('error', () => {}); // it is disconnected like all others
     const store = parts.use(await openStore(home.directUrl, recordedLog()));
     const outboxes = parts.use(followOutboxes(stack.redisUrl));
     const keyClient = createKeyClient(stack);
@@ -73,9 +73,9 @@ export function testTruth({ test, fault, requests, openHome }: Registrar): void 
     const startedAt = performance.now();
     const say = (text: string) => see(`${Math.round((performance.now() - startedAt) / 1_000)} s: ${text}`);
     const { asked, killed, waited } = await underFire();
-    say(`clients have ended; ${waited} events had waited for the store`);
-    see(`killed: ${killed.ingresses} ingresses, ${killed.workers} workers; Redis cut off ${killed.cuts} times`);
-    t.true(waited > 0, 'the store was away while usage came');
+    say(`clients have finished; ${waited} events had waited for the store`);
+    see(`killed: ${killed.ingresses} ingresses, ${killed.workers} workers; Redis disconnected ${killed.cuts} times`);
+    t.true(waited > 0, 'the store was unavailable while usage arrived');
     await books.untilNothingRuns();
     say(`no job is left, ${await books.leasesHeld()} leases are`);
     await endLeasesNow(stack.redisUrl, { aheadMs: leaseMsMax, requestMs: timeouts.request_ms });
@@ -86,7 +86,7 @@ export function testTruth({ test, fault, requests, openHome }: Registrar): void 
       'all slots are free again',
     );
     await books.untilAllIsStored();
-    say('everything has ended, and is in the store');
+    say('all requests have ended and are in the store');
 
     const evidence = await books.evidence(asked);
     t.deepEqual([...contradictionsIn(evidence), ...(await wrongLeavingsIn(evidence))], []);
@@ -114,7 +114,7 @@ export function testTruth({ test, fault, requests, openHome }: Registrar): void 
   });
 }
 
-/** As many requests of one account at a time as it may have. */
+/** As many requests of one account at once as its plan allows. */
 async function fillSlots({ ingresses, modelServers }: Stack, key: string): Promise<Asked[]> {
   const agent = new Agent();
   for (const server of modelServers) server.fail({ latencyMs: 1_500 });
@@ -132,7 +132,7 @@ function tell(see: See, { asked, calls, records }: Evidence): void {
   see(`records: ${counted(all.map(({ outcome, counted }) => `${outcome} ${counted}`))}`);
   see(`runs of a request: ${counted(all.map(({ runs }) => `with ${runs}`))}`);
   const lost = all.filter(({ outcome }) => outcome === 'lost');
-  see(`runs of those lost: ${counted(lost.map(({ runs }) => `with ${runs}`))}`);
+  see(`runs of lost requests: ${counted(lost.map(({ runs }) => `with ${runs}`))}`);
   see(`${calls.length} calls produced ${producedBy(calls)} tokens, ${chargedTo(all)} were charged`);
 }
 

@@ -8,9 +8,9 @@ import { addressIn, startTcpProxy } from '../support/tcp-proxy.ts';
 import { type Asked, ask } from '../support/truth/ask.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
 
-/** A new worker sends a script as it stands at first; this is BullMQ's that takes a finished job out of its queue. */
+/** A new worker sends the text of a script at first. This is the script of BullMQ that removes a finished job from its queue. */
 const finishing = 'Move job from active to a finished status';
-/** Only the settling of an answered request says this, once of the request and once of its one attempt. */
+/** Only settling an answered request sends this, once for the request and once for its one attempt. */
 const settling = '"outcome":"completed"';
 
 async function openScene(t: ExecutionContext, env: (stack: Stack) => Record<string, string> = () => ({})) {
@@ -24,7 +24,7 @@ async function openScene(t: ExecutionContext, env: (stack: Stack) => Record<stri
   return { stack, witnesses, proxy, victim, agent };
 }
 
-/** Its jobs are another's within 15 s, and that one finds out how they stand. */
+/** Kills the worker. Another takes its jobs within 15 s and finds that they are settled. Returns the time in milliseconds. */
 async function dies({ stack, victim }: { stack: Stack; victim: RunningProcess }, jobs: number): Promise<number> {
   victim.process.kill('SIGKILL');
   const killedAt = performance.now();
@@ -39,8 +39,8 @@ faultTest(
   test,
   {
     id: '3a',
-    done: 'a worker is killed (SIGKILL) when it has answered, and before its job is taken out of the queue',
-    promised: 'the client has its answer; the job finds that it was settled, calls no backend and is charged once',
+    done: 'a worker is killed (SIGKILL) after it has answered, and before its job is removed from the queue',
+    promised: 'the client has its answer; the job is found settled, calls no backend and is charged once',
   },
   async (t, see) => {
     t.timeout(120_000);
@@ -60,15 +60,15 @@ faultTest(
   test,
   {
     id: '3b',
-    done: 'a worker is killed (SIGKILL) when requests were settled, and before it could say so to their clients',
-    promised: 'they are told by 503, or by an error frame; no backend is called again, and each is charged once',
+    done: 'a worker is killed (SIGKILL) after requests were settled, and before it could notify their clients',
+    promised: 'they get 503, or an error frame; no backend is called again, and each is charged once',
   },
   async (t, see) => {
     t.timeout(120_000);
-    // Where replies have a Redis of their own, the last word waits until the settling was answered.
+    // If replies have their own Redis, the last reply waits until the settling was confirmed.
     const scene = await openScene(t, ({ redisUrl }) => ({ REPLY_REDIS_URL: redisUrl }));
     const { stack, proxy, witnesses, agent } = scene;
-    // Both have started before the first is settled, which waits for the other.
+    // Both have started before the first is settled, because it waits for the other.
     stack.modelServers[0].fail({ latencyMs: 1_500 });
     const sent = proxy.swallow([{ text: settling, count: 2 * 2 }]);
     const asking = [false, true].map((stream) => ask({ ...witnesses.wish(`Streamed: ${stream}?`), stream }, agent));
@@ -78,7 +78,7 @@ faultTest(
     t.like(asked[0], { ending: 'refused', status: 503, code: 'SERVICE_UNAVAILABLE' });
     t.is(asked[1]?.ending, 'interrupted');
     await chargedOnce(t, scene, asked);
-    see(`1 told by 503 and 1 by an error frame, ${foundMs} ms after the kill; 2 calls, 2 records`);
+    see(`1 got 503 and 1 an error frame, ${foundMs} ms after the kill; 2 calls, 2 records`);
   },
 );
 

@@ -7,16 +7,16 @@ import { type Asked, answerTo, ask } from '../support/truth/ask.ts';
 import { type AgreedEvidence, openWitnesses } from '../support/truth/open-witnesses.ts';
 
 const clients = 64;
-/** A dead worker is noticed within fifteen seconds (shared/jobs/queues.ts), by a worker that has the time to look. */
+/** A dead worker is noticed within fifteen seconds (shared/jobs/queues.ts), by a worker that has the time to check. */
 const promisedMs = 15_000;
-/** What a slow machine may add. */
+/** Allowance for a slow machine. */
 const slowMachineMs = 5_000;
 
 type Killed = { asked: readonly Asked[]; evidence: AgreedEvidence; killedAt: number };
 
 let killing: Promise<Killed> | undefined;
 
-/** Once, for both of its sides. */
+/** Runs once, for both tests. */
 function killOne(t: ExecutionContext): Promise<Killed> {
   killing ??= killUnderLoad(t);
   return killing;
@@ -61,7 +61,7 @@ faultTest(
   {
     id: '1',
     done: 'one of two workers is killed (SIGKILL) under 64 clients, half of them streaming',
-    promised: 'what has sent nothing is run by the other within 15 s and answered; all is counted once',
+    promised: 'requests without output are run by the other within 15 s and answered; all are counted once',
   },
   async (t, see) => {
     t.timeout(120_000);
@@ -75,7 +75,7 @@ faultTest(
     const answered = asked.filter(({ ending }) => ending === 'answered').length;
     see(`${answered} of ${clients} answered; ${again.length} run again, the last ${lastMs} ms after the kill`);
     see(`${evidence.records.size} records, ${evidence.contradictions.length} contradictions`);
-    t.true(again.length > 0, 'the worker had some that had sent nothing');
+    t.true(again.length > 0, 'the worker had requests without output');
     t.true(lastMs < promisedMs + slowMachineMs);
   },
 );
@@ -85,20 +85,20 @@ faultTest(
   {
     id: '2',
     done: 'a worker is killed (SIGKILL) in the middle of streams',
-    promised: 'each ends by an error frame, never with another text; what was delivered is charged once',
+    promised: 'each ends with an error frame, never with another text; delivered output is charged once',
   },
   async (t, see) => {
     t.timeout(120_000);
     const { asked, evidence } = await killOne(t);
     const interrupted = asked.filter((one) => one.ending === 'interrupted');
-    t.true(interrupted.length > 0, 'the worker had some that streamed');
+    t.true(interrupted.length > 0, 'the worker had streams');
     for (const one of interrupted) {
-      t.true(one.stream && one.text !== '', 'what had sent nothing is run again');
+      t.true(one.stream && one.text !== '', 'requests without output are run again');
       const record = evidence.records.get(one.requestId ?? '');
       t.like(record, { outcome: 'failed', counted: 'estimated' });
       const charged = answerTo(one.question).slice(0, record?.completionTokens).join('');
-      t.is(charged, one.text, 'what was delivered is charged');
+      t.is(charged, one.text, 'delivered output is charged');
     }
-    see(`${interrupted.length} streams ended by an error frame, each charged the text that had come`);
+    see(`${interrupted.length} streams ended with an error frame, each charged the delivered text`);
   },
 );
