@@ -25,7 +25,7 @@ import { assignRequestId, echoClientRequestId } from './middleware/assign-reques
 import { authenticateEither } from './middleware/authentication/authenticate-either.ts';
 import { authenticateKey } from './middleware/authentication/authenticate-key.ts';
 import { authenticateSignIn } from './middleware/authentication/authenticate-sign-in.ts';
-import { checkPresentCaller, checkStanding } from './middleware/authentication/check-present-caller.ts';
+import { checkPresentCaller, readLimitCounters } from './middleware/authentication/check-present-caller.ts';
 import { checkRefusedCaller } from './middleware/authentication/check-refused-caller.ts';
 import { limitGuestCalls } from './middleware/authentication/limit-guest-calls.ts';
 import { noteClientAddress } from './middleware/authentication/note-client-address.ts';
@@ -185,7 +185,7 @@ function createRouter(parts: AppParts): Router<RequestState> {
   router.get('/v1/batches/:batch', withEither, check, refuseGuests, retrieveBatch(parts));
   router.post('/v1/batches/:batch/cancel', withEither, check, refuseGuests, cancelBatch(parts));
 
-  router.get('/billing/quota', withEither, checkStanding(parts), retrieveQuota(parts));
+  router.get('/billing/quota', withEither, readLimitCounters(parts), retrieveQuota(parts));
   router.get('/billing/usage', withEither, check, retrieveUsage(parts));
   router.get('/billing/plan', withEither, check, retrievePlan(parts));
 

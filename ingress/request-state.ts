@@ -1,12 +1,12 @@
 import type { ParameterizedContext } from 'koa';
 import type { Caller } from '../shared/caller.ts';
 import type { ChatCall } from '../shared/chat-call/chat-call.ts';
-import type { Usage } from '../shared/jobs/replies.ts';
-import type { Admission, Standing } from '../shared/limits/admit.ts';
+import type { TokenUsage } from '../shared/jobs/replies.ts';
+import type { Admission, LimitCounters } from '../shared/limits/admit.ts';
 import type { JsonBody } from './api/json-body.ts';
 import type { BodyShare } from './bodies/body-budget.ts';
 import type { Credential } from './callers/authorization.ts';
-import type { Place } from './queue/queue-bounds.ts';
+import type { QueuePlace } from './queue/queue-bounds.ts';
 
 /** What the stages of one request leave for those after them. */
 export type RequestState = {
@@ -22,7 +22,7 @@ export type RequestState = {
   /** Redis's time when the caller was checked, in milliseconds; where the route needs it. */
   now?: number;
   /** What counts against the caller's limits; where the route needs it. */
-  standing?: Standing;
+  counters?: LimitCounters;
   /** The caller was checked, or the check has failed: what fails from then on needs none of its own. */
   checked?: true;
   /** All of the body has been read. Node's `complete` can still be false then. */
@@ -32,7 +32,7 @@ export type RequestState = {
   bodyShare?: BodyShare;
   call?: ChatCall;
   /** Among what waits; gone from here once it is somebody else's to leave. */
-  place?: Place;
+  place?: QueuePlace;
   /** The most requests at once of the account while room to wait is short. */
   fairShare?: number | undefined;
   admission?: Admission;
@@ -41,7 +41,7 @@ export type RequestState = {
   /** The answer's body is in memory in any case, for all requests together. */
   isBodyShared?: true;
   /** What a request that was answered has used. */
-  usage?: Usage | undefined;
+  usage?: TokenUsage | undefined;
 };
 
 export type AppContext = ParameterizedContext<RequestState>;

@@ -17,10 +17,10 @@ export const callerSchema = z.object({
  */
 export type Caller = z.infer<typeof callerSchema>;
 
-type Standing = Pick<Account, 'plan' | 'suspended' | 'version' | 'overageEnabled' | 'topUp'>;
+type AccountStatus = Pick<Account, 'plan' | 'suspended' | 'version' | 'overageEnabled' | 'topUp'>;
 
 /** What a caller has of its account as the account stands. */
-export function standingOf(account: Standing): Omit<Caller, 'account' | 'keyId'> {
+export function accountStatusOf(account: AccountStatus): Omit<Caller, 'account' | 'keyId'> {
   const { plan, suspended, version, overageEnabled, topUp } = account;
   return { plan, suspended, version, overageEnabled, ...(topUp && { topUp }) };
 }
@@ -28,5 +28,5 @@ export function standingOf(account: Standing): Omit<Caller, 'account' | 'keyId'>
 /** An account as a caller; one that was never used stands on the default plan, at version 0. */
 export function callerOf(account: string, known: Account | undefined, defaultPlan: string): Caller {
   const neverUsed = { plan: defaultPlan, suspended: false, version: 0, overageEnabled: false, topUp: undefined };
-  return { account, ...standingOf(known ?? neverUsed) };
+  return { account, ...accountStatusOf(known ?? neverUsed) };
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Fault } from './validation-issues.ts';
+import type { ValidationIssue } from './validation-issues.ts';
 
 /**
  * Every error code the service can answer with: its HTTP status, which of the two body shapes it has, and whether the
@@ -32,7 +32,7 @@ export type ErrorCode = keyof typeof errorCodes;
 type Fields = Readonly<Record<string, unknown>>;
 type Options = {
   fields?: Fields;
-  faults?: readonly Fault[];
+  faults?: readonly ValidationIssue[];
   retryAfterMs?: number;
   headers?: Readonly<Record<string, string>>;
   cause?: unknown;
@@ -51,7 +51,7 @@ export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly fields: Fields;
   /** What is wrong with the request, one by one; `message` says them together. */
-  readonly faults: readonly Fault[];
+  readonly faults: readonly ValidationIssue[];
   readonly retryAfterMs: number | undefined;
   readonly headers: Readonly<Record<string, string>>;
 
@@ -70,7 +70,7 @@ export function errorStatus(code: ErrorCode): number {
 }
 
 /** All offending fields by their path, at most ten, as one 400. */
-export function validationError(faults: readonly Fault[], cause?: unknown): ApiError {
+export function validationError(faults: readonly ValidationIssue[], cause?: unknown): ApiError {
   const named = faults.slice(0, 10).map(({ path, message }) => `${path}: ${message}`);
   const more = faults.length > named.length ? '; and more' : '';
   return new ApiError('VALIDATION_ERROR', named.join('; ') + more, { cause, faults: faults.slice(0, 10) });
@@ -138,14 +138,14 @@ export function planLimit(model: string, plan: string): ApiError {
   );
 }
 
-export type QuotaStanding = { resetDate: string; topupUrl: string; overageEnabled: boolean };
+export type SpentQuota = { resetDate: string; topupUrl: string; overageEnabled: boolean };
 
 /** The month's allowance is spent; `resetDate` is `YYYY-MM-DD`. */
-export function quotaExceeded(standing: QuotaStanding): ApiError {
+export function quotaExceeded(quota: SpentQuota): ApiError {
   return new ApiError(
     'quota_exceeded',
-    `The monthly quota is used up. It refreshes on ${standing.resetDate}; overage or a top-up lifts it before.`,
-    { fields: { type: 'quota_limit', ...standing }, headers: { 'x-should-retry': 'false' } },
+    `The monthly quota is used up. It refreshes on ${quota.resetDate}; overage or a top-up lifts it before.`,
+    { fields: { type: 'quota_limit', ...quota }, headers: { 'x-should-retry': 'false' } },
   );
 }
 

@@ -4,10 +4,10 @@ import type { z } from 'zod';
  * What is wrong, and where: `path` is `messages[2].content`, empty for the whole. `refused`, where a setting of the operator does not
  * allow it, is the name that it is counted by, one of a few.
  */
-export type Fault = { path: string; message: string; refused?: string };
+export type ValidationIssue = { path: string; message: string; refused?: string };
 
 /** Every issue of a failed validation by its path, in words for whoever wrote the input; values are never repeated. */
-export function faultsOf(error: z.ZodError): Fault[] {
+export function validationIssuesOf(error: z.ZodError): ValidationIssue[] {
   return error.issues.flatMap((issue) => {
     if (issue.code === 'unrecognized_keys') {
       return issue.keys.map((key) => ({ path: pathOf([...issue.path, key]), message: 'is not known' }));

@@ -15,25 +15,25 @@ import { controlStreamKey } from '../shared/redis/keys.ts';
 import { outboxLengthFor } from '../shared/redis/outbox-bound.ts';
 import { fieldsOf, openInbox, waitUntilOpen } from '../shared/redis/stream-inbox.ts';
 import { createFindAnswer } from './answers/find-answer.ts';
-import { type BackendStanding, createBackendSlots } from './backends/backend-slots.ts';
+import { type BreakerStatus, createBackendSlots } from './backends/backend-slots.ts';
 import { createRetryBudget } from './backends/retry-budget.ts';
-import { decodeNews } from './batches/lines/line-events.ts';
+import { decodeLineEvent } from './batches/lines/line-events.ts';
 import { createObserveBatches } from './batches/observe-batches.ts';
 import { openBatches } from './batches/open-batches.ts';
 import { decodeAssignment } from './batches/scheduler/assign-accounts.ts';
-import type { BatchKeeper } from './batches/scheduler/batch-supervisor.ts';
+import type { BatchSupervisor } from './batches/scheduler/batch-supervisor.ts';
 import { loadTokenizer } from './chat-answers/count-tokens.ts';
 import { createBackendChecks } from './exchange/backend-checks.ts';
 import { createBackendAgent, createCallBackend } from './exchange/call-backend.ts';
 import { createOwnFields } from './exchange/own-fields.ts';
+import { beatLeases } from './leases/beat-leases.ts';
 import { createEndLeases } from './leases/end-leases.ts';
-import { countLeases, createTendLeases } from './leases/expire-leases.ts';
-import { keepLeases } from './leases/keep-leases.ts';
+import { countLeases, createExpireLeases } from './leases/expire-leases.ts';
 import { createMarkStreaming } from './leases/mark-streaming.ts';
 import { createRenewLeases } from './leases/renew-leases.ts';
 import { createStartRun } from './leases/start-run.ts';
-import { createHold } from './locks/acquire.ts';
-import { createLeave } from './locks/release.ts';
+import { createAcquireLock } from './locks/acquire.ts';
+import { createReleaseLock } from './locks/release.ts';
 import { keepCopyingAudit } from './maintenance/keep-copying-audit.ts';
 import { keepRemovingDevices } from './maintenance/keep-removing-devices.ts';
 import { createRemoveUnusedDevices } from './maintenance/remove-unused-devices.ts';
@@ -43,7 +43,7 @@ import { type QueuesServed, serveQueues } from './queue/serve-queues.ts';
 import { createReplyFrames } from './replies/reply-frames.ts';
 import { watchReaders } from './replies/watch-readers.ts';
 import { createEndRequest } from './requests/end-request.ts';
-import { createAnswerLost } from './requests/fail-lost-request.ts';
+import { createFailLostRequest } from './requests/fail-lost-request.ts';
 import { createProcessRequest } from './requests/process-request.ts';
 import { keepShares, type Shares } from './shares/keep-shares.ts';
 import { createRenewShares } from './shares/renew-shares.ts';
@@ -98,7 +98,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const state = followProcessState(shutdown);
   const checks = { store: () => store.ping(), ...createBackendChecks(config, agent) };
   const required = { redis: () => redis.ping(), replyRedis: () => replyRedis.ping() };
-  const details = () => ({ running: queues?.running() ?? 0, breakers: slots.standings() });
+  const details = () => ({ running: queues?.running() ?? 0, breakers: slots.breakerStatuses() });
   const operations = parts.use(
     await listenForOperations({
       ...config.operations,
@@ -115,7 +115,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const { memoryBytes } = await waitForRedis([redis, replyRedis], { signal: shutdown, log });
   const outboxLengthMax = outboxLengthFor(config.outboxLengthMax, memoryBytes);
 
-  let keeper: BatchKeeper | undefined;
+  let keeper: BatchSupervisor | undefined;
   let drainer: UsageDrainer | undefined;
   const inbox = openInbox({
     reader: controlReader,
@@ -127,7 +127,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
       const fields = fieldsOf(entry);
       const request = decodeCancellation(fields);
       if (request !== undefined) queues?.cancel(request, 'cancelled');
-      const news = decodeNews(fields);
+      const news = decodeLineEvent(fields);
       if (news !== undefined) keeper?.heard(news);
       keeper?.take(decodeAssignment(fields));
       for (const partition of decodeRing(fields)) drainer?.ring(partition);
@@ -139,19 +139,19 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   await waitUntilOpen(inbox, shutdown);
   metrics.observeBatches(createObserveBatches(store.batches));
   const { usageMonthsKept } = planFile;
-  const tendLeases = createTendLeases({
+  const expireLeases = createExpireLeases({
     redis,
     endLeases: createEndLeases(redis, planFile.timeouts),
     timeouts: planFile.timeouts,
     metrics,
   });
-  const usageDrainer = createUsageDrainer({ redis, store, workerId, metrics, log, usageMonthsKept, tendLeases });
+  const usageDrainer = createUsageDrainer({ redis, store, workerId, metrics, log, usageMonthsKept, expireLeases });
   drainer = usageDrainer;
   metrics.observeOutboxes(createObserveOutboxes(redis, usageDrainer.held));
   const ringDrainer = parts.use(createRingDrainer({ redis, replyRedis, ringOwn: usageDrainer.ring, log }));
   const auditHold = {
-    hold: createHold(redis, { workerId, holdMs: auditHoldMs }),
-    leave: createLeave(redis, { workerId }),
+    acquireLock: createAcquireLock(redis, { workerId, holdMs: auditHoldMs }),
+    releaseLock: createReleaseLock(redis, { workerId }),
   };
   const copyingAudit = keepCopyingAudit({ audit: store.audit, ...auditHold, log });
   metrics.observeLeases(() => countLeases(redis, usageDrainer.held()));
@@ -170,7 +170,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     log,
   });
   const replyFrames = createReplyFrames({ redis: replyRedis });
-  const leases = parts.use(keepLeases({ renewLeases: createRenewLeases(redis), timeouts: planFile.timeouts, log }));
+  const leases = parts.use(beatLeases({ renewLeases: createRenewLeases(redis), timeouts: planFile.timeouts, log }));
   const processRequest = createProcessRequest({
     planFile,
     startRun,
@@ -184,7 +184,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     log,
     control: inbox.address,
   });
-  const endLost = createAnswerLost({ startRun, endRequest, replyFrames });
+  const endLost = createFailLostRequest({ startRun, endRequest, replyFrames });
   const batches = openBatches({
     ...{ config, outboxLengthMax, redis, replyRedis, store, workerId, startRun, settle, findAnswer, shutdown },
     ...{ metrics, log },
@@ -213,7 +213,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const removingDevices = keepRemovingDevices({
     redis,
     removeUnusedDevices: createRemoveUnusedDevices({ redis, store, daysKept: planFile.guestDaysKept, log }),
-    hold: createHold(redis, { workerId, holdMs: devicesHoldMs }),
+    acquireLock: createAcquireLock(redis, { workerId, holdMs: devicesHoldMs }),
     log,
   });
   state.becomeReady();
@@ -239,7 +239,7 @@ async function finish(queues: QueuesServed, { graceMs, log }: { graceMs: number;
 }
 
 function reporterOfBreakers({ metrics, log }: { metrics: WorkerMetrics; log: Log }) {
-  return function report({ backend, model, breaker }: BackendStanding): void {
+  return function report({ backend, model, breaker }: BreakerStatus): void {
     if (breaker === 'open') metrics.breakerOpened.inc({ backend, model });
     const level = breaker === 'open' ? 'warn' : 'info';
     log[level]({ backend, model, breaker }, 'a breaker has changed');

@@ -1,9 +1,9 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { batchStates } from '../shared/batches/batch.ts';
 import { createLimitMetrics, durationBuckets } from '../shared/process/metrics.ts';
-import type { BatchesStanding } from '../shared/store/batches/batch-store.ts';
+import type { BatchStats } from '../shared/store/batches/batch-store.ts';
 import type { BackendSlots } from './backends/backend-slots.ts';
-import type { OutboxesStanding } from './usage/observe-outboxes.ts';
+import type { OutboxTotals } from './usage/observe-outboxes.ts';
 
 export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
 
@@ -68,14 +68,15 @@ export function createWorkerMetrics(registry: Registry) {
       registers,
     }),
     /** Read when it is scraped. */
-    observeBackends({ standings, load, waiting }: BackendSlots): void {
+    observeBackends({ breakerStatuses, load, waiting }: BackendSlots): void {
       new Gauge({
         name: 'svc_backend_breaker_state',
         help: 'Of this worker: 0 closed, 1 half-open (one call finds out), 2 open (not called)',
         labelNames: ['backend', 'model'],
         registers,
         collect() {
-          for (const { backend, model, breaker } of standings()) this.set({ backend, model }, breakerValues[breaker]);
+          for (const { backend, model, breaker } of breakerStatuses())
+            this.set({ backend, model }, breakerValues[breaker]);
         },
       });
       new Gauge({
@@ -163,28 +164,28 @@ export function createWorkerMetrics(registry: Registry) {
       registers,
     }),
     /** Read when they are scraped, and left out while the store does not answer. */
-    observeBatches(look: () => Promise<BatchesStanding | undefined>): void {
+    observeBatches(look: () => Promise<BatchStats | undefined>): void {
       new Gauge({
         name: 'svc_batches',
         help: 'Batches that are not cleared up yet, by state; every worker says the same',
         labelNames: ['state'],
         registers,
         async collect() {
-          const standing = await look();
+          const stats = await look();
           this.reset();
-          if (standing === undefined) return;
-          for (const state of batchStates) this.set({ state }, standing.count[state] ?? 0);
+          if (stats === undefined) return;
+          for (const state of batchStates) this.set({ state }, stats.count[state] ?? 0);
         },
       });
-      const observe = (name: string, help: string, value: (standing: BatchesStanding) => number) =>
+      const observe = (name: string, help: string, value: (stats: BatchStats) => number) =>
         new Gauge({
           name,
           help,
           registers,
           async collect() {
-            const standing = await look();
+            const stats = await look();
             this.remove(); // a gauge without a value says 0
-            if (standing !== undefined) this.set(value(standing));
+            if (stats !== undefined) this.set(value(stats));
           },
         });
       observe(
@@ -199,16 +200,16 @@ export function createWorkerMetrics(registry: Registry) {
       );
     },
     /** Read when they are scraped, and left out while Redis does not answer. */
-    observeOutboxes(look: () => Promise<OutboxesStanding | undefined>): void {
-      const observe = (name: string, help: string, value: (standing: OutboxesStanding) => number) =>
+    observeOutboxes(look: () => Promise<OutboxTotals | undefined>): void {
+      const observe = (name: string, help: string, value: (stats: OutboxTotals) => number) =>
         new Gauge({
           name,
           help,
           registers,
           async collect() {
-            const standing = await look();
+            const stats = await look();
             this.remove(); // a gauge without a value says 0
-            if (standing !== undefined) this.set(value(standing));
+            if (stats !== undefined) this.set(value(stats));
           },
         });
       observe(

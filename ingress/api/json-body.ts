@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { ApiError, validationError } from '../../shared/errors.ts';
 import { exceededJsonBound } from '../../shared/json-bounds.ts';
-import { faultsOf } from '../../shared/validation-issues.ts';
+import { validationIssuesOf } from '../../shared/validation-issues.ts';
 
 /** A JSON object that a client sent: its value, and the text it came as. */
 export type JsonBody = { value: object; text: string };
@@ -26,7 +26,9 @@ export function parseBody<Schema extends z.ZodType>(schema: Schema, { value }: J
 export function parseFields<Schema extends z.ZodType>(schema: Schema, value: unknown): z.infer<Schema> {
   const parsed = schema.safeParse(value);
   if (!parsed.success) {
-    throw validationError(faultsOf(parsed.error).map(({ path, message }) => ({ path: shortened(path), message })));
+    throw validationError(
+      validationIssuesOf(parsed.error).map(({ path, message }) => ({ path: shortened(path), message })),
+    );
   }
   return parsed.data;
 }

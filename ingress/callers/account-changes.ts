@@ -161,8 +161,8 @@ function addTopUp(before: MonthTopUp | undefined, { tokens }: TopUp, now: string
 }
 
 function newAccount(id: string, plan: string, createdAt: Date): Account {
-  const standing = { plan, suspended: false, overageEnabled: false, version: 0 };
-  return { id, ...standing, createdAt, topUpsMade: [], endedKeys: [], changes: [] };
+  const settings = { plan, suspended: false, overageEnabled: false, version: 0 };
+  return { id, ...settings, createdAt, topUpsMade: [], endedKeys: [], changes: [] };
 }
 
 /**

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { type Caller, callerOf, standingOf } from '../../shared/caller.ts';
+import { accountStatusOf, type Caller, callerOf } from '../../shared/caller.ts';
 import { ApiError, temporarilyUnavailable } from '../../shared/errors.ts';
 import { within } from '../../shared/process/shutdown.ts';
 import { createSingleFlight } from '../../shared/single-flight.ts';
@@ -84,7 +84,7 @@ export function createCallers(parts: Parts): Callers {
   async function readKeyOwner(hashes: readonly string[]): Promise<Caller | undefined> {
     const owner = await store.findKeyOwner(hashes);
     if (owner === undefined || (owner.guest !== undefined && !guestSecretsInUse(owner.guest))) return undefined;
-    return { account: owner.account, keyId: owner.keyId, ...standingOf(owner) };
+    return { account: owner.account, keyId: owner.keyId, ...accountStatusOf(owner) };
   }
 
   /** A caller that was known is kept while the store is away, and the store is then left alone for a minute. */

@@ -1,6 +1,15 @@
 import type { Caller } from '../../shared/caller.ts';
 import { ApiError, temporarilyUnavailable } from '../../shared/errors.ts';
-import type { Admission, Admit, Admitted, Charge, Limit, Look, Standing, Stood } from '../../shared/limits/admit.ts';
+import type {
+  Admission,
+  Admit,
+  Admitted,
+  Charge,
+  CountersAnswer,
+  Limit,
+  LimitCounters,
+  Look,
+} from '../../shared/limits/admit.ts';
 import type { AskLimits } from '../../shared/limits/ask-limits.ts';
 import type { Release } from '../../shared/limits/release.ts';
 import type { Credential } from './authorization.ts';
@@ -14,7 +23,7 @@ type Request = { requestId: string; credential: Credential; caller: Caller | und
 export type Ask = { refuse: (caller: Caller) => ApiError | undefined; charge: (caller: Caller) => Charge };
 
 /** `refused`: by something other than a limit; `limited`: by one, and for how long. */
-export type Checked = { caller: Caller; standing: Standing } & (
+export type Checked = { caller: Caller; counters: LimitCounters } & (
   | { outcome: 'admitted'; admission: Admission; inFlight: number }
   | { outcome: 'refused'; error: ApiError }
   | { outcome: 'limited'; limit: Limit; waitMs: number }
@@ -29,8 +38,8 @@ export interface CheckCaller {
   admit(request: Request, ask: Ask): Promise<Checked>;
   /** Only looks; `now` is Redis's time, in milliseconds. */
   look(request: Request): Promise<{ caller: Caller; now: number }>;
-  /** Looks at the account's standing as well, also where it is suspended. */
-  stand(request: Request): Promise<{ caller: Caller; standing: Standing }>;
+  /** Looks at the account's counters as well, also where it is suspended. */
+  readCounters(request: Request): Promise<{ caller: Caller; counters: LimitCounters }>;
 }
 
 type Parts = {
@@ -63,13 +72,15 @@ export function createCheckCaller({ admit, release, askLimits, callers, keyUse }
      */
     async admit(request, { refuse, charge }) {
       const refusalOf = (caller: Caller) => refuseSuspended(caller) ?? refuse(caller);
-      const { caller, answer } = await askLimits<Admitted | Stood>(asking(request), (look, found) =>
-        found === undefined || refusalOf(found) !== undefined ? admit.stand(look) : admitOrRelease(look, charge(found)),
+      const { caller, answer } = await askLimits<Admitted | CountersAnswer>(asking(request), (look, found) =>
+        found === undefined || refusalOf(found) !== undefined
+          ? admit.readCounters(look)
+          : admitOrRelease(look, charge(found)),
       );
       if (answer.outcome === 'ended')
         throw temporarilyUnavailable(new Error('a request was ended before its admission'));
-      const { standing } = answer;
-      if (answer.outcome === 'full') return { outcome: 'refused', caller, standing, error: outboxFull() };
+      const { counters } = answer;
+      if (answer.outcome === 'full') return { outcome: 'refused', caller, counters, error: outboxFull() };
       if (answer.outcome === 'admitted') {
         keyUse.note(caller);
         return { ...answer, caller };
@@ -77,7 +88,7 @@ export function createCheckCaller({ admit, release, askLimits, callers, keyUse }
       if (answer.outcome === 'refused') return { ...answer, outcome: 'limited', caller };
       const error = refusalOf(caller);
       if (error === undefined) throw new Error('a caller was neither admitted nor refused');
-      return { outcome: 'refused', caller, standing, error };
+      return { outcome: 'refused', caller, counters, error };
     },
     async look(request) {
       const { caller, answer } = await askLimits(asking(request), admit.look);
@@ -85,10 +96,10 @@ export function createCheckCaller({ admit, release, askLimits, callers, keyUse }
       keyUse.note(caller);
       return { caller, now: answer.now };
     },
-    async stand(request) {
-      const { caller, answer } = await askLimits(asking(request), admit.stand);
+    async readCounters(request) {
+      const { caller, answer } = await askLimits(asking(request), admit.readCounters);
       if (!caller.suspended) keyUse.note(caller);
-      return { caller, standing: answer.standing };
+      return { caller, counters: answer.counters };
     },
   };
 }

@@ -1,5 +1,5 @@
 import { validationError } from '../../shared/errors.ts';
-import type { Fault } from '../../shared/validation-issues.ts';
+import type { ValidationIssue } from '../../shared/validation-issues.ts';
 
 /** What an upload has beside its file. */
 export interface FormFields {
@@ -17,7 +17,7 @@ const nameLengthMax = 32;
 
 /** Of an upload: `purpose`, which is `batch`, and one `file`, in any order. */
 export function createFormFields(): FormFields {
-  const faults: Fault[] = [];
+  const faults: ValidationIssue[] = [];
   const seen = new Set<string>();
   const add = (path: string, message: string) => void faults.push({ path, message });
 

@@ -1,11 +1,11 @@
 import { type ApiError, type BurstLimit, quotaExceeded, rateLimitExceeded } from '../../shared/errors.ts';
-import type { Allowance, Limit, Standing } from '../../shared/limits/admit.ts';
+import type { Allowance, Limit, LimitCounters } from '../../shared/limits/admit.ts';
 import { quotaOf } from '../../shared/limits/quota.ts';
 
 type Limited = {
   limit: Limit;
   waitMs: number;
-  standing: Standing;
+  counters: LimitCounters;
   allowance: Allowance;
   /** The most requests at once of an account while room to wait is short (queue-bounds.ts). */
   fairShare?: number | undefined;
@@ -33,9 +33,9 @@ const bursts: Record<Exclude<Limit, 'quota'>, { type: BurstLimit; message: (allo
 };
 
 /** What a client hears whose request would pass a limit: 402 where its month is spent, else 429 and how long to wait. */
-export function limitError({ limit, waitMs, standing, allowance, fairShare, topupUrl }: Limited): ApiError {
+export function limitError({ limit, waitMs, counters, allowance, fairShare, topupUrl }: Limited): ApiError {
   if (limit === 'quota') {
-    const resetDate = quotaOf(standing, allowance).period.end;
+    const resetDate = quotaOf(counters, allowance).period.end;
     return quotaExceeded({ resetDate, topupUrl, overageEnabled: allowance.overageEnabled });
   }
   const { type, message } = bursts[limit];

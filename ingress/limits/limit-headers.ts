@@ -1,13 +1,13 @@
-import type { Allowance, Standing } from '../../shared/limits/admit.ts';
+import type { Allowance, LimitCounters } from '../../shared/limits/admit.ts';
 import { quotaOf } from '../../shared/limits/quota.ts';
 
 const unlimited = 'unlimited';
 
 /** Where an account stands, for every response to an inference request of its. */
-export function limitHeaders(standing: Standing, allowance: Allowance): Record<string, string> {
-  const { limit, used, remaining, period } = quotaOf(standing, allowance);
+export function limitHeaders(counters: LimitCounters, allowance: Allowance): Record<string, string> {
+  const { limit, used, remaining, period } = quotaOf(counters, allowance);
   const { requestsPerMinute, tokensPerMinute } = allowance;
-  const { requests, tokens, resetMs } = standing.lastMinute;
+  const { requests, tokens, resetMs } = counters.lastMinute;
   return {
     'x-svc-quota-limit': String(limit ?? unlimited),
     'x-svc-quota-used': String(used),

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { ParserFault } from '../middleware/answer-errors.ts';
+import type { ParserError } from '../middleware/answer-errors.ts';
 import { type ConnectionBounds, limitConnections } from './limit-connections.ts';
 import { limitPipelining } from './limit-pipelining.ts';
 
@@ -21,7 +21,7 @@ type Parts = {
   connections: ConnectionBounds;
   onRequest: RequestListener;
   /** `owed` are the responses that this connection's earlier requests still wait for. */
-  onBrokenRequest: (fault: ParserFault, socket: Duplex, owed: readonly ServerResponse[]) => void;
+  onBrokenRequest: (fault: ParserError, socket: Duplex, owed: readonly ServerResponse[]) => void;
 };
 
 export interface Listener {
@@ -64,7 +64,7 @@ export async function listen({
     handle(request, response);
   }
 
-  function refuse(fault: ParserFault, socket: Duplex): void {
+  function refuse(fault: ParserError, socket: Duplex): void {
     onBrokenRequest(
       fault,
       socket,

@@ -58,7 +58,7 @@ export function admitRequest({ checkCaller, planFile, topupUrl, metrics }: Parts
 
   function tell(ctx: AppContext, checked: Checked, allowance: Allowance): void {
     ctx.state.caller = checked.caller;
-    setHeaders(ctx.res, limitHeaders(checked.standing, allowance));
+    setHeaders(ctx.res, limitHeaders(checked.counters, allowance));
     metrics.admissions.inc({ outcome: checked.outcome, limit: 'limit' in checked ? checked.limit : 'none' });
   }
 }

@@ -70,7 +70,7 @@ type BrokenRequestParts = { log: Log; docsUrl: string; securityHeaders: Security
  * Requests of that connection that came before are still answered, and end it.
  */
 export function answerBrokenRequest({ log, docsUrl, securityHeaders }: BrokenRequestParts) {
-  return function answerBrokenRequest(fault: ParserFault, socket: Duplex, owed: readonly ServerResponse[]): void {
+  return function answerBrokenRequest(fault: ParserError, socket: Duplex, owed: readonly ServerResponse[]): void {
     // What a client still sends after its refusal is refused over and over again; closing would keep it from reading the first.
     if (socket.writableEnded) return;
     if (!socket.writable || fault.code === 'ECONNRESET') {
@@ -92,9 +92,9 @@ export function answerBrokenRequest({ log, docsUrl, securityHeaders }: BrokenReq
   };
 }
 
-export type ParserFault = Error & { code?: string; rawPacket?: Buffer };
+export type ParserError = Error & { code?: string; rawPacket?: Buffer };
 
-function classify({ code, rawPacket }: ParserFault): ApiError {
+function classify({ code, rawPacket }: ParserError): ApiError {
   if (code === 'HPE_HEADER_OVERFLOW') {
     return new ApiError('HEADERS_TOO_LARGE', 'The request headers are larger than 16 KiB, or too many.');
   }

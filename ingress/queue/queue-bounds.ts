@@ -2,7 +2,7 @@ import type { Depths } from './queue-depths.ts';
 import type { LatestTurn } from './queue-turns.ts';
 
 /** What a request takes of its model's bound, from before its admission until its job has started or never will. */
-export interface Place {
+export interface QueuePlace {
   /** Its job is in the queue: a count that begins from now on has it. */
   queued(): void;
   /** It takes nothing any more; idempotent. */
@@ -15,11 +15,11 @@ export interface Place {
  * `full` says which bound the request would pass. `requestsAtOnceMax` is the fair share of its account while room is short; undefined
  * if there is plenty.
  */
-export type Entry = { place: Place; requestsAtOnceMax: number | undefined } | { full: 'jobs' | 'bytes' };
+export type QueueEntry = { place: QueuePlace; requestsAtOnceMax: number | undefined } | { full: 'jobs' | 'bytes' };
 
 export interface QueueBounds {
   /** Makes no call: from what was counted last, and what this ingress has let through since. */
-  enter(request: { model: string; account: string; bytes: number }): Entry;
+  enter(request: { model: string; account: string; bytes: number }): QueueEntry;
   /** Resolves once a count is needed: a request has entered since the last count, jobs were waiting then, or it failed. */
   whenUseful(): Promise<void>;
   /** Takes a count; undefined if there could be none. */
@@ -80,7 +80,7 @@ export function createQueueBounds({ depthMax, bytesMax, now = () => performance.
     return (model.accounts.get(account)?.places ?? 0) < share ? share : 0;
   }
 
-  function takePlace(model: Model, account: string, bytes: number): Place {
+  function takePlace(model: Model, account: string, bytes: number): QueuePlace {
     const waiting = { queuedAt: Number.POSITIVE_INFINITY };
     model.uncounted.add(waiting);
     const ofAccount = model.accounts.get(account) ?? { places: 0, turn: 0 };
@@ -136,7 +136,7 @@ function newModel(): Model {
 }
 
 /** Of a request that will be refused. */
-const noPlace: Place = { queued() {}, leave() {}, latestTurn: { turn: 0 } };
+const noPlace: QueuePlace = { queued() {}, leave() {}, latestTurn: { turn: 0 } };
 
 /** Without those that come to 0. */
 function add(counts: Map<string, number>, name: string, count: number): void {

@@ -5,7 +5,7 @@ import { type Lane, lanes } from '../../shared/lane.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
 import { loadScript } from '../../shared/redis/connections.ts';
 import { countingKey, queueDepthsKey } from '../../shared/redis/keys.ts';
-import { readLua } from '../../shared/redis/load-lua.ts';
+import { loadLua } from '../../shared/redis/load-lua.ts';
 import { halfOfTurns, latestOf, ranksOf, scoreOfPriority, scoresOf, turnOf, turnsAheadMax } from './job-priority.ts';
 
 /**
@@ -124,7 +124,7 @@ function turnsAhead(taken: readonly TakenTurn[], stored: Record<string, string>)
 }
 
 function createLowerTurns(redis: Redis) {
-  const lua = readLua(new URL('./lower-turns.lua', import.meta.url), { halfOfTurns, turnsAheadMax, scoreOfPriority });
+  const lua = loadLua(new URL('./lower-turns.lua', import.meta.url), { halfOfTurns, turnsAheadMax, scoreOfPriority });
   return loadScript(redis, { name: 'svcLowerTurns', lua, numberOfKeys: 1 });
 }
 

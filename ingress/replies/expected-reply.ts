@@ -1,6 +1,6 @@
 import type { ApiError } from '../../shared/errors.ts';
 import type { HeldLease } from '../limits/settle-interrupted.ts';
-import type { Place } from '../queue/queue-bounds.ts';
+import type { QueuePlace } from '../queue/queue-bounds.ts';
 import type { ReplyEvent } from './reply-buffer.ts';
 
 /** A request that is about to be queued; all times in milliseconds. */
@@ -10,7 +10,7 @@ export type ExpectedRequest = {
   /** How long it waits for a worker, and for its whole answer. */
   queueMs: number;
   requestMs: number;
-  place: Place;
+  place: QueuePlace;
   /** Called once, before the reply says anything: how long the request waited until a worker took it, or until it had waited too long. */
   onQueued: (waited: { ms: number; isTaken: boolean }) => void;
 };

@@ -1,9 +1,9 @@
 import type { ApiError } from '../../shared/errors.ts';
-import type { Usage } from '../../shared/jobs/replies.ts';
+import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import { ownText } from '../../shared/own-text.ts';
 
 /** `chunk` is text for the client as it stands; `end` comes last, with the body of an answer that is not streamed. */
-export type ReplyEvent = { kind: 'chunk'; text: string } | { kind: 'end'; body: string | undefined; usage: Usage };
+export type ReplyEvent = { kind: 'chunk'; text: string } | { kind: 'end'; body: string | undefined; usage: TokenUsage };
 
 /** More than this waiting for one slow client, and its reply is given up. */
 const bufferedBytesMax = 1_048_576;

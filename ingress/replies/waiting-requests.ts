@@ -9,7 +9,7 @@ import {
 import type { Reply } from '../../shared/jobs/replies.ts';
 import type { Released } from '../../shared/limits/release.ts';
 import type { Delivered, HeldLease } from '../limits/settle-interrupted.ts';
-import type { Place } from '../queue/queue-bounds.ts';
+import type { QueuePlace } from '../queue/queue-bounds.ts';
 import type { ExpectedReply, ExpectedRequest } from './expected-reply.ts';
 import { followReply, notStarted, type Progress } from './follow-reply.ts';
 import { createReplyBuffer, type ReplyBuffer } from './reply-buffer.ts';
@@ -46,7 +46,7 @@ type Waiting = {
   model: string;
   /** By `performance.now()`. */
   queuedAt: number;
-  place: Place;
+  place: QueuePlace;
   onQueued: ExpectedRequest['onQueued'] | undefined;
   buffer: ReplyBuffer;
   progress: Progress;

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { errorFrame, toApiError } from '../../shared/errors.ts';
-import type { Usage } from '../../shared/jobs/replies.ts';
+import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import { within } from '../../shared/process/shutdown.ts';
 import type { AppContext } from '../request-state.ts';
 import { takeOverFraming } from './chunk-framing.ts';
@@ -28,7 +28,7 @@ export async function writeEventStream(
   ctx: AppContext,
   reply: Pick<ExpectedReply, 'next'>,
   { heldBackMs }: { heldBackMs: number },
-): Promise<Usage | undefined> {
+): Promise<TokenUsage | undefined> {
   const first = reply.next();
   let isThere = await within(heldBackMs, first);
   ctx.respond = false;

@@ -1,6 +1,6 @@
 import { ulid } from 'ulid';
 import { z } from 'zod';
-import { standingOf } from '../../shared/caller.ts';
+import { accountStatusOf } from '../../shared/caller.ts';
 import { guestPlan, type PlanFile } from '../../shared/process/plan-file.ts';
 import { type Account, lastSeen } from '../../shared/store/accounts/account.ts';
 import type { Decide } from '../../shared/store/accounts/decide.ts';
@@ -82,7 +82,7 @@ export function mintGuestKey(parts: Parts): Stage {
     const account = await changeAccount(device, decide);
     const { key } = account;
     if (key !== undefined)
-      await sharedCallers.put(key.hash, { account: device, keyId: key.id, ...standingOf(account) });
+      await sharedCallers.put(key.hash, { account: device, keyId: key.id, ...accountStatusOf(account) });
     return account;
   }
 

@@ -7,7 +7,7 @@ import { type Stage, stateOf } from '../request-state.ts';
 export function retrieveQuota({ planFile, topupUrl }: { planFile: PlanFile; topupUrl: string }): Stage {
   return async function retrieveQuota(ctx) {
     const caller = stateOf(ctx, 'caller');
-    const { period, ...tokens } = quotaOf(stateOf(ctx, 'standing'), allowanceOf(caller, planFile));
+    const { period, ...tokens } = quotaOf(stateOf(ctx, 'counters'), allowanceOf(caller, planFile));
     const { plan, overageEnabled } = caller;
     ctx.body = { plan, unit: 'tokens', period, ...tokens, overageEnabled, resetDate: period.end, topupUrl };
   };

@@ -1,4 +1,4 @@
-import { type Batch, type BatchEnding, type BatchFault, type BatchState, batchFaultsMax } from './batch.ts';
+import { type Batch, type BatchEnding, type BatchError, type BatchState, batchErrorsMax } from './batch.ts';
 
 /**
  * What happens to a batch. `validated`: its file has no fault; `refused`: it has; `counted`: results as they stand, and the first line
@@ -6,7 +6,7 @@ import { type Batch, type BatchEnding, type BatchFault, type BatchState, batchFa
  */
 export type BatchEvent =
   | { type: 'validated'; total: number }
-  | { type: 'refused'; errors: readonly BatchFault[] }
+  | { type: 'refused'; errors: readonly BatchError[] }
   | { type: 'counted'; completed: number; failed: number; position: Batch['position'] }
   | { type: 'cancel' | 'expire' | 'ran' | 'cleared' }
   | { type: 'written'; completed: number; failed: number; outputFile?: string; errorFile?: string };
@@ -49,7 +49,7 @@ function move(batch: Batch, event: BatchEvent, at: Date): Batch | undefined {
     case 'validated':
       return { ...batch, state: 'in_progress', inProgressAt: at, counts: { ...batch.counts, total: event.total } };
     case 'refused':
-      return { ...batch, state: 'failed', failedAt: at, errors: event.errors.slice(0, batchFaultsMax) };
+      return { ...batch, state: 'failed', failedAt: at, errors: event.errors.slice(0, batchErrorsMax) };
     case 'counted':
       return { ...batch, counts: grown(batch, event), position: later(batch.position, event.position) };
     case 'cancel':

@@ -15,7 +15,7 @@ export const batchStates = [
 
 const count = z.int().nonnegative();
 
-const batchFaultSchema = z.object({
+const batchErrorSchema = z.object({
   code: z.string(),
   /** From 1; null where the fault is the whole file's. */
   line: z.int().positive().nullable(),
@@ -41,7 +41,7 @@ export const batchSchema = z.object({
   tokens: count,
   counts: z.object({ total: count, completed: count, failed: count }),
   position: z.object({ line: z.int().positive(), byte: count }),
-  errors: z.array(batchFaultSchema),
+  errors: z.array(batchErrorSchema),
   outputFile: z.string().optional(),
   errorFile: z.string().optional(),
   createdAt: date,
@@ -66,10 +66,10 @@ export const batchSchema = z.object({
 export type Batch = z.infer<typeof batchSchema>;
 export type BatchState = Batch['state'];
 export type BatchEnding = NonNullable<Batch['ending']>;
-export type BatchFault = z.infer<typeof batchFaultSchema>;
+export type BatchError = z.infer<typeof batchErrorSchema>;
 
 /** Faults of a file that are kept; there may be more of them. */
-export const batchFaultsMax = 100;
+export const batchErrorsMax = 100;
 
 export const batchResultSchema = z.object({
   batch: z.string(),

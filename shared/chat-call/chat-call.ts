@@ -1,7 +1,7 @@
 import { validationError } from '../errors.ts';
 import { exceededJsonBound } from '../json-bounds.ts';
 import type { PlanFile } from '../process/plan-file.ts';
-import { faultsOf } from '../validation-issues.ts';
+import { validationIssuesOf } from '../validation-issues.ts';
 import { canBeAssembled } from './can-be-assembled.ts';
 import { type ChatRequest, chatRequestSchema, publishedRequestSchema } from './chat-completion.ts';
 import { isPlainRequest } from './is-plain-request.ts';
@@ -65,7 +65,10 @@ export function parseChatCall(sent: SentJson, models: PlanFile['models'], option
 function parseRequest(value: object, rule: FieldRule): ChatRequest {
   const isAnyField = rule === 'any field';
   const parsed = (isAnyField ? chatRequestSchema : publishedRequestSchema).safeParse(value);
-  const faults = [...(parsed.success ? [] : faultsOf(parsed.error)), ...(isAnyField ? [] : rule.faultsIn(value))];
+  const faults = [
+    ...(parsed.success ? [] : validationIssuesOf(parsed.error)),
+    ...(isAnyField ? [] : rule.faultsIn(value)),
+  ];
   if (!parsed.success || faults.length > 0) throw validationError(faults);
   return parsed.data;
 }

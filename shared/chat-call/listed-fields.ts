@@ -1,6 +1,6 @@
 import { refuseMediaAddress } from '../media-hosts.ts';
 import type { Model, PlanFile } from '../process/plan-file.ts';
-import { type Fault, shownName } from '../validation-issues.ts';
+import { shownName, type ValidationIssue } from '../validation-issues.ts';
 import { publishedFields } from './chat-completion.ts';
 import { allowedExtraFields, countedName } from './extra-fields.ts';
 import { foldedName } from './folded-name.ts';
@@ -10,7 +10,7 @@ import { schemaPatterns } from './schema-patterns.ts';
 /** Which fields, tools and addresses of a request may reach the backends of its model, by the plan file. */
 export interface ListedFields {
   /** What may not, each with the setting that would allow it; `refused` is its name for metrics. Eleven at most are looked for. */
-  faultsIn(request: object): Fault[];
+  faultsIn(request: object): ValidationIssue[];
 }
 
 type Json = Readonly<Record<string, unknown>>;
@@ -39,13 +39,13 @@ export function createListedFields(planFile: Pick<PlanFile, 'models' | 'mediaHos
   };
 }
 
-function firstOf(faults: Iterable<Fault>): Fault[] {
-  const first: Fault[] = [];
+function firstOf(faults: Iterable<ValidationIssue>): ValidationIssue[] {
+  const first: ValidationIssue[] = [];
   for (const fault of faults) if (first.push(fault) >= faultsMax) break;
   return first;
 }
 
-function* faultsOf(request: Json, rules: Rules): Generator<Fault> {
+function* faultsOf(request: Json, rules: Rules): Generator<ValidationIssue> {
   for (const field in request) {
     if (publishedFields.has(field) || rules.fields.has(field)) continue;
     const listed = shortened(field);
@@ -61,7 +61,7 @@ function* faultsOf(request: Json, rules: Rules): Generator<Fault> {
 /** Far more than any model looks at; reading one takes a few microseconds. */
 const mediaMax = 2_000;
 
-function* mediaFaults(request: Json, rules: Rules): Generator<Fault> {
+function* mediaFaults(request: Json, rules: Rules): Generator<ValidationIssue> {
   let values = 0;
   for (const value of mediaValues(request)) {
     const { path, field, kind } = value;
@@ -84,7 +84,7 @@ function* mediaFaults(request: Json, rules: Rules): Generator<Fault> {
 type Unlisted = { path: string; counted: string; listed?: string };
 
 /** `listed` is the name that would have to be in the list, where it is another than that of the field. */
-function unlisted({ path, counted, listed = path }: Unlisted, { name }: Rules): Fault {
+function unlisted({ path, counted, listed = path }: Unlisted, { name }: Rules): ValidationIssue {
   const message = `is not accepted (the operator can allow it: "${listed}" in extra_fields of the model "${name}")`;
   return { path, message, refused: counted };
 }
@@ -107,7 +107,7 @@ const templateArguments = new Set([
 ]);
 
 /** Members of listed fields that do the same as a field that is not listed. */
-function* innerFaults(request: Json, rules: Rules): Generator<Fault> {
+function* innerFaults(request: Json, rules: Rules): Generator<ValidationIssue> {
   const { response_format: format, structured_outputs: structured, chat_template_kwargs: template } = request;
   if (isObject(format)) {
     yield* misspeltTypes(format, { path: 'response_format', refused: 'response_format' });
@@ -129,7 +129,7 @@ function* innerFaults(request: Json, rules: Rules): Generator<Fault> {
 
 type Members = { field: string; members: Json; isFree: (name: string) => boolean };
 
-function* memberFaults({ field, members, isFree }: Members, rules: Rules): Generator<Fault> {
+function* memberFaults({ field, members, isFree }: Members, rules: Rules): Generator<ValidationIssue> {
   for (const name in members) {
     const path = `${field}.${shortened(name)}`;
     if (isFree(name) || rules.fields.has(path)) continue;
@@ -138,7 +138,7 @@ function* memberFaults({ field, members, isFree }: Members, rules: Rules): Gener
 }
 
 /** Schemas of fields that OpenAI's API lacks. It has `pattern` in those of `response_format.json_schema` and of tools. */
-function* patternFaults(request: Json, rules: Rules): Generator<Fault> {
+function* patternFaults(request: Json, rules: Rules): Generator<ValidationIssue> {
   const { response_format: format, structured_outputs: structured, guided_json, json_schema } = request;
   const schemas: Record<string, unknown> = { guided_json, json_schema };
   if (isObject(structured)) schemas['structured_outputs.json'] = structured.json;
@@ -157,7 +157,7 @@ function* patternFaults(request: Json, rules: Rules): Generator<Fault> {
 /** A tool of another type may name a server that the model server would call. */
 const publishedTools = ['function', 'custom'];
 
-function* messageToolFaults(messages: readonly unknown[], rules: Rules): Generator<Fault> {
+function* messageToolFaults(messages: readonly unknown[], rules: Rules): Generator<ValidationIssue> {
   for (let index = 0; index < messages.length; index++) {
     const message = messages[index];
     if (!isObject(message)) continue;
@@ -167,7 +167,7 @@ function* messageToolFaults(messages: readonly unknown[], rules: Rules): Generat
   }
 }
 
-function* toolFaults(tools: unknown, path: string, { name, tools: allowed }: Rules): Generator<Fault> {
+function* toolFaults(tools: unknown, path: string, { name, tools: allowed }: Rules): Generator<ValidationIssue> {
   if (!Array.isArray(tools)) return;
   for (let index = 0; index < tools.length; index++) {
     const tool: unknown = tools[index];
@@ -180,7 +180,10 @@ function* toolFaults(tools: unknown, path: string, { name, tools: allowed }: Rul
 }
 
 /** A server written in Go takes the last of `type` and `Type`. */
-function* misspeltTypes(object: Json, { path, refused }: { path: string; refused: string }): Generator<Fault> {
+function* misspeltTypes(
+  object: Json,
+  { path, refused }: { path: string; refused: string },
+): Generator<ValidationIssue> {
   for (const name in object) {
     if (name !== 'type' && foldedName(name) === 'type') {
       yield { path: `${path}.${name}`, message: 'is to be spelt type', refused };

@@ -27,7 +27,7 @@ const stepsMax = 16;
 
 type Json = Readonly<Record<string, unknown>>;
 /** Linked, because a path is written for few of the values that are visited. */
-type Place = { outer?: Place; step: string | number; depth: number };
+type JsonPosition = { outer?: JsonPosition; step: string | number; depth: number };
 
 /**
  * All such values of a request's messages and its prediction, in their order. An array is read only as far as the values are taken,
@@ -44,7 +44,7 @@ export function* mediaValues({ messages, prediction }: Json): Generator<MediaVal
 }
 
 /** The fields of a message, or of a part; `isMedia` for a part that is no text. */
-function* ofFields(fields: Json, place: Place, isMedia: boolean): Generator<MediaValue> {
+function* ofFields(fields: Json, place: JsonPosition, isMedia: boolean): Generator<MediaValue> {
   for (const name in fields) {
     const value = fields[name];
     const field = foldedName(name);
@@ -59,7 +59,7 @@ function* ofFields(fields: Json, place: Place, isMedia: boolean): Generator<Medi
 }
 
 /** A part, or a list of parts. */
-function* ofContent(content: object, place: Place): Generator<MediaValue> {
+function* ofContent(content: object, place: JsonPosition): Generator<MediaValue> {
   if (place.depth >= stepsMax) {
     yield { path: pathOf(place), field: 'content', kind: 'tooDeep' };
   } else if (isObject(content)) {
@@ -77,7 +77,7 @@ function isText(part: Json): boolean {
   return part.type === 'text';
 }
 
-type Medium = { place: Place; field: string; isData: boolean };
+type Medium = { place: JsonPosition; field: string; isData: boolean };
 
 function* ofMedia(value: unknown, { place, field, isData }: Medium): Generator<MediaValue> {
   if (!isContainer(value)) {
@@ -95,7 +95,7 @@ function* ofMedia(value: unknown, { place, field, isData }: Medium): Generator<M
   }
 }
 
-function* ofMembers(members: Json, place: Place, field: string): Generator<MediaValue> {
+function* ofMembers(members: Json, place: JsonPosition, field: string): Generator<MediaValue> {
   for (const name in members) {
     const member = foldedName(name);
     const isData = dataMembers.has(member);
@@ -107,15 +107,15 @@ function* ofMembers(members: Json, place: Place, field: string): Generator<Media
   }
 }
 
-function* ofCacheName(value: unknown, place: Place): Generator<MediaValue> {
+function* ofCacheName(value: unknown, place: JsonPosition): Generator<MediaValue> {
   if (value !== null) yield { path: pathOf(place), field: foldedName(String(place.step)), kind: 'cacheName' };
 }
 
-function within(outer: Place, step: string | number): Place {
+function within(outer: JsonPosition, step: string | number): JsonPosition {
   return { outer, step, depth: outer.depth + 1 };
 }
 
-function pathOf({ outer, step }: Place): string {
+function pathOf({ outer, step }: JsonPosition): string {
   if (outer === undefined) return String(step);
   return pathOf(outer) + (typeof step === 'number' ? `[${step}]` : `.${step}`);
 }

@@ -1,5 +1,5 @@
 import { validationError } from '../errors.ts';
-import type { Fault } from '../validation-issues.ts';
+import type { ValidationIssue } from '../validation-issues.ts';
 import { foldedName } from './folded-name.ts';
 
 /**
@@ -46,7 +46,7 @@ const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
  */
 export function readOutputLimit(request: Readonly<Record<string, unknown>>, outputTokensMax: number): OutputLimit {
   const places = placesIn(request);
-  const faults: Fault[] = misspelt(places);
+  const faults: ValidationIssue[] = misspelt(places);
   const tokens: Asked[] = [];
   const choices: Asked[] = [];
   for (const { path, fields } of places) {
@@ -58,10 +58,10 @@ export function readOutputLimit(request: Readonly<Record<string, unknown>>, outp
   return { ...(most && { tokens: most }), choices: largest(choices) ?? { value: 1, field: 'n' } };
 }
 
-type Place = { path: string; fields: Readonly<Record<string, unknown>> };
+type FieldsAt = { path: string; fields: Readonly<Record<string, unknown>> };
 
-function placesIn(request: Readonly<Record<string, unknown>>): Place[] {
-  const places: Place[] = [{ path: '', fields: request }];
+function placesIn(request: Readonly<Record<string, unknown>>): FieldsAt[] {
+  const places: FieldsAt[] = [{ path: '', fields: request }];
   for (const name of wrappers) {
     const fields = request[name];
     if (isObject(fields)) places.push({ path: `${name}.`, fields });
@@ -69,10 +69,10 @@ function placesIn(request: Readonly<Record<string, unknown>>): Place[] {
   return places;
 }
 
-type Reading = Place & { names: readonly string[]; max: number };
+type Reading = FieldsAt & { names: readonly string[]; max: number };
 
 /** A field that is null counts as left out, as it does to model servers. */
-function readFields({ path, fields, names, max }: Reading, faults: Fault[]): Asked[] {
+function readFields({ path, fields, names, max }: Reading, faults: ValidationIssue[]): Asked[] {
   const asked: Asked[] = [];
   for (const name of names) {
     const given = fields[name];
@@ -98,8 +98,8 @@ const guarded = new Set<string>(['model', ...limitNames, ...choiceNames, ...wrap
  * Servers written in Go take a field in whatever case it comes, the last one of several: `Max_Tokens` would overrule the limit
  * that is put in front. So would `max_toKens` with the sign of the unit Kelvin (encoding/json folds by Unicode).
  */
-function misspelt(places: readonly Place[]): Fault[] {
-  const faults: Fault[] = [];
+function misspelt(places: readonly FieldsAt[]): ValidationIssue[] {
+  const faults: ValidationIssue[] = [];
   for (const { path, fields } of places) {
     for (const name of Object.keys(fields)) {
       const meant = foldedName(name);

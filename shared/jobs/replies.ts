@@ -10,7 +10,7 @@ const usageSchema = z.object({
   estimated: z.boolean(),
 });
 
-export type Usage = z.infer<typeof usageSchema>;
+export type TokenUsage = z.infer<typeof usageSchema>;
 
 // `z.coerce` would take an empty field for 0.
 const wholeNumber = z

@@ -7,14 +7,14 @@ local clock = redis.call('TIME')
 -- KEYS[1]   string: the account's version
 -- KEYS[2]   string: fill token, under which the store is read in order to fill a missing version
 -- KEYS[3]   sorted set: changes to the account under way, by when their marks end, milliseconds of this clock
--- KEYS[4]   hash: the account's standing (standing.lua)
+-- KEYS[4]   hash: the account's limit counters (counters.lua)
 -- KEYS[5]   hash: its leases in the lane (leases.lua)
 -- KEYS[6]   sorted set: when they end
 -- KEYS[7]   sorted set: its requests that were lost
 -- KEYS[8]   string: how this request was ended
 -- KEYS[9]   sorted set: who holds leases in the partition
 -- KEYS[10]  stream: the partition's outbox
--- constants mode: `admit`, `stand` (look at the standing), `look` (at the version only);
+-- constants mode: `admit`, `readCounters`, `look` (at the version only);
 --           versionLifeMs, how long a version stands after it was last renewed, which use does past half of that; readLifeMs,
 --           longer than reading the store may take; queueMs, requestMs, graceMs: until the job's first start, for the whole
 --           request, and what a lease lives past either; leaseLifeMs, how often a holder is looked after; outboxLengthMax
@@ -29,13 +29,13 @@ local clock = redis.call('TIME')
 --           `stale` token: read the caller from the store, then call again with `read` and this token
 --           `cold` month: the month is not counted here; seed it, then call again
 --           `ended`: this request was ended before
---           `stands` standing, `full` standing: the outbox is too long, `refused` limit waitMs standing, or
---           `admitted` admittedAt startBy deadline overage standing inFlight (leases of the lane, this one included), with the standing after that: now month used reserved
+--           `counters` counters, `full` counters: the outbox is too long, `refused` limit waitMs counters, or
+--           `admitted` admittedAt startBy deadline overage counters inFlight (leases of the lane, this one included), with the counters after that: now month used reserved
 --           overage, requests and tokens of the last minute, resetMs until they have all left, requests of the day
--- include parts/standing
+-- include parts/counters
 local call, floor, format, match = redis.call, math.floor, string.format, string.match
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
-local versionKey, fillKey, changesKey, standingKey, leasesKey, endsKey, lostKey, endedKey, holdersKey, outboxKey = unpack(KEYS)
+local versionKey, fillKey, changesKey, countersKey, leasesKey, endsKey, lostKey, endedKey, holdersKey, outboxKey = unpack(KEYS)
 local account, version, how, token, request, report, tokens, perMinute, tokensPerMinute, perDay, atOnce, perMonth, topUpMonth,
   topUpTokens, overageOn, holder, counts = unpack(ARGV)
 
@@ -67,7 +67,7 @@ end
 local at, month = now, monthName(now, 0)
 local usedField, reservedField, overageField = month .. ':used', month .. ':reserved', month .. ':overage'
 local window, minuteRequests, minuteTokens, storedDay, dayRequests, used, reserved, overageUsed =
-  unpack(call('HMGET', standingKey, 'window', 'minuteRequests', 'minuteTokens', 'day', 'dayRequests', usedField, reservedField,
+  unpack(call('HMGET', countersKey, 'window', 'minuteRequests', 'minuteTokens', 'day', 'dayRequests', usedField, reservedField,
     overageField))
 
 -- The latest bucket, and where its counts begin in the text.
@@ -79,7 +79,7 @@ if not oldestEnd or tonumber(oldestEnd) <= now - windowMs or not latestEnd or to
 end
 
 -- Last month is still counted, so nothing of this one can have been missed.
-local isNewMonth = not used and not reserved and call('HEXISTS', standingKey, monthName(at, 1) .. ':used') == 1
+local isNewMonth = not used and not reserved and call('HEXISTS', countersKey, monthName(at, 1) .. ':used') == 1
 if not used and not isNewMonth then return 'cold ' .. month end
 
 local day = floor(at / dayMs)
@@ -87,16 +87,16 @@ used, reserved, overageUsed = tonumber(used or 0), tonumber(reserved or 0), tonu
 dayRequests = tonumber(storedDay) == day and tonumber(dayRequests) or 0
 minuteRequests, minuteTokens = window and tonumber(minuteRequests) or 0, window and tonumber(minuteTokens) or 0
 local resetMs = window and latestEnd + windowMs - now or 0
-local function withStanding(words)
+local function withCounters(words)
   return format('%s %d %s %d %d %d %d %d %d %d', words, now, month, used, reserved, overageUsed, minuteRequests, minuteTokens,
     resetMs, dayRequests)
 end
 local function admittedBefore(lease)
   lease = cjson.decode(lease)
   local words = format('admitted %d %d %d %d', lease.admittedAt, lease.startBy, lease.deadline, lease.overage)
-  return format('%s %d', withStanding(words), call('ZCARD', endsKey))
+  return format('%s %d', withCounters(words), call('ZCARD', endsKey))
 end
-if mode == 'stand' then return withStanding('stands') end
+if mode == 'readCounters' then return withCounters('counters') end
 
 tokens, perMonth = tonumber(tokens), tonumber(perMonth)
 local isSpent = perMonth >= 0 and used + reserved >= perMonth + (topUpMonth == month and topUpTokens or 0)
@@ -111,9 +111,9 @@ if isFull or (isSpent and overageOn ~= '1') or overRequests > 0 or overTokens > 
   -- What was admitted before is not refused when it asks again.
   local held = call('HGET', leasesKey, request)
   if held then return admittedBefore(held) end
-  if isFull then return withStanding('full') end
+  if isFull then return withCounters('full') end
   -- A quota that is spent is said before anything else, for no wait lifts it; of the others the longest wait.
-  if isSpent and overageOn ~= '1' then return withStanding('refused quota 0') end
+  if isSpent and overageOn ~= '1' then return withCounters('refused quota 0') end
 
   local limited, waitMs = nil, 0
   local function refuseBy(limit, ms)
@@ -131,7 +131,7 @@ if isFull or (isSpent and overageOn ~= '1') or overRequests > 0 or overTokens > 
   if overTokens > 0 then refuseBy('tokens', waitFor(overTokens, 3)) end
   if isOverDay then refuseBy('day', (day + 1) * dayMs - now) end
   if isOverAtOnce then refuseBy('concurrency', 1000) end
-  return withStanding(format('refused %s %d', limited, waitMs))
+  return withCounters(format('refused %s %d', limited, waitMs))
 end
 
 -- What is charged to no bucket and no day is given back to none. Numbers become text here: Redis takes 0.7 µs for each.
@@ -155,33 +155,33 @@ if isCounted then
   else
     window = format('%s[%s,1,%d,%s]]', window and string.sub(window, 1, -2) .. ',' or ' [', atText, tokens, atText)
   end
-  call('HSET', standingKey, 'window', window, 'minuteRequests', format('%d', minuteRequests), 'minuteTokens',
+  call('HSET', countersKey, 'window', window, 'minuteRequests', format('%d', minuteRequests), 'minuteTokens',
     format('%d', minuteTokens), 'day', format('%d', day), 'dayRequests', format('%d', dayRequests), reservedField,
     format('%d', reserved))
 else
-  call('HSET', standingKey, reservedField, format('%d', reserved))
+  call('HSET', countersKey, reservedField, format('%d', reserved))
 end
 
 if isNewMonth then
-  call('HSET', standingKey, usedField, 0, overageField, 0)
+  call('HSET', countersKey, usedField, 0, overageField, 0)
   local lastMonth = monthName(at, 1)
-  for _, field in ipairs(call('HKEYS', standingKey)) do
+  for _, field in ipairs(call('HKEYS', countersKey)) do
     local counted = match(field, '^(%d+%-%d+):')
-    if counted and counted < lastMonth then call('HDEL', standingKey, field) end
+    if counted and counted < lastMonth then call('HDEL', countersKey, field) end
   end
 end
 
 -- As long as the month that they hold tokens of: a lease that went by itself would leave those reserved, and no record. Once a
 -- bucket is enough, but for keys that have just come into being.
 if isNewBucket then
-  call('PEXPIRE', standingKey, standingLifeMs)
+  call('PEXPIRE', countersKey, countersLifeMs)
   if call('PTTL', versionKey) < versionLifeMs / 2 then call('PEXPIRE', versionKey, versionLifeMs) end
 end
 if isNewBucket or leases == 0 then
-  call('PEXPIRE', leasesKey, standingLifeMs)
-  call('PEXPIRE', endsKey, standingLifeMs)
+  call('PEXPIRE', leasesKey, countersLifeMs)
+  call('PEXPIRE', endsKey, countersLifeMs)
 end
 -- Once it is started a lease may end before it would have as an admitted one.
 local isNewHolder = call('ZADD', holdersKey, 'LT', format('%d', math.min(endsAt, now + leaseLifeMs)), holder) == 1
-if isNewBucket or isNewHolder then call('PEXPIRE', holdersKey, standingLifeMs) end
-return format('%s %d', withStanding(format('admitted %s %d %d %d', atText, startBy, deadline, overage)), leases + 1)
+if isNewBucket or isNewHolder then call('PEXPIRE', holdersKey, countersLifeMs) end
+return format('%s %d', withCounters(format('admitted %s %d %d %d', atText, startBy, deadline, overage)), leases + 1)

@@ -3,6 +3,7 @@ import type { Lane } from '../lane.ts';
 import { loadScript, redisUnavailable } from '../redis/connections.ts';
 import {
   changesKey,
+  countersKey,
   endedRequestKey,
   fillKey,
   leaseEndsKey,
@@ -12,10 +13,9 @@ import {
   lostRequestsKey,
   outboxKey,
   partitionOf,
-  standingKey,
   versionKey,
 } from '../redis/keys.ts';
-import { readLua } from '../redis/load-lua.ts';
+import { loadLua } from '../redis/load-lua.ts';
 import { intOf, wordOf, wordsOf } from '../redis/read-answer.ts';
 import { leaseGraceMs, leaseLifeMs } from './lease-life.ts';
 
@@ -24,7 +24,7 @@ import { leaseGraceMs, leaseLifeMs } from './lease-life.ts';
  * reserved by requests in flight, and used as overage; requests and tokens of the last minute, which will all have left in
  * `resetMs`; the requests of the day (UTC).
  */
-export type Standing = {
+export type LimitCounters = {
   now: number;
   month: string;
   used: number;
@@ -78,7 +78,7 @@ type Cold = { outcome: 'cold'; month: string };
 
 /** `now` is Redis's time, in milliseconds. */
 export type Looked = Stale | { outcome: 'current'; now: number };
-export type Stood = Stale | Cold | { outcome: 'stands'; standing: Standing };
+export type CountersAnswer = Stale | Cold | { outcome: 'counters'; counters: LimitCounters };
 /**
  * `full`: too much usage waits for the store. `ended`: the request was ended before it could be admitted. `inFlight`: how many
  * requests the account has in the lane, this one included.
@@ -87,16 +87,16 @@ export type Admitted =
   | Stale
   | Cold
   | { outcome: 'ended' }
-  | { outcome: 'full'; standing: Standing }
-  | { outcome: 'refused'; limit: Limit; waitMs: number; standing: Standing }
-  | { outcome: 'admitted'; admission: Admission; standing: Standing; inFlight: number };
+  | { outcome: 'full'; counters: LimitCounters }
+  | { outcome: 'refused'; limit: Limit; waitMs: number; counters: LimitCounters }
+  | { outcome: 'admitted'; admission: Admission; counters: LimitCounters; inFlight: number };
 
 /** Each is one round trip, and fails with `SERVICE_UNAVAILABLE`. */
 export interface Admit {
   /** The one between a request and its queue: charges it, and gives it a lease, or changes nothing. Idempotent by request id. */
   admit(request: Look, charge: Charge): Promise<Admitted>;
-  /** Checks the caller as `admit` does, and tells the account's standing. */
-  stand(request: Look): Promise<Stood>;
+  /** Checks the caller as `admit` does, and tells the account's counters. */
+  readCounters(request: Look): Promise<CountersAnswer>;
   /** Checks the caller, and nothing else. */
   look(request: Look): Promise<Looked>;
 }
@@ -117,10 +117,14 @@ export function createAdmit(redis: Redis, { timeouts, outboxLengthMax }: Parts):
   const { queueMs, requestMs } = timeouts;
   const times = { versionLifeMs, readLifeMs, queueMs, requestMs, graceMs: leaseGraceMs.admitted, leaseLifeMs };
   const constants = { ...times, outboxLengthMax };
-  const load = (mode: string) => readLua(new URL('./admit.lua', import.meta.url), { mode, ...constants });
+  const load = (mode: string) => loadLua(new URL('./admit.lua', import.meta.url), { mode, ...constants });
   const loadLook = (mode: string) => load(mode).replace('#!lua', lookFlags);
   const runAdmit = loadScript(redis, { name: 'svcAdmit', lua: load('admit'), numberOfKeys: 10 });
-  const runStand = loadScript(redis, { name: 'svcStand', lua: loadLook('stand'), numberOfKeys: 10 });
+  const runReadCounters = loadScript(redis, {
+    name: 'svcReadCounters',
+    lua: loadLook('readCounters'),
+    numberOfKeys: 10,
+  });
   const runLook = loadScript(redis, { name: 'svcLook', lua: loadLook('look'), numberOfKeys: 10 });
 
   async function call(run: typeof runAdmit, request: Look, charge: readonly (string | number)[] = []) {
@@ -130,7 +134,7 @@ export function createAdmit(redis: Redis, { timeouts, outboxLengthMax }: Parts):
       versionKey(account),
       fillKey(account),
       changesKey(account),
-      standingKey(account),
+      countersKey(account),
       leasesKey(account, lane),
       leaseEndsKey(account, lane),
       lostRequestsKey(account),
@@ -145,12 +149,12 @@ export function createAdmit(redis: Redis, { timeouts, outboxLengthMax }: Parts):
   return {
     async admit(request, charge) {
       const answer = await call(runAdmit, request, chargeArgs(request, charge));
-      if (answer.outcome === 'stands' || answer.outcome === 'current') throw unexpected(answer);
+      if (answer.outcome === 'counters' || answer.outcome === 'current') throw unexpected(answer);
       return answer;
     },
-    async stand(request) {
-      const answer = await call(runStand, request);
-      if (answer.outcome === 'stands' || answer.outcome === 'stale' || answer.outcome === 'cold') return answer;
+    async readCounters(request) {
+      const answer = await call(runReadCounters, request);
+      if (answer.outcome === 'counters' || answer.outcome === 'stale' || answer.outcome === 'cold') return answer;
       throw unexpected(answer);
     },
     async look(request) {
@@ -181,7 +185,7 @@ function chargeArgs({ account, requestId, lane = 'interactive' }: Look, charge: 
   ];
 }
 
-type Answer = Admitted | Stood | Looked;
+type Answer = Admitted | CountersAnswer | Looked;
 
 /** Written out, because this is read for each request: a schema takes many times as long. */
 function readAnswer(answer: unknown): Answer {
@@ -195,13 +199,13 @@ function readAnswer(answer: unknown): Answer {
         deadline: intOf(three),
         overage: intOf(four) === 1,
       };
-      return { outcome, admission, standing: standingOf(words.slice(4)), inFlight: intOf(words.at(-1)) };
+      return { outcome, admission, counters: countersOf(words.slice(4)), inFlight: intOf(words.at(-1)) };
     }
     case 'refused':
-      return { outcome, limit: limitOf(one), waitMs: intOf(two), standing: standingOf(words.slice(2)) };
-    case 'stands':
+      return { outcome, limit: limitOf(one), waitMs: intOf(two), counters: countersOf(words.slice(2)) };
+    case 'counters':
     case 'full':
-      return { outcome, standing: standingOf(words) };
+      return { outcome, counters: countersOf(words) };
     case 'stale':
       return { outcome, reading: { token: words.join(' ') } }; // an id, whatever it holds
     case 'cold':
@@ -215,7 +219,7 @@ function readAnswer(answer: unknown): Answer {
   }
 }
 
-function standingOf(words: readonly string[]): Standing {
+function countersOf(words: readonly string[]): LimitCounters {
   const [now, month, used, reserved, overageUsed, requests, tokens, resetMs, dayRequests] = words;
   return {
     now: intOf(now),

@@ -2,7 +2,7 @@ import type { Caller } from '../caller.ts';
 import { temporarilyUnavailable } from '../errors.ts';
 import type { Lane } from '../lane.ts';
 import { createSingleFlight } from '../single-flight.ts';
-import type { Admitted, Look, Looked, Stood } from './admit.ts';
+import type { Admitted, CountersAnswer, Look, Looked } from './admit.ts';
 import type { Seed } from './seed.ts';
 
 /** `caller` is what was found at first, undefined where it is not known here; `reread` reads it from the store. */
@@ -14,7 +14,7 @@ type Request = {
   reread: () => Promise<Caller>;
 };
 
-type Answer = Admitted | Stood | Looked;
+type Answer = Admitted | CountersAnswer | Looked;
 type Settled<Given> = { caller: Caller; answer: Exclude<Given, { outcome: 'stale' | 'cold' }> };
 
 /**

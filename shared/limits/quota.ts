@@ -1,4 +1,4 @@
-import type { Allowance, Standing } from './admit.ts';
+import type { Allowance, LimitCounters } from './admit.ts';
 
 /**
  * The month of an account in tokens. `limit` is the plan's and this month's top-ups together, null for none; `remaining` is
@@ -15,7 +15,7 @@ type Quota = {
   period: { start: string; end: string };
 };
 
-export function quotaOf({ month, used, reserved, overageUsed }: Standing, allowance: Allowance): Quota {
+export function quotaOf({ month, used, reserved, overageUsed }: LimitCounters, allowance: Allowance): Quota {
   const topUp = allowance.topUp?.month === month ? allowance.topUp.tokens : 0;
   const limit = allowance.tokensPerMonth === undefined ? null : allowance.tokensPerMonth + topUp;
   const remaining = limit === null ? null : Math.max(0, limit - used - reserved);

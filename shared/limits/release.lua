@@ -2,7 +2,7 @@
 -- Takes an admission back: whatever it was charged is given back, and it leaves no usage record.
 -- A request that is not known here is marked, so that an admission which is carried out later is void. Runs also when Redis
 -- is out of memory; the same call twice changes nothing.
--- KEYS[1]  hash: the account's standing (standing.lua)
+-- KEYS[1]  hash: the account's limit counters (counters.lua)
 -- KEYS[2]  hash: its leases (leases.lua)
 -- KEYS[3]  sorted set: when they end
 -- KEYS[4]  sorted set: its requests that were lost
@@ -10,8 +10,8 @@
 -- ARGV     request; lifeMs of the mark; which: `admitted`, if its job has not started; the number of its latest run, for
 --          whoever runs it; or `any`, for whoever knows that nobody does
 -- returns  'released', 'started' or 'ended' (settled or lost)
--- include parts/standing
--- include parts/correct-standing
+-- include parts/counters
+-- include parts/correct-counters
 local request, lifeMs, which = ARGV[1], ARGV[2], ARGV[3]
 
 local text = redis.call('HGET', KEYS[2], request)
@@ -20,7 +20,7 @@ if text then
   if lease.run ~= 0 and which ~= 'any' and lease.run ~= tonumber(which) then return 'started' end
   redis.call('HDEL', KEYS[2], request)
   redis.call('ZREM', KEYS[3], request)
-  correctStanding(KEYS[1], lease.month, lease.bucket, -1, lease.tokens, 0, false)
+  correctCounters(KEYS[1], lease.month, lease.bucket, -1, lease.tokens, 0, false)
   if tonumber(redis.call('HGET', KEYS[1], 'day')) == lease.day then redis.call('HINCRBY', KEYS[1], 'dayRequests', -1) end
 else
   local ended = redis.call('GET', KEYS[5])

@@ -2,8 +2,8 @@ import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { Lane } from '../lane.ts';
 import { loadScript } from '../redis/connections.ts';
-import { endedRequestKey, leaseEndsKey, leasesKey, lostRequestsKey, standingKey } from '../redis/keys.ts';
-import { readLua } from '../redis/load-lua.ts';
+import { countersKey, endedRequestKey, leaseEndsKey, leasesKey, lostRequestsKey } from '../redis/keys.ts';
+import { loadLua } from '../redis/load-lua.ts';
 import { endedLifeMs } from './lease-life.ts';
 
 const answerSchema = z.enum(['released', 'started', 'ended']);
@@ -20,11 +20,11 @@ export type Release = (request: Request) => Promise<Released>;
 
 /** Takes an admission back, also one that is carried out later; idempotent. Fails as the connection does. */
 export function createRelease(redis: Redis): Release {
-  const lua = readLua(new URL('./release.lua', import.meta.url));
+  const lua = loadLua(new URL('./release.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcRelease', lua, numberOfKeys: 5 });
   return async ({ account, requestId, lane, run = 'admitted' }) => {
     const leases = [leasesKey(account, lane), leaseEndsKey(account, lane)];
-    const keys = [standingKey(account), ...leases, lostRequestsKey(account), endedRequestKey(account, requestId)];
+    const keys = [countersKey(account), ...leases, lostRequestsKey(account), endedRequestKey(account, requestId)];
     return answerSchema.parse(await call(keys, [requestId, endedLifeMs, run]));
   };
 }

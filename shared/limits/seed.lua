@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Counts an account's month from what the store has and what has come into the outbox since, and begins to count it here;
 -- or only compares. To be called again with what it returns until it is done: a long outbox is read in pieces.
--- KEYS[1]  hash: the account's standing (standing.lua)
+-- KEYS[1]  hash: the account's limit counters (counters.lua)
 -- KEYS[2]  hash: its leases (leases.lua)
 -- KEYS[3]  hash: its leases for lines of batches
 -- KEYS[4]  stream: the partition's outbox
@@ -11,7 +11,7 @@
 --          so far; used and overage, the tokens so far; entriesMax to read in this call
 -- returns  {'more', readTo, used, overage}; {'trimmed'}: entries past `from` are gone, begin again;
 --          {'counted', before, after}, each {used, reserved, overage}, `before` empty where the month was not counted here
--- include parts/standing
+-- include parts/counters
 -- include parts/stream-ids
 local account, month, mode, from, readTo, used, overage, entriesMax = unpack(ARGV)
 used, overage = tonumber(used), tonumber(overage)
@@ -41,6 +41,6 @@ local before = counted[1] and {tonumber(counted[1]), tonumber(counted[2] or 0), 
 -- A month is begun by whoever needs it alone: the one after it begins at 0 because this one is counted.
 if (mode == 'seed' and not counted[1]) or (mode == 'replace' and counted[1]) then
   redis.call('HSET', KEYS[1], month .. ':used', used, month .. ':reserved', reserved, month .. ':overage', overage)
-  redis.call('PEXPIRE', KEYS[1], standingLifeMs)
+  redis.call('PEXPIRE', KEYS[1], countersLifeMs)
 end
 return {'counted', before, {used, reserved, overage}}

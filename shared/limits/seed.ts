@@ -4,8 +4,8 @@ import { temporarilyUnavailable } from '../errors.ts';
 import { isLaterEntry, streamIdOf } from '../jobs/usage-outbox.ts';
 import { lanes } from '../lane.ts';
 import { loadScript, redisUnavailable } from '../redis/connections.ts';
-import { leasesKey, outboxKey, outboxMarksKey, partitionOf, standingKey } from '../redis/keys.ts';
-import { readLua } from '../redis/load-lua.ts';
+import { countersKey, leasesKey, outboxKey, outboxMarksKey, partitionOf } from '../redis/keys.ts';
+import { loadLua } from '../redis/load-lua.ts';
 import type { Store } from '../store/store.ts';
 
 const tokensSchema = z.tuple([z.int(), z.int(), z.int()]);
@@ -33,7 +33,7 @@ const attemptsMax = 3;
  * read in the same step as the counter is set. Fails with `SERVICE_UNAVAILABLE`.
  */
 export function createSeed({ redis, store }: { redis: Redis; store: Pick<Store, 'findUsageSum'> }): Seed {
-  const lua = readLua(new URL('./seed.lua', import.meta.url));
+  const lua = loadLua(new URL('./seed.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcSeed', lua, numberOfKeys: 5 });
 
   async function attempt(account: string, month: string, mode: string): Promise<Seeded | undefined> {
@@ -44,7 +44,7 @@ export function createSeed({ redis, store }: { redis: Redis; store: Pick<Store, 
     const summed = sum === undefined ? '0-0' : streamIdOf(sum.lastEntry);
     const from = isLaterEntry(summed, drained) ? summed : drained;
     const leases = lanes.map((lane) => leasesKey(account, lane));
-    const keys = [standingKey(account), ...leases, outboxKey(partition), outboxMarksKey(partition)];
+    const keys = [countersKey(account), ...leases, outboxKey(partition), outboxMarksKey(partition)];
     let readTo = from;
     let used = sum?.total.chargedTokens ?? 0;
     let overage = sum?.total.overageTokens ?? 0;

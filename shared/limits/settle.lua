@@ -3,7 +3,7 @@ local clock = redis.call('TIME')
 -- Ends a request: its reservation is replaced by what it has used, in the bucket and the month that were charged, its lease
 -- ends, and its usage goes into the outbox; once, however often this is called. Where the lease is not known (Redis was
 -- emptied) the usage is kept all the same. Runs also when Redis is out of memory.
--- KEYS[1]  hash: the account's standing (standing.lua)
+-- KEYS[1]  hash: the account's limit counters (counters.lua)
 -- KEYS[2]  hash: its leases (leases.lua)
 -- KEYS[3]  sorted set: when they end
 -- KEYS[4]  sorted set: its requests that were lost
@@ -14,9 +14,9 @@ local clock = redis.call('TIME')
 --          milliseconds of this clock
 -- returns  'settled', also where the same settler has done so before; 'refused': another run's, or ended before; 'lost': its lease
 --          has expired, and its record says so
--- include parts/standing
+-- include parts/counters
 -- include parts/leases
--- include parts/correct-standing
+-- include parts/correct-counters
 local call = redis.call
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local account, request, run, settler, tokens, report, month, overage, admittedAt, deadline = unpack(ARGV)
@@ -45,7 +45,7 @@ else
   if call('ZSCORE', KEYS[4], request) then return 'lost' end
 end
 
-correctStanding(KEYS[1], month, bucket, 0, tonumber(held), tonumber(tokens), tonumber(overage) == 1)
+correctCounters(KEYS[1], month, bucket, 0, tonumber(held), tonumber(tokens), tonumber(overage) == 1)
 call('XADD', KEYS[6], '*', 'request', request, 'account', account, 'month', month, 'tokens', tokens, 'overage', overage, 'runs',
   run, 'admittedAt', admittedAt, 'settledAt', string.format('%d', now), 'report', report)
 -- A clock that was put back must not have the mark kept for ever, nor one put ahead have it go at once.

@@ -5,15 +5,15 @@ import type { UsageReport } from '../jobs/usage-outbox.ts';
 import type { Lane } from '../lane.ts';
 import { loadScript } from '../redis/connections.ts';
 import {
+  countersKey,
   endedRequestKey,
   leaseEndsKey,
   leasesKey,
   lostRequestsKey,
   outboxKey,
   partitionOf,
-  standingKey,
 } from '../redis/keys.ts';
-import { readLua } from '../redis/load-lua.ts';
+import { loadLua } from '../redis/load-lua.ts';
 
 /**
  * The end of a request: `run` is the one that ends it, `settler` an id of whoever does, by which the same call twice is told
@@ -46,11 +46,11 @@ const attemptsMax = 10;
  * repeated for some seconds, and then fails as it did: the lease is left to end by itself.
  */
 export function createSettle(redis: Redis, { pauseMs = 500 }: { pauseMs?: number } = {}): Settle {
-  const lua = readLua(new URL('./settle.lua', import.meta.url));
+  const lua = loadLua(new URL('./settle.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcSettle', lua, numberOfKeys: 6 });
   return async ({ account, requestId, run, settler, lane, tokens, report, admission }) => {
     const keys = [
-      standingKey(account),
+      countersKey(account),
       leasesKey(account, lane),
       leaseEndsKey(account, lane),
       lostRequestsKey(account),

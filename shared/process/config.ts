@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
-import { type Fault, faultsOf } from '../validation-issues.ts';
+import { type ValidationIssue, validationIssuesOf } from '../validation-issues.ts';
 import { missingVariables } from './missing-variables.ts';
 import { type PlanFile, parsePlanFile } from './plan-file.ts';
 import { ingressSettings, list, reconcileSettings, workerSettings } from './settings.ts';
@@ -10,9 +10,9 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Why a process cannot start: every fault at once, each with the setting or the path in the plan file. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
-  readonly faults: readonly Fault[];
+  readonly faults: readonly ValidationIssue[];
 
-  constructor(faults: readonly Fault[]) {
+  constructor(faults: readonly ValidationIssue[]) {
     super(`The configuration is wrong:\n${faults.map(({ path, message }) => `  ${path}: ${message}`).join('\n')}`);
     this.faults = faults;
   }
@@ -128,14 +128,14 @@ function bothConfig(settings: z.infer<typeof ingressSettings> | z.infer<typeof w
 function readSettings<Schema extends z.ZodType<{ PLAN_FILE: string }>>(
   schema: Schema,
   env: Environment,
-  check: (planFile: PlanFile, env: Environment) => Fault[],
+  check: (planFile: PlanFile, env: Environment) => ValidationIssue[],
 ): { settings: z.infer<Schema>; planFile: PlanFile } {
   // An empty variable counts as none: Compose and shells pass what is not set as empty.
   const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
   const parsed = schema.safeParse(set, { error: (issue) => (issue.input === undefined ? 'is required' : undefined) });
   const plan = set.PLAN_FILE === undefined ? { faults: [] } : readPlanFile(set.PLAN_FILE);
   const faults = [
-    ...(parsed.success ? [] : faultsOf(parsed.error)),
+    ...(parsed.success ? [] : validationIssuesOf(parsed.error)),
     ...('faults' in plan ? plan.faults : check(plan.planFile, set)),
   ];
   if (!parsed.success || 'faults' in plan || faults.length > 0) throw new ConfigError(faults);
@@ -154,7 +154,7 @@ function readPlanFile(file: string): ReturnType<typeof parsePlanFile> {
   }
 }
 
-function unknownPools(planFile: PlanFile, pools: readonly string[]): Fault[] {
+function unknownPools(planFile: PlanFile, pools: readonly string[]): ValidationIssue[] {
   const known = poolsOf(planFile);
   return pools
     .filter((pool) => !known.includes(pool))

@@ -52,7 +52,7 @@ type Parts = {
   log: Log;
 };
 
-type Standing = { state: 'ok' | 'degraded'; latencyMs: number };
+type DependencyStatus = { state: 'ok' | 'degraded'; latencyMs: number };
 
 const checkTimeoutMs = 1_000;
 
@@ -109,14 +109,14 @@ async function route(ctx: Koa.Context, parts: Parts): Promise<void> {
 
 async function answerReadiness(ctx: Koa.Context, { state, required, checks, details }: Parts): Promise<void> {
   const named = Object.entries({ ...required, ...checks });
-  const standings = await Promise.all(named.map(async ([name, check]) => [name, await measure(check)] as const));
-  const dependencies = Object.fromEntries(standings);
+  const statuses = await Promise.all(named.map(async ([name, check]) => [name, await measure(check)] as const));
+  const dependencies = Object.fromEntries(statuses);
   const ready = state() === 'ready' && Object.keys(required).every((name) => dependencies[name]?.state === 'ok');
   ctx.status = ready ? 200 : 503;
   ctx.body = { ...details?.(), ready, state: state(), dependencies };
 }
 
-async function measure(check: Check): Promise<Standing> {
+async function measure(check: Check): Promise<DependencyStatus> {
   const startedAt = performance.now();
   let answered = false;
   try {

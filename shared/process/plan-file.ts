@@ -1,7 +1,7 @@
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
 import { isMediaHost } from '../media-hosts.ts';
-import { type Fault, faultsOf } from '../validation-issues.ts';
+import { type ValidationIssue, validationIssuesOf } from '../validation-issues.ts';
 
 const name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$/, 'expected a name of letters, digits and ._:/@-');
 // A pool is part of the names of the queues of the release before, in which BullMQ gives a colon its own meaning.
@@ -111,16 +111,16 @@ const faultsMax = 100;
 const [pathLengthMax, messageLengthMax] = [200, 1_000];
 
 /** The plan file, or the faults in it by their paths (`models.small-chat.backends[1]`), a hundred at most. */
-export function parsePlanFile(text: string): { planFile: PlanFile } | { faults: Fault[] } {
+export function parsePlanFile(text: string): { planFile: PlanFile } | { faults: ValidationIssue[] } {
   const yaml = parseYaml(text);
   if ('faults' in yaml) return shortened(yaml.faults);
   const parsed = planFileSchema.safeParse(yaml.value);
-  if (!parsed.success) return shortened(faultsOf(parsed.error));
+  if (!parsed.success) return shortened(validationIssuesOf(parsed.error));
   const faults = crossCheck(parsed.data);
   return faults.length > 0 ? shortened(faults) : { planFile: camelCase(parsed.data) };
 }
 
-function shortened(faults: readonly Fault[]): { faults: Fault[] } {
+function shortened(faults: readonly ValidationIssue[]): { faults: ValidationIssue[] } {
   // In the middle: where the place is a line of the file, it stands at the end of the message.
   const cut = (text: string, max: number) =>
     text.length > max ? `${text.slice(0, max / 2)}…${text.slice(-max / 2)}` : text;
@@ -131,7 +131,7 @@ function shortened(faults: readonly Fault[]): { faults: Fault[] } {
   };
 }
 
-function parseYaml(text: string): { value: unknown } | { faults: Fault[] } {
+function parseYaml(text: string): { value: unknown } | { faults: ValidationIssue[] } {
   // A warning would go to the process's own warnings, beside the log; what it is about fails as a fault.
   const document = parseDocument(text, { prettyErrors: true, logLevel: 'error' });
   if (document.errors.length > 0) return { faults: document.errors.map(({ message }) => ({ path: '', message })) };
@@ -144,8 +144,8 @@ function parseYaml(text: string): { value: unknown } | { faults: Fault[] } {
   }
 }
 
-function crossCheck({ plans, models, backends, default_plan }: RawPlanFile): Fault[] {
-  const faults: Fault[] = [];
+function crossCheck({ plans, models, backends, default_plan }: RawPlanFile): ValidationIssue[] {
+  const faults: ValidationIssue[] = [];
   if (!Object.hasOwn(plans, default_plan)) {
     faults.push({ path: 'default_plan', message: `there is no plan "${default_plan}"` });
   }
@@ -159,10 +159,10 @@ function crossCheck({ plans, models, backends, default_plan }: RawPlanFile): Fau
 }
 
 /** Guests reach guest-tier models only, under a daily cap. */
-function checkGuestPlan(guest: RawPlanFile['plans'][string] | undefined): Fault[] {
+function checkGuestPlan(guest: RawPlanFile['plans'][string] | undefined): ValidationIssue[] {
   const path = `plans.${guestPlan}`;
   if (guest === undefined) return [{ path, message: 'this plan is required: guest keys are minted under it' }];
-  const faults: Fault[] = [];
+  const faults: ValidationIssue[] = [];
   if (guest.requests_per_day === undefined) faults.push({ path: `${path}.requests_per_day`, message: 'is required' });
   if (guest.model_tiers.some((tier) => tier !== guestTier)) {
     faults.push({ path: `${path}.model_tiers`, message: `"${guestTier}" is the only tier a guest can have` });

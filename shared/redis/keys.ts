@@ -34,15 +34,15 @@ function partitionTag(account: string): string {
  * Hash: what counts against one account's limits: the window of the last minute, the day, and this and last month's tokens.
  * Expires 62 days after its last use, which is past the end of the following month.
  */
-export function standingKey(account: string): string {
+export function countersKey(account: string): string {
   return `svc:${partitionTag(account)}:standing:${account}`;
 }
 
 /** Matches the standing key of every account, as `SCAN` takes it. */
-export const standingKeys = 'svc:{p[0-9][0-9]}:standing:*';
+export const countersKeys = 'svc:{p[0-9][0-9]}:standing:*';
 
 /** The account whose standing key this is. */
-export function accountOfStandingKey(key: string): string {
+export function accountOfCountersKey(key: string): string {
   return key.replace(/^svc:\{p\d\d\}:standing:/, '');
 }
 
@@ -108,26 +108,26 @@ export function outboxUnreadableKey(partition: number): string {
 }
 
 /** String: the worker that looks after a partition. Expires within seconds unless it is renewed. */
-export function partitionKeeperKey(partition: number): string {
+export function partitionLockKey(partition: number): string {
   return `svc:${tagOf(partition)}:keeper`;
 }
 
 /** String: the worker that looks after the batches of an account. Expires within seconds unless it is renewed. */
-export function batchKeeperKey(account: string): string {
+export function batchLockKey(account: string): string {
   return `svc:${partitionTag(account)}:batch-keeper:${account}`;
 }
 
 /** String: the worker that assigns accounts with open batches to workers. Expires within seconds unless it is renewed. */
-export const batchSchedulerKey = 'svc:batch-scheduler';
+export const batchSchedulerLockKey = 'svc:batch-scheduler';
 
 /** String: the worker that removes files whose time is over. Expires within minutes unless it is renewed. */
-export const fileKeeperKey = 'svc:file-keeper';
+export const fileLockKey = 'svc:file-keeper';
 
 /** String: the worker that copies audit records which wait. Expires within minutes unless it is renewed. */
-export const auditKeeperKey = 'svc:audit-keeper';
+export const auditLockKey = 'svc:audit-keeper';
 
 /** String: the worker that removes devices that are no longer used. Expires within minutes unless it is renewed. */
-export const deviceKeeperKey = 'svc:device-keeper';
+export const deviceLockKey = 'svc:device-keeper';
 
 /** String: all devices were looked at, and unused ones removed. Expires when they are to be looked at again. */
 export const devicesLookedAtKey = 'svc:devices-looked-at';

@@ -8,7 +8,7 @@ const includeLine = /^ *-- include (\S+)$/gm;
  * The script at this place as Redis loads it. Its constants stand behind its first lines. A line `-- include path` is replaced by
  * `path.lua`, relative to the script. A part with functions is included in the branch that uses it: each function that a call makes costs about 0.1 µs.
  */
-export function readLua(script: URL, constants: Readonly<Record<string, number | string>> = {}): string {
+export function loadLua(script: URL, constants: Readonly<Record<string, number | string>> = {}): string {
   const locals = Object.entries(constants).map(([name, value]) => `local ${name} = ${JSON.stringify(value)}\n`);
   return readFileSync(script, 'utf8')
     .replace(firstLines, (lines) => lines + locals.join(''))

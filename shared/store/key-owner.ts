@@ -5,6 +5,6 @@ import type { KeyOwner } from './store.ts';
 export const keyOwnerSchema = accountSchema
   .pick({ id: true, plan: true, suspended: true, version: true, overageEnabled: true, topUp: true, guest: true })
   .extend({ key: activeKeySchema.pick({ id: true }) })
-  .transform(({ id: account, key, guest, topUp, ...standing }): KeyOwner => {
-    return { account, keyId: key.id, ...standing, ...(topUp && { topUp }), ...(guest && { guest }) };
+  .transform(({ id: account, key, guest, topUp, ...status }): KeyOwner => {
+    return { account, keyId: key.id, ...status, ...(topUp && { topUp }), ...(guest && { guest }) };
   });

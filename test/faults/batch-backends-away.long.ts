@@ -5,16 +5,16 @@ import { awaitMetric } from '../support/await-metric.ts';
 import { linesOf, openBatchClient, tokensIn } from '../support/batch-client.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 
-/** Longer than breakers stay open at first, and than lines pause at first. */
+/** Longer than the initial open period of breakers and the initial pause of lines. */
 const awayMs = 60_000;
 
 faultTest(
   test,
   {
     id: 'B4',
-    done: 'all backends of a model are away for a minute amid a batch',
+    done: 'all backends of a model are unavailable for a minute during a batch',
     promised:
-      'lines wait, few calls find out, and the batch goes on by itself when they return; what failed is charged nothing',
+      'lines wait, few calls probe, and the batch continues automatically when they return; failed calls are charged nothing',
   },
   async (t, see) => {
     t.timeout(180_000);
@@ -36,16 +36,16 @@ faultTest(
     for (const server of stack.modelServers) server.heal();
     const healedAt = Date.now();
     const batch = await user.ended(id, 90_000);
-    see(`${spent} calls while they were away; the rest took ${Date.now() - healedAt} ms`);
+    see(`${spent} calls while they were unavailable; the rest took ${Date.now() - healedAt} ms`);
     t.like(batch, { status: 'completed', request_counts: { total: 600, completed: 600, failed: 0 } });
     const lines = await user.output(batch);
     t.is(new Set(lines.map(({ custom_id }) => custom_id)).size, 600);
     const quota = () => user.client.get<{ used: number; reserved: number }>('/../billing/quota');
-    let standing = await quota();
-    while (standing.reserved > 0) {
+    let quotaNow = await quota();
+    while (quotaNow.reserved > 0) {
       await sleep(20);
-      standing = await quota();
+      quotaNow = await quota();
     }
-    t.is(standing.used, tokensIn(lines), 'what has failed is charged nothing');
+    t.is(quotaNow.used, tokensIn(lines), 'failed calls are charged nothing');
   },
 );

@@ -6,12 +6,12 @@ import { linesOf, openBatchClient, tokensIn } from '../support/batch-client.ts';
 import { type Fault, faultTest } from '../support/faults/fault-test.ts';
 
 const lines = 80;
-/** Longer than a job's lock and an account's hold, so that all that it had in hand is somebody else's when it goes on. */
+/** Longer than a job's lock and an account's lock, so that others have taken over all its work when it continues. */
 const frozenMs = 24_000;
 
 type Frozen = { test: TestFn; fault: Fault; index: number };
 
-/** The worker that was started as the first or the second of two: one looks after the batch, the other runs lines alone. */
+/** The worker started first or second: one schedules the batch, the other only runs lines. */
 export function testFrozenWorker({ test, fault, index }: Frozen): void {
   faultTest(test, fault, async (t, see) => {
     t.timeout(180_000);
@@ -22,7 +22,7 @@ export function testFrozenWorker({ test, fault, index }: Frozen): void {
     const frozen = stack.workers[index];
     if (frozen === undefined) throw new Error('there is no such worker');
     await awaitMetric(frozen, /^svc_jobs_running\{pool="default",lane="batch"\} [1-9]/m);
-    // Its calls are to be under way, so that their answers come while it cannot hear them.
+    // Its calls must be in flight, so that their responses arrive while it cannot receive them.
     await sleep(400);
     frozen.process.kill('SIGSTOP');
     await sleep(frozenMs);
@@ -33,14 +33,14 @@ export function testFrozenWorker({ test, fault, index }: Frozen): void {
     const output = await user.output(batch);
     t.is(new Set(output.map(({ custom_id }) => custom_id)).size, lines);
     const quota = () => user.client.get<{ used: number; reserved: number }>('/../billing/quota');
-    let standing = await quota();
-    for (let waited = 0; waited < 100 && standing.reserved > 0; waited++) {
+    let quotaNow = await quota();
+    for (let waited = 0; waited < 100 && quotaNow.reserved > 0; waited++) {
       await sleep(100);
-      standing = await quota();
+      quotaNow = await quota();
     }
-    t.like(standing, { used: tokensIn(output), reserved: 0 });
+    t.like(quotaNow, { used: tokensIn(output), reserved: 0 });
     const calls = stack.modelServers.flatMap((server) => server.calls()).length;
-    t.true(calls > lines, 'what it had in hand was run by the other');
+    t.true(calls > lines, 'its jobs were run by the other');
     see(`${calls} calls for ${lines} lines`);
   });
 }

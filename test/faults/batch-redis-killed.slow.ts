@@ -11,14 +11,14 @@ faultTest(
   test,
   {
     id: 'B3',
-    done: 'Redis is killed (SIGKILL) amid a batch, and restarted on its append-only file 3 s later',
-    promised: 'the batch goes on by itself; every line ends once and is charged once, as the results have it',
+    done: 'Redis is killed (SIGKILL) during a batch, and restarted on its append-only file 3 s later',
+    promised: 'the batch continues automatically; every line ends once and is charged once, as its results say',
   },
   async (t, see) => {
     t.timeout(180_000);
     await using stack = await startStack({ workers: 2, modelServers: { firstTokenMs: 200, tokensPerSecond: 400 } });
     const { redis } = stack;
-    if (redis === undefined) throw new Error('this stack has a Redis of its own');
+    if (redis === undefined) throw new Error('this stack has its own Redis');
     const user = await openBatchClient(stack, 'alice');
     const { id } = await user.create(linesOf(lines));
     await user.until(id, ({ request_counts }) => (request_counts?.completed ?? 0) > 30);
@@ -35,13 +35,13 @@ faultTest(
     const output = await user.output(batch);
     t.is(new Set(output.map(({ custom_id }) => custom_id)).size, lines);
     const quota = () => user.client.get<{ used: number; reserved: number }>('/../billing/quota');
-    let standing = await quota();
-    while (standing.reserved > 0) {
+    let quotaNow = await quota();
+    while (quotaNow.reserved > 0) {
       await sleep(100);
-      standing = await quota();
+      quotaNow = await quota();
     }
-    t.is(standing.used, tokensIn(output));
+    t.is(quotaNow.used, tokensIn(output));
     const calls = stack.modelServers.flatMap((server) => server.calls()).length;
-    see(`${calls} calls for ${lines} lines, ${standing.used} tokens charged`);
+    see(`${calls} calls for ${lines} lines, ${quotaNow.used} tokens charged`);
   },
 );

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { Agent } from 'undici';
 import { openStore } from '../../shared/open-store.ts';
-import { partitionCount, partitionKeeperKey } from '../../shared/redis/keys.ts';
+import { partitionCount, partitionLockKey } from '../../shared/redis/keys.ts';
 import { monthOf } from '../../shared/store/accounts/account.ts';
 import { startStack } from '../stack/stack.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
@@ -19,7 +19,7 @@ type Ways = { toStore: TcpProxy; toRedis: TcpProxy };
 type Step = {
   where: string;
   hold: (ways: Ways) => Promise<void>;
-  /** What the store has of the usage in hand when the drainer stands there. */
+  /** Whether the store has the records of the undrained usage when the drainer is held there. */
   records: boolean;
   sums: boolean;
 };
@@ -27,7 +27,7 @@ type Step = {
 /** Commands of the protocol: the verb, and the collection's name with its length. */
 const inserts = 'insert\0\u000e\0\0\0usage_records';
 const adds = 'update\0\u000b\0\0\0usage_sums';
-/** A new worker sends a script as it stands at first (workers/usage/mark-drained.lua, trim-outbox.lua). */
+/** A new worker sends the text of a script at first (workers/usage/mark-drained.lua, trim-outbox.lua). */
 const marks = 'Notes up to where an outbox is in the store';
 const trims = 'Takes out of an outbox what the store has had for a while';
 
@@ -45,8 +45,8 @@ faultTest(
   test,
   {
     id: '15',
-    done: 'the worker that brings usage to the store is killed (SIGKILL) at each step: records, sums, mark, trim',
-    promised: 'every request is in the store once, and the sums are those of the records',
+    done: 'the worker that drains usage into the store is killed (SIGKILL) at each step: records, sums, mark, trim',
+    promised: 'every request is in the store once, and the sums match the records',
     notRun: 'reason' in mongo ? mongo.reason : undefined,
   },
   async (t, see) => {
@@ -62,7 +62,7 @@ faultTest(
     const asked: Asked[] = [];
 
     for (const { where, hold, records, sums } of steps) {
-      // Whoever answers these cannot bring their usage to the store.
+      // The worker that answers these cannot bring their usage to the store.
       const answering = await stack.startWorker({ DATABASE_URL: urlThrough(nowhere.port, home.url) });
       const one = await ask(witnesses.wish(`Killed ${where}?`), agent);
       t.is(one.ending, 'answered', where);
@@ -80,7 +80,7 @@ faultTest(
       const starting = stack.startWorker(ways);
       await reached;
       const draining = await starting;
-      await sleep(300); // what went through before the hold is to arrive
+      await sleep(300); // data forwarded before the hold must arrive
       const record = await store.findUsageRecord(one.requestId ?? '');
       t.is(record !== undefined, records, `${where}: the record`);
       t.is(await requestsSummed(), sums ? asked.length : before, `${where}: the sums`);
@@ -100,8 +100,8 @@ faultTest(
       worker.process.kill('SIGKILL');
       await worker.process.exited;
       stack.workers.splice(stack.workers.indexOf(worker), 1);
-      // Its holds would end within seconds.
-      const holds = Array.from({ length: partitionCount }, (_, partition) => partitionKeeperKey(partition));
+      // Its locks would expire within seconds.
+      const holds = Array.from({ length: partitionCount }, (_, partition) => partitionLockKey(partition));
       await Promise.all(holds.map((key) => witnesses.redis.del(key)));
     }
   },

@@ -8,26 +8,26 @@ import { databaseUrl, type MongoServer } from '../support/mongodb/start-mongo.ts
 import { addressIn, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 /*
- * An ingress that changes a key is stopped at an exact point by what stands between it and Redis, and killed there. Its
- * store is in its own process, so where it waits for Redis tells what it has done: marked, changed, unmarked.
+ * An ingress that changes a key is held at an exact point by a proxy between it and Redis, and killed there. Its store is in its own
+ * process, so the Redis command it waits for shows its progress: marked, changed, unmarked.
  */
 const scriptOf = (name: string) =>
   readFileSync(new URL(`../../ingress/callers/revocation/${name}.lua`, import.meta.url), 'utf8');
-/** A new ingress sends a script as it stands at first, from then on its hash. */
+/** A new ingress sends the text of a script at first, from then on its hash. */
 const mark = scriptOf('mark-change');
 const unmark = scriptOf('unmark-change');
 
 type Registrar = {
   test: TestFn;
-  /** The server that the store is on, ended after the service; left out, the embedded store. */
+  /** The database server of the store, stopped after the service. Omit it to use the embedded store. */
   mongo?: MongoServer;
-  /** At each point, with another change in between and without. */
+  /** The number of kills at each point, each with and without another change in between. */
   kills: number;
 };
 
 let stack: Stack;
 let redis: Redis;
-/** Two ingresses that go on, the first of which makes the other changes. */
+/** Two ingresses that keep running. The first makes the other changes. */
 let bystander: KeyClient;
 let another: KeyClient;
 
@@ -51,7 +51,7 @@ async function startVictim(): Promise<Victim> {
 type Point = {
   title: string;
   hold: (proxy: TcpProxy) => Promise<void>;
-  /** What must be in Redis once the ingress stands at this point. */
+  /** Expected in Redis while the ingress is held at this point. */
   marks: number;
   changed: boolean;
 };
@@ -81,7 +81,7 @@ const points: readonly Point[] = [
 const seconds = ['nothing', 'a suspension and its end', 'another plan', 'another rotation'] as const;
 type Second = (typeof seconds)[number];
 
-/** Whatever is killed wherever, no dead key is accepted and no live one refused; with other changes in between or without. */
+/** Tests that wherever an ingress is killed, no dead key is accepted and no live one refused, with and without other changes in between. */
 export function testKilledInAChange({ test, mongo, kills }: Registrar): void {
   const parts = new AsyncDisposableStack();
   test.before(async () => {
@@ -119,23 +119,23 @@ type Trial = Point & { account: string; second: Second };
 
 async function killAt(t: ExecutionContext, victim: Victim, { account, second, ...point }: Trial): Promise<void> {
   const key = await bystander.newKey(account);
-  t.deepEqual(await statusesOf(key), works, 'all who go on know it');
-  let standing = { account, key, rotations: point.changed ? 1 : 0 };
+  t.deepEqual(await statusesOf(key), works, 'every running ingress knows the key');
+  let keyState = { account, key, rotations: point.changed ? 1 : 0 };
   {
     await using dying = victim;
     const reached = point.hold(dying.proxy);
     const lost = dying.keys.rotate(account, key).catch(() => 'lost');
     await reached;
-    dying.ingress.process.kill('SIGSTOP'); // or it would give up waiting for Redis, and go on
+    dying.ingress.process.kill('SIGSTOP'); // otherwise it would stop waiting for Redis and continue
     while ((await redis.zcard(changesKey(`user:${account}`))) !== point.marks) await nextTurn();
-    await provesWhoLives(t, standing);
-    standing = await changeBeside(t, standing, second);
-    await provesWhoLives(t, standing);
+    await provesWhoLives(t, keyState);
+    keyState = await changeBeside(t, keyState, second);
+    await provesWhoLives(t, keyState);
     dying.ingress.process.kill('SIGKILL');
-    t.is(await lost, 'lost', 'nobody heard of this rotation');
+    t.is(await lost, 'lost', 'no response to this rotation arrived');
   }
-  await provesWhoLives(t, standing);
-  await provesItEnds(t, standing);
+  await provesWhoLives(t, keyState);
+  await provesItEnds(t, keyState);
 }
 
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
@@ -148,38 +148,38 @@ async function statusesOf(key: string): Promise<number[]> {
 const works = [200, 200, 200];
 const isDead = [401, 401, 401];
 
-/** `rotations` is how often the account's first key, `key`, or what came after it was rotated. */
-type Standing = { account: string; key: string; rotations: number };
+/** `rotations` counts the rotations of the account's first key, `key`, and of its successors. */
+type KeyState = { account: string; key: string; rotations: number };
 
-async function changeBeside(t: ExecutionContext, standing: Standing, second: Second): Promise<Standing> {
-  const { account } = standing;
+async function changeBeside(t: ExecutionContext, keyState: KeyState, second: Second): Promise<KeyState> {
+  const { account } = keyState;
   const id = `user:${account}`;
   if (second === 'a suspension and its end') {
     t.is((await bystander.change(id, { suspended: true })).status, 200);
     t.is((await bystander.change(id, { suspended: false })).status, 200);
   }
   if (second === 'another plan') t.is((await bystander.change(id, { plan: 'pro' })).status, 200);
-  if (second !== 'another rotation') return standing;
+  if (second !== 'another rotation') return keyState;
   const [active] = await bystander.list(account);
   const { status, body } = await bystander.rotate(account, active?.key ?? '');
   t.is(status, 200);
   t.deepEqual(await statusesOf(String(body.key)), works);
-  return { ...standing, rotations: standing.rotations + 1 };
+  return { ...keyState, rotations: keyState.rotations + 1 };
 }
 
-async function provesWhoLives(t: ExecutionContext, { account, key, rotations }: Standing): Promise<void> {
+async function provesWhoLives(t: ExecutionContext, { account, key, rotations }: KeyState): Promise<void> {
   t.deepEqual(await statusesOf(key), rotations > 0 ? isDead : works);
   const states = (await bystander.list(account)).map(({ state }) => state);
   t.deepEqual(states, ['active', ...Array.from({ length: rotations }, () => 'rotated')]);
 }
 
-/** The mark's time comes; the rotation that nobody heard of is done again, and all is as it should be. */
-async function provesItEnds(t: ExecutionContext, standing: Standing): Promise<void> {
-  const { account, key } = standing;
+/** Expires the mark and repeats the rotation without a response. All state is then consistent. */
+async function provesItEnds(t: ExecutionContext, keyState: KeyState): Promise<void> {
+  const { account, key } = keyState;
   const marks = changesKey(`user:${account}`);
   for (const change of await redis.zrange(marks, '0', '-1')) await redis.zadd(marks, Date.now() - 1_000, change);
-  await provesWhoLives(t, standing);
-  await provesWhoLives(t, standing);
+  await provesWhoLives(t, keyState);
+  await provesWhoLives(t, keyState);
   t.truthy(await redis.get(versionKey(`user:${account}`)), 'the caller can be known again');
   const [active] = await bystander.list(account);
   const again = await bystander.rotate(account, active?.key ?? '');

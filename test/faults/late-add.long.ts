@@ -19,14 +19,14 @@ const batchesMax = 16;
 const timeouts = { queue_ms: 5_000, request_ms: 20_000 };
 const question = 'Is it too late?';
 
-/** What an admission says of a request should it be lost, JSON in JSON; nothing else that an ingress sends has it. */
+/** The description of an admitted request in case it is lost, JSON in JSON. Nothing else that an ingress sends contains it. */
 const admissions = { text: String.raw`\"outcome\":\"lost\"`, count: batch };
-/** Only a job holds the question. */
+/** Only a job contains the question. */
 const jobs = { text: question, count: batch };
 
 type Scene = AsyncDisposable & {
   stack: Stack;
-  /** The one whose way to Redis is the proxy. */
+  /** The ingress that reaches Redis through the proxy. */
   ingress: RunningIngress;
   proxy: TcpProxy;
   client: KeyClient;
@@ -51,8 +51,8 @@ async function openScene(workers: number): Promise<Scene> {
 }
 
 /**
- * Batches of requests, until the answers of the last of these kinds were swallowed for so many. A batch of which some were
- * heard is followed by another.
+ * Sends batches of requests, until the replies of the last of these kinds were swallowed for `wanted` requests. A batch with received
+ * replies is followed by another.
  */
 async function askUnheard(
   { ingress, proxy, key }: Scene,
@@ -89,10 +89,10 @@ async function untilReady({ operationsUrl }: RunningIngress): Promise<void> {
   while (!(await isReady())) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
-type Standing = { used: number; requests: number; tokens: number };
+type QuotaNow = { used: number; requests: number; tokens: number };
 
-/** As a request is told that is refused as soon as it was looked at. */
-async function standing({ client, key }: Scene): Promise<Standing> {
+/** The counters in the headers of a request that is refused immediately. */
+async function quotaNow({ client, key }: Scene): Promise<QuotaNow> {
   const { headers } = await client.send('POST', '/v1/chat/completions', { bearer: key, body: { model: 'none' } });
   const number = (name: string) => Number(headers.get(name));
   const rates = ['requests', 'tokens'].map((unit) => number(`x-ratelimit-remaining-${unit}`));
@@ -100,11 +100,11 @@ async function standing({ client, key }: Scene): Promise<Standing> {
   return { used: number('x-svc-quota-used'), requests, tokens };
 }
 
-/** Nothing but waiting can have changed it: what was charged a minute ago counts no longer. */
-function isUnchanged(t: ExecutionContext, before: Standing, after: Standing): void {
+/** Only time may have changed the counters: charges older than a minute no longer count. */
+function isUnchanged(t: ExecutionContext, before: QuotaNow, after: QuotaNow): void {
   t.is(after.used, before.used);
-  t.true(after.requests >= before.requests && before.requests > 0, 'requests of this minute were given back');
-  t.true(after.tokens >= before.tokens && before.tokens > 0, 'tokens of this minute were given back');
+  t.true(after.requests >= before.requests && before.requests > 0, 'requests of this minute were released');
+  t.true(after.tokens >= before.tokens && before.tokens > 0, 'tokens of this minute were released');
 }
 
 function are503(t: ExecutionContext, asked: readonly Asked[]): void {
@@ -119,7 +119,7 @@ faultTest(
   test.serial,
   {
     id: '10b',
-    done: 'Redis adds jobs and its answers are lost; their requests are taken back',
+    done: 'Redis adds jobs and its replies are lost; their requests are withdrawn',
     promised: '503; the jobs reach no backend and cost nothing',
   },
   async (t, see) => {
@@ -129,14 +129,14 @@ faultTest(
     t.like(await scene.client.infer(scene.key), { status: 200 });
     await books.untilAllIsStored();
     await stack.workers.pop()?.process.stop();
-    const before = await standing(scene);
+    const before = await quotaNow(scene);
 
     const unheard = await askUnheard(scene, 200, [admissions, jobs]);
     are503(t, unheard);
     await books.untilAllHasEnded();
-    // One that was taken back when Redis could be heard again was taken out of its queue as well.
+    // A job that was withdrawn after Redis could be reached again was removed from its queue as well.
     const added = await books.jobs();
-    t.true(added > 0 && added <= unheard.length, `${added} were added all the same, and are still there`);
+    t.true(added > 0 && added <= unheard.length, `${added} were added nevertheless, and are still there`);
     await stack.startWorker();
     await books.untilNothingRuns();
     await books.untilAllIsStored();
@@ -148,13 +148,11 @@ faultTest(
       evidence.calls.filter(({ requestId }) => ids.has(requestId)),
       [],
     );
-    t.is(evidence.calls.length, 1, 'that of the first request, of which all was heard');
+    t.is(evidence.calls.length, 1, 'that of the first request, whose replies all arrived');
     t.is(evidence.records.size, 1);
     await books.agree(t, evidence);
-    isUnchanged(t, before, await standing(scene));
-    see(
-      `${unheard.length} of ${unheard.length} told by 503, ${added} of their jobs were still there; 0 calls, 0 records`,
-    );
+    isUnchanged(t, before, await quotaNow(scene));
+    see(`${unheard.length} of ${unheard.length} got 503, ${added} of their jobs were still there; 0 calls, 0 records`);
   },
 );
 
@@ -162,8 +160,8 @@ faultTest(
   test.serial,
   {
     id: '10c',
-    done: 'Redis adds jobs and its answers are lost; workers take them at once',
-    promised: '503; what ran is counted once',
+    done: 'Redis adds jobs and its replies are lost; workers take them immediately',
+    promised: '503; runs are counted once',
   },
   async (t, see) => {
     await using scene = await openScene(2);
@@ -181,12 +179,12 @@ faultTest(
     const contradictions = contradictionsIn(evidence);
     t.deepEqual(contradictions, []);
     const called = new Set(evidence.calls.map(({ requestId }) => requestId));
-    t.deepEqual([...called].sort(), [...evidence.records.keys()].sort(), 'what ran has a record, and nothing else has');
+    t.deepEqual([...called].sort(), [...evidence.records.keys()].sort(), 'exactly the requests that ran have a record');
     const outcomes = [...evidence.records.values()].map(({ outcome }) => outcome);
     for (const outcome of ['completed', 'cancelled'] as const) t.true(outcomes.includes(outcome), `${outcomes}`);
     await books.agree(t, evidence);
     see(
-      `${unheard.length} of ${unheard.length} told by 503; ${called.size} ran, ${evidence.records.size} records, ${contradictions.length} contradictions`,
+      `${unheard.length} of ${unheard.length} got 503; ${called.size} ran, ${evidence.records.size} records, ${contradictions.length} contradictions`,
     );
   },
 );
@@ -195,25 +193,25 @@ faultTest(
   test.serial,
   {
     id: '10a',
-    done: 'Redis admits requests and its answers are lost',
-    promised: '503; what was reserved is given back, and no record is left',
+    done: 'Redis admits requests and its replies are lost',
+    promised: '503; reservations are released, and no record is left',
   },
   async (t, see) => {
     await using scene = await openScene(1);
     const { books } = scene;
     t.like(await scene.client.infer(scene.key), { status: 200 });
     await books.untilAllIsStored();
-    const before = await standing(scene);
+    const before = await quotaNow(scene);
 
     const unheard = await askUnheard(scene, 2 * batch, [admissions]);
     are503(t, unheard);
     await books.untilAllHasEnded();
 
     const evidence = await books.evidence(unheard);
-    t.is(evidence.calls.length, 1, 'that of the first request, of which all was heard');
+    t.is(evidence.calls.length, 1, 'that of the first request, whose replies all arrived');
     t.is(evidence.records.size, 1);
     await books.agree(t, evidence);
-    isUnchanged(t, before, await standing(scene));
-    see(`${unheard.length} of ${unheard.length} told by 503; 0 records, and what they had reserved was given back`);
+    isUnchanged(t, before, await quotaNow(scene));
+    see(`${unheard.length} of ${unheard.length} got 503; 0 records, and their reservations were released`);
   },
 );

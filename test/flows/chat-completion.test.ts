@@ -115,7 +115,7 @@ test.serial('a client that disconnects from a stream ends the backend call', asy
   const stream = await client.chat.completions.create({ model: 'small-chat', messages: leaving, stream: true });
   for await (const _chunk of stream) break;
   const left = await server.waitForCall(
-    ({ body, state }) => JSON.stringify(body).includes('is abandoned') && state !== 'running',
+    ({ body, state }) => JSON.stringify(body).includes('an abandoned stream') && state !== 'running',
   );
   t.is(left.state, 'aborted');
   t.is((await client.chat.completions.create({ model: 'small-chat', messages })).choices[0]?.message.content, expected);

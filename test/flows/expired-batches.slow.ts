@@ -16,7 +16,7 @@ test.before(async () => {
 
 test.after.always(() => parts.disposeAsync());
 
-test('a batch whose window ends keeps what was done; what runs is stopped, and lines that were not run are told so', async (t) => {
+test('an expired batch keeps its results; running lines are stopped, and lines that were not run get batch_expired', async (t) => {
   const user = await openBatchClient(stack, 'alice');
   const [server] = stack.modelServers;
   server.fail({ hang: true }, 'slow-chat');
@@ -30,18 +30,18 @@ test('a batch whose window ends keeps what was done; what runs is stopped, and l
   t.deepEqual([...new Set(errors.map(({ error, response }) => `${error?.code} ${response}`))], ['batch_expired null']);
   t.is(new Set(errors.map(({ custom_id }) => custom_id)).size, 50);
   const quota = () => user.client.get<{ used: number; reserved: number }>('/../billing/quota');
-  let standing = await quota();
-  while (standing.reserved > 0) {
+  let quotaNow = await quota();
+  while (quotaNow.reserved > 0) {
     await sleep(20);
-    standing = await quota();
+    quotaNow = await quota();
   }
   const answered = tokensIn(await user.output(batch));
-  t.true(standing.used > answered && standing.used <= answered + 8 * 20, `charged: ${standing.used}`);
+  t.true(quotaNow.used > answered && quotaNow.used <= answered + 8 * 20, `charged: ${quotaNow.used}`);
   while (server.calls().some(({ state }) => state === 'running')) await sleep(20);
   server.heal();
 });
 
-test('a batch whose lines are for a pool without workers expires, and one of its lines for another pool is run', async (t) => {
+test('a batch with lines for a pool without workers expires, and its line for another pool is run', async (t) => {
   await using own = await startStack({
     workers: 0,
     batch: { window_s: 25 },

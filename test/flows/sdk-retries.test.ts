@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { Redis } from 'ioredis';
 import OpenAI, { APIError } from 'openai';
-import { standingKey } from '../../shared/redis/keys.ts';
+import { countersKey } from '../../shared/redis/keys.ts';
 import type { Stack } from '../stack/stack.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
@@ -25,7 +25,7 @@ test.before(async () => {
   keys = createKeyClient(stack);
 });
 
-/** An official client with its own settings, and what went over the wire: when, and what came back. */
+/** An official client with its default settings, and its exchanges on the wire: when each was sent, and the response. */
 async function openClient(account: string, plan: keyof typeof plans) {
   const apiKey = await keys.newKey(account);
   await keys.change(`user:${account}`, { plan });
@@ -45,12 +45,12 @@ async function openClient(account: string, plan: keyof typeof plans) {
   return { ask, exchanges };
 }
 
-/** Has the account's last minute be so much longer ago, so that a test need not wait for all of it. */
+/** Moves the account's last minute into the past by `ms`, so that a test need not wait for all of it. */
 async function ageWindow(account: string, ms: number): Promise<void> {
   const redis = new Redis(stack.redisUrl);
-  const window = JSON.parse((await redis.hget(standingKey(account), 'window')) ?? '[]') as [number, ...number[]][];
+  const window = JSON.parse((await redis.hget(countersKey(account), 'window')) ?? '[]') as [number, ...number[]][];
   const aged = window.map(([begun, requests, tokens, last = 0]) => [begun - ms, requests, tokens, last - ms]);
-  await redis.hset(standingKey(account), 'window', JSON.stringify(aged));
+  await redis.hset(countersKey(account), 'window', JSON.stringify(aged));
   redis.disconnect();
 }
 
@@ -61,7 +61,7 @@ function assertRetriedOnce(t: ExecutionContext, exchanges: { sentAt: number; sta
   t.true((refused?.waitMs ?? 0) > 0 && pausedMs >= (refused?.waitMs ?? 0), `${pausedMs} ms for ${refused?.waitMs}`);
 }
 
-test('a burst of requests is sent again after the wait that was told, and succeeds', async (t) => {
+test('a burst of requests is retried after the advertised wait, and succeeds', async (t) => {
   const { ask, exchanges } = await openClient('requests', 'one-a-minute');
   await ask();
   await ageWindow('user:requests', 55_000);
@@ -70,7 +70,7 @@ test('a burst of requests is sent again after the wait that was told, and succee
   assertRetriedOnce(t, exchanges);
 });
 
-test('a burst of tokens is, too', async (t) => {
+test('a burst of tokens is retried, too', async (t) => {
   const { ask, exchanges } = await openClient('tokens', 'few-tokens');
   await ask({ tokens: 100 });
   await ageWindow('user:tokens', 55_000);
@@ -79,9 +79,9 @@ test('a burst of tokens is, too', async (t) => {
   assertRetriedOnce(t, exchanges);
 });
 
-test('and a request more than are allowed at once', async (t) => {
+test('a request beyond the concurrency limit is retried, too', async (t) => {
   const { ask, exchanges } = await openClient('at-once', 'one-at-once');
-  const model = 'medium-chat'; // which no other test asks
+  const model = 'medium-chat'; // used by no other test
   for (const server of stack.modelServers) server.fail({ latencyMs: 1_500 }, model);
   const first = ask({ model });
   await Promise.any(stack.modelServers.map((server) => server.waitForCall((call) => call.model === model)));
@@ -95,7 +95,7 @@ test('and a request more than are allowed at once', async (t) => {
   );
 });
 
-test('what no wait lifts is not sent again: a model outside the plan, a day or a month that is used up', async (t) => {
+test('a limit that no wait lifts is not retried: a model outside the plan, a used-up day or month', async (t) => {
   const cases = [
     ['premium', 'one-a-minute', 'large-chat', 429, 'plan_limit'],
     ['daily', 'one-a-day', 'small-chat', 429, 'daily_limit'],

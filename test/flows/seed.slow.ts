@@ -8,8 +8,8 @@ import { promisify } from 'node:util';
 import test from 'ava';
 import OpenAI from 'openai';
 import { usage } from '../../ingress/api/response-schemas.ts';
+import { writeRunningStack } from '../stack/running-stack.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
-import { writeStanding } from '../stack/standing.ts';
 import { createKeyClient } from '../support/key-client.ts';
 import { shiftMonth } from '../support/month-names.ts';
 
@@ -21,7 +21,7 @@ function run(file: string, args: readonly string[] = [], env: Record<string, str
 
 const seed = (directory: string) => run('test/stack/seed/main.ts', ['--data', directory]);
 
-/** All that seeding makes, as its account sees it once the store has what was charged. */
+/** The seeded data of an account, once the store has its charges. */
 async function accountOf(stack: Stack, name: string) {
   const keys = createKeyClient(stack);
   const token = await keys.token(name);
@@ -51,13 +51,13 @@ test('seeding fills three months, keys and batches; a second run changes nothing
   await using stack = await startStack();
   const { directory, identity, redisUrl, databaseUrl, planFile } = stack;
   const service = { url: stack.ingresses[0]?.url ?? '', redisUrl, databaseUrl, planFile };
-  await writeStanding({ issuer: identity.issuer, clientSecret: identity.clientSecret, service }, directory);
+  await writeRunningStack({ issuer: identity.issuer, clientSecret: identity.clientSecret, service }, directory);
 
   const { stdout } = await seed(directory);
   t.regex(stdout, /^ada: \d+ requests recorded in \d{4}-\d\d and \d{4}-\d\d$/m);
   const reconcile = () =>
     run('workers/reconcile/main.ts', [], { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl, PLAN_FILE: planFile });
-  t.regex((await reconcile()).stdout, /^drift: 0$/m, 'and the outbox is part of the books');
+  t.regex((await reconcile()).stdout, /^drift: 0$/m, 'reconcile counts the outbox');
 
   const ada = await accountOf(stack, 'ada');
   t.deepEqual(ada.keys, ['pro active', 'pro rotated']);
@@ -77,7 +77,7 @@ test('seeding fills three months, keys and batches; a second run changes nothing
   t.regex((await reconcile()).stdout, /^drift: 0$/m);
 });
 
-test('without a stack it says how to start one', async (t) => {
+test('without a stack, seeding says how to start one', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'inference-seed-'));
   t.teardown(() => rm(directory, { recursive: true, force: true }));
   await t.throwsAsync(seed(directory), { code: 1, message: /No stack is running\. Start one with npm start/ });
@@ -87,11 +87,7 @@ test('without a stack it says how to start one', async (t) => {
     databaseUrl: `sqlite:${directory}/store.sqlite`,
     planFile: '',
   };
-  await writeStanding({ issuer: 'http://127.0.0.1:9', clientSecret: '', service }, directory);
-  await t.throwsAsync(
-    seed(directory),
-    { code: 1, message: /No stack is running/ },
-    'one that was killed left its file',
-  );
+  await writeRunningStack({ issuer: 'http://127.0.0.1:9', clientSecret: '', service }, directory);
+  await t.throwsAsync(seed(directory), { code: 1, message: /No stack is running/ }, 'a killed stack left its file');
   t.regex((await run('test/stack/seed/main.ts', ['--help'])).stdout, /^Usage: npm run seed/);
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { Dispatcher } from 'undici';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
-import type { Usage } from '../../shared/jobs/replies.ts';
+import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import { answerStream, answerWhole } from '../../workers/answers/answer-request.ts';
 import { BackendError } from '../../workers/exchange/backend-error.ts';
 import { createCallBackend } from '../../workers/exchange/call-backend.ts';
@@ -167,7 +167,7 @@ async function endOf(answer: () => Promise<void>): Promise<string> {
   }
 }
 
-function checkUsage({ promptTokens, completionTokens, cachedTokens }: Usage): void {
+function checkUsage({ promptTokens, completionTokens, cachedTokens }: TokenUsage): void {
   for (const tokens of [promptTokens, completionTokens, cachedTokens]) {
     require(Number.isSafeInteger(tokens) && tokens >= 0, `${tokens} tokens are charged`);
   }

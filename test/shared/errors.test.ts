@@ -93,8 +93,8 @@ test('each error leads to its place in the documentation, a limit to that of its
   }
   t.is(errorLink(rateLimitExceeded('daily_limit', 'Later.', 1), docsUrl), linkTo('daily_limit'));
   t.is(errorLink(planLimit('large-chat', 'free'), docsUrl), linkTo('plan_limit'));
-  const standing = { resetDate: '2026-12-01', topupUrl: 'https://console.example', overageEnabled: false };
-  t.is(errorLink(quotaExceeded(standing), docsUrl), linkTo('quota_limit'));
+  const quota = { resetDate: '2026-12-01', topupUrl: 'https://console.example', overageEnabled: false };
+  t.is(errorLink(quotaExceeded(quota), docsUrl), linkTo('quota_limit'));
 });
 
 test('a burst limit says the wait three times, in whole seconds rounded up and at least one', (t) => {
@@ -155,8 +155,8 @@ test('plan_limit names model and upgrade, with a wait of 0 and no Retry-After', 
 });
 
 test('quota_exceeded carries reset date, top-up link and overage, and is not to be retried', (t) => {
-  const standing = { resetDate: '2026-12-01', topupUrl: 'https://console.example/#top-up', overageEnabled: false };
-  const { status, body, headers } = seen(quotaExceeded(standing));
+  const quota = { resetDate: '2026-12-01', topupUrl: 'https://console.example/#top-up', overageEnabled: false };
+  const { status, body, headers } = seen(quotaExceeded(quota));
   t.is(status, 402);
   const { error } = body as { error: { message: string } };
   t.regex(error.message, /monthly quota is used up.*2026-12-01/);
@@ -165,7 +165,7 @@ test('quota_exceeded carries reset date, top-up link and overage, and is not to 
     message: error.message,
     type: 'quota_limit',
     param: null,
-    ...standing,
+    ...quota,
   } as object);
   t.deepEqual(headers, { 'x-should-retry': 'false' });
 });

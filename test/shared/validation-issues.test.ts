@@ -1,6 +1,6 @@
 import test from 'ava';
 import { z } from 'zod';
-import { faultsOf } from '../../shared/validation-issues.ts';
+import { validationIssuesOf } from '../../shared/validation-issues.ts';
 
 const schema = z.strictObject({
   messages: z.array(z.strictObject({ content: z.string() })),
@@ -12,7 +12,7 @@ const right = { messages: [{ content: 'a' }], count: 1, names: {} };
 
 function faultsIn(value: unknown) {
   const parsed = schema.safeParse(value);
-  return parsed.success ? [] : faultsOf(parsed.error);
+  return parsed.success ? [] : validationIssuesOf(parsed.error);
 }
 
 test('names every fault by its path, in words for whoever wrote the input', (t) => {

@@ -2,9 +2,9 @@ import { relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { aborted, shutdownSignal } from '../../shared/process/shutdown.ts';
 import { freePort } from './free-port.ts';
+import { dataDirectory, removeRunningStack, writeRunningStack } from './running-stack.ts';
 import type { LogLine } from './service-process.ts';
 import { type Stack, startStack } from './stack.ts';
-import { dataDirectory, removeStanding, writeStanding } from './standing.ts';
 
 const usage = `Usage: npm start [-- --quiet] [--watch] [--data <folder>] [--free-ports]
 Runs the whole service on this machine until Ctrl-C; its data is kept in .data/.
@@ -63,7 +63,7 @@ async function run({ quiet, watch, data, 'free-ports': freePorts }: Options): Pr
     await introduce(stack);
     await aborted(shutdown);
     console.log('Stopping …');
-    await removeStanding(directory);
+    await removeRunningStack(directory);
   } catch (error) {
     const inUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
     console.error(`${error instanceof Error ? error.message : error}${inUse ? ' (does another stack run here?)' : ''}`);
@@ -86,7 +86,7 @@ async function introduce(stack: Stack): Promise<void> {
   const { issuer, clientSecret } = stack.identity;
   const { directory, redisUrl, databaseUrl, planFile } = stack;
   const url = stack.ingresses[0]?.url ?? stack.baseUrl;
-  await writeStanding({ issuer, clientSecret, service: { url, redisUrl, databaseUrl, planFile } }, directory);
+  await writeRunningStack({ issuer, clientSecret, service: { url, redisUrl, databaseUrl, planFile } }, directory);
   const token = await stack.identity.token('alice');
   console.log(`
 API                ${url}

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { requestToken } from './identity-provider.ts';
-import { dataDirectory, readStanding } from './standing.ts';
+import { dataDirectory, readRunningStack } from './running-stack.ts';
 
 const usage =
   'Usage: npm run --silent token -- <account> [--admin] [--data <folder>]\nPrints a sign-in token of the running stack.';
@@ -21,7 +21,7 @@ try {
     console.error(usage);
     process.exitCode = 2;
   } else {
-    const { issuer, clientSecret } = await readStanding(values.data);
+    const { issuer, clientSecret } = await readRunningStack(values.data);
     console.log(await requestToken({ issuer, clientSecret, account, admin: values.admin }));
   }
 } catch (error) {

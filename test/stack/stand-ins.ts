@@ -1,7 +1,7 @@
 import { aborted, shutdownSignal } from '../../shared/process/shutdown.ts';
 import { startIdentityProvider } from './identity-provider.ts';
 import { startModelServer } from './model-server.ts';
-import { dataDirectory, writeStanding } from './standing.ts';
+import { dataDirectory, writeRunningStack } from './running-stack.ts';
 
 // What an operator brings, in one process for a stack of containers: the identity provider on port 9100 and three
 // simulated model servers on 9101 to 9103. ISSUER is how the other containers reach it, BASE_URL whom its tokens are for.
@@ -17,7 +17,7 @@ const pace = { firstTokenMs: 100, tokensPerSecond: 50 };
 for (const [index, name] of ['onprem-a', 'onprem-b', 'cloud'].entries()) {
   await startModelServer({ name, host, port: 9101 + index, ...pace });
 }
-await writeStanding({ issuer: identity.issuer, clientSecret: identity.clientSecret });
+await writeRunningStack({ issuer: identity.issuer, clientSecret: identity.clientSecret });
 console.log('ready');
 await aborted(shutdownSignal());
 process.exit();

@@ -10,7 +10,7 @@ import { createSettle } from '../../shared/limits/settle.ts';
 import { leasesKey } from '../../shared/redis/keys.ts';
 import { type BatchJob, batchJobSchema } from '../../workers/batches/lines/batch-job.ts';
 import { createEndLine } from '../../workers/batches/lines/end-line.ts';
-import { createLeaveLine } from '../../workers/batches/lines/finish-line-attempt.ts';
+import { createFinishLineAttempt } from '../../workers/batches/lines/finish-line-attempt.ts';
 import { requestIdOf } from '../../workers/batches/lines/ids.ts';
 import { createLineQueue } from '../../workers/batches/lines/line-queue.ts';
 import { createWriteResults } from '../../workers/batches/lines/write-results.ts';
@@ -51,11 +51,11 @@ export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-ch
   await limits.prepare(new Date().toISOString().slice(0, 7));
   const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax: 1_000 });
   const startRun = createStartRun(redis);
-  const tellNews = () => {};
-  const leave = createLeaveLine({
-    ...{ startRun, release, writeResult, tellNews, metrics, log, store: store.batches },
+  const sendLineEvent = () => {};
+  const finishAttempt = createFinishLineAttempt({
+    ...{ startRun, release, writeResult, sendLineEvent, metrics, log, store: store.batches },
     findUsageRecord: (requestId) => store.findUsageRecord(requestId),
-    endLine: createEndLine({ settle: createSettle(redis), tellNews, metrics, log }),
+    endLine: createEndLine({ settle: createSettle(redis), sendLineEvent, metrics, log }),
   });
   const countBatch = createCountBatch({ store: store.batches });
 
@@ -72,7 +72,7 @@ export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-ch
 
   return {
     ...{ store, queue, planFile, account, batch, metrics, release, writeResult, log, logged, jobOf, redis },
-    ...{ heldBy, leave, countBatch, rules: lineRules(planFile) },
+    ...{ heldBy, finishAttempt, countBatch, rules: lineRules(planFile) },
     requestOf: (line: number, number = 1) => requestIdOf(batch.id, line, number),
     add: (line: number, number = 1) => queue.add(jobOf(line, number)),
     /** Takes the next job into a worker's hand, where it stays until what this resolves with is called. */
@@ -92,7 +92,7 @@ export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-ch
       await startRun({ ...request, taken: 1 });
     },
     leases: () => redis.hlen(leasesKey(account, 'batch')),
-    standing: () => limits.standing(),
+    counters: () => limits.counters(),
     async moveBatch(moved: Partial<Batch>): Promise<Batch> {
       return store.batches.changeBatch(batch.id, (found) => {
         const next = { ...(found ?? batch), ...moved };

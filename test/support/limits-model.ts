@@ -1,4 +1,11 @@
-import type { Admission, Admitted, Allowance, Limit, Standing, Stood } from '../../shared/limits/admit.ts';
+import type {
+  Admission,
+  Admitted,
+  Allowance,
+  CountersAnswer,
+  Limit,
+  LimitCounters,
+} from '../../shared/limits/admit.ts';
 import type { Released } from '../../shared/limits/release.ts';
 import type { MonthTokens } from '../../shared/limits/seed.ts';
 import type { Start } from '../../workers/leases/start-run.ts';
@@ -76,7 +83,7 @@ export function createLimitsModel(startsAt: number) {
 
   const isCounted = (month: string) => counted.has(month) || (counted.has(shiftMonth(month, -1)) && !missed.has(month));
 
-  function standing(): Standing {
+  function counters(): LimitCounters {
     const at = minute.time(now);
     const { used, reserved, overage: overageUsed } = tokensOf(monthOf(at));
     const lastMinute = { ...minute.counted(at), resetMs: minute.emptyIn(now) };
@@ -145,7 +152,7 @@ export function createLimitsModel(startsAt: number) {
     return {
       outcome: 'admitted',
       admission: { admittedAt, startBy, deadline, overage },
-      standing: standing(),
+      counters: counters(),
       inFlight: leases.size,
     };
   }
@@ -170,12 +177,12 @@ export function createLimitsModel(startsAt: number) {
     },
     endLeases: () => endLost(Number.POSITIVE_INFINITY),
 
-    stand(look: Omit<ModelAdmission, 'tokens' | 'allowance'>): Stood {
+    readCounters(look: Omit<ModelAdmission, 'tokens' | 'allowance'>): CountersAnswer {
       const overtaken = version.stale(look);
       if (overtaken !== undefined) return overtaken;
       if (look.isBefore) endLost(lostPerCall);
       const month = monthOf(minute.time(now));
-      return isCounted(month) ? { outcome: 'stands', standing: standing() } : { outcome: 'cold', month };
+      return isCounted(month) ? { outcome: 'counters', counters: counters() } : { outcome: 'cold', month };
     },
 
     admit(asked: ModelAdmission): Admitted {
@@ -191,7 +198,7 @@ export function createLimitsModel(startsAt: number) {
       const { used, reserved } = tokensOf(month);
       const isSpent = used + reserved >= tokensPerMonth + (topUp?.month === month ? topUp.tokens : 0);
       const refused = refusal(asked, isSpent);
-      if (refused !== undefined) return { outcome: 'refused', ...refused, standing: standing() };
+      if (refused !== undefined) return { outcome: 'refused', ...refused, counters: counters() };
       return admitted(charge(asked, isSpent));
     },
 

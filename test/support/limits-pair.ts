@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Redis } from 'ioredis';
-import type { Admission, Admitted, Allowance, Standing, Stood } from '../../shared/limits/admit.ts';
-import { fillKey, standingKey, versionKey } from '../../shared/redis/keys.ts';
+import type { Admission, Admitted, Allowance, CountersAnswer, LimitCounters } from '../../shared/limits/admit.ts';
+import { countersKey, fillKey, versionKey } from '../../shared/redis/keys.ts';
 import { createChargeLog } from './charge-log.ts';
 import { createLimitsModel } from './limits-model.ts';
 import { type LimitScripts, lostReport, openLimits } from './limits-side.ts';
@@ -77,7 +77,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
       const answer = await asker.admission.admit({ account, requestId, version: asked, reading }, charge);
       // The release before does not say how many are in flight.
       const told = answer.outcome === 'admitted' && isBefore ? { ...answer, inFlight: model.leases.size } : answer;
-      assert.deepEqual(withoutLost(told), expected);
+      assert.deepEqual(asReadNow(told), expected);
       answered.push(`admit ${answer.outcome}${answer.outcome === 'refused' ? ` by ${answer.limit}` : ''}`);
       if (answer.outcome === 'admitted') {
         if (answer.admission.overage) answered.push('admit admitted as overage');
@@ -97,9 +97,9 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
     for (;;) {
       const reading = token === undefined ? undefined : { token };
       const asker = next();
-      const expected = model.stand({ request: requestId, version: asked, token, isBefore: asker === before });
-      const answer = await asker.admission.stand({ account, requestId, version: asked, reading });
-      assert.deepEqual(withoutLost(answer), expected);
+      const expected = model.readCounters({ request: requestId, version: asked, token, isBefore: asker === before });
+      const answer = await asker.admission.readCounters({ account, requestId, version: asked, reading });
+      assert.deepEqual(asReadNow(answer), expected);
       if (answer.outcome === 'stale') [asked, token] = [version, answer.reading.token];
       else if (answer.outcome === 'cold') await seed(answer.month);
       else return;
@@ -180,8 +180,8 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
   async function forgetMonths(): Promise<string[]> {
     forgottenIn = Date.parse(monthOf(latest));
     await moveTo(now);
-    const fields = await redis.hkeys(standingKey(account));
-    await redis.hdel(standingKey(account), 'none', ...fields.filter((field) => /^\d{4}-\d{2}:/.test(field)));
+    const fields = await redis.hkeys(countersKey(account));
+    await redis.hdel(countersKey(account), 'none', ...fields.filter((field) => /^\d{4}-\d{2}:/.test(field)));
     model.forgetMonths();
     return [];
   }
@@ -270,9 +270,10 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
   };
 }
 
-/** The release before also says how many leases its call has ended. */
-function withoutLost<Given extends Admitted | Stood>(answer: Given): Given {
+/** The previous release calls the counters `standing`, and also reports how many leases its call has ended. */
+function asReadNow<Given extends Admitted | CountersAnswer>(answer: Given): Given {
   if (!('standing' in answer)) return answer;
-  const { lost: _, ...standing } = answer.standing as Standing & { lost?: number };
-  return { ...answer, standing };
+  const { standing, outcome, ...rest } = answer as { standing: LimitCounters & { lost?: number }; outcome: string };
+  const { lost: _, ...counters } = standing;
+  return { ...rest, outcome: outcome === 'stands' ? 'counters' : outcome, counters } as Given; // its other fields are the same
 }

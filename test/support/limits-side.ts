@@ -1,6 +1,12 @@
 import type { Redis } from 'ioredis';
 import { parseOutboxEntry, type UsageReport } from '../../shared/jobs/usage-outbox.ts';
-import { type Admit, type Admitted, type Allowance, createAdmit, type Standing } from '../../shared/limits/admit.ts';
+import {
+  type Admit,
+  type Admitted,
+  type Allowance,
+  createAdmit,
+  type LimitCounters,
+} from '../../shared/limits/admit.ts';
 import { leaseLifeMs } from '../../shared/limits/lease-life.ts';
 import { createRelease } from '../../shared/limits/release.ts';
 import { createSeed } from '../../shared/limits/seed.ts';
@@ -80,10 +86,10 @@ export function openLimits(redis: Redis, options: Options = {}) {
         { account, requestId: idOf(name), version },
         { allowance: { overageEnabled: false, ...allowance }, tokens, report: JSON.stringify(lostReport) },
       ),
-    async standing(): Promise<Standing> {
-      const answer = await admission.stand({ account, requestId: 'look', version });
-      if (answer.outcome !== 'stands') throw new Error(`the account does not stand, it is ${answer.outcome}`);
-      return answer.standing;
+    async counters(): Promise<LimitCounters> {
+      const answer = await admission.readCounters({ account, requestId: 'look', version });
+      if (answer.outcome !== 'counters') throw new Error(`the account does not stand, it is ${answer.outcome}`);
+      return answer.counters;
     },
     start: (name: string, taken = 1) => startRun({ account, requestId: idOf(name), taken }),
     markStreaming: (name: string, run = 1) => markStreaming({ account, requestId: idOf(name), run }),

@@ -13,18 +13,18 @@ import { watchSuspensions } from '../../shared/limits/watch-suspensions.ts';
 import { leasesKey, versionKey } from '../../shared/redis/keys.ts';
 import type { Account } from '../../shared/store/accounts/account.ts';
 import { createFindAnswer } from '../../workers/answers/find-answer.ts';
-import type { Taking } from '../../workers/answers/run.ts';
+import type { TakenJob } from '../../workers/answers/run.ts';
 import { createBackendSlots } from '../../workers/backends/backend-slots.ts';
 import { createRetryBudget } from '../../workers/backends/retry-budget.ts';
 import { parseLine } from '../../workers/batches/files/parse-line.ts';
 import { createAdmitLine } from '../../workers/batches/lines/admit-line.ts';
 import { type BatchJob, batchJobSchema } from '../../workers/batches/lines/batch-job.ts';
 import { createEndLine } from '../../workers/batches/lines/end-line.ts';
-import { createEndLostLine } from '../../workers/batches/lines/fail-lost-line.ts';
-import { createLeaveLine } from '../../workers/batches/lines/finish-line-attempt.ts';
+import { createFailLostLine } from '../../workers/batches/lines/fail-lost-line.ts';
+import { createFinishLineAttempt } from '../../workers/batches/lines/finish-line-attempt.ts';
 import { requestIdOf } from '../../workers/batches/lines/ids.ts';
 import { createKnownCallers } from '../../workers/batches/lines/known-callers.ts';
-import type { LineNews, TellNews } from '../../workers/batches/lines/line-events.ts';
+import type { LineEvent, SendLineEvent } from '../../workers/batches/lines/line-events.ts';
 import { createProcessLine } from '../../workers/batches/lines/process-line.ts';
 import { watchBatches } from '../../workers/batches/lines/watch-batches.ts';
 import { createWriteResults } from '../../workers/batches/lines/write-results.ts';
@@ -106,21 +106,21 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   const settle = fragile('settle', createSettle(redis, { pauseMs: 1 }));
   const insertResults = fragile('insertResults', store.batches.insertResults.bind(store.batches));
   const writeResult = createWriteResults({ store: { insertResults }, metrics, log, pauseMs: 10 });
-  const news: LineNews[] = [];
-  const tellNews: TellNews = ({ batch, line, number }, told) =>
-    void news.push({ ...told, batch, line, number } as LineNews); // told of that line
+  const news: LineEvent[] = [];
+  const sendLineEvent: SendLineEvent = ({ batch, line, number }, told) =>
+    void news.push({ ...told, batch, line, number } as LineEvent); // told of that line
   const records = {
     findLine: fragile('findLine', store.batches.findLine.bind(store.batches)),
     recordRetry: fragile('recordRetry', store.batches.recordRetry.bind(store.batches)),
   };
-  const endLine = createEndLine({ settle, tellNews, metrics, log });
-  const leave = createLeaveLine({
+  const endLine = createEndLine({ settle, sendLineEvent, metrics, log });
+  const finishAttempt = createFinishLineAttempt({
     findUsageRecord: (requestId) => store.findUsageRecord(requestId),
-    ...{ store: records, startRun, release, writeResult, endLine, tellNews, metrics, log },
+    ...{ store: records, startRun, release, writeResult, endLine, sendLineEvent, metrics, log },
   });
   const processLine = createProcessLine({
     store: records,
-    leave,
+    finishAttempt,
     requestMs: planFile.timeouts.requestMs,
     admitLine: createAdmitLine({
       admit,
@@ -136,7 +136,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       firstTokenMs: planFile.timeouts.firstTokenMs,
     }),
     endLine,
-    ...{ startRun, writeResult, followBatch: watch.follow, tellNews, metrics, log, now },
+    ...{ startRun, writeResult, followBatch: watch.follow, sendLineEvent, metrics, log, now },
     followAccount: suspensions.follow,
   });
   const limits = openLimits(redis, { account });
@@ -163,7 +163,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   function run(job: BatchJob = jobOf(), signal: AbortSignal = new AbortController().signal) {
     const taken = (takings.get(job.requestId) ?? 0) + 1;
     takings.set(job.requestId, taken);
-    return processLine({ data: structuredClone(job), taken, signal } satisfies Taking);
+    return processLine({ data: structuredClone(job), taken, signal } satisfies TakenJob);
   }
 
   const owned = parts.move();
@@ -171,10 +171,10 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   return {
     ...{ account, batch, store: store.batches, servers, slots, broken, news, lines, metrics, registry, planFile },
     ...{ jobOf, run, startRun, release, writeResult },
-    endLost: createEndLostLine({
+    endLost: createFailLostLine({
       writeResult,
       processLine,
-      leave,
+      finishAttempt,
       shutdown: new AbortController().signal,
       pauseMs: 10,
     }),

@@ -35,5 +35,10 @@ export async function openPreviousRelease(): Promise<AsyncDisposable & { root: s
 export async function loadLimitScripts({ root: release }: { root: string }): Promise<LimitScripts> {
   const files = ['admit', 'start', 'mark-streaming', 'settle', 'release', 'end-leases', 'seed'];
   const modules = await Promise.all(files.map((name) => import(join(release, `shared/limits/${name}.ts`))));
-  return Object.assign({}, ...modules) as LimitScripts; // as they were called in that release, too
+  const scripts = Object.assign({}, ...modules);
+  const createAdmit = (...options: unknown[]) => {
+    const admission = scripts.createAdmit(...options);
+    return { ...admission, readCounters: admission.stand }; // its name in that release
+  };
+  return { ...scripts, createAdmit } as LimitScripts; // as they were called in that release, too
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ApiError } from '../../shared/errors.ts';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
-import type { Usage } from '../../shared/jobs/replies.ts';
+import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import { createAnswerAssembler } from '../chat-answers/assemble-answer.ts';
 import { answerText, type BackendAnswer, parseAnswer, presentAnswer } from '../chat-answers/convert-answer.ts';
 import { type ChunkConverter, createChunkConverter } from '../chat-answers/convert-chunks.ts';
@@ -22,11 +22,11 @@ type Answering = {
    * The first token has come. With `received`, what was used up to the time of asking, the client has it as well: from here
    * on no other backend can take over.
    */
-  onFirstToken: (received?: () => Promise<Usage>) => void;
+  onFirstToken: (received?: () => Promise<TokenUsage>) => void;
 };
 
 /** What the request's last word has to say, all the rest having been sent. */
-export type Answer = { body?: string; usage: Usage };
+export type Answer = { body?: string; usage: TokenUsage };
 
 /** `isOverLimit`: the backend went on past the output limit, and the rest is neither delivered nor charged. */
 export type Answered = Answer & { isOverLimit: boolean };
@@ -153,7 +153,7 @@ async function usageOf(
   job: QueuedCall,
   reported: BackendAnswer['usage'],
   text: ChunkConverter['text'],
-): Promise<Usage> {
+): Promise<TokenUsage> {
   if (reported !== undefined) return { ...reported, estimated: false };
   const { sample, characters } = text();
   const counted = await countTokens(sample);
@@ -162,7 +162,7 @@ async function usageOf(
 }
 
 /** The prompt and nothing else, counted by tokenizer. */
-export async function promptUsage({ body }: QueuedCall): Promise<Usage> {
+export async function promptUsage({ body }: QueuedCall): Promise<TokenUsage> {
   return { promptTokens: await countPromptTokens(body), completionTokens: 0, cachedTokens: 0, estimated: true };
 }
 

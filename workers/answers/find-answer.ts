@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../shared/process/log.ts';
 import type { CallOutcome } from '../backends/backend-health.ts';
-import type { BackendSlots, Taken } from '../backends/backend-slots.ts';
+import type { BackendSlots, SlotAnswer } from '../backends/backend-slots.ts';
 import type { Slot } from '../backends/reservation.ts';
 import type { RetryBudget } from '../backends/retry-budget.ts';
 import { BackendError } from '../exchange/backend-error.ts';
@@ -76,7 +76,7 @@ export function createFindAnswer(parts: Parts): FindAnswer {
     const tried = new Set<string>();
     while (true) {
       const reserved = run.reservation?.use();
-      const taken: Taken =
+      const taken: SlotAnswer =
         reserved === undefined
           ? await slots.take({ model: job.model, lane, tried, waitMs: run.mayWaitMs(), signal })
           : { outcome: 'slot', slot: reserved };

@@ -1,5 +1,5 @@
 import type { InferenceJob, QueuedCall } from '../../shared/jobs/inference-job.ts';
-import type { Usage } from '../../shared/jobs/replies.ts';
+import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import type { Lane } from '../../shared/lane.ts';
 import type { Reservation } from '../backends/reservation.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
@@ -9,7 +9,7 @@ import type { RunLedger } from './run-ledger.ts';
  * One taking of a job: `taken` is how often it was taken from its queue, this time included; `signal` is aborted with a `StopReason`;
  * `reservation` is the slot that was free for it.
  */
-export type Taking = {
+export type TakenJob = {
   data: unknown;
   taken: number;
   signal: AbortSignal;
@@ -24,7 +24,7 @@ export type Outcome = { outcome: 'done' } | Back;
 
 type Back = { outcome: 'hand back'; job: QueuedCall } | { outcome: 'later'; job: QueuedCall; pauseMs: number };
 
-export type ProcessJob = (taking: Taking) => Promise<Outcome>;
+export type ProcessJob = (taking: TakenJob) => Promise<Outcome>;
 
 /** One run of a job that somebody waits for, and what it has to end it by. */
 export type Run = {
@@ -58,7 +58,7 @@ export type CallingRun = {
   /** For its first call. */
   reservation: Reservation | undefined;
   /** What was used up to the time of asking, once text for the client has come. */
-  received?: (() => Promise<Usage>) | undefined;
+  received?: (() => Promise<TokenUsage>) | undefined;
   /** Milliseconds until the request's deadline. */
   leftMs: () => number;
   /** For so many milliseconds from now it may wait for a backend that is full. */

@@ -1,5 +1,5 @@
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
-import type { Usage } from '../../shared/jobs/replies.ts';
+import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
 import type { RunLedger } from './run-ledger.ts';
 
@@ -11,13 +11,13 @@ type Ended = {
   ledger: RunLedger;
 };
 
-export const noTokens: Usage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, estimated: true };
+export const noTokens: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, estimated: true };
 
 /** What the usage record of a request will say, by the run that ends it. */
 export function usageReport(
   { job, batch, run, ledger }: Ended,
   outcome: UsageReport['outcome'],
-  usage: Usage,
+  usage: TokenUsage,
 ): UsageReport {
   const { keyId, plan, model, tier, endpoint, earlierRuns } = job;
   const { promptTokens, completionTokens, cachedTokens, estimated } = usage;

@@ -12,7 +12,7 @@ export interface TrackedCall {
 export type CallOutcome = 'answered' | 'failed' | 'abandoned';
 
 /** How a backend has answered one model. */
-export interface ServedModel extends Disposable {
+export interface BackendHealth extends Disposable {
   breaker(): BreakerState;
   /** It is not to be called: its breaker is open or tries one call just now, or it asked to be left alone. */
   refuses(): boolean;
@@ -30,7 +30,7 @@ const latestWeight = 0.3;
 /** One that has just failed is slower than any other, however quick it was about it. */
 const failedMs = Number.MAX_SAFE_INTEGER;
 
-export function createServedModel({ onBreaker, probeMs, random, now }: Parts): ServedModel {
+export function createBackendHealth({ onBreaker, probeMs, random, now }: Parts): BackendHealth {
   const breaker: Breaker = createBreaker({ onChange: onBreaker, probeMs, random });
   let pausedUntil = 0;
   let latest: { ms: number; at: number } | undefined;

@@ -1,7 +1,7 @@
 import type { Lane } from '../../shared/lane.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
 import { type BackendUse, batchCallsMax, type Share } from '../shares/renew-shares.ts';
-import { createServedModel, type ServedModel } from './backend-health.ts';
+import { type BackendHealth, createBackendHealth } from './backend-health.ts';
 import type { BreakerState } from './breaker.ts';
 import { type Candidate, type Choice, chooseBackend } from './choose-backend.ts';
 import { createReservation, type Reservation, type Slot } from './reservation.ts';
@@ -11,7 +11,7 @@ import { createWaitingJobs } from './waiting-jobs.ts';
 export type Reserved = { outcome: 'reserved'; reservation: Reservation } | { outcome: 'refused' | 'full' };
 
 /** `late`: there was none for as long as it may wait, or it was aborted. */
-export type Taken = { outcome: 'slot'; slot: Slot } | { outcome: 'refused' | 'late' };
+export type SlotAnswer = { outcome: 'slot'; slot: Slot } | { outcome: 'refused' | 'late' };
 
 export type Ask = {
   model: string;
@@ -25,7 +25,7 @@ export type Ask = {
 };
 
 /** How a model stands with one of its backends. */
-export type BackendStanding = { model: string; backend: string; breaker: Exclude<BreakerState, 'probing'> };
+export type BreakerStatus = { model: string; backend: string; breaker: Exclude<BreakerState, 'probing'> };
 
 export interface BackendSlots extends Disposable {
   /** The backend to call next, before the job is taken that will call it. Jobs in hand that wait for a slot come first. */
@@ -33,12 +33,12 @@ export interface BackendSlots extends Disposable {
   /** Whether a job could be taken now: one finds a slot, or none is to be found. */
   hasSlot(model: string, lane: Lane): boolean;
   /** The backend to call next for a job in hand, at once or, if all are full, in the order of asking. */
-  take(ask: Ask): Promise<Taken>;
+  take(ask: Ask): Promise<SlotAnswer>;
   /** The backends of a model, as the plan file has them. */
   namesOf(model: string): string[];
   /** Whether each backend of the model is one that is not to be called. */
   allRefuse(model: string): boolean;
-  standings(): BackendStanding[];
+  breakerStatuses(): BreakerStatus[];
   /** Of each backend with a limit of the whole fleet, what is in use here and needed. `isLeaving`: only for jobs in hand. */
   uses(isLeaving: boolean): BackendUse[];
   /** Calls in flight, `requests_at_once`, and this worker's share of that if it is of the whole fleet, by backend. */
@@ -60,7 +60,7 @@ type Parts = {
   onHungry?: () => void;
   /** A slot may be free now. */
   onChange?: () => void;
-  onBreaker?: (standing: BackendStanding) => void;
+  onBreaker?: (status: BreakerStatus) => void;
   random?: () => number;
   now?: () => number;
 };
@@ -79,12 +79,12 @@ export function createBackendSlots(parts: Parts): BackendSlots {
   const askedAt = new Map<string, number>();
   const hungryAt = new Map<string, number>();
   const { firstTokenMs } = planFile.timeouts;
-  const waiting = createWaitingJobs<Ask, Taken>({
+  const waiting = createWaitingJobs<Ask, SlotAnswer>({
     answer,
     alike: ({ model, tried }) => [model, ...[...tried].toSorted()].join(' '),
     late: { outcome: 'late' },
   });
-  const served = new Map<string, Map<string, ServedModel>>();
+  const served = new Map<string, Map<string, BackendHealth>>();
   for (const [model, { pool, backends }] of Object.entries(planFile.models)) {
     if (!pools.includes(pool)) continue;
     served.set(model, new Map([...new Set(backends)].map((name) => [name, serve(model, name)])));
@@ -92,12 +92,12 @@ export function createBackendSlots(parts: Parts): BackendSlots {
   const called = new Set([...served.values()].flatMap((backends) => [...backends.keys()]));
   const ofSeveralPools = backendsOfSeveralPools(planFile);
 
-  function serve(model: string, backend: string): ServedModel {
+  function serve(model: string, backend: string): BackendHealth {
     const report = (state: BreakerState) => {
       onBreaker({ model, backend, breaker: shown(state) });
       change();
     };
-    return createServedModel({ onBreaker: report, probeMs: firstTokenMs, random, now });
+    return createBackendHealth({ onBreaker: report, probeMs: firstTokenMs, random, now });
   }
 
   function change(): void {
@@ -144,7 +144,7 @@ export function createBackendSlots(parts: Parts): BackendSlots {
     if (full.length > 0) onHungry();
   }
 
-  function answer(ask: Ask): Taken | undefined {
+  function answer(ask: Ask): SlotAnswer | undefined {
     const choice = choose(ask);
     if (choice.outcome === 'refused') return choice;
     if (choice.outcome === 'full') return undefined;
@@ -188,7 +188,7 @@ export function createBackendSlots(parts: Parts): BackendSlots {
     },
     namesOf: (model) => [...(served.get(model)?.keys() ?? [])],
     allRefuse: (model) => candidatesOf(model, 'interactive').every(({ refuses }) => refuses),
-    standings: () =>
+    breakerStatuses: () =>
       [...served].flatMap(([model, backends]) =>
         [...backends].map(([backend, as]) => ({ model, backend, breaker: shown(as.breaker()) })),
       ),
@@ -228,6 +228,6 @@ function backendsOfSeveralPools({ models }: Pick<PlanFile, 'models'>): ReadonlyS
   );
 }
 
-function shown(state: BreakerState): BackendStanding['breaker'] {
+function shown(state: BreakerState): BreakerStatus['breaker'] {
   return state === 'probing' ? 'half-open' : state;
 }

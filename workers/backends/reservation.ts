@@ -1,5 +1,5 @@
 import type { Backend } from '../../shared/process/plan-file.ts';
-import type { CallOutcome, ServedModel } from './backend-health.ts';
+import type { BackendHealth, CallOutcome } from './backend-health.ts';
 
 /** What one call takes of a backend, from before it is made until it has ended. */
 export interface Slot {
@@ -25,7 +25,7 @@ export interface Reservation {
 type Parts = {
   name: string;
   backend: Backend;
-  as: ServedModel;
+  as: BackendHealth;
   /** Whether the backend may be called now. */
   mayCall: () => boolean;
   onUse: () => void;

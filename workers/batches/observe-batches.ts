@@ -1,5 +1,5 @@
 import { within } from '../../shared/process/shutdown.ts';
-import type { BatchesStanding, BatchStore } from '../../shared/store/batches/batch-store.ts';
+import type { BatchStats, BatchStore } from '../../shared/store/batches/batch-store.ts';
 
 /** Scrapes of many workers must not become work for the store. */
 const keptMs = 5_000;
@@ -10,13 +10,13 @@ const waitMs = 1_000;
 export function createObserveBatches(
   store: Pick<BatchStore, 'describeBatches'>,
   now: () => number = () => performance.now(),
-): () => Promise<BatchesStanding | undefined> {
-  let latest: { at: number; standing: Promise<BatchesStanding | undefined> } | undefined;
+): () => Promise<BatchStats | undefined> {
+  let latest: { at: number; stats: Promise<BatchStats | undefined> } | undefined;
   return async function observeBatches() {
     if (latest === undefined || now() - latest.at >= keptMs) {
-      latest = { at: now(), standing: store.describeBatches().catch(() => undefined) };
+      latest = { at: now(), stats: store.describeBatches().catch(() => undefined) };
     }
-    const { standing } = latest;
-    return (await within(waitMs, standing)) ? standing : undefined;
+    const { stats } = latest;
+    return (await within(waitMs, stats)) ? stats : undefined;
   };
 }

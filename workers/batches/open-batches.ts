@@ -16,8 +16,8 @@ import { leasesKey } from '../../shared/redis/keys.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { FindAnswer } from '../answers/find-answer.ts';
 import type { StartRun } from '../leases/start-run.ts';
-import { createHold } from '../locks/acquire.ts';
-import { createLeave } from '../locks/release.ts';
+import { createAcquireLock } from '../locks/acquire.ts';
+import { createReleaseLock } from '../locks/release.ts';
 import type { WorkerMetrics } from '../metrics.ts';
 import type { LaneWork } from '../queue/lane-worker.ts';
 import { redisNow } from '../redis-now.ts';
@@ -28,19 +28,19 @@ import { createValidateBatch } from './files/validate-batch.ts';
 import { createWriteBatchFiles } from './files/write-batch-files.ts';
 import { createAdmitLine } from './lines/admit-line.ts';
 import { createEndLine } from './lines/end-line.ts';
-import { createEndLostLine } from './lines/fail-lost-line.ts';
-import { createLeaveLine } from './lines/finish-line-attempt.ts';
+import { createFailLostLine } from './lines/fail-lost-line.ts';
+import { createFinishLineAttempt } from './lines/finish-line-attempt.ts';
 import { createKnownCallers } from './lines/known-callers.ts';
-import { createTellNews } from './lines/line-events.ts';
+import { createSendLineEvent } from './lines/line-events.ts';
 import { createLineQueue } from './lines/line-queue.ts';
 import { createProcessLine } from './lines/process-line.ts';
 import { watchBatches } from './lines/watch-batches.ts';
 import { createWriteResults } from './lines/write-results.ts';
-import { createAccountRun } from './scheduler/account-scheduler.ts';
+import { createAccountScheduler } from './scheduler/account-scheduler.ts';
 import { createAssignAccounts } from './scheduler/assign-accounts.ts';
-import { type BatchKeeper, keepBatches } from './scheduler/batch-supervisor.ts';
+import { type BatchSupervisor, superviseBatches } from './scheduler/batch-supervisor.ts';
 import { createCountBatch } from './scheduler/count-batch.ts';
-import { createLookAfterLines } from './scheduler/recover-lost-lines.ts';
+import { createRecoverLostLines } from './scheduler/recover-lost-lines.ts';
 import { scheduleAccounts, schedulerHoldMs } from './scheduler/schedule-accounts.ts';
 
 type Parts = {
@@ -63,7 +63,7 @@ type Parts = {
 };
 
 /** The work of the batch lane, and of keeping batches going, which goes on until it is stopped. */
-type Batches = AsyncDisposable & { work: LaneWork; keep(): BatchKeeper };
+type Batches = AsyncDisposable & { work: LaneWork; keep(): BatchSupervisor };
 
 const accountHoldMs = 6_000;
 const filesHoldMs = 180_000;
@@ -76,7 +76,7 @@ export function openBatches(parts: Parts): Batches {
   const owned = new AsyncDisposableStack();
 
   const release = createRelease(redis);
-  const tellNews = createTellNews(redis, log);
+  const sendLineEvent = createSendLineEvent(redis, log);
   const writeResult = createWriteResults({ store: store.batches, metrics, log });
   const watch = owned.use(watchBatches({ store: store.batches, log }));
   const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax });
@@ -93,45 +93,47 @@ export function openBatches(parts: Parts): Batches {
     callers: createKnownCallers(),
     planFile,
   });
-  const endLine = createEndLine({ settle, tellNews, metrics, log });
-  const leave = createLeaveLine({
+  const endLine = createEndLine({ settle, sendLineEvent, metrics, log });
+  const finishAttempt = createFinishLineAttempt({
     store: store.batches,
     findUsageRecord: (requestId) => store.findUsageRecord(requestId),
-    ...{ startRun, release, writeResult, endLine, tellNews, metrics, log },
+    ...{ startRun, release, writeResult, endLine, sendLineEvent, metrics, log },
   });
   const processLine = createProcessLine({
     store: store.batches,
     admitLine,
     startRun,
-    leave,
+    finishAttempt,
     requestMs: planFile.timeouts.requestMs,
     findAnswer: parts.findAnswer,
     writeResult,
     endLine,
     followBatch: watch.follow,
     followAccount: suspensions.follow,
-    tellNews,
+    sendLineEvent,
     metrics,
     log,
   });
 
-  function keep(): BatchKeeper {
+  function keep(): BatchSupervisor {
     const choice = owned.use(createQueueChoice({ redis, models: planFile.models, log }));
     void choice.look();
     const queue = owned.use(createLineQueue({ redis, models: planFile.models, choice, log }));
     const now = () => redisNow(redis);
-    const lookAfterLines = createLookAfterLines({ store: store.batches, queue, leave, planFile });
+    const recoverLostLines = createRecoverLostLines({ store: store.batches, queue, finishAttempt, planFile });
     const countBatch = createCountBatch({ store: store.batches });
     const heldBy = async (account: string) => new Set(await redis.hkeys(leasesKey(account, 'batch')));
     const rules = { models: planFile.models, listedFields: createListedFields(planFile) };
     const common = { store, queue, release, heldBy, writeResult, planFile, rules, metrics, log };
-    owned.use(keepRemovingFiles({ store, hold: createHold(redis, { workerId, holdMs: filesHoldMs }), now, log }));
-    const keeper = keepBatches({
+    owned.use(
+      keepRemovingFiles({ store, acquireLock: createAcquireLock(redis, { workerId, holdMs: filesHoldMs }), now, log }),
+    );
+    const keeper = superviseBatches({
       store: store.batches,
-      hold: createHold(redis, { workerId, holdMs: accountHoldMs }),
-      leave: createLeave(redis, { workerId }),
+      acquireLock: createAcquireLock(redis, { workerId, holdMs: accountHoldMs }),
+      releaseLock: createReleaseLock(redis, { workerId }),
       createAccountRun: (account, lookSoon) =>
-        createAccountRun({ ...common, account, lookAfterLines, countBatch, control: parts.control, lookSoon }),
+        createAccountScheduler({ ...common, account, recoverLostLines, countBatch, control: parts.control, lookSoon }),
       validateBatch: createValidateBatch({ store, planFile, rules, metrics }),
       closeBatch: createCloseBatch(common),
       writeBatchFiles: createWriteBatchFiles({ store, filesKeptDays: planFile.batch.filesKeptDays }),
@@ -141,8 +143,8 @@ export function openBatches(parts: Parts): Batches {
     });
     const scheduling = scheduleAccounts({
       ...{ workerId, redis, log, store: store.batches, take: keeper.take },
-      hold: createHold(redis, { workerId, holdMs: schedulerHoldMs }),
-      leave: createLeave(redis, { workerId }),
+      acquireLock: createAcquireLock(redis, { workerId, holdMs: schedulerHoldMs }),
+      releaseLock: createReleaseLock(redis, { workerId }),
       listWorkers: createListWorkers(redis),
       assign: createAssignAccounts(replyRedis),
       canAssign: () => replyRedis.status === 'ready',
@@ -156,7 +158,10 @@ export function openBatches(parts: Parts): Batches {
   }
 
   return {
-    work: { processJob: processLine, endLost: createEndLostLine({ writeResult, processLine, leave, shutdown }) },
+    work: {
+      processJob: processLine,
+      endLost: createFailLostLine({ writeResult, processLine, finishAttempt, shutdown }),
+    },
     keep,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

@@ -1,8 +1,8 @@
 import type { ChatChunk } from '../../shared/chat-call/chat-completion.ts';
 import type { BackendAnswer } from './convert-answer.ts';
 import { type AnswerProgress, createAnswerProgress } from './follow-answer.ts';
-import { type Budget, createBudget, createJoinedFields, type JoinedFields } from './merge-deltas.ts';
-import { createJoinedCalls, extendFunction, type JoinedCalls } from './merge-tool-calls.ts';
+import { createSizeBudget, type MergedDeltas, mergeDeltas, type SizeBudget } from './merge-deltas.ts';
+import { extendFunction, type MergedToolCalls, mergeToolCalls } from './merge-tool-calls.ts';
 import { nothingWritten, type Written } from './output-guard.ts';
 import { parseChunk } from './parse-chunk.ts';
 
@@ -19,12 +19,12 @@ export interface AnswerAssembler extends Pick<AnswerProgress, 'begun' | 'complet
 }
 
 type Choice = {
-  fields: JoinedFields;
-  message: JoinedFields;
-  calls: JoinedCalls;
+  fields: MergedDeltas;
+  message: MergedDeltas;
+  calls: MergedToolCalls;
   /** Undefined until there is one; `call` is that of a function, as it was asked for before there were tools. */
-  call: JoinedFields | undefined;
-  logprobs: JoinedFields | undefined;
+  call: MergedDeltas | undefined;
+  logprobs: MergedDeltas | undefined;
 };
 type ChunkChoice = ChatChunk['choices'][number];
 
@@ -45,8 +45,8 @@ export function createAnswerAssembler({
   apiKey?: string | undefined;
 }): AnswerAssembler {
   const progress = createAnswerProgress();
-  const budget = createBudget(charactersMax);
-  const head = createJoinedFields(budget);
+  const budget = createSizeBudget(charactersMax);
+  const head = mergeDeltas(budget);
   const choices = new Map<number, Choice>();
   let latestWritten = nothingWritten;
 
@@ -89,17 +89,17 @@ export function createAnswerAssembler({
   };
 }
 
-function createChoice(budget: Budget): Choice {
+function createChoice(budget: SizeBudget): Choice {
   return {
-    fields: createJoinedFields(budget),
-    message: createJoinedFields(budget),
-    calls: createJoinedCalls(budget),
+    fields: mergeDeltas(budget),
+    message: mergeDeltas(budget),
+    calls: mergeToolCalls(budget),
     call: undefined,
     logprobs: undefined,
   };
 }
 
-type Room = { budget: Budget; size: number };
+type Room = { budget: SizeBudget; size: number };
 
 function addToChoice(choice: Choice, part: ChunkChoice, room: Room): void {
   const { logprobs } = part;
@@ -112,7 +112,7 @@ function addToChoice(choice: Choice, part: ChunkChoice, room: Room): void {
     else if (!joinedApart.has(name)) choice.fields.replace(name, value, size);
   }
   if (isObject(logprobs)) {
-    choice.logprobs ??= createJoinedFields(budget);
+    choice.logprobs ??= mergeDeltas(budget);
     for (const name in logprobs) choice.logprobs.extend(name, logprobs[name], size);
   }
   if (isObject(delta)) addToMessage(choice, delta, room);
@@ -125,7 +125,7 @@ function addToMessage(choice: Choice, delta: Readonly<Record<string, unknown>>, 
       if (Array.isArray(value)) choice.calls.add(value, size);
     } else if (name === 'function_call') {
       if (!isObject(value)) continue;
-      choice.call ??= createJoinedFields(budget);
+      choice.call ??= mergeDeltas(budget);
       extendFunction(choice.call, value, size);
     } else if (name === 'role') {
       if (value) choice.message.replace(name, value, size);

@@ -1,7 +1,7 @@
 import { BackendError } from '../exchange/backend-error.ts';
 
 /** Fields of an object that comes in parts. `size`: the characters of the event that the value came in. */
-export interface JoinedFields {
+export interface MergedDeltas {
   get(name: string): unknown;
   /** What comes later stands; `null` says nothing where something was said. */
   replace(name: string, value: unknown, size: number): void;
@@ -11,9 +11,9 @@ export interface JoinedFields {
 }
 
 /** What all the fields of an answer may keep together, in characters; `unreadable` beyond. */
-export type Budget = { spend(characters: number): void };
+export type SizeBudget = { spend(characters: number): void };
 
-export function createBudget(charactersMax: number): Budget {
+export function createSizeBudget(charactersMax: number): SizeBudget {
   let left = charactersMax;
   return {
     spend(characters) {
@@ -26,7 +26,7 @@ export function createBudget(charactersMax: number): Budget {
 /** Memory that a part takes beside its text: a stream of empty or tiny parts is not without cost. */
 const partCharacters = 16;
 
-export function createJoinedFields(budget: Budget): JoinedFields {
+export function mergeDeltas(budget: SizeBudget): MergedDeltas {
   // A map, for what the names are is up to the backend: `__proto__` is a name like any other.
   const fields = new Map<string, { value: unknown; size: number }>();
 

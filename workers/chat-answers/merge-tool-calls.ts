@@ -1,19 +1,19 @@
 import { BackendError } from '../exchange/backend-error.ts';
-import { type Budget, createJoinedFields, type JoinedFields } from './merge-deltas.ts';
+import { type MergedDeltas, mergeDeltas, type SizeBudget } from './merge-deltas.ts';
 
 /** The calls of tools in a message, joined from their parts by their index. */
-export interface JoinedCalls {
+export interface MergedToolCalls {
   add(parts: readonly unknown[], size: number): void;
   /** In the order of their indexes, without them; empty where there was none. */
   toList(): Record<string, unknown>[];
 }
 
 type Part = Readonly<Record<string, unknown>>;
-type Call = { index: number; fields: JoinedFields; nested: Map<string, JoinedFields> };
+type Call = { index: number; fields: MergedDeltas; nested: Map<string, MergedDeltas> };
 
 const callsMax = 128;
 
-export function createJoinedCalls(budget: Budget): JoinedCalls {
+export function mergeToolCalls(budget: SizeBudget): MergedToolCalls {
   const calls: Call[] = [];
   // By index, in a map: a list would be as long as the largest index that a backend thinks of.
   const latest = new Map<number, Call>();
@@ -24,16 +24,16 @@ export function createJoinedCalls(budget: Budget): JoinedCalls {
     if (present !== undefined && !isAnother(present, part)) return present;
     if (calls.length === callsMax)
       throw new BackendError('unreadable', `there are more than ${callsMax} calls of tools`);
-    const call: Call = { index, fields: createJoinedFields(budget), nested: new Map() };
+    const call: Call = { index, fields: mergeDeltas(budget), nested: new Map() };
     calls.push(call);
     latest.set(index, call);
     return call;
   }
 
-  function nestedOf({ fields, nested }: Call, name: string, size: number): JoinedFields {
+  function nestedOf({ fields, nested }: Call, name: string, size: number): MergedDeltas {
     const present = nested.get(name);
     if (present !== undefined) return present;
-    const created = createJoinedFields(budget);
+    const created = mergeDeltas(budget);
     nested.set(name, created);
     fields.replace(name, {}, size);
     return created;
@@ -58,7 +58,7 @@ export function createJoinedCalls(budget: Budget): JoinedCalls {
 }
 
 /** The fields of a called function in `fields`: its name is never in pieces, its arguments are. */
-export function extendFunction(fields: JoinedFields, delta: Part, size: number): void {
+export function extendFunction(fields: MergedDeltas, delta: Part, size: number): void {
   for (const [name, value] of Object.entries(delta)) {
     if (name !== 'name') fields.extend(name, value, size);
     else if (value !== '' || fields.get(name) === undefined) fields.replace(name, value, size);

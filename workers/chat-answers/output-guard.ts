@@ -1,6 +1,6 @@
 import { readOutputLimit } from '../../shared/chat-call/output-limit.ts';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
-import type { Usage } from '../../shared/jobs/replies.ts';
+import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import { createTokenMeter } from './token-meter.ts';
 
 /** What came with one chunk: the text that the model wrote, and how many tokens the backend has counted up to there, if it says so. */
@@ -15,9 +15,9 @@ export interface OutputGuard {
   /** Whether it has passed it by our count: then what the backend has said before of its tokens counts no longer. */
   hasPassedOurs(): boolean;
   /** The part of a whole answer that is within its limit: 1 if all of it is. */
-  shareWithin(usage: Pick<Usage, 'completionTokens' | 'estimated'>): number;
+  shareWithin(usage: Pick<TokenUsage, 'completionTokens' | 'estimated'>): number;
   /** No more than may be charged. */
-  capped(usage: Usage): Usage;
+  capped(usage: TokenUsage): TokenUsage;
   cappedTokens(tokens: number): number;
 }
 

@@ -3,7 +3,7 @@ local clock = redis.call('TIME')
 -- Ends the leases of one account that are past their time: what they hold is given back, nothing is charged, and their records
 -- say that they were lost. Notes when to look after the account again. Once nothing of its is in flight and its last minute is
 -- over, its standing is made small. Runs also when Redis is out of memory.
--- KEYS[1]  hash: the account's standing (standing.lua)
+-- KEYS[1]  hash: the account's limit counters (counters.lua)
 -- KEYS[2]  hash: its leases (leases.lua)
 -- KEYS[3]  sorted set: when they end
 -- KEYS[4]  sorted set: its requests that were lost
@@ -13,8 +13,8 @@ local clock = redis.call('TIME')
 --          dueBy: those that were to end later than this stay; lookAgainMs: until the account is looked after again while it
 --          holds leases, at the latest
 -- returns  how many were ended; `atMost` if there may be more
--- include ../../shared/limits/parts/standing
--- include ../../shared/limits/parts/correct-standing
+-- include ../../shared/limits/parts/counters
+-- include ../../shared/limits/parts/correct-counters
 -- include ../../shared/limits/parts/leases
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local account, holder, atMost, lifeMsMax = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -32,7 +32,7 @@ for _, id in ipairs(ids) do
   redis.call('ZREM', KEYS[3], id)
   if text then
     local lease = cjson.decode(text)
-    correctStanding(KEYS[1], lease.month, lease.bucket, 0, lease.tokens, 0, false)
+    correctCounters(KEYS[1], lease.month, lease.bucket, 0, lease.tokens, 0, false)
     redis.call('XADD', KEYS[6], '*', 'request', id, 'account', account, 'month', lease.month, 'tokens', 0, 'overage',
       lease.overage, 'runs', lease.run, 'admittedAt', lease.admittedAt, 'settledAt', now, 'report', lease.report)
     -- Counted from now: if no one looked for longer, the worker that has the request may still settle it.

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { leaseGraceMs, leaseLifeMs } from '../../shared/limits/lease-life.ts';
 import { loadScript } from '../../shared/redis/connections.ts';
 import {
+  countersKey,
   type LeaseHolder,
   leaseEndsKey,
   leaseHolderOf,
@@ -11,9 +12,8 @@ import {
   lostRequestsKey,
   outboxKey,
   partitionOf,
-  standingKey,
 } from '../../shared/redis/keys.ts';
-import { readLua } from '../../shared/redis/load-lua.ts';
+import { loadLua } from '../../shared/redis/load-lua.ts';
 
 /** What one call of the script may end, so that no other has to wait for long. */
 const atMost = 50;
@@ -25,12 +25,12 @@ const atMost = 50;
 export type EndLeases = (holder: LeaseHolder, dueBy: number) => Promise<number>;
 
 export function createEndLeases(redis: Redis, { requestMs }: { requestMs: number }): EndLeases {
-  const lua = readLua(new URL('./end-leases.lua', import.meta.url));
+  const lua = loadLua(new URL('./end-leases.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcEndLeases', lua, numberOfKeys: 6 });
   return async ({ account, lane }, dueBy) => {
     const partition = partitionOf(account);
     const keys = [
-      ...[standingKey(account), leasesKey(account, lane), leaseEndsKey(account, lane), lostRequestsKey(account)],
+      ...[countersKey(account), leasesKey(account, lane), leaseEndsKey(account, lane), lostRequestsKey(account)],
       ...[leaseHoldersKey(partition), outboxKey(partition)],
     ];
     const times = [requestMs + leaseGraceMs.started[lane], dueBy, leaseLifeMs];

@@ -29,11 +29,11 @@ type Parts = {
 const aheadMs = (lane: Lane) => leaseGraceMs.started[lane] + 60_000;
 
 /** `ended`: how many leases; `nextMs`: until the next one of the partition may end, undefined where there is none. */
-export type Tended = { ended: number; nextMs: number | undefined };
-export type TendLeases = (partition: number) => Promise<Tended>;
+export type Expired = { ended: number; nextMs: number | undefined };
+export type ExpireLeases = (partition: number) => Promise<Expired>;
 
 /** Ends what nobody has ended by its time, in all accounts of a partition, so that nothing of theirs is held for longer. */
-export function createTendLeases(parts: Parts): TendLeases {
+export function createExpireLeases(parts: Parts): ExpireLeases {
   const { redis, endLeases, timeouts, metrics, now: timeOf = () => redisNow(redis) } = parts;
   let seenAt: number | undefined;
   let quietUntil = 0;
@@ -46,7 +46,7 @@ export function createTendLeases(parts: Parts): TendLeases {
     return Math.max(0, quietUntil - now);
   }
 
-  return async function tendLeases(partition) {
+  return async function expireLeases(partition) {
     const holders = leaseHoldersKey(partition);
     for (let ended = 0; ; ) {
       const [[first, firstEnd], now] = await Promise.all([redis.zrange(holders, '0', '0', 'WITHSCORES'), timeOf()]);

@@ -1,13 +1,13 @@
 import type { Redis } from 'ioredis';
 import { loadScript } from '../../shared/redis/connections.ts';
 import { leasesKey } from '../../shared/redis/keys.ts';
-import { readLua } from '../../shared/redis/load-lua.ts';
+import { loadLua } from '../../shared/redis/load-lua.ts';
 
 export type MarkStreaming = (given: { account: string; requestId: string; run: number }) => Promise<void>;
 
 /** From here on no other run of the request may begin: a part of this one's answer is with the client. */
 export function createMarkStreaming(redis: Redis): MarkStreaming {
-  const lua = readLua(new URL('./mark-streaming.lua', import.meta.url));
+  const lua = loadLua(new URL('./mark-streaming.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcMarkStreaming', lua, numberOfKeys: 1 });
   return async ({ account, requestId, run }) => {
     await call([leasesKey(account)], [requestId, run]);

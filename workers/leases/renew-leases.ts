@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { loadScript } from '../../shared/redis/connections.ts';
 import { leaseEndsKey, partitionOf } from '../../shared/redis/keys.ts';
-import { readLua } from '../../shared/redis/load-lua.ts';
+import { loadLua } from '../../shared/redis/load-lua.ts';
 
 type Leased = { account: string; requestId: string };
 
@@ -10,7 +10,7 @@ export type RenewLeases = (requests: readonly Leased[], lifeMs: number) => Promi
 
 /** One call for each partition that these requests' accounts are in, and at most so many requests in each. */
 export function createRenewLeases(redis: Redis, { atMost = 500 }: { atMost?: number } = {}): RenewLeases {
-  const lua = readLua(new URL('./renew-leases.lua', import.meta.url));
+  const lua = loadLua(new URL('./renew-leases.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcRenewLeases', lua });
 
   async function renew(requests: readonly Leased[], lifeMs: number): Promise<void> {

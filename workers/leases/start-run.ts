@@ -3,7 +3,7 @@ import type { Lane } from '../../shared/lane.ts';
 import { interruptedLifeMs, leaseGraceMs, startedLifeMs } from '../../shared/limits/lease-life.ts';
 import { loadScript } from '../../shared/redis/connections.ts';
 import { endedRequestKey, leaseEndsKey, leasesKey } from '../../shared/redis/keys.ts';
-import { readLua } from '../../shared/redis/load-lua.ts';
+import { loadLua } from '../../shared/redis/load-lua.ts';
 import { intOf, wordsOf } from '../../shared/redis/read-answer.ts';
 
 /**
@@ -23,7 +23,7 @@ export type StartRun = (job: { account: string; requestId: string; taken: number
 
 /** The one round trip before a job's first backend call; idempotent by `taken`. */
 export function createStartRun(redis: Redis): StartRun {
-  const lua = readLua(new URL('./start-run.lua', import.meta.url));
+  const lua = loadLua(new URL('./start-run.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcStart', lua, numberOfKeys: 3 });
   return async ({ account, requestId, taken, lane = 'interactive' }) => {
     const keys = [leasesKey(account, lane), leaseEndsKey(account, lane), endedRequestKey(account, requestId)];

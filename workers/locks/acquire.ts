@@ -6,9 +6,12 @@ import { loadScript } from '../../shared/redis/connections.ts';
 const lua = readFileSync(new URL('./acquire.lua', import.meta.url), 'utf8');
 
 /** Whether what this key stands for is this worker's to look after from now on, for `holdMs`; also where it is already. */
-export type Hold = (key: string) => Promise<boolean>;
+export type AcquireLock = (key: string) => Promise<boolean>;
 
-export function createHold(redis: Redis, { workerId, holdMs }: { workerId: string; holdMs: number }): Hold {
+export function createAcquireLock(
+  redis: Redis,
+  { workerId, holdMs }: { workerId: string; holdMs: number },
+): AcquireLock {
   const run = loadScript(redis, { name: 'svcHold', lua, numberOfKeys: 1 });
   return async (key) => z.number().parse(await run([key], [workerId, holdMs])) === 1;
 }

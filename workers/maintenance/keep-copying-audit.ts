@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
-import { auditKeeperKey } from '../../shared/redis/keys.ts';
+import { auditLockKey } from '../../shared/redis/keys.ts';
 import type { AuditStore } from '../../shared/store/accounts/audit-store.ts';
-import type { Hold } from '../locks/acquire.ts';
-import type { Leave } from '../locks/release.ts';
+import type { AcquireLock } from '../locks/acquire.ts';
+import type { ReleaseLock } from '../locks/release.ts';
 import { keepDoing } from './keep-doing.ts';
 
 type Parts = {
   audit: Pick<AuditStore, 'copyAuditAfter'>;
-  hold: Hold;
-  leave: Leave;
+  acquireLock: AcquireLock;
+  releaseLock: ReleaseLock;
   log: Pick<Log, 'info' | 'warn'>;
   everyMs?: number;
 };
@@ -24,11 +24,11 @@ const leaveMs = 500;
  * Every few minutes one worker of all copies the audit records that wait in accounts: those of an ingress that ended before it
  * could, and those of changes that the version before audit records has made.
  */
-export function keepCopyingAudit({ audit, hold, leave, log, everyMs = 300_000 }: Parts): AsyncDisposable {
+export function keepCopyingAudit({ audit, acquireLock, releaseLock, log, everyMs = 300_000 }: Parts): AsyncDisposable {
   async function copyAll(signal: AbortSignal): Promise<void> {
     let copied = 0;
     let after: string | undefined = '';
-    while (after !== undefined && !signal.aborted && (await hold(auditKeeperKey))) {
+    while (after !== undefined && !signal.aborted && (await acquireLock(auditLockKey))) {
       const page = await audit.copyAuditAfter(after, accountsAtOnce);
       copied += page.copied;
       if (page.unreadable.length > 0)
@@ -45,7 +45,7 @@ export function keepCopyingAudit({ audit, hold, leave, log, everyMs = 300_000 }:
   return {
     async [Symbol.asyncDispose]() {
       await copying[Symbol.asyncDispose]();
-      await within(leaveMs, leave(auditKeeperKey)).catch(() => {});
+      await within(leaveMs, releaseLock(auditLockKey)).catch(() => {});
     },
   };
 }

@@ -1,14 +1,14 @@
 import type { Redis } from 'ioredis';
 import type { Log } from '../../shared/process/log.ts';
-import { deviceKeeperKey, devicesLookedAtKey } from '../../shared/redis/keys.ts';
-import type { Hold } from '../locks/acquire.ts';
+import { deviceLockKey, devicesLookedAtKey } from '../../shared/redis/keys.ts';
+import type { AcquireLock } from '../locks/acquire.ts';
 import { keepDoing } from './keep-doing.ts';
 import type { RemoveUnusedDevices } from './remove-unused-devices.ts';
 
 type Parts = {
   redis: Pick<Redis, 'exists' | 'set'>;
   removeUnusedDevices: RemoveUnusedDevices;
-  hold: Hold;
+  acquireLock: AcquireLock;
   log: Pick<Log, 'warn'>;
   /** Well below the time for which `hold` holds. */
   everyMs?: number;
@@ -21,14 +21,14 @@ const passEveryMs = 86_400_000;
 export function keepRemovingDevices({
   redis,
   removeUnusedDevices,
-  hold,
+  acquireLock,
   log,
   everyMs = 60_000,
 }: Parts): AsyncDisposable {
   return keepDoing({
     ...{ everyMs, log, failed: 'unused devices were not removed; trying again' },
     async work(signal) {
-      const isHeld = async () => !signal.aborted && (await hold(deviceKeeperKey));
+      const isHeld = async () => !signal.aborted && (await acquireLock(deviceLockKey));
       if (!(await isHeld()) || (await redis.exists(devicesLookedAtKey)) > 0) return;
       if (await removeUnusedDevices(isHeld)) await redis.set(devicesLookedAtKey, '1', 'PX', passEveryMs);
     },

@@ -5,7 +5,7 @@ local clock = redis.call('TIME')
 -- KEYS[1]  string: the account's version, there for an hour after a use
 -- KEYS[2]  string: fill token
 -- KEYS[3]  sorted set: changes under way, by when their marks end, milliseconds of this clock
--- KEYS[4]  hash: the account's standing, there for 62 days after a request
+-- KEYS[4]  hash: the account's limit counters, there for 62 days after a request
 -- KEYS[5]  hash: its leases
 -- ARGV[1]  change: an id of this removal
 -- ARGV[2]  lifeMs: how long the mark stands, milliseconds; longer than the removal may take

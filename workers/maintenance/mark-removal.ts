@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { loadScript } from '../../shared/redis/connections.ts';
-import { changesKey, fillKey, leasesKey, standingKey, versionKey } from '../../shared/redis/keys.ts';
+import { changesKey, countersKey, fillKey, leasesKey, versionKey } from '../../shared/redis/keys.ts';
 
 const lua = readFileSync(new URL('./mark-removal.lua', import.meta.url), 'utf8');
 
@@ -16,7 +16,7 @@ export function createMarkRemoval(redis: Redis): MarkRemoval {
   const run = loadScript(redis, { name: 'svcMarkRemoval', lua, numberOfKeys: 5 });
   return async function markRemoval(account, change) {
     const ofVersion = [versionKey(account), fillKey(account), changesKey(account)];
-    const ofUse = [standingKey(account), leasesKey(account)];
+    const ofUse = [countersKey(account), leasesKey(account)];
     return z.number().parse(await run([...ofVersion, ...ofUse], [change, markLifeMs])) === 1;
   };
 }

@@ -3,7 +3,7 @@ import type { Log } from '../../shared/process/log.ts';
 import type { StopReason } from '../answers/run.ts';
 import type { Reserved } from '../backends/backend-slots.ts';
 import type { BodiesInHand } from './bodies-in-hand.ts';
-import type { LaneWorker, TakenJob } from './lane-worker.ts';
+import type { LaneWorker, LockedJob } from './lane-worker.ts';
 
 /** One queue whose jobs are dispatched. */
 export type DispatchedQueue = {
@@ -154,7 +154,7 @@ export function createDispatcher(parts: Parts): Dispatcher {
     lookFrom(state, taken.nextAt);
   }
 
-  function run(state: State, taken: TakenJob, reservation: Parameters<LaneWorker['run']>[1]): void {
+  function run(state: State, taken: LockedJob, reservation: Parameters<LaneWorker['run']>[1]): void {
     state.found++;
     // Taking a job has set the marker if there are more, which brings the next taking. A queue that has given several is asked at once,
     // and one that has taken the last slot as soon as there is another, for it is not waited for meanwhile.

@@ -19,7 +19,7 @@ export type LaneWork = {
 };
 
 /** A job that this worker has taken, with the lock that proves it. */
-export type TakenJob = { job: Job; token: string };
+export type LockedJob = { job: Job; token: string };
 
 /** One queue, as a worker sees it: it takes jobs, keeps their locks, runs them, and ends them in the queue. */
 export interface LaneWorker extends AsyncDisposable {
@@ -29,9 +29,9 @@ export interface LaneWorker extends AsyncDisposable {
   activeKey: string;
   waitingKeys: readonly string[];
   /** The next job; else when the next one that was put off is due, in milliseconds since 1970, or 0 if there is none. */
-  take(): Promise<TakenJob | { nextAt: number }>;
+  take(): Promise<LockedJob | { nextAt: number }>;
   /** Runs a job to its end in the queue; never fails. What was reserved for it is released if it calls no backend. */
-  run(taken: TakenJob, reservation: Reservation | undefined): Promise<void>;
+  run(taken: LockedJob, reservation: Reservation | undefined): Promise<void>;
   /** Aborts one job, if this worker has it. */
   cancel(requestId: string, reason: StopReason): void;
   /** Aborts every job in hand: those that have sent nothing go back to the queue. */
@@ -66,14 +66,14 @@ export function createLaneWorker(parts: Parts): LaneWorker {
   const inHand = new Map<string, { token: string; stop: AbortController }>();
   let takings = 0;
 
-  async function take(): Promise<TakenJob | { nextAt: number }> {
+  async function take(): Promise<LockedJob | { nextAt: number }> {
     const token = `${worker.id}:${takings++}`;
     const [data, id, , nextAt] = await worker.backend.moveToActive(token);
     if (!data) return { nextAt: Number(nextAt) || 0 };
     return { job: Job.fromJSON(worker, data, id), token };
   }
 
-  async function run(taken: TakenJob, reservation: Reservation | undefined): Promise<void> {
+  async function run(taken: LockedJob, reservation: Reservation | undefined): Promise<void> {
     const id = String(taken.job.id);
     const stop = new AbortController();
     inHand.set(id, { token: taken.token, stop });
@@ -100,7 +100,7 @@ export function createLaneWorker(parts: Parts): LaneWorker {
     if (inHand.get(id)?.stop === stop) inHand.delete(id);
   }
 
-  async function process({ job }: TakenJob, given: { signal: AbortSignal; reservation: Reservation | undefined }) {
+  async function process({ job }: LockedJob, given: { signal: AbortSignal; reservation: Reservation | undefined }) {
     if (shutdown.aborted) return 'hand back';
     const taken = job.attemptsStarted;
     try {
@@ -114,7 +114,7 @@ export function createLaneWorker(parts: Parts): LaneWorker {
     return { outcome: 'done' } as const;
   }
 
-  async function end({ job, token }: TakenJob, outcome: Outcome | 'hand back'): Promise<void> {
+  async function end({ job, token }: LockedJob, outcome: Outcome | 'hand back'): Promise<void> {
     if (outcome === 'hand back') return handBack({ job, token });
     if (outcome.outcome === 'done') {
       await job.moveToCompleted(null, token, false);
@@ -126,7 +126,7 @@ export function createLaneWorker(parts: Parts): LaneWorker {
     await job.moveToDelayed(Date.now() + outcome.pauseMs * (0.5 + Math.random()), token);
   }
 
-  async function handBack({ job, token }: TakenJob): Promise<void> {
+  async function handBack({ job, token }: LockedJob): Promise<void> {
     await job.moveToWait(token);
     // BullMQ sets no marker for a job with a priority that comes back.
     await setMarker();

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Seed } from '../../shared/limits/seed.ts';
 import { redisUnavailable } from '../../shared/redis/connections.ts';
-import { partitionOf, standingKey } from '../../shared/redis/keys.ts';
+import { countersKey, partitionOf } from '../../shared/redis/keys.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 import type { UsageMonth } from '../../shared/store/usage/usage-sums.ts';
 import { redisNow } from '../redis-now.ts';
@@ -34,7 +34,7 @@ export function createLookAtMonth({ redis, store, seed }: Parts): (month: UsageM
 export async function findCountedMonths(redis: Redis, account: string): Promise<string[]> {
   const months = await findRecentMonths(redis);
   const fields = months.map((month) => `${month}:used`);
-  const counted = await redisUnavailable(redis.hmget(standingKey(account), ...fields));
+  const counted = await redisUnavailable(redis.hmget(countersKey(account), ...fields));
   return months.filter((_, index) => counted[index] !== null);
 }
 

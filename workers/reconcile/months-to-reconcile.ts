@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { redisUnavailable } from '../../shared/redis/connections.ts';
-import { accountOfStandingKey, standingKeys } from '../../shared/redis/keys.ts';
+import { accountOfCountersKey, countersKeys } from '../../shared/redis/keys.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 import type { UsageMonth } from '../../shared/store/usage/usage-sums.ts';
 import { redisNow } from '../redis-now.ts';
@@ -48,9 +48,9 @@ export function createMonthsToReconcile({ redis, store, monthsKept, patiently }:
       let cursor = '0';
       do {
         const from = cursor;
-        const scan = () => redis.scan(from, 'MATCH', standingKeys, 'COUNT', keysAtOnce);
+        const scan = () => redis.scan(from, 'MATCH', countersKeys, 'COUNT', keysAtOnce);
         const [next, keys] = await patiently(() => redisUnavailable(scan()));
-        yield* keys.map(accountOfStandingKey);
+        yield* keys.map(accountOfCountersKey);
         cursor = next;
       } while (cursor !== '0');
     },

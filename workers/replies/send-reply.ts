@@ -1,6 +1,6 @@
 import type { ApiError } from '../../shared/errors.ts';
 import { packError } from '../../shared/errors.ts';
-import type { ReplyContent, Usage } from '../../shared/jobs/replies.ts';
+import type { ReplyContent, TokenUsage } from '../../shared/jobs/replies.ts';
 import type { PostedReply, ReplyFrames } from './reply-frames.ts';
 
 /** What one run of a job says to the ingress that waits, in order and numbered. */
@@ -13,7 +13,7 @@ export interface ReplySender {
    */
   chunk(text: string, tokens: number): Promise<void>;
   /** Both resolve when the reply is in the stream, or when nobody reads that stream any more. */
-  end(data: { body?: string; usage: Usage }): Promise<void>;
+  end(data: { body?: string; usage: TokenUsage }): Promise<void>;
   error(error: ApiError): Promise<void>;
   /** Text of an earlier run was sent, so that this one may not begin. */
   interrupted(promptTokens: number): Promise<void>;

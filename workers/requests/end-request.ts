@@ -1,6 +1,6 @@
 import { type ApiError, replyLost } from '../../shared/errors.ts';
 import { unchallengedMs } from '../../shared/jobs/queues.ts';
-import type { Usage } from '../../shared/jobs/replies.ts';
+import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
 import type { Settle, Settled } from '../../shared/limits/settle.ts';
 import type { Log } from '../../shared/process/log.ts';
@@ -10,8 +10,8 @@ import type { WorkerMetrics } from '../metrics.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
 
 /** What is charged, nothing where it is left out, and the last word to whoever waits. */
-export type Ending = { outcome: UsageReport['outcome']; usage?: Usage | undefined } & (
-  | { answer: { body?: string; usage: Usage } }
+export type Ending = { outcome: UsageReport['outcome']; usage?: TokenUsage | undefined } & (
+  | { answer: { body?: string; usage: TokenUsage } }
   | { error: ApiError }
 );
 

@@ -13,8 +13,8 @@ type Parts = { startRun: StartRun; endRequest: EndRequest; replyFrames: ReplyFra
  * Ends a job that was given up, and tells its client that no answer will come. It counts as one more run, so that the ingress
  * takes this word for the latest, whatever the lost runs have sent before.
  */
-export function createAnswerLost({ startRun, endRequest, replyFrames }: Parts) {
-  return async function answerLost({ data, taken }: { data: unknown; taken: number }): Promise<void> {
+export function createFailLostRequest({ startRun, endRequest, replyFrames }: Parts) {
+  return async function failLostRequest({ data, taken }: { data: unknown; taken: number }): Promise<void> {
     const takenAt = performance.now();
     const job = inferenceJobSchema.parse(data);
     const { outcome, run } = await startRun({ ...job, taken });

@@ -17,7 +17,7 @@ import type { FindAnswer, Found } from '../answers/find-answer.ts';
 import type { Outcome, ProcessJob, Run, StartedRun, StopReason } from '../answers/run.ts';
 import { createRunLedger } from '../answers/run-ledger.ts';
 import { createWatchdog } from '../exchange/watchdog.ts';
-import type { LeaseKeeper } from '../leases/keep-leases.ts';
+import type { LeaseHeartbeat } from '../leases/beat-leases.ts';
 import type { MarkStreaming } from '../leases/mark-streaming.ts';
 import type { Start, StartRun } from '../leases/start-run.ts';
 import type { WorkerMetrics } from '../metrics.ts';
@@ -34,7 +34,7 @@ type Parts = {
   endRequest: EndRequest;
   replyFrames: ReplyFrames;
   followReader: ReaderWatch['follow'];
-  leases: Pick<LeaseKeeper, 'keep' | 'putBack'>;
+  leases: Pick<LeaseHeartbeat, 'keep' | 'putBack'>;
   /** This worker's control stream, on which a run can be cancelled. */
   control: () => string | undefined;
   metrics: WorkerMetrics;

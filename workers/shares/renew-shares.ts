@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { loadScript } from '../../shared/redis/connections.ts';
 import { sharesExpiryKey, sharesKey } from '../../shared/redis/keys.ts';
-import { readLua } from '../../shared/redis/load-lua.ts';
+import { loadLua } from '../../shared/redis/load-lua.ts';
 import { intOf, wordsOf } from '../../shared/redis/read-answer.ts';
 
 /**
@@ -43,7 +43,7 @@ export const shareMs = 2_000;
 const constants = { shareMs, gapMs: 1_000, askedForMs: 5_000, lifeMs: 172_800_000 };
 
 export function createRenewShares(redis: Redis, { workerId }: { workerId: string }): RenewShares {
-  const lua = readLua(new URL('./renew-shares.lua', import.meta.url), constants);
+  const lua = loadLua(new URL('./renew-shares.lua', import.meta.url), constants);
   const call = loadScript(redis, { name: 'svcRenewShares', lua, numberOfKeys: 2 });
   return async (mode, { pools, uses }) => {
     const ofBackends = uses.flatMap(({ backend, limit, inFlight, need, isAsked, isOfSeveralPools }) => {

@@ -2,7 +2,7 @@ import { ApiError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { WorkerMetrics } from '../metrics.ts';
 import type { Drained } from './drain-partition.ts';
-import type { Troubles } from './failure-backoff.ts';
+import type { FailureBackoff } from './failure-backoff.ts';
 import type { TrimOutbox } from './trim-outbox.ts';
 import type { TrimSchedule } from './trim-schedule.ts';
 
@@ -13,7 +13,7 @@ type Parts = {
   drainPartition: (partition: number) => Promise<Drained>;
   trimOutbox: TrimOutbox;
   schedule: TrimSchedule;
-  troubles: Troubles<number | 'the store'>;
+  backoff: FailureBackoff<number | 'the store'>;
   metrics: Pick<WorkerMetrics, 'usageDrainFailures'>;
   log: Pick<Log, 'info' | 'warn' | 'error'>;
 };
@@ -26,14 +26,14 @@ type Left = { more: readonly number[]; failed: readonly number[] };
  * any other failure keeps back its own partition only.
  */
 export function createDrainHeld(parts: Parts): (partitions: readonly number[], signal: AbortSignal) => Promise<Left> {
-  const { drainPartition, trimOutbox, schedule, troubles, metrics, log } = parts;
+  const { drainPartition, trimOutbox, schedule, backoff, metrics, log } = parts;
 
   /** Whether there is more. */
   async function drain(partition: number): Promise<boolean> {
     const { upTo, records, more } = await drainPartition(partition);
-    if (records > 0 && troubles.worked('the store')) log.info({}, 'the store is back; usage is drained again');
+    if (records > 0 && backoff.worked('the store')) log.info({}, 'the store is back; usage is drained again');
     await trimDrained(partition, upTo);
-    troubles.worked(partition);
+    backoff.worked(partition);
     return more;
   }
 
@@ -47,14 +47,14 @@ export function createDrainHeld(parts: Parts): (partitions: readonly number[], s
   }
 
   async function attempt(partition: number): Promise<'more' | 'done' | 'failed'> {
-    if (troubles.waits('the store') || troubles.waits(partition)) return 'failed';
+    if (backoff.waits('the store') || backoff.waits(partition)) return 'failed';
     try {
       return (await drain(partition)) ? 'more' : 'done';
     } catch (error) {
       metrics.usageDrainFailures.inc();
       if (error instanceof ApiError && error.code === 'SERVICE_UNAVAILABLE') {
-        if (troubles.failed('the store')) log.warn({ err: error }, 'the store is away; usage waits in the outbox');
-      } else if (troubles.failed(partition)) {
+        if (backoff.failed('the store')) log.warn({ err: error }, 'the store is away; usage waits in the outbox');
+      } else if (backoff.failed(partition)) {
         log.error({ err: error, partition }, 'usage of a partition cannot be drained; trying again');
       }
       return 'failed';

@@ -1,5 +1,5 @@
 /** What fails again and again is tried less and less often, and spoken of once. */
-export interface Troubles<Name> {
+export interface FailureBackoff<Name> {
   /** Whether it is too early to try this again. */
   waits(name: Name): boolean;
   /** True for the first failure since it last worked. */
@@ -14,18 +14,18 @@ const waitMsMax = 5_000;
 type Parts = { now: () => number; random: () => number };
 
 /** Waits grow to five seconds, each between half and all of its length; failures during one make it no longer. */
-export function createTroubles<Name>({ now, random }: Parts): Troubles<Name> {
-  const troubles = new Map<Name, { failures: number; until: number }>();
-  const waits = (name: Name) => now() < (troubles.get(name)?.until ?? 0);
+export function createFailureBackoff<Name>({ now, random }: Parts): FailureBackoff<Name> {
+  const backoff = new Map<Name, { failures: number; until: number }>();
+  const waits = (name: Name) => now() < (backoff.get(name)?.until ?? 0);
   return {
     waits,
     failed(name) {
-      const failures = troubles.get(name)?.failures ?? 0;
+      const failures = backoff.get(name)?.failures ?? 0;
       if (waits(name)) return false;
       const waitMs = Math.min(waitMsMax, waitMsMin * 2 ** failures) * (1 + random()) * 0.5;
-      troubles.set(name, { failures: failures + 1, until: now() + waitMs });
+      backoff.set(name, { failures: failures + 1, until: now() + waitMs });
       return failures === 0;
     },
-    worked: (name) => troubles.delete(name),
+    worked: (name) => backoff.delete(name),
   };
 }

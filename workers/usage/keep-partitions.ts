@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis';
 import { readStrings } from '../../shared/redis/connections.ts';
-import { partitionCount, partitionKeeperKey } from '../../shared/redis/keys.ts';
-import { createHold } from '../locks/acquire.ts';
-import { createLeave } from '../locks/release.ts';
+import { partitionCount, partitionLockKey } from '../../shared/redis/keys.ts';
+import { createAcquireLock } from '../locks/acquire.ts';
+import { createReleaseLock } from '../locks/release.ts';
 
 /**
  * The partitions that this worker looks after, so that not all workers do everything. Only for economy: one that is looked
@@ -17,7 +17,7 @@ interface PartitionKeeper {
    */
   look(): Promise<readonly number[]>;
   /** Gives up all of them, to whoever looks next. */
-  leave(): Promise<void>;
+  releaseLock(): Promise<void>;
 }
 
 type Parts = { redis: Redis; workerId: string; holdMs: number; takenAtOnce: number; random: () => number };
@@ -27,20 +27,20 @@ const askedAtOnce = 4;
 
 /** `takenAtOnce` is how many it takes at a look: few, so that workers that start together get about as many. */
 export function createPartitionKeeper({ redis, workerId, holdMs, takenAtOnce, random }: Parts): PartitionKeeper {
-  const hold = createHold(redis, { workerId, holdMs });
-  const leave = createLeave(redis, { workerId });
+  const acquireLock = createAcquireLock(redis, { workerId, holdMs });
+  const releaseLock = createReleaseLock(redis, { workerId });
   const all = Array.from({ length: partitionCount }, (_, partition) => partition);
   let held: readonly number[] = [];
   let nextAsked = Math.floor(random() * partitionCount);
 
   async function renew(): Promise<number[]> {
     // Half of what the script costs Redis. Where another holds it, its hold is made longer by this, once.
-    const holders = await Promise.all(held.map((key) => redis.getex(partitionKeeperKey(key), 'PX', holdMs)));
+    const holders = await Promise.all(held.map((key) => redis.getex(partitionLockKey(key), 'PX', holdMs)));
     return held.filter((_, index) => holders[index] === workerId);
   }
 
   async function take(wanted: readonly number[]): Promise<number[]> {
-    const answers = await Promise.all(wanted.map((partition) => hold(partitionKeeperKey(partition))));
+    const answers = await Promise.all(wanted.map((partition) => acquireLock(partitionLockKey(partition))));
     return wanted.filter((_, index) => answers[index]);
   }
 
@@ -54,7 +54,7 @@ export function createPartitionKeeper({ redis, workerId, holdMs, takenAtOnce, ra
   }
 
   async function freeOf(partitions: readonly number[]): Promise<number[]> {
-    const holders = await readStrings(redis, partitions.map(partitionKeeperKey));
+    const holders = await readStrings(redis, partitions.map(partitionLockKey));
     return partitions.filter((_, index) => holders[index] === null);
   }
 
@@ -66,10 +66,10 @@ export function createPartitionKeeper({ redis, workerId, holdMs, takenAtOnce, ra
       held = [...held, ...taken];
       return taken;
     },
-    async leave() {
+    async releaseLock() {
       const left = held;
       held = [];
-      await Promise.all(left.map((partition) => leave(partitionKeeperKey(partition))));
+      await Promise.all(left.map((partition) => releaseLock(partitionLockKey(partition))));
     },
   };
 }

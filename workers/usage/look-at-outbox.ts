@@ -11,9 +11,9 @@ const answerSchema = z.tuple([z.number(), z.string(), z.string()]);
  * `waitingSince` is when the oldest entry that is not in the store yet was appended: milliseconds of Redis's clock. `upTo` is the
  * stream id up to which all is in the store.
  */
-export type OutboxStanding = { length: number; waitingSince: number | undefined; upTo: string };
+export type OutboxStats = { length: number; waitingSince: number | undefined; upTo: string };
 
-export function createLookAtOutbox(redis: Redis): (partition: number) => Promise<OutboxStanding> {
+export function createLookAtOutbox(redis: Redis): (partition: number) => Promise<OutboxStats> {
   const run = loadScript(redis, { name: 'svcLookAtOutbox', lua, numberOfKeys: 2 });
   return async (partition) => {
     const answer = await run([outboxKey(partition), outboxMarksKey(partition)], []);

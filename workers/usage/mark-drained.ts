@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis';
 import { loadScript } from '../../shared/redis/connections.ts';
 import { outboxMarksKey } from '../../shared/redis/keys.ts';
-import { readLua } from '../../shared/redis/load-lua.ts';
+import { loadLua } from '../../shared/redis/load-lua.ts';
 
-const lua = readLua(new URL('./mark-drained.lua', import.meta.url));
+const lua = loadLua(new URL('./mark-drained.lua', import.meta.url));
 
 /** To be called only once the store has every entry of the partition's outbox up to this stream id. */
 type MarkDrained = (partition: number, streamId: string) => Promise<void>;

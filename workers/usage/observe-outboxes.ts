@@ -4,7 +4,7 @@ import { redisNow } from '../redis-now.ts';
 import { createLookAtOutbox } from './look-at-outbox.ts';
 
 /** Over the partitions that this worker looks after: entries in all and in the longest, and for how long the oldest has waited for the store. */
-export type OutboxesStanding = { entries: number; longest: number; ageSeconds: number };
+export type OutboxTotals = { entries: number; longest: number; ageSeconds: number };
 
 /** A scrape does not wait longer for Redis. */
 const lookMsMax = 1_000;
@@ -16,11 +16,11 @@ const lookMsMax = 1_000;
 export function createObserveOutboxes(
   redis: Redis,
   held: () => readonly number[],
-): () => Promise<OutboxesStanding | undefined> {
+): () => Promise<OutboxTotals | undefined> {
   const lookAtOutbox = createLookAtOutbox(redis);
-  let looking: Promise<OutboxesStanding | undefined> | undefined;
+  let looking: Promise<OutboxTotals | undefined> | undefined;
 
-  async function look(): Promise<OutboxesStanding> {
+  async function look(): Promise<OutboxTotals> {
     const [now, ...all] = await Promise.all([redisNow(redis), ...held().map(lookAtOutbox)]);
     const lengths = all.map(({ length }) => length);
     const since = Math.min(now, ...all.map(({ waitingSince }) => waitingSince ?? now));

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Settle } from '../../shared/limits/settle.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { readStrings } from '../../shared/redis/connections.ts';
-import { controlStreamKey, partitionKeeperKey, partitionOf } from '../../shared/redis/keys.ts';
+import { controlStreamKey, partitionLockKey, partitionOf } from '../../shared/redis/keys.ts';
 
 /** Tells the worker that drains the account's partition that there is new usage. Not waited for. */
 export type RingDrainer = (account: string) => void;
@@ -38,7 +38,7 @@ export function createRingDrainer(parts: Parts): RingDrainer & Disposable {
   async function ringOthers(): Promise<void> {
     const partitions = [...waiting];
     waiting.clear();
-    const holders = await readStrings(redis, partitions.map(partitionKeeperKey));
+    const holders = await readStrings(redis, partitions.map(partitionLockKey));
     const held = partitions.map((partition, index) => ({ partition, holder: holders[index] }));
     const byHolder = Map.groupBy(held, ({ holder }) => holder ?? '');
     byHolder.delete('');

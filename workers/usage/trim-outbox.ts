@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis';
 import { loadScript } from '../../shared/redis/connections.ts';
 import { outboxKey, outboxMarksKey } from '../../shared/redis/keys.ts';
-import { readLua } from '../../shared/redis/load-lua.ts';
+import { loadLua } from '../../shared/redis/load-lua.ts';
 
-const lua = readLua(new URL('./trim-outbox.lua', import.meta.url));
+const lua = loadLua(new URL('./trim-outbox.lua', import.meta.url));
 
 /** Takes the entries up to this stream id out of the partition's outbox, as far as they are drained. */
 export type TrimOutbox = (partition: number, streamId: string) => Promise<void>;

@@ -4,11 +4,11 @@ import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
 import { outboxKey } from '../../shared/redis/keys.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
-import type { TendLeases } from '../leases/expire-leases.ts';
+import type { ExpireLeases } from '../leases/expire-leases.ts';
 import type { WorkerMetrics } from '../metrics.ts';
 import { createDrainHeld } from './drain-held.ts';
 import { createDrainPartition } from './drain-partition.ts';
-import { createTroubles } from './failure-backoff.ts';
+import { createFailureBackoff } from './failure-backoff.ts';
 import { createPartitionKeeper } from './keep-partitions.ts';
 import { createRemoveOldMonths } from './remove-old-months.ts';
 import { createTrimOutbox } from './trim-outbox.ts';
@@ -22,7 +22,7 @@ type Parts = {
   metrics: WorkerMetrics;
   log: Log;
   usageMonthsKept: number;
-  tendLeases: TendLeases;
+  expireLeases: ExpireLeases;
   /** A clock in milliseconds that only goes forward. */
   now?: () => number;
   random?: () => number;
@@ -72,12 +72,12 @@ export function createUsageDrainer(parts: Parts): UsageDrainer {
   const closing = new AbortController();
   const { signal } = closing;
   const keeper = createPartitionKeeper({ redis, workerId, holdMs, takenAtOnce, random });
-  const troubles = createTroubles<number | 'the store' | Task>({ now, random });
+  const backoff = createFailureBackoff<number | 'the store' | Task>({ now, random });
   const drainHeld = createDrainHeld({
     drainPartition: createDrainPartition({ redis, store, metrics, log }),
     trimOutbox: createTrimOutbox(redis),
     schedule: createTrimSchedule({ afterMs: trimAfterMs, now }),
-    troubles,
+    backoff,
     metrics,
     log,
   });
@@ -137,7 +137,7 @@ export function createUsageDrainer(parts: Parts): UsageDrainer {
   }
 
   async function tendPartition(partition: number): Promise<void> {
-    const { ended, nextMs = tendEveryMsMax } = await parts.tendLeases(partition);
+    const { ended, nextMs = tendEveryMsMax } = await parts.expireLeases(partition);
     tendAt.set(partition, now() + Math.min(nextMs, about(tendEveryMsMax)));
     if (ended > 0) ring(partition);
   }
@@ -154,10 +154,10 @@ export function createUsageDrainer(parts: Parts): UsageDrainer {
   async function attempt(name: Task, work: () => Promise<void>): Promise<boolean> {
     try {
       await work();
-      troubles.worked(name);
+      backoff.worked(name);
       return true;
     } catch (error) {
-      if (troubles.failed(name) && !signal.aborted) log.warn({ err: error }, `${name} failed; trying again`);
+      if (backoff.failed(name) && !signal.aborted) log.warn({ err: error }, `${name} failed; trying again`);
       return false;
     }
   }
@@ -170,7 +170,7 @@ export function createUsageDrainer(parts: Parts): UsageDrainer {
       closing.abort();
       bell.resolve();
       await within(closeMs, Promise.all(loops));
-      if (redis.status === 'ready') await within(closeMs, keeper.leave()).catch(() => {});
+      if (redis.status === 'ready') await within(closeMs, keeper.releaseLock()).catch(() => {});
     },
   };
 }

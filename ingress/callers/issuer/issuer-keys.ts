@@ -95,10 +95,10 @@ async function before<Value>(deadline: number, work: Promise<Value>, clock: Cloc
 
 /** Once for each change: an outage of hours is not a line for every try. */
 function tellChanges(log: Log) {
-  let standing: 'reachable' | 'away' | 'distrusted' = 'reachable';
-  return function tell(now: typeof standing, failure: unknown): void {
-    if (now === standing) return;
-    standing = now;
+  let reported: 'reachable' | 'away' | 'distrusted' = 'reachable';
+  return function tell(now: typeof reported, failure: unknown): void {
+    if (now === reported) return;
+    reported = now;
     if (now === 'reachable') log.info({}, 'the identity provider gives its keys again');
     if (now === 'away') log.warn({ err: failure }, 'the identity provider gives no keys; those known stay in use');
     if (now === 'distrusted') log.error({ err: failure }, "the identity provider's keys are a day old and not trusted");

@@ -9,9 +9,9 @@ import { useDoing } from '../page/use-doing.ts';
 import { BatchHead } from './batch-head.ts';
 import { saveFile } from './save-file.ts';
 
-type Fault = NonNullable<Batch['errors']>['data'][number];
+type BatchError = NonNullable<Batch['errors']>['data'][number];
 
-const faultsToldMax = 100;
+const errorsShownMax = 100;
 const canBeCancelled = new Set(['validating', 'in_progress']);
 
 /** One batch: how far it is, what can be done about it, and what is wrong with its file. */
@@ -29,7 +29,7 @@ export function BatchCard({ api, batch, cancel }: { api: Api; batch: Batch; canc
       failed && h(Download, { api, file: failed, name: `${id}-errors.jsonl`, label: 'Download failed lines' }),
       canBeCancelled.has(status) && h('button', { type: 'button', class: 'danger', onClick: cancel }, 'Cancel'),
     ),
-    errors && h(Faults, { faults: errors.data }),
+    errors && h(BatchErrors, { faults: errors.data }),
   );
 }
 
@@ -39,17 +39,17 @@ function endOf({ expires_at, completed_at, failed_at, expired_at, cancelled_at }
 }
 
 /** The API tells of the first hundred. */
-function countOf({ length }: readonly Fault[]): string {
-  if (length === faultsToldMax) return `The first ${length} faults`;
+function countOf({ length }: readonly BatchError[]): string {
+  if (length === errorsShownMax) return `The first ${length} faults`;
   return length === 1 ? '1 fault' : `${formatCount(length)} faults`;
 }
 
-function Faults({ faults }: { faults: readonly Fault[] }) {
+function BatchErrors({ faults }: { faults: readonly BatchError[] }) {
   return h(
     'details',
     { open: true },
     h('summary', null, `${countOf(faults)} in the file: nothing of it was run or charged`),
-    h(Table<Fault>, {
+    h(Table<BatchError>, {
       caption: 'Faults by line',
       rows: faults,
       rowKey: ({ line, code, param }) => `${line} ${code} ${param}`,

@@ -53,7 +53,7 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
       loaded,
       what: 'the account',
       children: ({ account, plans }) => [
-        account === undefined ? h(Unknown, null) : h(Standing, { account }),
+        account === undefined ? h(Unknown, null) : h(AccountStatus, { account }),
         h(Forms, { account: account ?? { ...unknown, account: name }, plans, change }),
         h(MonthOfUsage, { load: (month, signal) => api.call(`${path}/usage?month=${month}`, { signal }) }),
         account && h(History, { account, records }),
@@ -78,7 +78,7 @@ function Unknown() {
   );
 }
 
-function Standing({ account: { plan, suspended, overageEnabled, topUp, createdAt } }: { account: Account }) {
+function AccountStatus({ account: { plan, suspended, overageEnabled, topUp, createdAt } }: { account: Account }) {
   return h(
     'dl',
     { class: 'figures' },

@@ -13,17 +13,17 @@ export function checkPresentCaller({ checkCaller }: { checkCaller: CheckCaller }
 }
 
 /** The same, for a route that needs to know where its caller's account stands. */
-export function checkStanding({ checkCaller }: { checkCaller: CheckCaller }): Stage {
-  return async function checkStanding(ctx, next) {
-    requireActive(await lookAtStanding(ctx, checkCaller));
+export function readLimitCounters({ checkCaller }: { checkCaller: CheckCaller }): Stage {
+  return async function readLimitCounters(ctx, next) {
+    requireActive(await lookAtCounters(ctx, checkCaller));
     await next();
   };
 }
 
-export async function lookAtStanding(ctx: AppContext, checkCaller: CheckCaller): Promise<Caller> {
-  const { caller, standing } = await checkCaller.stand(requestOf(ctx));
+export async function lookAtCounters(ctx: AppContext, checkCaller: CheckCaller): Promise<Caller> {
+  const { caller, counters } = await checkCaller.readCounters(requestOf(ctx));
   ctx.state.caller = caller;
-  ctx.state.standing = standing;
+  ctx.state.counters = counters;
   return caller;
 }
 

@@ -4,7 +4,7 @@ import type { PlanFile } from '../../../shared/process/plan-file.ts';
 import { type CheckCaller, requireActive } from '../../callers/check-caller.ts';
 import { limitHeaders } from '../../limits/limit-headers.ts';
 import { type AppContext, type Stage, stateOf } from '../../request-state.ts';
-import { lookAtStanding } from './check-present-caller.ts';
+import { lookAtCounters } from './check-present-caller.ts';
 
 /**
  * For a route that admits its requests, which checks their caller: one that is refused before it gets there is looked at
@@ -24,8 +24,8 @@ export function checkRefusedCaller({ checkCaller, planFile }: { checkCaller: Che
   };
 
   async function look(ctx: AppContext): Promise<void> {
-    const caller = await lookAtStanding(ctx, checkCaller);
-    ctx.set(limitHeaders(stateOf(ctx, 'standing'), allowanceOf(caller, planFile)));
+    const caller = await lookAtCounters(ctx, checkCaller);
+    ctx.set(limitHeaders(stateOf(ctx, 'counters'), allowanceOf(caller, planFile)));
     requireActive(caller);
   }
 }

@@ -62,12 +62,12 @@ const retryHeaders: Partial<Record<number, readonly HeaderName[]>> = {
 };
 
 /** Before anybody is known, nobody's standing is. */
-const withoutStanding: readonly number[] = [401, 408, 431];
+const withoutQuota: readonly number[] = [401, 408, 431];
 
 /** What the answers of this status have beside what their media type needs. Standing is told with an API key alone. */
 export function headersOf(status: number, credential: Credential): HeaderName[] {
-  const tellsStanding = credential === 'key' && !withoutStanding.includes(status);
-  const standing = Object.keys(tellsStanding ? quotaHeaders : {}) as HeaderName[]; // the names of a part of the table
+  const tellsQuota = credential === 'key' && !withoutQuota.includes(status);
+  const quota = Object.keys(tellsQuota ? quotaHeaders : {}) as HeaderName[]; // the names of a part of the table
   const help: HeaderName[] = status >= 400 ? ['link'] : [];
-  return ['x-request-id', 'x-client-request-id', ...help, ...(retryHeaders[status] ?? []), ...standing];
+  return ['x-request-id', 'x-client-request-id', ...help, ...(retryHeaders[status] ?? []), ...quota];
 }

@@ -21,5 +21,5 @@ begun, countsAt, ofBucket, tokensOfBucket, latestEnd = readLatest()
 if month ~= monthName(at, 0) then
   month = monthName(at, 0)
   usedField, reservedField, overageField = month .. ':used', month .. ':reserved', month .. ':overage'
-  used, reserved, overageUsed = unpack(call('HMGET', standingKey, usedField, reservedField, overageField))
+  used, reserved, overageUsed = unpack(call('HMGET', countersKey, usedField, reservedField, overageField))
 end

@@ -3,10 +3,10 @@ import type { BatchResult, BatchRetry } from '../../batches/batch.ts';
 
 /** Whether this is the line's next request, or stands already: `number` is one more than that of the latest. */
 export function nextRetry(retry: BatchRetry) {
-  return (standing: BatchRetry | undefined): { result: boolean; next?: BatchRetry } => {
-    const latest = standing?.number ?? 1; // a line's first request is noted nowhere
+  return (stored: BatchRetry | undefined): { result: boolean; next?: BatchRetry } => {
+    const latest = stored?.number ?? 1; // a line's first request is noted nowhere
     if (retry.number === latest + 1) return { result: true, next: retry };
-    return { result: isDeepStrictEqual(standing, retry) };
+    return { result: isDeepStrictEqual(stored, retry) };
   };
 }
 

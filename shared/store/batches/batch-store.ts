@@ -23,7 +23,7 @@ export type BatchLine = {
  * `count` by state of batches that are open, a state that has none left out; of those `validating` or `in_progress`,
  * `oldestAt` is when the first was handed in, and `tokens` those of all their prompts, an estimate.
  */
-export type BatchesStanding = {
+export type BatchStats = {
   count: Partial<Record<BatchState, number>>;
   oldestAt: Date | undefined;
   tokens: number;
@@ -77,7 +77,7 @@ export interface BatchRecords {
   isInputOfUnfinished(file: string): Promise<boolean>;
   /** An account's open batches that are not over, and the estimated tokens of all their prompts. */
   countUnfinished(account: string): Promise<{ batches: number; tokens: number }>;
-  describeBatches(): Promise<BatchesStanding>;
+  describeBatches(): Promise<BatchStats>;
 }
 
 /** Lines are numbered from 1. */

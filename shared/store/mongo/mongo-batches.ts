@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { type Batch, batchStates } from '../../batches/batch.ts';
-import { deferFailure } from '../adapters/capture-decision.ts';
+import { captureDecision } from '../adapters/capture-decision.ts';
 import { readPages } from '../adapters/read-pages.ts';
-import { standingOf, unfinishedStates } from '../batches/batch-standing.ts';
+import { batchStatsOf, unfinishedStates } from '../batches/batch-stats.ts';
 import type { BatchRecords } from '../batches/batch-store.ts';
 import { batchesOf, readBatchDocument, toBatchDocument, toBatchUpdate } from './mongo-batch-documents.ts';
 import type { MongoCalls } from './mongo-calls.ts';
@@ -61,7 +61,7 @@ export function createMongoBatches({ call, lasting, database }: MongoCalls): Bat
       }),
 
     async changeBatch(id, decide) {
-      const change = { read: () => read(id), decide: deferFailure(decide), write };
+      const change = { read: () => read(id), decide: captureDecision(decide), write };
       const result = await call((signal) => changeGuarded(change, signal));
       return result();
     },
@@ -103,7 +103,7 @@ export function createMongoBatches({ call, lasting, database }: MongoCalls): Bat
       call(async () => {
         const sums = { count: { $sum: 1 }, tokens: { $sum: '$tokens' }, oldestAt: { $min: '$createdAt' } };
         const pipeline = [{ $match: isOpen }, { $group: { _id: '$state', ...sums } }];
-        return standingOf(groupsSchema.parse(await batches.aggregate(pipeline, lasting()).toArray()));
+        return batchStatsOf(groupsSchema.parse(await batches.aggregate(pipeline, lasting()).toArray()));
       }),
   };
 }

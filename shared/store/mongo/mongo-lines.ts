@@ -27,7 +27,7 @@ const retriesAtOnce = 1_000;
 const removedAtOnce = 500;
 const pauseMsMax = 50;
 
-const standingSchema = z.object({ state: z.enum(batchStates), open: z.string().optional() });
+const batchSchema = z.object({ state: z.enum(batchStates), open: z.string().optional() });
 const countsSchema = z.array(z.object({ _id: z.boolean(), count: z.int() }));
 
 export function createMongoLines({ call, lasting, database }: MongoCalls): LineRecords {
@@ -39,12 +39,12 @@ export function createMongoLines({ call, lasting, database }: MongoCalls): LineR
     const documents = piece.map(toResultDocument);
     const refused = await refusedAsDuplicates(results.insertMany(documents, { ordered: false }));
     const ids = new Set(refused.map((index) => documents[index]?._id ?? ''));
-    const standing = ids.size === 0 ? new Map<string, BatchResult>() : await readStanding(ids, signal);
-    return documents.map((document) => standing.get(document._id) ?? readResultDocument(document));
+    const stored = ids.size === 0 ? new Map<string, BatchResult>() : await readStored(ids, signal);
+    return documents.map((document) => stored.get(document._id) ?? readResultDocument(document));
   }
 
   /** One that is there but not yet safe from a failover may not be what stands in the end: it is waited for. */
-  async function readStanding(ids: ReadonlySet<string>, signal: AbortSignal): Promise<Map<string, BatchResult>> {
+  async function readStored(ids: ReadonlySet<string>, signal: AbortSignal): Promise<Map<string, BatchResult>> {
     for (let attempt = 1; ; attempt += 1) {
       const found = await results.find({ _id: { $in: [...ids] } }, lasting()).toArray();
       if (found.length === ids.size) return new Map(found.map((each) => [each._id, readResultDocument(each)]));
@@ -87,11 +87,11 @@ export function createMongoLines({ call, lasting, database }: MongoCalls): LineR
 
   return {
     async insertResults(given) {
-      const standing: BatchResult[] = [];
+      const stored: BatchResult[] = [];
       for (const piece of inPieces(given, pieceSize)) {
-        standing.push(...(await call((signal) => insertPiece(piece, signal))));
+        stored.push(...(await call((signal) => insertPiece(piece, signal))));
       }
-      return standing;
+      return stored;
     },
 
     /** The state last: a result goes only when its batch is over, so a line of one that is running and had none has not ended. */
@@ -100,7 +100,7 @@ export function createMongoLines({ call, lasting, database }: MongoCalls): LineR
         const [result, retry] = await Promise.all([readResult(batch, line), readRetry(batch, line)]);
         const found = await batches.findOne({ _id: batch }, { projection: { state: 1, open: 1 }, ...lasting() });
         if (found === null) return undefined;
-        const { state, open } = standingSchema.parse(found);
+        const { state, open } = batchSchema.parse(found);
         return { state, open: open !== undefined, number: retry?.number ?? 1, retry, result };
       }),
 

@@ -4,7 +4,7 @@ import { listedAccountSchema, rangeOf } from '../account-pages.ts';
 import type { Account } from '../accounts/account.ts';
 import type { AuditStore } from '../accounts/audit-store.ts';
 import type { Decide } from '../accounts/decide.ts';
-import { deferFailure } from '../adapters/capture-decision.ts';
+import { captureDecision } from '../adapters/capture-decision.ts';
 import { keyHashTaken } from '../adapters/store-errors.ts';
 import type { BatchStore } from '../batches/batch-store.ts';
 import type { FileStore } from '../files/file-store.ts';
@@ -96,7 +96,7 @@ export class MongoStore implements Store {
   }
 
   async changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result> {
-    const decideSafely = deferFailure(decide);
+    const decideSafely = captureDecision(decide);
     const change = {
       read: () => this.#read(id),
       decide: (kept: KeptAccount | undefined) => decideSafely(kept?.account),

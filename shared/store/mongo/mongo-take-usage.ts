@@ -18,14 +18,14 @@ export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
   async function insert(batch: readonly UsageRecord[]): Promise<Map<string, string>> {
     const documents = batch.map(toRecordDocument);
     const refused = await refusedAsDuplicates(records.insertMany(documents, { ordered: false }));
-    const standing = new Map(documents.map(({ _id, entry }) => [_id, entry]));
-    if (refused.length === 0) return standing;
+    const storedEntries = new Map(documents.map(({ _id, entry }) => [_id, entry]));
+    if (refused.length === 0) return storedEntries;
     const ids = new Set(refused.map((index) => documents[index]?._id ?? ''));
     const projection = { entry: 1 };
     const found = await records.find({ _id: { $in: [...ids] } }, { projection, ...calls.lasting() }).toArray();
     if (found.length < ids.size) throw new Error('a record that is there is not yet safe from a failover');
-    for (const { _id, entry } of found) standing.set(_id, entry);
-    return standing;
+    for (const { _id, entry } of found) storedEntries.set(_id, entry);
+    return storedEntries;
   }
 
   /** Until each entry is in its sum, or the sum is found to be past it. */
@@ -63,8 +63,8 @@ export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
     const doubtful: MonthBatch[] = [];
     for (let from = 0; from < all.length; from += recordsAtOnce) {
       const batch = all.slice(from, from + recordsAtOnce);
-      const standing = await calls.call(() => insert(batch));
-      doubtful.push(...(await calls.call((signal) => move(byMonth(batch, standing), signal))));
+      const storedEntries = await calls.call(() => insert(batch));
+      doubtful.push(...(await calls.call((signal) => move(byMonth(batch, storedEntries), signal))));
     }
     return doubtful.map(({ account, month, lastEntry }) => ({ account, month, upTo: lastEntry }));
   };

@@ -5,7 +5,7 @@ import { within } from '../../process/shutdown.ts';
 import { createSingleFlight } from '../../single-flight.ts';
 
 /** Puts what was committed to one SQLite database on the disk, while the process does something else. */
-export interface LastingCommits extends AsyncDisposable {
+export interface DurableCommits extends AsyncDisposable {
   /**
    * Resolves once every commit that any process made before this call survives a power cut; many calls share one wait for the
    * disk. A disk that has failed once fails every later call: what of the log it holds is not known any more.
@@ -16,7 +16,7 @@ export interface LastingCommits extends AsyncDisposable {
 }
 
 /** What the thread is asked: to write the log's content into the database file, or to end. */
-export type ToCheckpoints = 'checkpoint' | 'end';
+export type CheckpointMessage = 'checkpoint' | 'end';
 
 /** As long as SQLite lets it grow by itself (1,000 pages of 4 KiB); beyond it reading takes longer. */
 const logBytesMax = 4_096_000;
@@ -31,10 +31,10 @@ type Options = { now?: () => number; datasync?: (log: FileHandle) => Promise<voi
  * the log is forced to the disk from outside, before anybody is told of the commit. So a change that finds by reading that
  * there is nothing to change waits for that as well. Checkpoints, which wait for the disk, too, are made by a thread.
  */
-export function openLastingCommits(
+export function openDurableCommits(
   file: string,
   { now = () => performance.now(), datasync = (log) => log.datasync() }: Options = {},
-): LastingCommits {
+): DurableCommits {
   let log: Promise<FileHandle> | undefined;
   let thread: Worker | undefined;
   let failure: { cause: unknown } | undefined;
@@ -73,7 +73,7 @@ export function openLastingCommits(
 
   function checkpoint(): void {
     thread ??= startThread();
-    thread.postMessage('checkpoint' satisfies ToCheckpoints);
+    thread.postMessage('checkpoint' satisfies CheckpointMessage);
   }
 
   function startThread(): Worker {
@@ -91,7 +91,7 @@ export function openLastingCommits(
     if (thread === undefined) return;
     thread.ref(); // or the process could end in the middle of this
     const ended = once(thread, 'exit').catch(() => {}); // an error ends it as well
-    thread.postMessage('end' satisfies ToCheckpoints);
+    thread.postMessage('end' satisfies CheckpointMessage);
     if (!(await within(closeMs, ended))) void thread?.terminate(); // where the disk hangs that does not end it either
   }
 

@@ -2,10 +2,10 @@ import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
 import { type Batch, batchSchema, batchStates } from '../../batches/batch.ts';
 import { storedDate } from '../../stored-date.ts';
-import { deferFailure } from '../adapters/capture-decision.ts';
+import { captureDecision } from '../adapters/capture-decision.ts';
 import { readPages } from '../adapters/read-pages.ts';
 import { storedJson } from '../adapters/stored-json.ts';
-import { standingOf, unfinishedStates } from '../batches/batch-standing.ts';
+import { batchStatsOf, unfinishedStates } from '../batches/batch-stats.ts';
 import type { BatchRecords, DecideBatch } from '../batches/batch-store.ts';
 import type { SqliteCalls } from './sqlite-calls.ts';
 import { orders, rowsAtOnce } from './sqlite-pages.ts';
@@ -76,7 +76,7 @@ export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls):
 
     /** Decides on a plain read first: the lock that all writers share is taken only where there is something to write. */
     async changeBatch(id, decide) {
-      const decideSafely = deferFailure(decide);
+      const decideSafely = captureDecision(decide);
       const decision = await calls.read(() => decideSafely(read(id)));
       if (decision.next !== undefined) return (await calls.write(() => change(id, decideSafely)))();
       await calls.lasting();
@@ -106,7 +106,7 @@ export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls):
     },
 
     async describeBatches() {
-      return standingOf(z.array(groupRow).parse(await calls.read(() => groups.all())));
+      return batchStatsOf(z.array(groupRow).parse(await calls.read(() => groups.all())));
     },
   };
 }

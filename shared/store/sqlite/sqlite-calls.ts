@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { within } from '../../process/shutdown.ts';
 import { keyHashTaken, storeUnavailable } from '../adapters/store-errors.ts';
-import type { LastingCommits } from './durable-commits.ts';
+import type { DurableCommits } from './durable-commits.ts';
 import { inTransaction } from './open-sqlite.ts';
 import { patiently, sqliteErrorCode } from './sqlite-patience.ts';
 
@@ -19,7 +19,7 @@ const diskMs = 5_000;
 
 const SQLITE_CONSTRAINT_UNIQUE = 2067; // sqlite.org/rescode.html
 
-export function createSqliteCalls(database: DatabaseSync, commits: Pick<LastingCommits, 'last'>): SqliteCalls {
+export function createSqliteCalls(database: DatabaseSync, commits: Pick<DurableCommits, 'last'>): SqliteCalls {
   /** Closed meanwhile, also while it waits for a lock: the same failure as any other loss of the store. */
   async function read<T>(work: () => T): Promise<T> {
     try {

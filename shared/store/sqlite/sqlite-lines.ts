@@ -97,12 +97,12 @@ export function createSqliteLines(database: DatabaseSync, { read, write }: Sqlit
 
   return {
     async insertResults(given) {
-      const standing: BatchResult[] = [];
+      const stored: BatchResult[] = [];
       for (const piece of inPieces(given, { count: rowsAtOnce, characters: charactersAtOnce })) {
-        standing.push(...(await write(() => piece.map(insertOne))));
+        stored.push(...(await write(() => piece.map(insertOne))));
         await nextTurn();
       }
-      return standing;
+      return stored;
     },
 
     /** The result first: it goes only when the batch is over, so a line that then is running and had none has not ended. */

@@ -5,7 +5,7 @@ import { type Account, accountSchema } from '../accounts/account.ts';
 import { recordsAdded, type Trail } from '../accounts/audit-records.ts';
 import type { AuditStore } from '../accounts/audit-store.ts';
 import type { Decide } from '../accounts/decide.ts';
-import { deferFailure } from '../adapters/capture-decision.ts';
+import { captureDecision } from '../adapters/capture-decision.ts';
 import { storeUnavailable } from '../adapters/store-errors.ts';
 import { storedJson } from '../adapters/stored-json.ts';
 import type { BatchStore } from '../batches/batch-store.ts';
@@ -16,7 +16,7 @@ import type { AccountPage, KeyOwner, KeyUse, ListedAccount, Store } from '../sto
 import type { UsageRecord } from '../usage/usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from '../usage/usage-store.ts';
 import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
-import { type LastingCommits, openLastingCommits } from './durable-commits.ts';
+import { type DurableCommits, openDurableCommits } from './durable-commits.ts';
 import { openSqlite } from './open-sqlite.ts';
 import { createSqliteAccounts } from './sqlite-accounts.ts';
 import { createSqliteAudit, type InsertRecords } from './sqlite-audit.ts';
@@ -51,7 +51,7 @@ const noteUse = `INSERT INTO key_uses (account, key_id, used_at)
   ON CONFLICT (account) DO UPDATE SET key_id = excluded.key_id, used_at = excluded.used_at
     WHERE key_uses.key_id <> excluded.key_id OR used_at < excluded.used_at`;
 
-type Options = { openCommits?: (path: string) => LastingCommits };
+type Options = { openCommits?: (path: string) => DurableCommits };
 
 /** The store in one SQLite file, and a folder of files beside it, for one machine; any number of its processes can have it open. */
 export class SqliteStore implements Store {
@@ -59,7 +59,7 @@ export class SqliteStore implements Store {
   readonly batches: BatchStore;
   readonly files: FileStore;
   readonly #database: DatabaseSync;
-  readonly #commits: LastingCommits;
+  readonly #commits: DurableCommits;
   readonly #calls: SqliteCalls;
   readonly #selectAccount: StatementSync;
   readonly #selectOwner: StatementSync;
@@ -71,12 +71,12 @@ export class SqliteStore implements Store {
   readonly #usage: UsageStore;
 
   /** Creates the file and its folder where missing; throws an error for the operator when it cannot be used. */
-  static async open(file: string, { openCommits = openLastingCommits }: Options = {}): Promise<SqliteStore> {
+  static async open(file: string, { openCommits = openDurableCommits }: Options = {}): Promise<SqliteStore> {
     const path = resolve(file);
     return new SqliteStore(await openSqlite(file), path, openCommits(path));
   }
 
-  private constructor(database: DatabaseSync, path: string, commits: LastingCommits) {
+  private constructor(database: DatabaseSync, path: string, commits: DurableCommits) {
     this.#database = database;
     this.#commits = commits;
     this.#calls = createSqliteCalls(database, this.#commits);
@@ -127,7 +127,7 @@ export class SqliteStore implements Store {
 
   /** Decides on a plain read first: the lock that all writers share is taken only where there is something to write. */
   async changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result> {
-    const decideSafely = deferFailure(decide);
+    const decideSafely = captureDecision(decide);
     const decision = await this.#calls.read(() => decideSafely(this.#read(id)?.account));
     if (decision.next !== undefined) return (await this.#calls.write(() => this.#change(id, decideSafely)))();
     await this.#calls.lasting();

@@ -38,15 +38,15 @@ export function createSqliteUsage(database: DatabaseSync, { read, write }: Sqlit
   const remove = database.prepare(removeRecords);
 
   /** The entry that the request's record stands under, which is this one's where it is new. */
-  function standingEntry(record: UsageRecord): string {
+  function storedEntry(record: UsageRecord): string {
     const written = usageRecordSchema.parse(record);
     if (insert.run(written.requestId, JSON.stringify(written)).changes === 1) return written.entry;
     return entryRow.parse(entryOf.get(record.requestId)).entry;
   }
 
   function takePiece(records: readonly UsageRecord[]): DoubtfulMonth[] {
-    const standing = new Map(records.map((record) => [record.requestId, standingEntry(record)]));
-    return byMonth(records, standing)
+    const storedEntries = new Map(records.map((record) => [record.requestId, storedEntry(record)]));
+    return byMonth(records, storedEntries)
       .filter((batch) => sums.add(batch) || batch.disputed)
       .map(({ account, month, lastEntry }) => ({ account, month, upTo: lastEntry }));
   }

@@ -62,7 +62,7 @@ export function createUsageStore(tables: UsageTables): UsageStore {
     return tables.replaceSum(recomputed, kept);
   }
 
-  async function repairUntilItStands(month: DoubtfulMonth): Promise<void> {
+  async function repairUntilExact(month: DoubtfulMonth): Promise<void> {
     for (let attempt = 1; !(await repair(month)); attempt += 1) {
       if (attempt === repairAttemptsMax) throw storeUnavailable(new Error('a sum moved during each of many repairs'));
       await sleep(Math.random() * Math.min(pauseMsMax, 2 ** attempt));
@@ -72,7 +72,7 @@ export function createUsageStore(tables: UsageTables): UsageStore {
   return {
     async recordUsage(records) {
       if (records.length === 0) return;
-      for (const month of await tables.take(records)) await repairUntilItStands(month);
+      for (const month of await tables.take(records)) await repairUntilExact(month);
     },
     async findUsageSum(account, month) {
       return (await tables.readSum({ account, month }))?.sum;

@@ -76,8 +76,8 @@ export function inOrder(days: readonly UsageDay[]): UsageDay[] {
  */
 export type MonthBatch = UsageMonth & { news: UsageRecord[]; lastEntry: string; disputed: boolean };
 
-/** `standing` says under which entry each request's record stands in the store. */
-export function byMonth(records: readonly UsageRecord[], standing: ReadonlyMap<string, string>): MonthBatch[] {
+/** `storedEntries` says under which entry each request's record stands in the store. */
+export function byMonth(records: readonly UsageRecord[], storedEntries: ReadonlyMap<string, string>): MonthBatch[] {
   const months = new Map<string, MonthBatch>();
   const distinct = new Map(records.map((record) => [`${record.entry} ${record.requestId}`, record]));
   for (const record of [...distinct.values()].sort((one, other) => compare(one.entry, other.entry))) {
@@ -86,7 +86,7 @@ export function byMonth(records: readonly UsageRecord[], standing: ReadonlyMap<s
     const batch = months.get(key) ?? { account, month, news: [], lastEntry: entry, disputed: false };
     months.set(key, batch);
     batch.lastEntry = entry;
-    if (standing.get(requestId) === entry) batch.news.push(record);
+    if (storedEntries.get(requestId) === entry) batch.news.push(record);
     else batch.disputed = true;
   }
   return [...months.values()];

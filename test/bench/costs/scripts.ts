@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { standingKey } from '../../../shared/redis/keys.ts';
+import { countersKey } from '../../../shared/redis/keys.ts';
 import { startRedis } from '../../stack/redis-server.ts';
 import { openLimits } from '../../support/limits-side.ts';
 import { median } from '../measure.ts';
@@ -58,7 +58,7 @@ async function fillWindow(redis: Redis, account: string): Promise<void> {
     const begunAt = 1_000 * Number(seconds) - bucketMs * (buckets - 1 - index);
     return [begunAt, 1_000, 100_000, begunAt + bucketMs - 1];
   });
-  await redis.hset(standingKey(account), 'window', JSON.stringify(window));
+  await redis.hset(countersKey(account), 'window', JSON.stringify(window));
 }
 
 async function scriptMicros(redis: Redis): Promise<number> {

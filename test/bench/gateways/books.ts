@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { openStore } from '../../../shared/open-store.ts';
-import { endedRequestKey, outboxKey, outboxMarksKey, partitionOf, standingKey } from '../../../shared/redis/keys.ts';
+import { countersKey, endedRequestKey, outboxKey, outboxMarksKey, partitionOf } from '../../../shared/redis/keys.ts';
 import { monthOf } from '../../../shared/store/accounts/account.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
@@ -30,7 +30,7 @@ export async function openBooks({ redisUrl, storeUrl, account, modelServer }: Op
   async function counted() {
     const month = monthOf(new Date());
     const names = ['day', 'dayRequests', `${month}:used`, `${month}:reserved`];
-    const [day, admitted, used, reserved] = await redis.hmget(standingKey(account), ...names);
+    const [day, admitted, used, reserved] = await redis.hmget(countersKey(account), ...names);
     const numbers = { admitted: Number(admitted ?? 0), used: Number(used ?? 0), reserved: Number(reserved ?? 0) };
     return { month, day: day ?? null, ...numbers };
   }

@@ -355,8 +355,8 @@ test('an account that is not known here is not looked for until somebody asks, a
   };
   accounts.set('user:bob', bob);
   const { plan, suspended, overageEnabled, topUp, version } = bob;
-  const standing = { plan, suspended, overageEnabled, topUp, version };
-  t.deepEqual(await reread({ account: 'user:bob' }), { account: 'user:bob', ...standing });
+  const counters = { plan, suspended, overageEnabled, topUp, version };
+  t.deepEqual(await reread({ account: 'user:bob' }), { account: 'user:bob', ...counters });
   t.is(asked.length, 2);
 });
 

@@ -2,7 +2,7 @@ import test from 'ava';
 import { type Ask, createCheckCaller } from '../../../ingress/callers/check-caller.ts';
 import type { Caller } from '../../../shared/caller.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import type { Admitted, Look, Standing } from '../../../shared/limits/admit.ts';
+import type { Admitted, LimitCounters, Look } from '../../../shared/limits/admit.ts';
 import { createAskLimits } from '../../../shared/limits/ask-limits.ts';
 
 const alice: Caller = {
@@ -16,7 +16,7 @@ const alice: Caller = {
 const credential = { hashes: ['hash of a key'] };
 const requestId = 'req_1';
 const admission = { admittedAt: 1, startBy: 2, deadline: 3, overage: false };
-const standing: Standing = {
+const counters: LimitCounters = {
   now: 1,
   month: '2030-05',
   used: 0,
@@ -48,8 +48,8 @@ function createSubject({ present = alice, fails, cold = false, admits }: World =
   const checkCaller = createCheckCaller({
     admit: {
       admit: async (request) =>
-        before('admit', request) ?? admits ?? { outcome: 'admitted', admission, standing, inFlight: 1 },
-      stand: async (request) => before('stand', request) ?? { outcome: 'stands', standing },
+        before('admit', request) ?? admits ?? { outcome: 'admitted', admission, counters, inFlight: 1 },
+      readCounters: async (request) => before('readCounters', request) ?? { outcome: 'counters', counters },
       async look(request) {
         const answer = before('look', request);
         return answer?.outcome === 'stale' ? answer : { outcome: 'current', now: 1 };
@@ -86,7 +86,7 @@ const takesAll = ask(() => undefined);
 const planLimit = () => new ApiError('rate_limit_exceeded', 'Not in this plan.');
 const refuseFree = ask(({ plan }) => (plan === 'free' ? planLimit() : undefined));
 const neverAdmits = (calls: string[]) => !calls.some((call) => call.startsWith('admit'));
-const admitted = (caller: Caller) => ({ outcome: 'admitted', caller, admission, standing, inFlight: 1 });
+const admitted = (caller: Caller) => ({ outcome: 'admitted', caller, admission, counters, inFlight: 1 });
 
 test('a caller that is the present one costs one call, which admits', async (t) => {
   const { admit, calls, noted } = createSubject();
@@ -130,8 +130,8 @@ test('a key that has ended meanwhile is INVALID_KEY, and its use is not noted', 
 test('what the route refuses is looked at and never admitted, and hears its refusal once its caller stands', async (t) => {
   const { admit, calls, noted } = createSubject();
   const checked = await admit({ requestId, credential, caller: alice }, refuseFree);
-  t.like(checked, { outcome: 'refused', error: { code: 'rate_limit_exceeded' }, standing });
-  t.deepEqual(calls, ['stand user:alice 4']);
+  t.like(checked, { outcome: 'refused', error: { code: 'rate_limit_exceeded' }, counters });
+  t.deepEqual(calls, ['readCounters user:alice 4']);
   t.deepEqual(noted, [], 'a key that got nothing was not used');
 });
 
@@ -139,7 +139,7 @@ test('a refusal that rests on a caller who was overtaken is not told: an account
   const present = { ...alice, plan: 'pro', version: 5 };
   const { admit, calls } = createSubject({ present });
   t.deepEqual(await admit({ requestId, credential, caller: alice }, refuseFree), admitted(present));
-  t.deepEqual(calls, ['stand user:alice 4', 'reread', 'admit user:alice 5 read under a token for req_1']);
+  t.deepEqual(calls, ['readCounters user:alice 4', 'reread', 'admit user:alice 5 read under a token for req_1']);
 });
 
 test('an account whose plan was lowered meanwhile is refused, and not admitted first', async (t) => {
@@ -147,18 +147,18 @@ test('an account whose plan was lowered meanwhile is refused, and not admitted f
   const overtaken = { ...alice, plan: 'pro', version: 3 };
   const checked = await admit({ requestId, credential, caller: overtaken }, refuseFree);
   t.like(checked, { outcome: 'refused', error: { code: 'rate_limit_exceeded' } });
-  t.deepEqual(calls, ['admit user:alice 3', 'reread', 'stand user:alice 4 read under a token for req_1']);
+  t.deepEqual(calls, ['admit user:alice 3', 'reread', 'readCounters user:alice 4 read under a token for req_1']);
 });
 
 test('a suspended account is FORBIDDEN, looked at or admitted, before anything else the route has against it', async (t) => {
   const suspended = { ...alice, suspended: true };
-  const { admit, look, stand, calls, noted } = createSubject({ present: suspended });
+  const { admit, look, readCounters, calls, noted } = createSubject({ present: suspended });
   const request = { requestId, credential, caller: suspended };
   for (const refuse of [takesAll, refuseFree]) {
-    t.like(await admit(request, refuse), { outcome: 'refused', error: { code: 'FORBIDDEN' }, standing });
+    t.like(await admit(request, refuse), { outcome: 'refused', error: { code: 'FORBIDDEN' }, counters });
   }
   t.is((await t.throwsAsync(look(request), { instanceOf: ApiError }))?.code, 'FORBIDDEN');
-  t.like(await stand(request), { caller: suspended, standing });
+  t.like(await readCounters(request), { caller: suspended, counters });
   t.true(neverAdmits(calls));
   t.deepEqual(noted, []);
 });
@@ -167,12 +167,12 @@ test('a suspension is felt, and its end, by a caller who was read before it', as
   const suspended = createSubject({ present: { ...alice, suspended: true, version: 5 } });
   const checked = await suspended.admit({ requestId, credential, caller: alice }, takesAll);
   t.like(checked, { outcome: 'refused', error: { code: 'FORBIDDEN' } });
-  t.deepEqual(suspended.calls, ['admit user:alice 4', 'reread', 'stand user:alice 5 read under a token for req_1']);
+  t.deepEqual(suspended.calls, ['admit user:alice 4', 'reread', 'readCounters user:alice 5 read under a token for req_1']);
 
   const free = createSubject({ present: { ...alice, version: 5 } });
   const caller = { ...alice, suspended: true };
   t.like(await free.admit({ requestId, credential, caller }, takesAll), { admission });
-  t.deepEqual(free.calls, ['stand user:alice 4', 'reread', 'admit user:alice 5 read under a token for req_1']);
+  t.deepEqual(free.calls, ['readCounters user:alice 4', 'reread', 'admit user:alice 5 read under a token for req_1']);
 });
 
 test('a month that is not counted is seeded, once for all who ask, and then asked for as before', async (t) => {
@@ -198,17 +198,17 @@ test('a caller that is overtaken and cold is read, seeded, and then has to stand
 });
 
 test('a limit that is reached is told with how long it holds, and the key got nothing', async (t) => {
-  const admits = { outcome: 'refused', limit: 'tokens', waitMs: 70, standing } as const;
+  const admits = { outcome: 'refused', limit: 'tokens', waitMs: 70, counters } as const;
   const { admit, noted } = createSubject({ admits });
   const checked = await admit({ requestId, credential, caller: alice }, takesAll);
-  t.deepEqual(checked, { outcome: 'limited', limit: 'tokens', waitMs: 70, standing, caller: alice });
+  t.deepEqual(checked, { outcome: 'limited', limit: 'tokens', waitMs: 70, counters, caller: alice });
   t.deepEqual(noted, []);
 });
 
 test('an outbox that is full is 503, and so is a request that was ended before it was admitted', async (t) => {
-  const full = createSubject({ admits: { outcome: 'full', standing } });
+  const full = createSubject({ admits: { outcome: 'full', counters } });
   const checked = await full.admit({ requestId, credential, caller: alice }, takesAll);
-  t.like(checked, { outcome: 'refused', error: { code: 'SERVICE_UNAVAILABLE' }, standing });
+  t.like(checked, { outcome: 'refused', error: { code: 'SERVICE_UNAVAILABLE' }, counters });
   const ended = createSubject({ admits: { outcome: 'ended' } });
   const error = await t.throwsAsync(ended.admit({ requestId, credential, caller: alice }, takesAll));
   t.like(error, { code: 'SERVICE_UNAVAILABLE' });
@@ -227,7 +227,7 @@ test('of months that are cold only so many are counted at once', async (t) => {
   const cold = async () => ({ outcome: 'cold' as const, month: '2030-05' });
   let seedings = 0;
   const { admit } = createCheckCaller({
-    admit: { admit: cold, stand: cold, look: async () => ({ outcome: 'current', now: 1 }) },
+    admit: { admit: cold, readCounters: cold, look: async () => ({ outcome: 'current', now: 1 }) },
     release: async () => 'released',
     askLimits: createAskLimits({
       seed: () => {
@@ -251,7 +251,7 @@ test('of months that are cold only so many are counted at once', async (t) => {
 test('a caller that changes each time it is read is given up after a few, and not admitted', async (t) => {
   const stale = async () => ({ outcome: 'stale' as const, reading: { token: 'a token' } });
   const { admit, look } = createCheckCaller({
-    admit: { admit: stale, look: stale, stand: stale },
+    admit: { admit: stale, look: stale, readCounters: stale },
     release: async () => 'released',
     askLimits: createAskLimits({ seed: () => Promise.reject(new Error('nothing is cold')) }),
     callers: { reread: async () => alice },

@@ -14,7 +14,7 @@ import { refuseFullQueue } from '../../../ingress/middleware/refuse-full-queue.t
 import { createQueueBounds } from '../../../ingress/queue/queue-bounds.ts';
 import { type RequestState, stateOf } from '../../../ingress/request-state.ts';
 import type { Caller } from '../../../shared/caller.ts';
-import type { Standing } from '../../../shared/limits/admit.ts';
+import type { LimitCounters } from '../../../shared/limits/admit.ts';
 import { parsePlanFile } from '../../../shared/process/plan-file.ts';
 import { untilCollected } from '../../support/collect-garbage.ts';
 import { planText } from '../../support/plan-text.ts';
@@ -26,7 +26,7 @@ const alice: Caller = {
   ...{ account: 'user:alice', keyId: 'key_1', plan: 'free' },
   ...{ suspended: false, version: 1, overageEnabled: false },
 };
-const standing: Standing = {
+const counters: LimitCounters = {
   ...{ now: 1, month: '2030-05', used: 0, reserved: 0, overageUsed: 0 },
   ...{ lastMinute: { requests: 0, tokens: 0, resetMs: 0 }, dayRequests: 0, lost: 0 },
 };
@@ -39,7 +39,7 @@ const checkCaller = {
   async admit(_request, ask) {
     ask.charge(alice);
     const admission = { admittedAt: 1, startBy: 2, deadline: 3, overage: false };
-    return { outcome: 'admitted', caller: alice, standing, admission };
+    return { outcome: 'admitted', caller: alice, counters, admission };
   },
 } as CheckCaller; // a route that admits asks nothing else of it
 

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
-import { createQueueBounds, type Entry, type Place } from '../../../ingress/queue/queue-bounds.ts';
+import { createQueueBounds, type QueueEntry, type QueuePlace } from '../../../ingress/queue/queue-bounds.ts';
 
 const model = 'small-chat';
 let time = 0;
@@ -10,7 +10,7 @@ const plenty = { models: [model, 'large-chat'], depthMax: 1_000, bytesMax: 1_000
 let accounts = 0;
 const anyone = () => `user:${accounts++}`;
 
-function placeOf(entry: Entry): Place {
+function placeOf(entry: QueueEntry): QueuePlace {
   if ('full' in entry) throw new Error(`full: ${entry.full}`);
   return entry.place;
 }
@@ -130,7 +130,7 @@ test('a body larger than the whole bound passes where nothing else waits', (t) =
   t.is(bounds.bytesWaiting(), 0);
 });
 
-function shareOf(entry: Entry): number | undefined {
+function shareOf(entry: QueueEntry): number | undefined {
   if ('full' in entry) throw new Error(`full: ${entry.full}`);
   return entry.requestsAtOnceMax;
 }

@@ -2,7 +2,7 @@ import { mock } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import type { Delivered } from '../../../ingress/limits/settle-interrupted.ts';
-import type { Place } from '../../../ingress/queue/queue-bounds.ts';
+import type { QueuePlace } from '../../../ingress/queue/queue-bounds.ts';
 import { createWaitingRequests, type Whereabouts } from '../../../ingress/replies/waiting-requests.ts';
 import { ApiError, packError } from '../../../shared/errors.ts';
 import type { Reply, ReplyContent } from '../../../shared/jobs/replies.ts';
@@ -49,7 +49,7 @@ function createSubject({ released = 'released' }: { released?: Released | Error 
 }
 
 /** Left as often as anybody likes, and once for all. */
-function placeThat(leave: () => void): Place {
+function placeThat(leave: () => void): QueuePlace {
   let left = false;
   return {
     latestTurn: { turn: 0 },

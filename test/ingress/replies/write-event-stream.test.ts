@@ -10,22 +10,22 @@ import { createReplyBuffer, type ReplyBuffer } from '../../../ingress/replies/re
 import { writeEventStream } from '../../../ingress/replies/write-event-stream.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import type { Usage } from '../../../shared/jobs/replies.ts';
+import type { TokenUsage } from '../../../shared/jobs/replies.ts';
 
-const usage: Usage = { promptTokens: 1, completionTokens: 1, cachedTokens: 0, estimated: false };
+const usage: TokenUsage = { promptTokens: 1, completionTokens: 1, cachedTokens: 0, estimated: false };
 const event = (text: string) => `data: ${JSON.stringify({ text })}\n\n`;
 
 type Subject = {
   port: number;
   buffer: ReplyBuffer;
   response: Promise<ServerResponse>;
-  written: Promise<Usage | undefined>;
+  written: Promise<TokenUsage | undefined>;
 };
 
 /** A server that answers its first request with what is put into the buffer. `written` is what the writer returns. */
 async function start(t: ExecutionContext): Promise<Subject> {
   const buffer = createReplyBuffer();
-  const written = Promise.withResolvers<Usage | undefined>();
+  const written = Promise.withResolvers<TokenUsage | undefined>();
   const response = Promise.withResolvers<ServerResponse>();
   const app = new Koa<RequestState>();
   app.use(async (ctx) => {

@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { type Batch, type BatchState, batchFaultsMax, batchStates } from '../../../shared/batches/batch.ts';
+import { type Batch, type BatchState, batchErrorsMax, batchStates } from '../../../shared/batches/batch.ts';
 import { type BatchEvent, isOver, isRunning, nextBatch } from '../../../shared/batches/batch-states.ts';
 import { batchOf } from '../store/batch-records.ts';
 
@@ -85,10 +85,10 @@ test('a file that was not written is not named', (t) => {
 });
 
 test('of many faults so many are kept as are documented', (t) => {
-  const errors = Array.from({ length: 3 * batchFaultsMax }, (_, index) => ({ ...fault, line: index + 1 }));
+  const errors = Array.from({ length: 3 * batchErrorsMax }, (_, index) => ({ ...fault, line: index + 1 }));
   t.deepEqual(
     nextBatch(batchIn('validating'), { type: 'refused', errors }, at)?.errors,
-    errors.slice(0, batchFaultsMax),
+    errors.slice(0, batchErrorsMax),
   );
 });
 

@@ -2,11 +2,11 @@ import test from 'ava';
 import { Redis } from 'ioredis';
 import { type Allowance, createAdmit } from '../../../shared/limits/admit.ts';
 import {
+  countersKey,
   leaseEndsKey,
   leaseHoldersKey,
   leasesKey,
   partitionOf,
-  standingKey,
   versionKey,
 } from '../../../shared/redis/keys.ts';
 import { openLimits, timeouts } from '../../support/limits-side.ts';
@@ -123,11 +123,11 @@ test.serial('settling gives back to the bucket that was charged, and to no other
   await setTime(noon + 5_000);
   await side.admit({ requestId: 'b', tokens: 400, allowance });
   await side.settle('a', { tokens: 100 });
-  t.like((await side.standing()).lastMinute, { tokens: 500, requests: 2 });
+  t.like((await side.counters()).lastMinute, { tokens: 500, requests: 2 });
   t.like(await side.admit({ requestId: 'c', tokens: 501, allowance }), { limit: 'tokens', waitMs: 55_000 });
   t.like(await side.admit({ requestId: 'd', tokens: 500, allowance }), { outcome: 'admitted' });
   await setTime(noon + 60_000);
-  t.is((await side.standing()).lastMinute.tokens, 900);
+  t.is((await side.counters()).lastMinute.tokens, 900);
 });
 
 test.serial('more than was reserved counts, too, and what left the window is not brought back', async (t) => {
@@ -137,10 +137,10 @@ test.serial('more than was reserved counts, too, and what left the window is not
   await side.start('a');
   await side.start('b');
   await side.settle('a', { tokens: 150 });
-  t.is((await side.standing()).lastMinute.tokens, 250);
+  t.is((await side.counters()).lastMinute.tokens, 250);
   await setTime(noon + 60_000);
   await side.settle('b', { tokens: 10 });
-  t.like(await side.standing(), { lastMinute: { tokens: 0, requests: 0, resetMs: 0 }, used: 160, reserved: 0 });
+  t.like(await side.counters(), { lastMinute: { tokens: 0, requests: 0, resetMs: 0 }, used: 160, reserved: 0 });
 });
 
 test.serial('the day turns at 00:00 UTC, and the wait is until then', async (t) => {
@@ -152,7 +152,7 @@ test.serial('the day turns at 00:00 UTC, and the wait is until then', async (t) 
   await setTime(midnight - 1);
   t.like(await side.admit({ requestId: 'b', allowance }), { limit: 'day', waitMs: 1 });
   await setTime(midnight);
-  t.like(await side.admit({ requestId: 'b', allowance }), { outcome: 'admitted', standing: { dayRequests: 1 } });
+  t.like(await side.admit({ requestId: 'b', allowance }), { outcome: 'admitted', counters: { dayRequests: 1 } });
 });
 
 test.serial('as many requests as may be are in flight at once, and one that ends makes room for one', async (t) => {
@@ -173,7 +173,7 @@ test.serial('a month is spent once used and reserved tokens reach its allowance,
   const allowance = { tokensPerMonth: 1_000 };
   t.like(await side.admit({ requestId: 'a', tokens: 999, allowance }), { outcome: 'admitted' });
   const last = await side.admit({ requestId: 'b', tokens: 5_000, allowance });
-  t.like(last, { outcome: 'admitted', admission: { overage: false }, standing: { reserved: 5_999 } });
+  t.like(last, { outcome: 'admitted', admission: { overage: false }, counters: { reserved: 5_999 } });
   t.like(await side.admit({ requestId: 'c', tokens: 1, allowance }), { outcome: 'refused', limit: 'quota', waitMs: 0 });
   await side.start('b');
   await side.settle('b', { tokens: 0 });
@@ -200,7 +200,7 @@ test.serial('with overage on a spent month goes on, and what is used past it is 
     await side.start(requestId);
     await side.settle(requestId, { tokens: 70 });
   }
-  t.like(await side.standing(), { used: 140, overageUsed: 70, reserved: 0 });
+  t.like(await side.counters(), { used: 140, overageUsed: 70, reserved: 0 });
   t.deepEqual(
     (await side.outbox()).filter(({ account }) => account === side.account).map(({ overage }) => overage),
     [false, true],
@@ -224,7 +224,7 @@ test.serial('of several limits the longest wait is told, and a spent month befor
 test.serial('what is refused is not charged, whichever limit it was', async (t) => {
   const side = await freshAccount();
   await side.admit({ requestId: 'a' });
-  const before = await side.standing();
+  const before = await side.counters();
   for (const allowance of [
     { requestsPerMinute: 1 },
     { tokensPerMinute: 100 },
@@ -232,9 +232,9 @@ test.serial('what is refused is not charged, whichever limit it was', async (t) 
     { requestsAtOnce: 1 },
     { tokensPerMonth: 100 },
   ]) {
-    t.like(await side.admit({ requestId: 'b', allowance }), { outcome: 'refused', standing: before });
+    t.like(await side.admit({ requestId: 'b', allowance }), { outcome: 'refused', counters: before });
   }
-  t.deepEqual(await side.standing(), before);
+  t.deepEqual(await side.counters(), before);
 });
 
 test.serial('the same request asking again is charged once and keeps its times', async (t) => {
@@ -245,7 +245,7 @@ test.serial('the same request asking again is charged once and keeps its times',
   const again = await side.admit({ requestId: 'a', allowance });
   if (first.outcome !== 'admitted' || again.outcome !== 'admitted') return t.fail();
   t.deepEqual(again.admission, first.admission);
-  t.like(await side.standing(), { lastMinute: { requests: 1, tokens: 100 }, reserved: 100, dayRequests: 1 });
+  t.like(await side.counters(), { lastMinute: { requests: 1, tokens: 100 }, reserved: 100, dayRequests: 1 });
 });
 
 test.serial('a request that has ended is not admitted again, however it ended', async (t) => {
@@ -259,7 +259,7 @@ test.serial('a request that has ended is not admitted again, however it ended', 
   for (const requestId of ['settled', 'released', 'lost']) {
     t.deepEqual(await side.admit({ requestId }), { outcome: 'ended' }, requestId);
   }
-  t.like(await side.standing(), { used: 10, reserved: 0 });
+  t.like(await side.counters(), { used: 10, reserved: 0 });
 });
 
 test.serial('a month that is not counted is asked to be seeded, and nothing is charged', async (t) => {
@@ -269,7 +269,7 @@ test.serial('a month that is not counted is asked to be seeded, and nothing is c
   t.deepEqual(await side.admit({ requestId: 'a' }), { outcome: 'cold', month: '2030-05' });
   t.is(await own.redis.zscore(leaseHoldersKey(partitionOf('user:cold')), 'user:cold'), null);
   await side.seed('2030-05');
-  t.like(await side.admit({ requestId: 'a' }), { outcome: 'admitted', standing: { used: 0, reserved: 100 } });
+  t.like(await side.admit({ requestId: 'a' }), { outcome: 'admitted', counters: { used: 0, reserved: 100 } });
 });
 
 test.serial('a month begins at 0 where the last one was counted, and each request counts in its own', async (t) => {
@@ -277,16 +277,16 @@ test.serial('a month begins at 0 where the last one was counted, and each reques
   const allowance = { tokensPerMonth: 100 };
   const june = Date.UTC(2030, 5, 1);
   await setTime(june - 1);
-  t.like(await side.admit({ requestId: 'may', allowance }), { outcome: 'admitted', standing: { month: '2030-05' } });
+  t.like(await side.admit({ requestId: 'may', allowance }), { outcome: 'admitted', counters: { month: '2030-05' } });
   t.like(await side.admit({ requestId: 'more', allowance }), { limit: 'quota' });
   await setTime(june);
   const first = await side.admit({ requestId: 'june', tokens: 30, allowance });
-  t.like(first, { outcome: 'admitted', standing: { month: '2030-06', used: 0, reserved: 30 } });
+  t.like(first, { outcome: 'admitted', counters: { month: '2030-06', used: 0, reserved: 30 } });
   for (const requestId of ['may', 'june']) {
     await side.start(requestId);
     await side.settle(requestId, { tokens: 20 });
   }
-  t.like(await side.standing(), { month: '2030-06', used: 20, reserved: 0 });
+  t.like(await side.counters(), { month: '2030-06', used: 20, reserved: 0 });
   t.like(await side.seed('2030-05', 'compare'), { before: { used: 20, reserved: 0 } });
 });
 
@@ -325,7 +325,7 @@ test.serial('a lease past its time counts until it is ended, which an admission 
   await setTime(noon + 60_000);
   t.like(await side.admit({ requestId: 'b', allowance }), { limit: 'concurrency' });
   t.is(await side.endLeases(), 2);
-  t.like(await side.admit({ requestId: 'b', allowance }), { outcome: 'admitted', standing: { reserved: 100 } });
+  t.like(await side.admit({ requestId: 'b', allowance }), { outcome: 'admitted', counters: { reserved: 100 } });
 });
 
 test.serial('an outbox that is full lets nobody in', async (t) => {
@@ -336,8 +336,8 @@ test.serial('an outbox that is full lets nobody in', async (t) => {
     await side.start(requestId);
     await side.settle(requestId);
   }
-  t.like(await side.admit({ requestId: 'c' }), { outcome: 'full', standing: { used: 20, reserved: 0 } });
-  t.like(await side.standing(), { used: 20 });
+  t.like(await side.admit({ requestId: 'c' }), { outcome: 'full', counters: { used: 20, reserved: 0 } });
+  t.like(await side.counters(), { used: 20 });
 });
 
 test.serial('a clock that steps back by less than a minute is waited out, and one by more is believed', async (t) => {
@@ -354,7 +354,7 @@ test.serial('a lease stays as long as what it has reserved, so that it can be en
   const side = await freshAccount();
   await side.admit({ requestId: 'a' });
   for (const key of [
-    ...[standingKey(side.account), leasesKey(side.account), leaseEndsKey(side.account)],
+    ...[countersKey(side.account), leasesKey(side.account), leaseEndsKey(side.account)],
     leaseHoldersKey(partitionOf(side.account)),
   ]) {
     t.true((await own.redis.pttl(key)) > 61 * dayMs, key);
@@ -378,9 +378,9 @@ test.serial('every key of an account expires by itself', async (t) => {
 
 test.serial('a standing that is used stays as long as one that has just come into being', async (t) => {
   const side = await freshAccount();
-  await own.redis.pexpire(standingKey(side.account), dayMs);
+  await own.redis.pexpire(countersKey(side.account), dayMs);
   await side.admit({ requestId: 'a' });
-  t.true((await own.redis.pttl(standingKey(side.account))) > 61 * dayMs);
+  t.true((await own.redis.pttl(countersKey(side.account))) > 61 * dayMs);
 });
 
 test.serial('what has gone and comes again within a bucket expires as well', async (t) => {
@@ -399,13 +399,13 @@ test.serial('what has gone and comes again within a bucket expires as well', asy
 test.serial('sums keep every digit up to the largest safe integer', async (t) => {
   const side = await freshAccount();
   const [used, reserved, settled] = [9_000_000_000_000_001, 3_456_789_012_345, 3_456_789_012_344];
-  await own.redis.hset(standingKey(side.account), '2030-05:used', used);
+  await own.redis.hset(countersKey(side.account), '2030-05:used', used);
   const held = { lastMinute: { requests: 1, tokens: reserved, resetMs: 60_000 }, used, reserved };
-  t.like(await side.admit({ requestId: 'a', tokens: reserved }), { outcome: 'admitted', standing: held });
+  t.like(await side.admit({ requestId: 'a', tokens: reserved }), { outcome: 'admitted', counters: held });
   await side.start('a');
   t.true(await side.settle('a', { tokens: settled }));
-  const { lastMinute, ...standing } = await side.standing();
-  t.like(standing, { used: used + settled, reserved: 0 });
+  const { lastMinute, ...counters } = await side.counters();
+  t.like(counters, { used: used + settled, reserved: 0 });
   t.is(lastMinute.tokens, settled);
 });
 
@@ -413,12 +413,12 @@ test.serial('a minute whose sums are not beside it is counted again, and so is o
   const side = await freshAccount();
   await side.admit({ requestId: 'a', tokens: 30 });
   for (const window of [`[[${noon - 5_000},2,300,${noon - 1_000}],[${noon - 500},1,50,${noon}]]`, '[]', '{}']) {
-    await own.redis.hset(standingKey(side.account), { window, minuteRequests: 7, minuteTokens: 7 });
+    await own.redis.hset(countersKey(side.account), { window, minuteRequests: 7, minuteTokens: 7 });
     const counted = window.length > 2 ? { requests: 3, tokens: 350 } : { requests: 0, tokens: 0 };
-    t.like((await side.standing()).lastMinute, counted, window);
+    t.like((await side.counters()).lastMinute, counted, window);
     const { requests, tokens } = counted;
     const answer = await side.admit({ requestId: `b ${window}`, tokens: 5 });
-    t.like(answer, { standing: { lastMinute: { requests: requests + 1, tokens: tokens + 5 } } }, window);
-    t.like((await side.standing()).lastMinute, { requests: requests + 1, tokens: tokens + 5 }, window);
+    t.like(answer, { counters: { lastMinute: { requests: requests + 1, tokens: tokens + 5 } } }, window);
+    t.like((await side.counters()).lastMinute, { requests: requests + 1, tokens: tokens + 5 }, window);
   }
 });

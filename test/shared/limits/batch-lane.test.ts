@@ -4,12 +4,12 @@ import { type Allowance, createAdmit } from '../../../shared/limits/admit.ts';
 import { createRelease } from '../../../shared/limits/release.ts';
 import { createSettle } from '../../../shared/limits/settle.ts';
 import {
+  countersKey,
   leaseEndsKey,
   leaseHolderOf,
   leaseHoldersKey,
   leasesKey,
   partitionOf,
-  standingKey,
 } from '../../../shared/redis/keys.ts';
 import { createEndLeases } from '../../../workers/leases/end-leases.ts';
 import { createStartRun } from '../../../workers/leases/start-run.ts';
@@ -66,7 +66,7 @@ async function open() {
   return {
     ...{
       account,
-      standing: side.standing,
+      counters: side.counters,
       seed: side.seed,
       batch: laneOf('batch'),
       interactive: laneOf('interactive'),
@@ -78,20 +78,20 @@ async function open() {
 const lanes = ['batch', 'interactive'] as const;
 
 test.serial('a line is charged to the month, and neither to the minute nor to the day', async (t) => {
-  const { batch, standing } = await open();
+  const { batch, counters } = await open();
   const nothingNow = { dayRequests: 0, lastMinute: { requests: 0, tokens: 0, resetMs: 0 } };
-  t.like(await batch.admit('a'), { outcome: 'admitted', standing: { ...nothingNow, reserved: 100, used: 0 } });
+  t.like(await batch.admit('a'), { outcome: 'admitted', counters: { ...nothingNow, reserved: 100, used: 0 } });
   await batch.start('a');
   t.true(await batch.settle('a', { tokens: 40 }));
-  t.like(await standing(), { ...nothingNow, reserved: 0, used: 40 });
+  t.like(await counters(), { ...nothingNow, reserved: 0, used: 40 });
 });
 
 test.serial(
   'a line beside requests leaves their minute and their day as they are, whatever becomes of it',
   async (t) => {
-    const { batch, interactive, standing } = await open();
+    const { batch, interactive, counters } = await open();
     await interactive.admit('request');
-    const before = await standing();
+    const before = await counters();
     t.like(before, { dayRequests: 1, lastMinute: { requests: 1, tokens: 100 } });
     for (const name of ['settled', 'released', 'lost']) {
       await batch.admit(name);
@@ -99,20 +99,20 @@ test.serial(
     }
     await batch.settle('settled', { tokens: 1_000 });
     await batch.release('released', 'any');
-    const { dayRequests, lastMinute } = await standing();
+    const { dayRequests, lastMinute } = await counters();
     t.deepEqual({ dayRequests, lastMinute }, { dayRequests: before.dayRequests, lastMinute: before.lastMinute });
   },
 );
 
 test.serial('a line is admitted while the month has a token left, and refused when it has none', async (t) => {
-  const { batch, standing } = await open();
+  const { batch, counters } = await open();
   t.like(await batch.admit('a', { tokensPerMonth: 101 }), { outcome: 'admitted' });
-  t.like(await batch.admit('b', { tokensPerMonth: 101 }), { outcome: 'admitted', standing: { reserved: 200 } });
+  t.like(await batch.admit('b', { tokensPerMonth: 101 }), { outcome: 'admitted', counters: { reserved: 200 } });
   t.like(await batch.admit('c', { tokensPerMonth: 200 }), { outcome: 'refused', limit: 'quota', waitMs: 0 });
   t.like(await batch.admit('c', { tokensPerMonth: 200, overageEnabled: true }), {
     ...{ outcome: 'admitted', admission: { overage: true } },
   });
-  t.like(await standing(), { reserved: 300 });
+  t.like(await counters(), { reserved: 300 });
 });
 
 for (const lane of lanes) {
@@ -135,17 +135,17 @@ for (const lane of lanes) {
 }
 
 test.serial('what holds a lease is admitted again as it was, also where there is room for no other', async (t) => {
-  const { batch, standing } = await open();
+  const { batch, counters } = await open();
   const first = await batch.admit('a', { requestsAtOnce: 1 });
   await setTime(now + 5_000);
   const again = await batch.admit('a', { requestsAtOnce: 1, tokensPerMonth: 0 });
   if (first.outcome !== 'admitted' || again.outcome !== 'admitted') return t.fail();
   t.deepEqual(again.admission, first.admission);
-  t.like(await standing(), { reserved: 100 });
+  t.like(await counters(), { reserved: 100 });
 });
 
 test.serial('what has started is given back by its latest run, or by whoever knows that nobody has it', async (t) => {
-  const { batch, standing } = await open();
+  const { batch, counters } = await open();
   for (const name of ['a', 'b']) {
     await batch.admit(name);
     await batch.start(name, 1);
@@ -154,17 +154,17 @@ test.serial('what has started is given back by its latest run, or by whoever kno
   t.is(await batch.release('a'), 'started', 'not by who only admitted it');
   t.is(await batch.release('a', 1), 'started', 'not by a run that was overtaken');
   t.is(await batch.release('a', 3), 'started');
-  t.like(await standing(), { reserved: 200 });
+  t.like(await counters(), { reserved: 200 });
   t.is(await batch.release('a', 2), 'released');
   t.is(await batch.release('a', 2), 'released');
   t.is(await batch.release('b', 'any'), 'released');
-  t.like(await standing(), { reserved: 0, used: 0 });
+  t.like(await counters(), { reserved: 0, used: 0 });
   t.is(await batch.held(), 0);
   t.deepEqual(await batch.admit('a'), { outcome: 'ended' });
 });
 
 test.serial('what was only admitted is given back by any of them', async (t) => {
-  const { batch, standing } = await open();
+  const { batch, counters } = await open();
   for (const [name, run] of [
     ['a', undefined],
     ['b', 'any'],
@@ -173,32 +173,32 @@ test.serial('what was only admitted is given back by any of them', async (t) => 
     await batch.admit(name);
     t.is(await batch.release(name, run), 'released');
   }
-  t.like(await standing(), { reserved: 0 });
+  t.like(await counters(), { reserved: 0 });
 });
 
 test.serial('what was settled is not given back', async (t) => {
-  const { batch, standing } = await open();
+  const { batch, counters } = await open();
   await batch.admit('a');
   await batch.start('a');
   await batch.settle('a', { tokens: 40 });
   t.is(await batch.release('a', 'any'), 'ended');
-  t.like(await standing(), { used: 40, reserved: 0 });
+  t.like(await counters(), { used: 40, reserved: 0 });
 });
 
 test.serial('a line that was given back and settles all the same is charged, once', async (t) => {
-  const { batch, standing, outbox } = await open();
+  const { batch, counters, outbox } = await open();
   await batch.admit('a');
   await batch.start('a');
   await batch.release('a', 'any');
   t.true(await batch.settle('a', { tokens: 40 }));
   t.true(await batch.settle('a', { tokens: 40 }));
   t.false(await batch.settle('a', { tokens: 40, settler: 'another' }));
-  t.like(await standing(), { used: 40, reserved: 0 });
+  t.like(await counters(), { used: 40, reserved: 0 });
   t.is((await outbox()).length, 1);
 });
 
 test.serial('a line that nobody ends holds its lease for a day past its deadline, and no longer', async (t) => {
-  const { batch, outbox, standing } = await open();
+  const { batch, outbox, counters } = await open();
   await batch.admit('a');
   await batch.start('a');
   await setTime(deadline + day - 1);
@@ -206,19 +206,19 @@ test.serial('a line that nobody ends holds its lease for a day past its deadline
   t.is(await batch.held(), 1);
   await setTime(deadline + day);
   t.is(await batch.endLeases(), 1);
-  t.like(await standing(), { reserved: 0, used: 0 });
+  t.like(await counters(), { reserved: 0, used: 0 });
   t.like(await outbox(), { 0: { outcome: 'lost', runs: 1, chargedTokens: 0 }, length: 1 });
   t.false(await batch.settle('a'), 'it was lost');
 });
 
 test.serial('a line is settled at any time of that day', async (t) => {
-  const { batch, standing } = await open();
+  const { batch, counters } = await open();
   await batch.admit('a');
   await batch.start('a');
   await setTime(deadline + day - 1);
   await batch.endLeases();
   t.true(await batch.settle('a', { tokens: 40 }));
-  t.like(await standing(), { used: 40, reserved: 0 });
+  t.like(await counters(), { used: 40, reserved: 0 });
 });
 
 test.serial('a line that was admitted and never started ends as soon as a request would', async (t) => {
@@ -267,7 +267,7 @@ test.serial('a lease of a clock that was put back far lives no longer than any o
 });
 
 test.serial('counting a month counts what both lanes have reserved', async (t) => {
-  const { account, batch, interactive, seed, standing } = await open();
+  const { account, batch, interactive, seed, counters } = await open();
   await batch.admit('a');
   await batch.admit('b');
   await interactive.admit('c');
@@ -275,11 +275,11 @@ test.serial('counting a month counts what both lanes have reserved', async (t) =
   await interactive.settle('c', { tokens: 7 });
   await interactive.admit('d');
   t.deepEqual((await seed('2030-05', 'compare')).after, { used: 7, reserved: 300, overage: 0 });
-  await own.redis.del(standingKey(account));
+  await own.redis.del(countersKey(account));
   await seed('2030-05');
-  t.like(await standing(), { used: 7, reserved: 300 });
+  t.like(await counters(), { used: 7, reserved: 300 });
   await batch.release('a', 'any');
   await batch.start('b');
   await batch.settle('b', { tokens: 5 });
-  t.like(await standing(), { used: 12, reserved: 100 });
+  t.like(await counters(), { used: 12, reserved: 100 });
 });

@@ -2,12 +2,12 @@ import test from 'ava';
 import type { Redis } from 'ioredis';
 import { createSettle } from '../../../shared/limits/settle.ts';
 import {
+  countersKey,
   endedRequestKey,
   leaseEndsKey,
   leaseHoldersKey,
   lostRequestsKey,
   partitionOf,
-  standingKey,
   versionKey,
 } from '../../../shared/redis/keys.ts';
 import { createRenewLeases } from '../../../workers/leases/renew-leases.ts';
@@ -105,7 +105,7 @@ test.serial('a request is over from its deadline on, and its lease is still ther
     await setTime(time);
     t.like(await side.start('a', 2), { outcome, run: 2 }, String(time - deadline));
     t.true(await side.settle('a', { run: 2, tokens: 0 }));
-    t.like(await side.standing(), { used: 0, reserved: 0 });
+    t.like(await side.counters(), { used: 0, reserved: 0 });
   }
 });
 
@@ -118,7 +118,7 @@ test.serial('once text of a run went out no other run begins, and that run may s
   t.like(await side.start('a', 2), { outcome: 'interrupted', run: 2 });
   t.false(await side.settle('a', { run: 1 }));
   t.true(await side.settle('a', { run: 2, settler: 'ingress', tokens: 7 }));
-  t.like(await side.standing(), { used: 7, reserved: 0 });
+  t.like(await side.counters(), { used: 7, reserved: 0 });
 });
 
 test.serial('what was delivered is charged by whoever delivered it, also when the deadline is over', async (t) => {
@@ -161,12 +161,12 @@ test.serial('a request is settled once, by its latest run, and the same settler 
   await side.start('a', 1);
   await side.start('a', 2);
   t.false(await side.settle('a', { run: 1, tokens: 50 }));
-  t.like(await side.standing(), { used: 0, reserved: 100 });
+  t.like(await side.counters(), { used: 0, reserved: 100 });
   t.true(await side.settle('a', { run: 2, tokens: 60, settler: 'two' }));
   t.true(await side.settle('a', { run: 2, tokens: 60, settler: 'two' }));
   t.false(await side.settle('a', { run: 2, tokens: 60, settler: 'another' }));
   t.false(await side.settle('a', { run: 1, tokens: 50 }));
-  t.like(await side.standing(), { used: 60, reserved: 0, lastMinute: { tokens: 60, requests: 1 } });
+  t.like(await side.counters(), { used: 60, reserved: 0, lastMinute: { tokens: 60, requests: 1 } });
   const [record, ...more] = await side.outbox();
   t.deepEqual(more, []);
   t.like(record, { requestId: side.idOf('a'), chargedTokens: 60, runs: 2, month: '2030-05', overage: false });
@@ -177,7 +177,7 @@ test.serial('a request is settled once, by its latest run, and the same settler 
 test.serial('a release gives everything back, twice is once, and leaves no record', async (t) => {
   const side = await admitted();
   for (const _ of [1, 2]) t.is(await side.release('a'), 'released');
-  t.like(await side.standing(), { used: 0, reserved: 0, dayRequests: 0, lastMinute: { tokens: 0, requests: 0 } });
+  t.like(await side.counters(), { used: 0, reserved: 0, dayRequests: 0, lastMinute: { tokens: 0, requests: 0 } });
   t.deepEqual(await side.outbox(), []);
 });
 
@@ -185,7 +185,7 @@ test.serial('a release of what has started or ended changes nothing', async (t) 
   const side = await admitted();
   await side.start('a');
   t.is(await side.release('a'), 'started');
-  t.like(await side.standing(), { reserved: 100, dayRequests: 1 });
+  t.like(await side.counters(), { reserved: 100, dayRequests: 1 });
   await side.settle('a');
   t.is(await side.release('a'), 'ended');
   await side.admit({ requestId: 'b' });
@@ -199,7 +199,7 @@ test.serial('a release that comes before its admission makes it void', async (t)
   t.is(await side.release('b'), 'released');
   t.deepEqual(await side.admit({ requestId: 'b' }), { outcome: 'ended' });
   t.like(await side.start('b'), { outcome: 'gone' });
-  t.like(await side.standing(), { reserved: 100, dayRequests: 1 });
+  t.like(await side.counters(), { reserved: 100, dayRequests: 1 });
 });
 
 test.serial('a release on another day gives that day nothing', async (t) => {
@@ -207,7 +207,7 @@ test.serial('a release on another day gives that day nothing', async (t) => {
   await setTime(now + 86_400_000);
   await side.admit({ requestId: 'b' });
   await side.release('a');
-  t.like(await side.standing(), { dayRequests: 1, reserved: 100 });
+  t.like(await side.counters(), { dayRequests: 1, reserved: 100 });
 });
 
 test.serial('an admitted lease ends 30 s past startBy, a started one 60 s past its start', async (t) => {
@@ -224,7 +224,7 @@ test.serial('an admitted lease ends 30 s past startBy, a started one 60 s past i
     await setTime(time);
     t.is(await side.endLeases(), ended, String(time - now));
   }
-  t.like(await side.standing(), { used: 0, reserved: 0 });
+  t.like(await side.counters(), { used: 0, reserved: 0 });
   t.deepEqual(
     (await side.outbox()).map(({ outcome, runs, attempts }) => ({ outcome, runs, attempts })),
     [
@@ -330,20 +330,20 @@ test.serial('an account at rest is kept small, for as long as before, and everyt
     await side.start(name);
     await side.settle(name, { tokens: 40 });
   }
-  const key = standingKey(side.account);
+  const key = countersKey(side.account);
   const bytes = () => own.redis.memory('USAGE', key);
   await setTime(latest + 119_999);
   await side.endLeases();
   const before = await bytes();
   t.not(await own.redis.hget(key, 'window'), null, 'a clock that steps back would need it');
   await setTime(latest + 120_000);
-  const standing = await side.standing();
+  const counters = await side.counters();
   await side.endLeases();
   t.true(Number(await bytes()) < 300 && Number(before) > 500, `${before} bytes, then ${await bytes()}`);
   t.true((await own.redis.pttl(key)) > 61 * 86_400_000);
-  t.deepEqual(await side.standing(), standing);
-  t.like(standing, { used: 80, dayRequests: 2, lastMinute: { requests: 0 } });
-  t.like(await side.admit({ requestId: 'b' }), { outcome: 'admitted', standing: { dayRequests: 3, reserved: 100 } });
+  t.deepEqual(await side.counters(), counters);
+  t.like(counters, { used: 80, dayRequests: 2, lastMinute: { requests: 0 } });
+  t.like(await side.admit({ requestId: 'b' }), { outcome: 'admitted', counters: { dayRequests: 3, reserved: 100 } });
 });
 
 test.serial('a lease from a clock that was put back far lives no longer than any other', async (t) => {
@@ -368,9 +368,9 @@ test.serial('a request whose lease Redis has lost is recorded and counted, once'
     [{ chargedTokens: 40, month: '2030-05', overage: true }],
   );
   await side.prepare('2030-05');
-  t.like(await side.standing(), { used: 40, overageUsed: 40, reserved: 0 }, 'seeded from the outbox');
+  t.like(await side.counters(), { used: 40, overageUsed: 40, reserved: 0 }, 'seeded from the outbox');
   t.true(await side.settle('b', { ...given, overage: false }));
-  t.like(await side.standing(), { used: 80, overageUsed: 40, reserved: 0 }, 'added to what is counted');
+  t.like(await side.counters(), { used: 80, overageUsed: 40, reserved: 0 }, 'added to what is counted');
 });
 
 test.serial('a settling that fails is repeated, and told as it was in the end', async (t) => {
@@ -399,7 +399,7 @@ test.serial('a settling that fails is repeated, and told as it was in the end', 
 test.serial('settling does not begin to count a month', async (t) => {
   const side = await admitted();
   await side.start('a');
-  await own.redis.hdel(standingKey(side.account), '2030-05:used');
+  await own.redis.hdel(countersKey(side.account), '2030-05:used');
   t.true(await side.settle('a', { tokens: 40 }));
   t.like(await side.seed('2030-05', 'compare'), { before: undefined, after: { used: 40, reserved: 0 } });
 });
@@ -411,7 +411,7 @@ test.serial('a month of which something was settled before it was counted does n
   t.true(await side.settle('of a lease that Redis has lost', { admittedAt: june, tokens: 40 }));
   t.deepEqual(await side.admit({ requestId: 'b' }), { outcome: 'cold', month: '2030-06' });
   await side.seed('2030-06');
-  t.like(await side.admit({ requestId: 'b' }), { outcome: 'admitted', standing: { used: 40, reserved: 100 } });
+  t.like(await side.admit({ requestId: 'b' }), { outcome: 'admitted', counters: { used: 40, reserved: 100 } });
 });
 
 test.serial('putting a month right that is not counted does not begin to count it', async (t) => {

@@ -44,7 +44,7 @@ for (const { delivery, how } of deliveries) {
     const { side, reports, executed } = await runAll({ delivery, allowance: { requestsPerMinute } });
     t.is(total(reports, 'admitted'), requestsPerMinute);
     t.is(total(reports, 'refused'), attempts - requestsPerMinute);
-    t.like(await side.standing(), { dayRequests: requestsPerMinute, lastMinute: { requests: requestsPerMinute } });
+    t.like(await side.counters(), { dayRequests: requestsPerMinute, lastMinute: { requests: requestsPerMinute } });
     t.is(await own.redis.hlen(leasesKey(side.account)), requestsPerMinute);
     checkDelivery(t, { delivery, reports, executed });
   });
@@ -122,7 +122,7 @@ function checkDelivery(t: ExecutionContext, { delivery, reports, executed }: Del
 
 /** Redis, what the clients settled, and what waits for the store are the same; nothing is held. */
 async function checkUsed(t: ExecutionContext, side: ReturnType<typeof openLimits>, reports: readonly Report[]) {
-  const { used, reserved } = await side.standing();
+  const { used, reserved } = await side.counters();
   const outbox = (await side.outbox()).filter(({ account }) => account === side.account);
   t.is(used, total(reports, 'settledTokens'));
   t.is(

@@ -2,10 +2,10 @@ import test from 'ava';
 import { limitError } from '../../../ingress/limits/limit-error.ts';
 import { formatDuration, limitHeaders } from '../../../ingress/limits/limit-headers.ts';
 import { errorBody, errorHeaders } from '../../../shared/errors.ts';
-import type { Allowance, Standing } from '../../../shared/limits/admit.ts';
+import type { Allowance, LimitCounters } from '../../../shared/limits/admit.ts';
 import { quotaOf } from '../../../shared/limits/quota.ts';
 
-const standing: Standing = {
+const counters: LimitCounters = {
   now: Date.UTC(2030, 4, 15),
   month: '2030-05',
   used: 700,
@@ -22,29 +22,29 @@ const allowance: Allowance = {
 };
 
 test('what is neither used nor reserved remains, and never less than nothing', (t) => {
-  t.like(quotaOf(standing, allowance), { limit: 1_000, used: 700, reserved: 200, remaining: 100, topUp: 0 });
-  t.is(quotaOf({ ...standing, used: 900 }, allowance).remaining, 0);
+  t.like(quotaOf(counters, allowance), { limit: 1_000, used: 700, reserved: 200, remaining: 100, topUp: 0 });
+  t.is(quotaOf({ ...counters, used: 900 }, allowance).remaining, 0);
 });
 
 test('a top-up is part of the limit in its own month only', (t) => {
   const topUp = { month: '2030-05', tokens: 500 };
-  t.like(quotaOf(standing, { ...allowance, topUp }), { limit: 1_500, remaining: 600, topUp: 500 });
+  t.like(quotaOf(counters, { ...allowance, topUp }), { limit: 1_500, remaining: 600, topUp: 500 });
   const past = { ...topUp, month: '2030-04' };
-  t.like(quotaOf(standing, { ...allowance, topUp: past }), { limit: 1_000, remaining: 100, topUp: 0 });
+  t.like(quotaOf(counters, { ...allowance, topUp: past }), { limit: 1_000, remaining: 100, topUp: 0 });
 });
 
 test('without a limit there is none to tell, topped up or not', (t) => {
   const unlimited = { overageEnabled: false, topUp: { month: '2030-05', tokens: 500 } };
-  t.like(quotaOf(standing, unlimited), { limit: null, remaining: null, used: 700, topUp: 500 });
+  t.like(quotaOf(counters, unlimited), { limit: null, remaining: null, used: 700, topUp: 500 });
 });
 
 test('a period ends where the next begins, at the end of a year as well', (t) => {
-  t.deepEqual(quotaOf(standing, allowance).period, { start: '2030-05-01', end: '2030-06-01' });
-  t.deepEqual(quotaOf({ ...standing, month: '2030-12' }, allowance).period, { start: '2030-12-01', end: '2031-01-01' });
+  t.deepEqual(quotaOf(counters, allowance).period, { start: '2030-05-01', end: '2030-06-01' });
+  t.deepEqual(quotaOf({ ...counters, month: '2030-12' }, allowance).period, { start: '2030-12-01', end: '2031-01-01' });
 });
 
 test('headers tell the month and the minute, and what is over a limit as nothing left', (t) => {
-  t.deepEqual(limitHeaders(standing, allowance), {
+  t.deepEqual(limitHeaders(counters, allowance), {
     'x-svc-quota-limit': '1000',
     'x-svc-quota-used': '700',
     'x-svc-quota-remaining': '100',
@@ -57,7 +57,7 @@ test('headers tell the month and the minute, and what is over a limit as nothing
     'x-ratelimit-remaining-tokens': '0',
     'x-ratelimit-reset-tokens': '1m1.5s',
   });
-  const none = limitHeaders(standing, { overageEnabled: true });
+  const none = limitHeaders(counters, { overageEnabled: true });
   t.is(none['x-svc-quota-overage'], 'on');
   for (const name of ['x-svc-quota-limit', 'x-svc-quota-remaining', 'x-ratelimit-limit-requests'])
     t.is(none[name], 'unlimited');
@@ -69,7 +69,7 @@ test('durations are written as OpenAI writes them', (t) => {
 });
 
 const limited = {
-  standing,
+  counters,
   allowance: { ...allowance, requestsPerDay: 9, requestsAtOnce: 3 },
   topupUrl: 'https://x.test/',
 };

@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import type { Allowance } from '../../../shared/limits/admit.ts';
-import { standingKey } from '../../../shared/redis/keys.ts';
+import { countersKey } from '../../../shared/redis/keys.ts';
 import { type Arrival, type ArrivalPattern, type Attempt, arrivalPatterns } from '../../support/arrival-patterns.ts';
 import { type LimitsSide, openLimits } from '../../support/limits-side.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
@@ -80,7 +80,7 @@ async function simulate(t: ExecutionContext, { pattern, allowance, name, isSettl
       charges.push({ requestId, at, tokens, settleAt: at + random() * 90_000, used: Math.floor(random() * tokens) });
       peak = Math.max(peak, amountOf(inMinuteUpTo(charges, at), name));
     } else if (refusals++ % checkedEvery === 0) {
-      await own.redis.copy(standingKey(side.account), standingKey(shadow.account), 'REPLACE');
+      await own.redis.copy(countersKey(side.account), countersKey(shadow.account), 'REPLACE');
       await checkWait(t, shadow, { at, tokens, allowance, waitMs, requestId });
     }
     last = { at, tokens, waitMs, admitted: answer.outcome === 'admitted', index: last.index + 1 };

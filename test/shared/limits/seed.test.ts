@@ -1,7 +1,7 @@
 import test from 'ava';
 import { Registry } from 'prom-client';
 import { createSeed } from '../../../shared/limits/seed.ts';
-import { outboxMarksKey, partitionOf, standingKey, versionKey } from '../../../shared/redis/keys.ts';
+import { countersKey, outboxMarksKey, partitionOf, versionKey } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createDrainPartition } from '../../../workers/usage/drain-partition.ts';
@@ -47,7 +47,7 @@ async function open() {
       await redis.flushdb();
       await setTime(now);
     },
-    used: (month: string) => redis.hget(standingKey(account), `${month}:used`),
+    used: (month: string) => redis.hget(countersKey(account), `${month}:used`),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
@@ -91,7 +91,7 @@ test('emptied at the turn of the month, both months are cold, and what was in fl
   t.deepEqual(await ann.seed('2030-06'), { before: undefined, after: tokens(0) });
   t.like(await ann.admit({ requestId: 'new', tokens: 50 }), {
     outcome: 'admitted',
-    standing: { used: 0, reserved: 50 },
+    counters: { used: 0, reserved: 50 },
   });
   t.is(await ann.used('2030-05'), null, 'nobody needs it');
   t.deepEqual(await ann.seed('2030-05'), { before: undefined, after: tokens(37) });
@@ -112,7 +112,7 @@ test('last month cold and this one counted: this one goes on, and the last is co
   await ann.start('over');
   await ann.setTime(firstOfJune);
   await ann.admit({ requestId: 'new', tokens: 50 });
-  await ann.redis.hdel(standingKey(account), '2030-05:used', '2030-05:reserved', '2030-05:overage');
+  await ann.redis.hdel(countersKey(account), '2030-05:used', '2030-05:reserved', '2030-05:overage');
   await ann.settle('over', { tokens: 9 });
   t.is(await ann.used('2030-05'), null);
   t.is(await ann.used('2030-06'), '0');
@@ -136,7 +136,7 @@ test('a seeding whose entries are drained and trimmed while it reads the store b
     return sum;
   };
   const seed = createSeed({ redis: ann.redis, store: { findUsageSum } });
-  await ann.redis.hdel(standingKey(account), '2030-05:used');
+  await ann.redis.hdel(countersKey(account), '2030-05:used');
   t.deepEqual(await seed(account, '2030-05'), { before: undefined, after: tokens(15) });
   t.is(reads, 2);
 });

@@ -1,12 +1,12 @@
 import test from 'ava';
 import {
-  accountOfStandingKey,
+  accountOfCountersKey,
   controlStreamKey,
+  countersKey,
   endedRequestKey,
   partitionOf,
   queuePrefix,
   replyStreamKey,
-  standingKey,
 } from '../../../shared/redis/keys.ts';
 
 const tagOf = (key: string) => /\{(.*?)\}/.exec(key)?.[1];
@@ -39,7 +39,7 @@ test('all keys of one account carry its partition as their hash tag', (t) => {
 
 test('a standing key tells whose it is, whatever the name holds', (t) => {
   const accounts = ['user:alice', 'user:svc:{p00}:standing:bob', 'user:a:standing:b', 'device:0', 'user:\n*'];
-  for (const account of accounts) t.is(accountOfStandingKey(standingKey(account)), account);
+  for (const account of accounts) t.is(accountOfCountersKey(countersKey(account)), account);
 });
 
 test('each queue has a tag of its own, and each process its own stream', (t) => {

@@ -13,11 +13,11 @@ await store.ping();
 process.stdout.write('ready\n');
 await once(process.stdin, 'data');
 
-const standing = new Map<number, string>();
+const stored = new Map<number, string>();
 for (let step = 0; step < 60; step += 1) {
   const first = 1 + 10 * (order === 'desc' ? 59 - step : step);
   const results = Array.from({ length: 10 }, (_, index) => resultOf(batch, first + index, { customId: name }));
-  for (const { line, customId } of await store.batches.insertResults(results)) standing.set(line, customId);
+  for (const { line, customId } of await store.batches.insertResults(results)) stored.set(line, customId);
 }
-process.stdout.write(`${JSON.stringify(Array.from({ length: 600 }, (_, index) => standing.get(index + 1)))}\n`);
+process.stdout.write(`${JSON.stringify(Array.from({ length: 600 }, (_, index) => stored.get(index + 1)))}\n`);
 process.stdin.destroy();

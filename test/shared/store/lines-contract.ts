@@ -129,14 +129,14 @@ async function findsLine(t: ExecutionContext, { batches }: Store): Promise<void>
   const batch = batchOf({ state: 'cancelling' });
   t.is(await batches.findLine(batch.id, 1), undefined);
   await batches.insertBatch(batch);
-  const standing = { state: 'cancelling', open: true } as const;
-  const first = { ...standing, number: 1, retry: undefined, result: undefined };
+  const stored = { state: 'cancelling', open: true } as const;
+  const first = { ...stored, number: 1, retry: undefined, result: undefined };
   t.deepEqual(await batches.findLine(batch.id, 1), first);
   await batches.recordRetry(retryOf(batch.id, 1));
   const latest = retryOf(batch.id, 1, { number: 3, failures: 2, losses: 1 });
   await batches.recordRetry(latest);
   await batches.insertResults([resultOf(batch.id, 2)]);
-  t.deepEqual(await batches.findLine(batch.id, 1), { ...standing, number: 3, retry: latest, result: undefined });
+  t.deepEqual(await batches.findLine(batch.id, 1), { ...stored, number: 3, retry: latest, result: undefined });
   t.deepEqual(await batches.findLine(batch.id, 2), { ...first, result: resultOf(batch.id, 2) });
 
   const closed = batchOf({ state: 'completed', open: false });
@@ -194,9 +194,9 @@ async function agreesOnResults(t: ExecutionContext, one: Store, home: StoreHome)
       return batches.insertResults(order.map((line) => resultOf(batch, line, { customId: `of ${teller}` })));
     }),
   );
-  const standing = await standingOf(one.batches, batch);
-  t.is(standing.size, lines.length);
-  for (const result of told.flat()) t.deepEqual(result, standing.get(result.line));
+  const stored = await storedResults(one.batches, batch);
+  t.is(stored.size, lines.length);
+  for (const result of told.flat()) t.deepEqual(result, stored.get(result.line));
   t.is(told.flat().length, 12 * lines.length);
 }
 
@@ -207,9 +207,9 @@ async function agreesOverProcesses(t: ExecutionContext, store: Store, home: Stor
     startInserter(home.url, batch, ['second', 'desc']),
   ]);
   const outputs = await Promise.all(processes.map(finishInserter));
-  const standing = await standingOf(store.batches, batch);
-  t.is(standing.size, 600);
-  const tellers = [...standing.values()].map(({ customId }) => customId);
+  const stored = await storedResults(store.batches, batch);
+  t.is(stored.size, 600);
+  const tellers = [...stored.values()].map(({ customId }) => customId);
   for (const told of outputs) t.deepEqual(told, tellers);
   t.deepEqual(new Set(tellers), new Set(['first', 'second']), 'each was the first for some');
 }
@@ -227,7 +227,7 @@ async function finishInserter(child: Inserter): Promise<string[]> {
   return z.array(z.string()).parse(JSON.parse(await output));
 }
 
-async function standingOf(batches: LineRecords, batch: string): Promise<Map<number, BatchResult>> {
+async function storedResults(batches: LineRecords, batch: string): Promise<Map<number, BatchResult>> {
   const results = await batches.listResults(batch, { after: 0, limit: 1_000 });
   return new Map(results.map((result) => [result.line, result]));
 }

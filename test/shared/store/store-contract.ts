@@ -193,8 +193,8 @@ async function findsGuest(t: ExecutionContext, store: Store): Promise<void> {
     mintGuestKey(device, () => true),
   );
   t.deepEqual(await store.findAccount('device:1'), made);
-  const standing = { plan: 'guest-device', suspended: false, overageEnabled: false, version: made.version };
-  t.deepEqual(await store.findKeyOwner([key.hash]), { account: 'device:1', keyId: key.id, ...standing, guest });
+  const stored = { plan: 'guest-device', suspended: false, overageEnabled: false, version: made.version };
+  t.deepEqual(await store.findKeyOwner([key.hash]), { account: 'device:1', keyId: key.id, ...stored, guest });
 }
 
 async function keepsAccountsApart(t: ExecutionContext, store: Store): Promise<void> {

@@ -116,14 +116,14 @@ async function drainUntilCut(home: StoreHome, outbox: Outbox): Promise<number> {
 /** Which of two places of a request counts is a matter of who came first; that it counts once is not. */
 async function isSummed(t: ExecutionContext, store: Store, outboxes: readonly Outbox[]): Promise<void> {
   const delivered = outboxes.flatMap(({ records }) => records);
-  const standing = new Map<string, UsageRecord>();
+  const stored = new Map<string, UsageRecord>();
   for (const { requestId } of delivered) {
     const record = await store.findUsageRecord(requestId);
     if (record === undefined) return t.fail(`${requestId} was lost`);
-    standing.set(requestId, record);
+    stored.set(requestId, record);
   }
   for (const month of ['2026-11', '2026-12']) {
-    const expected = sumOf([...standing.values()].filter((record) => record.month === month));
+    const expected = sumOf([...stored.values()].filter((record) => record.month === month));
     const sum = await store.findUsageSum(expected.account, month);
     t.deepEqual({ total: sum?.total, days: sum?.days }, { total: expected.total, days: expected.days });
     const { kept, recomputed } = await store.recomputeUsage(expected.account, month, '');

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { openStore } from '../../../shared/open-store.ts';
 import { requestToken } from '../identity-provider.ts';
-import { dataDirectory, notRunning, readStanding } from '../standing.ts';
+import { dataDirectory, notRunning, readRunningStack } from '../running-stack.ts';
 import { createSeedAccount, type SeedAccount } from './seed-account.ts';
 
 const usage = `Usage: npm run seed [-- --data <folder>]
@@ -41,7 +41,7 @@ try {
 }
 
 async function seed(data: string): Promise<void> {
-  const { service, issuer, clientSecret } = await readStanding(data);
+  const { service, issuer, clientSecret } = await readRunningStack(data);
   if (service === undefined) throw new Error('This stack runs in containers. Only one of npm start can be seeded.');
   const { url, databaseUrl } = service;
   await fetch(url).catch((cause: unknown) => {

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
 import { partitionCount } from '../../../shared/redis/keys.ts';
 import { createEndLeases } from '../../../workers/leases/end-leases.ts';
-import { createTendLeases } from '../../../workers/leases/expire-leases.ts';
+import { createExpireLeases } from '../../../workers/leases/expire-leases.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { redisNow } from '../../../workers/redis-now.ts';
 import { replaceClock } from '../redis-clock.ts';
@@ -18,13 +18,13 @@ export async function endLeasesNow(redisUrl: string, { aheadMs, requestMs }: { a
     await replaceClock(redis)(now);
     redis.time = async () => [Math.floor(now / 1_000), (now % 1_000) * 1_000];
     const metrics = createWorkerMetrics(new Registry());
-    const tendLeases = createTendLeases({
+    const expireLeases = createExpireLeases({
       redis,
       endLeases: createEndLeases(redis, { requestMs }),
       timeouts: { requestMs },
       metrics,
     });
-    for (let partition = 0; partition < partitionCount; partition += 1) await tendLeases(partition);
+    for (let partition = 0; partition < partitionCount; partition += 1) await expireLeases(partition);
   } finally {
     redis.disconnect();
   }

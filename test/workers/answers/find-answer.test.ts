@@ -83,8 +83,8 @@ test('a backend whose breaker is open is named only where all the others refused
   }
   side.servers[1].fail({ status: 500 });
   side.servers[2].fail({ status: 500 });
-  const standing = side.slots.standings().filter(({ model }) => model === 'medium-chat');
-  t.is(standing.find(({ backend }) => backend === 'onprem-a')?.breaker, 'open');
+  const counters = side.slots.breakerStatuses().filter(({ model }) => model === 'medium-chat');
+  t.is(counters.find(({ backend }) => backend === 'onprem-a')?.breaker, 'open');
   const data = (await ask(side)) as { fields: { attempted: string[] } };
   t.false(data.fields.attempted.includes('onprem-a'));
   t.true(data.fields.attempted.includes('cloud'));
@@ -95,7 +95,7 @@ test("a client's mistake is no failure of the backend, however often it is made"
   side.servers[0].fail({ status: 422 });
   for (let requests = 0; requests < 8; requests++) t.like(await ask(side), { code: 'VALIDATION_ERROR' });
   t.deepEqual(side.calls(), [8, 0, 0]);
-  t.true(side.slots.standings().every(({ breaker }) => breaker === 'closed'));
+  t.true(side.slots.breakerStatuses().every(({ breaker }) => breaker === 'closed'));
 });
 
 test('a backend that wants to be left alone is not called meanwhile, and not for a second round either', async (t) => {
@@ -104,7 +104,7 @@ test('a backend that wants to be left alone is not called meanwhile, and not for
   t.like(await ask(side), exhausted(names));
   t.like(await ask(side), exhausted(names));
   t.deepEqual(side.calls(), [1, 1, 1]);
-  t.true(side.slots.standings().every(({ breaker }) => breaker === 'closed'));
+  t.true(side.slots.breakerStatuses().every(({ breaker }) => breaker === 'closed'));
 });
 
 for (const stream of [false, true]) {
@@ -124,7 +124,7 @@ for (const stream of [false, true]) {
       await run;
     }
     t.is(calls(), 7);
-    t.true(side.slots.standings().every(({ breaker }) => breaker === 'closed'));
+    t.true(side.slots.breakerStatuses().every(({ breaker }) => breaker === 'closed'));
   });
 }
 
@@ -224,7 +224,7 @@ test('a backend that is silent until the deadline has failed, also where its ans
   for (const server of side.servers) server.fail({ hang: true });
   const runs = Array.from({ length: 15 }, () => ask(side, { deadline: Date.now() + 1_500 }));
   for (const data of await Promise.all(runs)) t.like(data, { code: 'DEADLINE_EXCEEDED' });
-  const open = side.slots.standings().filter(({ breaker }) => breaker === 'open');
+  const open = side.slots.breakerStatuses().filter(({ breaker }) => breaker === 'open');
   t.deepEqual(
     open.map(({ backend, model }) => [model, backend]),
     [

@@ -1,12 +1,12 @@
 import test, { type ExecutionContext } from 'ava';
-import { createServedModel } from '../../../workers/backends/backend-health.ts';
+import { createBackendHealth } from '../../../workers/backends/backend-health.ts';
 import type { BreakerState } from '../../../workers/backends/breaker.ts';
 
 function open(t: ExecutionContext) {
   let time = 0;
   const states: BreakerState[] = [];
   const changed = new EventTarget();
-  const served = createServedModel({
+  const served = createBackendHealth({
     onBreaker(state) {
       states.push(state);
       changed.dispatchEvent(new Event(state));

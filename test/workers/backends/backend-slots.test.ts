@@ -3,9 +3,9 @@ import test, { type ExecutionContext } from 'ava';
 import { type PlanFile, parsePlanFile } from '../../../shared/process/plan-file.ts';
 import {
   type Ask,
-  type BackendStanding,
+  type BreakerStatus,
   createBackendSlots,
-  type Taken,
+  type SlotAnswer,
 } from '../../../workers/backends/backend-slots.ts';
 import type { Slot } from '../../../workers/backends/reservation.ts';
 import type { Share } from '../../../workers/shares/renew-shares.ts';
@@ -29,17 +29,17 @@ type Given = { requestsAtOnce?: number; perWorker?: boolean; shareOf?: () => Sha
 
 function open(t: ExecutionContext, given: Given = {}) {
   let time = 0;
-  const changes: BackendStanding[] = [];
+  const changes: BreakerStatus[] = [];
   const planFile = planOf(given);
   const slots = createBackendSlots({
     ...{ planFile, pools: ['default'], shareOf: given.shareOf ?? wholeLimits(planFile) },
     ...(given.areSharesValid && { areSharesValid: given.areSharesValid }),
-    onBreaker: (standing) => changes.push(standing),
+    onBreaker: (counters) => changes.push(counters),
     random: () => 0.5,
     now: () => time,
   });
   t.teardown(() => slots[Symbol.dispose]());
-  const ask = (asked: Partial<Ask> = {}): Promise<Taken> =>
+  const ask = (asked: Partial<Ask> = {}): Promise<SlotAnswer> =>
     slots.take({
       model: 'small-chat',
       lane: 'interactive',
@@ -130,7 +130,7 @@ test('being full is no failure: no breaker has changed', async (t) => {
   await take({ model: 'only-a' });
   for (let asked = 0; asked < 50; asked++) await ask({ model: 'only-a' });
   t.deepEqual(changes, []);
-  t.true(slots.standings().every(({ breaker }) => breaker === 'closed'));
+  t.true(slots.breakerStatuses().every(({ breaker }) => breaker === 'closed'));
 });
 
 test('five failures open the breaker of that backend for that model, and for no other', async (t) => {

@@ -3,7 +3,7 @@ import { Registry } from 'prom-client';
 import { createAdmit } from '../../../shared/limits/admit.ts';
 import { leaseHoldersKey, partitionOf } from '../../../shared/redis/keys.ts';
 import { createEndLeases } from '../../../workers/leases/end-leases.ts';
-import { countLeases, createTendLeases } from '../../../workers/leases/expire-leases.ts';
+import { countLeases, createExpireLeases } from '../../../workers/leases/expire-leases.ts';
 import { createStartRun } from '../../../workers/leases/start-run.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { lostReport, openLimits, timeouts } from '../../support/limits-side.ts';
@@ -43,17 +43,17 @@ async function openPartition(accounts: number) {
   const registry = new Registry();
   const metrics = createWorkerMetrics(registry);
   const open = () =>
-    createTendLeases({
+    createExpireLeases({
       redis: own.redis,
       endLeases: createEndLeases(own.redis, timeouts),
       timeouts,
       metrics,
       now: timeNow,
     });
-  const tendLeases = open();
+  const expireLeases = open();
   return {
     sides,
-    tend: () => tendLeases(partition),
+    tend: () => expireLeases(partition),
     fresh: () => open()(partition),
     held: () => countLeases(own.redis, [partition]),
     registry,
@@ -79,7 +79,7 @@ test.serial('what is past its time ends in all accounts of the partition, howeve
   t.is(await held(), 0);
   await tendUntil(now + 120_000, { tend, from: now + 60_000 });
   t.is(await own.redis.exists(leaseHoldersKey(partitionOf('user:0'))), 0);
-  for (const side of sides) t.like(await side.standing(), { used: 0, reserved: 0 });
+  for (const side of sides) t.like(await side.counters(), { used: 0, reserved: 0 });
   t.regex(await registry.metrics(), /^svc_leases_expired_total 120$/m);
 });
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { auditKeeperKey } from '../../../shared/redis/keys.ts';
+import { auditLockKey } from '../../../shared/redis/keys.ts';
 import type { AuditStore, CopiedAudit } from '../../../shared/store/accounts/audit-store.ts';
 import { keepCopyingAudit } from '../../../workers/maintenance/keep-copying-audit.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
@@ -24,12 +24,12 @@ async function run({ pages = {}, isHeld = () => true, wanted = 1, everyMs = 1 }:
   {
     await using _keeper = keepCopyingAudit({
       audit,
-      hold: async (key) => {
+      acquireLock: async (key) => {
         held.push(key);
         if (held.length > 50) enough.resolve();
         return isHeld(held.length);
       },
-      leave: async (key) => void left.push(key),
+      releaseLock: async (key) => void left.push(key),
       log,
       everyMs,
     });
@@ -55,8 +55,8 @@ function page(copied: number, last?: string): CopiedAudit {
 test('goes through all accounts, page by page, and begins again', async (t) => {
   const { asked, held, left, lines } = await run({ pages, wanted: 5 });
   t.deepEqual(asked.slice(0, 5), [' 100', 'user:b 100', 'user:d 100', ' 100', 'user:b 100']);
-  t.deepEqual([...new Set(held)], [auditKeeperKey]);
-  t.deepEqual(left, [auditKeeperKey], 'another worker need not wait');
+  t.deepEqual([...new Set(held)], [auditLockKey]);
+  t.deepEqual(left, [auditLockKey], 'another worker need not wait');
   t.like(lines[0], { level: 'info', fields: { records: 3 } });
 });
 

@@ -26,7 +26,7 @@ function start({ isHeld = () => true, fails = () => false, ends = () => true }: 
       if (fails()) throw new Error('not now');
       return ends();
     },
-    hold: async () => {
+    acquireLock: async () => {
       looks++;
       return isHeld();
     },

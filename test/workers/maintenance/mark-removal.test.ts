@@ -1,6 +1,6 @@
 import test from 'ava';
 import { createAdmit } from '../../../shared/limits/admit.ts';
-import { changesKey, fillKey, leasesKey, standingKey, versionKey } from '../../../shared/redis/keys.ts';
+import { changesKey, countersKey, fillKey, leasesKey, versionKey } from '../../../shared/redis/keys.ts';
 import { createMarkRemoval, markLifeMs } from '../../../workers/maintenance/mark-removal.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
@@ -42,7 +42,7 @@ test.serial('a device of which Redis knows a use, or a change, is not marked', a
   const signs: Record<string, () => Promise<unknown>> = {
     'a version': () => redis.set(versionKey(account), 1),
     'a reading': () => redis.set(fillKey(account), 'token'),
-    'a standing': () => redis.hset(standingKey(account), 'day', 1),
+    'a standing': () => redis.hset(countersKey(account), 'day', 1),
     'a lease': () => redis.hset(leasesKey(account), 'req_1', '{}'),
     'a change': () => redis.zadd(changesKey(account), now + 1, 'change'),
   };

@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import { changeSettings, mintGuestKey } from '../../../ingress/callers/account-changes.ts';
-import { changesKey, standingKey, versionKey } from '../../../shared/redis/keys.ts';
+import { changesKey, countersKey, versionKey } from '../../../shared/redis/keys.ts';
 import { storeUnavailable } from '../../../shared/store/adapters/store-errors.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import {
@@ -97,7 +97,7 @@ test('a use that the account does not tell keeps a device: Redis knows it, or it
   ];
   const month = (days: number) => ({ account: charged, admittedAt: side.daysAgo(days) });
   await side.redis.set(versionKey(seen), 1);
-  await side.redis.hset(standingKey(counted), 'day', 1);
+  await side.redis.hset(countersKey(counted), 'day', 1);
   await side.store.recordUsage([usageRecord(month(daysKept - 1))]);
   await side.device('with usage before that');
   await side.store.recordUsage([usageRecord({ ...month(daysKept + 40), account: 'device:with usage before that' })]);

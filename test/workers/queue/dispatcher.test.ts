@@ -3,7 +3,7 @@ import test, { type ExecutionContext } from 'ava';
 import type { Lane } from '../../../shared/lane.ts';
 import type { Reserved } from '../../../workers/backends/backend-slots.ts';
 import { createDispatcher, type DispatchedQueue } from '../../../workers/queue/dispatcher.ts';
-import type { LaneWorker, TakenJob } from '../../../workers/queue/lane-worker.ts';
+import type { LaneWorker, LockedJob } from '../../../workers/queue/lane-worker.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 type Queue = {
@@ -57,7 +57,7 @@ function openSubject(
         order.push(name);
         // As BullMQ sets the marker, and a worker that waits for it hears of it.
         if (queue.waiting > 0) queue.isMarked = true;
-        return { job: {}, token: '' } as TakenJob; // nothing of it is looked at
+        return { job: {}, token: '' } as LockedJob; // nothing of it is looked at
       },
       run: (_taken, reservation) =>
         new Promise<void>((resolve) => {

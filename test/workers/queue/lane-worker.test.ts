@@ -10,7 +10,7 @@ import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createBodiesInHand } from '../../../workers/queue/bodies-in-hand.ts';
 import { createLaneWorker, type LaneWork, type LaneWorker } from '../../../workers/queue/lane-worker.ts';
 import { createReplyFrames } from '../../../workers/replies/reply-frames.ts';
-import { createAnswerLost } from '../../../workers/requests/fail-lost-request.ts';
+import { createFailLostRequest } from '../../../workers/requests/fail-lost-request.ts';
 import { answerFor } from '../../stack/model-server.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
@@ -31,7 +31,7 @@ function openQueue(t: ExecutionContext, side: WorkerSide) {
   const served = openServedQueues(t, given);
   const [model = ''] = served.models;
   const queue = served.queue(modelQueue(model, 'interactive'));
-  const endLost = createAnswerLost({ ...side, replyFrames: createReplyFrames({ redis: given.redis }) });
+  const endLost = createFailLostRequest({ ...side, replyFrames: createReplyFrames({ redis: given.redis }) });
   const slots = {
     reserve: () => side.slots.reserve('medium-chat', 'interactive'),
     hasSlot: () => true,

@@ -1,6 +1,6 @@
 import type { ExecutionContext } from 'ava';
 import type { Redis } from 'ioredis';
-import { standingKey } from '../../../shared/redis/keys.ts';
+import { countersKey } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { driftOf } from '../../../workers/reconcile/reconcile-drift.ts';
 import type { Drifted } from '../../../workers/reconcile/reconcile-month.ts';
@@ -54,7 +54,7 @@ async function findsNothing(t: ExecutionContext, { side, redis }: Given): Promis
   const cold = await side.openAccount('user:cold');
   await cold.use('drained');
   await side.drain(['user:cold']);
-  await redis.del(standingKey('user:cold'));
+  await redis.del(countersKey('user:cold'));
 
   const reconciled = await side.reconcile();
   t.like(reconciled, { accounts: 3, months: 6, found: { months: 0, tokens: 0 }, drifted: [] });
@@ -110,8 +110,8 @@ async function findsWrongCounters(t: ExecutionContext, { side, redis }: Given): 
     await use('d', { tokens: 40 });
     await admit({ requestId: 'in flight', tokens: 70 });
   }
-  const right = await standings(redis, Object.keys(wrong));
-  for (const [account, { field, by }] of Object.entries(wrong)) await redis.hincrby(standingKey(account), field, by);
+  const right = await countersOf(redis, Object.keys(wrong));
+  for (const [account, { field, by }] of Object.entries(wrong)) await redis.hincrby(countersKey(account), field, by);
 
   const found = await side.reconcile();
   const expected = Object.entries(wrong).flatMap(([account, { by, tokens }]) => (by === 0 ? [] : [[account, tokens]]));
@@ -120,7 +120,7 @@ async function findsWrongCounters(t: ExecutionContext, { side, redis }: Given): 
 
   const repaired = await side.reconcile({ repair: true });
   t.like(repaired, { found: { months: 6 }, left: { months: 0, tokens: 0 } });
-  t.deepEqual(await standings(redis, Object.keys(wrong)), right);
+  t.deepEqual(await countersOf(redis, Object.keys(wrong)), right);
   t.like(await side.reconcile(), { found: { months: 0 } });
 }
 
@@ -131,9 +131,9 @@ async function findsBoth(t: ExecutionContext, { side, home, redis }: Given): Pro
   await side.drain();
   await use('waiting', { tokens: 2 });
   await home.spoil('user:ann', 'too high');
-  await redis.del(standingKey('user:ann'));
+  await redis.del(countersKey('user:ann'));
   await count();
-  t.is(await redis.hget(standingKey('user:ann'), `${month}:used`), String(42 + wrongBy));
+  t.is(await redis.hget(countersKey('user:ann'), `${month}:used`), String(42 + wrongBy));
 
   const repaired = await side.reconcile({ repair: true });
   t.like(repaired, { found: { months: 1, tokens: wrongBy }, left: { months: 0 } });
@@ -143,7 +143,7 @@ async function findsBoth(t: ExecutionContext, { side, home, redis }: Given): Pro
     `  "user:ann" ${month}: kept are ${40 + wrongBy} tokens of 1 requests, recomputed 40 tokens of 1 requests; ` +
       `Redis counts ${42 + wrongBy} used, 0 reserved, 0 overage, and should 42 used, 0 reserved, 0 overage; repaired`,
   );
-  t.is(await redis.hget(standingKey('user:ann'), `${month}:used`), '42');
+  t.is(await redis.hget(countersKey('user:ann'), `${month}:used`), '42');
 }
 
 async function findsUnsummed(t: ExecutionContext, { side, home, store, redis }: Given): Promise<void> {
@@ -189,5 +189,5 @@ async function sumsOf(store: Store) {
   return sums.map((sum) => ({ total: sum?.total, days: sum?.days }));
 }
 
-const standings = (redis: Redis, accounts: readonly string[]) =>
-  Promise.all(accounts.map((account) => redis.hgetall(standingKey(account))));
+const countersOf = (redis: Redis, accounts: readonly string[]) =>
+  Promise.all(accounts.map((account) => redis.hgetall(countersKey(account))));

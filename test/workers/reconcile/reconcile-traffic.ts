@@ -3,10 +3,10 @@ import type { ExecutionContext } from 'ava';
 import type { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
 import { createSeed } from '../../../shared/limits/seed.ts';
-import { outboxMarksKey, partitionOf, standingKey } from '../../../shared/redis/keys.ts';
+import { countersKey, outboxMarksKey, partitionOf } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { createEndLeases } from '../../../workers/leases/end-leases.ts';
-import { createTendLeases } from '../../../workers/leases/expire-leases.ts';
+import { createExpireLeases } from '../../../workers/leases/expire-leases.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createLookAtMonth } from '../../../workers/reconcile/look-at-month.ts';
 import { driftOf } from '../../../workers/reconcile/reconcile-drift.ts';
@@ -45,7 +45,7 @@ function startTraffic({ side, redis }: Given) {
         settled += 1;
       }
       if (turn % 11 === 0) await one.useBefore(`before ${turn}`, 1, { tokens: turn });
-      if (turn % 13 === 0) await redis.del(standingKey(account));
+      if (turn % 13 === 0) await redis.del(countersKey(account));
       await sleep(Math.random() * paceMs);
       if (turn % 17 === 0) await one.admit({ requestId: `lost ${turn}`, tokens: 20 });
     }
@@ -64,10 +64,10 @@ function startTraffic({ side, redis }: Given) {
 function startDrainer({ redis, store }: Given) {
   const { log } = recordedLog();
   const metrics = createWorkerMetrics(new Registry());
-  const tendLeases = createTendLeases({ redis, endLeases: createEndLeases(redis, timeouts), timeouts, metrics });
+  const expireLeases = createExpireLeases({ redis, endLeases: createEndLeases(redis, timeouts), timeouts, metrics });
   const now = () => performance.now() * timesFaster;
   const workerId = `drainer ${Math.random()}`;
-  return createUsageDrainer({ redis, store, workerId, metrics, log, usageMonthsKept: 24, tendLeases, now });
+  return createUsageDrainer({ redis, store, workerId, metrics, log, usageMonthsKept: 24, expireLeases, now });
 }
 
 /** Both the whole comparison, and each look by itself, which finds no drift that a second one would not. */

@@ -24,5 +24,5 @@ createUsageDrainer({
   metrics: createWorkerMetrics(new Registry()),
   log,
   usageMonthsKept: 24,
-  tendLeases: async () => ({ ended: 0, nextMs: undefined }),
+  expireLeases: async () => ({ ended: 0, nextMs: undefined }),
 });

@@ -4,7 +4,7 @@ import { storeUnavailable } from '../../../shared/store/adapters/store-errors.ts
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createDrainHeld } from '../../../workers/usage/drain-held.ts';
 import type { Drained } from '../../../workers/usage/drain-partition.ts';
-import { createTroubles } from '../../../workers/usage/failure-backoff.ts';
+import { createFailureBackoff } from '../../../workers/usage/failure-backoff.ts';
 import { createTrimSchedule } from '../../../workers/usage/trim-schedule.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
@@ -22,7 +22,7 @@ function drainer(drainPartition: (partition: number) => Promise<Drained>) {
     },
     trimOutbox: async (partition, id) => void trimmed.push([partition, id]),
     schedule: createTrimSchedule({ afterMs: 10_000, now }),
-    troubles: createTroubles({ now, random: () => 1 }),
+    backoff: createFailureBackoff({ now, random: () => 1 }),
     metrics,
     log,
   });

@@ -1,10 +1,10 @@
 import test from 'ava';
-import { createTroubles } from '../../../workers/usage/failure-backoff.ts';
+import { createFailureBackoff } from '../../../workers/usage/failure-backoff.ts';
 
 test('waits grow up to five seconds, with jitter, and end where it works again', (t) => {
   let [time, lot] = [0, 0];
-  const troubles = createTroubles<string>({ now: () => time, random: () => lot });
-  t.false(troubles.waits('a'));
+  const backoff = createFailureBackoff<string>({ now: () => time, random: () => lot });
+  t.false(backoff.waits('a'));
   for (const [fullMs, first] of [
     [100, true],
     [200, false],
@@ -17,15 +17,15 @@ test('waits grow up to five seconds, with jitter, and end where it works again',
   ] as const) {
     lot = 1 - lot;
     const waitMs = fullMs * (1 + lot) * 0.5;
-    t.is(troubles.failed('a'), first);
+    t.is(backoff.failed('a'), first);
     time += waitMs - 1;
-    t.true(troubles.waits('a'));
-    t.false(troubles.failed('a'), 'one more failure meanwhile makes it no longer');
+    t.true(backoff.waits('a'));
+    t.false(backoff.failed('a'), 'one more failure meanwhile makes it no longer');
     time += 1;
-    t.false(troubles.waits('a'), String(waitMs));
+    t.false(backoff.waits('a'), String(waitMs));
   }
-  t.false(troubles.waits('b'), 'each by itself');
-  t.true(troubles.worked('a'));
-  t.false(troubles.worked('a'));
-  t.true(troubles.failed('a'), 'and is news again');
+  t.false(backoff.waits('b'), 'each by itself');
+  t.true(backoff.worked('a'));
+  t.false(backoff.worked('a'));
+  t.true(backoff.failed('a'), 'and is news again');
 });

@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { Redis } from 'ioredis';
-import { partitionCount, partitionKeeperKey } from '../../../shared/redis/keys.ts';
+import { partitionCount, partitionLockKey } from '../../../shared/redis/keys.ts';
 import { createPartitionKeeper } from '../../../workers/usage/keep-partitions.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
 
@@ -26,7 +26,7 @@ const all = Array.from({ length: partitionCount }, (_, partition) => partition);
 const keeper = (workerId: string, takenAtOnce = 8) =>
   createPartitionKeeper({ redis: own.redis, workerId, holdMs: 5_000, takenAtOnce, random: Math.random });
 
-const holderOf = (partition: number) => own.redis.get(partitionKeeperKey(partition));
+const holderOf = (partition: number) => own.redis.get(partitionLockKey(partition));
 
 /** How many keys were read since by this connection. */
 function countKeys(redis: Redis): () => number {
@@ -62,7 +62,7 @@ test.serial('workers that start together share, and no partition is held by two'
 test.serial('a look renews what is held, which ends within seconds where nobody looks', async (t) => {
   const one = keeper('one', 1);
   await one.look();
-  const key = partitionKeeperKey(one.held()[0] ?? -1);
+  const key = partitionLockKey(one.held()[0] ?? -1);
   await own.redis.pexpire(key, 100);
   await one.look();
   const leftMs = await own.redis.pttl(key);
@@ -76,7 +76,7 @@ test.serial(
     await slow.look();
     await other.look();
     t.deepEqual([slow.held().length, other.held().length], [64, 0]);
-    for (const partition of [3, 7]) await own.redis.del(partitionKeeperKey(partition)); // as its end does
+    for (const partition of [3, 7]) await own.redis.del(partitionLockKey(partition)); // as its end does
     for (let looks = 0; looks < looksForAll; looks += 1) await other.look();
     t.deepEqual(sorted(other.held()), [3, 7], 'all have been asked for');
     await slow.look();
@@ -95,7 +95,7 @@ test.serial(
       await other.look();
       t.is(asked(), looks * askedAtOnce);
     }
-    for (const partition of all.slice(0, 32)) await own.redis.del(partitionKeeperKey(partition));
+    for (const partition of all.slice(0, 32)) await own.redis.del(partitionLockKey(partition));
     for (let looks = 1; other.held().length === 0; looks += 1) {
       t.true(looks <= looksForAll);
       await other.look();
@@ -107,8 +107,8 @@ test.serial(
 test.serial('a worker that leaves frees what is its own, and nothing of others', async (t) => {
   const [one, other] = [keeper('one', 64), keeper('other', 64)];
   await one.look();
-  await own.redis.set(partitionKeeperKey(5), 'other');
-  await one.leave();
+  await own.redis.set(partitionLockKey(5), 'other');
+  await one.releaseLock();
   t.deepEqual(one.held(), []);
   t.is(await holderOf(5), 'other');
   for (let looks = 0; looks < looksForAll; looks += 1) await other.look();
@@ -122,6 +122,6 @@ test.serial('partitions are taken and kept when Redis is out of memory', async (
   await one.look();
   await one.look();
   t.is(one.held().length, 64);
-  await one.leave();
+  await one.releaseLock();
   t.is(await own.redis.dbsize(), 0);
 });

@@ -42,14 +42,14 @@ test('the outboxes that a worker holds are measured by what is in them, and by t
 test('a scrape shows it, by one look', async (t) => {
   const registry = new Registry();
   let looks = 0;
-  let standing: { entries: number; longest: number; ageSeconds: number } | undefined = {
+  let counters: { entries: number; longest: number; ageSeconds: number } | undefined = {
     entries: 7,
     longest: 5,
     ageSeconds: 1.5,
   };
   createWorkerMetrics(registry).observeOutboxes(async () => {
     looks += 1;
-    return standing;
+    return counters;
   });
   const lines = async () =>
     (await registry.metrics()).split('\n').filter((line) => line.startsWith('svc_usage_outbox'));
@@ -58,7 +58,7 @@ test('a scrape shows it, by one look', async (t) => {
     'svc_usage_outbox_entries_longest 5',
     'svc_usage_outbox_age_seconds 1.5',
   ]);
-  standing = undefined;
+  counters = undefined;
   t.deepEqual(await lines(), [], 'unknown is not 0');
   t.is(looks, 6);
 });

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { controlStreamKey, partitionKeeperKey } from '../../../shared/redis/keys.ts';
+import { controlStreamKey, partitionLockKey } from '../../../shared/redis/keys.ts';
 import { createRingDrainer, decodeRing } from '../../../workers/usage/ring-drainers.ts';
 import { openRedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
@@ -13,7 +13,7 @@ async function open() {
   const { redis } = own;
   const holders = { 1: 'this', 2: 'other', 3: 'other', 4: 'another release' };
   for (const [partition, holder] of Object.entries(holders))
-    await redis.set(partitionKeeperKey(Number(partition)), holder);
+    await redis.set(partitionLockKey(Number(partition)), holder);
   await redis.xadd(controlStreamKey('other'), '1-1', 'opened', '1');
   const rungHere: number[] = [];
   const ringOwn = (partition: number) => {
@@ -50,7 +50,7 @@ test('usage of one’s own partition rings here at once, that of others in one e
 
 test('while a Redis is away, rings are gathered and wait for one call', async (t) => {
   await using own = await openRedisDatabase();
-  await own.redis.set(partitionKeeperKey(2), 'other');
+  await own.redis.set(partitionLockKey(2), 'other');
   const connection = own.connect();
   const back = Promise.withResolvers<string>();
   let calls = 0;

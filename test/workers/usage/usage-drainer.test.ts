@@ -6,10 +6,10 @@ import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import type { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
-import { outboxKey, outboxMarksKey, partitionCount, partitionKeeperKey } from '../../../shared/redis/keys.ts';
+import { outboxKey, outboxMarksKey, partitionCount, partitionLockKey } from '../../../shared/redis/keys.ts';
 import { storeUnavailable } from '../../../shared/store/adapters/store-errors.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import type { TendLeases } from '../../../workers/leases/expire-leases.ts';
+import type { ExpireLeases } from '../../../workers/leases/expire-leases.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createUsageDrainer } from '../../../workers/usage/usage-drainer.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
@@ -22,12 +22,12 @@ const drainingProcess = fileURLToPath(new URL('drain-from-process.ts', import.me
 
 type Given = {
   recordUsage?: Store['recordUsage'];
-  tendLeases?: TendLeases;
+  expireLeases?: ExpireLeases;
   now?: () => number;
   outboxesEveryMs?: number;
 };
 
-const noLeases: TendLeases = async () => ({ ended: 0, nextMs: undefined });
+const noLeases: ExpireLeases = async () => ({ ended: 0, nextMs: undefined });
 
 function startDrainer(redis: Redis, store: Store, given: Given = {}) {
   const { log, lines } = recordedLog();
@@ -41,7 +41,7 @@ function startDrainer(redis: Redis, store: Store, given: Given = {}) {
     metrics: createWorkerMetrics(new Registry()),
     log,
     usageMonthsKept: 24,
-    tendLeases: given.tendLeases ?? noLeases,
+    expireLeases: given.expireLeases ?? noLeases,
     now: given.now ?? (() => performance.now()),
     outboxesEveryMs: given.outboxesEveryMs ?? 200,
   });
@@ -103,12 +103,12 @@ test('leases that have ended put usage into the outbox, which is brought to the 
   await using home = await createSqliteHome();
   await using store = await home.open();
   const records: Awaited<ReturnType<typeof appendUsage>>[] = [];
-  const tendLeases: TendLeases = async (partition) => {
+  const expireLeases: ExpireLeases = async (partition) => {
     if (partition !== 9 || records.length === 2) return { ended: 0, nextMs: undefined };
     records.push(await appendUsage(own.redis, { account: accountOf(9) }));
     return { ended: 1, nextMs: 0 };
   };
-  const { drainer } = startDrainer(own.redis, store, { tendLeases, outboxesEveryMs: 60_000 });
+  const { drainer } = startDrainer(own.redis, store, { expireLeases, outboxesEveryMs: 60_000 });
   await using _drainer = drainer;
   await until(async () => records.length === 2 && (await isDrained(own.redis)));
   await isExact(t, store, inOrder(records));
@@ -149,12 +149,12 @@ test('leases are tended for each partition that is held, and a failure of that s
   await using home = await createSqliteHome();
   await using store = await home.open();
   const tended = new Map<number, number>();
-  const tendLeases = async (partition: number) => {
+  const expireLeases = async (partition: number) => {
     tended.set(partition, (tended.get(partition) ?? 0) + 1);
     if (partition % 2 === 0) throw new Error('not now');
     return { ended: 0, nextMs: 0 };
   };
-  const { drainer, lines } = startDrainer(own.redis, store, { tendLeases });
+  const { drainer, lines } = startDrainer(own.redis, store, { expireLeases });
   await using _drainer = drainer;
   await until(() => tended.size === partitionCount && [...tended.values()].some((times) => times >= 2));
   t.true(lines.every(({ level, message }) => level === 'warn' && message === 'tending failed; trying again'));
@@ -215,7 +215,7 @@ test('drainers that are killed at any moment lose nothing and count nothing twic
     await exited;
     // What its end would do, so that the next need not wait for it.
     for (let partition = 0; partition < partitionCount; partition += 1)
-      await own.redis.del(partitionKeeperKey(partition));
+      await own.redis.del(partitionLockKey(partition));
   }
   const { drainer } = startDrainer(own.redis, store);
   await using _drainer = drainer;

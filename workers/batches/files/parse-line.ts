@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Batch, BatchFault } from '../../../shared/batches/batch.ts';
+import type { Batch, BatchError } from '../../../shared/batches/batch.ts';
 import type { FileLine } from '../../../shared/batches/split-lines.ts';
 import { type ChatCall, type FieldRule, parseChatCall, parseExactly } from '../../../shared/chat-call/chat-call.ts';
 import type { ListedFields } from '../../../shared/chat-call/listed-fields.ts';
@@ -7,7 +7,7 @@ import { mayBeInexact } from '../../../shared/chat-call/may-be-inexact.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { exceededJsonBound } from '../../../shared/json-bounds.ts';
 import type { PlanFile } from '../../../shared/process/plan-file.ts';
-import { faultsOf } from '../../../shared/validation-issues.ts';
+import { validationIssuesOf } from '../../../shared/validation-issues.ts';
 
 /** A line that can be run; `customId` is the client's name for it. */
 export type ParsedLine = { customId: string; call: ChatCall };
@@ -26,10 +26,10 @@ const lineSchema = z.looseObject({
   body: z.looseObject({}),
 });
 
-type Fault = Omit<BatchFault, 'line'>;
+type LineError = Omit<BatchError, 'line'>;
 
 /** Why a line cannot be run, as an error as well where its body is at fault; `customId` is empty where it has none that can be read. */
-export type Refused = { faults: BatchFault[]; customId: string; error?: ApiError };
+export type Refused = { faults: BatchError[]; customId: string; error?: ApiError };
 
 /** What lines may ask for; and the same for those of one batch. */
 export type LineRules = { models: PlanFile['models']; listedFields: ListedFields };
@@ -48,16 +48,18 @@ export function parseLine(
   { number, bytes }: Pick<FileLine, 'number' | 'bytes'>,
   { models, fields }: BatchRules,
 ): { parsed: ParsedLine } | Refused {
-  const refuse = (faults: readonly Fault[], customId = ''): Refused => ({
+  const refuse = (faults: readonly LineError[], customId = ''): Refused => ({
     customId,
     faults: faults.map((fault) => ({ ...fault, line: number })),
   });
-  if (bytes === undefined) return refuse([lineFault('line_too_long', 'is longer than 4 MiB')]);
+  if (bytes === undefined) return refuse([lineError('line_too_long', 'is longer than 4 MiB')]);
   const read = readObject(number, bytes);
   if ('fault' in read) return refuse([read.fault]);
   const line = lineSchema.safeParse(read.value);
   if (!line.success) {
-    return refuse(faultsOf(line.error).map(({ path, message }) => ({ code: codeOf(path), param: path, message })));
+    return refuse(
+      validationIssuesOf(line.error).map(({ path, message }) => ({ code: codeOf(path), param: path, message })),
+    );
   }
   const { custom_id: customId, body } = line.data;
   if (body.stream === true) {
@@ -69,38 +71,38 @@ export function parseLine(
     return { parsed: { customId, call } };
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 'VALIDATION_ERROR') throw error;
-    const faults = error.faults.map(({ path, message }) => ({ ...faultOfBody(path), message }));
+    const faults = error.faults.map(({ path, message }) => ({ ...bodyErrorAt(path), message }));
     return { ...refuse(faults, customId), error };
   }
 }
 
-function lineFault(code: string, message: string): Fault {
+function lineError(code: string, message: string): LineError {
   return { code, param: null, message: `the line ${message}` };
 }
 
 const byteOrderMark = '\ufeff';
 
-function readObject(number: number, bytes: Uint8Array): { value: object; text: string } | { fault: Fault } {
+function readObject(number: number, bytes: Uint8Array): { value: object; text: string } | { fault: LineError } {
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    return { fault: lineFault('invalid_utf8', 'is not UTF-8') };
+    return { fault: lineError('invalid_utf8', 'is not UTF-8') };
   }
   if (number === 1 && text.startsWith(byteOrderMark)) {
-    return { fault: lineFault('byte_order_mark', 'begins with a byte order mark, which JSON Lines does not have') };
+    return { fault: lineError('byte_order_mark', 'begins with a byte order mark, which JSON Lines does not have') };
   }
-  if (text.trim() === '') return { fault: lineFault('empty_line', 'is empty') };
+  if (text.trim() === '') return { fault: lineError('empty_line', 'is empty') };
   const exceeded = exceededJsonBound(bytes);
   if (exceeded !== undefined) return { fault: { code: 'invalid_request', param: 'body', message: exceeded } };
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    return { fault: lineFault('invalid_json_line', 'is not valid JSON') };
+    return { fault: lineError('invalid_json_line', 'is not valid JSON') };
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return { fault: lineFault('invalid_json_line', 'is not a JSON object') };
+    return { fault: lineError('invalid_json_line', 'is not a JSON object') };
   }
   return { value, text };
 }
@@ -122,7 +124,7 @@ function codeOf(path: string): string {
   return codes[path] ?? 'invalid_request';
 }
 
-function faultOfBody(path: string): Pick<Fault, 'code' | 'param'> {
+function bodyErrorAt(path: string): Pick<LineError, 'code' | 'param'> {
   return {
     code: path === 'model' ? 'model_not_found' : 'invalid_request',
     param: path === 'body' ? 'body' : `body.${path}`,

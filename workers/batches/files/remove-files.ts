@@ -1,13 +1,13 @@
 import type { StoredFile } from '../../../shared/batches/batch.ts';
 import type { Log } from '../../../shared/process/log.ts';
-import { fileKeeperKey } from '../../../shared/redis/keys.ts';
+import { fileLockKey } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import type { Hold } from '../../locks/acquire.ts';
+import type { AcquireLock } from '../../locks/acquire.ts';
 import { keepDoing } from '../../maintenance/keep-doing.ts';
 
 type Parts = {
   store: Pick<Store, 'batches' | 'files'>;
-  hold: Hold;
+  acquireLock: AcquireLock;
   /** Redis's time, in milliseconds. */
   now: () => Promise<number>;
   log: Log;
@@ -25,7 +25,7 @@ const againMs = 3_600_000;
  * with their ingress. The input of a batch that is not over stays until it is.
  */
 export function keepRemovingFiles(parts: Parts): AsyncDisposable {
-  const { store, hold, log, everyMs = 60_000 } = parts;
+  const { store, acquireLock, log, everyMs = 60_000 } = parts;
 
   async function removeSome(signal: AbortSignal): Promise<void> {
     const now = await parts.now();
@@ -60,7 +60,7 @@ export function keepRemovingFiles(parts: Parts): AsyncDisposable {
   return keepDoing({
     ...{ everyMs, log, failed: 'files whose time is over were not removed; trying again' },
     async work(signal) {
-      if (await hold(fileKeeperKey)) await removeSome(signal);
+      if (await acquireLock(fileLockKey)) await removeSome(signal);
     },
   });
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Batch, type BatchFault, batchFaultsMax } from '../../../shared/batches/batch.ts';
+import { type Batch, type BatchError, batchErrorsMax } from '../../../shared/batches/batch.ts';
 import type { BatchEvent } from '../../../shared/batches/batch-states.ts';
 import { countRefusedFields } from '../../../shared/process/metrics.ts';
 import type { PlanFile } from '../../../shared/process/plan-file.ts';
@@ -46,7 +46,7 @@ export function createValidateBatch(parts: Parts) {
   };
 
   async function validateLines(batch: Batch, plan: string, signal: AbortSignal): Promise<Verdict> {
-    const faults: BatchFault[] = [];
+    const faults: BatchError[] = [];
     const known = new Map<string, number>();
     const rules = rulesOf(lineRules, batch);
     let total = 0;
@@ -70,16 +70,16 @@ export function createValidateBatch(parts: Parts) {
         countRefusedFields(metrics, read.error);
       } else
         faults.push(...checkModel(line.number, read.parsed.call, plan), ...checkName(line.number, read.parsed, known));
-      if (faults.length >= batchFaultsMax) break;
+      if (faults.length >= batchErrorsMax) break;
       if (workMs < busyMs) continue;
       await rest(workMs);
       workMs = 0;
     }
     if (total === 0) faults.push({ ...wholeLine, code: 'empty_file', line: null, message: 'the file has no lines' });
-    return faults.length > 0 ? refuse(faults.slice(0, batchFaultsMax)) : { type: 'validated', total };
+    return faults.length > 0 ? refuse(faults.slice(0, batchErrorsMax)) : { type: 'validated', total };
   }
 
-  function checkModel(line: number, { model, tier }: { model: string; tier: string }, plan: string): BatchFault[] {
+  function checkModel(line: number, { model, tier }: { model: string; tier: string }, plan: string): BatchError[] {
     if (planFile.plans[plan]?.modelTiers.includes(tier)) return [];
     const message = `the model "${model}" is not available on the plan "${plan}"`;
     return [{ code: 'plan_limit', line, param: 'body.model', message }];
@@ -87,7 +87,7 @@ export function createValidateBatch(parts: Parts) {
 }
 
 /** Of each a digest, for they may be long, and there may be fifty thousand of them. */
-function checkName(line: number, { customId }: { customId: string }, known: Map<string, number>): BatchFault[] {
+function checkName(line: number, { customId }: { customId: string }, known: Map<string, number>): BatchError[] {
   const digest = createHash('sha256').update(customId).digest('base64').slice(0, 22);
   const first = known.get(digest);
   if (first === undefined) {
@@ -99,13 +99,13 @@ function checkName(line: number, { customId }: { customId: string }, known: Map<
 
 const wholeLine = { param: null };
 
-const missing: BatchFault = {
+const missing: BatchError = {
   code: 'file_not_found',
   line: null,
   param: 'input_file_id',
   message: 'the file was deleted',
 };
 
-function refuse(errors: BatchFault[]): Verdict {
+function refuse(errors: BatchError[]): Verdict {
   return { type: 'refused', errors };
 }

@@ -1,6 +1,6 @@
 import type { Caller } from '../../../shared/caller.ts';
 import { type ApiError, planLimit, quotaExceeded } from '../../../shared/errors.ts';
-import type { Admission, Admit, Standing } from '../../../shared/limits/admit.ts';
+import type { Admission, Admit, LimitCounters } from '../../../shared/limits/admit.ts';
 import { batchAllowanceOf } from '../../../shared/limits/allowance.ts';
 import type { AskLimits } from '../../../shared/limits/ask-limits.ts';
 import { lostReport } from '../../../shared/limits/lost-report.ts';
@@ -23,7 +23,7 @@ export type AdmittedLine =
 export type AdmitLine = (job: BatchJob) => Promise<AdmittedLine>;
 
 type Parts = {
-  admit: Pick<Admit, 'admit' | 'stand'>;
+  admit: Pick<Admit, 'admit' | 'readCounters'>;
   askLimits: AskLimits;
   /** The account as it is in the store. */
   readCaller: (account: string) => Promise<Caller>;
@@ -57,7 +57,7 @@ export function createAdmitLine({ admit, askLimits, readCaller, callers, planFil
       reread: () => reread(account),
     };
     const { caller, answer } = await askLimits(asking, async (look, found) => {
-      if (found === undefined || found.suspended || !mayRun(found.plan)) return admit.stand(look);
+      if (found === undefined || found.suspended || !mayRun(found.plan)) return admit.readCounters(look);
       const report = JSON.stringify(lostReport({ ...job, plan: found.plan }));
       return admit.admit(look, { allowance: batchAllowanceOf(found, planFile), tokens, report });
     });
@@ -66,10 +66,10 @@ export function createAdmitLine({ admit, askLimits, readCaller, callers, planFil
         return { outcome: 'admitted', admission: answer.admission, plan: caller.plan };
       case 'refused':
         // What is only reserved may come back: the month is spent when it is used.
-        if (answer.limit === 'quota' && isSpent(caller, answer.standing))
-          return refuse(quotaSpent(caller, answer.standing));
+        if (answer.limit === 'quota' && isSpent(caller, answer.counters))
+          return refuse(quotaSpent(caller, answer.counters));
         return { outcome: 'later', pauseMs: soonMs };
-      case 'stands':
+      case 'counters':
         return caller.suspended ? { outcome: 'later', pauseMs: laterMs } : refuse(planLimit(model, caller.plan));
       case 'full':
         return { outcome: 'later', pauseMs: laterMs };
@@ -78,17 +78,17 @@ export function createAdmitLine({ admit, askLimits, readCaller, callers, planFil
     }
   };
 
-  function quota(caller: Caller, standing: Standing) {
-    return quotaOf(standing, batchAllowanceOf(caller, planFile));
+  function quota(caller: Caller, counters: LimitCounters) {
+    return quotaOf(counters, batchAllowanceOf(caller, planFile));
   }
 
-  function isSpent(caller: Caller, standing: Standing): boolean {
-    const { limit, used } = quota(caller, standing);
+  function isSpent(caller: Caller, counters: LimitCounters): boolean {
+    const { limit, used } = quota(caller, counters);
     return limit !== null && used >= limit;
   }
 
-  function quotaSpent(caller: Caller, standing: Standing): ApiError {
-    const resetDate = quota(caller, standing).period.end;
+  function quotaSpent(caller: Caller, counters: LimitCounters): ApiError {
+    const resetDate = quota(caller, counters).period.end;
     return quotaExceeded({ resetDate, topupUrl: '', overageEnabled: caller.overageEnabled });
   }
 }

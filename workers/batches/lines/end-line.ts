@@ -6,7 +6,7 @@ import type { RunLedger } from '../../answers/run-ledger.ts';
 import { noTokens, usageReport } from '../../answers/usage-report.ts';
 import type { WorkerMetrics } from '../../metrics.ts';
 import type { LineRequest } from './batch-job.ts';
-import type { TellNews } from './line-events.ts';
+import type { SendLineEvent } from './line-events.ts';
 import { unfinished, usageOf } from './line-results.ts';
 
 /** One run of a line, as it is settled. */
@@ -22,21 +22,21 @@ export type LineRun = {
  * Settles a line by the result that stands for it, and tells who queued it: what is charged is what stands there, if it is this
  * request's, whoever has written it.
  */
-export type EndLine = (run: LineRun, standing: BatchResult) => Promise<void>;
+export type EndLine = (run: LineRun, stored: BatchResult) => Promise<void>;
 
 type Parts = {
   settle: Settle;
-  tellNews: TellNews;
+  sendLineEvent: SendLineEvent;
   metrics: Pick<WorkerMetrics, 'settled' | 'settleFailures'>;
   log: Log;
 };
 
-export function createEndLine({ settle, tellNews, metrics, log }: Parts): EndLine {
-  return async function endLine(lineRun, standing) {
+export function createEndLine({ settle, sendLineEvent, metrics, log }: Parts): EndLine {
+  return async function endLine(lineRun, stored) {
     const { job, run, taken, admission } = lineRun;
-    const isOwn = standing.requestId === job.requestId;
-    const usage = isOwn ? usageOf(standing) : noTokens;
-    const outcome = outcomeOf(standing, isOwn);
+    const isOwn = stored.requestId === job.requestId;
+    const usage = isOwn ? usageOf(stored) : noTokens;
+    const outcome = outcomeOf(stored, isOwn);
     const report = usageReport({ ...lineRun, batch: job.batch }, outcome, usage);
     const settled = await settle({
       account: job.account,
@@ -54,7 +54,7 @@ export function createEndLine({ settle, tellNews, metrics, log }: Parts): EndLin
       metrics.settleFailures.inc({ reason: settled });
       log.debug({ requestId: job.requestId, run }, 'a line was settled before');
     }
-    tellNews(job, { news: 'ended', answered: standing.status !== null });
+    sendLineEvent(job, { news: 'ended', answered: stored.status !== null });
   };
 }
 

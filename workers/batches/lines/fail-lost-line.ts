@@ -2,14 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError } from '../../../shared/errors.ts';
 import type { ProcessJob } from '../../answers/run.ts';
 import { batchJobSchema } from './batch-job.ts';
-import type { LeaveLine } from './finish-line-attempt.ts';
+import type { FinishLineAttempt } from './finish-line-attempt.ts';
 import { failedLine } from './line-results.ts';
 import type { WriteResult } from './write-results.ts';
 
 type Parts = {
   writeResult: WriteResult;
   processLine: ProcessJob;
-  leave: Pick<LeaveLine, 'lose'>;
+  finishAttempt: Pick<FinishLineAttempt, 'lose'>;
   shutdown: AbortSignal;
   pauseMs?: number;
 };
@@ -19,12 +19,12 @@ type Lost = { data: unknown; taken: number; isStalled: boolean };
  * Ends a line whose workers kept dying: with an error, unless one of them has stored its answer. It counts as one more taking of
  * its job, which finds that result and settles.
  */
-export function createEndLostLine({ writeResult, processLine, leave, shutdown, pauseMs = 1_000 }: Parts) {
-  return async function endLostLine({ data, taken, isStalled }: Lost): Promise<void> {
+export function createFailLostLine({ writeResult, processLine, finishAttempt, shutdown, pauseMs = 1_000 }: Parts) {
+  return async function failLostLine({ data, taken, isStalled }: Lost): Promise<void> {
     const job = batchJobSchema.parse(data);
     const error = new ApiError('INTERNAL_ERROR', 'The line could not be run.');
     // Whatever else has ended its job, a Redis that refused to put it off for one, says nothing of the line.
-    if (!isStalled) return void (await leave.lose({ job, taken }, error, shutdown));
+    if (!isStalled) return void (await finishAttempt.lose({ job, taken }, error, shutdown));
     await writeResult(failedLine(job, error), shutdown);
     // There is no job any more that could come later.
     while ((await processLine({ data, taken, signal: shutdown })).outcome === 'later') {

@@ -9,28 +9,28 @@ import type { StartRun } from '../../leases/start-run.ts';
 import type { WorkerMetrics } from '../../metrics.ts';
 import type { BatchJob, LineRequest } from './batch-job.ts';
 import type { EndLine } from './end-line.ts';
-import type { TellNews } from './line-events.ts';
+import type { SendLineEvent } from './line-events.ts';
 import { failedLine } from './line-results.ts';
 import { retryAfterLoss } from './retry-line.ts';
 import type { WriteResult } from './write-results.ts';
 
 /** One taking of a line's job. */
-export type Taken = { job: LineRequest; taken: number };
+export type TakenLine = { job: LineRequest; taken: number };
 
-type PutOff = { news: 'later'; pauseMs: number; cause?: unknown };
+type Postponement = { news: 'later'; pauseMs: number; cause?: unknown };
 
 /** How a taking of a line ends that has no result to write. Each fails as the store and Redis do, and can be repeated then. */
-export interface LeaveLine {
+export interface FinishLineAttempt {
   /** A result stands: it is charged, under the request that has brought it, and any other request is given back. */
-  settle(line: Taken, result: BatchResult): Promise<Outcome>;
+  settle(line: TakenLine, result: BatchResult): Promise<Outcome>;
   /** It is to be tried again, as `retry` says, under the next number. */
-  again(line: Taken, retry: BatchRetry): Promise<Outcome>;
+  retry(line: TakenLine, retry: BatchRetry): Promise<Outcome>;
   /** Nothing came of this request, and no backend is to blame: after a few of them its line ends with this error. */
-  lose(line: Taken, error: ApiError, signal: AbortSignal): Promise<Outcome>;
+  lose(line: TakenLine, error: ApiError, signal: AbortSignal): Promise<Outcome>;
   /** It is not to be run, at least not as this request; `hasEnded` where a result was written that charges nothing. */
-  drop(line: Taken, hasEnded?: 'has ended'): Promise<Outcome>;
+  drop(line: TakenLine, hasEnded?: 'has ended'): Promise<Outcome>;
   /** The same job comes again after a while. */
-  putOff(job: BatchJob, why: PutOff): Outcome;
+  postpone(job: BatchJob, why: Postponement): Outcome;
 }
 
 type Parts = {
@@ -40,7 +40,7 @@ type Parts = {
   release: Release;
   writeResult: WriteResult;
   endLine: EndLine;
-  tellNews: TellNews;
+  sendLineEvent: SendLineEvent;
   metrics: Pick<WorkerMetrics, 'batchLineRetries'>;
   log: Log;
 };
@@ -50,7 +50,7 @@ const lane = 'batch';
 export const afterAll = 1_000_000_000;
 const done: Outcome = { outcome: 'done' };
 
-export function createLeaveLine(parts: Parts): LeaveLine {
+export function createFinishLineAttempt(parts: Parts): FinishLineAttempt {
   const { store, metrics, log } = parts;
 
   /**
@@ -58,7 +58,7 @@ export function createLeaveLine(parts: Parts): LeaveLine {
    * back looks for that afterwards, and a result that is stored later than this look is settled by whoever has stored it.
    * False where there was none.
    */
-  async function giveBack({ job, taken }: Taken): Promise<boolean> {
+  async function giveBack({ job, taken }: TakenLine): Promise<boolean> {
     const released = await parts.release({ ...job, lane, run: 'any' });
     if (released !== 'released') return false;
     const result = (await store.findLine(job.batch, job.line))?.result;
@@ -67,22 +67,23 @@ export function createLeaveLine(parts: Parts): LeaveLine {
     return true;
   }
 
-  async function endWithoutLease({ job, taken }: Taken, result: BatchResult, run: number): Promise<void> {
+  async function endWithoutLease({ job, taken }: TakenLine, result: BatchResult, run: number): Promise<void> {
     const now = Date.now();
     const admission = { admittedAt: now, deadline: now, overage: false };
     await parts.endLine({ job, run, taken, ledger: createRunLedger({ run, queueWaitMs: 0 }), admission }, result);
   }
 
-  async function drop(line: Taken, hasEnded?: 'has ended'): Promise<Outcome> {
+  async function drop(line: TakenLine, hasEnded?: 'has ended'): Promise<Outcome> {
     const news = hasEnded ? ({ news: 'ended', answered: false } as const) : ({ news: 'dropped' } as const);
-    if (!(await giveBack(line))) parts.tellNews(line.job, news);
+    if (!(await giveBack(line))) parts.sendLineEvent(line.job, news);
     return done;
   }
 
   /** The next request is noted before this one's lease is given back: whoever dies in between leaves a job that is dropped. */
-  async function again(line: Taken, retry: BatchRetry): Promise<Outcome> {
+  async function again(line: TakenLine, retry: BatchRetry): Promise<Outcome> {
     const isNoted = await store.recordRetry(retry);
-    if (!(await giveBack(line))) parts.tellNews(line.job, isNoted ? { news: 'again', retry } : { news: 'dropped' });
+    if (!(await giveBack(line)))
+      parts.sendLineEvent(line.job, isNoted ? { news: 'again', retry } : { news: 'dropped' });
     return done;
   }
 
@@ -91,7 +92,7 @@ export function createLeaveLine(parts: Parts): LeaveLine {
     return !isToCharge(job, result) || (await parts.findUsageRecord(job.requestId)) !== undefined;
   }
 
-  async function charge({ job, taken }: Taken, result: BatchResult): Promise<Outcome> {
+  async function charge({ job, taken }: TakenLine, result: BatchResult): Promise<Outcome> {
     const { run, outcome } = await parts.startRun({ ...job, taken, lane });
     if (outcome === 'superseded') return done;
     if (outcome === 'gone' && (await isOver(job, result))) return drop({ job, taken }, 'has ended');
@@ -101,7 +102,7 @@ export function createLeaveLine(parts: Parts): LeaveLine {
 
   return {
     drop,
-    again,
+    retry: again,
 
     async settle(line, result) {
       const { job } = line;
@@ -120,9 +121,9 @@ export function createLeaveLine(parts: Parts): LeaveLine {
       return drop(line, 'has ended');
     },
 
-    putOff(job, { news, pauseMs, cause }) {
+    postpone(job, { news, pauseMs, cause }) {
       if (cause !== undefined) log.debug({ err: cause, requestId: job.requestId }, 'a line of a batch was put off');
-      parts.tellNews(job, { news });
+      parts.sendLineEvent(job, { news });
       return { outcome: 'later', job, pauseMs };
     },
   };

@@ -12,13 +12,13 @@ const about = { batch: z.string(), line: z.int().positive(), number: z.int().pos
  * again, as `retry` says; `dropped`: it was not run, and who queued it has to see why. None of it needs to arrive: who queued
  * it looks after what it does not hear of.
  */
-const newsSchema = z.discriminatedUnion('news', [
+const eventSchema = z.discriminatedUnion('news', [
   z.object({ news: z.enum(['started', 'later', 'full', 'dropped']), ...about }),
   z.object({ news: z.literal('ended'), answered: z.boolean(), ...about }),
   z.object({ news: z.literal('again'), ...about, retry: batchRetrySchema }),
 ]);
 
-export type LineNews = z.infer<typeof newsSchema>;
+export type LineEvent = z.infer<typeof eventSchema>;
 
 const fieldsSchema = z.object({ line: z.string() });
 
@@ -26,13 +26,13 @@ const fieldsSchema = z.object({ line: z.string() });
 const controlStreamLengthMax = 10_000;
 
 /** What is told of a line beside which it is. */
-type News = LineNews extends infer One ? (One extends LineNews ? Omit<One, keyof typeof about> : never) : never;
+type News = LineEvent extends infer One ? (One extends LineEvent ? Omit<One, keyof typeof about> : never) : never;
 
 /** To the worker that has queued this line; of no effect where that is gone. Not waited for. */
-export type TellNews = (line: Pick<BatchJob, keyof typeof about | 'tellTo'>, news: News) => void;
+export type SendLineEvent = (line: Pick<BatchJob, keyof typeof about | 'tellTo'>, news: News) => void;
 
-export function createTellNews(redis: Redis, log: Log): TellNews {
-  return function tellNews({ tellTo, batch, line, number }, news) {
+export function createSendLineEvent(redis: Redis, log: Log): SendLineEvent {
+  return function sendLineEvent({ tellTo, batch, line, number }, news) {
     const fields = ['line', JSON.stringify({ ...news, batch, line, number })];
     redis
       .xadd(tellTo, 'NOMKSTREAM', 'MAXLEN', '~', controlStreamLengthMax, '*', ...fields)
@@ -41,11 +41,11 @@ export function createTellNews(redis: Redis, log: Log): TellNews {
 }
 
 /** The news in an entry of a control stream, undefined for anything else that stands there. */
-export function decodeNews(fields: Readonly<Record<string, string>>): LineNews | undefined {
+export function decodeLineEvent(fields: Readonly<Record<string, string>>): LineEvent | undefined {
   const entry = fieldsSchema.safeParse(fields);
   if (!entry.success) return undefined;
   try {
-    return newsSchema.safeParse(JSON.parse(entry.data.line)).data;
+    return eventSchema.safeParse(JSON.parse(entry.data.line)).data;
   } catch {
     return undefined;
   }

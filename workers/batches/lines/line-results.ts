@@ -1,12 +1,12 @@
 import { type BatchResult, lineBytesMax } from '../../../shared/batches/batch.ts';
 import { ApiError, errorStatus } from '../../../shared/errors.ts';
-import type { Usage } from '../../../shared/jobs/replies.ts';
+import type { TokenUsage } from '../../../shared/jobs/replies.ts';
 import { noTokens } from '../../answers/usage-report.ts';
 
 type Line = Pick<BatchResult, 'batch' | 'line' | 'customId' | 'requestId'>;
 
 /** An answer, for the output file; one that is too large to be kept is not, and was paid for all the same. */
-export function answeredLine(line: Line, body: string, usage: Usage): BatchResult {
+export function answeredLine(line: Line, body: string, usage: TokenUsage): BatchResult {
   if (Buffer.byteLength(body) > lineBytesMax) {
     const tooLarge = new ApiError('PAYLOAD_TOO_LARGE', 'The answer is larger than 4 MiB, and was not kept.');
     return failedLine(line, tooLarge, usage);
@@ -24,7 +24,7 @@ export function refusedLine(line: Line, error: ApiError): BatchResult {
 export function failedLine(
   line: Line,
   { code, message }: { code: string; message: string },
-  usage: Usage = noTokens,
+  usage: TokenUsage = noTokens,
 ): BatchResult {
   return { ...named(line), ...tokensOf(usage), failed: true, status: null, body: null, error: { code, message } };
 }
@@ -36,7 +36,7 @@ export const unfinished = {
 } as const;
 
 /** What a result says was used. */
-export function usageOf({ promptTokens, completionTokens, cachedTokens, estimated }: BatchResult): Usage {
+export function usageOf({ promptTokens, completionTokens, cachedTokens, estimated }: BatchResult): TokenUsage {
   return { promptTokens, completionTokens, cachedTokens, estimated };
 }
 
@@ -44,6 +44,6 @@ function named({ batch, line, customId, requestId }: Line): Line {
   return { batch, line, customId, requestId };
 }
 
-function tokensOf({ promptTokens, completionTokens, cachedTokens, estimated }: Usage): Usage {
+function tokensOf({ promptTokens, completionTokens, cachedTokens, estimated }: TokenUsage): TokenUsage {
   return { promptTokens, completionTokens, cachedTokens, estimated };
 }

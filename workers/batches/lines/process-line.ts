@@ -16,8 +16,8 @@ import type { WorkerMetrics } from '../../metrics.ts';
 import type { AdmitLine } from './admit-line.ts';
 import { type BatchJob, batchJobSchema } from './batch-job.ts';
 import type { EndLine, LineRun } from './end-line.ts';
-import type { LeaveLine, Taken } from './finish-line-attempt.ts';
-import type { TellNews } from './line-events.ts';
+import type { FinishLineAttempt, TakenLine } from './finish-line-attempt.ts';
+import type { SendLineEvent } from './line-events.ts';
 import { answeredLine, failedLine, refusedLine, unfinished } from './line-results.ts';
 import { retryAfterFailure, retryAfterWaiting } from './retry-line.ts';
 import type { BatchWatch } from './watch-batches.ts';
@@ -29,13 +29,13 @@ type Parts = {
   requestMs: number;
   admitLine: AdmitLine;
   startRun: StartRun;
-  leave: LeaveLine;
+  finishAttempt: FinishLineAttempt;
   findAnswer: FindAnswer;
   writeResult: WriteResult;
   endLine: EndLine;
   followBatch: BatchWatch['follow'];
   followAccount: SuspensionWatch['follow'];
-  tellNews: TellNews;
+  sendLineEvent: SendLineEvent;
   metrics: Pick<WorkerMetrics, 'batchLineRetries'>;
   log: Log;
   now?: () => number;
@@ -62,7 +62,7 @@ const neverStreamed: CallingRun['reply'] = {
  * first, and what is charged follows from what is stored, so that whoever dies in between leaves it to the next taking.
  */
 export function createProcessLine(parts: Parts): ProcessJob {
-  const { store, leave, writeResult, endLine, metrics, log, now = () => performance.now() } = parts;
+  const { store, finishAttempt, writeResult, endLine, metrics, log, now = () => performance.now() } = parts;
 
   return async function processLine({ data, taken, signal, reservation }) {
     const takenAt = now();
@@ -70,24 +70,24 @@ export function createProcessLine(parts: Parts): ProcessJob {
     try {
       const line = await store.findLine(job.batch, job.line);
       if (line?.result !== undefined) return await settle({ job, taken }, line.result);
-      if (line === undefined || !isToRun(job, line)) return await leave.drop({ job, taken });
+      if (line === undefined || !isToRun(job, line)) return await finishAttempt.drop({ job, taken });
       return await admitAndRun({ job, taken, takenAt, reservation }, signal);
     } catch (error) {
       if (signal.aborted) return stopped(job, signal.reason);
       // What is away now is there again after a while, and the line has lost nothing by it.
-      if (isPassing(error)) return leave.putOff(job, away(error));
+      if (isPassing(error)) return finishAttempt.postpone(job, away(error));
       log.error({ err: error, requestId: job.requestId }, 'a line of a batch failed by a fault of ours');
-      const losing = leave.lose({ job, taken }, toApiError(error), signal);
-      return await losing.catch((cause: unknown) => leave.putOff(job, away(cause)));
+      const losing = finishAttempt.lose({ job, taken }, toApiError(error), signal);
+      return await losing.catch((cause: unknown) => finishAttempt.postpone(job, away(cause)));
     }
   };
 
   async function admitAndRun({ job, taken, takenAt, reservation }: Begun, signal: AbortSignal): Promise<Outcome> {
-    parts.tellNews(job, { news: 'started' });
+    parts.sendLineEvent(job, { news: 'started' });
     const admitted = await parts.admitLine(job);
     if (admitted.outcome === 'refused') return endUnrun({ job, taken }, failedLine(job, admitted.error), signal);
-    if (admitted.outcome === 'ended') return leave.drop({ job, taken });
-    if (admitted.outcome === 'later') return leave.putOff(job, { news: 'later', pauseMs: admitted.pauseMs });
+    if (admitted.outcome === 'ended') return finishAttempt.drop({ job, taken });
+    if (admitted.outcome === 'later') return finishAttempt.postpone(job, { news: 'later', pauseMs: admitted.pauseMs });
     const start = await parts.startRun({ ...job, taken, lane });
     const { run } = start;
     if (start.outcome !== 'run') return notRun({ job, taken }, start, signal);
@@ -120,20 +120,20 @@ export function createProcessLine(parts: Parts): ProcessJob {
     }
   }
 
-  async function notRun(line: Taken, { outcome, run }: Start, signal: AbortSignal): Promise<Outcome> {
+  async function notRun(line: TakenLine, { outcome, run }: Start, signal: AbortSignal): Promise<Outcome> {
     if (outcome === 'superseded') return done;
     return outcome === 'late' || outcome === 'expired'
       ? late(line, line.job.earlierRuns.length < run - 1, signal)
-      : leave.drop(line);
+      : finishAttempt.drop(line);
   }
 
   /**
    * One whose backend had time and was not done, or whose worker died, is lost; one that has spent its time waiting goes on
    * as the next request.
    */
-  async function late(line: Taken, isLost: boolean, signal: AbortSignal): Promise<Outcome> {
-    if (isLost) return leave.lose(line, deadlineExceeded(), signal);
-    return leave.again(line, retryAfterWaiting(line.job, Date.now()));
+  async function late(line: TakenLine, isLost: boolean, signal: AbortSignal): Promise<Outcome> {
+    if (isLost) return finishAttempt.lose(line, deadlineExceeded(), signal);
+    return finishAttempt.retry(line, retryAfterWaiting(line.job, Date.now()));
   }
 
   async function conclude(run: StartedLine, found: Found, signal: AbortSignal): Promise<Outcome> {
@@ -146,9 +146,9 @@ export function createProcessLine(parts: Parts): ProcessJob {
       case 'exhausted':
       case 'interrupted':
         metrics.batchLineRetries.inc({ reason: 'failed' });
-        return leave.again(run, retryAfterFailure(job, Date.now()));
+        return finishAttempt.retry(run, retryAfterFailure(job, Date.now()));
       case 'late':
-        return leave.putOff(withRun(run), { news: 'later', pauseMs: fullMs });
+        return finishAttempt.postpone(withRun(run), { news: 'later', pauseMs: fullMs });
       case 'stopped':
         return stop(run, signal);
     }
@@ -158,7 +158,7 @@ export function createProcessLine(parts: Parts): ProcessJob {
     const reason = run.signal.reason as StopReason; // nothing else aborts this signal
     const { job, ledger } = run;
     // It is admitted again, as the next request, once its account may have it.
-    if (reason === 'account suspended') return leave.again(run, retryAfterWaiting(job, Date.now()));
+    if (reason === 'account suspended') return finishAttempt.retry(run, retryAfterWaiting(job, Date.now()));
     if (reason === 'deadline') return late(run, run.hadTime && ledger.attempts().length > 0, signal);
     if (reason !== 'batch cancelled' && reason !== 'batch expired') return stopped(withRun(run), reason);
     // The answer is not delivered, so only its prompt is charged; a call that had failed before has produced nothing.
@@ -174,16 +174,16 @@ export function createProcessLine(parts: Parts): ProcessJob {
 
   /** The result stands from here on, and what goes wrong in settling it is no reason to run the line again. */
   async function end(run: StartedLine, result: BatchResult, signal: AbortSignal): Promise<Outcome> {
-    if (now() - run.takenAt > unchallengedMs && (await isClearedUp(run.job))) return leave.drop(run);
-    const standing = await writeResult(result, signal);
-    return endLine(run, standing).then(
+    if (now() - run.takenAt > unchallengedMs && (await isClearedUp(run.job))) return finishAttempt.drop(run);
+    const stored = await writeResult(result, signal);
+    return endLine(run, stored).then(
       () => done,
-      (error: unknown) => leave.putOff(withRun(run), away(error)),
+      (error: unknown) => finishAttempt.postpone(withRun(run), away(error)),
     );
   }
 
-  async function settle(line: Taken & { job: BatchJob }, standing: BatchResult): Promise<Outcome> {
-    return leave.settle(line, standing).catch((error: unknown) => leave.putOff(line.job, away(error)));
+  async function settle(line: TakenLine & { job: BatchJob }, stored: BatchResult): Promise<Outcome> {
+    return finishAttempt.settle(line, stored).catch((error: unknown) => finishAttempt.postpone(line.job, away(error)));
   }
 
   /** A worker that was away for long may have lost the line to another, and all trace of that may be gone by now. */
@@ -193,10 +193,10 @@ export function createProcessLine(parts: Parts): ProcessJob {
   }
 
   /** What an earlier taking may hold, which was admitted, is given back. */
-  async function endUnrun(line: Taken, result: BatchResult, signal: AbortSignal): Promise<Outcome> {
+  async function endUnrun(line: TakenLine, result: BatchResult, signal: AbortSignal): Promise<Outcome> {
     await writeResult(result, signal);
-    if (line.taken > 1) return leave.drop(line, 'has ended');
-    parts.tellNews(line.job, { news: 'ended', answered: false });
+    if (line.taken > 1) return finishAttempt.drop(line, 'has ended');
+    parts.sendLineEvent(line.job, { news: 'ended', answered: false });
     return done;
   }
 }

@@ -22,7 +22,7 @@ type Parts = {
 type Waiting = {
   result: BatchResult;
   signal: AbortSignal;
-  resolve: (standing: BatchResult) => void;
+  resolve: (stored: BatchResult) => void;
   reject: (error: unknown) => void;
 };
 
@@ -44,9 +44,9 @@ export function createWriteResults({ store, metrics, log, gatherMs = 20, pauseMs
       const taken = take();
       if (taken.length === 0) continue;
       try {
-        const standing = await store.insertResults(taken.map(({ result }) => result));
+        const stored = await store.insertResults(taken.map(({ result }) => result));
         for (const [index, { resolve, result }] of taken.entries()) {
-          const stands = standing[index] ?? result;
+          const stands = stored[index] ?? result;
           if (isDeepStrictEqual(stands, result)) metrics.batchLines.inc({ outcome: result.error?.code ?? 'completed' });
           resolve(stands);
         }

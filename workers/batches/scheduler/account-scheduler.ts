@@ -6,7 +6,7 @@ import type { PlanFile } from '../../../shared/process/plan-file.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import type { LineRules } from '../files/parse-line.ts';
 import { batchJobOf } from '../lines/batch-job.ts';
-import type { LineNews } from '../lines/line-events.ts';
+import type { LineEvent } from '../lines/line-events.ts';
 import type { LineQueue } from '../lines/line-queue.ts';
 import { failedLine } from '../lines/line-results.ts';
 import type { WriteResult } from '../lines/write-results.ts';
@@ -22,13 +22,13 @@ import type { createCountBatch } from './count-batch.ts';
 import { hasRoom, mayQueueFor } from './line-window.ts';
 import { createModelHealth } from './model-health.ts';
 import { oneAtATime } from './one-at-a-time.ts';
-import type { createLookAfterLines } from './recover-lost-lines.ts';
+import type { createRecoverLostLines } from './recover-lost-lines.ts';
 
 /** The running batches of one account, fed into the queues by the one worker that holds them. */
-export interface AccountRun {
+export interface AccountScheduler {
   /** What is to be run, as it stands in the store; whatever else was run is let go. */
   look(running: readonly Batch[], now: number): Promise<void>;
-  heard(news: LineNews): void;
+  heard(news: LineEvent): void;
   /** Lets all of it go; what is queued stays there for whoever comes next. */
   stop(): Promise<void>;
 }
@@ -41,7 +41,7 @@ type Parts = {
   queue: Pick<LineQueue, 'add'>;
   writeResult: WriteResult;
   release: Release;
-  lookAfterLines: ReturnType<typeof createLookAfterLines>;
+  recoverLostLines: ReturnType<typeof createRecoverLostLines>;
   countBatch: ReturnType<typeof createCountBatch>;
   /** This worker's control stream, where it hears of the lines that it has queued. */
   control: () => string | undefined;
@@ -62,7 +62,7 @@ const unqueuedPauseMs = 1_000;
 /** A file that cannot be read is tried again after a pause that grows to this. */
 const failingPauseMsMax = 60_000;
 
-export function createAccountRun(parts: Parts): AccountRun {
+export function createAccountScheduler(parts: Parts): AccountScheduler {
   const { account, store, planFile, rules, queue, log } = parts;
   const stopped = new AbortController();
   const held = new Map<string, Held>();
@@ -171,7 +171,7 @@ export function createAccountRun(parts: Parts): AccountRun {
         ({ requestId, since }) => doubtful.delete(requestId) || Date.now() - since > unheardMs,
       );
       const found =
-        unheard.length > 0 ? await parts.lookAfterLines({ batch, feed, plan: plan?.name ?? '' }, unheard, signal) : 0;
+        unheard.length > 0 ? await parts.recoverLostLines({ batch, feed, plan: plan?.name ?? '' }, unheard, signal) : 0;
       if (found > 0) uncounted.add(batch.id);
     }
   }

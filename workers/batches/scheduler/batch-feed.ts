@@ -5,7 +5,7 @@ import { type LineRules, type ParsedLine, parseLine, type Refused, rulesOf } fro
 import { readLine, readLines } from '../files/read-lines.ts';
 import { requestIdOf } from '../lines/ids.ts';
 import type { ModelHealth } from './model-health.ts';
-import { createWaitingLines, type LinePlace, type WaitingLine } from './waiting-lines.ts';
+import { createWaitingLines, type LinePosition, type WaitingLine } from './waiting-lines.ts';
 
 /** A line that is in its queue, in a worker's hands, or put off by one for a while. `since` is when it was last heard of. */
 export type LineInHand = Omit<WaitingLine, 'notBefore'> & {
@@ -16,10 +16,10 @@ export type LineInHand = Omit<WaitingLine, 'notBefore'> & {
 };
 
 /** A line that is to be queued now. */
-export type NextLine = LinePlace & ParsedLine & { requestId: string };
+export type NextLine = LinePosition & ParsedLine & { requestId: string };
 
 /** A line that was right when its file was looked at, and no more since the plan file has changed. */
-export type WrongLine = LinePlace & Refused & { requestId: string };
+export type WrongLine = LinePosition & Refused & { requestId: string };
 
 export function isWrong(line: NextLine | WrongLine): line is WrongLine {
   return 'faults' in line;
@@ -108,11 +108,11 @@ export function createBatchFeed(parts: Parts): BatchFeed {
     position = { line: number + 1, byte: from + (bytes?.length ?? 0) + 1 };
   }
 
-  function placeOf({ line, length }: Read): LinePlace {
+  function placeOf({ line, length }: Read): LinePosition {
     return { line: line.number, number: 1, failures: 0, losses: 0, from: line.from, length };
   }
 
-  function toQueue(place: LinePlace, read: Read['read']): NextLine | WrongLine {
+  function toQueue(place: LinePosition, read: Read['read']): NextLine | WrongLine {
     const requestId = requestIdOf(batch.id, place.line, place.number);
     if ('faults' in read) return { ...place, ...read, requestId };
     return { ...place, ...read.parsed, requestId };

@@ -2,28 +2,28 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Batch } from '../../../shared/batches/batch.ts';
 import { repeatWhile } from '../../../shared/process/repeat-while.ts';
 import { within } from '../../../shared/process/shutdown.ts';
-import { batchKeeperKey } from '../../../shared/redis/keys.ts';
+import { batchLockKey } from '../../../shared/redis/keys.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
-import type { Hold } from '../../locks/acquire.ts';
-import type { Leave } from '../../locks/release.ts';
-import type { LineNews } from '../lines/line-events.ts';
-import type { AccountRun } from './account-scheduler.ts';
+import type { AcquireLock } from '../../locks/acquire.ts';
+import type { ReleaseLock } from '../../locks/release.ts';
+import type { LineEvent } from '../lines/line-events.ts';
+import type { AccountScheduler } from './account-scheduler.ts';
 import { createBatchSteps, type StepParts } from './batch-steps.ts';
 
 /** The batches that this worker looks after: those of the accounts that it holds. */
-export interface BatchKeeper extends AsyncDisposable {
+export interface BatchSupervisor extends AsyncDisposable {
   /** Looks after the batches of these accounts, too, if no other worker holds them. */
   take(accounts: readonly string[]): void;
   /** Of a line that it has queued. */
-  heard(news: LineNews): void;
+  heard(news: LineEvent): void;
 }
 
 type Parts = StepParts & {
   store: Pick<BatchStore, 'listOpenBatches' | 'changeBatch'>;
-  hold: Hold;
-  leave: Leave;
+  acquireLock: AcquireLock;
+  releaseLock: ReleaseLock;
   /** `lookSoon` has the account looked at soon. */
-  createAccountRun: (account: string, lookSoon: () => void) => AccountRun;
+  createAccountRun: (account: string, lookSoon: () => void) => AccountScheduler;
   lookEveryMs?: number;
   /** Between two looks; ends early, without a failure, when the signal is aborted. */
   pause?: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -39,11 +39,11 @@ const renewEveryMs = 1_500;
 const closeMs = 500;
 
 /** Looks after the batches of the accounts that this worker holds: takes their steps, and has their lines run. */
-export function keepBatches(parts: Parts): BatchKeeper {
-  const { store, hold, leave, log, lookEveryMs = 500, pause = pauseFor } = parts;
+export function superviseBatches(parts: Parts): BatchSupervisor {
+  const { store, acquireLock, releaseLock, log, lookEveryMs = 500, pause = pauseFor } = parts;
   const closing = new AbortController();
   const { signal } = closing;
-  const accounts = new Map<string, AccountRun>();
+  const accounts = new Map<string, AccountScheduler>();
   const looks = new Map<string, Promise<void>>();
   const takings = new Set<Promise<void>>();
   let nudge = Promise.withResolvers<void>();
@@ -83,8 +83,8 @@ export function keepBatches(parts: Parts): BatchKeeper {
   }
 
   async function takeOne(account: string): Promise<void> {
-    if (accounts.has(account) || !(await hold(batchKeeperKey(account)))) return;
-    if (signal.aborted) return leave(batchKeeperKey(account));
+    if (accounts.has(account) || !(await acquireLock(batchLockKey(account)))) return;
+    if (signal.aborted) return releaseLock(batchLockKey(account));
     if (accounts.has(account)) return; // it was assigned twice
     renewing.begin();
     accounts.set(
@@ -98,7 +98,7 @@ export function keepBatches(parts: Parts): BatchKeeper {
     steps.stop(account);
     const run = accounts.get(account);
     await run?.stop();
-    if (accounts.get(account) === run && accounts.delete(account)) await leave(batchKeeperKey(account));
+    if (accounts.get(account) === run && accounts.delete(account)) await releaseLock(batchLockKey(account));
   }
 
   async function keepLooking(): Promise<void> {
@@ -118,7 +118,7 @@ export function keepBatches(parts: Parts): BatchKeeper {
   async function renew(): Promise<void> {
     await Promise.all(
       [...accounts.keys()].map(async (account) => {
-        if (!(await hold(batchKeeperKey(account)))) letGo(account).catch(() => {}); // its hold ends by itself
+        if (!(await acquireLock(batchLockKey(account)))) letGo(account).catch(() => {}); // its hold ends by itself
       }),
     );
   }

@@ -3,14 +3,14 @@ import { ApiError } from '../../../shared/errors.ts';
 import type { PlanFile } from '../../../shared/process/plan-file.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
 import type { LineRequest } from '../lines/batch-job.ts';
-import { afterAll, type LeaveLine } from '../lines/finish-line-attempt.ts';
+import { afterAll, type FinishLineAttempt } from '../lines/finish-line-attempt.ts';
 import type { LineQueue } from '../lines/line-queue.ts';
 import type { BatchFeed, LineInHand } from './batch-feed.ts';
 
 type Parts = {
   store: Pick<BatchStore, 'findLine'>;
   queue: Pick<LineQueue, 'remaining'>;
-  leave: Pick<LeaveLine, 'settle' | 'lose'>;
+  finishAttempt: Pick<FinishLineAttempt, 'settle' | 'lose'>;
   planFile: Pick<PlanFile, 'models'>;
 };
 
@@ -21,8 +21,8 @@ type Held = { batch: Batch; plan: string; feed: BatchFeed };
  * Looks for lines that are in hand and have no job any more, of whose end nothing was heard: one that has a result has ended,
  * one that was noted for another try is tried again, and of any other nothing came. Says how many it found.
  */
-export function createLookAfterLines({ store, queue, leave, planFile }: Parts) {
-  return async function lookAfterLines(
+export function createRecoverLostLines({ store, queue, finishAttempt, planFile }: Parts) {
+  return async function recoverLostLines(
     { batch, plan, feed }: Held,
     lines: readonly LineInHand[],
     signal: AbortSignal,
@@ -37,11 +37,11 @@ export function createLookAfterLines({ store, queue, leave, planFile }: Parts) {
       let known = await store.findLine(batch.id, line.line);
       const isLost = known !== undefined && known.result === undefined && known.number <= line.number;
       if (isLost) {
-        await leave.lose(taken, new ApiError('INTERNAL_ERROR', 'The line could not be run.'), signal);
+        await finishAttempt.lose(taken, new ApiError('INTERNAL_ERROR', 'The line could not be run.'), signal);
         known = await store.findLine(batch.id, line.line);
       }
       // Its worker may have died between storing and settling it, and its job of that.
-      if (known?.result !== undefined && !isLost) await leave.settle(taken, known.result);
+      if (known?.result !== undefined && !isLost) await finishAttempt.settle(taken, known.result);
       if (known?.result === undefined && known?.retry !== undefined) feed.again(known.retry);
       else feed.ended(line.line);
     }

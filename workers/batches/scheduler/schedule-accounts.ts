@@ -4,10 +4,10 @@ import type { ListWorkers } from '../../../shared/jobs/list-workers.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import { within } from '../../../shared/process/shutdown.ts';
 import { readStrings } from '../../../shared/redis/connections.ts';
-import { batchKeeperKey, batchSchedulerKey } from '../../../shared/redis/keys.ts';
+import { batchLockKey, batchSchedulerLockKey } from '../../../shared/redis/keys.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
-import type { Hold } from '../../locks/acquire.ts';
-import type { Leave } from '../../locks/release.ts';
+import type { AcquireLock } from '../../locks/acquire.ts';
+import type { ReleaseLock } from '../../locks/release.ts';
 import type { AssignAccounts } from './assign-accounts.ts';
 import { shareAccounts } from './share-accounts.ts';
 
@@ -16,8 +16,8 @@ type Parts = {
   redis: Redis;
   store: Pick<BatchStore, 'listOpenAccounts'>;
   /** Of the scheduler's lock, for `schedulerHoldMs`. */
-  hold: Hold;
-  leave: Leave;
+  acquireLock: AcquireLock;
+  releaseLock: ReleaseLock;
   listWorkers: ListWorkers;
   assign: AssignAccounts;
   /** False while other workers cannot be reached. */
@@ -47,7 +47,7 @@ const closeMs = 500;
  * fewest. Only for economy: an account that is assigned twice is held by one worker, and one that is not taken is assigned again.
  */
 export function scheduleAccounts(parts: Parts): AsyncDisposable {
-  const { workerId, redis, store, hold, leave, log, random = Math.random } = parts;
+  const { workerId, redis, store, acquireLock, releaseLock, log, random = Math.random } = parts;
   const { lookEveryMs = 500, electEveryMs = 2_000, renewEveryMs = 1_500 } = parts;
   const closing = new AbortController();
   const { signal } = closing;
@@ -56,7 +56,7 @@ export function scheduleAccounts(parts: Parts): AsyncDisposable {
   async function isScheduler(): Promise<boolean> {
     const askedAt = performance.now();
     if (askedAt - heldAt < renewEveryMs) return true;
-    const isHeld = await hold(batchSchedulerKey);
+    const isHeld = await acquireLock(batchSchedulerLockKey);
     heldAt = isHeld ? askedAt : Number.NEGATIVE_INFINITY;
     return isHeld;
   }
@@ -64,7 +64,7 @@ export function scheduleAccounts(parts: Parts): AsyncDisposable {
   /** Says how many accounts there are. */
   async function look(): Promise<number> {
     const accounts = await store.listOpenAccounts();
-    const holders = await readStrings(redis, accounts.map(batchKeeperKey));
+    const holders = await readStrings(redis, accounts.map(batchLockKey));
     const free = accounts.filter((_, index) => holders[index] === null);
     if (free.length > 0) await assignSome(free, holders);
     return accounts.length;
@@ -95,7 +95,7 @@ export function scheduleAccounts(parts: Parts): AsyncDisposable {
     } catch (error) {
       // Another worker may reach the store.
       heldAt = Number.NEGATIVE_INFINITY;
-      await leave(batchSchedulerKey);
+      await releaseLock(batchSchedulerLockKey);
       throw error;
     }
   }
@@ -116,7 +116,7 @@ export function scheduleAccounts(parts: Parts): AsyncDisposable {
     async [Symbol.asyncDispose]() {
       closing.abort();
       await within(closeMs, looking);
-      await within(closeMs, leave(batchSchedulerKey)).catch(() => {});
+      await within(closeMs, releaseLock(batchSchedulerLockKey)).catch(() => {});
     },
   };
 }

@@ -1,10 +1,13 @@
 import type { BatchRetry } from '../../../shared/batches/batch.ts';
 
 /** A line of the file by where it stands, and which of its requests is the next. */
-export type LinePlace = Pick<BatchRetry, 'line' | 'number' | 'failures' | 'losses'> & { from: number; length: number };
+export type LinePosition = Pick<BatchRetry, 'line' | 'number' | 'failures' | 'losses'> & {
+  from: number;
+  length: number;
+};
 
 /** A line that is not queued. It waits for its time, which is 0 where it only waits for its turn. */
-export type WaitingLine = LinePlace & { model: string; notBefore: number };
+export type WaitingLine = LinePosition & { model: string; notBefore: number };
 
 /** The lines of one batch that were read and are not queued. */
 export interface WaitingLines {

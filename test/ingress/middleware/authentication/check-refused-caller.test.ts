@@ -4,14 +4,14 @@ import { checkRefusedCaller } from '../../../../ingress/middleware/authenticatio
 import type { AppContext, RequestState } from '../../../../ingress/request-state.ts';
 import type { Caller } from '../../../../shared/caller.ts';
 import { ApiError } from '../../../../shared/errors.ts';
-import type { Standing } from '../../../../shared/limits/admit.ts';
+import type { LimitCounters } from '../../../../shared/limits/admit.ts';
 import { parsePlanFile } from '../../../../shared/process/plan-file.ts';
 import { planText } from '../../../support/plan-text.ts';
 
 const parsed = parsePlanFile(planText());
 if ('faults' in parsed) throw new Error('the plan file of the tests is wrong');
 const { planFile } = parsed;
-const standing: Standing = {
+const counters: LimitCounters = {
   ...{ now: 1, month: '2030-05', used: 0, reserved: 0, overageUsed: 0 },
   ...{ lastMinute: { requests: 0, tokens: 0, resetMs: 0 }, dayRequests: 0, lost: 0 },
 };
@@ -24,9 +24,9 @@ const callerWith = (suspended: boolean): Caller => ({
 async function run({ found, now, fails }: { found: boolean; now: boolean; fails?: Error }) {
   const events: string[] = [];
   const checkCaller = {
-    async stand() {
+    async readCounters() {
       events.push('look');
-      return { caller: callerWith(now), standing };
+      return { caller: callerWith(now), counters };
     },
   } as unknown as CheckCaller; // the stage asks nothing else of it
   const headers: Record<string, string> = {};
@@ -36,14 +36,14 @@ async function run({ found, now, fails }: { found: boolean; now: boolean; fails?
     events.push(`next, suspended: ${state.caller?.suspended}`);
     if (fails !== undefined) throw fails;
   }).catch((thrown: unknown) => thrown);
-  return { events, error, hasStanding: 'x-svc-quota-used' in headers };
+  return { events, error, hasCounters: 'x-svc-quota-used' in headers };
 }
 
 test('the body of a suspended account is not read, and the account hears where it stands', async (t) => {
-  const { events, error, hasStanding } = await run({ found: true, now: true });
+  const { events, error, hasCounters } = await run({ found: true, now: true });
   t.deepEqual(events, ['look']);
   t.like(error, { code: 'FORBIDDEN' });
-  t.true(hasStanding);
+  t.true(hasCounters);
 });
 
 test('a request of an account whose suspension was lifted elsewhere goes on', async (t) => {
@@ -58,7 +58,7 @@ test('another request is looked at only when it is refused, and once', async (t)
   t.like(await run({ found: false, now: false, fails }), {
     events: ['next, suspended: false', 'look'],
     error: fails,
-    hasStanding: true,
+    hasCounters: true,
   });
   t.deepEqual((await run({ found: true, now: false, fails })).events, ['look', 'next, suspended: false']);
   t.like(await run({ found: false, now: true, fails }), { error: { code: 'FORBIDDEN' } });

@@ -7,8 +7,8 @@ import { type AuditRecord, auditId } from '../../../../shared/store/accounts/aud
 const at = new Date('2026-03-01T12:00:00.123Z');
 
 function accountWith(changes: Change[], version = changes.length, id = 'user:ann'): Account {
-  const standing = { plan: 'free', suspended: false, overageEnabled: false };
-  return { id, version, changes, ...standing, createdAt: at, topUpsMade: [], endedKeys: [] };
+  const stored = { plan: 'free', suspended: false, overageEnabled: false };
+  return { id, version, changes, ...stored, createdAt: at, topUpsMade: [], endedKeys: [] };
 }
 
 const suspended = (value: boolean): Change => ({ at, by: 'user:olga', suspended: value });

@@ -33,9 +33,9 @@ for (const where of ['before', 'after'] as const) {
       await inserting;
 
       const later = results.map((result) => ({ ...result, customId: 'of a later run' }));
-      const standing = where === 'before' ? later : results;
-      t.deepEqual(await store.batches.insertResults(later), standing);
-      t.deepEqual(await store.batches.listResults(id, { after: 0, limit: 10 }), standing);
+      const stored = where === 'before' ? later : results;
+      t.deepEqual(await store.batches.insertResults(later), stored);
+      t.deepEqual(await store.batches.listResults(id, { after: 0, limit: 10 }), stored);
     },
   );
 }

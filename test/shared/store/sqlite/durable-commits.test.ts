@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
-import { openLastingCommits } from '../../../../shared/store/sqlite/durable-commits.ts';
+import { openDurableCommits } from '../../../../shared/store/sqlite/durable-commits.ts';
 import { openSqlite } from '../../../../shared/store/sqlite/open-sqlite.ts';
 import { createSqliteHome } from '../sqlite-home.ts';
 
@@ -11,7 +11,7 @@ test('a log that has grown long is taken into the file beside the process, and n
   await using home = await createSqliteHome();
   using database = await openSqlite(home.file);
   let now = 0;
-  await using commits = openLastingCommits(home.file, { now: () => now });
+  await using commits = openDurableCommits(home.file, { now: () => now });
   const insert = database.prepare(`INSERT INTO accounts (id, document) VALUES (?, json_object('text', ?))`);
   insert.run('user:small', 'x');
   await commits.last();
@@ -41,7 +41,7 @@ test('a log that has grown long is taken into the file beside the process, and n
 test('closing waits for the thread and for the disk, and whoever comes later is told', async (t) => {
   await using home = await createSqliteHome();
   using database = await openSqlite(home.file);
-  const commits = openLastingCommits(home.file);
+  const commits = openDurableCommits(home.file);
   database
     .prepare(`INSERT INTO accounts (id, document) VALUES ('user:ann', json_object('text', ?))`)
     .run('x'.repeat(5 * mebibyte));
@@ -55,10 +55,10 @@ test('closing waits for the thread and for the disk, and whoever comes later is 
 test('many that wait for the disk at once all hear of it, also one that has lost its file', async (t) => {
   await using home = await createSqliteHome();
   using database = await openSqlite(home.file);
-  await using commits = openLastingCommits(home.file);
+  await using commits = openDurableCommits(home.file);
   database.exec(`INSERT INTO accounts (id, document) VALUES ('user:ann', '{}')`);
   await t.notThrowsAsync(Promise.all(Array.from({ length: 100 }, () => commits.last())));
-  await using elsewhere = openLastingCommits(`${home.folder}/not-there`);
+  await using elsewhere = openDurableCommits(`${home.folder}/not-there`);
   await t.throwsAsync(elsewhere.last(), { code: 'ENOENT' });
 });
 
@@ -70,7 +70,7 @@ test('a disk that has failed once fails every later call, though it would not fa
   const datasync = async () => {
     if (failures-- > 0) throw new Error('EIO: i/o error, fdatasync');
   };
-  await using commits = openLastingCommits(home.file, { datasync });
+  await using commits = openDurableCommits(home.file, { datasync });
   t.notThrows(() => commits.check());
   for (let call = 0; call < 3; call++) await t.throwsAsync(commits.last(), { message: /^EIO/ });
   t.throws(() => commits.check(), { message: /^EIO/ });

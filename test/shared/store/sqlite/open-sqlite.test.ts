@@ -59,8 +59,8 @@ test('a file of the earlier version is brought to the present one, with its acco
   const bob = { id: "user:'b\"o\\b'", plan: 'free', version: 2, createdAt: at, ...nothingEnded };
   t.deepEqual(await store.findAccount(ann.id), ann);
   t.deepEqual(await store.findAccount(bob.id), bob);
-  const standing = { plan: 'pro', suspended: false, overageEnabled: false, version: 4 };
-  t.deepEqual(await store.findKeyOwner(['the hash']), { account: ann.id, keyId: 'key_1', ...standing });
+  const stored = { plan: 'pro', suspended: false, overageEnabled: false, version: 4 };
+  t.deepEqual(await store.findKeyOwner(['the hash']), { account: ann.id, keyId: 'key_1', ...stored });
 
   t.false((await mint(store, ann.id)).minted);
   t.like((await mint(store, bob.id, { plan: 'pro' })).account, { plan: 'free', version: 3, createdAt: at });

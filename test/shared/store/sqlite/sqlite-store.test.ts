@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { z } from 'zod';
 import { changeSettings } from '../../../../ingress/callers/account-changes.ts';
-import type { LastingCommits } from '../../../../shared/store/sqlite/durable-commits.ts';
+import type { DurableCommits } from '../../../../shared/store/sqlite/durable-commits.ts';
 import { SqliteStore } from '../../../../shared/store/sqlite/sqlite-store.ts';
 import { testAccountsContract } from '../accounts-contract.ts';
 import { testChangesContract } from '../changes-contract.ts';
@@ -155,7 +155,7 @@ test('a change that finds nothing to change waits for the disk as well, and one 
   await using home = await createSqliteHome();
   let asked = 0;
   let failure: Error | undefined;
-  const openCommits = (): LastingCommits => ({
+  const openCommits = (): DurableCommits => ({
     async last() {
       asked++;
       if (failure !== undefined) throw failure;

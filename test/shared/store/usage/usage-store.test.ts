@@ -1,5 +1,5 @@
 import test from 'ava';
-import { openLastingCommits } from '../../../../shared/store/sqlite/durable-commits.ts';
+import { openDurableCommits } from '../../../../shared/store/sqlite/durable-commits.ts';
 import { openSqlite } from '../../../../shared/store/sqlite/open-sqlite.ts';
 import { createSqliteCalls } from '../../../../shared/store/sqlite/sqlite-calls.ts';
 import { createSqliteUsage } from '../../../../shared/store/sqlite/sqlite-usage.ts';
@@ -10,7 +10,7 @@ import { entryAt, sumOf, usageRecord, usageRecords } from '../usage-records.ts';
 test('of two repairs at once, the one that has not seen a record does not undo the other', async (t) => {
   await using home = await createSqliteHome();
   using database = await openSqlite(home.file);
-  await using commits = openLastingCommits(home.file);
+  await using commits = openDurableCommits(home.file);
   const tables = createSqliteUsage(database, createSqliteCalls(database, commits));
   const store = createUsageStore(tables);
   const records = usageRecords(5, (index) => ({ entry: entryAt(10 + index) }));
@@ -32,7 +32,7 @@ test('of two repairs at once, the one that has not seen a record does not undo t
 test('a repair that finds the sum moved each time gives up in the end, as a store that is busy', async (t) => {
   await using home = await createSqliteHome();
   using database = await openSqlite(home.file);
-  await using commits = openLastingCommits(home.file);
+  await using commits = openDurableCommits(home.file);
   const tables = createSqliteUsage(database, createSqliteCalls(database, commits));
   const store = createUsageStore({ ...tables, replaceSum: async () => false });
   await store.recordUsage([usageRecord({ entry: entryAt(10) })]);

@@ -26,15 +26,15 @@ test('a batch is taken apart by account and month, each in the order of its entr
   const of = (requestId: string, number: number, account = 'ann') =>
     usageRecord({ requestId, entry: entryAt(number), account });
   const [first, second, third] = [of('r1', 1), of('r2', 2), of('r3', 3)];
-  const standing = new Map([first, second, third].map(({ requestId, entry }) => [requestId, entry]));
+  const stored = new Map([first, second, third].map(({ requestId, entry }) => [requestId, entry]));
   const other = of('r4', 2, 'bob');
-  t.deepEqual(byMonth([third, other, first, first, second], new Map([...standing, ['r4', entryAt(7)]])), [
+  t.deepEqual(byMonth([third, other, first, first, second], new Map([...stored, ['r4', entryAt(7)]])), [
     { account: 'ann', month: '2026-12', news: [first, second, third], lastEntry: entryAt(3), disputed: false },
     { account: 'bob', month: '2026-12', news: [], lastEntry: entryAt(2), disputed: true },
   ]);
   const again = of('r1', 9);
-  t.deepEqual(byMonth([first, again], standing), [
+  t.deepEqual(byMonth([first, again], stored), [
     { account: 'ann', month: '2026-12', news: [first], lastEntry: entryAt(9), disputed: true },
   ]);
-  t.deepEqual(byMonth([], standing), []);
+  t.deepEqual(byMonth([], stored), []);
 });

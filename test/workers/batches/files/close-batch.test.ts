@@ -67,7 +67,7 @@ test.serial('jobs that wait are taken out, and what they hold is given back', as
     new Set(),
   );
   t.is(await side.leases(), 0);
-  t.like(await side.standing(), { used: 0, reserved: 0 });
+  t.like(await side.counters(), { used: 0, reserved: 0 });
   t.is((await side.results()).length, 5);
 });
 

@@ -28,11 +28,11 @@ async function open(t: ExecutionContext, { isHeld = true } = {}) {
     /** Looks at the files so often. */
     async look(times = 1, at = now): Promise<void> {
       let looks = 0;
-      const hold = async () => {
+      const acquireLock = async () => {
         looks++;
         return isHeld;
       };
-      await using _removing = keepRemovingFiles({ store, hold, now: async () => at, log, everyMs: 5 });
+      await using _removing = keepRemovingFiles({ store, acquireLock, now: async () => at, log, everyMs: 5 });
       while (looks <= times) await sleep(2);
     },
     async isThere(id: string): Promise<boolean> {

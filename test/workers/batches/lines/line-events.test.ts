@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { controlStreamKey } from '../../../../shared/redis/keys.ts';
-import { createTellNews, decodeNews, type LineNews } from '../../../../workers/batches/lines/line-events.ts';
+import { createSendLineEvent, decodeLineEvent, type LineEvent } from '../../../../workers/batches/lines/line-events.ts';
 import { retryOf } from '../../../shared/store/batch-records.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';
 import { recordedLog } from '../../../support/recorded-log.ts';
@@ -15,7 +15,7 @@ test.before(async () => {
 test.after.always(() => own?.[Symbol.asyncDispose]());
 
 const about = { batch: 'batch_1', line: 7, number: 2 };
-const all: LineNews[] = [
+const all: LineEvent[] = [
   { news: 'started', ...about },
   { news: 'later', ...about },
   { news: 'full', ...about },
@@ -26,17 +26,17 @@ const all: LineNews[] = [
 ];
 
 test('what is told arrives as it was, and in its order', async (t) => {
-  const tell = createTellNews(own.redis, recordedLog().log);
+  const tell = createSendLineEvent(own.redis, recordedLog().log);
   const control = controlStreamKey('here');
   await own.redis.xadd(control, '*', 'a', 'b');
   for (const { batch, line, number, ...news } of all) tell({ batch, line, number, tellTo: control }, news);
   const [, ...entries] = await own.redis.xrange(control, '-', '+'); // behind the telling, on the same connection
-  const heard = entries.map(([, [name = '', value = '']]) => decodeNews({ [name]: value }));
+  const heard = entries.map(([, [name = '', value = '']]) => decodeLineEvent({ [name]: value }));
   t.deepEqual(heard, all);
 });
 
 test('a worker that is gone is told nothing, and nothing is left of that', async (t) => {
-  const tell = createTellNews(own.redis, recordedLog().log);
+  const tell = createSendLineEvent(own.redis, recordedLog().log);
   for (const control of [controlStreamKey('gone'), '']) {
     tell({ ...about, tellTo: control }, { news: 'started' });
     t.is(await own.redis.exists(control), 0);
@@ -46,7 +46,7 @@ test('a worker that is gone is told nothing, and nothing is left of that', async
 test('a telling that fails is noted, and nobody’s concern', async (t) => {
   const { log, lines } = recordedLog();
   await own.redis.set('no stream', 'but a string');
-  createTellNews(own.redis, log)({ ...about, tellTo: 'no stream' }, { news: 'started' });
+  createSendLineEvent(own.redis, log)({ ...about, tellTo: 'no stream' }, { news: 'started' });
   await own.redis.ping();
   t.like(lines, { 0: { level: 'debug' }, length: 1 });
 });
@@ -54,7 +54,7 @@ test('a telling that fails is noted, and nobody’s concern', async (t) => {
 test('a stream that nobody reads stays about as long as its bound', async (t) => {
   const control = controlStreamKey('silent');
   await own.redis.xadd(control, '*', 'a', 'b');
-  const tell = createTellNews(own.redis, recordedLog().log);
+  const tell = createSendLineEvent(own.redis, recordedLog().log);
   for (let count = 0; count < 11_000; count++) tell({ ...about, tellTo: control }, { news: 'started' });
   const length = await own.redis.xlen(control);
   t.true(length >= 10_000 && length < 10_200, String(length));
@@ -78,7 +78,7 @@ const hostile: Record<string, Record<string, string>> = {
 
 for (const [name, fields] of Object.entries(hostile)) {
   test(`${name} is no news`, (t) => {
-    t.is(decodeNews(fields), undefined);
+    t.is(decodeLineEvent(fields), undefined);
   });
 }
 
@@ -95,7 +95,7 @@ test('no entry makes whoever reads it fail', (t) => {
   let none = 0;
   fc.assert(
     fc.property(anyFields, (fields) => {
-      if (decodeNews(fields) === undefined) none++;
+      if (decodeLineEvent(fields) === undefined) none++;
     }),
     { numRuns: 1_000 },
   );

@@ -88,7 +88,7 @@ test('a line whose backend never answers by its deadline is tried three times, a
 
 test('a line that was taken without a slot, and finds no room, is put off and has lost nothing by it', async (t) => {
   await using side = await openLineSide(own.redis, { requestsAtOnce: 1 });
-  const leave = await side.occupy();
+  const releaseLock = await side.occupy();
   let job = side.jobOf();
   for (let times = 0; times < 2; times++) {
     const outcome = await side.run(job);
@@ -97,7 +97,7 @@ test('a line that was taken without a slot, and finds no room, is put off and ha
     t.is(side.news.at(-1)?.news, 'later');
   }
   t.deepEqual(await side.retries(), []);
-  leave();
+  releaseLock();
   t.deepEqual(await side.run(job), { outcome: 'done' });
   t.is(await side.leases(), 0);
   t.like(await side.result(), { failed: false });

@@ -3,9 +3,9 @@ import test, { type ExecutionContext } from 'ava';
 import type { Batch } from '../../../../shared/batches/batch.ts';
 import type { Account } from '../../../../shared/store/accounts/account.ts';
 import type { BatchJob } from '../../../../workers/batches/lines/batch-job.ts';
-import type { LineNews } from '../../../../workers/batches/lines/line-events.ts';
-import { createAccountRun } from '../../../../workers/batches/scheduler/account-scheduler.ts';
-import { createLookAfterLines } from '../../../../workers/batches/scheduler/recover-lost-lines.ts';
+import type { LineEvent } from '../../../../workers/batches/lines/line-events.ts';
+import { createAccountScheduler } from '../../../../workers/batches/scheduler/account-scheduler.ts';
+import { createRecoverLostLines } from '../../../../workers/batches/scheduler/recover-lost-lines.ts';
 import { batchOf, resultOf, retryOf } from '../../../shared/store/batch-records.ts';
 import { type BatchSide, openBatchSide } from '../../../support/batch-side.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';
@@ -27,7 +27,7 @@ function run(t: ExecutionContext, side: BatchSide, given: Given = {}) {
   let looksSoon = 0;
   const { store } = side;
   const known = { plan: 'free', suspended: given.suspended ?? false };
-  const accountRun = createAccountRun({
+  const accountRun = createAccountScheduler({
     ...side,
     store: {
       batches: store.batches,
@@ -41,7 +41,7 @@ function run(t: ExecutionContext, side: BatchSide, given: Given = {}) {
         queued.push(job);
       },
     },
-    lookAfterLines: createLookAfterLines({ ...side, store: store.batches }),
+    recoverLostLines: createRecoverLostLines({ ...side, store: store.batches }),
     control: () => 'svc:control:here',
     lookSoon: () => void looksSoon++,
   });
@@ -66,8 +66,8 @@ function run(t: ExecutionContext, side: BatchSide, given: Given = {}) {
       await side.queue.remove({ model: 'small-chat', requestId: side.requestOf(line, number) });
       accountRun.heard({ news: 'ended', answered: true, batch: side.batch.id, line, number });
     },
-    heard: (news: Partial<LineNews> & Pick<LineNews, 'news'>) =>
-      accountRun.heard({ batch: side.batch.id, line: 1, number: 1, ...news } as LineNews), // whole by what each test gives
+    heard: (news: Partial<LineEvent> & Pick<LineEvent, 'news'>) =>
+      accountRun.heard({ batch: side.batch.id, line: 1, number: 1, ...news } as LineEvent), // whole by what each test gives
   };
 }
 

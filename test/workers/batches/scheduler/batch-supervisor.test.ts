@@ -2,14 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import type { Batch } from '../../../../shared/batches/batch.ts';
 import { aborted } from '../../../../shared/process/shutdown.ts';
-import { batchKeeperKey } from '../../../../shared/redis/keys.ts';
+import { batchLockKey } from '../../../../shared/redis/keys.ts';
 import { createClearBatch } from '../../../../workers/batches/files/clear-batch.ts';
 import { createCloseBatch } from '../../../../workers/batches/files/close-batch.ts';
 import { createValidateBatch } from '../../../../workers/batches/files/validate-batch.ts';
 import { createWriteBatchFiles } from '../../../../workers/batches/files/write-batch-files.ts';
-import { keepBatches } from '../../../../workers/batches/scheduler/batch-supervisor.ts';
-import { createHold } from '../../../../workers/locks/acquire.ts';
-import { createLeave } from '../../../../workers/locks/release.ts';
+import { superviseBatches } from '../../../../workers/batches/scheduler/batch-supervisor.ts';
+import { createAcquireLock } from '../../../../workers/locks/acquire.ts';
+import { createReleaseLock } from '../../../../workers/locks/release.ts';
 import { batchOf, resultOf } from '../../../shared/store/batch-records.ts';
 import { type BatchSide, openBatchSide } from '../../../support/batch-side.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';
@@ -40,14 +40,14 @@ function keep(
   const runs: Run[] = [];
   const { store, planFile, rules } = side;
   const heard: unknown[] = [];
-  const hold = createHold(own.redis, { workerId, holdMs: 60_000 });
-  const keeper = keepBatches({
+  const acquireLock = createAcquireLock(own.redis, { workerId, holdMs: 60_000 });
+  const keeper = superviseBatches({
     ...{ store: store.batches, log: side.log, lookEveryMs: 5, ...(parts.pause && { pause: parts.pause }) },
-    hold: async (key) => {
+    acquireLock: async (key) => {
       parts.onHold?.();
-      return parts.isAlwaysHeld || hold(key);
+      return parts.isAlwaysHeld || acquireLock(key);
     },
-    leave: createLeave(own.redis, { workerId }),
+    releaseLock: createReleaseLock(own.redis, { workerId }),
     createAccountRun(account, lookSoon) {
       const run: Run = { account, looks: [], isStopped: false, lookSoon };
       runs.push(run);
@@ -173,7 +173,7 @@ test.serial(
     t.true(one.runs[0]?.isStopped);
     other.keeper.take([side.account]);
     await until(() => other.runs[0]?.looks[0]);
-    t.is(await own.redis.get(batchKeeperKey(side.account)), 'other');
+    t.is(await own.redis.get(batchLockKey(side.account)), 'other');
     one.keeper.take([side.account]);
     await other.keeper[Symbol.asyncDispose]();
     t.is(one.runs.length, 1, 'one that has left takes nothing');
@@ -217,7 +217,7 @@ test.serial(
 
 test.serial('a worker that holds no account does not ask the store', async (t) => {
   await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
-  await own.redis.set(batchKeeperKey(side.account), 'another');
+  await own.redis.set(batchLockKey(side.account), 'another');
   side.store.batches.listOpenBatches = async () => t.fail() as never; // it is not called
   let pauses = 0;
   keep(t, side, 'one', { pause: (ms) => sleep(Math.min(ms, ++pauses)) });
@@ -229,13 +229,13 @@ test.serial('a worker whose hold was lost feeds the account no more, and leaves 
   await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
   const { runs } = keep(t, side, 'one');
   await until(() => runs[0]?.looks[0]);
-  await own.redis.set(batchKeeperKey(side.account), 'another');
+  await own.redis.set(batchLockKey(side.account), 'another');
   await until(() => runs[0]?.isStopped || undefined);
   const looks = runs[0]?.looks.length;
   await sleep(50);
   t.is(runs[0]?.looks.length, looks);
   t.is(runs.length, 1);
-  t.is(await own.redis.get(batchKeeperKey(side.account)), 'another');
+  t.is(await own.redis.get(batchLockKey(side.account)), 'another');
 });
 
 test.serial('accounts are renewed also while one that was lost has not ended its work', async (t) => {
@@ -244,7 +244,7 @@ test.serial('accounts are renewed also while one that was lost has not ended its
   const ended = Promise.withResolvers<void>();
   const { runs } = keep(t, side, 'one', { stop: () => ended.promise, onHold: () => renewals++ });
   await until(() => runs[0]?.looks[0]);
-  await own.redis.set(batchKeeperKey(side.account), 'another');
+  await own.redis.set(batchLockKey(side.account), 'another');
   await until(() => runs[0]?.isStopped || undefined);
   const before = renewals;
   await until(() => renewals > before + 1 || undefined);
@@ -258,7 +258,7 @@ test.serial('an account without an open batch is let go', async (t) => {
   await until(() => runs[0]?.looks[0]);
   await side.moveBatch({ open: false });
   await until(() => runs[0]?.isStopped || undefined);
-  t.is(await own.redis.exists(batchKeeperKey(side.account)), 0);
+  t.is(await own.redis.exists(batchLockKey(side.account)), 0);
 });
 
 test.serial('a store that is away, and a step that fails, are tried again', async (t) => {

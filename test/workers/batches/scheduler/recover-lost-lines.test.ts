@@ -2,7 +2,7 @@ import test from 'ava';
 import { answeredLine } from '../../../../workers/batches/lines/line-results.ts';
 import { createBatchFeed } from '../../../../workers/batches/scheduler/batch-feed.ts';
 import { createModelHealth } from '../../../../workers/batches/scheduler/model-health.ts';
-import { createLookAfterLines } from '../../../../workers/batches/scheduler/recover-lost-lines.ts';
+import { createRecoverLostLines } from '../../../../workers/batches/scheduler/recover-lost-lines.ts';
 import { resultOf, retryOf } from '../../../shared/store/batch-records.ts';
 import { openBatchSide } from '../../../support/batch-side.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';
@@ -31,7 +31,7 @@ async function open(inHand: number) {
     if (next === undefined || 'faults' in next) throw new Error('there is no line');
     feed.queued(next, now);
   }
-  const look = createLookAfterLines({ ...side, store: store.batches });
+  const look = createRecoverLostLines({ ...side, store: store.batches });
   return Object.assign(side, {
     feed,
     look: () => look({ batch, plan: 'free', feed }, [...feed.inHand.values()], signal),
@@ -71,7 +71,7 @@ test.serial(
     await side.lease(1);
     t.is(await side.look(), 1);
     t.is(await side.leases(), 0);
-    t.like(await side.standing(), { used: 0, reserved: 0 });
+    t.like(await side.counters(), { used: 0, reserved: 0 });
     t.like((await side.store.batches.listRetries(side.batch.id))[0], { line: 1, number: 2, losses: 1 });
     t.like(await side.next(), { line: 1, number: 2, losses: 1 });
   },
@@ -110,7 +110,7 @@ test.serial('a line whose worker died before it settled is settled by its result
   await side.store.batches.insertResults([answeredLine(side.jobOf(1), '{}', usage)]);
   await side.look();
   t.is(await side.leases(), 0);
-  t.like(await side.standing(), { used: 42, reserved: 0 });
+  t.like(await side.counters(), { used: 42, reserved: 0 });
   t.is(side.feed.inHand.size, 0);
 });
 
@@ -125,7 +125,7 @@ test.serial('one that was heard of while its job was looked for is left alone', 
   await using side = await open(1);
   const lines = [...side.feed.inHand.values()];
   side.feed.changed(1, 'started', now + 1);
-  const look = createLookAfterLines({ ...side, store: side.store.batches });
+  const look = createRecoverLostLines({ ...side, store: side.store.batches });
   t.is(await look({ batch: side.batch, plan: 'free', feed: side.feed }, lines, signal), 0);
   t.true(side.feed.inHand.has(1));
 });

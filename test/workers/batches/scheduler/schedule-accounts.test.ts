@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { batchKeeperKey, batchSchedulerKey } from '../../../../shared/redis/keys.ts';
+import { batchLockKey, batchSchedulerLockKey } from '../../../../shared/redis/keys.ts';
 import { scheduleAccounts } from '../../../../workers/batches/scheduler/schedule-accounts.ts';
-import { createHold } from '../../../../workers/locks/acquire.ts';
-import { createLeave } from '../../../../workers/locks/release.ts';
+import { createAcquireLock } from '../../../../workers/locks/acquire.ts';
+import { createReleaseLock } from '../../../../workers/locks/release.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../../support/private-redis.ts';
 import { recordedLog } from '../../../support/recorded-log.ts';
 import { watchRedis } from '../../../support/watch-redis.ts';
@@ -30,7 +30,7 @@ function openFleet(t: ExecutionContext) {
 
   async function take(workerId: string, accounts: readonly string[]): Promise<void> {
     assignments.push({ worker: workerId, accounts });
-    await Promise.all(accounts.map(batchKeeperKey).map(createHold(own.redis, { workerId, holdMs: 60_000 })));
+    await Promise.all(accounts.map(batchLockKey).map(createAcquireLock(own.redis, { workerId, holdMs: 60_000 })));
   }
 
   function start(workerId: string, times: Partial<Parameters<typeof scheduleAccounts>[0]> = {}): void {
@@ -45,8 +45,8 @@ function openFleet(t: ExecutionContext) {
           return fleet.accounts;
         },
       },
-      hold: createHold(own.redis, { workerId, holdMs: 2_000 }),
-      leave: createLeave(own.redis, { workerId }),
+      acquireLock: createAcquireLock(own.redis, { workerId, holdMs: 2_000 }),
+      releaseLock: createReleaseLock(own.redis, { workerId }),
       listWorkers: async () => [...live],
       canAssign: () => fleet.canAssign,
       async assign(worker, accounts) {
@@ -77,7 +77,7 @@ function openFleet(t: ExecutionContext) {
       started.delete(workerId);
     },
     async holders(): Promise<(string | null)[]> {
-      return fleet.accounts.length === 0 ? [] : own.redis.mget(fleet.accounts.map(batchKeeperKey));
+      return fleet.accounts.length === 0 ? [] : own.redis.mget(fleet.accounts.map(batchLockKey));
     },
     async untilHeld(): Promise<Map<string, number>> {
       for (;;) {
@@ -100,7 +100,7 @@ test.serial('one worker of all lists accounts, and the others ask only who that 
   fleet.startAll(namesOf('worker', 10));
   fleet.accounts = namesOf('user:', 200);
   await fleet.untilHeld();
-  const scheduler = await own.redis.get(batchSchedulerKey);
+  const scheduler = await own.redis.get(batchSchedulerLockKey);
   await using watch = await watchRedis(own.url);
   let looks = fleet.listings;
   const asked = await watch.during(() => fleet.looks(20));
@@ -109,7 +109,7 @@ test.serial('one worker of all lists accounts, and the others ask only who that 
   const byName = Map.groupBy(asked, ([name = '']) => name.toLowerCase());
   t.deepEqual([...byName.keys()].sort(), ['evalsha', 'mget']);
   t.true((byName.get('mget')?.length ?? 0) <= looks + 1, 'a look reads who holds all accounts by one command');
-  for (const [, , , key] of byName.get('evalsha') ?? []) t.is(key, batchSchedulerKey);
+  for (const [, , , key] of byName.get('evalsha') ?? []) t.is(key, batchSchedulerLockKey);
 });
 
 test.serial(
@@ -149,7 +149,7 @@ test.serial('accounts that a worker has left, or whose hold has expired, are ass
   const holders = await fleet.holders();
   const left = fleet.accounts.filter((_, index) => holders[index] === leaver);
   t.is(left.length, 10);
-  await own.redis.del(left.map(batchKeeperKey)); // as its end, or its leaving, does
+  await own.redis.del(left.map(batchLockKey)); // as its end, or its leaving, does
   const counts = await fleet.untilHeld();
   t.deepEqual([...counts.values()], [15, 15]);
   t.false(counts.has(leaver));
@@ -186,7 +186,7 @@ test.serial('while other workers cannot be reached the scheduler takes accounts 
 test.serial('accounts that a worker of another release holds stay its own', async (t) => {
   const fleet = openFleet(t);
   const accounts = namesOf('user:', 10);
-  await own.redis.mset(Object.fromEntries(accounts.map((account) => [batchKeeperKey(account), 'before'])));
+  await own.redis.mset(Object.fromEntries(accounts.map((account) => [batchLockKey(account), 'before'])));
   fleet.accounts = [...accounts, 'user:new'];
   fleet.start('now');
   t.deepEqual(
@@ -210,12 +210,12 @@ test.serial(
     await fleet.stop(first);
     const second = first === 'one' ? 'other' : 'one';
     while (fleet.lister !== second) await sleep(2);
-    t.is(await own.redis.get(batchSchedulerKey), second);
+    t.is(await own.redis.get(batchSchedulerLockKey), second);
     await fleet.stop(second);
-    await own.redis.set(batchSchedulerKey, 'dead', 'PX', 200);
+    await own.redis.set(batchSchedulerLockKey, 'dead', 'PX', 200);
     fleet.start('third');
     while ((fleet.lister as string) !== 'third') await sleep(2);
-    t.is(await own.redis.get(batchSchedulerKey), 'third');
+    t.is(await own.redis.get(batchSchedulerLockKey), 'third');
   },
 );
 
@@ -223,7 +223,7 @@ test.serial('a scheduler that has lost its lock lists no more', async (t) => {
   const fleet = openFleet(t);
   fleet.start('one');
   await fleet.looks(1);
-  await own.redis.set(batchSchedulerKey, 'other');
+  await own.redis.set(batchSchedulerLockKey, 'other');
   await sleep(60);
   const before = fleet.listings;
   await sleep(60);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { leaseLifeMs } from '../../../shared/limits/lease-life.ts';
-import { keepLeases } from '../../../workers/leases/keep-leases.ts';
+import { beatLeases } from '../../../workers/leases/beat-leases.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { jobFor } from '../../support/worker-side.ts';
 
@@ -13,7 +13,7 @@ function createSubject({ fails = false } = {}) {
   const renewals: [string[], number][] = [];
   let heard = Promise.withResolvers<void>();
   const { log, lines } = recordedLog();
-  const leases = keepLeases({
+  const leases = beatLeases({
     async renewLeases(requests, lifeMs) {
       renewals.push([requests.map(({ requestId }) => requestId), lifeMs]);
       heard.resolve();

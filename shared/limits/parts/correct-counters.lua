@@ -1,13 +1,13 @@
--- A part of the scripts that give back what was charged (read-lua.ts); it stands behind standing.lua.
+-- A part of the scripts that give back what was charged (read-lua.ts); it stands behind counters.lua.
 -- `held` tokens are no longer reserved, and `used` tokens are used instead, in the month and the bucket that were charged.
 -- `requests` is what the bucket's requests change by. What has left the window is not brought back.
 -- A month that is not counted here is not started here: the next admission seeds it from the store and the outbox. A field
 -- `:reserved` alone marks a month of which usage was missed, so that it does not start at 0 because last month is counted.
-local function correctStanding(standingKey, month, bucket, requests, held, used, isOverage)
+local function correctCounters(countersKey, month, bucket, requests, held, used, isOverage)
   local call, format = redis.call, string.format
   local usedField, reservedField = month .. ':used', month .. ':reserved'
   local window, minuteTokens, usedBefore, reservedBefore =
-    unpack(call('HMGET', standingKey, 'window', 'minuteTokens', usedField, reservedField))
+    unpack(call('HMGET', countersKey, 'window', 'minuteTokens', usedField, reservedField))
 
   local _, last = string.find(window or '', '[' .. bucket .. ',', 1, true)
   if last then
@@ -15,21 +15,21 @@ local function correctStanding(standingKey, month, bucket, requests, held, used,
     window = format('%s%d,%d%s', string.sub(window, 1, last), ofBucket + requests, tokensOfBucket + used - held,
       string.sub(window, rest))
     -- Of a window without sums these are never read.
-    if requests ~= 0 then call('HINCRBY', standingKey, 'minuteRequests', requests) end
+    if requests ~= 0 then call('HINCRBY', countersKey, 'minuteRequests', requests) end
     minuteTokens = format('%d', (minuteTokens or 0) + used - held)
   end
 
   if not usedBefore then
-    if last then call('HSET', standingKey, 'window', window, 'minuteTokens', minuteTokens) end
-    if used ~= 0 and call('EXISTS', standingKey) == 1 then call('HSET', standingKey, reservedField, 0) end
+    if last then call('HSET', countersKey, 'window', window, 'minuteTokens', minuteTokens) end
+    if used ~= 0 and call('EXISTS', countersKey) == 1 then call('HSET', countersKey, reservedField, 0) end
     return
   end
   -- Exact up to 2^53; no larger sum would be accepted.
   local usedNow, reservedNow = format('%d', usedBefore + used), format('%d', (reservedBefore or 0) - held)
   if last then
-    call('HSET', standingKey, 'window', window, 'minuteTokens', minuteTokens, usedField, usedNow, reservedField, reservedNow)
+    call('HSET', countersKey, 'window', window, 'minuteTokens', minuteTokens, usedField, usedNow, reservedField, reservedNow)
   else
-    call('HSET', standingKey, usedField, usedNow, reservedField, reservedNow)
+    call('HSET', countersKey, usedField, usedNow, reservedField, reservedNow)
   end
-  if isOverage and used ~= 0 then call('HINCRBY', standingKey, month .. ':overage', used) end
+  if isOverage and used ~= 0 then call('HINCRBY', countersKey, month .. ':overage', used) end
 end

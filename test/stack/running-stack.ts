@@ -7,9 +7,9 @@ import { z } from 'zod';
 export const dataDirectory = fileURLToPath(new URL('../../.data', import.meta.url));
 
 /** In that folder, while a stack runs. */
-const standingFile = 'stack.json';
+const stackFile = 'stack.json';
 
-const standingSchema = z.object({
+const stackSchema = z.object({
   issuer: z.string(),
   clientSecret: z.string(),
   service: z
@@ -21,22 +21,22 @@ const standingSchema = z.object({
  * How to reach the running stack: its identity provider, the secret that tokens are requested with, and, where it runs on this
  * machine, its API and stores.
  */
-export type Standing = z.infer<typeof standingSchema>;
+export type RunningStack = z.infer<typeof stackSchema>;
 
 /** Readable by its owner only. */
-export async function writeStanding(standing: Standing, directory = dataDirectory): Promise<void> {
+export async function writeRunningStack(runningStack: RunningStack, directory = dataDirectory): Promise<void> {
   await mkdir(directory, { recursive: true });
-  await writeFile(join(directory, standingFile), JSON.stringify(standing), { mode: 0o600 });
+  await writeFile(join(directory, stackFile), JSON.stringify(runningStack), { mode: 0o600 });
 }
 
-export async function removeStanding(directory = dataDirectory): Promise<void> {
-  await rm(join(directory, standingFile), { force: true });
+export async function removeRunningStack(directory = dataDirectory): Promise<void> {
+  await rm(join(directory, stackFile), { force: true });
 }
 
 /** Throws when no stack runs. After a stack was killed its file is still there. */
-export async function readStanding(directory = dataDirectory): Promise<Standing> {
+export async function readRunningStack(directory = dataDirectory): Promise<RunningStack> {
   try {
-    return standingSchema.parse(JSON.parse(await readFile(join(directory, standingFile), 'utf8')));
+    return stackSchema.parse(JSON.parse(await readFile(join(directory, stackFile), 'utf8')));
   } catch (cause) {
     throw new Error(notRunning, { cause });
   }

@@ -1,4 +1,4 @@
--- A part of the scripts that read or change the standing of an account (read-lua.ts).
+-- A part of the scripts that read or change the limit counters of an account (read-lua.ts).
 -- The standing is a hash: `window`, the last minute as JSON; `day` and `dayRequests`; and for this month and the last
 -- `<YYYY-MM>:used`, `:reserved` and `:overage`, all of them tokens.
 -- The window is a list of buckets of 5 s, oldest first: [when it was first charged, requests, tokens, when it was last
@@ -7,4 +7,4 @@
 -- release before write neither the space nor the sums, so the sums are then counted again. Most calls change the window as text,
 -- because decoding and encoding 12 buckets takes longer than the rest of an admission.
 local bucketMs, windowMs, dayMs = 5000, 60000, 86400000
-local standingLifeMs = 62 * dayMs
+local countersLifeMs = 62 * dayMs

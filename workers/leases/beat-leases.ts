@@ -8,7 +8,7 @@ const leasedSchema = z.object({ account: z.string(), requestId: z.string() });
 type Leased = z.infer<typeof leasedSchema>;
 
 /** Renews the leases of requests while this worker runs them. */
-export interface LeaseKeeper extends Disposable {
+export interface LeaseHeartbeat extends Disposable {
   /** Its lease has just started, and is renewed until what this returns is called. */
   keep(request: Leased): () => void;
   /** These jobs go back to their queue, where each may wait as long as a new one. Never fails. */
@@ -18,7 +18,7 @@ export interface LeaseKeeper extends Disposable {
 type Parts = { renewLeases: RenewLeases; timeouts: { queueMs: number }; log: Log; everyMs?: number };
 
 /** Renews all of them together, by one call for each partition; while Redis is away, once it is back. */
-export function keepLeases({ renewLeases, timeouts, log, everyMs = renewLeasesEveryMs }: Parts): LeaseKeeper {
+export function beatLeases({ renewLeases, timeouts, log, everyMs = renewLeasesEveryMs }: Parts): LeaseHeartbeat {
   const kept = new Set<Leased>();
   const renewing = repeatWhile({
     everyMs,
