@@ -7,7 +7,7 @@ import { createKeyClient } from '../support/key-client.ts';
 
 const { browserTest, stack, openConsole } = openBrowserTests(test);
 
-/** Each page, and how it comes to have something on it: what is shown is asked for in every view. */
+/** The pages to check, each with an account and steps that fill it. Each is checked in every view. */
 type Step = (console: ConsolePage) => Promise<void>;
 const shown: Record<string, { account: string; fragment: string; fill?: Step; tidy?: Step }> = {
   'the keys of a new account': {
@@ -15,7 +15,7 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
     fragment: 'keys',
     fill: ({ page }) => page.getByText('You have no key yet.').waitFor(),
   },
-  'a key that was just minted, and the one that was asked about': {
+  'a minted key and its confirmation dialog': {
     account: 'minter',
     fragment: 'keys',
     async fill({ page }) {
@@ -28,7 +28,7 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       await page.getByRole('button', { name: 'I have stored it' }).click();
     },
   },
-  'the usage of a month, with something in it': {
+  'the usage of a month with requests': {
     account: 'user',
     fragment: 'top-up',
     async fill({ page }) {
@@ -43,7 +43,7 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       }
     },
   },
-  'the usage of a month with nothing in it': {
+  'the usage of a month without requests': {
     account: 'idler',
     fragment: 'usage',
     fill: ({ page }) => page.getByText(/^Nothing was used in /).waitFor(),
@@ -57,7 +57,7 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       await page.getByText('The answer is whole.').waitFor();
     },
   },
-  'batches that are over, and faults of one': {
+  'finished batches, and the errors of one': {
     account: 'batcher',
     fragment: 'batches',
     async fill({ page }) {
@@ -94,13 +94,13 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
     account: 'olga',
     fragment: 'audit',
     async fill({ page }) {
-      const long = 'a reason that is as long as it can be '.repeat(13);
+      const long = 'a very long reason with many words '.repeat(13);
       await createKeyClient(stack()).change('user:audited', { suspended: true, reason: long });
       await page.reload();
-      await page.getByText('a reason that is as long').first().waitFor();
+      await page.getByText('a very long reason with many').first().waitFor();
     },
   },
-  'texts that are long and have no place to break': {
+  'long texts without a place to break': {
     account: 'olga',
     fragment: `operators/user%3A${'x'.repeat(200)}`,
     fill: ({ page }) => page.getByText('there is nobody of this name').waitFor(),
@@ -117,7 +117,7 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
 };
 
 for (const [what, { account, fragment, fill, tidy }] of Object.entries(shown)) {
-  browserTest(`nothing bars anybody from ${what}: light and dark, wide and on a phone`, async (t) => {
+  browserTest(`${what}: no accessibility barriers in light and dark, on wide screens and phones`, async (t) => {
     await using console = await openConsole();
     if (account === 'olga') console.expectFailures();
     await console.goTo(fragment);
@@ -129,7 +129,7 @@ for (const [what, { account, fragment, fill, tidy }] of Object.entries(shown)) {
   });
 }
 
-browserTest('nothing bars anybody from signing in', async (t) => {
+browserTest('sign-in has no accessibility barriers', async (t) => {
   await using console = await openConsole();
   await console.goTo('keys');
   await console.page.getByRole('button', { name: 'Sign in' }).waitFor();
@@ -137,7 +137,7 @@ browserTest('nothing bars anybody from signing in', async (t) => {
   await console.requireClean(t);
 });
 
-browserTest('everything is done by the keyboard alone: from signing in to a key that is revoked', async (t) => {
+browserTest('everything works with the keyboard only: from sign-in to a revoked key', async (t) => {
   await using console = await openConsole();
   const { page } = console;
   const { keyboard } = page;
@@ -147,7 +147,7 @@ browserTest('everything is done by the keyboard alone: from signing in to a key 
     );
   const tabTo = async (name: string) => {
     for (let steps = 0; (await focused()) !== name; steps += 1) {
-      if (steps > 60) throw new Error(`no way leads to "${name}" by the keyboard`);
+      if (steps > 60) throw new Error(`the keyboard cannot reach "${name}"`);
       await keyboard.press('Tab');
     }
   };
@@ -169,7 +169,7 @@ browserTest('everything is done by the keyboard alone: from signing in to a key 
   await page.getByRole('dialog').waitFor();
   await keyboard.press('Escape');
   await page.getByRole('dialog').waitFor({ state: 'detached' });
-  t.is(await focused(), 'Revoke', 'the focus is where it was before the question');
+  t.is(await focused(), 'Revoke', 'the focus returns to where it was before the dialog');
   await keyboard.press('Enter');
   await page.getByRole('dialog').waitFor();
   await keyboard.press('Tab');

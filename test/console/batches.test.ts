@@ -9,7 +9,7 @@ const { browserTest, stack, openConsole } = openBrowserTests(test, {
 
 const asFile = (name: string, lines: string) => ({ name, mimeType: 'application/jsonl', buffer: Buffer.from(lines) });
 
-browserTest('a file of 200 lines goes from upload to download, and the bar moves', async (t) => {
+browserTest('a file of 200 lines goes from upload to download, and the progress bar moves', async (t) => {
   await using console = await openConsole();
   const { page } = console;
   await console.goTo('batches');
@@ -26,18 +26,18 @@ browserTest('a file of 200 lines goes from upload to download, and the bar moves
   }
   t.true(
     [...seen].some((done) => done > 0 && done < 200),
-    `seen were ${[...seen].join(', ')}`,
+    `seen: ${[...seen].join(', ')}`,
   );
   await page.getByText('200 of 200 lines').waitFor();
   const [file] = await Promise.all([page.waitForEvent('download'), download.click()]);
   t.regex(file.suggestedFilename(), /^batch_[0-9A-Z]{26}-output\.jsonl$/);
   const lines = (await readFile(await file.path(), 'utf8')).trimEnd().split('\n');
-  const names = lines.map((line) => (JSON.parse(line) as { custom_id: string }).custom_id); // the service's own file
+  const names = lines.map((line) => (JSON.parse(line) as { custom_id: string }).custom_id); // a file of the service itself
   t.deepEqual(names.toSorted(), Array.from({ length: 200 }, (_, index) => `line-${index + 1}`).toSorted());
   await console.requireClean(t);
 });
 
-browserTest('the bar of an upload moves with what has been sent, and a stopped one comes to nothing', async (t) => {
+browserTest('the progress bar of an upload follows the bytes sent, and a stopped upload leaves no batch', async (t) => {
   await using console = await openConsole();
   const { page } = console;
   await console.goTo('batches');
@@ -67,7 +67,7 @@ browserTest('the bar of an upload moves with what has been sent, and a stopped o
   await console.requireClean(t);
 });
 
-browserTest('what is wrong with a file is told by line and field', async (t) => {
+browserTest('errors in a file are shown by line and field', async (t) => {
   await using console = await openConsole();
   const { page } = console;
   await console.goTo('batches');
@@ -91,7 +91,7 @@ browserTest('what is wrong with a file is told by line and field', async (t) => 
   await console.requireClean(t);
 });
 
-browserTest('a running batch is cancelled once that is confirmed, and what was done can be fetched', async (t) => {
+browserTest('a running batch is cancelled after confirmation, and finished lines can be downloaded', async (t) => {
   await using console = await openConsole();
   const { page } = console;
   await console.goTo('batches');
@@ -112,7 +112,7 @@ browserTest('a running batch is cancelled once that is confirmed, and what was d
   await console.requireClean(t);
 });
 
-browserTest('older batches are shown when they are asked for', async (t) => {
+browserTest('older batches are shown on request', async (t) => {
   const user = await openBatchClient(stack(), 'collector');
   const input_file_id = await user.upload(linesOf(1));
   const batch = { input_file_id, endpoint: '/v1/chat/completions', completion_window: '24h' } as const;

@@ -5,7 +5,7 @@ import { createKeyClient } from '../support/key-client.ts';
 
 const { browserTest, stack, openConsole } = openBrowserTests(test);
 
-browserTest('an operator finds an account and changes its plan, and its next request feels it', async (t) => {
+browserTest('an operator finds an account and changes its plan, which applies to the next request', async (t) => {
   const keys = createKeyClient(stack());
   const key = await keys.newKey('customer');
   t.like(await keys.infer(key, 'large-chat'), { status: 429, type: 'plan_limit' });
@@ -19,11 +19,7 @@ browserTest('an operator finds an account and changes its plan, and its next req
   await page.getByRole('heading', { name: 'user:customer' }).waitFor();
   t.is(page.url(), `${console.url}#operators/user%3Acustomer`);
   await page.goBack();
-  t.is(
-    await page.getByLabel('Account', { exact: true }).inputValue(),
-    'user:custom',
-    'what was looked for is there again',
-  );
+  t.is(await page.getByLabel('Account', { exact: true }).inputValue(), 'user:custom', 'the search text is restored');
   await page.getByRole('link', { name: 'user:customer' }).click();
 
   await page.getByLabel('Plan of the account').selectOption('pro');
@@ -32,7 +28,7 @@ browserTest('an operator finds an account and changes its plan, and its next req
   await card('Plan').getByLabel(reason).fill(' Signed the contract. ');
   await page.getByRole('button', { name: 'Change the plan' }).click();
   await page.getByText('It counts on the next request').waitFor();
-  t.is(await card('Plan').getByLabel(reason).inputValue(), '', 'a reason is of one change');
+  t.is(await card('Plan').getByLabel(reason).inputValue(), '', 'a reason applies to one change');
   t.is((await keys.infer(key, 'large-chat')).status, 200);
 
   await page.getByLabel('Tokens to add').fill('12345');
@@ -67,7 +63,7 @@ browserTest('an operator finds an account and changes its plan, and its next req
   await console.requireClean(t);
 });
 
-browserTest('an operator reads the audit trail of an account further than its first page', async (t) => {
+browserTest('an operator can read the audit trail of an account beyond its first page', async (t) => {
   const keys = createKeyClient(stack());
   for (let tokens = 1; tokens <= 45; tokens++) {
     await keys.change('user:busy', { topUp: { id: `id-${tokens}`, tokens }, reason: `number ${tokens}` });
@@ -147,7 +143,7 @@ browserTest('an operator finds a device by the id that it sends', async (t) => {
   await console.requireClean(t);
 });
 
-browserTest('whoever has signed in and has no key yet can be given a plan by name', async (t) => {
+browserTest('a signed-in user without a key can be given a plan by name', async (t) => {
   await using console = await openConsole();
   const { page } = console;
   console.expectFailures();
@@ -162,7 +158,7 @@ browserTest('whoever has signed in and has no key yet can be given a plan by nam
   await console.requireClean(t);
 });
 
-browserTest('who is no operator sees no page of theirs, and is told why by its address', async (t) => {
+browserTest('a user without the operator scope sees no operator page, and the address explains why', async (t) => {
   await using console = await openConsole();
   const { page } = console;
   await console.goTo('operators');

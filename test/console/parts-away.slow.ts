@@ -5,7 +5,7 @@ const { browserTestAlone, stack, openConsole } = openBrowserTests(test, {
   modelServers: { firstTokenMs: 50, tokensPerSecond: 12 },
 });
 
-browserTestAlone('an answer whose connection is lost says so, and what had come stays', async (t) => {
+browserTestAlone('a response whose connection is lost says so, and the text received so far stays', async (t) => {
   await using console = await openConsole();
   const { page } = console;
   await console.goTo('try-it');
@@ -26,14 +26,14 @@ browserTestAlone('an answer whose connection is lost says so, and what had come 
   await console.requireClean(t);
 });
 
-browserTestAlone('another name of the same host leads to the address that the issuer knows', async (t) => {
+browserTestAlone('another name of the same host redirects to the address that the issuer knows', async (t) => {
   await using console = await openConsole();
   await console.page.goto(`${console.url.replace('127.0.0.1', 'localhost')}#usage`);
   await console.page.waitForURL(`${console.url}#usage`);
   t.pass();
 });
 
-browserTestAlone('an API that is away is shown as that, and a page goes on when it is back', async (t) => {
+browserTestAlone('an unreachable API is reported, and a page continues when it is back', async (t) => {
   await using console = await openConsole();
   const { page } = console;
   await console.goTo('keys');
@@ -55,7 +55,7 @@ browserTestAlone('an API that is away is shown as that, and a page goes on when 
   await console.requireClean(t);
 });
 
-browserTestAlone('an issuer that is away is shown as that, signed in or not', async (t) => {
+browserTestAlone('an unreachable issuer is reported, signed in or not', async (t) => {
   await using console = await openConsole();
   const { page } = console;
   await console.goTo('keys');

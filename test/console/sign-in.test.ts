@@ -3,7 +3,7 @@ import { openBrowserTests } from '../support/browser/browser-tests.ts';
 
 const { browserTest, stack, openConsole } = openBrowserTests(test);
 
-browserTest('signs in and comes back to where one was, and nothing of it stays in the address', async (t) => {
+browserTest('signing in returns to the previous page, and the address keeps no trace of it', async (t) => {
   await using console = await openConsole();
   const { page } = console;
   await console.goTo('batches');
@@ -13,11 +13,11 @@ browserTest('signs in and comes back to where one was, and nothing of it stays i
   t.is(page.url(), `${console.url}#batches`);
   t.is(await page.title(), 'Batches · Console');
   await page.getByText('user:returner').waitFor();
-  t.is(await page.evaluate('document.activeElement.textContent'), 'Batches', 'reading goes on at the heading');
+  t.is(await page.evaluate('document.activeElement.textContent'), 'Batches', 'reading continues at the heading');
   await console.requireClean(t);
 });
 
-browserTest('a reload asks the issuer again, which asks nobody: one is still signed in', async (t) => {
+browserTest('a reload asks the issuer again without a prompt: the user is still signed in', async (t) => {
   await using console = await openConsole();
   const { page } = console;
   await console.goTo('usage');
@@ -28,7 +28,7 @@ browserTest('a reload asks the issuer again, which asks nobody: one is still sig
   await console.requireClean(t);
 });
 
-browserTest('who has gone at the issuer meanwhile is asked to sign in, and no more than once', async (t) => {
+browserTest('a user whose session at the issuer has ended is asked to sign in, only once', async (t) => {
   await using console = await openConsole();
   const { page } = console;
   await console.goTo('keys');
@@ -41,7 +41,7 @@ browserTest('who has gone at the issuer meanwhile is asked to sign in, and no mo
   await console.requireClean(t);
 });
 
-browserTest('an expired token is renewed, and what was asked with it is asked again', async (t) => {
+browserTest('an expired token is renewed, and its request is repeated', async (t) => {
   await using console = await openConsole();
   const { page } = console;
   await console.goTo('keys');
@@ -64,7 +64,7 @@ browserTest('an expired token is renewed, and what was asked with it is asked ag
   await console.requireClean(t);
 });
 
-browserTest('a token is renewed before it ends, with nobody doing anything', async (t) => {
+browserTest('a token is renewed before it expires, without user action', async (t) => {
   await using console = await openConsole();
   const { page } = console;
   await page.clock.install();
@@ -78,7 +78,7 @@ browserTest('a token is renewed before it ends, with nobody doing anything', asy
 });
 
 browserTest(
-  'signing out ends it at the issuer: the refresh token is dead, and signing in asks who one is',
+  'signing out ends the session at the issuer: the refresh token is rejected, and signing in asks for the name',
   async (t) => {
     await using console = await openConsole();
     const { page } = console;
@@ -101,7 +101,7 @@ browserTest(
   },
 );
 
-browserTest('an answer of the issuer that was not asked for in this tab signs nobody in', async (t) => {
+browserTest('a response of the issuer that this tab did not request signs no user in', async (t) => {
   await using console = await openConsole();
   const { page } = console;
   await page.goto(`${console.url}?code=stolen&state=guessed#keys`);

@@ -15,7 +15,7 @@ const { browserTest, stack, openConsole } = openBrowserTests(test, {
   modelServers: { firstTokenMs: 50, tokensPerSecond: 12 },
 });
 
-browserTest('an answer streams in with its times and tokens, by a key that is left nowhere', async (t) => {
+browserTest('an answer streams with its times and tokens, and the key is stored nowhere', async (t) => {
   const key = await stack().mintKey('trier');
   await using console = await openConsole();
   const { page } = console;
@@ -30,7 +30,7 @@ browserTest('an answer streams in with its times and tokens, by a key that is le
   await page.getByText('The answer is whole.').waitFor();
   const whole = await answer.innerText();
   t.true(whole.includes('Count to five, slowly.'), whole);
-  t.true(whole.startsWith(part) && part.length < whole.length, 'it was there bit by bit');
+  t.true(whole.startsWith(part) && part.length < whole.length, 'it appeared in parts');
   const figures = await page.locator('section:has(#answer-title) .figures').innerText();
   t.regex(figures, /Time to first token\n+[\d,]+ ms/);
   t.regex(figures, /Prompt tokens\n+\d+\n/);
@@ -43,7 +43,7 @@ browserTest('an answer streams in with its times and tokens, by a key that is le
   await console.requireClean(t);
 });
 
-browserTest('the code that is shown makes the same request', async (t) => {
+browserTest('the shown code sends the same request', async (t) => {
   const key = await stack().mintKey('coder');
   await using console = await openConsole();
   const { page } = console;
@@ -73,7 +73,7 @@ browserTest('the code that is shown makes the same request', async (t) => {
   await console.requireClean(t);
 });
 
-browserTest('a stopped answer, one that broke off and a refusal say what they are', async (t) => {
+browserTest('a stopped answer, an interrupted one and a refusal are labelled as such', async (t) => {
   const key = await stack().mintKey('stopper');
   await using console = await openConsole();
   const { page } = console;
@@ -95,7 +95,7 @@ browserTest('a stopped answer, one that broke off and a refusal say what they ar
     await failure.innerText(),
     /The model server broke off before its answer was complete\.\s+200 UPSTREAM_INTERRUPTED · request req_/,
   );
-  t.true((await page.locator('.answer').innerText()).length > 0, 'what had come stays');
+  t.true((await page.locator('.answer').innerText()).length > 0, 'text received so far stays');
 
   console.expectFailures();
   await page.getByLabel('API key').fill(`svc_${'0'.repeat(38)}`);

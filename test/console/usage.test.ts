@@ -8,7 +8,7 @@ const { browserTest, stack, openConsole } = openBrowserTests(test, {
   plans: { small: { tokens_per_month: 100, ...tiers } },
 });
 
-/** What share of the quota's bar each of its parts has, by its class. */
+/** The share of the quota bar that each of its parts has, by class. */
 const measureBar = `(() => {
   const bar = document.querySelector('.quota-bar').getBoundingClientRect().width - 2;
   const parts = [...document.querySelectorAll('.quota-bar rect')];
@@ -16,7 +16,7 @@ const measureBar = `(() => {
 })()`;
 
 browserTest(
-  'the quota is the one of the API, as a bar and in figures; the usage of the month is there by day and model',
+  'the quota is that of the API, as a bar and in figures; the usage of the month is shown by day and model',
   async (t) => {
     const keys = createKeyClient(stack());
     const key = await keys.newKey('spender');
@@ -27,7 +27,7 @@ browserTest(
     await console.signIn('spender');
 
     const { body } = await keys.send('GET', '/billing/quota', { bearer: key });
-    const quota = body as Record<string, number> & { resetDate: string }; // the service's own answer
+    const quota = body as Record<string, number> & { resetDate: string }; // a response of the service itself
     t.true(Number(quota.used) > 0);
     for (const [name, value] of Object.entries({ used: quota.used, remaining: quota.remaining, limit: quota.limit })) {
       t.is(await page.locator(`[data-figure=${name}]`).innerText(), Number(value).toLocaleString('en'), name);
@@ -50,11 +50,7 @@ browserTest(
       charged += Number(tokens);
     }
     t.is(charged, Number(quota.used));
-    t.is(
-      await page.locator('.chart rect.patterned').count(),
-      4,
-      'a piece of a bar and one of the legend for each model',
-    );
+    t.is(await page.locator('.chart rect.patterned').count(), 4, 'one bar segment and one legend entry for each model');
     const described = await page.locator('.chart svg[role=img]').getAttribute('aria-label');
     t.regex(described ?? '', new RegExp(`^tokens charged by day and model: on one day, .*\\(${charged}\\)`));
     await page.getByRole('radio', { name: 'requests' }).check();
@@ -67,7 +63,7 @@ browserTest(
   },
 );
 
-browserTest('the bar is as long as the figures say: used, reserved, and what goes beyond the allowance', async (t) => {
+browserTest('the bar matches the figures: used, reserved, and usage beyond the allowance', async (t) => {
   const keys = createKeyClient(stack());
   const key = await keys.newKey('measured');
   await keys.change('user:measured', { plan: 'small', overageEnabled: true });
@@ -115,7 +111,7 @@ browserTest('the bar is as long as the figures say: used, reserved, and what goe
   await console.requireClean(t);
 });
 
-browserTest('the link of a spent quota leads to what one can do about it', async (t) => {
+browserTest('the link of a used-up quota leads to the options to top up', async (t) => {
   const keys = createKeyClient(stack());
   const { body } = await keys.send('GET', '/billing/quota', { bearer: await keys.token('topper') });
   t.is(body.topupUrl, `${stack().baseUrl}/console#top-up`);
