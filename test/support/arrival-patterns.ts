@@ -1,12 +1,12 @@
-/** What became of the last attempt, and what it was. */
+/** The last attempt and its result. */
 export type Attempt = { at: number; admitted: boolean; waitMs: number; tokens: number; index: number };
 
-/** When the next attempt comes, and how many tokens it asks for. */
+/** The time of the next attempt, and its tokens. */
 export type Arrival = { at: number; tokens: number };
 
 export type ArrivalPattern = {
   name: string;
-  /** Whether it asks for so much that the limit must be met to the last one. */
+  /** Whether the pattern sends enough to reach the limit exactly. */
   isGreedy: boolean;
   next: (last: Attempt, random: () => number) => Arrival;
 };
@@ -14,19 +14,19 @@ export type ArrivalPattern = {
 const bucketMs = 5_000;
 const minuteMs = 60_000;
 
-/** After a refusal the smallest request there is, so that no room is left by one that was too large for it. */
+/** After a refusal the smallest request is sent, so that a large refused request leaves no room unused. */
 const sizeAfter = ({ admitted, tokens }: Attempt, random: () => number) =>
   admitted ? 1 + Math.floor(random() * 9) : tokens > 1 ? 1 : 1 + Math.floor(random() * 9);
 
-/** A refused small request goes on at the time that it was told; one that was large is tried again small, at once. */
+/** A refused small request is retried after the advertised wait, a refused large one immediately with a small size. */
 const timeAfter = ({ at, admitted, waitMs, tokens }: Attempt) => (admitted || tokens > 1 ? at : at + waitMs);
 
 const boundaryAfter = (at: number, everyMs: number) => Math.ceil((at + 1) / everyMs) * everyMs;
 
-/** Arrivals as somebody chooses them who wants more than the limit out of a minute, and as they come by themselves. */
+/** Arrivals chosen to get more than the limit out of a minute, and natural ones. */
 export const arrivalPatterns: readonly ArrivalPattern[] = [
   {
-    name: 'as much as passes, and again exactly when told',
+    name: 'as much as is admitted, and again after exactly the advertised wait',
     isGreedy: true,
     next: (last, random) => ({ at: timeAfter(last), tokens: sizeAfter(last, random) }),
   },
@@ -36,7 +36,7 @@ export const arrivalPatterns: readonly ArrivalPattern[] = [
     next: (last, random) => ({ at: timeAfter(last) + Math.floor(random() * 4), tokens: sizeAfter(last, random) }),
   },
   {
-    name: 'in bursts, around every edge of 5 s',
+    name: 'in bursts, around every boundary of 5 s',
     isGreedy: true,
     next(last, random) {
       const edge = boundaryAfter(last.at + 1, bucketMs);
@@ -55,7 +55,7 @@ export const arrivalPatterns: readonly ArrivalPattern[] = [
     },
   },
   {
-    name: 'just before something leaves, just when it does, and just after',
+    name: 'just before a charge expires, just when it does, and just after',
     isGreedy: true,
     next(last, random) {
       if (last.admitted || last.tokens > 1) return { at: last.at, tokens: sizeAfter(last, random) };
@@ -64,7 +64,7 @@ export const arrivalPatterns: readonly ArrivalPattern[] = [
     },
   },
   {
-    name: 'at both ends of every 5 s, which keeps all of it for the longest',
+    name: 'at both ends of every 5 s, which keeps each charge the longest',
     isGreedy: true,
     next(last, random) {
       const isAtEnd = last.at % bucketMs === bucketMs - 1;
@@ -74,7 +74,7 @@ export const arrivalPatterns: readonly ArrivalPattern[] = [
     },
   },
   {
-    name: 'more and more often, then seldom again',
+    name: 'more and more often, then rarely again',
     isGreedy: true,
     next: (last, random) => ({
       at: last.at + Math.floor(5_000 * (1 - (last.index % 200) / 200) ** 6),
@@ -82,7 +82,7 @@ export const arrivalPatterns: readonly ArrivalPattern[] = [
     }),
   },
   {
-    name: 'at random, more than may pass',
+    name: 'at random, more than the limit',
     isGreedy: true,
     next: (last, random) => ({
       at: last.at + Math.floor(-Math.log(1 - random()) * (random() < 0.05 ? 20_000 : 500)),
@@ -90,7 +90,7 @@ export const arrivalPatterns: readonly ArrivalPattern[] = [
     }),
   },
   {
-    name: 'one by one, fewer than may pass',
+    name: 'one by one, fewer than the limit',
     isGreedy: false,
     next: ({ at }, random) => ({ at: at + 5_500 + Math.floor(random() * 2_000), tokens: 1 }),
   },

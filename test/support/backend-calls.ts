@@ -4,7 +4,7 @@ import { type BackendCall, createBackendAgent, createCallBackend } from '../../w
 
 export const messages = [{ role: 'user', content: 'Grüße, 東京!' }];
 
-/** Long enough never to be met by a backend that answers. */
+/** Long enough that a backend that answers never reaches it. */
 const patient: Timeouts = {
   connectMs: 20_000,
   firstTokenMs: 20_000,
@@ -13,7 +13,7 @@ const patient: Timeouts = {
   queueMs: 20_000,
 };
 
-/** Calls of one backend as a worker makes them; `asked` ends each, whatever the backend does. */
+/** Calls of one backend as a worker makes them. `asked` aborts each, whichever state the backend is in. */
 export function openBackend(
   url: string,
   timeouts: Partial<Timeouts> = {},
@@ -34,7 +34,9 @@ export function openBackend(
     callBackend,
     call,
     whole: (signal = asked) => callBackend.whole(call(false, signal)),
-    /** Gives `onReady` what of the stream is ready for the client, event by event, to `[DONE]` or until it answers true. */
+    /**
+     * Passes each part of the stream that is ready for the client to `onReady`, event by event, until `[DONE]` or until it returns true.
+     */
     stream:
       (signal = asked): Stream =>
       (onReady) => {
@@ -48,7 +50,7 @@ export function openBackend(
 
 type Stream = (onReady: (text: string) => unknown) => Promise<unknown>;
 
-/** Reads a stream for as long as it goes: what came, and how it ended. */
+/** Reads a stream to its end. Returns the text received and the error. */
 export async function readThrough(stream: Stream): Promise<{ text: string; error: unknown }> {
   let text = '';
   try {

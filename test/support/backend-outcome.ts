@@ -1,17 +1,17 @@
 import { countPromptTokens, countTokens } from '../../workers/chat-answers/count-tokens.ts';
 import type { Ending } from './chat-ending.ts';
 
-/** Whole answers are asked for as a stream and put together, unless they may be sound, which a stream has in another format. */
+/** Complete responses are requested as a stream and assembled, unless they may contain audio, whose streams have another format. */
 export const ways = { streamed: { stream: true }, whole: {}, 'as it came': { modalities: ['text', 'audio'] } };
 export type Way = keyof typeof ways;
-export const everyWay = Object.keys(ways) as Way[]; // it has no others
-/** As a part of a model's name. */
+export const everyWay = Object.keys(ways) as Way[]; // these are all keys
+/** Used as part of a model's name. */
 export const nameOf = (way: Way) => way.replaceAll(' ', '-');
 
 /**
- * What a fault of one backend leads to; `attempt` is how its call is told. `moves on`: another is asked, or there is none
- * (`pauses`: it asked to be left alone); `breaks off`: the client has a part already; `runs out`: the deadline ends it, which
- * shows nothing of the backend unless that had said nothing until then (`isSilent`); `is refused`: the request is at fault.
+ * The result of a fault of one backend. `attempt` is the recorded outcome of its call. `moves on`: another backend is called, or none is
+ * left (`pauses`: the backend asked for a pause). `breaks off`: the client already has a part. `runs out`: the deadline ends the call,
+ * which counts against the backend only if it had sent nothing until then (`isSilent`). `is refused`: the request is invalid.
  */
 export type Outcome =
   | { what: 'moves on'; attempt: string; pauses?: boolean }
@@ -20,7 +20,7 @@ export type Outcome =
   | { what: 'runs out'; isSilent?: boolean }
   | { what: 'is refused' };
 
-/** One way to ask for a model whose first backend has a fault; the second, if there is one, has none. */
+/** One way to call a model whose first backend has a fault. The second, if there is one, has none. */
 export type Case = { model: string; backends: string[]; way: Way; outcome: Outcome };
 
 export const exhausted = (attempted: string[]): Ending => ({
@@ -28,7 +28,7 @@ export const exhausted = (attempted: string[]): Ending => ({
   attempted,
 });
 
-/** What the client gets: a failover that it never knows of, else the truth. */
+/** The result for the client: the complete answer after a failover, otherwise the error. */
 export function endingOf({ backends, way, outcome }: Case): Ending {
   switch (outcome.what) {
     case 'answers':
@@ -45,7 +45,7 @@ export function endingOf({ backends, way, outcome }: Case): Ending {
   }
 }
 
-/** Each call of a backend, in their order, and how it went: where all have failed there is one more round. */
+/** The backend calls in order, with their outcomes. If all backends fail there is one more round. */
 export function attemptsOf({ backends: [first = '', second], outcome }: Case): [backend: string, how: string][] {
   switch (outcome.what) {
     case 'answers':
@@ -53,7 +53,7 @@ export function attemptsOf({ backends: [first = '', second], outcome }: Case): [
     case 'moves on': {
       const failed: [string, string] = [first, outcome.attempt];
       if (second !== undefined) return [failed, [second, 'completed']];
-      // Whoever asked to be left alone is not called again.
+      // A backend that asked for a pause is not called again.
       return outcome.pauses ? [failed] : [failed, failed];
     }
     case 'breaks off':
@@ -65,7 +65,7 @@ export function attemptsOf({ backends: [first = '', second], outcome }: Case): [
   }
 }
 
-/** Whether the backend is at fault. */
+/** Whether the failure counts against the backend. */
 export const fails = (outcome: Outcome) =>
   outcome.what === 'moves on' ||
   outcome.what === 'breaks off' ||
@@ -74,7 +74,7 @@ export const fails = (outcome: Outcome) =>
 type Tokens = { promptTokens: number; completionTokens: number };
 type Got = { text: string; messages: object[]; reported: Tokens };
 
-/** What is charged: an answer as its backend reports it, a part of one by what the client has of it, an error nothing. */
+/** The expected charge: reported usage for an answer, the delivered text for a part of one, nothing for an error. */
 export async function chargeOf({ outcome }: Case, { text, messages, reported }: Got) {
   if (text === '') return { promptTokens: 0, completionTokens: 0, counted: 'estimated' };
   const isReported = outcome.what === 'moves on' || (outcome.what === 'answers' && outcome.counted === 'reported');

@@ -27,7 +27,7 @@ export function linesOf(count: number, options?: LineOptions, prefix = 'line'): 
 
 const over = ['failed', 'completed', 'expired', 'cancelled'];
 
-/** A batch user with the official SDK; by default with a new developer key of this account. */
+/** A batch user with the official SDK, by default with a new developer key of this account. */
 export async function openBatchClient(stack: Stack, account: string, key?: string) {
   const apiKey = key ?? (await stack.mintKey(account));
   const baseURL = `${stack.ingresses[0]?.url}/v1`;
@@ -43,14 +43,15 @@ export async function openBatchClient(stack: Stack, account: string, key?: strin
     return client.batches.create({ input_file_id, endpoint: '/v1/chat/completions', completion_window: '24h' });
   }
 
-  /** The batch once it holds; what is asked for too long fails the test that asks. */
+  /** Polls the batch until `holds` is true. Fails the test that waits too long. */
   async function until(id: string, holds: (batch: OpenAI.Batch) => boolean, withinMs = 60_000): Promise<OpenAI.Batch> {
     const giveUpAt = Date.now() + withinMs;
     for (;;) {
-      // An ingress that was killed, or a store that is away, is no news of the batch.
+      // A killed ingress or an unreachable store says nothing about the batch.
       const batch = await client.batches.retrieve(id).catch(() => undefined);
       if (batch !== undefined && holds(batch)) return batch;
-      if (Date.now() > giveUpAt) throw new Error(`the batch has not come to that: ${JSON.stringify(batch)}`);
+      if (Date.now() > giveUpAt)
+        throw new Error(`the batch did not reach the expected state: ${JSON.stringify(batch)}`);
       await sleep(100);
     }
   }
@@ -61,7 +62,7 @@ export async function openBatchClient(stack: Stack, account: string, key?: strin
     return text
       .split('\n')
       .slice(0, -1)
-      .map((line) => JSON.parse(line) as BatchLine); // the service's own file
+      .map((line) => JSON.parse(line) as BatchLine); // a file of the service itself
   }
 
   return {
@@ -71,7 +72,7 @@ export async function openBatchClient(stack: Stack, account: string, key?: strin
     create,
     until,
     ended: (id: string, withinMs?: number) => until(id, ({ status }) => over.includes(status), withinMs),
-    /** Every line of a batch that is over, those of the error file behind the others. */
+    /** Every line of a finished batch, those of the error file last. */
     lines: async (batch: OpenAI.Batch) => [
       ...(await read(batch.output_file_id ?? undefined)),
       ...(await read(batch.error_file_id ?? undefined)),
@@ -83,7 +84,7 @@ export async function openBatchClient(stack: Stack, account: string, key?: strin
 
 export type BatchClient = Awaited<ReturnType<typeof openBatchClient>>;
 
-/** Prompt and completion tokens of all answers, as the results have them. */
+/** Prompt and completion tokens of all answers in the results. */
 export function tokensIn(lines: readonly BatchLine[]): number {
   return lines.reduce((sum, { response }) => sum + (response?.body.usage?.total_tokens ?? 0), 0);
 }

@@ -5,11 +5,11 @@ import { planFileFor } from '../stack/plan.ts';
 
 type Given = Partial<Omit<Parameters<typeof planFileFor>[0], 'backends'>> & {
   urls?: readonly string[];
-  /** Of each backend. */
+  /** Applies to each backend. */
   requestsAtOnce?: number | undefined;
 };
 
-/** The plan file of the stack with on-prem backends at these addresses, of which nobody has to listen. */
+/** The plan file of the stack with on-prem backends at these addresses, which need not be reachable. */
 export function batchPlan({ urls = ['http://127.0.0.1:1/v1'], requestsAtOnce, ...given }: Given = {}): PlanFile {
   const room = requestsAtOnce === undefined ? {} : { requests_at_once: requestsAtOnce };
   const backends = urls.map((url, index) => [`onprem-${index + 1}`, { url, location: 'on-prem' as const, ...room }]);
@@ -18,7 +18,7 @@ export function batchPlan({ urls = ['http://127.0.0.1:1/v1'], requestsAtOnce, ..
   return parsed.planFile;
 }
 
-/** What lines may ask for by this plan file. */
+/** The rules for lines with this plan file. */
 export function lineRules(planFile: PlanFile): LineRules {
   return { models: planFile.models, listedFields: createListedFields(planFile) };
 }

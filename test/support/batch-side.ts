@@ -24,7 +24,7 @@ import { batchPlan, lineRules } from './batch-plan.ts';
 import { lostReport, openLimits } from './limits-side.ts';
 import { recordedLog } from './recorded-log.ts';
 
-/** What looks after a batch, with a real store, a real queue and a file of so many lines. */
+/** The parts that run a batch, with a real store, a real queue and a file of `lines` lines. */
 export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-chat', ...change }: Given = {}) {
   await using parts = new AsyncDisposableStack();
   const home = parts.use(await createSqliteHome());
@@ -75,7 +75,7 @@ export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-ch
     ...{ heldBy, finishAttempt, countBatch, rules: lineRules(planFile) },
     requestOf: (line: number, number = 1) => requestIdOf(batch.id, line, number),
     add: (line: number, number = 1) => queue.add(jobOf(line, number)),
-    /** Takes the next job into a worker's hand, where it stays until what this resolves with is called. */
+    /** Takes the next job as a worker. Resolves with a function that completes it. */
     async take(): Promise<() => Promise<void>> {
       const id = modelQueue(model, 'batch');
       const worker = owned.adopt(new Worker(id.name, null, workerOptions(id, redis)), (opened) => opened.close());
@@ -83,7 +83,7 @@ export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-ch
       if (job === undefined) throw new Error('there is no job');
       return async () => void (await job.moveToCompleted(undefined, id.name, false));
     },
-    /** Gives a line's request a lease, as it has that was run. */
+    /** Gives a line's request the lease of a started run. */
     async lease(line: number, number = 1): Promise<void> {
       const request = { account, requestId: requestIdOf(batch.id, line, number), lane: 'batch' as const };
       const charge = { allowance: { overageEnabled: false }, tokens: 10, report: JSON.stringify(lostReport) };

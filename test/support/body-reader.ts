@@ -17,7 +17,7 @@ import { unboundedConnections } from './unbounded-connections.ts';
 
 export const bodyBytesMax = 10_000;
 
-/** The listener as it is, with a route that reads a body and sends it back. */
+/** The real listener, with a route that reads a body and sends it back. */
 export async function startBodyReader(
   t: ExecutionContext,
   {
@@ -79,13 +79,13 @@ export function write(socket: Socket, text: string): Promise<void> {
   return new Promise((resolve, reject) => socket.write(text, (error) => (error ? reject(error) : resolve())));
 }
 
-/** As in front of most routes: the body has arrived before it is read. */
+/** As before most routes: the body has arrived before it is read. */
 export const later: Stage = async (_ctx, next) => {
   await sleep(20);
   await next();
 };
 
-/** Goes on sending a little at a time until the connection ends. */
+/** Keeps sending a little at a time until the connection ends. */
 export async function trickle(socket: Socket, bytes: string): Promise<void> {
   while (!socket.destroyed) {
     socket.write(bytes);

@@ -1,16 +1,16 @@
 import type { ExecutionContext } from 'ava';
 import { type Answer, fullKey, type KeyClient, masked } from './key-client.ts';
 
-/** Far above what is promised (a second), far below what a hang would be: no verdict on a noisy machine's speed. */
+/** Far above the promise (a second) and far below a hang: not a limit for the speed of a noisy machine. */
 const neverAHangMs = 8_000;
 
 /**
- * Accounts and their keys before a part goes away, none of them another cast's: their names begin with `name`. This ingress has
- * memory of the seen.
+ * Accounts and their keys before a part becomes unavailable, not shared with other casts: their names begin with `name`. This ingress has
+ * the seen ones cached.
  */
 export type Cast = { name: string; seen: string; unseen: string; guest: string };
 
-/** Each of the seen is asked for once here, so that this ingress knows it. */
+/** Sends one request for each of the seen ones, so that this ingress knows them. */
 export async function createCast(keys: KeyClient, name: string): Promise<Cast> {
   const seen = await keys.newKey(`${name}-seen`);
   const unseen = await keys.newKey(`${name}-unseen`);
@@ -20,19 +20,19 @@ export async function createCast(keys: KeyClient, name: string): Promise<Cast> {
   const statuses = await Promise.all(
     [...first, () => keys.account(`user:${name}-seen`)].map(async (call) => (await call()).status),
   );
-  if (statuses.some((status) => status !== 200)) throw new Error(`the service is not well: ${statuses}`);
+  if (statuses.some((status) => status !== 200)) throw new Error(`the service does not work: ${statuses}`);
   await keys.token(`${name}-stranger`);
   await keys.token(`${name}-newcomer`);
   return cast;
 }
 
-/** Requests by what they are. */
+/** Requests by description. */
 export type Calls = Record<string, () => Promise<Answer>>;
 const chatBody = { model: 'small-chat', messages: [{ role: 'user', content: 'Hi' }] };
 const infer = (keys: KeyClient, key: string) => () =>
   keys.send('POST', '/v1/chat/completions', { bearer: key, body: chatBody });
 
-/** What needs the store: all but a caller who is known. */
+/** Requests that need the store: all except those of a known caller. */
 export function callsOfStore(keys: KeyClient, { name, seen, unseen }: Cast): Calls {
   const account = `${name}-seen`;
   return {
@@ -59,7 +59,7 @@ export function callsOfStore(keys: KeyClient, { name, seen, unseen }: Cast): Cal
   };
 }
 
-/** What a caller who is known can do without the store. */
+/** Requests that a known caller can make without the store. */
 export function callsOfTheSeen(keys: KeyClient, { name, seen, guest }: Cast): Calls {
   return {
     'models, a key': () => keys.models(seen),
@@ -71,7 +71,7 @@ export function callsOfTheSeen(keys: KeyClient, { name, seen, guest }: Cast): Ca
   };
 }
 
-/** All at once, so that those that wait for a time-out wait for the same one; returns the longest wait of them. */
+/** Sends all at once, so that those that wait for a timeout wait for the same one. Returns the longest wait. */
 export async function areUnavailable(t: ExecutionContext, calls: Calls): Promise<number> {
   const waits = await Promise.all(
     Object.entries(calls).map(async ([title, call]) => {
@@ -100,7 +100,7 @@ export async function areAnswered(t: ExecutionContext, calls: Calls): Promise<vo
 
 const statesOf = async (keys: KeyClient, account: string) => (await keys.list(account)).map(({ state }) => state);
 
-/** Everything works, the key that was to be rotated can be, and there is one that is active. */
+/** Checks that everything works, the key to rotate can be rotated, and one key is active. */
 export async function isWellAgain(t: ExecutionContext, keys: KeyClient, cast: Cast): Promise<void> {
   const account = `${cast.name}-seen`;
   await areAnswered(t, callsOfTheSeen(keys, cast));

@@ -3,13 +3,13 @@ import type { Allowance } from '../../shared/limits/admit.ts';
 type Charge = { at: number; tokens: number };
 type Excess = { limit: 'requests' | 'tokens'; admitted: number; allowed: number };
 
-/** Every admission with its exact time, and nothing of buckets: what the rolling minute is about, from outside. */
+/** Records every admission with its exact time, without buckets: the rolling minute as seen from outside. */
 export function createChargeLog() {
   const charges = new Map<string, Charge>();
   let latest: { request: string; at: number; allowance: Allowance } | undefined;
 
   return {
-    /** A repeated admission is told with the time of the first. */
+    /** A repeated admission is reported with the time of the first. */
     admitted(request: string, { allowance, ...charge }: Charge & { allowance: Allowance }): void {
       latest = undefined;
       if (charges.get(request)?.at === charge.at) return;
@@ -21,13 +21,13 @@ export function createChargeLog() {
       if (charge !== undefined) charge.tokens = tokens;
     },
     released: (request: string) => void charges.delete(request),
-    /** What the last admission has let through in the 60 s up to it, half open, where that is more than its limit. */
+    /** The amount admitted in the 60 s up to the last admission, excluding its start, if that exceeds its limit. */
     excess(records: readonly { request: string; tokens: number }[]): Excess | undefined {
       if (latest === undefined) return undefined;
       const { at, allowance } = latest;
       const { requestsPerMinute = Number.POSITIVE_INFINITY, tokensPerMinute = Number.POSITIVE_INFINITY } = allowance;
       const minute = [...charges].filter(([, charge]) => charge.at > at - 60_000 && charge.at <= at);
-      // What was lost was given back; whether it was, only its record says.
+      // The charge of a lost request was released. Only its record shows whether it was lost.
       const isLost = (request: string) => records.some((record) => record.request === request && record.tokens === 0);
       const tokens = minute.reduce((total, [request, charge]) => total + (isLost(request) ? 0 : charge.tokens), 0);
       if (minute.length > requestsPerMinute) {

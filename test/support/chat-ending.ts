@@ -1,6 +1,6 @@
 import { streamEvents } from './chat.ts';
 
-/** What a client got: the right answer, an error with its status, or a part of the answer and an error frame. */
+/** The result for a client: the correct answer, an error with its status, or a part of the answer and an error frame. */
 export type Ending =
   | { kind: 'answer' }
   | { kind: 'error'; status: number; code: string; tier?: string; attempted?: string[] }
@@ -9,11 +9,11 @@ export type Ending =
 
 type Expected = { stream: boolean; answer: string };
 
-/** How a chat completion ended for its client, and the text that it got. A part is the beginning of the answer, repeated or not. */
+/** How a chat completion ended for its client, and the text received. A part is the beginning of the answer, repeated or not. */
 export function readEnding(status: number, body: string, expected: Expected): { ending: Ending; text: string } {
   const unlike: Ending = { kind: 'unlike anything', detail: `${status} ${body.slice(-500)}` };
   if (status !== 200) {
-    const { error, code, tier, attempted } = JSON.parse(body); // the service's own answer
+    const { error, code, tier, attempted } = JSON.parse(body); // a response of the service itself
     const named = { ...(tier !== undefined && { tier }), ...(attempted !== undefined && { attempted }) };
     const isFlat = typeof error === 'string' && typeof code === 'string';
     return { ending: isFlat ? { kind: 'error', status, code, ...named } : unlike, text: '' };

@@ -18,7 +18,7 @@ import { recordedLog } from './recorded-log.ts';
 
 type Wishes = { heldBackMs?: number; clientStuckMs?: number; add?: () => Promise<void> };
 
-/** The route of chat completions behind a real HTTP server, with requests let in as they come, and a test for a worker. */
+/** The route of chat completions behind a real HTTP server. Requests are admitted as they arrive, and the test acts as the worker. */
 export async function startChatRoute(
   t: ExecutionContext,
   { add = async () => {}, clientStuckMs, ...waits }: Wishes = {},
@@ -107,12 +107,12 @@ export async function startChatRoute(
     server.closeAllConnections();
     waitingRequests.close(new Error('over') as never);
   });
-  const { port } = server.address() as AddressInfo; // a TCP server's address
+  const { port } = server.address() as AddressInfo; // the address of a TCP server
 
   return {
     port,
     cancelled,
-    /** Resolves when the server has let go of a connection. */
+    /** Resolves when the server has closed a connection. */
     untilClosed: () => firstClosed.promise,
     places: () => places,
     /** Requests that would end if their account were suspended. */
@@ -126,7 +126,7 @@ export async function startChatRoute(
         body: requestText(stream),
         ...(signal !== undefined && { signal }),
       }),
-    /** The id of the request that is queued as the nth, as soon as it is. */
+    /** The id of the nth queued request, as soon as it is queued. */
     queued: (nth = 1) =>
       new Promise<string>((resolve) => {
         const look = () => {

@@ -1,7 +1,7 @@
 import { canary } from '../stack/search-keys.ts';
 import { documentedFetch } from './documented/documented-fetch.ts';
 
-/** A chat completion with one question, as any HTTP client would send it. */
+/** A chat completion with one question, as a plain HTTP client sends it. */
 export function chat({
   url,
   key,
@@ -28,13 +28,13 @@ type ChatOptions = {
   model?: string;
   signal?: AbortSignal;
   headers?: Record<string, string>;
-  /** What else stands in the body. */
+  /** Other fields of the body. */
   fields?: object;
 };
 
-/** The text of a whole answer; a refusal is told apart by its status. */
+/** The text of a complete response. A refusal is recognized by its status. */
 export async function wholeText(response: Response): Promise<string> {
-  const { choices } = (await response.json()) as { choices?: { message: { content: string } }[] }; // our own answer
+  const { choices } = (await response.json()) as { choices?: { message: { content: string } }[] }; // a response of the service itself
   return choices?.[0]?.message.content ?? `no answer, but ${response.status}`;
 }
 
@@ -43,16 +43,16 @@ export type StreamEvent = {
   error?: { code: string; type?: string; message?: string; param?: null };
 };
 
-/** Each event of a stream that was read to its end, `[DONE]` as it stands. */
+/** The events of a stream that was read to its end, `[DONE]` unparsed. */
 export function streamEvents(body: string): (StreamEvent | '[DONE]')[] {
   return body
     .split('\n\n')
     .filter((event) => event.startsWith('data: '))
     .map((event) => event.slice('data: '.length))
-    .map((data) => (data === '[DONE]' ? data : (JSON.parse(data) as StreamEvent))); // what our own service has written
+    .map((data) => (data === '[DONE]' ? data : (JSON.parse(data) as StreamEvent))); // written by the service itself
 }
 
-/** The text of a stream that says it is complete; one that does not is told apart by what it ended with. */
+/** The text of a stream that ended with `[DONE]`. Throws for any other end. */
 export function streamedText(body: string): string {
   const events = streamEvents(body);
   if (events.at(-1) !== '[DONE]') return `not complete: ${body.slice(-300)}`;

@@ -13,11 +13,11 @@ export function heapInUse(): number {
   return process.memoryUsage().heapUsed;
 }
 
-/** Ends once nothing holds the object any more, or fails: a test waits for nothing that could not happen at once. */
+/** Returns whether the object is garbage-collected within 20 turns. The test does not wait for later events. */
 export async function untilCollected(reference: WeakRef<object>): Promise<boolean> {
   const collect = garbageCollector();
   for (let turn = 0; turn < 20 && reference.deref() !== undefined; turn++) {
-    // An object is held until the end of the turn in which it was last looked at.
+    // An object is kept until the end of the turn in which it was last dereferenced.
     await nextTurn();
     collect();
   }

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 
-/** How often Redis has carried out each command while `work` ran, for whichever client; commands within scripts count, too. */
+/** How often Redis ran each command while `work` ran, for all clients, including commands within scripts. */
 export async function countCommands(redis: Redis, work: () => Promise<unknown>): Promise<Map<string, number>> {
   await redis.config('RESETSTAT');
   await work();

@@ -8,12 +8,12 @@ import { requestId } from './refusal.ts';
 export type Route = keyof typeof documentedRoutes;
 export const routes = Object.keys(documentedRoutes) as Route[]; // the keys of a literal table are its routes
 
-/** Refusals that tests of their own show: an account that uploads too many files at once. */
+/** Refusals with separate tests: an account that uploads too many files at once. */
 const shownElsewhere: Partial<Record<Route, readonly ErrorCode[]>> = { 'POST /v1/files': ['rate_limit_exceeded'] };
 
 /**
- * All that each route can answer, by its method and its path as the router has it: `200`, or the status and code of a
- * refusal. Left out is what has its own tests: what every route has alike, and the faults of our own parts (503, 504).
+ * Every response of each route, by method and router path: `200`, or the status and code of a refusal. Cases with separate tests are
+ * omitted: those that are the same for every route, and internal faults (503, 504).
  */
 export const documentedAnswers = Object.fromEntries<readonly string[]>(
   routes.map((route) => [route, ['200', ...refusalsOf(route)]]),
@@ -25,27 +25,30 @@ function refusalsOf(route: Route): string[] {
   return shownHere.map((code) => `${errorStatus(code)} ${code}`);
 }
 
-/** The one answer that is a file, whose one line is JSON in these tests. */
+/** The only response that is a file. Its one line is JSON in these tests. */
 const contentRoute = 'GET /v1/files/:file/content';
 
 /** `200`, or the status and code of a refusal. */
 export function answerName({ status, body }: Pick<RawAnswer, 'status' | 'body'>): string {
   if (status === 200) return '200';
-  const { code, error } = JSON.parse(body) as { code?: string; error?: { code?: string } }; // our own answer
+  const { code, error } = JSON.parse(body) as { code?: string; error?: { code?: string } }; // a response of the service itself
   return `${status} ${code ?? error?.code}`;
 }
 
-/** A refusal leads to its code, or to the type of its limit, on whichever page of errors the service has. */
+/** A refusal links to its code, or to the type of its limit, on the configured page of errors. */
 function leadsToHelp(link: string | undefined, { code, error }: { code?: string; error: { type?: string } }): boolean {
   return /^<https?:/.test(link ?? '') && link?.endsWith(`/errors#${code ?? error.type}>; rel="help"`) === true;
 }
 
-/** Refusals of a head that is wrong: there is no route yet, and nothing of anybody's in them. */
+/** Refusals of an invalid head: no route is known yet, and they contain nothing of a caller. */
 const beforeAnyRoute = /^(x-client-request-id|request|Host): /;
-/** Far above any message of ours: what a client sent is not sent back to it at any length. */
+/** Far above any message of the service: input of a client is not echoed at length. */
 const refusalBytesMax = 2_000;
 
-/** What is wrong with an answer by the document, by its route, which every such answer is of, and by the headers of its route. */
+/**
+ * Differences of a response from the document of its route, from the headers of every response of a route, and from the headers of its
+ * route.
+ */
 export function shapeFaults(route: Route, answer: RawAnswer): string[] {
   const { status, headers, body } = answer;
   const [method = '', path = ''] = route.split(' ');
@@ -55,21 +58,21 @@ export function shapeFaults(route: Route, answer: RawAnswer): string[] {
   const isFile = status === 200 && route === contentRoute;
   const type = isFile ? 'application/octet-stream' : 'application/json; charset=utf-8';
   const claims: Record<string, boolean> = {
-    'is by its type what it is': headers['content-type'] === type,
+    'has its content type': headers['content-type'] === type,
     'has a request id': requestId.test(headers['x-request-id'] ?? ''),
-    'names the scheme of a 401, and of nothing else':
+    'names the scheme of a 401, and of no other status':
       headers['www-authenticate'] === (status === 401 ? 'Bearer' : undefined),
-    'is stored by caches where it may be': headers['cache-control'] === cachingOf(route, status, error),
+    'has the caching of its route': headers['cache-control'] === cachingOf(route, status, error),
     'says what is wrong': status === 200 || nested || typeof error === 'string',
-    'leads to where its error is explained':
+    'links to the explanation of its error':
       status === 200 ? headers.link === undefined : leadsToHelp(headers.link, JSON.parse(body)),
-    'says that a retry is no use': headers['x-should-retry'] === (nested || status === 409 ? 'false' : undefined),
-    'is short where it refuses': status === 200 || Buffer.byteLength(body) <= refusalBytesMax,
+    'says that a retry is useless': headers['x-should-retry'] === (nested || status === 409 ? 'false' : undefined),
+    'is short if it is a refusal': status === 200 || Buffer.byteLength(body) <= refusalBytesMax,
   };
   return [...undocumentedIn(seen), ...Object.keys(claims).filter((claim) => claims[claim] === false)];
 }
 
-/** Any path of the route: which one it was is nothing to the document. */
+/** Any path of the route. The document does not depend on it. */
 function pathLike(pattern: string): string {
   return pattern.replace(/[:*]/g, '');
 }

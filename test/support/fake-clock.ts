@@ -2,13 +2,13 @@ import { setImmediate as settled } from 'node:timers/promises';
 import type { Clock } from '../../ingress/callers/issuer/clock.ts';
 
 export interface FakeClock extends Clock {
-  /** Moves on, running what is due on the way at its time, and lets everything that follows from it come to rest. */
+  /** Advances the time, runs each due timer at its time, and waits until all that follows from it has settled. */
   advance(ms: number): Promise<void>;
-  /** How many timers wait. */
+  /** The number of pending timers. */
   pending(): number;
 }
 
-/** A clock that stands still unless it is moved. */
+/** A clock that only moves when advanced. */
 export function fakeClock(): FakeClock {
   let now = 0;
   let timers: { at: number; run: () => void }[] = [];

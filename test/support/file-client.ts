@@ -12,7 +12,7 @@ export const line = (id: string, { model = 'small-chat', content = 'Hi' } = {}) 
 
 type Shown = { id: string; [field: string]: unknown };
 
-/** Files and batches by plain HTTP, at the first ingress of the stack, for one credential; each fails where it is refused. */
+/** Files and batches over plain HTTP, at the first ingress of the stack, with one credential. Each call throws if it is refused. */
 export function createFileClient(stack: Stack, bearer: string) {
   async function ask(method: string, path: string, body?: FormData | object): Promise<Shown> {
     const isForm = body instanceof FormData;
@@ -23,7 +23,7 @@ export function createFileClient(stack: Stack, bearer: string) {
     });
     const answer = await response.text();
     if (!response.ok) throw new Error(`${method} ${path} was refused: ${response.status} ${answer}`);
-    return JSON.parse(answer) as Shown; // the service's own answer
+    return JSON.parse(answer) as Shown; // a response of the service itself
   }
 
   return {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Stack } from '../stack/stack.ts';
 
-/** What a stack's own store has of files: their records by state, and what lies in their folder, whole or not. */
+/** The remaining files of a stack's own store: the records with their state, and the files in their folder, complete or not. */
 export function filesLeft({ directory }: Stack): { records: string[]; folder: string[] } {
   using database = openReadOnly(join(directory, 'store.sqlite'));
   const rows = database.handle.prepare('SELECT id, state FROM files ORDER BY id').all();

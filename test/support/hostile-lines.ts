@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { line } from './file-client.ts';
 
-/** JSON that goes so deep. */
+/** JSON nested to this depth. */
 export const nested = (depth: number) => `${'['.repeat(depth)}0${']'.repeat(depth)}`;
 
 const numbers = fc.constantFrom('1e999', '-1e999', '9'.repeat(400), '0.1e-400', '-0', '9007199254740993', '1E+0', '01');
@@ -19,7 +19,7 @@ const names = fc.constantFrom(
   ...['__proto__', 'constructor', 'toJSON', 'length', '\\ud800', ''],
 );
 
-/** Of which a name may stand twice. */
+/** The same name may appear twice. */
 const objects = (members: fc.Arbitrary<string>) =>
   fc
     .array(fc.tuple(names, members), { maxLength: 6 })
@@ -31,7 +31,7 @@ const media = fc
   .tuple(fc.constantFrom('image_url', 'input_audio', 'file'), values)
   .map(([type, value]) => `{"body":{"messages":[{"content":[{"type":"${type}","${type}":${value}}]}]}}`);
 
-/** Lines of an input file, right, almost right or nothing of the kind, between line ends of either kind. */
+/** Lines of an input file, valid, almost valid or invalid, with line ends of both kinds. */
 export const hostileLines: fc.Arbitrary<string> = fc
   .array(fc.oneof(fc.constant(line('a')), values, objects(fc.oneof(values, objects(values))), chats, media), {
     minLength: 1,

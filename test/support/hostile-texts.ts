@@ -1,4 +1,4 @@
-/** Texts that no tokenizer was trained on, the same at each call: what random data looks like, and what only a machine writes. */
+/** Texts unlike the training data of tokenizers, the same at each call: random data, and text that only machines write. */
 export function hostileTexts(): Record<string, string> {
   const pick = createPicker();
   const run = (letters: string, length = 600) => Array.from({ length }, () => pick([...letters])).join('');
@@ -35,11 +35,11 @@ function randomAscii(run: Run, words: Run): Record<string, string> {
     'both cases, in words': words(letters),
     'single letters': words(lower, 1),
     signs: run(signs),
-    'signs, by threes': words(signs, 3),
+    'signs, in groups of three': words(signs, 3),
     'signs, one by one': words(signs, 1),
-    'anything printable': run(`${letters}${digits}${signs} `),
-    'letters and signs in turns': alternate(run, lower, signs),
-    'letters and digits in turns': alternate(run, lower, digits),
+    'any printable characters': run(`${letters}${digits}${signs} `),
+    'letters and signs alternating': alternate(run, lower, signs),
+    'letters and digits alternating': alternate(run, lower, digits),
   };
 }
 
@@ -76,8 +76,8 @@ function rareCodePoints(run: Run): Record<string, string> {
     'private planes': run(range(0x100000, 0x100400), 200),
     'combining marks': alternate(run, lower, range(0x300, 0x36f)),
     pictures: run(range(0x1f300, 0x1f5ff), 200),
-    'newer pictures': run(range(0x1f900, 0x1f9ff), 200),
-    'joined pictures': '👩‍👩‍👧‍👦🏳️‍🌈👨🏽‍💻🤷🏿‍♀️'.repeat(20),
+    'newer emoji': run(range(0x1f900, 0x1f9ff), 200),
+    'joined emoji': '👩‍👩‍👧‍👦🏳️‍🌈👨🏽‍💻🤷🏿‍♀️'.repeat(20),
     flags: run(range(0x1f1e6, 0x1f1ff), 200),
     'arrows and operators': run(range(0x2190, 0x22ff), 200),
     'box drawing': run(range(0x2500, 0x257f), 200),
@@ -95,11 +95,11 @@ function whiteSpace(run: Run): Record<string, string> {
     'CR LF in a row': '\r\n'.repeat(1_000),
     'random white space': run(' \n\t\r'),
     'unusual spaces': run(range(0x2000, 0x200a), 300),
-    'indented nothing': ' \n'.repeat(500),
+    'indented empty lines': ' \n'.repeat(500),
   };
 }
 
-/** Each printable character of ASCII and one of other scripts, and pairs of them, on and on. */
+/** Each printable ASCII character and one of each other script, and pairs of them, repeated. */
 function repeated(): Record<string, string> {
   const ones = [...range(0x21, 0x7e), ...'éжあ中한🎉…—ا\u093c𠀀\u00a0\u200b\0'];
   const pairs = ['aA', 'xq', 'a ', 'a\n', '. ', '1a', '1 ', '1.', 'a.', '()', '":"', '{}', '\\"', '中a', 'жa'];
@@ -114,7 +114,7 @@ function range(from: number, to: number): string {
   return Array.from({ length: to - from + 1 }, (_, index) => String.fromCodePoint(from + index)).join('');
 }
 
-/** A linear congruential generator (Numerical Recipes): random enough for this, and the same on every machine. */
+/** A linear congruential generator (Numerical Recipes): random enough here, and the same on every machine. */
 function createPicker(): (items: readonly string[]) => string {
   let state = 1;
   return (items) => {

@@ -4,7 +4,7 @@ import { documentedFetch } from './documented/documented-fetch.ts';
 
 export type Answer = { status: number; headers: Headers; body: Record<string, unknown> };
 
-/** A key as the list shows it. */
+/** A key as shown in the list. */
 type ListedKey = {
   id: string;
   key: string;
@@ -18,10 +18,10 @@ type ListedKey = {
 export const fullKey = /^svc_[0-9A-Za-z]{38}$/;
 export const masked = (key: string) => `${key.slice(0, 10)}****`;
 
-/** As much of a stack as keys are asked for with. */
+/** The parts of a stack that key requests need. */
 type Service = { ingresses: readonly { url: string }[]; identity: Pick<IdentityProvider, 'token'> };
 
-/** The service by its routes for keys, at the first ingress of the stack unless another `url` is given. */
+/** The routes for keys, at the first ingress of the stack unless another `url` is given. */
 export function createKeyClient(stack: Service, options: { url?: () => string } = {}) {
   const url = options.url ?? (() => stack.ingresses[0]?.url ?? '');
   const tokens = new Map<string, Promise<string>>();
@@ -31,7 +31,7 @@ export function createKeyClient(stack: Service, options: { url?: () => string } 
     return tokens.get(name) as Promise<string>; // it was set a line before
   };
 
-  /** `body` is sent as it stands if it is text, as JSON else; `bearer` left out, there is no credential. */
+  /** `body` is sent unchanged if it is text, otherwise as JSON. Without `bearer` no credential is sent. */
   async function send(method: string, path: string, wishes: Wishes = {}): Promise<Answer> {
     const { bearer, body, headers } = wishes;
     const response = await documentedFetch(`${url()}${path}`, {
@@ -60,7 +60,7 @@ export function createKeyClient(stack: Service, options: { url?: () => string } 
     revoke: (account: string, key: string) => withToken(account, 'POST', '/v1/keys/developer/revoke', { key }),
     async list(account: string): Promise<ListedKey[]> {
       const { body } = await withToken(account, 'GET', '/v1/keys/developer');
-      return body.data as ListedKey[]; // the service's own answer
+      return body.data as ListedKey[]; // a response of the service itself
     },
     guest: (deviceId: unknown, headers?: Record<string, string>) =>
       send('POST', '/v1/keys/guest', { body: { device_id: deviceId }, ...(headers && { headers }) }),
@@ -73,7 +73,7 @@ export function createKeyClient(stack: Service, options: { url?: () => string } 
       const { code, error } = (await response.json()) as { code?: unknown; error?: { code?: unknown; type?: unknown } };
       return { status: response.status, code: code ?? error?.code, type: error?.type };
     },
-    /** A new developer key of an account that has none. */
+    /** A new developer key of an account without a key. */
     async newKey(account: string): Promise<string> {
       const { body } = await withToken(account, 'POST', '/v1/keys/developer', {});
       if (!fullKey.test(String(body.key))) throw new Error(`no key was minted for ${account}: ${JSON.stringify(body)}`);

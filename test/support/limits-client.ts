@@ -8,9 +8,9 @@ import { recordedLog } from './recorded-log.ts';
 import { replaceClock } from './redis-clock.ts';
 
 /**
- * What a client does with each of its requests. `twice`: every call is made twice, at once or one after the other; `cut`: of
- * every tenth call the reply is lost with its connection, and the call is repeated on another. With `settled` a request is
- * started and settled, of which `short` are at more than was reserved.
+ * How a client sends each of its requests. `twice`: every call is made twice, at once or one after the other. `cut`: for every tenth call
+ * the connection is closed before the reply, and the call is repeated on another. With `settled` each request is started and settled, a
+ * share of `short` with more tokens than reserved.
  */
 export const taskSchema = z.object({
   url: z.string(),
@@ -21,7 +21,7 @@ export const taskSchema = z.object({
   settled: z.object({ short: z.number() }).optional(),
 });
 
-/** `shorts`: by how many tokens each reservation was too small. `faults`: answers that a repeated call must not get. */
+/** `shorts`: the number of tokens missing in each reservation that was too small. `faults`: wrong answers to repeated calls. */
 export const reportSchema = z.object({
   admitted: z.int(),
   refused: z.int(),
@@ -36,11 +36,11 @@ export type Task = z.infer<typeof taskSchema>;
 export type Report = z.infer<typeof reportSchema>;
 export type LimitsClient = Awaited<ReturnType<typeof createLimitsClient>>;
 
-/** Most calls fail only where Redis is away, and then the test has failed. */
+/** More calls fail only if Redis is unavailable, and then the test has failed. */
 const triesMax = 50;
 const tokensMax = 400;
 
-/** One client with a connection of its own, as an ingress has it. */
+/** One client with its own connection, as an ingress has. */
 export async function createLimitsClient(task: Task, { name, random }: { name: string; random: () => number }) {
   const report: Report = {
     ...{ admitted: 0, refused: 0, answered: 0, settledTokens: 0, reservedMax: 0 },
@@ -54,12 +54,12 @@ export async function createLimitsClient(task: Task, { name, random }: { name: s
     [redis, side] = await connect(task);
   }
 
-  /** Repeats a call until it is answered; whether those before were carried out is unknown. */
+  /** Repeats a call until it is answered. Whether earlier calls were executed is unknown. */
   async function ask<T>(call: (side: LimitsSide) => Promise<T>): Promise<T> {
     for (let tries = 1; tries <= triesMax; tries++) {
       const answer = call(side);
       if (task.delivery === 'cut' && random() < 0.1) {
-        answer.catch(() => undefined); // nobody hears what became of it
+        answer.catch(() => undefined); // its result is ignored
         await cut();
         continue;
       }

@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { createLimitsClient, type LimitsClient, type Report, taskSchema } from './limits-client.ts';
 import { seededRandom } from './seeded-random.ts';
 
-/** A process of its own, which runs one task after the other: connects its clients, says `ready`, and on `go` runs all at once. */
+/** A separate process that runs one task after the other: connects its clients, prints `ready`, and on `go` runs all at once. */
 const startSchema = z.object({ task: taskSchema, clients: z.int(), process: z.int() });
 
 let connected: LimitsClient[] = [];
 
-process.once('disconnect', () => process.exit()); // the one who would hear of it has gone
+process.once('disconnect', () => process.exit()); // the parent process has exited
 process.on('message', (message: unknown) => (message === 'go' ? run() : connect(message)));
 
 async function connect(message: unknown): Promise<void> {

@@ -14,7 +14,7 @@ import { createMinuteModel } from './minute-model.ts';
 import { monthOf, shiftMonth } from './month-names.ts';
 import { createVersionModel } from './version-model.ts';
 
-/** What an admission of the release before ends of leases past their time; this one ends none. */
+/** The maximum number of expired leases that an admission of the previous release ends. This release ends none. */
 const lostPerCall = 20;
 const rememberedMs = 3_600_000;
 
@@ -24,7 +24,7 @@ export type ModelLease = Admission & {
   month: string;
   endsAt: number;
   run: number;
-  /** Not told to run yet, told so, or with text on its way. */
+  /** Not started yet, started, or streaming. */
   state: 'waits' | 'runs' | 'streams';
   taken?: number;
   answer?: 'run' | 'late' | 'expired' | 'interrupted';
@@ -44,7 +44,7 @@ export type ModelAdmission = {
   allowance: Allowance;
   version: number;
   token?: string | undefined;
-  /** The release before asks. */
+  /** The previous release makes the call. */
   isBefore: boolean;
 };
 
@@ -57,8 +57,8 @@ export type ModelSettlement = {
 };
 
 /**
- * What the scripts promise for one account, in plain lists: everything that was ever charged and recorded is kept, and every
- * answer is computed from all of it. Holds as long as the clock is never a minute behind the latest time it has shown.
+ * The behavior of the scripts for one account, in plain lists: every charge and record is kept, and every answer is computed from all of
+ * them. Valid as long as the clock is never a minute behind the latest time it has shown.
  */
 export function createLimitsModel(startsAt: number) {
   let now = startsAt;
@@ -69,7 +69,7 @@ export function createLimitsModel(startsAt: number) {
   const lost = new Map<string, number>();
   const records: ModelRecord[] = [];
   const counted = new Set<string>();
-  /** Months of which something was recorded while they were not counted. */
+  /** Months with records written while the month was not counted. */
   const missed = new Set<string>();
 
   function tokensOf(month: string): MonthTokens {

@@ -15,14 +15,13 @@ type Parts = {
   beginning: number;
   allowance: Allowance;
   /**
-   * The scripts of the release before this one, on a connection of their own, and which call they make, in turn and again from the first.
-   * Left out, they make none.
+   * The scripts of the previous release, on their own connection, and which calls use them, repeated cyclically. Without it no call does.
    */
   previous?: { redis: Redis; scripts: LimitScripts; calls: readonly boolean[] } | undefined;
 };
 type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
 
-/** An account in Redis and its model, to which the same happens; whatever they answer differently is thrown. */
+/** Applies the same steps to an account in Redis and to its model. Throws if their answers differ. */
 export function createLimitsPair({ redis, setTime, account, beginning, previous, ...given }: Parts) {
   const side = openLimits(redis, { account });
   const before = previous && openLimits(previous.redis, { account, scripts: previous.scripts });
@@ -36,8 +35,8 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
   let { allowance } = given;
   let [now, latest, version, looks] = [beginning, beginning, 1, 0];
   /**
-   * The start of the month in which Redis last lost its counters. From a clock behind that it would count the month before
-   * alone, and take this one for one of which nothing can have been missed.
+   * The start of the month in which Redis last lost its counters. With a clock before that, only the previous month would be counted, and
+   * this month would count as one without missed records.
    */
   let forgottenIn = 0;
 
@@ -63,7 +62,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
     model.count(month);
   }
 
-  /** Asks as an ingress does: what is overtaken is read again, and what is not counted is seeded. */
+  /** Asks as an ingress does: a stale caller is read again, and an uncounted month is seeded. */
   async function admit(name: string, tokens: number, versionGiven = version): Promise<string[]> {
     const answered: string[] = [];
     const requestId = idOf(name);
@@ -75,7 +74,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
       const isBefore = asker === before;
       const expected = model.admit({ request: requestId, tokens, allowance, version: asked, token, isBefore });
       const answer = await asker.admission.admit({ account, requestId, version: asked, reading }, charge);
-      // The release before does not say how many are in flight.
+      // The previous release does not report the requests in flight.
       const told = answer.outcome === 'admitted' && isBefore ? { ...answer, inFlight: model.leases.size } : answer;
       assert.deepEqual(asReadNow(told), expected);
       answered.push(`admit ${answer.outcome}${answer.outcome === 'refused' ? ` by ${answer.limit}` : ''}`);
@@ -249,11 +248,11 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
       const times = 'times' in step ? step.times : 1;
       const name = 'request' in step ? nameOf(step.request) : '';
       for (let time = 1; time <= times; time++) answered.push(...(await happen(step, name)));
-      // A look of the release before ends what is past its time, so after the clock alone has moved others must be left to find it.
+      // A call of the previous release ends expired leases. After the clock alone has moved, some must remain for other calls to find.
       if (!['wait', 'edge', 'step back', 'forget months'].includes(step.kind)) await look();
       return answered;
     },
-    /** Compares what waits for the store with everything that was settled and lost. */
+    /** Compares the records that wait for the store with everything that was settled and lost. */
     async finish(): Promise<void> {
       const outbox = (await side.outbox()).filter((record) => record.account === account);
       const records = outbox.map(({ requestId, month, admittedAt, settledAt, chargedTokens, overage, runs }) => ({

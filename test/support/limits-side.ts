@@ -22,7 +22,7 @@ import { createStartRun } from '../../workers/leases/start-run.ts';
 export const timeouts = { queueMs: 30_000, requestMs: 600_000 };
 const version = 1;
 
-/** What a usage record says of a request that nobody has ended. */
+/** The usage record of a request that no process has ended. */
 export const lostReport: UsageReport = {
   keyId: 'key_01',
   plan: 'free',
@@ -42,7 +42,7 @@ export const lostReport: UsageReport = {
   endedRuns: [],
 };
 
-/** What loads each script; a test of two releases has those of both. */
+/** The functions that load each script. A test of two releases has those of both. */
 export const presentScripts = {
   ...{ createAdmit, createStartRun, createMarkStreaming, createSettle, createRelease, createEndLeases, createSeed },
 };
@@ -56,7 +56,7 @@ type Options = {
 };
 type Asked = { requestId: string; tokens?: number; allowance?: Partial<Allowance> };
 
-/** Every script of one account, as ingresses and workers use them together; the store has what `sum` says, or nothing. */
+/** All scripts of one account, as ingresses and workers use them together. The store returns `sum`, or nothing. */
 export function openLimits(redis: Redis, options: Options = {}) {
   const { account = 'user:alice', outboxLengthMax = 1_000_000, sum = () => undefined } = options;
   const { scripts = presentScripts } = options;
@@ -69,14 +69,14 @@ export function openLimits(redis: Redis, options: Options = {}) {
   const renewLeases = createRenewLeases(redis);
   const seed = scripts.createSeed({ redis, store: { findUsageSum: async () => sum() } });
 
-  /** Request ids are unique among all accounts, and ids of jobs as well, which hold no colon. */
+  /** Request ids are unique across accounts, and so are job ids, which contain no colon. */
   const idOf = (name: string) => `${account}/${name}`.replaceAll(':', '-');
 
   return {
     account,
     admission,
     idOf,
-    /** Gives a lease other times than those of its admission. */
+    /** Replaces the times of a lease. */
     async setTimes(name: string, { startBy, deadline }: { startBy: number; deadline: number }): Promise<void> {
       const lease = JSON.parse((await redis.hget(leasesKey(account), idOf(name))) ?? '');
       await redis.hset(leasesKey(account), idOf(name), JSON.stringify({ ...lease, startBy, deadline }));
@@ -88,13 +88,13 @@ export function openLimits(redis: Redis, options: Options = {}) {
       ),
     async counters(): Promise<LimitCounters> {
       const answer = await admission.readCounters({ account, requestId: 'look', version });
-      if (answer.outcome !== 'counters') throw new Error(`the account does not stand, it is ${answer.outcome}`);
+      if (answer.outcome !== 'counters') throw new Error(`the caller is not current: ${answer.outcome}`);
       return answer.counters;
     },
     start: (name: string, taken = 1) => startRun({ account, requestId: idOf(name), taken }),
     markStreaming: (name: string, run = 1) => markStreaming({ account, requestId: idOf(name), run }),
     renew: (name: string, lifeMs = leaseLifeMs) => renewLeases([{ account, requestId: idOf(name) }], lifeMs),
-    /** Whether it was settled. */
+    /** Returns whether it was settled. */
     async settle(name: string, { tokens = 10, run = 1, settler = 'worker', admittedAt = 0, overage = false } = {}) {
       const report: UsageReport = { ...lostReport, outcome: 'completed', counted: 'reported', endedRuns: [run] };
       const admission = { admittedAt, deadline: admittedAt + timeouts.requestMs, overage };
@@ -107,18 +107,18 @@ export function openLimits(redis: Redis, options: Options = {}) {
         report,
         admission,
       });
-      return settled === 'settled' || settled === true; // the release before says it in another way
+      return settled === 'settled' || settled === true; // the previous release returns true
     },
     release: (name: string) => release({ account, requestId: idOf(name) }),
-    /** Of those that were to end by a time of Redis's clock; left out, of all. */
+    /** Ends leases due by this time of Redis's clock. The default is all. */
     endLeases: (dueBy = Number.MAX_SAFE_INTEGER) => endLeases({ account, lane: 'interactive' }, dueBy),
     seed: (month: string, mode?: Parameters<typeof seed>[2]) => seed(account, month, mode),
-    /** Makes the caller the present one, and counts the month from here on. */
+    /** Makes the caller current, and counts the month from here on. */
     async prepare(month: string): Promise<void> {
       await redis.set(versionKey(account), version);
       await seed(account, month);
     },
-    /** What waits for the store, oldest first. */
+    /** The records that wait for the store, oldest first. */
     async outbox(): Promise<UsageRecord[]> {
       const entries = await redis.xrange(outboxKey(partitionOf(account)), '-', '+');
       return entries.map(([id, fields]) => parseOutboxEntry(id, pairsOf(fields)));

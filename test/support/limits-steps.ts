@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import type { Allowance } from '../../shared/limits/admit.ts';
 
-/** Where the clock may be moved to: the next of these, to the millisecond or one either side. */
+/** The clock may be moved to the next of these, exactly or one millisecond before or after. */
 const edges = ['bucket', 'minute', 'day', 'month', 'lease end', 'startBy', 'deadline', 'forgotten'] as const;
 
-/** One of those that hold a lease, or one of all there ever were, or one that was never heard of. */
+/** A request that holds a lease, any earlier request, or a new one. */
 export type Chosen = { from: 'live' | 'known' | 'new'; index: number };
 
 const index = fc.integer({ min: 0, max: 30 });
@@ -12,7 +12,7 @@ const request = fc.record<Chosen>({ from: fc.constantFrom('live', 'live', 'live'
 const asked = fc.record<Chosen>({ from: fc.constantFrom('new', 'new', 'new', 'new', 'known', 'live'), index });
 const some = <T>(values: fc.Arbitrary<T>) => fc.option(values, { nil: undefined, freq: 2 });
 
-/** Small limits, so that each of them is met often, and one that is never met leaves the others to be met. */
+/** Small limits, so that each is reached often. Some are undefined, so that the others can be reached. */
 export const allowances: fc.Arbitrary<Allowance> = fc.record({
   requestsPerMinute: some(fc.integer({ min: 1, max: 40 })),
   tokensPerMinute: some(fc.integer({ min: 300, max: 3_000 })),
@@ -43,8 +43,8 @@ type Steps = {
 };
 
 /**
- * One thing that happens to an account. `run` and `version` are relative to those at hand; `share` of what was reserved is
- * used; `months` beside the present one; `times`: delivered once or twice.
+ * A step in the life of an account. `run` and `version` are relative to the current ones; `share` of the reservation is used; `months`
+ * relative to the current one; `times`: delivered once or twice.
  */
 export type Step = { [Kind in keyof Steps]: { kind: Kind } & Steps[Kind] }[keyof Steps];
 export type Edge = (typeof edges)[number];

@@ -45,15 +45,15 @@ import { wholeLimits } from './whole-limits.ts';
 type Options = {
   timeouts?: Record<string, number>;
   plans?: Record<string, object>;
-  /** How many backends there are. */
+  /** The number of backends. */
   servers?: number;
-  /** Of each backend. */
+  /** Applies to each backend. */
   requestsAtOnce?: number;
-  /** What times are taken from while a line is run. */
+  /** The clock while a line is run. */
   now?: () => number;
 };
 
-/** What fails when it is told to: calls of the store by their names, and scripts of Redis by theirs. */
+/** Calls that a test can make fail: calls of the store, and scripts of Redis, by name. */
 export type Breakable =
   | 'findLine'
   | 'recordRetry'
@@ -63,7 +63,7 @@ export type Breakable =
   | 'release'
   | 'startRun';
 
-/** What a worker has for the lines of one running batch but for its queue: a real store, and model servers. */
+/** The parts of a worker that run the lines of one batch, without its queue: a real store, and model servers. */
 export async function openLineSide(redis: Redis, options: Options = {}) {
   const { timeouts = {}, plans = {}, servers: count = 1, requestsAtOnce, now = () => performance.now() } = options;
   await using parts = new AsyncDisposableStack();
@@ -84,10 +84,10 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       const isOfStore = !['settle', 'release', 'startRun'].includes(name);
       if (broken.has(name)) throw isOfStore ? temporarilyUnavailable(new Error(name)) : new Error(`broken: ${name}`);
       return call(...given);
-    }) as Call; // it is called as the other
+    }) as Call; // it has the same signature
   let known: Pick<Account, 'plan' | 'suspended'> = { plan: 'free', suspended: false };
   let version = 1;
-  const findAccount = fragile('findAccount', async () => ({ ...known, version, overageEnabled: false }) as Account); // all that is asked of it
+  const findAccount = fragile('findAccount', async () => ({ ...known, version, overageEnabled: false }) as Account); // the only fields that are read
 
   const { log, lines } = recordedLog();
   const registry = new Registry();
@@ -108,7 +108,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   const writeResult = createWriteResults({ store: { insertResults }, metrics, log, pauseMs: 10 });
   const news: LineEvent[] = [];
   const sendLineEvent: SendLineEvent = ({ batch, line, number }, told) =>
-    void news.push({ ...told, batch, line, number } as LineEvent); // told of that line
+    void news.push({ ...told, batch, line, number } as LineEvent); // an event of that line
   const records = {
     findLine: fragile('findLine', store.batches.findLine.bind(store.batches)),
     recordRetry: fragile('recordRetry', store.batches.recordRetry.bind(store.batches)),
@@ -142,7 +142,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   const limits = openLimits(redis, { account });
   const takings = new Map<string, number>();
 
-  /** The job of one line, as whoever feeds it makes it. */
+  /** The job of one line, as the scheduler creates it. */
   function jobOf(given: Partial<BatchJob> & { model?: string } = {}): BatchJob {
     const { line = 1, number = 1, model = 'small-chat' } = given;
     const read = parseLine(
@@ -159,7 +159,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     });
   }
 
-  /** Takes a job from its queue: each time it is one taking more. */
+  /** Takes a job from its queue. Each call counts as one more attempt to take it. */
   function run(job: BatchJob = jobOf(), signal: AbortSignal = new AbortController().signal) {
     const taken = (takings.get(job.requestId) ?? 0) + 1;
     takings.set(job.requestId, taken);
@@ -179,7 +179,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       pauseMs: 10,
     }),
     endLeases: () => createEndLeases(redis, planFile.timeouts)({ account, lane: 'batch' }, Number.MAX_SAFE_INTEGER),
-    /** The account as the store has it from now on, which whoever knows it will hear of. */
+    /** Changes the account in the store. Processes that have it cached are notified. */
     async change(change: Partial<typeof known>): Promise<void> {
       known = { ...known, ...change };
       version++;
@@ -193,7 +193,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     },
     result: async (line = 1) => (await store.batches.findLine(batch.id, line))?.result,
     retries: () => store.batches.listRetries(batch.id),
-    /** Has the room of one backend taken by somebody else, until what it returns is called. */
+    /** Occupies the capacity of one backend until the returned function is called. */
     async occupy(): Promise<() => void> {
       const { signal } = new AbortController();
       const ask = { model: 'small-chat', lane: 'interactive', tried: new Set<string>(), waitMs: 0, signal } as const;
@@ -203,7 +203,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     },
     heard: () => news.map((told) => told.news),
     leases: () => redis.hlen(leasesKey(account, 'batch')),
-    /** The tokens of this month: those that are charged, and those that are held. */
+    /** The tokens of this month: charged and reserved. */
     async charged(): Promise<{ used: number; reserved: number }> {
       const { after } = await createSeed({ redis, store })(account, new Date().toISOString().slice(0, 7), 'compare');
       return { used: after.used, reserved: after.reserved };

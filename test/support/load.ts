@@ -5,7 +5,7 @@ import type { Stack } from '../stack/stack.ts';
 import { streamEvents, streamedText } from './chat.ts';
 import { createKeyClient } from './key-client.ts';
 
-/** How a request ended, as its client saw it. */
+/** How a request ended for its client. */
 export type Ending =
   | { id: string; kind: 'answered' | 'refused' | 'failed'; status: number }
   | { id: string; kind: 'wrong' | 'broken off' | 'no answer'; detail: string };
@@ -13,8 +13,8 @@ export type Ending =
 type Asked = { url: string; key: string; id: string; model?: string | undefined };
 
 /**
- * One request, streamed if its id ends with an s, on a connection of its own, so that what a shutdown does to idle connections
- * does not come into it.
+ * Sends one request, streamed if its id ends with an s, on its own connection, so that idle connections that a shutdown closes do not
+ * matter.
  */
 export async function ask({ url, key, id, model = 'small-chat' }: Asked): Promise<Ending> {
   const stream = id.endsWith('s');
@@ -48,7 +48,7 @@ export async function ask({ url, key, id, model = 'small-chat' }: Asked): Promis
 }
 
 function isError(text: string): boolean {
-  const { error, code } = JSON.parse(text) as { error?: unknown; code?: unknown }; // the service's own answer
+  const { error, code } = JSON.parse(text) as { error?: unknown; code?: unknown }; // a response of the service itself
   return typeof error === 'string' && typeof code === 'string';
 }
 
@@ -58,14 +58,14 @@ type Load = {
   name: string;
   clients?: number;
   model?: string;
-  /** Of each client's requests the first of so many. */
+  /** The first of every `streamedEvery` requests of a client is streamed. */
   streamedEvery?: number;
 };
 
-/** How long a client that was refused waits before it asks again. */
+/** The pause of a refused client before it asks again. */
 const refusedPauseMs = 250;
 
-/** Clients that ask one question after another until told to stop; each `id` is used once. */
+/** Clients that send one question after another until they are stopped. Each `id` is used once. */
 export function startLoad({ url, key, name, clients = 12, model, streamedEvery = 3 }: Load) {
   const endings: Ending[] = [];
   let stopped = false;
@@ -91,7 +91,7 @@ export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await sleep(20);
 }
 
-/** A key of the plan without limits: the one that accounts begin with would refuse most of a load. */
+/** A key of the plan without limits: the default plan would refuse most of a load. */
 export async function unlimitedKey(stack: Stack, account = 'alice'): Promise<string> {
   const keys = createKeyClient(stack);
   const key = await keys.newKey(account);

@@ -1,6 +1,6 @@
 import type { FileStore } from '../../shared/store/files/file-store.ts';
 
-/** Files in memory, of which only reading is asked; `fail` makes the next reading fail. Each reading is told to `onRead`. */
+/** Files in memory that can only be read. `fail` makes the next read fail. `onRead` is called for each read. */
 export function memoryFiles(files: Readonly<Record<string, string | Uint8Array>>, onRead: () => void = () => {}) {
   const contents = new Map(Object.entries(files).map(([id, file]) => [id, Buffer.from(file)]));
   const failures: Error[] = [];

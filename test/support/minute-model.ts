@@ -6,8 +6,7 @@ const minuteMs = 60_000;
 const dayMs = 86_400_000;
 
 /**
- * The rolling minute as it is promised, over a list of every charge ever made: a charge counts until 60 s after the last one of
- * its 5 s.
+ * The promised rolling minute, computed from a list of every charge ever made: a charge counts until 60 s after the last charge of its 5 s.
  */
 export function createMinuteModel() {
   const charges: Charge[] = [];
@@ -18,7 +17,7 @@ export function createMinuteModel() {
     return Math.max(...together.map(({ at }) => at)) + minuteMs;
   }
 
-  /** The time that a decision is made at: never before the last charge. */
+  /** The time of a decision: never before the last charge. */
   const time = (now: number) => Math.max(now, ...charges.map(({ at }) => at));
 
   function counted(at: number): Amount {
@@ -29,7 +28,7 @@ export function createMinuteModel() {
     };
   }
 
-  /** The moments from `at` on at which something leaves. */
+  /** The times after `at` at which a charge expires. */
   function leaves(at: number): number[] {
     return [...new Set(charges.map(leavesAt))].filter((moment) => moment > at).sort((one, other) => one - other);
   }
@@ -41,12 +40,12 @@ export function createMinuteModel() {
     charge(request: string, amount: Amount & { at: number }): void {
       charges.push({ request, ...amount });
     },
-    /** What the latest charge of this request comes to after all. */
+    /** Corrects the latest charge of this request. */
     correct(request: string, amount: Partial<Amount>): void {
       const charge = charges.findLast((other) => other.request === request);
       if (charge !== undefined) Object.assign(charge, amount);
     },
-    /** 0 where it fits now; what never fits is told a minute. */
+    /** 0 if it fits now. A minute if it never fits. */
     waitFor(asked: Amount, limit: Partial<Record<keyof Amount, number | undefined>>, now: number): number {
       const fits = (at: number) => {
         const { requests, tokens } = counted(at);

@@ -2,7 +2,7 @@ export type Part = {
   name?: string;
   filename?: string;
   type?: string;
-  /** Instead of the three above: the lines of its head. */
+  /** The lines of its head, instead of the three above. */
   head?: readonly string[];
   body: string | Buffer;
 };

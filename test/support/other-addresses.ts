@@ -1,4 +1,4 @@
-/** Settings of a service whose console and documentation are not where its API is; a client id that has to be escaped. */
+/** Settings of a service whose console and documentation have other addresses than its API, with a client id that must be escaped. */
 export const otherAddresses = {
   CONSOLE_URL: 'https://console.example/some/where/',
   CONSOLE_CLIENT_ID: 'a"b<c>',

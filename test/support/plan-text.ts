@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
 
-/** A small plan file that is right; a test changes the one thing it is about. */
+/** A small valid plan file. Tests change the parts they are about. */
 export const smallPlan = {
   default_plan: 'free',
   plans: {
@@ -16,7 +16,7 @@ export const smallPlan = {
   },
 };
 
-/** That plan file as text, with a copy of it changed first. */
+/** This plan file as text, after `change` was applied to a copy. */
 export function planText(change: (plan: typeof smallPlan & Record<string, unknown>) => void = () => {}): string {
   const plan = structuredClone(smallPlan);
   change(plan);

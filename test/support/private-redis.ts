@@ -8,9 +8,9 @@ import { recordedLog } from './recorded-log.ts';
 
 export interface RedisDatabase extends AsyncDisposable {
   url: string;
-  /** A connection as workers have them. */
+  /** A connection as workers use. */
   redis: Redis;
-  /** One more connection, closed with the others. */
+  /** Opens one more connection, closed with the others. */
   connect(): Redis;
 }
 
@@ -18,7 +18,7 @@ export interface PrivateRedis extends RedisDatabase {
   server: RedisServer;
 }
 
-/** A Redis server of its own, for tests that kill, fill, freeze or configure it. */
+/** A private Redis server, for tests that kill, fill, freeze or configure it. */
 export async function startPrivateRedis(): Promise<PrivateRedis> {
   const { server, close } = await startServer();
   return { server, ...connectTo(server.url, close) };

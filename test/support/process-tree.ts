@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 export type TreeProcess = { pid: number; command: string };
 
-/** Every process that this one started, directly or not, as far as its parents still run. */
+/** Every process that this one started, directly or indirectly, as far as their parents still run. */
 export function descendantsOf(pid: number): TreeProcess[] {
   const all = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,args='], { encoding: 'utf8' })
     .split('\n')
@@ -20,7 +20,7 @@ export function descendantsOf(pid: number): TreeProcess[] {
   return found;
 }
 
-/** Those that still run after `withinMs`; returns as soon as there are none. */
+/** The processes that still run after `withinMs`. Returns as soon as there are none. */
 export async function stillRunning(processes: readonly TreeProcess[], withinMs: number): Promise<TreeProcess[]> {
   const giveUpAt = Date.now() + withinMs;
   for (;;) {

@@ -1,4 +1,4 @@
-/** Numbers from 0 up to 1, the same ones for the same seed (Mulberry32), so that what chance did can be done again. */
+/** Numbers from 0 up to 1, the same for the same seed (Mulberry32), so that random runs can be repeated. */
 export type Random = {
   (): number;
   /** From `from` up to `to`. */

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 
-/** A listener that writes bytes by hand, for what no HTTP server would send; it knows its connections. */
+/** A listener that writes raw bytes, for responses that no HTTP server would send. It counts its connections. */
 export interface RawBackend extends AsyncDisposable {
   url: string;
   port: number;
-  /** Connections so far, and those that are open now. */
+  /** All connections so far, and those that are open now. */
   connections(): number;
   open(): number;
   requests(): number;
@@ -13,7 +13,7 @@ export interface RawBackend extends AsyncDisposable {
   untilClosed(): Promise<void>;
 }
 
-/** `answer` is called for each request once it has been read whole; left out, nothing is ever said. */
+/** Calls `answer` for each request once it has been read completely. Without it nothing is ever sent. */
 export async function startRawBackend(answer: (socket: Socket) => unknown = () => {}): Promise<RawBackend> {
   const sockets = new Set<Socket>();
   let connections = 0;
@@ -57,7 +57,7 @@ export async function startRawBackend(answer: (socket: Socket) => unknown = () =
   };
 }
 
-/** An HTTP answer whose body is sent in chunks; without its end unless `ended`. */
+/** An HTTP response with a chunked body, without its end unless `ended`. */
 export function rawAnswer(body: string, { status = '200 OK', type = 'text/event-stream', ended = true } = {}): string {
   const chunk = body === '' ? '' : `${Buffer.byteLength(body).toString(16)}\r\n${body}\r\n`;
   return `HTTP/1.1 ${status}\r\ncontent-type: ${type}\r\ntransfer-encoding: chunked\r\n\r\n${chunk}${ended ? '0\r\n\r\n' : ''}`;

@@ -3,10 +3,10 @@ import { connect, type Socket } from 'node:net';
 
 export type RawAnswer = {
   status: number;
-  /** Names in lower case; of a name that came twice the last. */
+  /** Names in lower case. Of repeated headers the last one. */
   headers: Record<string, string>;
   body: string;
-  /** Statuses of the interim answers before it: 100. */
+  /** Statuses of preceding interim responses: 100. */
   interim: number[];
   /** Whether the server closes this connection after it. */
   closes: boolean;
@@ -14,29 +14,29 @@ export type RawAnswer = {
 
 type Exchange = {
   port: number;
-  /** What is written: bytes, or whatever a test does with the socket. */
+  /** The bytes to write, or a function that uses the socket. */
   send: string | Buffer | ((socket: Socket) => Promise<void>);
-  /** Like a client that looks for an answer only when it has sent everything, and never if that fails. */
+  /** Like a client that reads a response only after it has sent everything, and never if sending fails. */
   readsLast?: boolean;
-  /** An answer to `HEAD` has a length and no body. */
+  /** A response to `HEAD` has a length and no body. */
   method?: string;
   withinMs?: number;
   /** The client's own address: one of this machine, such as `127.0.0.2`. */
   localAddress?: string;
 };
 
-/** Sends bytes that no HTTP client would, and reads the first answer; rejects when the connection ends without a whole one. */
+/** Sends bytes that no HTTP client would, and reads the first response. Rejects if the connection ends before a complete response. */
 export async function exchange(wanted: Exchange): Promise<RawAnswer> {
   const { port, send, readsLast = false, method = 'GET', withinMs = 20_000, localAddress } = wanted;
   const socket = connect({ port, host: '127.0.0.1', ...(localAddress !== undefined && { localAddress }) });
-  socket.on('error', () => {}); // whoever writes or reads learns of it
+  socket.on('error', () => {}); // reads and writes report errors
   await once(socket, 'connect');
   const late = setTimeout(() => socket.destroy(new Error(`no answer within ${withinMs} ms`)), withinMs);
   try {
     if (typeof send !== 'function') socket.write(send);
     else if (readsLast) await send(socket);
     const answer = readAnswer(socket, method);
-    // A client that is refused may find its connection closed while it still writes; what counts is what it can read.
+    // A refused client may find its connection closed while it still writes. What matters is what it can read.
     if (typeof send === 'function' && !readsLast) send(socket).catch(() => {});
     return await answer;
   } finally {
@@ -49,7 +49,7 @@ async function readAnswer(socket: Socket, method: string): Promise<RawAnswer> {
   let received = '';
   const interim: number[] = [];
   for await (const bytes of socket) {
-    received += (bytes as Buffer).toString('latin1'); // a socket without an encoding gives out buffers
+    received += (bytes as Buffer).toString('latin1'); // a socket without an encoding emits buffers
     for (let answer = parseAnswer(received, method); answer !== undefined; answer = parseAnswer(received, method)) {
       if (answer.status >= 200) return { ...answer, interim };
       interim.push(answer.status);
@@ -59,7 +59,7 @@ async function readAnswer(socket: Socket, method: string): Promise<RawAnswer> {
   throw new Error(`the connection ended after ${JSON.stringify(received.slice(0, 200))}`);
 }
 
-/** The answer at the beginning of the text, or undefined while it is not whole. */
+/** The response at the beginning of the text, or undefined while it is incomplete. */
 function parseAnswer(text: string, method: string): Omit<RawAnswer, 'interim'> | undefined {
   const headEnd = text.indexOf('\r\n\r\n');
   if (headEnd < 0) return undefined;

@@ -2,7 +2,7 @@ import type { Log } from '../../shared/process/log.ts';
 
 export type RecordedLine = { level: 'debug' | 'info' | 'warn' | 'error' | 'fatal'; fields: unknown; message: string };
 
-/** A log that writes nothing and remembers what it was told. */
+/** A log that writes nothing and keeps its lines. */
 export function recordedLog(): { log: Log; lines: RecordedLine[] } {
   const lines: RecordedLine[] = [];
   const record =
@@ -16,5 +16,5 @@ export function recordedLog(): { log: Log; lines: RecordedLine[] } {
     error: record('error'),
     fatal: record('fatal'),
   };
-  return { log: log as Log, lines }; // the service calls each with fields and a sentence, and in no other way
+  return { log: log as Log, lines }; // the service always calls them with fields and a sentence
 }

@@ -4,8 +4,8 @@ const clockLine = "local clock = redis.call('TIME')";
 const clockKey = 'test:clock';
 
 /**
- * Makes every script with a clock that is loaded on this connection from now on read its time from a key instead of from Redis, so
- * that a test can stand exactly on a boundary. Returns what sets that time, in milliseconds.
+ * Makes every script with a clock that is loaded on this connection from now on read its time from a key instead of from Redis, so that a
+ * test can test exact boundaries. Returns a function that sets that time, in milliseconds.
  */
 export function replaceClock(redis: Redis): (nowMs: number) => Promise<void> {
   const defineCommand = redis.defineCommand.bind(redis);

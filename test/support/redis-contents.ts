@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 
-/** Every key's name and value as text, whatever its type. */
+/** Every key's name and value as text, for all types. */
 export async function contentsOf(redis: Redis): Promise<string> {
   const keys = await redis.keys('*');
   const contents = await Promise.all(keys.map(async (key) => [key, await readValue(redis, key)]));
@@ -22,6 +22,6 @@ async function readValue(redis: Redis, key: string): Promise<unknown> {
     case 'stream':
       return redis.xrange(key, '-', '+');
     default:
-      return undefined; // it went away meanwhile
+      return undefined; // it was deleted meanwhile
   }
 }

@@ -15,7 +15,7 @@ export const tooLarge: Refusal = { status: 413, code: 'PAYLOAD_TOO_LARGE' };
 export const unsupported: Refusal = { status: 415, code: 'UNSUPPORTED_MEDIA_TYPE' };
 export const headTooLarge: Refusal = { status: 431, code: 'HEADERS_TOO_LARGE' };
 
-/** The head of a request as these lines, with a line for the host unless there is one. */
+/** The head of a request with these lines, and a Host line unless there is one. */
 export function head(requestLine: string, ...headers: string[]): string {
   const host = headers.some((line) => /^host *:/i.test(line)) ? [] : ['Host: x'];
   return [requestLine, ...host, ...headers, '', ''].join('\r\n');
@@ -24,7 +24,7 @@ export function head(requestLine: string, ...headers: string[]): string {
 export const requestId = /^req_[0-9A-HJKMNP-TV-Z]{26}$/;
 const leaks = /koa|node|\.[jt]s\b|\bat .*:\d+|\/work|\/home|\/tmp|\/dev|stack|127\.0\.0\.1|redis|sqlite/i;
 
-/** A refusal is flat JSON, {error, code} and nothing else, with an id, and says nothing of what stands behind it. */
+/** Requires flat JSON, {error, code} and nothing else, with a request id and without internal details. */
 export function assertRefused(t: ExecutionContext, answer: RawAnswer, refusal: Refusal & { title: string }): void {
   const { status, code, title } = refusal;
   const { headers, body } = answer;
@@ -37,19 +37,19 @@ export function assertRefused(t: ExecutionContext, answer: RawAnswer, refusal: R
   assertTellsNothing(t, answer, title);
 }
 
-/** What holds for every answer, refusal or not. */
+/** Requires properties of every response, refusal or not. */
 export function assertTellsNothing(t: ExecutionContext, { headers, body }: RawAnswer, title: string): void {
   for (const name of ['server', 'x-powered-by']) t.false(name in headers, `${title}: ${name}`);
   t.is(headers['x-content-type-options'], 'nosniff', title);
-  // Where the documentation is stands in the configuration, for everybody to know.
+  // The configuration names the address of the documentation, which is public.
   const { link: _, ...told } = headers;
-  // A key is drawn at random, and can have any of these words in it.
+  // A key is random and can contain any of these words.
   t.notRegex(`${JSON.stringify(told)} ${body}`.replace(/svc_\w+/g, 'svc_'), leaks, title);
 }
 
 export type Case = [title: string, send: string | Buffer, refusal: Refusal];
 
-/** Sends each of these on a connection of its own; every one is refused as it says. */
+/** Sends each of these on its own connection. Each must get its expected refusal. */
 export async function refuses(t: ExecutionContext, port: number, cases: readonly Case[]): Promise<RawAnswer[]> {
   const answers: RawAnswer[] = [];
   for (const [title, send, refusal] of cases) {
@@ -61,12 +61,12 @@ export async function refuses(t: ExecutionContext, port: number, cases: readonly
   return answers;
 }
 
-/** Whatever it was sent: the same process still answers a request as it should, and nothing of it was a fault of ours. */
+/** Requires that the same process still answers a request correctly, and logged no internal fault, after any input. */
 export async function stillServes(t: ExecutionContext, ingress: RunningIngress | undefined, key: string) {
   if (ingress === undefined) return t.fail('there is no ingress');
-  const { status, headers } = await chat({ url: ingress.url, key, question: 'Are you well?' });
+  const { status, headers } = await chat({ url: ingress.url, key, question: 'Are you working?' });
   t.is(status, 200);
-  await ingress.process.line(({ requestId }) => requestId === headers.get('x-request-id')); // and all lines before it
+  await ingress.process.line(({ requestId }) => requestId === headers.get('x-request-id')); // and all earlier lines
   t.true(process.kill(ingress.process.pid, 0));
   t.deepEqual(
     ingress.process.logs.filter(({ level }) => level === 'error' || level === 'fatal'),

@@ -4,12 +4,12 @@ import type { Reply } from '../../shared/jobs/replies.ts';
 import { decodeEntry } from '../../shared/jobs/reply-frames.ts';
 import { replyStreamKey } from '../../shared/redis/keys.ts';
 
-/** The reply stream of an ingress that a test plays. */
+/** The reply stream of an ingress that the test simulates. */
 export interface ReplyStream {
   key: string;
   /** All replies so far, in order. */
   replies(): Promise<Reply[]>;
-  /** The first reply that fits, as soon as it is there; the test's own time-out ends the wait. */
+  /** The first reply that matches, as soon as it arrives. The test's own timeout ends the wait. */
   reply(fits: (reply: Reply) => boolean): Promise<Reply>;
 }
 

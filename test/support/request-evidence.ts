@@ -6,7 +6,7 @@ import type { Stack } from '../stack/stack.ts';
 const lookEveryMs = 50;
 const drainedWithinMs = 15_000;
 
-/** What the stack knows of single requests, from outside: its store, its model servers, and what its first worker says. */
+/** Evidence about single requests, from outside: the store, the model servers, and the first worker of the stack. */
 export function createRequestEvidence(stack: Stack, store: Pick<Store, 'findUsageRecord'>) {
   async function tell(path: string): Promise<string> {
     return (await fetch(`${stack.workers[0]?.operationsUrl}${path}`)).text();
@@ -24,7 +24,7 @@ export function createRequestEvidence(stack: Stack, store: Pick<Store, 'findUsag
       throw new Error(`no usage record of ${requestId} within ${drainedWithinMs} ms`);
     },
 
-    /** The model servers that were called for it, in that order, each as often as it was. */
+    /** The model servers that were called for it, in order, once per call. */
     calls(requestId: string): string[] {
       return stack.modelServers
         .flatMap(({ name, calls }) => calls().map((call) => ({ ...call, name })))
@@ -33,11 +33,11 @@ export function createRequestEvidence(stack: Stack, store: Pick<Store, 'findUsag
         .map(({ name }) => name);
     },
 
-    /** The state of each breaker of a model, by backend; throws where `/readyz` and `/metrics` keep disagreeing. */
+    /** The state of each breaker of a model, by backend. Throws if `/readyz` and `/metrics` keep disagreeing. */
     async breakers(model: string): Promise<Record<string, string>> {
       for (let looks = 1; ; looks += 1) {
         const [ready, metrics] = await Promise.all([tell('/readyz'), tell('/metrics')]);
-        const { breakers } = JSON.parse(ready) as { breakers: { model: string; backend: string; breaker: string }[] }; // our own
+        const { breakers } = JSON.parse(ready) as { breakers: { model: string; backend: string; breaker: string }[] }; // a response of the service itself
         const ofModel = breakers.filter((breaker) => breaker.model === model);
         const agrees = ofModel.every(({ backend, breaker }) =>
           metrics.includes(
@@ -45,12 +45,12 @@ export function createRequestEvidence(stack: Stack, store: Pick<Store, 'findUsag
           ),
         );
         if (agrees) return Object.fromEntries(ofModel.map(({ backend, breaker }) => [backend, breaker]));
-        // One may have changed between the two answers.
-        if (looks === 3) throw new Error(`/metrics does not say of ${model} what /readyz says: ${ready}`);
+        // One may have changed between the two responses.
+        if (looks === 3) throw new Error(`/metrics and /readyz disagree about ${model}: ${ready}`);
       }
     },
 
-    /** Resolves when no model server has a call in hand, nor a connection in use; rejects where they keep one. */
+    /** Resolves when no model server has a running call or an open connection. Rejects if one keeps them. */
     async untilNothingIsOpen(withinMs = 5_000): Promise<void> {
       const until = performance.now() + withinMs;
       while (true) {
@@ -67,5 +67,5 @@ export function createRequestEvidence(stack: Stack, store: Pick<Store, 'findUsag
   };
 }
 
-/** In the metric's order. */
+/** In the order of the metric's values. */
 const values = ['closed', 'half-open', 'open'];

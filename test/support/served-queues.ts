@@ -14,7 +14,7 @@ import { recordedLog } from './recorded-log.ts';
 
 type Slots = Parameters<typeof serveQueues>[0]['slots'];
 
-/** A slot for each job, whatever it asks. */
+/** Gives every job a slot. */
 export const slotsForAll: Slots = {
   reserve: () => ({ outcome: 'reserved', reservation: { use: () => undefined, release() {} } }),
   hasSlot: () => true,
@@ -32,13 +32,13 @@ type Wishes = {
   shutdown?: AbortController;
 };
 
-/** The queues of some models of one pool, which the test has to itself, and workers of them. All are closed when the test ends. */
+/** The queues of models of one pool that only the test uses, and workers of them. All are closed when the test ends. */
 export function openServedQueues(t: ExecutionContext, given: RedisDatabase, count = 1) {
   const pool = `pool-${randomUUID()}`;
   const names = Array.from({ length: count }, (_, index) => `model-${index + 1}-${randomUUID()}`);
   const models = Object.fromEntries(
     names.map((name) => [name, { tier: 'guest', pool, backends: ['a'], outputTokensMax: 1 }]),
-  ) as unknown as PlanFile['models']; // what else a model has is of no meaning to its queue
+  ) as unknown as PlanFile['models']; // other fields of a model do not affect its queue
   const { log, lines } = recordedLog();
   const opened = new Map<string, Queue>();
 

@@ -1,6 +1,6 @@
 import type { RunningProcess } from '../stack/stack.ts';
 
-/** What one process says of these metrics now, each summed over its labels; 0 where it says nothing of one. */
+/** The current values of these metrics of one process, each summed over its labels. 0 for a missing metric. */
 export async function serviceMetrics({ operationsUrl }: RunningProcess, names: readonly string[]): Promise<number[]> {
   const text = await (await fetch(`${operationsUrl}/metrics`)).text();
   return names.map((name) => {

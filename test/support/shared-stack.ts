@@ -3,10 +3,10 @@ import type { TestFn } from 'ava';
 import { freePort } from '../stack/free-port.ts';
 import { type Stack, type StackOptions, startStack } from '../stack/stack.ts';
 
-/** What a file can add to a stack without any effect on the other files. */
+/** Additions of a file to a stack that do not affect other files. */
 type Additions = Required<Pick<StackOptions, 'plans' | 'models'>>;
 type Options = Omit<StackOptions, 'directory' | 'ports' | 'redisUrl' | 'databaseUrl' | 'onLine'> & {
-  /** Whether its ingress listens where its `baseUrl` says, as a browser needs it. */
+  /** Whether its ingress listens at its `baseUrl`, as a browser needs. */
   isAtBaseUrl?: boolean;
 };
 type Shared = { shape: Omit<Options, keyof Additions>; additions: Additions; started?: Promise<Stack>; users: number };
@@ -14,9 +14,9 @@ type Shared = { shape: Omit<Options, keyof Additions>; additions: Additions; sta
 const shared: Shared[] = [];
 
 /**
- * A stack for the tests of this file, which all files of its process share that ask for the same one; plans and models are added up.
- * Accounts and model servers' faults are shared, too: use accounts of your own, and clear the faults that you set. A test that reads
- * metrics or ends a process needs a stack of its own (`startStack`).
+ * A stack for the tests of this file, shared with all files of its process that need the same one. Plans and models are merged. Accounts
+ * and model servers' faults are shared, too: use your own accounts, and clear the faults that you set. A test that reads metrics or ends a
+ * process needs its own stack (`startStack`).
  */
 export function openSharedStack(test: TestFn, options: Options = {}) {
   const { plans = {}, models = {}, ...shape } = options;
@@ -39,7 +39,7 @@ export function openSharedStack(test: TestFn, options: Options = {}) {
     if (own.users === 0) await (await own.started)?.[Symbol.asyncDispose]();
   });
   return {
-    /** For hooks, which run beside the one that starts it. */
+    /** For hooks, which run concurrently with the one that starts it. */
     started,
     /** For tests. */
     stack: () => stack,

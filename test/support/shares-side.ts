@@ -8,7 +8,7 @@ import {
   shareMs,
 } from '../../workers/shares/renew-shares.ts';
 
-/** One worker of a backend, as far as its share goes; `calls` are in flight. */
+/** The share of one backend that one worker has. `calls` are in flight. */
 export type ShareHolder = {
   id: string;
   pool: string;
@@ -23,7 +23,7 @@ export const pool = 'default';
 
 type Options = { limit: number; setTime: (ms: number) => Promise<void>; isOfSeveralPools?: boolean };
 
-/** Workers that share one backend's limit, by a clock that the test sets (milliseconds). */
+/** Workers that share one backend's limit, on a clock that the test sets (milliseconds). */
 export function openSharesSide(redis: Redis, { limit, setTime, isOfSeveralPools = false }: Options) {
   let now = 1_900_000_000_000;
   const holders: ShareHolder[] = [];
@@ -31,7 +31,7 @@ export function openSharesSide(redis: Redis, { limit, setTime, isOfSeveralPools 
   return {
     holders,
     now: () => now,
-    /** Forwards, or back. */
+    /** Moves the clock forwards or back. */
     async pass(ms: number): Promise<void> {
       now += ms;
       await setTime(now);

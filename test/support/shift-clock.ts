@@ -1,7 +1,6 @@
 /*
  * Loaded into a process before anything else (`--import`): its clock differs from the machine's by CLOCK_SHIFT_MS, and steps by
- * CLOCK_STEP_MS at each SIGUSR2, as a clock does that is set. What counts time from some point on (`performance.now`, timers)
- * is no clock, and goes on.
+ * CLOCK_STEP_MS at each SIGUSR2, as a clock that is set. Monotonic time (`performance.now`, timers) is not affected.
  */
 const RealDate = Date;
 let shiftMs = Number(process.env.CLOCK_SHIFT_MS ?? 0);
@@ -17,7 +16,7 @@ class ShiftedDate extends RealDate {
   }
 }
 
-globalThis.Date = ShiftedDate as DateConstructor; // but for dates in parts, which nobody here makes
+globalThis.Date = ShiftedDate as DateConstructor; // except dates from parts, which are not used here
 process.on('SIGUSR2', () => {
   shiftMs += Number(process.env.CLOCK_STEP_MS ?? 0);
 });

@@ -1,10 +1,10 @@
 import { generateKeyPair, importJWK, type JWTPayload, SignJWT } from 'jose';
 import { loadIdentitySecrets } from '../stack/identity-secrets.ts';
 
-/** A header parameter that is given as `undefined` is left out. */
+/** A header parameter that is `undefined` is omitted. */
 export type SignToken = (claims: JWTPayload, header?: Readonly<Record<string, unknown>>) => Promise<string>;
 
-/** Signs whatever claims a test asks for with the key of the identity provider that keeps its data in this directory. */
+/** Signs any claims with the key of the identity provider that keeps its data in this directory. */
 export async function signerOf(dataDirectory: string): Promise<SignToken> {
   const { signingKey } = await loadIdentitySecrets(dataDirectory);
   const key = await importJWK(signingKey, 'ES256');

@@ -2,19 +2,19 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 
 export interface SlowReader extends Disposable {
-  /** Reads all there is, until the answer or its connection ends. */
+  /** Reads everything until the response or its connection ends. */
   readOn(): Promise<string>;
 }
 
 type Asking = { url: string; key: string; question: string };
 
 /**
- * Asks for a stream on a socket that takes so many bytes a second of it, and none with 0: what comes beyond that fills the
- * buffers of both systems, and then the service's own.
+ * Requests a stream on a socket that reads `bytesPerSecond` of it, and none with 0. The rest fills the socket buffers of both sides, and
+ * then the service's own.
  */
 export async function openSlowReader({ url, key, question }: Asking, bytesPerSecond: number): Promise<SlowReader> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
-  socket.on('error', () => {}); // that it is cut is what it is for
+  socket.on('error', () => {}); // its purpose is to be disconnected
   await once(socket, 'connect');
   const body = JSON.stringify({ model: 'small-chat', stream: true, messages: [{ role: 'user', content: question }] });
   const head = [
@@ -36,7 +36,7 @@ export async function openSlowReader({ url, key, question }: Asking, bytesPerSec
       clearInterval(taking);
       socket.on('data', (bytes: Buffer) => {
         taken.push(bytes);
-        // Else its connection would be kept for a next request.
+        // Otherwise its connection would be kept for a next request.
         if (bytes.subarray(-5).toString() === '0\r\n\r\n') socket.end();
       });
       if (!socket.closed) await once(socket, 'close');

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Every file of the project as it stands on this disk, by its path from the top: what git knows or would add. */
+/** Every file of the project as it is on this disk, by its path from the root: files that git tracks or would add. */
 export function projectFiles(): string[] {
   const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
     cwd: root,
@@ -16,12 +16,12 @@ export function projectFiles(): string[] {
 
 export type SourceFile = { path: string; text: string; imports: string[] };
 
-/** The code that runs in production, each file with the files of ours that it imports, types included. */
+/** The code that runs in production, each file with the project files that it imports, types included. */
 export function productionFiles(): SourceFile[] {
   return sourceFiles(/^(ingress|workers|shared)\/.*\.(ts|mjs)$/);
 }
 
-/** The files of the project whose paths match, each with the files of ours that it imports, types included. */
+/** The project files whose paths match, each with the project files that it imports, types included. */
 export function sourceFiles(wanted: RegExp): SourceFile[] {
   return projectFiles()
     .filter((path) => wanted.test(path))
@@ -37,7 +37,7 @@ export function importsOf(path: string, text: string): string[] {
   return [...new Set([...specifiers].map(([, specifier = '']) => join(dirname(path), specifier)))];
 }
 
-/** The files on a way that leads back to its own beginning, or undefined where there is none. */
+/** The files of an import cycle, or undefined if there is none. */
 export function findCycle(files: readonly Pick<SourceFile, 'path' | 'imports'>[]): string[] | undefined {
   const importsBy = new Map(files.map(({ path, imports }) => [path, imports]));
   const done = new Set<string>();
@@ -60,7 +60,7 @@ export function findCycle(files: readonly Pick<SourceFile, 'path' | 'imports'>[]
   return undefined;
 }
 
-/** Every file that these import, at whatever distance, themselves included. */
+/** Every file that these import, directly or indirectly, including themselves. */
 export function reachableFrom(files: readonly SourceFile[], starts: readonly string[]): Set<string> {
   const importsBy = new Map(files.map(({ path, imports }) => [path, imports]));
   const reached = new Set(starts);

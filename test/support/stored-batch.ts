@@ -3,7 +3,7 @@ import { batchOf, fileOf } from '../shared/store/batch-records.ts';
 
 const day = 86_400_000;
 
-/** A batch as the store has it, that no worker will do anything with. */
+/** A batch in the store that no worker processes. */
 export function storedBatch(account: string, change: Partial<Batch> = {}): Batch {
   const [createdAt, expiresAt] = [new Date(), new Date(Date.now() + day)];
   const over = { state: 'completed', open: false, counts: { total: 1, completed: 1, failed: 0 } } as const;

@@ -5,29 +5,29 @@ import { type Kind, watchTexts } from './watched-texts.ts';
 export type Address = { host: string; port: number };
 
 /**
- * `refuse` ends each connection at once, `reset` does so by RST. `black hole` accepts and takes everything, passes nothing on
- * and answers nothing; `swallow replies` passes on what comes, and nothing of what the target says to it. `slowMs` is for
- * each way. All of them hold for connections that are open as well.
+ * `refuse` ends each connection immediately, `reset` does so with RST. `black hole` accepts and reads everything, forwards nothing and
+ * answers nothing. `swallow replies` forwards requests but no replies of the target. `slowMs` applies to each direction. All of them apply
+ * to open connections as well.
  */
 export type Mode = 'pass' | 'refuse' | 'reset' | 'black hole' | 'swallow replies' | { slowMs: number };
 
-/** A TCP port of this machine that stands for a dependency, and can fail as one does. */
+/** A TCP port of this machine that stands in for a dependency and can fail like one. */
 export interface TcpProxy extends AsyncDisposable {
   port: number;
-  /** `pass` begins afresh where bytes may have been lost or held: such connections are ended. */
+  /** After possible loss, `pass` starts over: connections with lost or held bytes are ended. */
   become(mode: Mode): void;
-  /** Another server from now on: connections to the one before are ended. */
+  /** Switches to another server: connections to the previous one are ended. */
   pointAt(target: Address): void;
-  /** The first bytes that hold this text do not reach the target, nor does anything after them; resolves when they came. */
+  /** The first bytes that contain this text do not reach the target, nor does anything after them. Resolves when they arrive. */
   holdBefore(text: string): Promise<void>;
-  /** They do, but what the target answers on that connection from then on does not come back; resolves when it would. */
+  /** They reach the target, but its replies on that connection are dropped from then on. Resolves when the first one arrives. */
   holdAfter(text: string): Promise<void>;
   /**
-   * Lets commands of these kinds through only all at once, kind after kind: so many of each on one connection. From the last
-   * kind on nothing that the target answers there comes back; resolves when they are on their way.
+   * Forwards commands of these kinds only all at once, kind after kind: `count` of each on one connection. After the last kind the replies
+   * of the target there are dropped. Resolves when the commands are forwarded.
    */
   swallow(kinds: readonly Kind[]): Promise<void>;
-  /** How many connections it has with clients now. */
+  /** The number of its current client connections. */
   connections(): number;
 }
 
@@ -55,7 +55,7 @@ export async function startTcpProxy(first: Address, firstMode: Mode = 'pass'): P
       const isLost = mode === 'black hole' || mode === 'swallow replies';
       if (!isLost && passage.toClient()) toClient(bytes);
     });
-    // Ended and not destroyed: with answers unread that would be a reset, which can overtake what is on its way.
+    // Ended and not destroyed: with unread responses a destroy would be a reset, which can overtake data in transit.
     client.on('close', () => upstream.end());
     upstream.on('close', () => client.destroy());
   });
@@ -110,7 +110,7 @@ function keep(socket: Socket, sockets: Set<Socket>): void {
   socket.on('close', () => sockets.delete(socket));
 }
 
-/** Bytes in their order, each as late as the mode says that holds when it comes. */
+/** Bytes in order, each delayed by the mode that applies when it arrives. */
 function slowly(to: Socket, mode: () => Mode): (bytes: Buffer) => void {
   let late = 0;
   return (bytes) => {

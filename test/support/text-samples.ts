@@ -1,4 +1,4 @@
-/** What people send, in the languages and formats they send it in. */
+/** Typical prompts, in common languages and formats. */
 export const ordinaryTexts: Readonly<Record<string, string>> = {
   English: `The harbour was quiet that morning. Two fishing boats had come in before dawn, and their crews were asleep below deck
 while the gulls argued over what was left in the nets. Nobody expected the ferry, which ran only on Tuesdays since the new

@@ -14,7 +14,10 @@ import { jobFor } from './worker-side.ts';
 
 const model = 'small-chat';
 
-/** Asks `jobs` at each of these times, each of which takes a worker so many ticks; `again`: and one more when one has ended. */
+/**
+ * Requests of an account: `jobs` at each of these times, each of which takes a worker `ticks` ticks. `again`: one more whenever one has
+ * ended.
+ */
 export type Asking = {
   account: string;
   at: readonly number[];
@@ -29,16 +32,16 @@ export type Served = { account: string; order: number; askedAt: number; takenAt:
 type Wishes = {
   slots: number;
   until: number;
-  /** Jobs are counted this often. */
+  /** The interval between counts of the jobs. */
   countEvery?: number;
-  /** Ingresses, between which requests go in turn. */
+  /** The number of ingresses, which requests use in rotation. */
   ingresses?: number;
   plans?: Record<string, number>;
 };
 
 /**
- * Turns by a clock of ticks: requests of several accounts go into a real queue, from which as many are taken as there are slots. What
- * was taken, in that order.
+ * Serves turns on a clock of ticks: requests of several accounts are added to a real queue, from which one job is taken per free slot.
+ * Returns the jobs taken, in that order.
  */
 export async function serveInTurns(redis: Redis, askings: readonly Asking[], wishes: Wishes): Promise<Served[]> {
   const { slots, until, countEvery = 2, ingresses = 1, plans = { free: 10 } } = wishes;
@@ -81,7 +84,7 @@ export async function serveInTurns(redis: Redis, askings: readonly Asking[], wis
 
 type About = { asking: Asking; order: number; askedAt: number };
 
-/** A queue of a model, ingresses that give turns in it, and a worker that takes from it. */
+/** A queue of a model, ingresses that assign turns in it, and a worker that takes from it. */
 export function openTurnsSide(
   redis: Redis,
   { ingresses, plans }: { ingresses: number; plans: Record<string, number> },
@@ -89,7 +92,7 @@ export function openTurnsSide(
   const planFile = {
     models: { [model]: { tier: 'guest', pool: 'default', backends: ['a'], outputTokensMax: 1 } },
     plans: Object.fromEntries(Object.entries(plans).map(([name, priority]) => [name, { priority }])),
-  } as unknown as PlanFile; // no more of it is read
+  } as unknown as PlanFile; // no other field is read
   const { log } = recordedLog();
   const choice = { queueFor: modelQueue };
   const queues = createRequestQueues({ connection: redis, models: planFile.models, choice, log });
@@ -114,7 +117,7 @@ export function openTurnsSide(
 
   return {
     key,
-    /** By the ingress of this number. */
+    /** Adds a request at the ingress of this number. */
     async ask(index: number, given: { account: string; plan: string; inFlight: number; about: About }): Promise<void> {
       const ingress = sides[index];
       if (ingress === undefined) throw new Error(`there is no ingress ${index}`);
@@ -128,7 +131,7 @@ export function openTurnsSide(
       abouts.set(job.requestId, { about, latest, told: () => ingress.turns.taken(model, priority) });
       await queues.add(job, priority);
     },
-    /** By these ingresses, or all. */
+    /** Counts the jobs at these ingresses, or at all. */
     async count(indexes: readonly number[] = sides.map((_, index) => index)): Promise<void> {
       for (const index of indexes) {
         await redis.multi().del(countingKey).hset(queueDepthsKey, 'begunAt', 1).exec();
@@ -140,7 +143,7 @@ export function openTurnsSide(
       const taken = await worker.take();
       if (!('job' in taken)) return undefined;
       const asked = abouts.get(taken.job.id ?? '');
-      if (asked === undefined) throw new Error('a job was taken that was not asked for');
+      if (asked === undefined) throw new Error('a job was taken that was not added');
       const { about, latest } = asked;
       latest.waiting--;
       asked.told();

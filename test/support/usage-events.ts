@@ -9,7 +9,7 @@ export function accountOf(partition: number): string {
   for (let number = 0; ; number += 1) if (partitionOf(`user:${number}`) === partition) return `user:${number}`;
 }
 
-/** Appends the event that this record comes from, as whoever settles does; returns the record, in its place. */
+/** Appends the event of this record, as settling does. Returns the record in its place. */
 export async function appendUsage(redis: Redis, given: Partial<UsageRecord>, id = '*'): Promise<UsageRecord> {
   const { requestId, account, month, admittedAt, settledAt, runs, chargedTokens, overage, entry, ...report } =
     usageRecord(given);

@@ -1,11 +1,11 @@
 type Asked = { request: string; version: number; token?: string | undefined };
 
-/** Whether the caller at hand is the present one: Redis's copy of the version, and the token under which it may be filled. */
+/** Whether the caller is current: Redis's copy of the version, and the token that may fill it. */
 export function createVersionModel() {
   let present: number | undefined;
   let fill: string | undefined;
   return {
-    /** A change to the account leaves no version and no reading behind. */
+    /** A change to the account removes the version and the token. */
     forget(): void {
       [present, fill] = [undefined, undefined];
     },

@@ -5,7 +5,7 @@ import { serviceMetrics } from './service-metric.ts';
 const residentMemory = async (process: RunningProcess) =>
   (await serviceMetrics(process, ['process_resident_memory_bytes']))[0] ?? 0;
 
-/** By how many bytes of resident memory each process has grown at most. */
+/** The maximum growth of each process in bytes of resident memory. */
 export function watchMemory(processes: readonly RunningProcess[]) {
   let over = false;
   const watching = processes.map(async (process) => {
@@ -13,7 +13,7 @@ export function watchMemory(processes: readonly RunningProcess[]) {
     let most = before;
     while (!over) {
       await sleep(100);
-      most = Math.max(most, await residentMemory(process).catch(() => 0)); // of one that ends with the test, nothing more
+      most = Math.max(most, await residentMemory(process).catch(() => 0)); // a process that ends with the test counts no further
     }
     return most - before;
   });

@@ -4,13 +4,13 @@ import { createInterface } from 'node:readline';
 import { Redis } from 'ioredis';
 
 export type RedisWatch = AsyncDisposable & {
-  /** What clients asked of Redis while `work` ran, in the order it was done; what scripts did inside is not among it. */
+  /** The commands that clients sent to Redis while `work` ran, in order of execution, without those inside scripts. */
   during(work: () => Promise<unknown>): Promise<string[][]>;
 };
 
 /**
- * Sees every command that a Redis is given, by `MONITOR`, on a socket of its own: ioredis' monitor takes a line that comes
- * together with the answer to its command for an answer.
+ * Records every command that a Redis receives, with `MONITOR`, on its own socket: ioredis' monitor takes a line that arrives together with
+ * the reply to its command for a reply.
  */
 export async function watchRedis(url: string): Promise<RedisWatch> {
   const { hostname, port } = new URL(url);
@@ -30,7 +30,7 @@ export async function watchRedis(url: string): Promise<RedisWatch> {
   });
   let marks = 0;
 
-  /** Stands in the stream of commands where it was asked for, and is awaited there. */
+  /** Appears in the stream of commands where it was sent, and is awaited there. */
   async function mark(): Promise<number> {
     const name = `mark ${++marks}`;
     const arrived = new Promise<void>((resolve) => waiting.set(name, resolve));

@@ -1,4 +1,4 @@
-/** Commands that each hold a text once, and how many of them are waited for. */
+/** Commands that each contain a text once, and the number of them to wait for. */
 export type Kind = { text: string; count: number };
 
 type Hold = { text: string; where: 'before' | 'after'; reached: () => void };
@@ -6,17 +6,17 @@ type Swallowing = { kinds: readonly Kind[]; sent: () => void };
 
 /** What one connection lets through. */
 export type Passage = {
-  /** What of it goes on now, with what was kept before it; undefined for nothing yet. */
+  /** The bytes to forward now, including those kept before. Undefined if there are none yet. */
   toTarget(bytes: Buffer): Buffer | undefined;
-  /** Whether what the target says now goes back. */
+  /** Whether replies of the target are forwarded now. */
   toClient(): boolean;
 };
 
 const nothing: Buffer = Buffer.alloc(0);
 
 /**
- * Stops connections at an exact point of what goes through them, by a text in it; no I/O. What holds a connection holds it to
- * its end. Where a text comes in pieces, those before its last one have gone on: the target has no whole command of them.
+ * Holds connections at an exact point of their data, found by a text in it; no I/O. A held connection stays held until its end. If a text
+ * arrives in pieces, those before its last one have been forwarded: the target has no complete command of them.
  */
 export function watchTexts() {
   let hold: Hold | undefined;
@@ -62,7 +62,7 @@ export function watchTexts() {
         swallowing = { kinds, sent };
         isUsed = true;
       }),
-    /** Everything goes through again on connections opened from now on; whether anything was watched for. */
+    /** Lets everything through on connections opened from now on. Returns whether anything was watched for. */
     forget(): boolean {
       const wasUsed = isUsed;
       [hold, swallowing, isUsed] = [undefined, undefined, false];
@@ -71,7 +71,7 @@ export function watchTexts() {
   };
 }
 
-/** Keeps commands of a kind until there are as many as are waited for. */
+/** Keeps commands of a kind until there are `count` of them. */
 function openGate(swallowing: () => Swallowing | undefined) {
   let kept = nothing;
   let tail = nothing;
@@ -97,7 +97,7 @@ function openGate(swallowing: () => Swallowing | undefined) {
   };
 }
 
-/** As much of what has gone by as can be the beginning of this text, and never all of it. */
+/** The end of the forwarded bytes that may be the beginning of this text, never all of it. */
 function tailOf(bytes: Buffer, text = ''): Buffer {
   return bytes.subarray(Math.max(0, bytes.length - Math.max(0, Buffer.byteLength(text) - 1)));
 }

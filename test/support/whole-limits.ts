@@ -1,7 +1,7 @@
 import type { PlanFile } from '../../shared/process/plan-file.ts';
 import { batchCallsMax, type Share } from '../../workers/shares/renew-shares.ts';
 
-/** The shares of a worker that is alone: of each backend all that it may have. */
+/** The shares of a single worker: the full limit of each backend. */
 export function wholeLimits({ backends }: Pick<PlanFile, 'backends'>): (backend: string) => Share {
   return (backend) => {
     const calls = backends[backend]?.requestsAtOnce ?? 0;

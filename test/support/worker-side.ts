@@ -32,14 +32,14 @@ export const messages = [{ role: 'user', content: 'Grüße, 東京!' }];
 
 type Options = {
   timeouts?: Record<string, number>;
-  /** Takes the place of the first model server's. */
+  /** Replaces the address of the first model server. */
   url?: string;
-  /** Of each backend. */
+  /** Applies to each backend. */
   requestsAtOnce?: number;
   retryBudget?: RetryBudget;
 };
 
-/** What a worker has but for its queue, with three model servers: two on-prem replicas and the cloud. */
+/** The parts of a worker without its queue, with three model servers: two on-prem replicas and the cloud. */
 export async function openWorkerSide(
   redis: Redis,
   { timeouts = {}, url, requestsAtOnce, retryBudget = createRetryBudget() }: Options = {},
@@ -115,9 +115,9 @@ export async function openWorkerSide(
     registry,
     lines,
     stream,
-    /** A job that was admitted, whose times are as they are given; left out, those of its admission. */
+    /** An admitted job. Its times default to those of its admission. */
     admit,
-    /** Runs a job to its end, admitted unless it is given whole; `stop` aborts it by its reason. */
+    /** Runs a job to its end. A partial job is admitted first. `stop` aborts it with its reason. */
     async run(given: Partial<InferenceJob> | InferenceJob = {}, stop = new AbortController()) {
       const data = isWhole(given) ? given : await admit(given);
       return processRequest({ data, taken: ++takings, signal: stop.signal });
@@ -184,7 +184,7 @@ function isWhole(given: Partial<InferenceJob>): given is InferenceJob {
   return inferenceJobSchema.safeParse(given).success;
 }
 
-/** The text that replies add up to, whole or streamed. */
+/** The combined text of replies, complete or streamed. */
 export function textOf(replies: readonly Reply[]): string {
   const end = replies.find(({ kind }) => kind === 'end');
   if (end?.kind === 'end' && end.data.body !== undefined) return JSON.parse(end.data.body).choices[0].message.content;
@@ -196,8 +196,8 @@ export function chunksOf(replies: readonly Reply[]): string {
 }
 
 /**
- * Chunks in a row count once, and `started` is left out where it comes first: how text is gathered, and whether a run is over before it has said that
- * it began, is not what a test of the whole is about.
+ * Consecutive chunks count once, and a leading `started` is omitted: tests of the sequence do not depend on how text is buffered, or on
+ * whether a run ended before it reported its start.
  */
 export function kindsOf(replies: readonly Reply[]): string[] {
   return replies

@@ -7,14 +7,14 @@ import { findChromium, noChromium } from './find-chromium.ts';
 
 const program = await findChromium();
 
-/** The browser of this process, while a file uses it: each page has a context of its own in it. */
+/** The browser of this process, kept while a file uses it. Each page has its own context in it. */
 let shared: { launched: Promise<Browser>; users: number } | undefined;
 
 type StackOptions = Parameters<typeof openSharedStack>[1];
 
 /**
- * A stack and a real browser for the tests of one file, shared by the files of its process, and the way to declare those that need
- * them. If there is no Chromium, they are skipped as `skipTest` says.
+ * A stack and a real browser for the tests of one file, shared by the files of its process, and functions to declare those tests. Without
+ * Chromium they are skipped as `skipTest` says.
  */
 export function openBrowserTests(test: TestFn, options: StackOptions = {}) {
   if (program === undefined) {
@@ -27,7 +27,7 @@ export function openBrowserTests(test: TestFn, options: StackOptions = {}) {
   const { stack } = openSharedStack(test, { ...options, isAtBaseUrl: true });
   let browser: Browser;
   test.before(async () => {
-    // Where everything is root's, as in a container, Chromium cannot have its own sandbox.
+    // As root, for example in a container, Chromium cannot use its own sandbox.
     shared ??= { launched: chromium.launch({ executablePath: program, args: ['--no-sandbox'] }), users: 0 };
     shared.users++;
     browser = await shared.launched;
@@ -40,7 +40,7 @@ export function openBrowserTests(test: TestFn, options: StackOptions = {}) {
   });
   return {
     browserTest: test,
-    /** For what takes a part of the stack away. */
+    /** For tests that stop a part of the stack. */
     browserTestAlone: test.serial,
     stack,
     openConsole: (wishes: ConsolePageOptions = {}): Promise<ConsolePage> =>

@@ -5,21 +5,21 @@ import { watchPage } from './watch-page.ts';
 
 export type ConsolePageOptions = Pick<BrowserContextOptions, 'colorScheme' | 'viewport'>;
 
-/** The console in a browser of its own, watched from its first request on. */
+/** The console in its own browser context, watched from its first request on. */
 export interface ConsolePage extends AsyncDisposable {
   page: Page;
   url: string;
   /** Goes to a page of the console by its fragment. */
   goTo(fragment: string): Promise<void>;
-  /** From the button of the console to its return, by the pages of the identity provider. */
+  /** Signs in: from the button of the console to its return, through the pages of the identity provider. */
   signIn(account: string): Promise<void>;
-  /** Nothing went wrong that nobody has announced, and no key or token was left anywhere. */
+  /** Requires that no unexpected failure occurred, and that no key or token was left anywhere. */
   requireClean(t: ExecutionContext): Promise<void>;
-  /** From now on answers with this status, and calls that get none, are what the test is about. */
+  /** From now on responses with this status, and calls without a response, are expected. */
   expectFailures(): void;
 }
 
-/** Many pages at once on a machine of few processors. */
+/** Allows many concurrent pages on a machine with few processors. */
 const withinMs = 60_000;
 
 type Parts = ConsolePageOptions & { browser: Browser; stack: Stack };

@@ -7,8 +7,8 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 type Found = { violations: { id: string; help: string; nodes: { html: string; failureSummary?: string }[] }[] };
 
 /**
- * What axe-core finds wrong with the page as it is now, all of its rules but experimental ones: one text for each place. In the
- * dark only colours differ from what the same width has in the light, so only their rule is asked.
+ * Violations that axe-core finds on the current page, by all of its rules except experimental ones: one text for each place. In dark mode
+ * only colours differ from light mode of the same width, so only their rule runs.
  */
 export async function findBarriers(page: Page, { colorScheme }: Pick<View, 'colorScheme'>): Promise<string[]> {
   await page.evaluate(axe);
@@ -24,7 +24,7 @@ export const views: readonly View[] = [1280, 390].flatMap((width) =>
   (['light', 'dark'] as const).map((colorScheme) => ({ colorScheme, viewport: { width, height: 900 } })),
 );
 
-/** The same in each of the views; what is found says in which. Also what makes a page scroll sideways. */
+/** The same in each view, named in the results. Also reports what makes a page scroll sideways. */
 export async function findBarriersInAllViews(page: Page): Promise<string[]> {
   const found: string[] = [];
   for (const { colorScheme, viewport } of views) {

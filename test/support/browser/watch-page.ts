@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { fullKeysIn } from '../../stack/search-keys.ts';
 import type { Stack } from '../../stack/stack.ts';
 
-/** What a browser says of an answer that is no success, or that did not come; not of a page that did something wrong. */
+/** Console messages of a browser about a failed response or none, as opposed to errors of the page itself. */
 const failedRequest = /^Failed to load resource: /;
 
 const jwt = /eyJ[\w-]+\.eyJ[\w-]+\.[\w-]+/;
@@ -22,8 +22,8 @@ const whatIsLeft = `(async () => ({
 }))()`;
 
 /**
- * Notes from now on what a page says, asks for and is told, on every document that it shows: what is wrong in itself, and the
- * secrets that must be left nowhere.
+ * Records what a page logs, requests and receives from now on, in every document that it shows: errors, and secrets that must not be left
+ * anywhere.
  */
 export async function watchPage(page: Page, { stack }: { stack: Stack }) {
   const origins = new Set([stack.baseUrl, stack.identity.issuer]);
@@ -50,12 +50,12 @@ export async function watchPage(page: Page, { stack }: { stack: Stack }) {
   page.on('framenavigated', (frame) => addresses.push(frame.url()));
   page.on('response', async (response) => {
     if (!/\/token$|\/v1\/keys\//.test(new URL(response.url()).pathname)) return;
-    const body = await response.text().catch(() => ''); // the page has left meanwhile
+    const body = await response.text().catch(() => ''); // the page was left meanwhile
     for (const secret of secretsIn(body)) secrets.add(secret);
   });
 
   return {
-    /** From now on there has to be something to be found. */
+    /** From now on something must be found. */
     expectSecrets() {
       secretsExpected = true;
     },
@@ -68,7 +68,7 @@ export async function watchPage(page: Page, { stack }: { stack: Stack }) {
       const cookies = JSON.stringify(await page.context().cookies());
       const logs = JSON.stringify(stack.started().map((process) => process.logs));
       const places = { ...left, cookies, addresses: addresses.join('\n'), said: said.join('\n'), logs };
-      t.true(secrets.size > 0 || !secretsExpected, 'the tokens that were given out are known');
+      t.true(secrets.size > 0 || !secretsExpected, 'the issued tokens are known');
       for (const [place, text] of Object.entries(places)) {
         t.notRegex(text, jwt, place);
         t.deepEqual(fullKeysIn(text), [], place);

@@ -1,6 +1,6 @@
 /**
- * What of this value is not as the example shows it; nothing where it fits. `…` in a text is any text; a number is any number; an
- * object has exactly the names that are shown; a list has the items that are shown, and more where the last of them is `…`.
+ * Differences of this value from the example, empty if it fits. `…` in a text is any text; a number is any number; an object has exactly
+ * the names that are shown; a list has the items that are shown, and more if the last one is `…`.
  */
 export function misfits(shown: unknown, value: unknown, path = '$'): string[] {
   if (typeof shown === 'string') return typeof value === 'string' && textFits(shown, value) ? [] : [told(path, value)];
@@ -10,7 +10,7 @@ export function misfits(shown: unknown, value: unknown, path = '$'): string[] {
   return shown === value ? [] : [told(path, value)];
 }
 
-/** Whether a text is the one that is shown, where `…` stands for anything and the ends do not count. */
+/** Whether a text matches the shown one. `…` stands for any text, and white space at the ends is ignored. */
 export function textFits(shown: string, text: string): boolean {
   const parts = shown
     .trim()
@@ -29,7 +29,7 @@ function listMisfits(shown: readonly unknown[], value: readonly unknown[], path:
 function objectMisfits(shown: object, value: unknown, path: string): string[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [told(path, value)];
   const names = [...new Set([...Object.keys(shown), ...Object.keys(value)])];
-  const fields = value as Record<string, unknown>; // an object, as was seen
+  const fields = value as Record<string, unknown>; // an object, as checked
   return names.flatMap((name) =>
     Object.hasOwn(shown, name) && Object.hasOwn(value, name)
       ? misfits((shown as Record<string, unknown>)[name], fields[name], `${path}.${name}`)

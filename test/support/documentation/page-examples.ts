@@ -1,6 +1,6 @@
 import { marked, type Token } from 'marked';
 
-/** What a fenced block of a page is for, by what stands behind its language. */
+/** The purpose of a fenced block of a page, by the word after its language. */
 export type Example = { text: string; under: string } & (
   | { role: 'run'; language: 'sh' | 'ts' | 'python' }
   | { role: 'output'; language: 'json' | 'text' }
@@ -10,7 +10,7 @@ export type Example = { text: string; under: string } & (
 
 const runnable = ['sh', 'ts', 'python'] as const;
 
-/** Every block of code on a page, in order. Throws for one that says of itself nothing that can be checked. */
+/** Every block of code on a page, in order. Throws for a block without a purpose that can be checked. */
 export function examplesOf(markdown: string): Example[] {
   const examples: Example[] = [];
   let under = '';
@@ -20,7 +20,7 @@ export function examplesOf(markdown: string): Example[] {
   });
   for (const [index, { role }] of examples.entries()) {
     if (role === 'output' && examples[index - 1]?.role !== 'run')
-      throw new Error(`output of nothing, under "${under}"`);
+      throw new Error(`output without a command, under "${under}"`);
   }
   return examples;
 }

@@ -2,7 +2,7 @@ import { placeholders } from '../../../ingress/documentation/documentation.ts';
 import { fillPlaceholders } from '../../../ingress/documentation/fill-placeholders.ts';
 import type { Stack } from '../../stack/stack.ts';
 
-/** A page of this stack as its reader has it; `model` is the one that its examples ask for. */
+/** A page of this stack as its reader sees it. `model` is the model in its examples. */
 export function asRead(markdown: string, { baseUrl, identity }: Stack, model = 'small-chat'): string {
   const links = {
     baseUrl,

@@ -5,7 +5,7 @@ import { findPython } from './run-examples.ts';
 
 const advice = 'install python3 and its venv (Debian: apt-get install python3 python3-venv)';
 
-/** Installs Debian's Python where there is none that can make an environment and apt can be used, then makes that of the examples. */
+/** Installs Debian's Python if no Python can create an environment and apt is available, then creates the environment of the examples. */
 export async function providePython(): Promise<void> {
   if (!(await canMakeEnvironments())) {
     await installByApt({ what: 'Python', packages: ['python3', 'python3-venv'], advice });

@@ -9,19 +9,19 @@ import { promisify } from 'node:util';
 import type { Example } from './page-examples.ts';
 
 type Runnable = Extract<Example, { role: 'run' }>;
-/** What an example has written to its standard output; `failed` says how, where it did not end well. */
+/** The standard output of an example. `failed` says how it failed, if it did. */
 export type Ran = { example: Example; output: string; failed?: string };
 
 const execute = promisify(execFile);
 const modules = fileURLToPath(new URL('../../../node_modules', import.meta.url));
 const runMs = 90_000;
 const importMs = 20_000;
-/** To make the environment and to see that it is whole. */
+/** For creating the environment and checking that it is complete. */
 const environmentMs = 150_000;
 const openaiVersion = '3.54.0';
 const environment = join(modules, '.cache', `python-openai-${openaiVersion}`);
 
-/** A folder of its own for the examples of one page, in which Node finds this project's packages. */
+/** A temporary folder for the examples of one page, in which Node finds this project's packages. */
 export async function openExampleFolder(): Promise<AsyncDisposable & { path: string }> {
   const path = await mkdtemp(join(tmpdir(), 'inference-examples-'));
   await symlink(modules, join(path, 'node_modules'));
@@ -30,7 +30,7 @@ export async function openExampleFolder(): Promise<AsyncDisposable & { path: str
 
 type Place = { folder: string; env: Record<string, string> };
 
-/** All shell examples of a page, one after another in one shell, as a reader types them. */
+/** Runs all shell examples of a page in one shell, one after another, as a reader types them. */
 export async function runShell(examples: readonly Runnable[], { folder, env }: Place): Promise<Ran[]> {
   const mark = '-- the next example --';
   const script = examples.map(({ text }) => text).join(`\nprintf '%s' '${mark}'\n`);
@@ -56,17 +56,17 @@ async function run(command: string, args: readonly string[], { folder, env }: Pl
     const { stdout } = await execute(command, [...args], options);
     return { output: stdout };
   } catch (error) {
-    const { message, stdout = '' } = error as Error & { stdout?: string }; // what execFile rejects with
+    const { message, stdout = '' } = error as Error & { stdout?: string }; // the error of execFile
     return { output: stdout, failed: message };
   }
 }
 
-/** Why what is written in Python is skipped. */
-export const noPython = 'there is no Python with the package openai, and none could be made';
+/** Why examples in Python are skipped. */
+export const noPython = 'there is no Python with the package openai, and none could be created';
 
 /**
- * The Python of an environment with the package `openai`, kept with this project's packages and used again; made anew where it is
- * not whole. Undefined where there is no Python, or the package cannot be had within three minutes; why is told aloud.
+ * The Python of an environment with the package `openai`, kept with this project's packages and reused; created again if it is incomplete.
+ * Undefined without Python, or if the package cannot be installed within three minutes; the reason is written to standard error.
  */
 export async function findPython(): Promise<string | undefined> {
   const signal = AbortSignal.timeout(environmentMs);
@@ -74,10 +74,10 @@ export async function findPython(): Promise<string | undefined> {
   const making = `${environment}-${randomUUID()}`;
   try {
     await makeEnvironment(making, signal);
-    // Another process may have made it meanwhile, and be using it.
+    // Another process may have created it meanwhile, and be using it.
     if (await hasOpenai(environment, signal)) return pythonIn(environment);
     await rm(environment, { recursive: true, force: true });
-    // `bin/python` finds its packages from where it stands, so that a whole environment can be moved to its place.
+    // `bin/python` finds its packages relative to its own path, so a complete environment can be moved to its place.
     await rename(making, environment);
     return pythonIn(environment);
   } catch (error) {
@@ -93,7 +93,7 @@ async function makeEnvironment(folder: string, signal: AbortSignal): Promise<voi
   await mkdir(dirname(folder), { recursive: true });
   await execute('python3', ['-m', 'venv', folder], { signal });
   await execute(pythonIn(folder), ['-m', 'pip', 'install', '--quiet', `openai==${openaiVersion}`], { signal });
-  if (!(await hasOpenai(folder, signal))) throw new Error('openai was installed, and cannot be imported');
+  if (!(await hasOpenai(folder, signal))) throw new Error('openai was installed, but cannot be imported');
 }
 
 async function hasOpenai(folder: string, signal: AbortSignal): Promise<boolean> {

@@ -19,7 +19,7 @@ import { smallDocument } from './small-document.ts';
 
 type Wishes = { links?: Partial<DocumentationLinks>; renderReference?: RenderReference };
 
-/** The documentation as an ingress serves it, without the rest of one; the reference is that of a small document. */
+/** The documentation as an ingress serves it, without the rest of an ingress. The reference shows a small document. */
 export async function serveDocumentation({ links, renderReference }: Wishes = {}) {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;

@@ -1,4 +1,4 @@
-/** An OpenAPI document with what its page has to show: tags, parameters, both kinds of bodies, references, examples. */
+/** An OpenAPI document with everything that its page shows: tags, parameters, both kinds of bodies, references, examples. */
 export const smallDocument = {
   openapi: '3.1.0',
   info: { title: 'Inference service', version: '1.2.3', description: 'What it *answers*.' },

@@ -17,7 +17,7 @@ const noAuth = { error: 'No.', code: 'NO_AUTH' };
 const link = '<https://docs.example.com/errors#NO_AUTH>; rel="help"';
 const bearer = { 'www-authenticate': 'Bearer', link };
 
-test('an answer as it is documented has no faults', (t) => {
+test('a response as documented has no faults', (t) => {
   t.is(faultsOf({}), '');
   t.is(faultsOf({ status: 401, headers: bearer, body: noAuth }), '');
   t.is(faultsOf({ method: 'GET', path: '/no/such?x=1', status: 404, body: { error: 'No.', code: 'NOT_FOUND' } }), '');
@@ -27,7 +27,7 @@ test('an answer as it is documented has no faults', (t) => {
   t.notThrows(() => requireDocumented(answer({})));
 });
 
-test('whatever is not documented is found: status, type, fields, codes, headers, paths', (t) => {
+test('deviations from the document are found: status, type, fields, codes, headers, paths', (t) => {
   t.regex(faultsOf({ status: 418 }), /status 418/);
   t.regex(faultsOf({ headers: { 'content-type': 'text/html' } }), /type "text\/html"/);
   t.regex(faultsOf({ body: { ...plan, hash: 'x' } }), /must NOT have additional properties .*"hash"/);
@@ -49,7 +49,7 @@ test('whatever is not documented is found: status, type, fields, codes, headers,
   });
 });
 
-test('an event of a stream is a chunk, an error of ours, or the end', (t) => {
+test('an event of a stream is a chunk, an error of the service, or the end', (t) => {
   t.deepEqual(undocumentedInEvent('[DONE]'), []);
   t.deepEqual(undocumentedInEvent('{"model":"m","choices":[]}'), []);
   const error = { code: 'UPSTREAM_INTERRUPTED', type: 'server_error', message: 'It broke off.', param: null };

@@ -2,7 +2,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { z } from 'zod';
 import { createOpenApiDocument } from '../../../ingress/openapi/document.ts';
 
-/** An answer of the public listener, whole; `path` as it was asked for, with its query. */
+/** A complete response of the public listener. `path` is the requested one, with its query. */
 export type SeenAnswer = {
   method: string;
   path: string;
@@ -18,7 +18,7 @@ const documentSchema = z.object({
   components: z.object({ headers: z.record(z.string(), z.object({ required: z.boolean().default(false) })) }),
 });
 
-/** The document that the service has, but for its addresses. */
+/** The document of the service, except for its addresses. */
 export const openApiDocument: object = JSON.parse(
   JSON.stringify(
     createOpenApiDocument({
@@ -31,7 +31,7 @@ export const openApiDocument: object = JSON.parse(
 
 const { paths, components } = documentSchema.parse(openApiDocument);
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
-// As OpenAPI has it, strings are the bytes of a file, too; what is beside schemas is nothing to a validator.
+// In OpenAPI a file is a string in binary format. Validation ignores definitions outside of schemas.
 const formats = { date: /^\d{4}-\d\d-\d\d$/, 'date-time': time, binary: true } as const;
 const ajv = new Ajv2020({ strict: false, allErrors: true, formats });
 ajv.addSchema({ $id: 'openapi.json', ...openApiDocument });
@@ -50,7 +50,7 @@ const templates = Object.keys(paths).map((path) => {
   return { path, matches: new RegExp(`^${source}$`) };
 });
 
-/** Whatever in an answer the document does not say, in words; empty for one that is as documented. */
+/** Deviations of a response from the document, in words. Empty if it is as documented. */
 export function undocumentedIn(answer: SeenAnswer): string[] {
   const method = answer.method === 'HEAD' ? 'get' : answer.method.toLowerCase();
   const pathname = answer.path.replace(/[?#].*$/s, '');
@@ -63,10 +63,7 @@ export function undocumentedIn(answer: SeenAnswer): string[] {
   return [...headerFaults(answer, Object.keys(response.headers)), ...bodyFaults(answer, response.content, place)];
 }
 
-/**
- * Fails in words where an answer is not as documented. What the HTTP parser refuses, before there is any route, is no answer of
- * a route and never comes here.
- */
+/** Throws if a response is not as documented. Responses of the HTTP parser precede any route and are not checked here. */
 export function requireDocumented(answer: SeenAnswer): void {
   const faults = undocumentedIn(answer);
   if (faults.length === 0) return;
@@ -76,19 +73,19 @@ export function requireDocumented(answer: SeenAnswer): void {
   );
 }
 
-/** Whatever in one event of a stream the document does not say; `data` is what stands behind `data: `. */
+/** Deviations of one event of a stream from the document. `data` is the text after `data: `. */
 export function undocumentedInEvent(data: string): string[] {
   if (data === '[DONE]') return [];
-  const isError = Object.hasOwn(JSON.parse(data) as object, 'error'); // an event of ours, which is an object
+  const isError = Object.hasOwn(JSON.parse(data) as object, 'error'); // an event of the service, which is an object
   return faultsBy(pointer('components', 'schemas', isError ? 'StreamError' : 'ChatCompletionChunk'), JSON.parse(data));
 }
 
-/** No operation: what every path has alike. A head that is wrong is refused before any path is looked at. */
+/** Responses outside of operations, the same for every path. An invalid head is refused before any path is read. */
 function undocumentedOffRoute(answer: SeenAnswer, path: string | undefined): string[] {
   if (answer.method === 'OPTIONS' && answer.status === 204) return answer.body === '' ? [] : ['it has a body'];
   const code = { 400: 'VALIDATION_ERROR', 404: 'NOT_FOUND', 405: 'METHOD_NOT_ALLOWED' }[answer.status];
   if (code === undefined) return [`the path is not documented, and answers ${answer.status}`];
-  if (path !== undefined && code === 'NOT_FOUND') return ['the path is there, and says that it is not'];
+  if (path !== undefined && code === 'NOT_FOUND') return ['the path exists, but the response says that it does not'];
   return answer.body === '' ? [] : faultsBy(pointer('components', 'schemas', code), JSON.parse(answer.body));
 }
 
@@ -130,7 +127,7 @@ function faultsBy(schema: string, value: unknown): string[] {
   );
 }
 
-/** Compiled where it is first used: most tests see a few of all answers. */
+/** Compiled at first use: most tests see only a few responses. */
 function validatorOf(by: Ajv2020, $ref: string): ValidateFunction {
   const known = compiled.get($ref) ?? by.compile({ $ref });
   compiled.set($ref, known);

@@ -3,8 +3,8 @@ import { requireDocumented, type SeenAnswer, undocumentedInEvent } from './check
 type Fetch = (url: string | URL | Request, init?: RequestInit) => Promise<Response>;
 
 /**
- * `fetch` for clients of the public listener, which fails where an answer is not as documented: its status, its headers, its
- * type and its body, JSON as it comes and the events of a stream one by one. A body that breaks off is nobody's fault here.
+ * `fetch` for clients of the public listener, which throws if a response is not as documented: its status, its headers, its type and its
+ * body, JSON at once and the events of a stream one by one. A body that breaks off is not reported here.
  */
 export const documentedFetch: Fetch = async (url, init) => {
   const response = await fetch(url, init);
@@ -42,7 +42,7 @@ function sameAs({ status, statusText, headers }: Response, body: ReadableStream 
   return new Response(body, { status, statusText, headers });
 }
 
-/** Lets a stream pass as it is, and fails it at the first event that is not documented. */
+/** Passes a stream on, and fails it at the first event that is not documented. */
 function checkingEvents(): TransformStream<Uint8Array, Uint8Array> {
   const decoder = new TextDecoder();
   let rest = '';

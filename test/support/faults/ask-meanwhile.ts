@@ -4,16 +4,16 @@ import { type Asked, ask } from '../truth/ask.ts';
 import type { Witnesses } from '../truth/open-witnesses.ts';
 
 const clients = 4;
-/** Between an answer and the next question: what is measured is others' load, not theirs. */
+/** The pause between a response and the next question, so that these clients add little load. */
 const pauseMs = 50;
 
 export type Meanwhile = {
   asked: readonly Asked[];
-  /** From the shortest to the longest. */
+  /** Sorted from shortest to longest. */
   sortedMs: readonly number[];
 };
 
-/** Clients that ask one question after another for as long as it takes, and how long they wait. */
+/** Clients that send one question after another while `work` runs, and their waiting times. */
 export async function askMeanwhile(witnesses: Witnesses, during: () => Promise<unknown>): Promise<Meanwhile> {
   const agent = new Agent();
   const asked: Asked[] = [];

@@ -4,14 +4,14 @@ import { fileURLToPath } from 'node:url';
 import type { Fault } from './fault-test.ts';
 
 export type DeclaredFault = Fault & {
-  /** From the root of the repository. */
+  /** Relative to the root of the repository. */
   file: string;
 };
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const declaration = /\bid: '([^']+)',\s*done:\s*(?:'([^']+)'|"([^"]+)"),\s*promised:\s*(?:'([^']+)'|"([^"]+)")/g;
 
-/** Every fault of the list that this text of a test file declares, as it stands there. */
+/** Every fault that the text of a test file declares, unchanged. */
 export function faultsIn(text: string): Fault[] {
   return [...text.matchAll(declaration)].map(([, id = '', done, done2, promised, promised2]) => ({
     id,
@@ -20,7 +20,7 @@ export function faultsIn(text: string): Fault[] {
   }));
 }
 
-/** Those of test/faults, by number and letter. Found by reading: a test file that was loaded would begin to run. */
+/** The faults of test/faults, by number and letter. Found by reading the text: loading a test file would run it. */
 export function declaredFaults(): DeclaredFault[] {
   const files = readdirSync(join(root, 'test/faults')).filter((name) => /\.(test|slow|long)\.ts$/.test(name));
   const declared = files.flatMap((name) => {
@@ -44,7 +44,7 @@ const partsOf = (id: string) => /^([AB]?)(\d+)([a-z]?)$/.exec(id) ?? [];
 
 export const isId = (id: string) => partsOf(id).length > 0;
 
-/** `9` is 9, 9a, 9b; `9b` is itself; `B` is all that concerns batches. */
+/** `9` means 9, 9a, 9b; `9b` only itself; `B` all faults of batches. */
 export function isMeant(id: string, wish: string): boolean {
   return id === wish || id.replace(/[a-z]$/, '') === wish || (/^[AB]$/.test(wish) && id.startsWith(wish));
 }

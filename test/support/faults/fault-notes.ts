@@ -8,13 +8,13 @@ const noteSchema = z.strictObject({
   ms: z.number(),
 });
 
-/** How a fault's test stands, and what it has seen until then. */
+/** The state of a fault's test, and its observations so far. */
 export type Note = z.infer<typeof noteSchema>;
 
-/** Names the file to which tests of faults say how they stand; unset, nobody asks. */
+/** Names the file to which fault tests write their notes. If it is unset, no notes are written. */
 export const notesVariable = 'FAULT_NOTES';
 
-/** One line, whole: test files that run at the same time share the file. */
+/** Appends one complete line, because concurrent test files share the file. */
 export function noteFault(note: Note): void {
   const file = process.env[notesVariable];
   if (file !== undefined) appendFileSync(file, `${JSON.stringify(note)}\n`);

@@ -3,23 +3,23 @@ import { skipTest } from '../skip-test.ts';
 import { noteFault } from './fault-notes.ts';
 
 /**
- * One of the faults that the service is built to stand. `id`: its number in the list and a letter where a fault has several
- * tests; batches have B before it, what happens all at once has A. `done` is what befalls the service, `promised` what holds
- * then, in the words of the README.
+ * A fault that the service is built to survive. `id`: its number in the list, and a letter if a fault has several tests; faults of batches
+ * begin with B, several faults at once with A. `done` is what happens to the service, `promised` what holds then, in the words of the
+ * README.
  */
 export type Fault = { id: string; done: string; promised: string };
 
-/** One measured figure or more, in words: `64 of 64 answered`. */
+/** One or more measured figures, in words: `64 of 64 answered`. */
 export type See = (seen: string) => void;
 
 type Declare = (title: string, implementation: (t: ExecutionContext) => Promise<void>) => void;
 type Register = Declare & { skip: Declare };
-/** Why it cannot be run here; undefined where it can. */
+/** Why it cannot run here, otherwise undefined. */
 type Hindered = { notRun?: string | undefined };
 
 /**
- * A test that is one of the list: its title is what is done and promised, and what was seen is told beside it. If it cannot
- * run here, it is skipped as `skipTest` says. Its verdict is AVA's, so it is noted after the test and its teardowns.
+ * Declares the test of a fault. Its title is `done` and `promised`, and its observations are logged. If it cannot run here, it is skipped
+ * as `skipTest` says. Its verdict is AVA's, so it is noted after the test and its teardowns.
  */
 export function faultTest(
   test: Register,

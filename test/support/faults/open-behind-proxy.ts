@@ -9,13 +9,13 @@ import { openWitnesses, type Witnesses } from '../truth/open-witnesses.ts';
 export interface BehindProxy extends AsyncDisposable {
   stack: Stack;
   redis: RedisServer;
-  /** The only way of ingresses and workers to Redis. */
+  /** The only path of ingresses and workers to Redis. */
   proxy: TcpProxy;
-  /** They have a way of their own. */
+  /** Their own path, without the proxy. */
   witnesses: Witnesses;
 }
 
-/** The whole service, with a proxy between it and its Redis. */
+/** The complete service, with a proxy between it and its Redis. */
 export async function openBehindProxy(options: StackOptions = {}): Promise<BehindProxy> {
   await using parts = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), 'behind-proxy-'));

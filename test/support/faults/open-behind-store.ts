@@ -6,13 +6,13 @@ import { openWitnesses, type Witnesses } from '../truth/open-witnesses.ts';
 
 export interface BehindStore extends AsyncDisposable {
   stack: Stack;
-  /** The only way of ingresses and workers to MongoDB. */
+  /** The only path of ingresses and workers to MongoDB. */
   proxy: TcpProxy;
-  /** They have a way of their own. */
+  /** Their own path, without the proxy. */
   witnesses: Witnesses;
 }
 
-/** The whole service, with a proxy between it and its MongoDB, in which it has a database of its own. */
+/** The complete service, with a proxy between it and its MongoDB, in which it has its own database. */
 export async function openBehindStore(mongo: MongoServer | NoMongo, options: StackOptions): Promise<BehindStore> {
   await using parts = new AsyncDisposableStack();
   const home = parts.use(await createMongoHome(mongo));

@@ -7,7 +7,7 @@ import { Redis } from 'ioredis';
 import { startRedis } from '../../stack/redis-server.ts';
 import { addressIn, startTcpProxy } from '../tcp-proxy.ts';
 
-/** A replica does not write yet: as long as it takes to agree that it is to. */
+/** How long the replica refuses writes: the time until its promotion is agreed. */
 export const notPromotedMs = 3_000;
 
 /** A primary and its replica, and the one address under which the service knows them. */
@@ -27,7 +27,7 @@ export async function openRedisPair(t: ExecutionContext) {
     parts,
     proxy,
     url: `redis://127.0.0.1:${proxy.port}`,
-    /** The primary is dead, and the replica has its place; it refuses every write. */
+    /** The primary is dead and the replica has its address, but refuses every write. */
     async failOver() {
       await primary.kill('SIGKILL');
       proxy.pointAt(addressIn(replica.url));

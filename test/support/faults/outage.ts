@@ -6,18 +6,18 @@ import { type Asked, ask } from '../truth/ask.ts';
 import type { AgreedEvidence, Witnesses } from '../truth/open-witnesses.ts';
 import type { See } from './fault-test.ts';
 
-/** Promised is a second or two. This is what a slow machine is allowed, and still far below what a hang would be. */
+/** The promise is a second or two. This is the allowance for a slow machine, and still far below a hang. */
 const neverAHangMs = 8_000;
 const recoveredWithinMs = 10_000;
 
-/** Of an outage that everybody in flight outlasts: an answer takes twice as long. */
+/** For an outage that all requests in flight outlast: a response takes twice as long. */
 export const shortOutage = { clients: 24, forMs: 5_000 };
 export const longAnswers = { workers: 2, modelServers: { firstTokenMs: 100, tokensPerSecond: 12 } };
 
 type Outage = {
   stack: Stack;
   witnesses: Witnesses;
-  /** In flight when it begins; half of them streams. */
+  /** Requests in flight when it begins. Half of them are streams. */
   clients: number;
   forMs: number;
   begin(): unknown;
@@ -27,8 +27,8 @@ type Outage = {
 export type Weathered = { evidence: AgreedEvidence; inFlight: readonly Asked[]; refused: readonly Asked[] };
 
 /**
- * An outage under requests in flight, all of which have called a backend. New ones are 503 in time while it lasts, and answered
- * soon after it; in the end everybody who counts has counted the same.
+ * Causes an outage with requests in flight, each of which has called a backend. New requests get 503 in time during the outage, and are
+ * answered soon after it. In the end all counts agree.
  */
 export async function weather(t: ExecutionContext, see: See, outage: Outage): Promise<Weathered> {
   const { stack, witnesses, clients, forMs } = outage;
@@ -78,7 +78,7 @@ export async function weather(t: ExecutionContext, see: See, outage: Outage): Pr
   return { evidence, inFlight, refused };
 }
 
-/** No request in flight noticed it, and none cost its backend a second call. */
+/** Requires that all requests in flight are answered, and none cost its backend a second call. */
 export function tookNoHarm(t: ExecutionContext, { evidence, inFlight }: Weathered): void {
   t.deepEqual(
     inFlight.filter(({ ending }) => ending !== 'answered'),

@@ -13,14 +13,14 @@ const root = fileURLToPath(new URL('../../..', import.meta.url));
 const lookEveryMs = 200;
 
 type Options = {
-  /** All there are; or else these alone of their files. */
+  /** Whether these are all faults. Otherwise only these tests of their files run. */
   isAll: boolean;
   say: (text: string) => void;
 };
 
 /**
- * Runs these tests one after another, so that what they measure is theirs, and tells of each as it ends. `problem`: what went
- * wrong without any fault's test failing.
+ * Runs these tests one after another, so that they do not affect each other's measurements, and reports each as it ends. `problem`: a
+ * failure that is not the failure of a fault's test.
  */
 export async function runFaults(
   faults: readonly DeclaredFault[],
@@ -77,5 +77,5 @@ const linesTold = 60;
 
 async function whatWentWrong(log: string): Promise<string> {
   const lines = (await readFile(log, 'utf8')).split('\n').filter((line) => !line.includes('✔'));
-  return ['', 'The end of what the tests said:', ...lines.slice(-linesTold)].join('\n');
+  return ['', 'The end of the output of the tests:', ...lines.slice(-linesTold)].join('\n');
 }

@@ -4,20 +4,20 @@ import type { Fault } from './fault-test.ts';
 export type Verdict = 'ok' | 'FAILED' | 'not run';
 export type Told = Fault & { verdict: Verdict; seen: readonly string[]; ms: number };
 
-/** What came of each of these faults; one that began and never ended, or of which nothing was heard, has failed. */
+/** The verdict of each fault. A fault that began and never ended, or without any note, has failed. */
 export function verdicts(faults: readonly Fault[], notes: readonly Note[]): Told[] {
   return faults.map((fault) => {
     const own = notes.filter(({ id }) => id === fault.id);
     const last = own.find(({ is }) => is === 'FAILED') ?? own.at(-1);
     if (last === undefined) return { ...fault, verdict: 'FAILED', seen: ['it is missing from the results'], ms: 0 };
     const { is, seen, ms } = last;
-    if (is === 'begun') return { ...fault, verdict: 'FAILED', seen: [...seen, 'it did not come to its end'], ms };
+    if (is === 'begun') return { ...fault, verdict: 'FAILED', seen: [...seen, 'it did not finish'], ms };
     return { ...fault, verdict: is, seen, ms };
   });
 }
 
 export function tell({ id, done, promised, verdict, seen, ms }: Told): string {
-  const [first = 'nothing but that its claims hold', ...others] = seen;
+  const [first = 'no figures; its assertions hold', ...others] = seen;
   return [
     `${id.padEnd(4)} ${verdict}${ms > 0 ? `, ${(ms / 1_000).toFixed(1)} s` : ''}`,
     `     done      ${done}`,

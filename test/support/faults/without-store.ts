@@ -13,7 +13,7 @@ type Wish = {
   isAway: boolean;
 };
 
-/** Callers who are known ask all the while; their usage waits in the outbox, and is in the store once when that is back. */
+/** Known callers send requests throughout. Their usage waits in the outbox, and is in the store once when the store is back. */
 export async function worksWithoutStore(
   t: ExecutionContext,
   see: See,
@@ -21,7 +21,7 @@ export async function worksWithoutStore(
   wish: Wish,
 ) {
   using outboxes = followOutboxes(stack.redisUrl);
-  // Known to the ingress, and its month to Redis.
+  // Known to the ingress, with its month counted in Redis.
   const first = await askMeanwhile(witnesses, async () => {});
   proxy.become(wish.mode);
   let waited = 0;
@@ -35,7 +35,7 @@ export async function worksWithoutStore(
   see(inWords(meanwhile));
   see(`${waited} events waited at the end; drained ${Math.round(performance.now() - backAt)} ms after it`);
   t.true(meanwhile.asked.every(({ ending }) => ending === 'answered'));
-  if (wish.isAway) t.true(waited > 0, 'usage came meanwhile');
+  if (wish.isAway) t.true(waited > 0, 'usage arrived meanwhile');
   const { records, contradictions } = await witnesses.agreeOn(t, [...first.asked, ...meanwhile.asked]);
   see(`${records.size} records, ${contradictions.length} contradictions`);
 }

@@ -18,7 +18,7 @@ const jvmOptions = ['-Xmx1g', '-XX:+UseSerialGC'];
 const fetchMsMax = 180_000;
 const startMsMax = 60_000;
 
-/** mongo-java-server on a free port of this machine. Throws where Java 17, Maven or the jars cannot be had. */
+/** mongo-java-server on a free port of this machine. Throws if Java 17, Maven or the jars are not available. */
 export async function startJavaServer(): Promise<{ process: ServerProcess; url: string }> {
   const jars = await fetchJars();
   const server = spawnServer('java', [...jvmOptions, '-cp', join(jars, '*'), program]);
@@ -31,7 +31,7 @@ export async function startJavaServer(): Promise<{ process: ServerProcess; url: 
   }
 }
 
-/** The folder of the jars that `pom.xml` asks for: fetched once, and again when `pom.xml` changes. */
+/** The folder of the jars in `pom.xml`: fetched once, and again when `pom.xml` changes. */
 async function fetchJars(): Promise<string> {
   const wanted = createHash('sha256')
     .update(await readFile(pom))
@@ -39,7 +39,7 @@ async function fetchJars(): Promise<string> {
   const folder = join(cache, wanted.slice(0, 16));
   if (await exists(folder)) return folder;
 
-  // Under another name until it is whole: a fetch that was cut short, or a second one beside it, is never mistaken for it.
+  // Has another name until it is complete, so that an interrupted or concurrent fetch is never mistaken for it.
   const unfinished = `${folder}.${randomUUID()}`;
   await mkdir(unfinished, { recursive: true });
   const goal = ['dependency:copy-dependencies', `-DoutputDirectory=${unfinished}`];
@@ -49,7 +49,7 @@ async function fetchJars(): Promise<string> {
   } catch (error) {
     await rm(unfinished, { recursive: true, force: true });
     if (await exists(folder)) return folder;
-    const said = z.object({ stdout: z.string() }).safeParse(error).data?.stdout.trim(); // where Maven says why
+    const said = z.object({ stdout: z.string() }).safeParse(error).data?.stdout.trim(); // Maven writes the reason there
     throw new Error(`Maven could not fetch the jars: ${said || error}`, { cause: error });
   }
   return folder;

@@ -10,7 +10,7 @@ type MongoHome = StoreHome & {
   database: Db;
   warnings: string[];
   insert(document: { _id: string } & Record<string, unknown>): Promise<unknown>;
-  /** All but the one on `_id`; of accounts where nothing else is named. */
+  /** All indexes except the one on `_id`, of the accounts unless another collection is named. */
   indexes(collection?: string): Promise<unknown[]>;
   /** The address of the server itself. */
   primary: { host: string; port: number };
@@ -18,7 +18,7 @@ type MongoHome = StoreHome & {
   openThrough(proxy: TcpProxy): MongoStore;
 };
 
-/** A database of its own. */
+/** Its own database. */
 export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<MongoHome> {
   if ('reason' in mongo) throw new Error(mongo.reason);
   const url = databaseUrl(mongo.url, `test_${randomUUID()}`);
@@ -41,7 +41,7 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
     },
     writeAsBefore: (next) => {
       const { id: _id, ...fields } = accountSchema.omit({ lastUse: true }).parse(next);
-      // Each field that it knows; the others stay.
+      // Sets each field of the previous release. The others stay.
       return accounts.updateOne({ _id }, { $set: fields }, { upsert: true, ignoreUndefined: true });
     },
     spoilAccount: (_id) =>
@@ -62,7 +62,7 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
   };
 }
 
-/** The address of the member that takes writes, by which a proxy can stand for the whole. */
+/** The address of the primary, for which a proxy can stand in. */
 export async function findPrimary(client: MongoClient): Promise<{ host: string; port: number }> {
   let address = '';
   client.on('topologyDescriptionChanged', ({ newDescription }) => {

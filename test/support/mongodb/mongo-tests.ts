@@ -3,8 +3,8 @@ import { createMongoHome } from './mongo-home.ts';
 import { type MongoServer, type NoMongo, startMongo } from './start-mongo.ts';
 
 /**
- * A MongoDB for the tests of one file, ended after them, and the ways to declare those that need it: where there is none, they
- * are reported as skipped (`startMongo`).
+ * A MongoDB for the tests of one file, stopped after them, and functions to declare tests that need it. Without a MongoDB they are reported
+ * as skipped (`startMongo`).
  */
 export async function openMongoTests(test: TestFn) {
   const mongo: MongoServer | NoMongo = await startMongo();
@@ -14,15 +14,15 @@ export async function openMongoTests(test: TestFn) {
   });
   return {
     mongo,
-    /** As `faultTest` has it. */
+    /** As in `faultTest`. */
     notRun: isThere ? undefined : mongo.reason,
-    /** For tests that are declared only where there is one. */
+    /** For tests that are declared only if there is one. */
     server(): MongoServer {
       if (isThere) return mongo;
       throw new Error(mongo.reason);
     },
     mongoTest: isThere ? test : test.skip,
-    /** For what makes many calls at once: beside the others, it would prove how long a busy machine takes. */
+    /** For tests with many concurrent calls: run with others, they would measure how long a busy machine takes. */
     mongoTestAlone: isThere ? test.serial : test.serial.skip,
     createHome: () => createMongoHome(mongo),
   };

@@ -10,7 +10,7 @@ import { spawnServer } from './server-process.ts';
 const run = promisify(execFile);
 const startMsMax = 60_000;
 
-/** mongod does not watch its standard input, so a shell does; its data is thrown away, so it need not end in order. */
+/** mongod does not watch its standard input, so a shell does. Its data is discarded, so it need not stop cleanly. */
 const untilInputEnds = 'mongod "$@" & server=$!; cat >/dev/null; kill -9 "$server"; wait "$server"';
 
 /** Whether a `mongod` is on the path. */
@@ -21,7 +21,7 @@ export async function hasMongod(): Promise<boolean> {
   );
 }
 
-/** The `mongod` on the path as a replica set of one member, its data in a temporary folder. */
+/** The `mongod` on the path as a replica set of one member, with its data in a temporary folder. */
 export async function startMongod(): Promise<{ url: string; stop: () => Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), 'mongod-'));
   const logFile = join(folder, 'log');
@@ -53,7 +53,7 @@ async function initiate(port: number): Promise<void> {
   }
   const replicaSet = new MongoClient(`mongodb://${host}/?replicaSet=rs0`, patience);
   try {
-    await replicaSet.db('admin').command({ ping: 1 }); // answered by a primary only, so it waits for the election
+    await replicaSet.db('admin').command({ ping: 1 }); // only a primary answers it, so it waits for the election
   } finally {
     await replicaSet.close();
   }

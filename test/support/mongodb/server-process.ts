@@ -3,9 +3,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 const stopMsMax = 5_000;
 const outputCharsMax = 4_000;
 
-/** A child process that ends when its standard input does, so that it never outlives the test, however that ends. */
+/** A child process that ends with its standard input, so that it never outlives the test, however the test ends. */
 export type ServerProcess = {
-  /** The first line of output that matches; fails with what was said if the process ends or `ms` pass before that. */
+  /** The first line of output that matches. Fails with the output if the process ends or `ms` pass before that. */
   said(pattern: RegExp, ms: number): Promise<RegExpExecArray>;
   stop(): Promise<void>;
 };
@@ -19,7 +19,7 @@ export function spawnServer(command: string, args: readonly string[]): ServerPro
   };
   child.stdout.on('data', heed);
   child.stderr.on('data', heed);
-  child.stdin.on('error', () => {}); // it ended by itself: whoever waits for it learns so by its exit
+  child.stdin.on('error', () => {}); // it ended on its own: the wait for its exit reports that
   const ended = new Promise<void>((resolve) => {
     child.once('exit', () => resolve());
     child.once('error', (error) => {

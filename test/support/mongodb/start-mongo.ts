@@ -1,19 +1,18 @@
 import { startJavaServer } from './java-server.ts';
 import { hasMongod, startMongod } from './mongod.ts';
 
-/** `url` names no database: each test takes its own by `databaseUrl`. */
+/** `url` names no database. Each test uses its own through `databaseUrl`. */
 export type MongoServer = AsyncDisposable & { url: string; description: string };
 
-/** Names what says which server is at `MONGODB_URL`, where a run of all tests has started it. */
+/** The environment variable that describes the server at `MONGODB_URL`, set by a run of all tests that started it. */
 export const descriptionVariable = 'MONGODB_DESCRIPTION';
 
 /** Why there is no server here. */
 export type NoMongo = { reason: string };
 
 /**
- * A server that speaks the protocol of MongoDB: the one at `MONGODB_URL`, else a `mongod` that is on the path, else
- * mongo-java-server, which needs Java 17 and Maven. Where none can be had, says so on standard error and returns the
- * reason; with `CI=true` that is a failure.
+ * A server that speaks the protocol of MongoDB: the one at `MONGODB_URL`, otherwise a `mongod` on the path, otherwise mongo-java-server,
+ * which needs Java 17 and Maven. Without any of them, writes the reason to standard error and returns it; with `CI=true` that is a failure.
  */
 export async function startMongo(): Promise<MongoServer | NoMongo> {
   const given = process.env.MONGODB_URL;
@@ -30,18 +29,18 @@ export async function startMongo(): Promise<MongoServer | NoMongo> {
     return { url, description: 'mongo-java-server 1.47.0, in memory', [Symbol.asyncDispose]: process.stop };
   } catch (error) {
     const reason = `no MONGODB_URL, no mongod on the path, and no mongo-java-server: ${error}`;
-    if (process.env.CI === 'true') throw new Error(`MongoDB is required where CI=true: ${reason}`, { cause: error });
+    if (process.env.CI === 'true') throw new Error(`MongoDB is required if CI=true: ${reason}`, { cause: error });
     console.error(`\n*** TESTS AGAINST MONGODB ARE SKIPPED: ${reason}\n`);
     return { reason };
   }
 }
 
-/** The same server, and this database of it. */
+/** The same server, with this database. */
 export function databaseUrl(url: string, database: string): string {
   return rewrite(url, ({ scheme, hosts, query }) => `${scheme}${hosts}/${database}${query}`);
 }
 
-/** The same database by way of `port` on this machine, and by no other way, whatever the server says of itself. */
+/** The same database through `port` on this machine only, regardless of the addresses that the server reports. */
 export function urlThrough(port: number, url: string): string {
   return rewrite(url, ({ scheme, credentials, database, query }) => {
     const options = new URLSearchParams(query);

@@ -26,7 +26,7 @@ const kept = (changes: Partial<typeof record>) => {
   return { events: [changed], records: new Map([['req_1', changed]]) };
 };
 
-test('finds nothing where all agree, also where a run was lost that had called a backend', (t) => {
+test('finds nothing if all agree, even if a run was lost that had called a backend', (t) => {
   t.deepEqual(contradictionsIn(truth), []);
   const lost = kept({
     runs: 2,
@@ -38,7 +38,7 @@ test('finds nothing where all agree, also where a run was lost that had called a
   t.deepEqual(contradictionsIn({ ...truth, ...lost, calls: [{ ...call, state: 'aborted' }, call] }), []);
 });
 
-test('finds nothing in the beginning of an answer where the client left or was told that there is no more', (t) => {
+test('finds nothing in the beginning of an answer if the client left or got an error frame', (t) => {
   const text = answer.slice(0, 9);
   t.deepEqual(contradictionsIn({ ...truth, asked: [{ ...asked, ending: 'left', at: 0, text }] }), []);
   const told: Asked = { ...asked, ending: 'interrupted', code: 'UPSTREAM_INTERRUPTED', text };
@@ -49,7 +49,7 @@ const body = { messages: [{ role: 'user', content: asked.question }] };
 const estimated = { counted: 'estimated', promptTokens: 8, completionTokens: 9, chargedTokens: 17 } as const;
 const unusedAnswer = { asked: [{ ...asked, ending: 'answered', usage: undefined, text: answer }] } as const;
 
-test('finds nothing in an estimate that is no more than what was asked and written', (t) => {
+test('finds nothing in an estimate within the size of prompt and output', (t) => {
   const stopped = [{ run: 1, backend: 'onprem-a', outcome: 'stopped' }];
   const left: Asked = { ...asked, ending: 'left', at: 0, text: answer.slice(0, 9) };
   const calls = [{ ...call, body, state: 'aborted' as const }];
@@ -67,39 +67,39 @@ test('finds nothing in an estimate that is no more than what was asked and writt
 });
 
 const lies: Record<string, Partial<Evidence>> = {
-  'an event that came twice': { events: [record, record] },
+  'a repeated event': { events: [record, record] },
   'an event that is not in the store': { records: new Map() },
   'a record that differs from its event': { events: [{ ...record, chargedTokens: 11 }] },
-  'a record that nobody wrote': { events: [] },
-  'an answer whose record is not of one': kept({ outcome: 'failed', attempts: [] }),
+  'a record without an event': { events: [] },
+  'an answer whose record has another outcome': kept({ outcome: 'failed', attempts: [] }),
   'an answer with other tokens than its record': {
     asked: [{ ...asked, ending: 'answered', usage: { ...tokens, completionTokens: 8 }, text: answer }],
   },
-  'a stream that merely stopped': {
+  'a stream that stopped without an end': {
     asked: [{ ...asked, ending: 'malformed', status: 200, text: '' }],
   },
-  'an answer of which a part is missing': {
+  'an answer with a missing part': {
     asked: [{ ...asked, ending: 'answered', usage: tokens, text: answer.slice(0, -1) }],
   },
-  'a stream of two beginnings': {
+  'a stream with two beginnings': {
     asked: [{ ...asked, ending: 'interrupted', code: 'UPSTREAM_INTERRUPTED', text: 'You You' }],
   },
   'a call of a request without a record': { calls: [call, { ...call, requestId: 'req_2' }] },
-  'a call that its record does not know of': { calls: [call, { ...call, backend: 'cloud', state: 'aborted' }] },
-  'a charge above what was produced': kept({ completionTokens: 8, chargedTokens: 13 }),
+  'a call that its record does not contain': { calls: [call, { ...call, backend: 'cloud', state: 'aborted' }] },
+  'a charge above the produced tokens': kept({ completionTokens: 8, chargedTokens: 13 }),
   'an estimate of more tokens than were written': {
     ...kept({ ...estimated, completionTokens: 20, chargedTokens: 28 }),
     ...{ calls: [{ ...call, body }], ...unusedAnswer },
   },
-  'an estimate of more tokens than were asked': {
+  'an estimate of more tokens than the prompt has': {
     ...kept({ ...estimated, promptTokens: 9, chargedTokens: 18 }),
     ...{ calls: [{ ...call, body }], ...unusedAnswer },
   },
-  'an estimate of text where no call wrote any': {
+  'an estimate of output without a call that wrote any': {
     ...kept({ ...estimated, outcome: 'cancelled', attempts: [] }),
     ...{ calls: [], asked: [] },
   },
-  'tokens that are not charged': kept({ chargedTokens: 11 }),
+  'uncharged tokens': kept({ chargedTokens: 11 }),
 };
 
 for (const [title, lie] of Object.entries(lies)) {

@@ -20,7 +20,7 @@ test('faults are found in the text of a test, in either quotes', (t) => {
   t.deepEqual(faultsIn(text), [fault('9a'), { id: 'B2', done: "Redis's end", promised: 'still' }]);
 });
 
-test('faults are named by number and letter, and stand in that order', (t) => {
+test('faults have a number and a letter, and are sorted by them', (t) => {
   t.deepEqual(['1', '24b', 'B5a', 'A1'].filter(isId), ['1', '24b', 'B5a', 'A1']);
   t.deepEqual(['', 'b', '9ab', 'C1', '9-a'].filter(isId), []);
   t.deepEqual(['B1', '10', '9b', 'A1', '9a', '9'].toSorted(byId), ['9', '9a', '9b', '10', 'A1', 'B1']);
@@ -34,7 +34,7 @@ test('faults are named by number and letter, and stand in that order', (t) => {
   );
 });
 
-test('a fault has failed where its test failed, did not end, or was never heard of', (t) => {
+test('a fault has failed if its test failed, did not end, or left no note', (t) => {
   const told = verdicts(['1', '2', '3', '4', '5'].map(fault), [
     { id: '1', is: 'begun', seen: [], ms: 0 },
     { id: '1', is: 'ok', seen: ['64 of 64'], ms: 1_500 },
@@ -56,7 +56,7 @@ test('a fault has failed where its test failed, did not end, or was never heard 
   );
 });
 
-test('a row is shown when every fault that it means has held, not one of them', (t) => {
+test('a row is shown only if every fault that it refers to has held', (t) => {
   const rows = [{ shownBy: ['9', '17a'] }, { shownBy: ['4', '9'] }];
   const declared = ['9a', '9b', '9c', '17a', '17b'];
   const told = [
@@ -69,7 +69,7 @@ test('a row is shown when every fault that it means has held, not one of them', 
   t.deepEqual(notShown([{ shownBy: ['17a'] }], { told, declared }), []);
 });
 
-test('the table stands between its marks', (t) => {
+test('the table is between its marks', (t) => {
   const table = tableOf([{ away: 'a', newRequests: 'b', inFlight: 'c', shownBy: ['1', '2'] }]);
   t.regex(table, /\n\| a \| b \| c \| 1, 2 \|$/);
   t.is(tableIn(`x\n<!-- from npm run faults -->\n${table}\n<!-- to here -->\ny`), table);
@@ -78,7 +78,7 @@ test('the table stands between its marks', (t) => {
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** What the tests of faults in this text note of themselves when AVA runs them. */
+/** The notes of the fault tests in this text when AVA runs them. */
 async function notesOf(t: ExecutionContext, text: string, env: { CI: string }) {
   const folder = await mkdtemp(join(tmpdir(), 'fault-notes-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
@@ -101,7 +101,7 @@ async function notesOf(t: ExecutionContext, text: string, env: { CI: string }) {
   return { notes: readNotes(notes), code };
 }
 
-test('a fault holds when AVA says that its test has passed, and has failed in every other case', async (t) => {
+test('a fault holds if AVA reports its test as passed, and has failed in every other case', async (t) => {
   t.timeout(60_000);
   const text = `
     faultTest(test, fault('1'), async (t, see) => { see('64 of 64'); t.pass(); });
@@ -126,7 +126,7 @@ test('a fault holds when AVA says that its test has passed, and has failed in ev
   );
 });
 
-test('a fault that cannot run here has failed where CI=true, and is skipped elsewhere', async (t) => {
+test('a fault that cannot run here has failed if CI=true, and is skipped otherwise', async (t) => {
   t.timeout(60_000);
   const text =
     "faultTest(test, { ...fault('1'), notRun: 'there is none' }, async (t) => t.pass());\ntest('other', (t) => t.pass());";

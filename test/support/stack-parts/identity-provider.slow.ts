@@ -16,7 +16,7 @@ async function verify(token: string, issuer: string, expected = audience) {
   return jwtVerify(token, keys, { issuer, audience: expected, algorithms: ['ES256'], typ: 'at+jwt' });
 }
 
-test('issues a token that verifies by the published keys, for the account asked for', async (t) => {
+test('issues a token that the published keys verify, for the requested account', async (t) => {
   await using provider = await startIdentityProvider({ audience });
   const { payload, protectedHeader } = await verify(await provider.token('alice'), provider.issuer);
   t.like(payload, { iss: provider.issuer, aud: audience, sub: 'alice' });
@@ -38,7 +38,7 @@ test('issues tokens that must be refused: for another audience, and expired', as
   await t.throwsAsync(verify(expired, provider.issuer), { code: 'ERR_JWT_EXPIRED' });
 });
 
-test('issues none to whoever does not know the secret', async (t) => {
+test('issues no token for a wrong secret', async (t) => {
   await using provider = await startIdentityProvider({ audience });
   const request = { issuer: provider.issuer, account: 'alice' };
   await t.throwsAsync(requestToken({ ...request, clientSecret: 'a guess' }), { message: /401.*invalid_client/ });
@@ -47,7 +47,7 @@ test('issues none to whoever does not know the secret', async (t) => {
   await t.notThrowsAsync(requestToken({ ...request, clientSecret }));
 });
 
-test('keeps its key and secret in a file of its own, so that a token outlives a restart', async (t) => {
+test('keeps its key and secret in its own file, so that a token outlives a restart', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'identity-provider-'));
   t.teardown(() => rm(directory, { recursive: true, force: true }));
   const first = await startIdentityProvider({ audience, dataDirectory: directory });
@@ -64,7 +64,7 @@ test('keeps its key and secret in a file of its own, so that a token outlives a 
   await t.throwsAsync(verify(token, other.issuer));
 });
 
-test('signs a person in for the console, by PKCE alone, and renews the token', async (t) => {
+test('signs a person in for the console, with PKCE only, and renews the token', async (t) => {
   await using provider = await startIdentityProvider({ audience });
   const browser = createBrowser();
   const verifier = randomBytes(32).toString('base64url');
@@ -104,7 +104,7 @@ test('signs a person in for the console, by PKCE alone, and renews the token', a
   t.is((await verify(renewed.access_token, provider.issuer)).payload.sub, 'olga');
 });
 
-test('signs nobody in without PKCE, or for an API it does not know', async (t) => {
+test('signs no person in without PKCE, or for an unknown API', async (t) => {
   await using provider = await startIdentityProvider({ audience });
   const request = { client_id: 'console', response_type: 'code', redirect_uri: redirectUri, scope: 'openid' };
   const withoutPkce = await follow(`${provider.issuer}/auth?${new URLSearchParams(request)}`);
@@ -124,7 +124,7 @@ function exchangeFor(issuer: string, form: Record<string, string>): Promise<Resp
   return fetch(`${issuer}/token`, { method: 'POST', body, headers: { origin: audience } });
 }
 
-/** As much of a browser as signing in needs: cookies, redirects, and one form after the other. */
+/** The parts of a browser that signing in needs: cookies, redirects, and one form after the other. */
 function createBrowser() {
   const cookies = new Map<string, string>();
   const visit = async (url: URL, form?: URLSearchParams): Promise<Response> => {

@@ -23,7 +23,7 @@ function ask(server: Server, stream: boolean, signal?: AbortSignal): Promise<Res
   return fetch(`${server.url}/chat/completions`, { method: 'POST', body, ...(signal && { signal }) });
 }
 
-/** What stands on the wire, and how the connection ended. */
+/** The raw bytes of a response, and how the connection ended. */
 async function askRaw(
   server: Server,
   stream: boolean,
@@ -42,7 +42,7 @@ async function askRaw(
   return { bytes: Buffer.concat(parts), error, parts: parts.length };
 }
 
-/** The contents of a stream's events, each parsed; throws if one is no JSON. */
+/** The contents of a stream's events, each parsed. Throws if one is not JSON. */
 function contentsOf(stream: string): string[] {
   const events = stream.split('\n\n').filter((event) => event.startsWith('data: {'));
   const deltas = events.map((event) => JSON.parse(event.slice(6)).choices[0]?.delta.content);
@@ -56,7 +56,7 @@ async function withFault(fault: Fault): Promise<Server> {
   return server;
 }
 
-test('refuses a fault that it does not know, and none at all', async (t) => {
+test('refuses an unknown fault and an empty one', async (t) => {
   await using server = await startModelServer({ name: 'onprem-a' });
   for (const wrong of [{ latencyMS: 5 }, {}, { times: 1 }, { status: 200 }, { hang: 1 }, 'text']) {
     t.is((await control(server, 'PUT', wrong)).status, 400, JSON.stringify(wrong));
@@ -66,7 +66,7 @@ test('refuses a fault that it does not know, and none at all', async (t) => {
   t.is((await ask(server, false)).status, 200);
 });
 
-test('status, retryAfterSeconds and errorMessage: an error, as often as it was told to', async (t) => {
+test('status, retryAfterSeconds and errorMessage: an error, as many times as set', async (t) => {
   await using server = await withFault({ status: 429, retryAfterSeconds: 7, errorMessage: 'Slow down.', times: 2 });
   for (const stream of [false, true]) {
     const reply = await ask(server, stream);
@@ -82,7 +82,7 @@ test('status, retryAfterSeconds and errorMessage: an error, as often as it was t
   t.is((await ask(server, false)).status, 200);
 });
 
-test('shows over HTTP what it was asked, and forgets it', async (t) => {
+test('shows its calls over HTTP, and forgets them', async (t) => {
   await using server = await startModelServer({ name: 'onprem-a' });
   await (await ask(server, false)).json();
   const calls = (await (await control(server, 'GET', undefined, '/calls')).json()) as unknown[];
@@ -110,13 +110,13 @@ test('latencyMs: nothing before it has passed', async (t) => {
   t.true(performance.now() - startedAt >= 75);
 });
 
-test('resetBeforeHeaders: a reset and nothing else', async (t) => {
+test('resetBeforeHeaders: only a reset', async (t) => {
   await using server = await withFault({ resetBeforeHeaders: true });
   t.like(await askRaw(server, false), { error: 'ECONNRESET', bytes: Buffer.alloc(0) });
   t.is(server.calls()[0]?.state, 'failed');
 });
 
-test('garbage: bytes that are no HTTP, or a body that is no JSON', async (t) => {
+test('garbage: bytes that are not HTTP, or a body that is not JSON', async (t) => {
   await using server = await withFault({ garbage: 'http' });
   const { bytes } = await askRaw(server, false);
   t.true(bytes.length > 0);
@@ -127,7 +127,7 @@ test('garbage: bytes that are no HTTP, or a body that is no JSON', async (t) => 
   await t.throwsAsync(reply.json(), { instanceOf: SyntaxError });
 });
 
-test('garbage: a web page, or an error, that says 200', async (t) => {
+test('garbage: a web page, or an error, with status 200', async (t) => {
   await using server = await withFault({ garbage: 'html' });
   const page = await ask(server, true);
   t.deepEqual([page.status, page.headers.get('content-type')], [200, 'text/html']);
@@ -137,16 +137,16 @@ test('garbage: a web page, or an error, that says 200', async (t) => {
   t.like(await reply.json(), { error: { type: 'server_error' } });
 });
 
-test('closeBeforeHeaders and endlessHeaders: no byte and a proper end, or never the end of the header', async (t) => {
+test('closeBeforeHeaders and endlessHeaders: no byte and a regular end, or never the end of the header', async (t) => {
   await using server = await withFault({ closeBeforeHeaders: true });
   t.like(await askRaw(server, true), { error: undefined, bytes: Buffer.alloc(0) });
   await control(server, 'PUT', { endlessHeaders: true });
   const reply = ask(server, true);
-  await t.throwsAsync(reply, { message: 'fetch failed' }, 'no client takes that much of a header');
+  await t.throwsAsync(reply, { message: 'fetch failed' }, 'no client accepts a header of that size');
   await server.waitForCall(({ state }) => state === 'aborted');
 });
 
-test('location: where a status sends its client', async (t) => {
+test('location: the redirect target of a status', async (t) => {
   await using server = await withFault({ status: 307, location: 'http://127.0.0.1:9/v1' });
   t.regex(
     (await askRaw(server, true)).bytes.toString(),
@@ -154,7 +154,7 @@ test('location: where a status sends its client', async (t) => {
   );
 });
 
-test('lengthFactor: the whole body behind a wrong length', async (t) => {
+test('lengthFactor: the complete body with a wrong length', async (t) => {
   await using server = await startModelServer({ name: 'onprem-a' });
   for (const [stream, lengthFactor] of [
     [true, 0.5],
@@ -178,7 +178,7 @@ const derailments: [into: NonNullable<Fault['derails']>['into'], endsWith: RegEx
 ];
 
 for (const [into, endsWith] of derailments) {
-  test(`derails: so many tokens, then ${into}`, async (t) => {
+  test(`derails: a number of tokens, then ${into}`, async (t) => {
     await using server = await startModelServer({ name: 'onprem-a', splitBytes: false });
     server.fail({ derails: { afterChunks: 2, into } });
     const { bytes, error } = await askRaw(server, true);
@@ -191,7 +191,7 @@ for (const [into, endsWith] of derailments) {
 }
 
 for (const into of ['an endless line', 'endless comments', 'endless roles'] as const) {
-  test(`derails: so many tokens, then ${into}, until the client leaves`, async (t) => {
+  test(`derails: a number of tokens, then ${into}, until the client disconnects`, async (t) => {
     await using server = await withFault({ derails: { afterChunks: 2, into } });
     const reply = await ask(server, true);
     let received = '';
@@ -204,7 +204,7 @@ for (const into of ['an endless line', 'endless comments', 'endless roles'] as c
   });
 }
 
-test('cutAfterChunks: so many tokens and a reset; of a whole reply a half', async (t) => {
+test('cutAfterChunks: a number of tokens and a reset; half of a complete reply', async (t) => {
   await using server = await withFault({ cutAfterChunks: 2 });
   const stream = await askRaw(server, true);
   t.is(stream.error, 'ECONNRESET');
@@ -221,7 +221,7 @@ test('cutAfterChunks: so many tokens and a reset; of a whole reply a half', asyn
   );
 });
 
-test('endAfterChunks: so many tokens and a proper end that hides it; of a whole reply a half', async (t) => {
+test('endAfterChunks: a number of tokens and a regular end that hides the cut; half of a complete reply', async (t) => {
   await using server = await withFault({ endAfterChunks: 2 });
   const stream = await (await ask(server, true)).text();
   t.is(contentsOf(stream).length, 2);
@@ -237,7 +237,7 @@ test('endAfterChunks: so many tokens and a proper end that hides it; of a whole 
   t.notRegex(almost, /\[DONE\]|"finish_reason":"/);
 });
 
-test('stallAfterChunks: so many tokens and then silence', async (t) => {
+test('stallAfterChunks: a number of tokens and then silence', async (t) => {
   await using server = await withFault({ stallAfterChunks: 2 });
   const left = new AbortController();
   const reply = (await ask(server, true, left.signal)).text();
@@ -248,7 +248,7 @@ test('stallAfterChunks: so many tokens and then silence', async (t) => {
   t.is((await server.waitForCall(({ state }) => state === 'aborted')).chunksSent, 2);
 });
 
-test('chunkMs: a pause before each token but the first', async (t) => {
+test('chunkMs: a pause before each token except the first', async (t) => {
   await using server = await withFault({ chunkMs: 5 });
   const startedAt = performance.now();
   const stream = await (await ask(server, true)).text();
@@ -257,14 +257,14 @@ test('chunkMs: a pause before each token but the first', async (t) => {
   t.true(performance.now() - startedAt >= 5 * (contents.length - 1) - 5);
 });
 
-test('badEvents: events whose JSON breaks off, in a stream that is otherwise whole', async (t) => {
+test('badEvents: events with truncated JSON, in an otherwise complete stream', async (t) => {
   await using server = await withFault({ badEvents: true });
   const stream = await (await ask(server, true)).text();
   t.throws(() => contentsOf(stream), { instanceOf: SyntaxError });
   t.regex(stream, /data: \[DONE\]\n\n$/);
 });
 
-test('invalidUtf8: a byte that is no UTF-8, whole and streamed', async (t) => {
+test('invalidUtf8: a byte that is not UTF-8, complete and streamed', async (t) => {
   await using server = await withFault({ invalidUtf8: true });
   for (const stream of [false, true]) {
     const bytes = await (await ask(server, stream)).bytes();
@@ -273,7 +273,7 @@ test('invalidUtf8: a byte that is no UTF-8, whole and streamed', async (t) => {
   }
 });
 
-test('noUsage and noDone: everything but these', async (t) => {
+test('noUsage and noDone: everything except these', async (t) => {
   await using server = await withFault({ noUsage: true });
   t.notRegex(await (await ask(server, true)).text(), /"usage"/);
   t.notRegex(await (await ask(server, false)).text(), /"usage"/);
@@ -284,7 +284,7 @@ test('noUsage and noDone: everything but these', async (t) => {
   t.regex(stream, /"usage"/);
 });
 
-test('slowHeadersMs: a header in bits, and a body that ends with its connection', async (t) => {
+test('slowHeadersMs: a header in pieces, and a body that ends with its connection', async (t) => {
   await using server = await withFault({ slowHeadersMs: 100 });
   const { bytes, parts } = await askRaw(server, true);
   t.true(parts > 5);
@@ -296,7 +296,7 @@ test('slowHeadersMs: a header in bits, and a body that ends with its connection'
   t.true(server.calls().every(({ state }) => state === 'completed'));
 });
 
-test('endless: more and more until the client leaves, whole and streamed', async (t) => {
+test('endless: tokens until the client disconnects, complete and streamed', async (t) => {
   await using server = await withFault({ endless: true });
   for (const stream of [false, true]) {
     const reply = await ask(server, stream);

@@ -20,7 +20,7 @@ async function collect<T>(items: AsyncIterable<T> | Iterable<T>): Promise<T[]> {
   return collected;
 }
 
-test('cuts every text into pieces of up to four characters that join to it again', (t) => {
+test('cuts every text into pieces of up to four characters that join to the same text', (t) => {
   for (const sample of ['', ' ', 'a', ' a b  ', 'abcdefghi', '\n\nx\n', text, '👩‍👩‍👧‍👦'.repeat(9)]) {
     t.is(pieces(sample).join(''), sample);
     t.true(pieces(sample).every((piece) => [...piece.trim()].length <= 4));
@@ -28,7 +28,7 @@ test('cuts every text into pieces of up to four characters that join to it again
   t.deepEqual(pieces(' to be  continued '), [' to', ' be', '  cont', 'inue', 'd', ' ']);
 });
 
-test('answers the same to the same messages, and another text to any other', (t) => {
+test('gives the same answer to the same messages, and another text to any others', (t) => {
   t.is(answerFor([{ ...system }, { ...user }]), text);
   t.true(text.startsWith('You said: Grüße aus 東京 👩‍👩‍👧‍👦.'));
   const others = [
@@ -58,7 +58,7 @@ test('cuts bytes inside characters and inside events, and loses none', (t) => {
   t.deepEqual(oddPieces(Buffer.alloc(0)), []);
 });
 
-test('gives the official SDK the same text whole and streamed, byte for byte', async (t) => {
+test('gives the official SDK the same text complete and streamed, byte for byte', async (t) => {
   await using server = await startModelServer({ name: 'onprem-a' });
   const client = clientOf(server);
   const whole = await client.chat.completions.create({ model, messages });
@@ -85,7 +85,7 @@ test('gives the official SDK the same text whole and streamed, byte for byte', a
   t.deepEqual(second?.headers, { contentType: 'application/json', hasAuthorization: true });
 });
 
-test('counts the calls of a model that it has in hand at once, and those that ended or were left no more', async (t) => {
+test("counts a model's concurrent calls, without those that ended or were aborted", async (t) => {
   await using server = await startModelServer({ name: 'onprem-a' });
   const url = `${server.url}/chat/completions`;
   const body = JSON.stringify({ model, messages });
@@ -106,7 +106,7 @@ test('counts the calls of a model that it has in hand at once, and those that en
   );
 });
 
-test('writes a stream in pieces that begin inside a character, unless told not to', async (t) => {
+test('writes a stream in pieces that begin inside a character, unless set not to', async (t) => {
   for (const splitBytes of [true, false]) {
     await using server = await startModelServer({ name: 'onprem-a', splitBytes });
     const body = JSON.stringify({ model, messages, stream: true });
@@ -120,7 +120,7 @@ test('writes a stream in pieces that begin inside a character, unless told not t
   }
 });
 
-test('streams usage only to whoever asks for it, after the finish and without a choice', async (t) => {
+test('streams usage only on request, after the finish and without a choice', async (t) => {
   await using server = await startModelServer({ name: 'onprem-a' });
   const request = { model, messages, stream: true as const, stream_options: { include_usage: true } };
   const chunks = await collect(await clientOf(server).chat.completions.create(request));
@@ -149,7 +149,7 @@ test('answers n choices with a text each, and counts all of them', async (t) => 
   );
 });
 
-test('stops at max_tokens or max_completion_tokens, whichever is smaller, and says so', async (t) => {
+test('stops at max_tokens or max_completion_tokens, whichever is smaller, and reports it', async (t) => {
   await using server = await startModelServer({ name: 'onprem-a' });
   const client = clientOf(server);
   const smaller = { max_tokens: 5, max_completion_tokens: 3 };
@@ -163,7 +163,7 @@ test('stops at max_tokens or max_completion_tokens, whichever is smaller, and sa
   t.is((await client.chat.completions.create(enough)).choices[0]?.finish_reason, 'stop');
 });
 
-test('calls the tool that the user names, whole and streamed', async (t) => {
+test('calls the tool that the user names, complete and streamed', async (t) => {
   await using server = await startModelServer({ name: 'onprem-a' });
   const asked = [{ role: 'user' as const, content: 'Please call get_weather for 東京' }];
   const tools = ['get_weather', 'get_time'].map((name) => ({ type: 'function' as const, function: { name } }));
@@ -181,7 +181,7 @@ test('calls the tool that the user names, whole and streamed', async (t) => {
   t.is(none.choices[0]?.message.content, answerFor(asked));
 });
 
-test('refuses what is no chat completion, a wrong key and an unknown path, in OpenAI’s shape', async (t) => {
+test('refuses an invalid chat completion, a wrong key and an unknown path, in OpenAI’s shape', async (t) => {
   await using server = await startModelServer({ name: 'cloud', apiKey: 'right' });
   const good = { model, messages };
   await t.throwsAsync(clientOf(server, 'wrong').chat.completions.create(good), {
@@ -213,7 +213,7 @@ test('lists its models and its health', async (t) => {
   t.is((await fetch(new URL('/health', server.url))).status, 200);
 });
 
-test('keeps its pace, and sees a client leave', async (t) => {
+test('keeps its pace, and notices that a client disconnects', async (t) => {
   await using server = await startModelServer({ name: 'onprem-a', firstTokenMs: 60, tokensPerSecond: 50 });
   const client = clientOf(server);
   const startedAt = performance.now();
@@ -230,7 +230,7 @@ test('keeps its pace, and sees a client leave', async (t) => {
   t.is(server.calls().at(-1)?.chunksSent, call.chunksSent);
 });
 
-test('remembers no more calls than it was told to', async (t) => {
+test('keeps no more calls than configured', async (t) => {
   await using server = await startModelServer({ name: 'onprem-a', callsKept: 2 });
   for (const content of ['one', 'two', 'three']) {
     await clientOf(server).chat.completions.create({ model, messages: [{ role: 'user', content }] });

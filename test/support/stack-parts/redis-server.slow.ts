@@ -18,7 +18,7 @@ async function temporaryDirectory(t: { teardown(end: () => Promise<void>): void 
   return directory;
 }
 
-/** What `findRedis` answers, or the message it throws, with nothing but this directory on the path. */
+/** The result of `findRedis`, or the message of its error, with only this directory on the path. */
 async function findRedisIn(path: string): Promise<string> {
   const script = `
     const { findRedis } = await import(process.argv[1]);
@@ -43,7 +43,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-test('finds a Redis that can be run', async (t) => {
+test('finds a Redis that can run', async (t) => {
   await t.notThrowsAsync(access(await findRedis(), constants.X_OK));
 });
 
@@ -55,7 +55,7 @@ test('uses the other name of the same binary, and refuses a Redis that is too ol
   t.regex(await findRedisIn(bin), /too old \(v=6\.0\.16\): install redis-server 7 or later, or set REDIS_URL/);
 });
 
-test('installs only the program where apt can be used, after an update if it must', async (t) => {
+test('installs only the program if apt is available, after an update if necessary', async (t) => {
   const bin = await temporaryDirectory(t);
   t.regex(await findRedisIn(bin), /Redis is missing: install redis-server 7 or later, or set REDIS_URL/);
   await symlink('/usr/bin/env', join(bin, 'env'));
@@ -93,7 +93,7 @@ test('keeps its data over a kill -9 and a restart on the same port', async (t) =
   t.is(await client.get('kept'), 'yes');
 });
 
-test('freezes, goes on, and stops, also when asked twice or while frozen', async (t) => {
+test('freezes, continues, and stops, even if asked twice or while frozen', async (t) => {
   const directory = await temporaryDirectory(t);
   await using server = await startRedis({ directory });
   const client = new Redis(server.url);
@@ -123,14 +123,14 @@ test('says why it did not start', async (t) => {
   await t.throwsAsync(second, { message: new RegExp(`did not start on port ${first.port}.*in use`) });
 });
 
-test('gives many at once a port of their own', async (t) => {
+test('gives each of many concurrent servers its own port', async (t) => {
   const directories = await Promise.all(Array.from({ length: 5 }, () => temporaryDirectory(t)));
   const servers = await Promise.all(directories.map((directory) => startRedis({ directory })));
   await Promise.all(servers.map((server) => server.stop()));
   t.is(new Set(servers.map(({ port }) => port)).size, 5);
 });
 
-test('ends soon after whoever started it was killed', async (t) => {
+test('ends soon after the process that started it was killed', async (t) => {
   const script = `
     const { startRedis } = await import(process.argv[1]);
     const server = await startRedis({ directory: process.argv[2] });

@@ -11,13 +11,13 @@ import { databaseUrl } from '../mongodb/start-mongo.ts';
 
 const { server, mongoTest } = await openMongoTests(test);
 
-test('a full key is found whatever stands around it, and nothing that only looks like one', (t) => {
+test('a full key is found in any surrounding text, and look-alikes are not', (t) => {
   const key = makeKey();
   for (const text of [key, `"${key}"`, `\\n${key}x`, `Bearer%20${key}`]) t.deepEqual(fullKeysIn(text), [key]);
   for (const text of [maskKey(key), key.slice(0, -1), `svc_${'a'.repeat(38)}`]) t.deepEqual(fullKeysIn(text), []);
 });
 
-test('a key that is left in a file, however deep, or in a log is found', async (t) => {
+test('a key left in a file at any depth, or in a log, is found', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'search-keys-'));
   t.teardown(() => rm(directory, { recursive: true, force: true }));
   const said = (errors: string, logs: object[] = []) => [{ pid: 7, logs, errors: () => errors }] as never;
@@ -37,14 +37,14 @@ test('a key that is left in a file, however deep, or in a log is found', async (
   await t.throwsAsync(requireNoFullKeys({ directory, processes: [] }), { message: /data\.bin/ });
 });
 
-test('a stack that was given a key to keep does not end without saying so', async (t) => {
+test('a stack with a leaked key reports it when it ends', async (t) => {
   const stack = await startStack({ workers: 0 });
   await writeFile(join(stack.directory, 'left-behind'), await stack.mintKey('alice'));
   const error = await t.throwsAsync(async () => stack[Symbol.asyncDispose]());
   t.regex(String(error?.message), /left-behind/);
 });
 
-mongoTest('a key that is left in a MongoDB is found, and none where there is none', async (t) => {
+mongoTest('a key left in a MongoDB is found, and none without one', async (t) => {
   const url = databaseUrl(server().url, `search_${process.pid}`);
   const directory = await mkdtemp(join(tmpdir(), 'search-keys-'));
   t.teardown(() => rm(directory, { recursive: true, force: true }));

@@ -4,10 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { addressIn, type Mode, startTcpProxy } from '../tcp-proxy.ts';
 
-/** Long against what a machine that is busy takes, short for a test that waits for nothing to come. */
+/** Long compared with the delays of a busy machine, short for a test that waits for the absence of data. */
 const nothingComesMs = 150;
 
-/** Answers each line by its name and the line, and remembers what it got. */
+/** Answers each line with its name and the line, and records what it received. */
 async function startEcho(t: ExecutionContext, name: string) {
   const got: string[] = [];
   const server = createServer((socket) => {
@@ -30,13 +30,13 @@ async function openProxy(t: ExecutionContext, mode?: Mode) {
   const open = async () => {
     const socket = connect(proxy.port, '127.0.0.1');
     const client = follow(socket);
-    await once(socket, 'connect').catch(() => {}); // what it ends by is told by `ended`
+    await once(socket, 'connect').catch(() => {}); // its end is reported by `ended`
     return client;
   };
   return { echo, proxy, open };
 }
 
-/** A client, what it has got, and how its connection ended: by its error's code, or `closed`. */
+/** A client, the data it received, and how its connection ended: the code of its error, or `closed`. */
 function follow(socket: Socket) {
   let text = '';
   let code = 'closed';
@@ -60,7 +60,7 @@ function follow(socket: Socket) {
   };
 }
 
-test('what passes comes back', async (t) => {
+test('data that passes is answered', async (t) => {
   const { open, proxy } = await openProxy(t);
   const client = await open();
   t.is(await client.answer('a'), 'one: a');
@@ -68,7 +68,7 @@ test('what passes comes back', async (t) => {
 });
 
 for (const [mode, how] of [['refuse', 'closed'] as const, ['reset', 'ECONNRESET'] as const]) {
-  test(`${mode} ends connections that are open and those that come: ${how}`, async (t) => {
+  test(`${mode} ends open connections and new ones: ${how}`, async (t) => {
     const { echo, open, proxy } = await openProxy(t);
     const client = await open();
     t.is(await client.answer('a'), 'one: a');
@@ -82,7 +82,7 @@ for (const [mode, how] of [['refuse', 'closed'] as const, ['reset', 'ECONNRESET'
 }
 
 for (const [mode, got] of [['black hole', ['a', 'd']] as const, ['swallow replies', ['a', 'b', 'c', 'd']] as const]) {
-  test(`${mode} keeps connections and answers nobody, and is over with their end`, async (t) => {
+  test(`${mode} keeps connections without answers, and their end ends it`, async (t) => {
     const { echo, open, proxy } = await openProxy(t);
     const before = await open();
     t.is(await before.answer('a'), 'one: a');
@@ -100,17 +100,17 @@ for (const [mode, got] of [['black hole', ['a', 'd']] as const, ['swallow replie
   });
 }
 
-test('slow is late each way, in order, and passes into fast with its connections', async (t) => {
+test('slow delays each direction, in order, and becomes fast with its connections', async (t) => {
   const { open, proxy } = await openProxy(t, { slowMs: 60 });
   const client = await open();
   const askedAt = performance.now();
   t.is(await client.answer('a'), 'one: a');
-  t.true(performance.now() - askedAt >= 118, 'twice 60 ms, but for what timers round');
+  t.true(performance.now() - askedAt >= 118, 'twice 60 ms, except for rounding of timers');
   proxy.become('pass');
   t.is(await client.answer('b'), 'one: b');
 });
 
-test('another target has the connections that come, and those to the one before are ended', async (t) => {
+test('another target gets new connections, and connections to the previous one are ended', async (t) => {
   const { open, proxy } = await openProxy(t);
   const other = await startEcho(t, 'two');
   const client = await open();
@@ -120,7 +120,7 @@ test('another target has the connections that come, and those to the one before 
   t.is(await (await open()).answer('b'), 'two: b');
 });
 
-test('a hold before a text keeps it from the target, and all that follows on that connection', async (t) => {
+test('a hold before a text keeps it from the target, with all that follows on that connection', async (t) => {
   const { echo, open, proxy } = await openProxy(t);
   const [held, free] = [await open(), await open()];
   const reached = proxy.holdBefore('stop');
@@ -161,7 +161,7 @@ test('commands are swallowed all at once, kind after kind', async (t) => {
   t.deepEqual(echo.got, ['first 1 first 2 ', 'second']);
 });
 
-test('a text that comes in two pieces is seen all the same', async (t) => {
+test('a text that arrives in two pieces is still found', async (t) => {
   for (const where of ['before', 'after'] as const) {
     const { echo, open, proxy } = await openProxy(t);
     const client = await open();
@@ -192,7 +192,7 @@ test('a text that comes in two pieces is seen all the same', async (t) => {
   t.deepEqual(echo.got, ['fi', 'rst 1 first 2 the', ' second']);
 });
 
-test('a text is seen once, and what only looks like one is not', async (t) => {
+test('a text is found once, and similar ones are not', async (t) => {
   const { echo, open, proxy } = await openProxy(t);
   const client = await open();
   void proxy.swallow([{ text: 'twice', count: 2 }]);

@@ -31,12 +31,12 @@ function wrongIn({ gone, outcome = 'cancelled', attempts = called, ...charge }: 
   return wrongLeavingsIn({ asked: [gone], calls: [call], events: [record], records: new Map([['req_1', record]]) });
 }
 
-test('a request is known by its call where its client left before any header', (t) => {
+test('a request whose client left before any header is identified by its call', (t) => {
   t.deepEqual(goneIn({ asked: [whole], calls: [call] }), [{ ...whole, requestId: 'req_1' }]);
   t.deepEqual(goneIn({ asked: [{ ...whole, question: 'Another?' }], calls: [call] })[0]?.requestId, undefined);
 });
 
-test('a stream is charged between what its client got and what was sent, and one token more that was under way', async (t) => {
+test("a stream is charged between the client's text and the sent text, plus one token in transit", async (t) => {
   for (const tokens of [3, 6, 7]) {
     const completionTokens = await countTokens(beginning(tokens));
     t.deepEqual(await wrongIn({ gone: stream, promptTokens, completionTokens }), [], `${tokens}`);
@@ -51,11 +51,15 @@ test('a stream is charged between what its client got and what was sent, and one
     const completionTokens = await countTokens(beginning(tokens));
     t.not((await wrongIn({ gone: stream, promptTokens, completionTokens })).length, 0, `${tokens}`);
   }
-  t.not((await wrongIn({ gone: stream, promptTokens, completionTokens: 0 })).length, 0, 'what the client got is free');
+  t.not(
+    (await wrongIn({ gone: stream, promptTokens, completionTokens: 0 })).length,
+    0,
+    'delivered text is not charged',
+  );
   t.deepEqual(await wrongIn({ gone: { ...stream, text: '' }, promptTokens, completionTokens: 0 }), []);
 });
 
-test('a whole answer that nobody got is charged its prompt, and nothing where no backend was called', async (t) => {
+test('a complete response that no client received is charged its prompt, and nothing if no backend was called', async (t) => {
   t.deepEqual(await wrongIn({ gone: whole, promptTokens, completionTokens: 0 }), []);
   t.deepEqual(await wrongIn({ gone: whole, promptTokens: 0, completionTokens: 0, attempts: [] }), []);
   const failed = [{ run: 1, backend: 'onprem-a', outcome: 'connection' }];

@@ -28,15 +28,14 @@ export type Wish = {
   stream: boolean;
   includeUsage: boolean;
   model: string;
-  /** When this is aborted the client closes its connection, unless its answer is there. */
+  /** When this is aborted the client closes its connection, unless its response is complete. */
   leaving?: AbortSignal | undefined;
 };
 
 /**
- * How a request ended for its client. `answered`: 200, and whole; `refused`: by a status; `interrupted`: a stream by an error
- * frame; `left`: by the client, at that time (milliseconds of Unix time); `broken`: its connection broke; `malformed`: like no
- * answer that may ever be given, such as a stream that merely stops. `text` is what the model said, as far as it had come;
- * without a `requestId` no header had.
+ * How a request ended for its client. `answered`: 200, and complete; `refused`: by a status; `interrupted`: a stream with an error frame;
+ * `left`: by the client, at that time (milliseconds of Unix time); `broken`: its connection broke; `malformed`: an invalid response, such
+ * as a stream that stops without an end. `text` is the text received so far; without a `requestId` no header had arrived.
  */
 export type Asked = { requestId: string | undefined; question: string; stream: boolean } & (
   | { ending: 'answered'; usage: Tokens | undefined; text: string }
@@ -49,17 +48,17 @@ export type Asked = { requestId: string | undefined; question: string; stream: b
 
 export type Tokens = { promptTokens: number; completionTokens: number };
 
-/** What a request that was sent by `ask` asks, by its body as a model server got it. */
+/** The question of a request that `ask` sent, from its body as a model server received it. */
 export function questionOf(body: unknown): string | undefined {
   return bodySchema.safeParse(body).data?.messages[0].content;
 }
 
-/** The tokens of which every model server makes its answer. */
+/** The tokens of the answer that every model server gives. */
 export function answerTo(question: string): string[] {
   return pieces(answerFor([{ role: 'user', content: question }])).slice(0, tokensMax);
 }
 
-/** One request, which is never repeated: a client whose connection breaks knows no more than that. */
+/** Sends one request, without retries: a client whose connection breaks knows no more than that. */
 export async function ask(wish: Wish, dispatcher: Dispatcher): Promise<Asked> {
   const { question, stream, leaving } = wish;
   let at: number | undefined;

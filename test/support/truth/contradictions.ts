@@ -6,7 +6,7 @@ import { type Asked, answerTo, questionOf } from './ask.ts';
 
 export type BackendCall = Call & { backend: string };
 
-/** What clients saw, what model servers did, what was put into the outboxes, and what the store has by request. */
+/** The results of clients, the calls of model servers, the entries of the outboxes, and the records of the store by request. */
 export type Evidence = {
   asked: readonly Asked[];
   calls: readonly BackendCall[];
@@ -14,7 +14,7 @@ export type Evidence = {
   records: ReadonlyMap<string, UsageRecord>;
 };
 
-/** Everything in which two of these do not agree, in words; nothing where all of it is true. */
+/** Every contradiction between two of these, in words. Empty if all agree. */
 export function contradictionsIn({ asked, calls, events, records }: Evidence): string[] {
   const callsOf = Map.groupBy(calls, ({ requestId }) => requestId ?? '');
   return [
@@ -44,10 +44,10 @@ function wrongAnswer(asked: Asked, records: Evidence['records']): string[] {
   if (record?.outcome !== 'completed') return [`${requestId}: was answered, and its record is ${show(record)}`];
   const { promptTokens, completionTokens } = record;
   if (usage === undefined || isDeepStrictEqual(usage, { promptTokens, completionTokens })) return [];
-  return [`${requestId}: the client was told ${show(usage)}, the record says ${show(record)}`];
+  return [`${requestId}: the client got ${show(usage)}, the record says ${show(record)}`];
 }
 
-/** All of the answer to its question, or the beginning of it where it did not come to its end. */
+/** Whether the text is the complete answer, or its beginning if the request did not complete. */
 function isText({ question, ending, text }: Extract<Asked, { text: string }>): boolean {
   const answer = answerTo(question).join('');
   return ending === 'answered' ? text === answer : answer.startsWith(text);
@@ -56,14 +56,14 @@ function isText({ question, ending, text }: Extract<Asked, { text: string }>): b
 /** A run may call a backend in each of its rounds over the backends. */
 const roundsMax = 2;
 
-/** Each call is the one that was charged, or an attempt that failed, or a run's that was lost. */
+/** Each call is the charged one, a failed attempt, or one of a lost run. */
 function wrongCalls(requestId: string, calls: readonly BackendCall[], record: UsageRecord | undefined): string[] {
   if (record === undefined) return [`${requestId}: no record of ${calls.length} calls: ${show(calls[0])}`];
   const lostRuns = record.attempts.filter(({ outcome }) => outcome === 'lost').length;
   return [...Map.groupBy(calls, ({ backend }) => backend)].flatMap(([backend, { length }]) => {
     const told = record.attempts.filter((attempt) => attempt.backend === backend).length;
     if (length <= told + lostRuns * roundsMax) return [];
-    return [`${requestId}: ${backend} was called ${length} times, the record knows of ${told}: ${show(record)}`];
+    return [`${requestId}: ${backend} was called ${length} times, the record has ${told}: ${show(record)}`];
   });
 }
 
@@ -76,43 +76,43 @@ function wrongCharge(record: UsageRecord, calls: readonly BackendCall[]): string
   const completed = record.attempts.filter(({ outcome }) => outcome === 'completed');
   const isAnswered = record.outcome === 'completed';
   is(chargedTokens === promptTokens + completionTokens, 'is charged other tokens than it used');
-  is(completed.length === (isAnswered ? 1 : 0), 'has as many attempts that completed as answers');
-  is(record.outcome !== 'lost' || chargedTokens === 0, 'is lost, and charged');
+  is(completed.length === (isAnswered ? 1 : 0), 'has as many completed attempts as answers');
+  is(record.outcome !== 'lost' || chargedTokens === 0, 'is lost, but charged');
   if (counted === 'reported') is(producedBy(calls) >= chargedTokens, 'is charged more than was produced');
   if (counted === 'estimated') {
     is(promptTokens <= promptTokensMax(record, calls), 'is charged more than its prompt');
     is(completionTokens <= completionTokensMax(calls), 'is charged more than a model wrote');
   }
-  if (isAnswered) is(answeringCall(record, calls, completed[0]) !== undefined, 'is not what its backend counted');
+  if (isAnswered) is(answeringCall(record, calls, completed[0]) !== undefined, 'differs from the count of its backend');
   return wrong;
 }
 
-/** What stands around the one message of a request, as workers/chat-answers/count-tokens.ts counts it. */
+/** The tokens around the one message of a request, as workers/chat-answers/count-tokens.ts counts them. */
 const tokensPerMessage = 4;
 
 /**
- * The most that an estimate of the prompt may be. A worker counts the text of the message. An ingress, which settles what
- * failed with its worker, counts the whole body: no text has more tokens than bytes. No call is needed for either.
+ * The maximum estimate of the prompt. A worker counts the text of the message. An ingress, which settles requests of a failed worker,
+ * counts the complete body: no text has more tokens than bytes. No call is needed for either.
  */
 function promptTokensMax({ outcome }: UsageRecord, calls: readonly BackendCall[]): number {
-  if (calls.length === 0) return Number.POSITIVE_INFINITY; // `chargedUncalled` looks at those
+  if (calls.length === 0) return Number.POSITIVE_INFINITY; // `chargedUncalled` checks those
   const ofCall = ({ body }: BackendCall) =>
     outcome === 'failed' ? Buffer.byteLength(show(body)) : countTokens(questionOf(body) ?? '');
   return Math.max(...calls.map(ofCall)) + tokensPerMessage;
 }
 
-/** A word that is cut in the middle can have more tokens than the whole word. */
+/** A word that is cut in the middle can have more tokens than the complete word. */
 const cutWordTokens = 2;
 
 /**
- * The most that an estimate of what a model wrote may be: one call's tokens, by the tokenizer or as its model server counts
- * them. Each request is answered by one call at most, so calls do not add up.
+ * The maximum estimate of the output: one call's tokens, by the tokenizer or as its model server counts them. At most one call answers a
+ * request, so calls do not add up.
  */
 function completionTokensMax(calls: readonly BackendCall[]): number {
   const ofCall = ({ body, completionTokens }: BackendCall) => {
     if (completionTokens === 0) return 0;
     const pieces = answerTo(questionOf(body) ?? '');
-    // An endless one begins again and again.
+    // An endless one repeats from the beginning.
     const written = Array.from({ length: completionTokens }, (_, index) => pieces[index % pieces.length]);
     return Math.max(completionTokens, countTokens(written.join('')) + cutWordTokens);
   };
@@ -126,7 +126,7 @@ function answeringCall(record: UsageRecord, calls: readonly BackendCall[], attem
   return whole.find((call) => call.promptTokens === promptTokens && call.completionTokens === completionTokens);
 }
 
-/** Also where the client left, and the call with it, between the last token and the end of the stream. */
+/** Also if the client left, and ended the call, between the last token and the end of the stream. */
 function hasAnswered({ state, body, completionTokens }: BackendCall): boolean {
   const question = questionOf(body);
   return state === 'completed' || (question !== undefined && completionTokens >= answerTo(question).length);

@@ -7,8 +7,8 @@ export type Cutting = AsyncDisposable & { cuts(): number };
 const pauseMs = { from: 2_000, to: 5_000 };
 
 /**
- * Ends every connection to this Redis every few seconds until it is disposed of, so that answers are lost and what outlives
- * that is sent a second time.
+ * Ends every connection to this Redis every few seconds until it is disposed of, so that replies are lost and commands are sent a second
+ * time.
  */
 export function cutConnectionsAtRandom(redisUrl: string, random: Random): Cutting {
   const ending = new AbortController();

@@ -8,8 +8,8 @@ import { redisNow } from '../../../workers/redis-now.ts';
 import { replaceClock } from '../redis-clock.ts';
 
 /**
- * Looks after every partition as its keeper does, by a clock that is ahead by so much: leases that nobody is left to end would
- * be waited for otherwise. To be called only when nothing runs any more.
+ * Expires the leases of every partition with a clock that is `aheadMs` ahead. Without it, leases that no process ends would have to expire
+ * first. Call it only when nothing runs any more.
  */
 export async function endLeasesNow(redisUrl: string, { aheadMs, requestMs }: { aheadMs: number; requestMs: number }) {
   const redis = new Redis(redisUrl);

@@ -3,10 +3,10 @@ import { isLaterEntry, parseOutboxEntry } from '../../../shared/jobs/usage-outbo
 import { outboxKey, outboxMarksKey, partitionCount } from '../../../shared/redis/keys.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 
-/** Every entry that any outbox has had, in the order in which it was read. */
+/** Every entry that any outbox has had, in reading order. */
 export interface FollowedOutboxes extends Disposable {
   events: readonly UsageRecord[];
-  /** Reads on until each outbox is read to its end; true where all of it is in the store. */
+  /** Reads each outbox to its end. Resolves with true if everything is in the store. */
   areDrained(): Promise<boolean>;
   /** Entries that the store does not have yet. */
   waiting(): Promise<number>;
@@ -17,10 +17,10 @@ const entriesAtOnce = 1_000;
 
 type Entries = [string, string[]][];
 
-/** Reads along, from the first entry on: entries go from an outbox ten seconds after the store has them. */
+/** Reads from the first entry on: entries are trimmed from an outbox ten seconds after the store has them. */
 export function followOutboxes(redisUrl: string): FollowedOutboxes {
   const redis = new Redis(redisUrl, { maxRetriesPerRequest: null });
-  redis.on('error', () => {}); // it reconnects, and reads on from where it was
+  redis.on('error', () => {}); // it reconnects, and continues from the last position
   const events: UsageRecord[] = [];
   const last = Array.from({ length: partitionCount }, () => '0-0');
   let reading: Promise<void> | undefined;
@@ -41,7 +41,7 @@ export function followOutboxes(redisUrl: string): FollowedOutboxes {
     await Promise.all(last.map((_, partition) => readPartition(partition)));
   }
 
-  /** Two at once would take an entry twice. */
+  /** Two at once would read an entry twice. */
   function readOnce(): Promise<void> {
     reading ??= read().finally(() => {
       reading = undefined;

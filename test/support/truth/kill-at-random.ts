@@ -6,13 +6,13 @@ export type Killing = AsyncDisposable & { killed: { ingresses: number; workers: 
 
 const often = { from: 500, to: 2_000 };
 
-/** Which processes are killed together. */
+/** The processes that are killed together. */
 const oneOfEach = ['ingress', 'worker'] as const;
 const strokes = [['ingress'], ['worker'], ['worker'], ['worker', 'worker'], oneOfEach] as const;
 
 /**
- * Kills ingresses and workers of this stack by SIGKILL until it is disposed of, after so many milliseconds each, and starts
- * a new one for each; some are always left. The first kill takes one of each. Those that run are those in the stack's lists.
+ * Kills ingresses and workers of this stack with SIGKILL at random intervals until it is disposed of, and starts a new one for each; some
+ * always keep running. The first kill takes one of each. Running processes are those in the stack's lists.
  */
 export function killAtRandom(stack: Stack, random: Random, pauseMs = often): Killing {
   const ending = new AbortController();

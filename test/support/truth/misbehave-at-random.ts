@@ -20,7 +20,7 @@ const faults: readonly Fault[] = [
 
 const pauseMs = { from: 20, to: 120 };
 
-/** Makes model servers fail in every way for a few calls each, until it is disposed of; mostly the first, which is asked first. */
+/** Makes model servers fail in every way for a few calls each, until it is disposed of; mostly the first, which is called first. */
 export function misbehaveAtRandom(servers: readonly [ModelServer, ...ModelServer[]], random: Random): AsyncDisposable {
   const ending = new AbortController();
 

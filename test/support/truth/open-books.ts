@@ -26,7 +26,7 @@ type Parts = {
 
 const lookEveryMs = 200;
 
-/** Where the service counts; `keys` are of each account its own. */
+/** The places where the service counts. `keys` has the key of each account. */
 export function openBooks({ stack, redis, store, outboxes, keys }: Parts) {
   const accounts = [...keys.keys()];
   const queues = allQueues(modelsOf(stack)).map((id) => new Queue(id.name, queueOptions(id, redis)));
@@ -69,7 +69,7 @@ export function openBooks({ stack, redis, store, outboxes, keys }: Parts) {
       return { asked, calls, events: outboxes.events, records: await recordsOf(ids) };
     },
 
-    /** Records, sums, Redis, what clients are told: all the same for every account and month, and nothing is held. */
+    /** Requires that records, sums, Redis and the responses to clients agree for every account and month, and that nothing is held. */
     async agree(t: ExecutionContext, { records }: Evidence): Promise<void> {
       const months = await store.listUsageMonths({ limit: 1_000 });
       const all = [...records.values()];
@@ -88,10 +88,10 @@ export function openBooks({ stack, redis, store, outboxes, keys }: Parts) {
     t.is(recomputed?.total.requests, records.length, `${account}: each record is counted once`);
     const { before, after } = await createSeed({ redis, store })(account, month, 'compare');
     t.deepEqual(before, { used, reserved: 0, overage: 0 }, `${account}: Redis`);
-    t.deepEqual(before, after, `${account}: Redis and what the store and the outbox say`);
+    t.deepEqual(before, after, `${account}: Redis against the store and the outbox`);
   }
 
-  /** By `GET /billing/quota`, and by the headers of a request that is refused as soon as it was looked at. */
+  /** By `GET /billing/quota`, and by the headers of a request that is refused immediately. */
   async function isTold(t: ExecutionContext, { account, key }: { account: string; key: string }, all: UsageRecord[]) {
     const client = createKeyClient(stack);
     const { body } = await client.send('GET', '/billing/quota', { bearer: key });

@@ -13,26 +13,26 @@ import { followOutboxes } from './follow-outboxes.ts';
 import { openBooks } from './open-books.ts';
 import { wrongLeavingsIn } from './wrong-leavings.ts';
 
-/** With the contradictions that were found, so that a report shows how many there were. */
+/** Includes the contradictions that were found, so that a report shows their number. */
 export type AgreedEvidence = Evidence & { contradictions: readonly string[] };
 
 export interface Witnesses extends AsyncDisposable {
   redis: Redis;
-  /** One of each account that asks; none has a limit. */
+  /** One key of each account that sends requests. None has a limit. */
   keys: readonly string[];
-  /** A question to the first ingress, for a whole answer. */
+  /** A question to the first ingress, for a complete response. */
   wish(question: string): Wish;
-  /** Waits until no job, no lease and no call is left, and requires that everybody who counts has counted the same. */
+  /** Waits until no job, lease or call is left, and requires that all counts agree. */
   agreeOn(t: ExecutionContext, asked: readonly Asked[]): Promise<AgreedEvidence>;
-  /** What there is of these, as soon as nothing runs and nothing waits for the store; requires no more. */
+  /** The evidence about these requests, as soon as nothing runs and nothing waits for the store. Requires nothing else. */
   evidenceOf(asked: readonly Asked[]): Promise<Evidence>;
-  /** The usage records of these, as `evidenceOf` has them. */
+  /** The usage records of these, as `evidenceOf` finds them. */
   recordsOf(asked: readonly Asked[]): Promise<Evidence['records']>;
 }
 
 const accounts = ['ann', 'bob', 'cem'];
 
-/** Whatever sees what requests come to; `databaseUrl`: the stack's store, where that is not one of its own. */
+/** Observes what becomes of requests. `databaseUrl`: the stack's store, if it is not its own. */
 export async function openWitnesses(
   stack: Stack,
   { databaseUrl = `sqlite:${stack.directory}/store.sqlite` }: { databaseUrl?: string } = {},
@@ -67,7 +67,7 @@ export async function openWitnesses(
       const evidence = await books.evidence(asked);
       const contradictions = [...contradictionsIn(evidence), ...(await wrongLeavingsIn(evidence))];
       t.deepEqual(contradictions, []);
-      t.deepEqual(chargedUncalled(evidence), [], 'one that called no backend is charged nothing');
+      t.deepEqual(chargedUncalled(evidence), [], 'a request that called no backend is charged nothing');
       t.false(evidence.calls.some(({ state }) => state === 'running'));
       await books.agree(t, evidence);
       return { ...evidence, contradictions };
@@ -88,7 +88,7 @@ async function openAccounts(stack: Stack): Promise<Map<string, string>> {
   return keys;
 }
 
-/** A call that was ended while it was on its way is an attempt, too: of that the prompt is charged. */
+/** A call that was ended before its response is an attempt, too: its prompt is charged. */
 function chargedUncalled({ calls, records }: Evidence): UsageRecord[] {
   const called = new Set(calls.map(({ requestId }) => requestId));
   const uncalled = [...records.values()].filter(({ requestId }) => !called.has(requestId));

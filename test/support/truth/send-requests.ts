@@ -5,27 +5,29 @@ import type { Random } from '../random.ts';
 import { type Asked, ask } from './ask.ts';
 
 type Load = {
-  /** Those that run now; one of them is asked. */
+  /** The ingresses that currently run. Each request uses one of them. */
   ingresses: readonly RunningIngress[];
-  /** Of each account one. */
+  /** One key of each account. */
   keys: readonly string[];
   requests: number;
   clients: number;
-  /** Aborted when the client that asks this leaves; undefined for one that waits. */
+  /** Aborted when the client of this question leaves. Undefined for one that waits. */
   leavingOf: (question: string) => AbortSignal | undefined;
   random: Random;
 };
 
 export type Sending = {
   asked: readonly Asked[];
-  /** As soon as so many requests have ended. */
+  /** Resolves as soon as this number of requests has ended. */
   reached(count: number): Promise<void>;
   done: Promise<void>;
 };
 
 const models = ['small-chat', 'medium-chat'];
 
-/** Clients of several accounts that ask one question after another, of all kinds, whole and streamed; some do not wait for the answer. */
+/**
+ * Clients of several accounts that send questions of all kinds one after another, complete and streamed. Some do not wait for the response.
+ */
 export function sendRequests({ ingresses, keys, requests, clients, leavingOf, random }: Load): Sending {
   const asked: Asked[] = [];
   const waiting = new Set<{ count: number; resolve: () => void }>();
@@ -58,7 +60,7 @@ export function sendRequests({ ingresses, keys, requests, clients, leavingOf, ra
       };
       const answer = await ask(wish, agent);
       note(answer);
-      // As such an answer asks for, or all clients would spend their requests while there is nothing to be had.
+      // The wait that the response advertises. Otherwise all clients would use up their requests during the outage.
       if (answer.ending === 'refused' && answer.status === 503) await sleep(random.between(500, 1_000));
     }
   }

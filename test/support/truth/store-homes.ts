@@ -8,7 +8,7 @@ import { findPrimary } from '../mongodb/mongo-home.ts';
 import { databaseUrl, type MongoServer, type NoMongo, urlThrough } from '../mongodb/start-mongo.ts';
 import { startTcpProxy } from '../tcp-proxy.ts';
 
-/** A store that can be taken from the service: `url` is the service's way to it, `directUrl` the test's own. */
+/** A store that can be disconnected from the service: `url` is the service's connection, `directUrl` the test's own. */
 export type StoreHome = { url: string; directUrl: string; cut(): Promise<void>; restore(): void };
 
 export async function openSqliteHome(parts: AsyncDisposableStack): Promise<StoreHome> {
@@ -20,7 +20,7 @@ export async function openSqliteHome(parts: AsyncDisposableStack): Promise<Store
   return {
     url: `sqlite:${file}`,
     directUrl: `sqlite:${file}`,
-    // Who reads goes on; every writer needs this lock.
+    // Readers continue. Every writer needs this lock.
     cut: () => patiently(() => lock.exec('BEGIN IMMEDIATE')),
     restore: () => lock.exec('ROLLBACK'),
   };

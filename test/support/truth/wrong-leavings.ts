@@ -3,13 +3,13 @@ import { countPromptTokens, countTokens } from '../../../workers/chat-answers/co
 import { type Asked, answerTo, questionOf } from './ask.ts';
 import type { BackendCall, Evidence } from './contradictions.ts';
 
-/** A client that does not hear the end of its request: it left, or its ingress was killed. */
+/** A client that does not receive the end of its request: it left, or its ingress was killed. */
 export type Gone = Extract<Asked, { ending: 'left' | 'broken' }>;
 
-/** What is sent when a connection ends may have arrived, and the model server does not count it. */
+/** Data sent when a connection ends may have arrived, and the model server does not count it. */
 const tokensUnderWay = 1;
 
-/** The clients that are gone, each with the id of its request: one that had no header yet knows it by the call it led to. */
+/** The clients that are gone, each with the id of its request. Without a header the id comes from the call of the request. */
 export function goneIn({ asked, calls }: Pick<Evidence, 'asked' | 'calls'>): Gone[] {
   const ids = new Map(calls.map(({ body, requestId }) => [questionOf(body), requestId]));
   return asked
@@ -18,20 +18,20 @@ export function goneIn({ asked, calls }: Pick<Evidence, 'asked' | 'calls'>): Gon
 }
 
 /**
- * What is charged wrongly of those whose clients are gone, in words. A whole answer: its prompt, and nothing where no
- * backend was being called, be it that those which were had failed. A stream: what the worker had received, which is no less than what the client got, and no more than what
- * its model server sent.
+ * Wrong charges of requests whose clients are gone, in words. A complete response is charged its prompt, and nothing if no backend was
+ * being called, even if earlier calls had failed. A stream is charged what the worker had received: at least what the client got, and at
+ * most what its model server sent.
  */
 export async function wrongLeavingsIn({ asked, calls, records }: Evidence): Promise<string[]> {
   const callsOf = Map.groupBy(calls, ({ requestId }) => requestId ?? '');
   const wrong = goneIn({ asked, calls }).map(async (gone) => {
     const record = records.get(gone.requestId ?? '');
-    // One that has none called no backend, or that would be known by the call.
+    // A request without an id called no backend, otherwise its call would have the id.
     if (record === undefined || record.outcome === 'completed' || record.outcome === 'lost') return [];
     const made = callsOf.get(record.requestId) ?? [];
     if (await isCharged({ gone, record, calls: made })) return [];
     return [
-      `${gone.requestId}: is not charged as one whose client is gone: ${JSON.stringify({ gone, record, calls: made })}`,
+      `${gone.requestId}: wrong charge of a request whose client is gone: ${JSON.stringify({ gone, record, calls: made })}`,
     ];
   });
   return (await Promise.all(wrong)).flat();
@@ -46,7 +46,7 @@ async function isCharged({ gone, record, calls }: Case): Promise<boolean> {
   }
   const prompt = await countPromptTokens(JSON.stringify({ messages: [{ content: gone.question }] }));
   if (completionTokens > 0) {
-    // An ingress that ends a stream for a worker which died has its own estimate of the prompt.
+    // An ingress that ends the stream of a dead worker has its own estimate of the prompt.
     const isPrompt = outcome === 'failed' ? promptTokens > 0 : promptTokens === prompt;
     return gone.stream && isPrompt && (await isReceived({ gone, record, calls }));
   }
@@ -55,7 +55,7 @@ async function isCharged({ gone, record, calls }: Case): Promise<boolean> {
   return gone.text === '' && promptTokens === (wasCalling ? prompt : 0);
 }
 
-/** By the tokenizer, or token for token where the ingress has counted what it delivered. */
+/** By the tokenizer, or token for token if the ingress has counted what it delivered. */
 async function isReceived({ gone, record, calls }: Case): Promise<boolean> {
   const answer = answerTo(gone.question);
   const sent = Math.max(...calls.map((call) => call.completionTokens)) + tokensUnderWay;
