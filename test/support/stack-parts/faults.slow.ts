@@ -41,7 +41,7 @@ test('a fault has failed if its test failed, did not end, or left no note', (t) 
     { id: '2', is: 'begun', seen: [], ms: 0 },
     { id: '2', is: 'FAILED', seen: ['one was lost'], ms: 10 },
     { id: '3', is: 'begun', seen: [], ms: 0 },
-    { id: '5', is: 'not run', seen: ['there is none'], ms: 0 },
+    { id: '5', is: 'not run', seen: ['no server'], ms: 0 },
   ]);
   t.deepEqual(
     told.map(({ verdict }) => verdict),
@@ -112,7 +112,7 @@ test('a fault holds if AVA reports its test as passed, and has failed in every o
     faultTest(test, fault('6'), async (t) => { t.pass(); void t.notThrowsAsync(new Promise(() => {})); });
     faultTest(test, fault('7'), async (t) => { t.pass(); throw new Error('thrown'); });
     faultTest(test, fault('8'), async (t) => { t.timeout(50); t.pass(); await new Promise((end) => setTimeout(end, 1_000)); });
-    faultTest(test, { ...fault('9'), notRun: 'there is none' }, async (t) => t.pass());`;
+    faultTest(test, { ...fault('9'), notRun: 'no server' }, async (t) => t.pass());`;
   const { notes, code } = await notesOf(t, text, { CI: '' });
   const told = verdicts(['1', '2', '3', '4', '5', '6', '7', '8', '9'].map(fault), notes);
   t.deepEqual(
@@ -122,20 +122,20 @@ test('a fault holds if AVA reports its test as passed, and has failed in every o
   t.is(code, 1);
   t.deepEqual(
     [told[0], told[6], told[8]].map((one) => one?.seen),
-    [['64 of 64'], ['thrown'], ['there is none']],
+    [['64 of 64'], ['thrown'], ['no server']],
   );
 });
 
 test('a fault that cannot run here has failed if CI=true, and is skipped otherwise', async (t) => {
   t.timeout(60_000);
   const text =
-    "faultTest(test, { ...fault('1'), notRun: 'there is none' }, async (t) => t.pass());\ntest('other', (t) => t.pass());";
+    "faultTest(test, { ...fault('1'), notRun: 'no server' }, async (t) => t.pass());\ntest('other', (t) => t.pass());";
   for (const [CI, verdict, expected] of [
     ['true', 'FAILED', 1],
     ['', 'not run', 0],
   ] as const) {
     const { notes, code } = await notesOf(t, text, { CI });
-    t.like(verdicts([fault('1')], notes), { 0: { verdict, seen: ['there is none'] }, length: 1 });
+    t.like(verdicts([fault('1')], notes), { 0: { verdict, seen: ['no server'] }, length: 1 });
     t.is(code, expected);
   }
 });
