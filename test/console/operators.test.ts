@@ -108,7 +108,7 @@ browserTest('an operator reads the changes of all accounts, of one account, and 
   await reason('why a').waitFor();
   t.is(page.url(), `${console.url}#audit?account=user%3Atrail-a&actor=user%3Aotto`);
 
-  await page.getByLabel('Changed by').fill('user:nobody');
+  await page.getByLabel('Changed by').fill('user:unknown');
   await show();
   await page.getByText('Nothing was changed.').waitFor();
   await page.goBack();
