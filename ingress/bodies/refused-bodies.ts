@@ -11,14 +11,6 @@ export interface RefusedBodies {
   add(account: string, bytes: number): void;
 }
 
-type Parts = {
-  bytesPerSecond?: number;
-  /** A larger body costs no more than this. */
-  pauseMsMax?: number;
-  now?: () => number;
-  wait?: (ms: number) => Promise<unknown>;
-};
-
 /** To parse and to check 4 MiB takes up to 0.1 s of the event loop: an account gets about a tenth of it for nothing. */
 const usualBytesPerSecond = 4_194_304;
 /** An account that is forgotten waits no longer. */
@@ -29,13 +21,21 @@ const accountsMax = 10_000;
  * body the next one of the same account waits in proportion to its bytes. Bodies that are taken wait for nothing: the limits of
  * their plan count them.
  */
-export function createRefusedBodies(parts: Parts = {}): RefusedBodies {
+export function createRefusedBodies(
+  deps: {
+    bytesPerSecond?: number;
+    /** A larger body costs no more than this. */
+    pauseMsMax?: number;
+    now?: () => number;
+    wait?: (ms: number) => Promise<unknown>;
+  } = {},
+): RefusedBodies {
   const {
     bytesPerSecond = usualBytesPerSecond,
     pauseMsMax = 5_000,
     now = () => performance.now(),
     wait = sleep,
-  } = parts;
+  } = deps;
   const freeAt = new LRUCache<string, number>({ max: accountsMax });
 
   return {

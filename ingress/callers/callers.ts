@@ -24,15 +24,6 @@ export interface Callers {
   reread(credential: Credential): Promise<Caller>;
 }
 
-type Parts = {
-  store: Pick<Store, 'findKeyOwner' | 'findAccount'>;
-  sharedCallers: SharedCallers;
-  /** Whether a guest key made with these secrets is still honoured. */
-  guestSecretsInUse: (guest: GuestSecrets) => boolean;
-  defaultPlan: string;
-  clock?: { now(): number };
-};
-
 const callersMax = 50_000;
 const rereadMs = 60_000;
 /** A store that does not answer holds up a caller that is known no longer than this. */
@@ -47,8 +38,15 @@ const neverKnown = -1;
  */
 const firstSightsMax = 200;
 
-export function createCallers(parts: Parts): Callers {
-  const { store, sharedCallers, guestSecretsInUse, defaultPlan, clock = performance } = parts;
+export function createCallers(deps: {
+  store: Pick<Store, 'findKeyOwner' | 'findAccount'>;
+  sharedCallers: SharedCallers;
+  /** Whether a guest key made with these secrets is still honoured. */
+  guestSecretsInUse: (guest: GuestSecrets) => boolean;
+  defaultPlan: string;
+  clock?: { now(): number };
+}): Callers {
+  const { store, sharedCallers, guestSecretsInUse, defaultPlan, clock = performance } = deps;
   const callers = new LRUCache<string, Caller>({
     max: callersMax,
     ttl: rereadMs,

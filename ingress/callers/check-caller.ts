@@ -41,15 +41,19 @@ export interface CheckCaller {
   /** Looks at the account's counters as well, also where it is suspended. */
   readCounters(request: Request): Promise<{ caller: Caller; counters: LimitCounters }>;
 }
-
-type Parts = {
+export function createCheckCaller({
+  admit,
+  release,
+  askLimits,
+  callers,
+  keyUse,
+}: {
   admit: Admit;
   release: Release;
   askLimits: AskLimits;
   callers: Pick<Callers, 'reread'>;
   keyUse: Pick<KeyUse, 'note'>;
-};
-export function createCheckCaller({ admit, release, askLimits, callers, keyUse }: Parts): CheckCaller {
+}): CheckCaller {
   /** An admission whose answer is lost may have been carried out, or will be: nobody would end its lease. */
   async function admitOrRelease(look: Look, charge: Charge): Promise<Admitted> {
     try {

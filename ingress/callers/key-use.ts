@@ -9,8 +9,6 @@ export interface KeyUse extends AsyncDisposable {
   note(caller: Pick<Caller, 'account' | 'keyId'>): void;
 }
 
-type Parts = { store: Pick<Store, 'recordKeyUse'>; log: Log; now?: () => number; everyMs?: number };
-
 const minuteMs = 60_000;
 /** Keys in use beyond this many within a minute are left without their note, not the process without its memory. */
 const keysMax = 100_000;
@@ -18,7 +16,17 @@ const usesPerCall = 500;
 const closeMs = 3_000;
 
 /** Gathers notes for half a minute and writes them in batches; a store that is away gets them when it is back. */
-export function createKeyUse({ store, log, now = Date.now, everyMs = 30_000 }: Parts): KeyUse {
+export function createKeyUse({
+  store,
+  log,
+  now = Date.now,
+  everyMs = 30_000,
+}: {
+  store: Pick<Store, 'recordKeyUse'>;
+  log: Log;
+  now?: () => number;
+  everyMs?: number;
+}): KeyUse {
   const waiting = new Map<string, { account: string; keyId: string; at: Date }>();
   /** Until when a key needs no further note. */
   const noted = new Map<string, number>();

@@ -13,17 +13,19 @@ export interface SharedCallers {
   put(hash: string, caller: Caller): Promise<void>;
 }
 
-type Parts = {
+const lifeMs = 3_600_000;
+const answerSchema = z.tuple([z.tuple([z.null(), z.string().nullable()]), z.tuple([z.null(), z.int()])]);
+
+export function createSharedCallers({
+  redis,
+  secretsInUse,
+  log,
+}: {
   redis: Redis;
   /** Names the secrets that a key is known under; ingresses that have others must not take each other's word for one. */
   secretsInUse: string;
   log: Log;
-};
-
-const lifeMs = 3_600_000;
-const answerSchema = z.tuple([z.tuple([z.null(), z.string().nullable()]), z.tuple([z.null(), z.int()])]);
-
-export function createSharedCallers({ redis, secretsInUse, log }: Parts): SharedCallers {
+}): SharedCallers {
   return {
     async get(hash) {
       const key = callerKey(secretsInUse, hash);

@@ -49,11 +49,9 @@ const headerSchema = z.object({
   kid: z.string().optional(),
 });
 
-type Parts = TokenRules & { issuer: string; audience: string; issuerKeys: IssuerKeys };
-
 /** Verifies tokens of one issuer for the audience that is this service. */
-export function createSignIn(parts: Parts): SignIn {
-  const { issuer, audience, issuerKeys, ...rules } = parts;
+export function createSignIn(deps: TokenRules & { issuer: string; audience: string; issuerKeys: IssuerKeys }): SignIn {
+  const { issuer, audience, issuerKeys, ...rules } = deps;
   const options = {
     issuer,
     audience,

@@ -32,17 +32,20 @@ export type DocumentationLinks = {
   docsUrl: string;
 };
 
-type Parts = {
+/** Reads and lays out every page that is written by hand. Throws for a place-holder or a link to a page that there is not. */
+export function createDocumentation({
+  links,
+  model,
+  renderReference,
+  now,
+}: {
   links: DocumentationLinks;
   /** The model that examples ask for. */
   model: string;
   renderReference: RenderReference;
   /** Milliseconds, of a clock that only goes forward. */
   now?: () => number;
-};
-
-/** Reads and lays out every page that is written by hand. Throws for a place-holder or a link to a page that there is not. */
-export function createDocumentation({ links, model, renderReference, now }: Parts): Documentation {
+}): Documentation {
   const { docsUrl } = links;
   const home = new URL(docsUrl).pathname.replace(/\/$/, '');
   const files = readAssets();

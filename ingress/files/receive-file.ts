@@ -6,8 +6,6 @@ import { within } from '../../shared/process/shutdown.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { type CountLines, createCountLines, type LineCount } from './count-lines.ts';
 
-type Parts = { store: Pick<Store, 'batches' | 'files'>; requestsMax: number; log: Log; rest: Rest };
-
 /** What is known of a file before its bytes have come. */
 export type ComingFile = Pick<StoredFile, 'id' | 'account' | 'createdAt' | 'expiresAt'>;
 
@@ -28,7 +26,15 @@ const busyMs = 10;
 const countedAtOnce = 4_096;
 
 /** The record first, then the bytes: whatever breaks off in between is found by its record. */
-export function receiveFile(coming: ComingFile, { store, requestsMax, log, rest }: Parts): Reception {
+export function receiveFile(
+  coming: ComingFile,
+  {
+    store,
+    requestsMax,
+    log,
+    rest,
+  }: { store: Pick<Store, 'batches' | 'files'>; requestsMax: number; log: Log; rest: Rest },
+): Reception {
   let begun = false;
 
   async function remove(): Promise<void> {

@@ -21,7 +21,6 @@ const judgedAfterMs = 5_000;
 const slowBytesPerSecond = 65_536;
 
 type Upload = { account: string; since: number; bytes: number; makeRoom: AbortController };
-type Parts = { uploadsMax: number; ofAccountMax: number; now?: () => number };
 
 /**
  * How many files come in at once: each holds a connection, a writer of the store and up to one line in memory. If all places are
@@ -29,7 +28,15 @@ type Parts = { uploadsMax: number; ofAccountMax: number; now?: () => number };
  * new makes room as well if its account has more uploads than the one that comes would have: little of it is lost, and clients that
  * begin again and again must not keep others out either.
  */
-export function createUploadPlaces({ uploadsMax, ofAccountMax, now = () => performance.now() }: Parts): UploadPlaces {
+export function createUploadPlaces({
+  uploadsMax,
+  ofAccountMax,
+  now = () => performance.now(),
+}: {
+  uploadsMax: number;
+  ofAccountMax: number;
+  now?: () => number;
+}): UploadPlaces {
   const taken = new Map<string, number>();
   const uploads = new Set<Upload>();
 

@@ -7,8 +7,6 @@ import type { MinuteCounts } from './minute-counts.ts';
  */
 export type LimitAuthFailures = <Found>(network: string, lookUp: () => Promise<Found>) => Promise<Found>;
 
-type Parts = { failures: MinuteCounts; perMinute: number };
-
 /** The look-ups of one network: how many run, and those that wait for their turn. */
 type Line = { running: number; waiting: PromiseWithResolvers<void>[] };
 
@@ -16,7 +14,13 @@ type Line = { running: number; waiting: PromiseWithResolvers<void>[] };
  * A look-up that runs may fail. So no more run at once than failures are left: without that, a client could have any number
  * under way before its first failure is counted. The others wait for a few milliseconds, in their order.
  */
-export function createLimitAuthFailures({ failures, perMinute }: Parts): LimitAuthFailures {
+export function createLimitAuthFailures({
+  failures,
+  perMinute,
+}: {
+  failures: MinuteCounts;
+  perMinute: number;
+}): LimitAuthFailures {
   const lines = new Map<string, Line>();
 
   function enter(network: string): Promise<void> {

@@ -18,20 +18,23 @@ export interface MinuteCounts {
   add(network: string): Promise<MinuteCount>;
 }
 
-type Parts = {
-  redis: Redis;
-  keyOf: (network: string) => string;
-  log: Pick<Log, 'debug'>;
-  /** Milliseconds of a clock that only goes forward. */
-  now?: () => number;
-};
-
 const minuteMs = 60_000;
 /** A network that is forgotten is known again with its next event: Redis has its count. */
 const networksMax = 10_000;
 const answerSchema = z.tuple([z.int(), z.int()]);
 
-export function createMinuteCounts({ redis, keyOf, log, now = () => performance.now() }: Parts): MinuteCounts {
+export function createMinuteCounts({
+  redis,
+  keyOf,
+  log,
+  now = () => performance.now(),
+}: {
+  redis: Redis;
+  keyOf: (network: string) => string;
+  log: Pick<Log, 'debug'>;
+  /** Milliseconds of a clock that only goes forward. */
+  now?: () => number;
+}): MinuteCounts {
   const run = loadScript(redis, { name: 'svcCountInMinute', lua, numberOfKeys: 1 });
   const counts = new LRUCache<string, { count: number; until: number }>({ max: networksMax });
 

@@ -2,8 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Release } from '../../shared/limits/release.ts';
 import type { Log } from '../../shared/process/log.ts';
 
-type Parts = { release: Release; log: Log; pauseMs?: number };
-
 const attemptsMax = 7;
 /** In an outage every request would have one; what is beyond these is left to end by itself. */
 const waitingMax = 1_000;
@@ -12,7 +10,15 @@ const waitingMax = 1_000;
  * Releases a request as `release` does, and goes on trying where that fails, although its caller has heard so: what was
  * reserved would stay so until the lease ends by itself. Pauses grow from half a second to half a minute.
  */
-export function createReleaseLater({ release, log, pauseMs = 500 }: Parts): Release {
+export function createReleaseLater({
+  release,
+  log,
+  pauseMs = 500,
+}: {
+  release: Release;
+  log: Log;
+  pauseMs?: number;
+}): Release {
   let waiting = 0;
 
   async function tryAgain(request: Parameters<Release>[0]): Promise<void> {

@@ -18,13 +18,19 @@ export type HeldLease = {
  */
 export type Delivered = { run: number; tokens: number; promptTokens: number | undefined };
 
-type Parts = { settle: Settle; metrics: Pick<IngressMetrics, 'settled' | 'settleFailures'>; log: Log };
-
 /**
  * Charges a stream that broke off with its worker: the prompt and what was delivered, both estimated. Nothing waits for it;
  * where Redis stays away the lease ends by itself.
  */
-export function createSettleInterrupted({ settle, metrics, log }: Parts) {
+export function createSettleInterrupted({
+  settle,
+  metrics,
+  log,
+}: {
+  settle: Settle;
+  metrics: Pick<IngressMetrics, 'settled' | 'settleFailures'>;
+  log: Log;
+}) {
   return async function settleInterrupted(lease: HeldLease, delivered: Delivered): Promise<void> {
     const { account, requestId, admission } = lease;
     const { run, tokens: completionTokens } = delivered;

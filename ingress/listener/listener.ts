@@ -15,15 +15,6 @@ const lastAnswersMs = 2_000;
 /** A connection on which nothing has come for so long after we began to close is one that its client keeps in store. */
 const unusedMs = 1_000;
 
-type Parts = {
-  host: string;
-  port: number;
-  connections: ConnectionBounds;
-  onRequest: RequestListener;
-  /** `owed` are the responses that this connection's earlier requests still wait for. */
-  onBrokenRequest: (fault: ParserError, socket: Duplex, owed: readonly ServerResponse[]) => void;
-};
-
 export interface Listener {
   port: number;
   /** Connections that are open. */
@@ -42,7 +33,14 @@ export async function listen({
   connections: bounds,
   onRequest,
   onBrokenRequest,
-}: Parts): Promise<Listener> {
+}: {
+  host: string;
+  port: number;
+  connections: ConnectionBounds;
+  onRequest: RequestListener;
+  /** `owed` are the responses that this connection's earlier requests still wait for. */
+  onBrokenRequest: (fault: ParserError, socket: Duplex, owed: readonly ServerResponse[]) => void;
+}): Promise<Listener> {
   const open = new Set<ServerResponse>();
   const connections = new Set<Socket>();
   const handle = limitPipelining(onRequest);

@@ -12,14 +12,22 @@ import { limitHeaders } from '../limits/limit-headers.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
-type Parts = { checkCaller: CheckCaller; planFile: PlanFile; topupUrl: string; metrics: IngressMetrics };
-
 /**
  * The one stage between a caller and the queue: the request's caller is the present one and has
  * its model in the plan, it passes no limit, and it gets its lease and its times by Redis's clock. A model outside the plan is
  * 429 `plan_limit`, a request that no waiting would let pass a 400.
  */
-export function admitRequest({ checkCaller, planFile, topupUrl, metrics }: Parts): Stage {
+export function admitRequest({
+  checkCaller,
+  planFile,
+  topupUrl,
+  metrics,
+}: {
+  checkCaller: CheckCaller;
+  planFile: PlanFile;
+  topupUrl: string;
+  metrics: IngressMetrics;
+}): Stage {
   return async function admitRequest(ctx, next) {
     const { admission, inFlight } = await admit(ctx);
     Object.assign(ctx.state, { admission, inFlight });

@@ -6,13 +6,17 @@ import { noSuchModel } from '../api/no-such-model.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 
-type Parts = { planFile: PlanFile; metrics: Pick<IngressMetrics, 'refusedFields'> };
-
 /**
  * The body is a chat completion that can be run, or a 400 that names what is wrong: an unknown model, or a field that
  * the plan file does not list.
  */
-export function readChatCall({ planFile, metrics }: Parts): Stage {
+export function readChatCall({
+  planFile,
+  metrics,
+}: {
+  planFile: PlanFile;
+  metrics: Pick<IngressMetrics, 'refusedFields'>;
+}): Stage {
   const listedFields = createListedFields(planFile);
 
   return function readChatCall(ctx, next) {

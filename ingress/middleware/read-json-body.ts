@@ -9,7 +9,7 @@ import type { RefusedBodies } from '../bodies/refused-bodies.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import type { AppContext, Stage } from '../request-state.ts';
 
-type Parts = {
+type BodyOptions = {
   bodyBytesMax: number;
   bodyMs: number;
   giveUp: AbortSignal;
@@ -25,29 +25,29 @@ type Parts = {
  * reason. Its bytes count against the budget while the next stages run, unless one of them says that they are no longer held. If
  * it is refused before, the next one of its account may have to wait.
  */
-export function readJsonBody(parts: Parts): Stage {
+export function readJsonBody(deps: BodyOptions): Stage {
   return async function readJsonBody(ctx, next) {
     refuseOtherMedia(ctx.req);
-    if (Number(ctx.req.headers['content-length']) > parts.bodyBytesMax) throw tooLarge(parts.bodyBytesMax);
-    const share = parts.budget.enter(ctx.state.caller?.account ?? 'anonymous', ctx.req);
-    if (share === undefined) throw noRoom(parts);
+    if (Number(ctx.req.headers['content-length']) > deps.bodyBytesMax) throw tooLarge(deps.bodyBytesMax);
+    const share = deps.budget.enter(ctx.state.caller?.account ?? 'anonymous', ctx.req);
+    if (share === undefined) throw noRoom(deps);
     ctx.state.bodyShare = share;
     const account = ctx.state.caller?.account;
     let length = 0;
     // While the next stages run, no variable here may hold the bytes: they would be held as long.
     const read = async () => {
-      const bytes = takeArrived(ctx, share, parts) ?? (await readBytes(ctx, share, parts));
+      const bytes = takeArrived(ctx, share, deps) ?? (await readBytes(ctx, share, deps));
       length = bytes.length;
-      if (account !== undefined && parts.refusedBodies.mustWait(account)) await parts.refusedBodies.turn(account);
+      if (account !== undefined && deps.refusedBodies.mustWait(account)) await deps.refusedBodies.turn(account);
       if (ctx.req.socket.destroyed) throw endedEarly();
-      if (parts.giveUp.aborted) throw parts.giveUp.reason;
+      if (deps.giveUp.aborted) throw deps.giveUp.reason;
       ctx.state.body = parseJsonBody(bytes);
     };
     try {
       await read();
       await next();
     } catch (error) {
-      if (account !== undefined && !share.hasLeft() && isRefusal(error)) parts.refusedBodies.add(account, length);
+      if (account !== undefined && !share.hasLeft() && isRefusal(error)) deps.refusedBodies.add(account, length);
       throw error;
     } finally {
       share.leave();
@@ -60,7 +60,7 @@ function isRefusal(error: unknown): boolean {
   return error instanceof ApiError && errorStatus(error.code) < 500;
 }
 
-function noRoom({ metrics }: Pick<Parts, 'metrics'>): ApiError {
+function noRoom({ metrics }: Pick<BodyOptions, 'metrics'>): ApiError {
   metrics.bodyRefusals.inc();
   return overloaded('it has no memory left for the bodies of requests');
 }
@@ -87,7 +87,7 @@ function unsupported(message: string, headers: Record<string, string> = {}): Api
  * The body, if all of it has arrived: most come in one packet with their head. Without a timer, a signal and listeners a request costs
  * the ingress a sixth less, Redis left out. Undefined if more has to be waited for.
  */
-function takeArrived({ req, state }: AppContext, share: BodyShare, { bodyBytesMax }: Parts): Buffer | undefined {
+function takeArrived({ req, state }: AppContext, share: BodyShare, { bodyBytesMax }: BodyOptions): Buffer | undefined {
   // Node sets `complete` after the last piece has been handed over, which is too late here.
   const isWhole = req.complete || req.readableLength === Number(req.headers['content-length']);
   // Node closes the connection after a request with `Expect`, unless 100 Continue was sent.
@@ -102,14 +102,14 @@ function takeArrived({ req, state }: AppContext, share: BodyShare, { bodyBytesMa
   return bytes;
 }
 
-async function readBytes({ req, res }: AppContext, share: BodyShare, parts: Parts): Promise<Buffer> {
-  const { bodyMs, giveUp, metrics } = parts;
+async function readBytes({ req, res }: AppContext, share: BodyShare, deps: BodyOptions): Promise<Buffer> {
+  const { bodyMs, giveUp, metrics } = deps;
   // Its client left while the stages before this one ran: the rest of its body will not come.
   if (req.destroyed) throw endedEarly();
   // HTTP/1.0 knows no interim answers, and RFC 9110 10.1.1 forbids to send it one.
   if (req.headers.expect?.toLowerCase() === '100-continue' && req.httpVersion !== '1.0') res.writeContinue();
   const stop = new AbortController();
-  const timer = setTimeout(() => stop.abort(share.isHeldUp(bodyMs) ? noRoom(parts) : tooSlow()), bodyMs);
+  const timer = setTimeout(() => stop.abort(share.isHeldUp(bodyMs) ? noRoom(deps) : tooSlow()), bodyMs);
   const onGiveUp = () => stop.abort(giveUp.reason);
   if (giveUp.aborted) onGiveUp();
   else giveUp.addEventListener('abort', onGiveUp);
@@ -118,7 +118,7 @@ async function readBytes({ req, res }: AppContext, share: BodyShare, parts: Part
     stop.abort(share.signal.reason);
   });
   try {
-    return await collectBytes(req, { bytesMax: parts.bodyBytesMax, onBytes: share.add, signal: stop.signal });
+    return await collectBytes(req, { bytesMax: deps.bodyBytesMax, onBytes: share.add, signal: stop.signal });
   } finally {
     share.arrived();
     clearTimeout(timer);

@@ -5,20 +5,24 @@ import type { IngressMetrics } from '../metrics.ts';
 import type { QueueBounds } from '../queue/queue-bounds.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
-type Parts = {
+/**
+ * Refuses a request for which the queue has no room, or whose reply could not be received, before Redis is asked and anything is
+ * charged. A request that is let through keeps its place while its stages run, or longer where one of them takes the place over.
+ */
+export function refuseFullQueue({
+  planFile,
+  queueBounds,
+  metrics,
+  replyTo,
+  random = Math.random,
+}: {
   planFile: PlanFile;
   queueBounds: Pick<QueueBounds, 'enter'>;
   metrics: Pick<IngressMetrics, 'queueRefusals'>;
   /** This ingress's reply stream, undefined while it has none. */
   replyTo: () => string | undefined;
   random?: () => number;
-};
-
-/**
- * Refuses a request for which the queue has no room, or whose reply could not be received, before Redis is asked and anything is
- * charged. A request that is let through keeps its place while its stages run, or longer where one of them takes the place over.
- */
-export function refuseFullQueue({ planFile, queueBounds, metrics, replyTo, random = Math.random }: Parts): Stage {
+}): Stage {
   return async function refuseFullQueue(ctx, next) {
     takePlace(ctx);
     try {

@@ -2,17 +2,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { QueueBounds } from './queue-bounds.ts';
 import type { QueueDepths } from './queue-depths.ts';
 
-type Parts = {
-  depths: Pick<QueueDepths, 'read'>;
-  bounds: Pick<QueueBounds, 'counted' | 'whenUseful'>;
-  everyMs?: number;
-};
-
 /**
  * Keeps the bounds informed of how many jobs wait, four times a second while that is needed, until it is disposed of. After a
  * failure the number is unknown.
  */
-export function countJobs({ depths, bounds, everyMs = 250 }: Parts): Disposable {
+export function countJobs({
+  depths,
+  bounds,
+  everyMs = 250,
+}: {
+  depths: Pick<QueueDepths, 'read'>;
+  bounds: Pick<QueueBounds, 'counted' | 'whenUseful'>;
+  everyMs?: number;
+}): Disposable {
   const stop = new AbortController();
 
   async function keepCounting(): Promise<void> {

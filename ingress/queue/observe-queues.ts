@@ -4,17 +4,20 @@ import type { PlanFile } from '../../shared/process/plan-file.ts';
 import type { WaitingRequests } from '../replies/waiting-requests.ts';
 import type { QueueDepths } from './queue-depths.ts';
 
-type Parts = {
+const depthsAgeMsMax = 500;
+
+/** What waits for each model, and how many workers are there for it, as metrics show it. */
+export function observeQueues({
+  models,
+  queueDepths,
+  listWorkers,
+  waitingRequests,
+}: {
   models: PlanFile['models'];
   queueDepths: QueueDepths;
   listWorkers: ListWorkers;
   waitingRequests: Pick<WaitingRequests, 'oldest'>;
-};
-
-const depthsAgeMsMax = 500;
-
-/** What waits for each model, and how many workers are there for it, as metrics show it. */
-export function observeQueues({ models, queueDepths, listWorkers, waitingRequests }: Parts) {
+}) {
   const all = Object.entries(models).map(([model, { pool }]) => ({ pool, model }));
   const pools = [...new Set(all.map(({ pool }) => pool))];
   return {

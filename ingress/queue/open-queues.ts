@@ -12,16 +12,6 @@ import { createQueueDepths, type Depths, type QueueDepths } from './queue-depths
 import { createQueueTurns, type QueueTurns } from './queue-turns.ts';
 import { createRequestQueues, type RequestQueues } from './request-queues.ts';
 
-type Parts = {
-  planFile: PlanFile;
-  bounds: Pick<IngressConfig['queue'], 'depthMax' | 'bytesMax'>;
-  redis: Redis;
-  /** On a connection of its own: pages of large jobs must not hold up requests. */
-  dashboardRedis: Redis;
-  dashboard: Pick<QueueDashboard, 'show'>;
-  log: Log;
-};
-
 export type Queues = AsyncDisposable & {
   queues: RequestQueues;
   queueDepths: QueueDepths;
@@ -31,7 +21,22 @@ export type Queues = AsyncDisposable & {
 };
 
 /** All that an ingress has for its queues, put together. Redis has to be there. */
-export async function openQueues({ planFile, bounds, redis, dashboardRedis, dashboard, log }: Parts): Promise<Queues> {
+export async function openQueues({
+  planFile,
+  bounds,
+  redis,
+  dashboardRedis,
+  dashboard,
+  log,
+}: {
+  planFile: PlanFile;
+  bounds: Pick<IngressConfig['queue'], 'depthMax' | 'bytesMax'>;
+  redis: Redis;
+  /** On a connection of its own: pages of large jobs must not hold up requests. */
+  dashboardRedis: Redis;
+  dashboard: Pick<QueueDashboard, 'show'>;
+  log: Log;
+}): Promise<Queues> {
   const { models } = planFile;
   await using parts = new AsyncDisposableStack();
   const choice = parts.use(createQueueChoice({ redis, models, log }));

@@ -37,8 +37,6 @@ type Model = {
   accounts: Map<string, LatestTurn & { places: number }>;
 };
 
-type Parts = { models: readonly string[]; depthMax: number; bytesMax: number; now?: () => number };
-
 /**
  * How much may wait: for each model `depthMax` jobs of all ingresses, and in this ingress `bytesMax` of bodies. A count is a
  * fraction of a second old, so what this ingress has let through since is added to it, and what of its own has left is taken
@@ -51,7 +49,17 @@ type Parts = { models: readonly string[]; depthMax: number; bytesMax: number; no
  * the bodies that wait in this ingress; 0 requests at once then refuses the next one.
  * A request that admission is going to refuse takes no place, or an account that asks on and on would fill the queue with those.
  */
-export function createQueueBounds({ depthMax, bytesMax, now = () => performance.now(), ...parts }: Parts): QueueBounds {
+export function createQueueBounds({
+  depthMax,
+  bytesMax,
+  now = () => performance.now(),
+  ...parts
+}: {
+  models: readonly string[];
+  depthMax: number;
+  bytesMax: number;
+  now?: () => number;
+}): QueueBounds {
   const models = new Map(parts.models.map((name) => [name, newModel()]));
   const bytesOf = new Map<string, number>();
   let bytesWaiting = 0;

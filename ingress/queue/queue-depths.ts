@@ -29,20 +29,23 @@ export interface QueueDepths {
   read(ageMsMax: number, taken?: readonly TakenTurn[]): Promise<Depths>;
 }
 
-type Parts = {
-  redis: Redis;
-  planFile: Pick<PlanFile, 'models' | 'plans'>;
-  choice: Pick<QueueChoice, 'queueFor'>;
-  now?: () => number;
-};
-
 const lifeMs = 60_000;
 
 /**
  * Counts the jobs of every queue, once for all ingresses: the one that finds the latest count too old counts, and the others read
  * what it has found. So what the others ask of Redis does not grow with the number of models.
  */
-export function createQueueDepths({ redis, planFile, choice, now = () => performance.now() }: Parts): QueueDepths {
+export function createQueueDepths({
+  redis,
+  planFile,
+  choice,
+  now = () => performance.now(),
+}: {
+  redis: Redis;
+  planFile: Pick<PlanFile, 'models' | 'plans'>;
+  choice: Pick<QueueChoice, 'queueFor'>;
+  now?: () => number;
+}): QueueDepths {
   const counted = Object.keys(planFile.models).flatMap((model) => lanes.map((lane) => ({ model, lane })));
   const ranks = ranksOf(planFile.plans);
   const lowerTurns = createLowerTurns(redis);

@@ -15,20 +15,18 @@ export interface RequestQueues extends AsyncDisposable {
   remove(model: string, requestId: string): Promise<void>;
 }
 
-type Parts = {
+/** The queues of every model that an ingress fills: those of the interactive lane. */
+export function createRequestQueues(deps: {
   connection: Redis;
   models: PlanFile['models'];
   choice: Pick<QueueChoice, 'queueFor'>;
   log: Log;
-};
-
-/** The queues of every model that an ingress fills: those of the interactive lane. */
-export function createRequestQueues(parts: Parts): RequestQueues {
-  const { models, choice } = parts;
+}): RequestQueues {
+  const { models, choice } = deps;
   const queues = new Map<string, Queue>();
 
   function open(id: QueueId): Queue {
-    const queue = queues.get(id.name) ?? openQueue(id, parts);
+    const queue = queues.get(id.name) ?? openQueue(id, deps);
     queues.set(id.name, queue);
     return queue;
   }

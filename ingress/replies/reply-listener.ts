@@ -6,10 +6,18 @@ import { replyStreamKey } from '../../shared/redis/keys.ts';
 import { type Inbox, openInbox } from '../../shared/redis/stream-inbox.ts';
 import type { WaitingRequests } from './waiting-requests.ts';
 
-type Parts = { reader: Redis; redis: Redis; waitingRequests: WaitingRequests; log: Log };
-
 /** Reads this ingress's reply stream into the requests that wait; when the stream is lost, they all fail. */
-export function listenForReplies({ reader, redis, waitingRequests, log }: Parts): Inbox {
+export function listenForReplies({
+  reader,
+  redis,
+  waitingRequests,
+  log,
+}: {
+  reader: Redis;
+  redis: Redis;
+  waitingRequests: WaitingRequests;
+  log: Log;
+}): Inbox {
   return openInbox({
     reader,
     redis,

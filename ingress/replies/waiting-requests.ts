@@ -34,13 +34,6 @@ export interface WaitingRequests {
 /** Where a job can be reached: its worker's control stream once it has started, its model's queue before. */
 export type Whereabouts = { requestId: string; model: string | undefined; control: string | undefined };
 
-type Parts = {
-  cancel: (job: Whereabouts) => void;
-  release: (request: { account: string; requestId: string }) => Promise<Released>;
-  /** Ends a request whose worker died after text of it was delivered: `run` is the one that says so. */
-  settleInterrupted: (lease: HeldLease, delivered: Delivered) => void;
-};
-
 type Waiting = {
   lease: HeldLease;
   model: string;
@@ -69,7 +62,16 @@ const deadlineSlackMs = 1_000;
 const lastWordMs = 30_000;
 
 /** The requests of this ingress that wait for their reply. Its own timers end every wait, whatever else happens. */
-export function createWaitingRequests({ cancel, release, settleInterrupted }: Parts): WaitingRequests {
+export function createWaitingRequests({
+  cancel,
+  release,
+  settleInterrupted,
+}: {
+  cancel: (job: Whereabouts) => void;
+  release: (request: { account: string; requestId: string }) => Promise<Released>;
+  /** Ends a request whose worker died after text of it was delivered: `run` is the one that says so. */
+  settleInterrupted: (lease: HeldLease, delivered: Delivered) => void;
+}): WaitingRequests {
   const waiting = new Map<string, Waiting>();
   let closed: ApiError | undefined;
 

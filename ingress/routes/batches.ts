@@ -12,7 +12,7 @@ import { presentList } from '../api/present-list.ts';
 import { findFile } from '../files/find-file.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
-type Parts = { store: Pick<Store, 'batches'> };
+type BatchStores = { store: Pick<Store, 'batches'> };
 
 const batchId = /^batch_[0-9A-HJKMNP-TV-Z]{26}$/;
 const pairsMax = 16;
@@ -58,7 +58,7 @@ export const batchesQuery = z.strictObject({
  * `POST /v1/batches`: hands in a file, whose lines are looked at and run by workers. A file that is not there for the
  * account is a fault of the field that names it.
  */
-export function createBatch({ store, planFile }: Parts & { planFile: PlanFile }): Stage {
+export function createBatch({ store, planFile }: BatchStores & { planFile: PlanFile }): Stage {
   return async function createBatch(ctx) {
     const body = parseBody(batchBody, stateOf(ctx, 'body'));
     const { account, plan, keyId = '' } = stateOf(ctx, 'caller');
@@ -104,7 +104,7 @@ export function createBatch({ store, planFile }: Parts & { planFile: PlanFile })
 }
 
 /** `GET /v1/batches`: the account's, newest first; `after` any id, for they sort by time. */
-export function listBatches({ store }: Parts): Stage {
+export function listBatches({ store }: BatchStores): Stage {
   return async function listBatches(ctx) {
     const { limit, after } = parseQuery(batchesQuery, ctx.querystring);
     const page = { limit: limit + 1, after, order: 'desc' } as const;
@@ -114,7 +114,7 @@ export function listBatches({ store }: Parts): Stage {
 }
 
 /** `GET /v1/batches/{id}`. */
-export function retrieveBatch({ store }: Parts): Stage {
+export function retrieveBatch({ store }: BatchStores): Stage {
   return async function retrieveBatch(ctx) {
     const { id, account } = wantedBatch(ctx);
     ctx.body = presentBatch(requireOwn(await store.batches.findBatch(id), account));
@@ -122,7 +122,7 @@ export function retrieveBatch({ store }: Parts): Stage {
 }
 
 /** `POST /v1/batches/{id}/cancel`: again for one that is being cancelled changes nothing; `CONFLICT` once it is over, however it ended. */
-export function cancelBatch({ store }: Parts): Stage {
+export function cancelBatch({ store }: BatchStores): Stage {
   return async function cancelBatch(ctx) {
     const { id, account } = wantedBatch(ctx);
     const at = new Date(stateOf(ctx, 'now'));

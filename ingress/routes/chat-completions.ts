@@ -10,7 +10,8 @@ import type { WaitingRequests } from '../replies/waiting-requests.ts';
 import { writeEventStream } from '../replies/write-event-stream.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
-type Parts = {
+/** `POST /v1/chat/completions` after admission: queue it, wait for its reply, write it whole or as a stream. */
+export function chatCompletions(deps: {
   planFile: PlanFile;
   queues: RequestQueues;
   queueTurns: Pick<QueueTurns, 'next' | 'taken'>;
@@ -20,11 +21,8 @@ type Parts = {
   replyTo: () => string | undefined;
   /** How long a stream's status waits for its first event. */
   heldBackMs?: number;
-};
-
-/** `POST /v1/chat/completions` after admission: queue it, wait for its reply, write it whole or as a stream. */
-export function chatCompletions(parts: Parts): Stage {
-  const { planFile, queues, queueTurns, waitingRequests, suspensions, replyTo, heldBackMs = 10_000 } = parts;
+}): Stage {
+  const { planFile, queues, queueTurns, waitingRequests, suspensions, replyTo, heldBackMs = 10_000 } = deps;
 
   return async function chatCompletions(ctx) {
     const { stream } = stateOf(ctx, 'call');

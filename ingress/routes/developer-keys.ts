@@ -9,7 +9,7 @@ import { invalidKey, keyCredential } from '../callers/authorization.ts';
 import type { ChangeAccount } from '../callers/revocation/change-account.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 
-type Parts = { changeAccount: ChangeAccount; peppers: readonly string[] };
+type KeyChanges = { changeAccount: ChangeAccount; peppers: readonly string[] };
 
 export const emptyObject = z.strictObject({});
 export const namedKeyBody = z.strictObject({
@@ -20,7 +20,7 @@ export const namedKeyBody = z.strictObject({
  * `POST /v1/keys/developer`: mints the account's key, shown in full this once; an account that has one gets it masked.
  * 200 in both cases.
  */
-export function mintDeveloperKey({ changeAccount, peppers, defaultPlan }: Parts & { defaultPlan: string }): Stage {
+export function mintDeveloperKey({ changeAccount, peppers, defaultPlan }: KeyChanges & { defaultPlan: string }): Stage {
   return async function mintDeveloperKey(ctx) {
     parseBody(emptyObject, stateOf(ctx, 'body'));
     const { account: id, version } = stateOf(ctx, 'caller');
@@ -35,7 +35,7 @@ export function mintDeveloperKey({ changeAccount, peppers, defaultPlan }: Parts 
  * `POST /v1/keys/developer/rotate`: the named key stops working everywhere, and the one that takes its place is shown in
  * full this once. `INVALID_KEY` for any key but the account's active one.
  */
-export function rotateDeveloperKey({ changeAccount, peppers }: Parts): Stage {
+export function rotateDeveloperKey({ changeAccount, peppers }: KeyChanges): Stage {
   return async function rotateDeveloperKey(ctx) {
     const named = nameKey(parseBody(namedKeyBody, stateOf(ctx, 'body')).key, peppers);
     const { key, stored } = newKey(peppers);
@@ -47,7 +47,7 @@ export function rotateDeveloperKey({ changeAccount, peppers }: Parts): Stage {
 }
 
 /** `POST /v1/keys/developer/revoke`: the named key stops working everywhere; `INVALID_KEY` as for rotation. */
-export function revokeDeveloperKey({ changeAccount, peppers }: Parts): Stage {
+export function revokeDeveloperKey({ changeAccount, peppers }: KeyChanges): Stage {
   return async function revokeDeveloperKey(ctx) {
     const named = nameKey(parseBody(namedKeyBody, stateOf(ctx, 'body')).key, peppers);
     const { account: id, version } = stateOf(ctx, 'caller');

@@ -3,10 +3,10 @@ import { scriptlessPolicy } from '../pages/content-security-policy.ts';
 import { servePage } from '../pages/serve-content.ts';
 import type { Stage } from '../request-state.ts';
 
-type Parts = { documentation: Documentation };
+type Pages = { documentation: Documentation };
 
 /** `GET /docs` and its pages: they run no script and load nothing but their style sheets. */
-export function showDocumentation({ documentation }: Parts): Stage {
+export function showDocumentation({ documentation }: Pages): Stage {
   const policy = scriptlessPolicy();
   const showMissing = showMissingPage({ documentation });
   return async function showDocumentation(ctx, next) {
@@ -17,6 +17,6 @@ export function showDocumentation({ documentation }: Parts): Stage {
 }
 
 /** An unknown path below `/docs`: a page, too, because people follow links to it. */
-export function showMissingPage({ documentation }: Parts): Stage {
+export function showMissingPage({ documentation }: Pages): Stage {
   return servePage(documentation.missing, scriptlessPolicy(), 404);
 }

@@ -7,15 +7,13 @@ import { findFile, noSuchFile } from '../files/find-file.ts';
 import type { Stage } from '../request-state.ts';
 import { wantedFile } from './files.ts';
 
-type Parts = { store: Pick<Store, 'batches' | 'files'>; log: Log };
-
 const blockBytes = 262_144;
 
 /**
  * `GET /v1/files/{id}/content`: the file as it is, a block at a time. It has its length, and one that can not be read to its end
  * ends with the connection: nobody takes a part for the whole.
  */
-export function retrieveFileContent({ store, log }: Parts): Stage {
+export function retrieveFileContent({ store, log }: { store: Pick<Store, 'batches' | 'files'>; log: Log }): Stage {
   return async function retrieveFileContent(ctx) {
     const file = await findFile(store, wantedFile(ctx));
     if (file === undefined) throw noSuchFile();

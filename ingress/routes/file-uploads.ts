@@ -14,14 +14,6 @@ import { createUploadPlaces } from '../files/upload-places.ts';
 import { bodyTooLarge, watchBody } from '../files/watch-body.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
-type Parts = {
-  store: Pick<Store, 'batches' | 'files'>;
-  planFile: PlanFile;
-  giveUp: AbortSignal;
-  log: Log;
-  bounds?: UploadBounds;
-};
-
 type UploadBounds = { totalMs: number; windowMs: number; uploadsMax: number; ofAccountMax: number };
 
 const defaultBounds: UploadBounds = { totalMs: 900_000, windowMs: 15_000, uploadsMax: 32, ofAccountMax: 4 };
@@ -35,7 +27,19 @@ const dayMs = 86_400_000;
  * `POST /v1/files`: takes in a file as it comes, straight into the store. An upload that is refused or breaks off, at
  * whatever point, leaves nothing.
  */
-export function uploadFile({ store, planFile, giveUp, log, bounds = defaultBounds }: Parts): Stage {
+export function uploadFile({
+  store,
+  planFile,
+  giveUp,
+  log,
+  bounds = defaultBounds,
+}: {
+  store: Pick<Store, 'batches' | 'files'>;
+  planFile: PlanFile;
+  giveUp: AbortSignal;
+  log: Log;
+  bounds?: UploadBounds;
+}): Stage {
   const { fileBytesMax, accountBytesMax, accountFilesMax, requestsMax, filesKeptDays } = planFile.batch;
   const windowBytesMin = (planFile.batch.uploadBytesPerSecondMin * bounds.windowMs) / 1_000;
   const bytesMax = fileBytesMax + aroundBytesMax;

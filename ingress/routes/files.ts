@@ -8,7 +8,7 @@ import { presentList } from '../api/present-list.ts';
 import { findFile, noSuchFile } from '../files/find-file.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
-type Parts = { store: Pick<Store, 'batches' | 'files'> };
+type FileStores = { store: Pick<Store, 'batches' | 'files'> };
 
 const filesMax = 10_000;
 
@@ -24,7 +24,7 @@ export const filesQuery = z.strictObject({
 });
 
 /** `GET /v1/files`: the account's, newest first unless asked for otherwise; `after` any id, for they sort by time. */
-export function listFiles({ store }: Parts): Stage {
+export function listFiles({ store }: FileStores): Stage {
   return async function listFiles(ctx) {
     const { limit, ...query } = parseQuery(filesQuery, ctx.querystring);
     const found = await store.batches.listFiles(stateOf(ctx, 'caller').account, { ...query, limit: limit + 1 });
@@ -33,7 +33,7 @@ export function listFiles({ store }: Parts): Stage {
 }
 
 /** `GET /v1/files/{id}`. */
-export function retrieveFile({ store }: Parts): Stage {
+export function retrieveFile({ store }: FileStores): Stage {
   return async function retrieveFile(ctx) {
     const file = await findFile(store, wantedFile(ctx));
     if (file === undefined) throw noSuchFile();
@@ -46,7 +46,7 @@ export function retrieveFile({ store }: Parts): Stage {
  * a batch that is handed in later finds it gone while it is validated, and none loses it half-way. Asked before, too, so that
  * a file in use is as a rule not marked at all. What is marked goes, if need be by the workers' sweep.
  */
-export function deleteFile({ store }: Parts): Stage {
+export function deleteFile({ store }: FileStores): Stage {
   return async function deleteFile(ctx) {
     const file = await findFile(store, wantedFile(ctx));
     if (file === undefined) throw noSuchFile();

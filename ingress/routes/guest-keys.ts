@@ -16,16 +16,6 @@ import type { ChangeAccount } from '../callers/revocation/change-account.ts';
 import type { SharedCallers } from '../callers/shared-callers.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 
-type Parts = {
-  store: Pick<Store, 'findAccount' | 'recordKeyUse'>;
-  changeAccount: ChangeAccount;
-  guestKeys: GuestKeys;
-  limitMints: LimitMints;
-  sharedCallers: Pick<SharedCallers, 'put'>;
-  keyUse: Pick<KeyUse, 'note'>;
-  planFile: PlanFile;
-};
-
 /** Half of the shortest time after which an unused device can be removed. */
 const longMs = 31 * 86_400_000;
 /** No controls, no white space, nothing that Unicode has not assigned. */
@@ -41,8 +31,16 @@ export const guestBody = z.strictObject({
  * `POST /v1/keys/guest`: the key of a device, the same at each call. Needs no credential, so
  * devices that are new are counted by the address they come from.
  */
-export function mintGuestKey(parts: Parts): Stage {
-  const { store, changeAccount, guestKeys, limitMints, sharedCallers, keyUse, planFile } = parts;
+export function mintGuestKey(deps: {
+  store: Pick<Store, 'findAccount' | 'recordKeyUse'>;
+  changeAccount: ChangeAccount;
+  guestKeys: GuestKeys;
+  limitMints: LimitMints;
+  sharedCallers: Pick<SharedCallers, 'put'>;
+  keyUse: Pick<KeyUse, 'note'>;
+  planFile: PlanFile;
+}): Stage {
+  const { store, changeAccount, guestKeys, limitMints, sharedCallers, keyUse, planFile } = deps;
   const requestsPerDay = planFile.plans[guestPlan]?.requestsPerDay;
 
   return async function mintGuestKey(ctx) {

@@ -8,7 +8,7 @@ import type { Usage } from '../api/response-schemas.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 import { accountOf } from './operators/accounts.ts';
 
-type Parts = { store: Pick<Store, 'findUsageSum'> };
+type UsageSums = { store: Pick<Store, 'findUsageSum'> };
 
 export const usageQuery = z.strictObject({
   month: z
@@ -19,7 +19,7 @@ export const usageQuery = z.strictObject({
 });
 
 /** `GET /billing/usage`: what the caller used in a month, in all and by day and model, as far as it is in the store. */
-export function retrieveUsage({ store }: Parts): Stage {
+export function retrieveUsage({ store }: UsageSums): Stage {
   return async function retrieveUsage(ctx) {
     const month = monthIn(ctx);
     ctx.body = present(month, await store.findUsageSum(stateOf(ctx, 'caller').account, month));
@@ -30,7 +30,7 @@ export function retrieveUsage({ store }: Parts): Stage {
  * `GET /admin/accounts/{account}/usage`: the same of any account. One that handed in batches with a sign-in token alone has
  * usage and nothing else; `NOT_FOUND` for one that has nothing.
  */
-export function retrieveAccountUsage({ store }: Parts & { store: Pick<Store, 'findAccount'> }): Stage {
+export function retrieveAccountUsage({ store }: UsageSums & { store: Pick<Store, 'findAccount'> }): Stage {
   return async function retrieveAccountUsage(ctx) {
     const month = monthIn(ctx);
     const account = accountOf(ctx);

@@ -15,12 +15,20 @@ export interface QueueChoice extends Disposable {
   look(): Promise<void>;
 }
 
-type Parts = { redis: Redis; models: Readonly<Record<string, { pool: string }>>; log: Log; everyMs?: number };
-
 /** Workers of this release renew their shares twice a second. */
 const aliveMs = 10_000;
 
-export function createQueueChoice({ redis, models, log, everyMs = 5_000 }: Parts): QueueChoice {
+export function createQueueChoice({
+  redis,
+  models,
+  log,
+  everyMs = 5_000,
+}: {
+  redis: Redis;
+  models: Readonly<Record<string, { pool: string }>>;
+  log: Log;
+  everyMs?: number;
+}): QueueChoice {
   const pools = [...new Set(Object.values(models).map(({ pool }) => pool))];
   let before = new Set<string>();
 

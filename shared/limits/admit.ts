@@ -110,10 +110,11 @@ const noTopUp = { month: '', tokens: 0 };
 /** A Redis that is out of memory takes no more requests, but keys can still be revoked: their owner has to be looked at. */
 const lookFlags = '#!lua flags=allow-oom';
 
-type Parts = { timeouts: { queueMs: number; requestMs: number }; outboxLengthMax: number };
-
 /** Admission by one script; a call that is repeated changes nothing that the first has not. */
-export function createAdmit(redis: Redis, { timeouts, outboxLengthMax }: Parts): Admit {
+export function createAdmit(
+  redis: Redis,
+  { timeouts, outboxLengthMax }: { timeouts: { queueMs: number; requestMs: number }; outboxLengthMax: number },
+): Admit {
   const { queueMs, requestMs } = timeouts;
   const times = { versionLifeMs, readLifeMs, queueMs, requestMs, graceMs: leaseGraceMs.admitted, leaseLifeMs };
   const constants = { ...times, outboxLengthMax };

@@ -14,14 +14,6 @@ export interface SuspensionWatch extends Disposable {
   follow(caller: Pick<Caller, 'account'> & { version?: number }, onSuspended: () => void): () => void;
 }
 
-type Parts = {
-  redis: Redis;
-  /** The account as it is now, from the store unless Redis has its version. */
-  look: (account: string) => Promise<Caller>;
-  log: Log;
-  everyMs?: number;
-};
-
 type Followed = { version: number; listeners: Set<() => void> };
 
 /** The version of an account of which none is known. */
@@ -30,7 +22,18 @@ const noVersion = -1;
 const looksMax = 100;
 
 /** Once a second, one command for the versions of all accounts that have something running; none while nothing runs. */
-export function watchSuspensions({ redis, look, log, everyMs = 1_000 }: Parts): SuspensionWatch {
+export function watchSuspensions({
+  redis,
+  look,
+  log,
+  everyMs = 1_000,
+}: {
+  redis: Redis;
+  /** The account as it is now, from the store unless Redis has its version. */
+  look: (account: string) => Promise<Caller>;
+  log: Log;
+  everyMs?: number;
+}): SuspensionWatch {
   const followed = new Map<string, Followed>();
 
   async function lookAtAll(): Promise<void> {

@@ -34,7 +34,7 @@ export function atMostEvery(ms: number, check: Check): Check {
   };
 }
 
-type Parts = {
+type OperationsOptions = {
   host: string;
   port: number;
   /** Names, and addresses, that it is answered under besides its own (refuse-foreign-hosts.ts). */
@@ -57,24 +57,24 @@ type DependencyStatus = { state: 'ok' | 'degraded'; latencyMs: number };
 const checkTimeoutMs = 1_000;
 
 /** The operations listener: `/healthz`, `/readyz`, `/metrics` and what `pages` adds, for no page of another name. */
-export async function listenForOperations(parts: Parts): Promise<AsyncDisposable & { port: number }> {
-  const { pages = passOn } = parts;
-  const refuseHosts = refuseForeignHosts(parts);
+export async function listenForOperations(deps: OperationsOptions): Promise<AsyncDisposable & { port: number }> {
+  const { pages = passOn } = deps;
+  const refuseHosts = refuseForeignHosts(deps);
   const app = new Koa();
-  app.on('error', (error) => parts.log.debug({ err: error }, 'a connection of the operations listener ended early'));
+  app.on('error', (error) => deps.log.debug({ err: error }, 'a connection of the operations listener ended early'));
   app.use(async function answer(ctx) {
     ctx.set('x-content-type-options', 'nosniff');
     try {
-      await refuseHosts(ctx, () => pages(ctx, () => route(ctx, parts)));
+      await refuseHosts(ctx, () => pages(ctx, () => route(ctx, deps)));
     } catch (thrown) {
       const error = toApiError(thrown);
-      if (error.code === 'INTERNAL_ERROR') parts.log.error({ err: error.cause }, 'the operations listener failed');
+      if (error.code === 'INTERNAL_ERROR') deps.log.error({ err: error.cause }, 'the operations listener failed');
       ctx.status = errorStatus(error.code);
       ctx.set(errorHeaders(error));
       ctx.body = errorBody(error, '');
     }
   });
-  const server = app.listen(parts.port, parts.host);
+  const server = app.listen(deps.port, deps.host);
   await once(server, 'listening');
   return {
     port: (server.address() as AddressInfo).port, // a TCP server's address
@@ -87,7 +87,7 @@ export async function listenForOperations(parts: Parts): Promise<AsyncDisposable
 
 const passOn: Koa.Middleware = (_ctx, next) => next();
 
-async function route(ctx: Koa.Context, parts: Parts): Promise<void> {
+async function route(ctx: Koa.Context, deps: OperationsOptions): Promise<void> {
   if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {
     throw new ApiError('METHOD_NOT_ALLOWED', 'This path takes GET, HEAD.', { headers: { Allow: 'GET, HEAD' } });
   }
@@ -96,18 +96,21 @@ async function route(ctx: Koa.Context, parts: Parts): Promise<void> {
       ctx.body = { status: 'ok' };
       return;
     case '/readyz':
-      await answerReadiness(ctx, parts);
+      await answerReadiness(ctx, deps);
       return;
     case '/metrics':
-      ctx.type = parts.registry.contentType;
-      ctx.body = await parts.registry.metrics();
+      ctx.type = deps.registry.contentType;
+      ctx.body = await deps.registry.metrics();
       return;
     default:
       throw new ApiError('NOT_FOUND', 'There is nothing at this path.');
   }
 }
 
-async function answerReadiness(ctx: Koa.Context, { state, required, checks, details }: Parts): Promise<void> {
+async function answerReadiness(
+  ctx: Koa.Context,
+  { state, required, checks, details }: OperationsOptions,
+): Promise<void> {
   const named = Object.entries({ ...required, ...checks });
   const statuses = await Promise.all(named.map(async ([name, check]) => [name, await measure(check)] as const));
   const dependencies = Object.fromEntries(statuses);

@@ -9,20 +9,6 @@ export interface Inbox extends AsyncDisposable {
   address(): string | undefined;
 }
 
-type Parts = {
-  /** A connection of its own: a blocked read holds up everything behind it. */
-  reader: Redis;
-  redis: Redis;
-  keyOf: (id: string) => string;
-  /** Takes an entry: its names and values in turn. True if more entries follow soon and may be read together. */
-  onEntry: (fields: readonly string[]) => boolean;
-  /** The stream was lost with all that was in it; the next one is opened after this. */
-  onLost: () => void;
-  log: Log;
-  heartbeatMs?: number;
-  gatherMs?: number;
-};
-
 const lifeMs = 60_000;
 const blockMs = 2_000;
 /** An entry can be a frame of many replies. */
@@ -40,8 +26,20 @@ const closeMs = 1_000;
  * Opens a stream under the name that `keyOf` gives and hands over every entry once, in order, for as long as it lives. A writer
  * uses NOMKSTREAM and so learns in the same call that the reader is gone: the key exists only while a heartbeat renews it.
  */
-export function openInbox(parts: Parts): Inbox {
-  const { reader, redis, keyOf, onEntry, onLost, log, heartbeatMs = 5_000, gatherMs = gatherMsUnlessTold } = parts;
+export function openInbox(deps: {
+  /** A connection of its own: a blocked read holds up everything behind it. */
+  reader: Redis;
+  redis: Redis;
+  keyOf: (id: string) => string;
+  /** Takes an entry: its names and values in turn. True if more entries follow soon and may be read together. */
+  onEntry: (fields: readonly string[]) => boolean;
+  /** The stream was lost with all that was in it; the next one is opened after this. */
+  onLost: () => void;
+  log: Log;
+  heartbeatMs?: number;
+  gatherMs?: number;
+}): Inbox {
+  const { reader, redis, keyOf, onEntry, onLost, log, heartbeatMs = 5_000, gatherMs = gatherMsUnlessTold } = deps;
   const closing = new AbortController();
   let key: string | undefined;
   let lastId = '0';

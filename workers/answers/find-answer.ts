@@ -28,7 +28,10 @@ export type FindAnswer = (run: CallingRun) => Promise<Found>;
 type Passed = Found | { outcome: 'failed' };
 type Attempt = { outcome: 'answered'; answer: Answer } | { outcome: 'failed'; error: BackendError };
 
-type Parts = {
+const roundPauseMs = 500;
+
+/** Asks the backends of a run's model, one after another, until one answers. Nothing of it is settled or said. */
+export function createFindAnswer(deps: {
   slots: BackendSlots;
   retryBudget: RetryBudget;
   apiKeys: Readonly<Record<string, string>>;
@@ -39,13 +42,8 @@ type Parts = {
   metrics: WorkerMetrics;
   log: Log;
   random?: () => number;
-};
-
-const roundPauseMs = 500;
-
-/** Asks the backends of a run's model, one after another, until one answers. Nothing of it is settled or said. */
-export function createFindAnswer(parts: Parts): FindAnswer {
-  const { slots, retryBudget, metrics, log, random = Math.random } = parts;
+}): FindAnswer {
+  const { slots, retryBudget, metrics, log, random = Math.random } = deps;
 
   /**
    * The first pass over the backends is never limited; a second one is, or an outage would double its own load. A line of a
@@ -66,7 +64,7 @@ export function createFindAnswer(parts: Parts): FindAnswer {
   };
 
   function mayTryAgain({ job, lane, leftMs }: CallingRun): boolean {
-    if (lane === 'batch' || slots.allRefuse(job.model) || leftMs() < roundPauseMs + parts.firstTokenMs) return false;
+    if (lane === 'batch' || slots.allRefuse(job.model) || leftMs() < roundPauseMs + deps.firstTokenMs) return false;
     return retryBudget.spend();
   }
 
@@ -113,9 +111,9 @@ export function createFindAnswer(parts: Parts): FindAnswer {
     };
     const call = {
       backend,
-      apiKey: parts.apiKeys[name],
+      apiKey: deps.apiKeys[name],
       requestId: job.requestId,
-      body: bodyFor(job, backend, parts.ownFields(run, backend)),
+      body: bodyFor(job, backend, deps.ownFields(run, backend)),
       signal,
     };
     const begunAt = performance.now();
@@ -125,7 +123,7 @@ export function createFindAnswer(parts: Parts): FindAnswer {
       const { isOverLimit, ...answer } = await answerJob({
         job,
         call,
-        callBackend: parts.callBackend,
+        callBackend: deps.callBackend,
         reply,
         onFirstToken(received) {
           isAnswered = true;
@@ -154,8 +152,7 @@ export function createFindAnswer(parts: Parts): FindAnswer {
       }
       const outcome = signal.aborted ? 'stopped' : error.outcome;
       // One that has no first token of its own to be late with is silent until the deadline.
-      const wasSilent =
-        signal.reason === 'deadline' && !isAnswered && performance.now() - begunAt >= parts.firstTokenMs;
+      const wasSilent = signal.reason === 'deadline' && !isAnswered && performance.now() - begunAt >= deps.firstTokenMs;
       slot.end(wasSilent ? 'failed' : shownBy(outcome), error.retryAfterMs);
       end(outcome);
       // A refused request is the client's affair, and the backend's words may quote it.

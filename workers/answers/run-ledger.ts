@@ -11,9 +11,15 @@ export interface RunLedger {
   timing(): { queueWaitMs: number; firstTokenMs: number | null; durationMs: number };
 }
 
-type Parts = { run: number; queueWaitMs: number; now?: () => number };
-
-export function createRunLedger({ run, queueWaitMs, now = () => performance.now() }: Parts): RunLedger {
+export function createRunLedger({
+  run,
+  queueWaitMs,
+  now = () => performance.now(),
+}: {
+  run: number;
+  queueWaitMs: number;
+  now?: () => number;
+}): RunLedger {
   const startedAt = now();
   const attempts: UsageAttempt[] = [];
   let firstTokenMs: number | null = null;

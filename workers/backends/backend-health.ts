@@ -21,8 +21,6 @@ export interface BackendHealth extends Disposable {
   begin(): TrackedCall;
 }
 
-type Parts = { onBreaker: (state: BreakerState) => void; probeMs: number; random: () => number; now: () => number };
-
 /** A first token of longer ago says nothing of now. */
 const recentMs = 60_000;
 /** What the latest first token weighs in their mean. */
@@ -30,7 +28,17 @@ const latestWeight = 0.3;
 /** One that has just failed is slower than any other, however quick it was about it. */
 const failedMs = Number.MAX_SAFE_INTEGER;
 
-export function createBackendHealth({ onBreaker, probeMs, random, now }: Parts): BackendHealth {
+export function createBackendHealth({
+  onBreaker,
+  probeMs,
+  random,
+  now,
+}: {
+  onBreaker: (state: BreakerState) => void;
+  probeMs: number;
+  random: () => number;
+  now: () => number;
+}): BackendHealth {
   const breaker: Breaker = createBreaker({ onChange: onBreaker, probeMs, random });
   let pausedUntil = 0;
   let latest: { ms: number; at: number } | undefined;

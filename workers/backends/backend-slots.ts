@@ -49,7 +49,13 @@ export interface BackendSlots extends Disposable {
   sharesChanged(): void;
 }
 
-type Parts = {
+/** For so long after a client has asked a backend, lines of batches leave room for the next one. */
+const askedForMs = 5_000;
+/** Jobs wait for a backend if it was found full within this time. */
+const hungryForMs = 1_000;
+
+/** What this process knows of its backends: their calls in flight, and for each model that they serve how they answered it. */
+export function createBackendSlots(deps: {
   planFile: Pick<PlanFile, 'models' | 'backends' | 'timeouts'>;
   pools: readonly string[];
   /** What this worker may have of a backend whose limit is the fleet's. */
@@ -63,17 +69,9 @@ type Parts = {
   onBreaker?: (status: BreakerStatus) => void;
   random?: () => number;
   now?: () => number;
-};
-
-/** For so long after a client has asked a backend, lines of batches leave room for the next one. */
-const askedForMs = 5_000;
-/** Jobs wait for a backend if it was found full within this time. */
-const hungryForMs = 1_000;
-
-/** What this process knows of its backends: their calls in flight, and for each model that they serve how they answered it. */
-export function createBackendSlots(parts: Parts): BackendSlots {
-  const { planFile, pools, shareOf, onHungry = () => {}, onChange = () => {}, onBreaker = () => {} } = parts;
-  const { random = Math.random, now = () => performance.now(), areSharesValid = () => true } = parts;
+}): BackendSlots {
+  const { planFile, pools, shareOf, onHungry = () => {}, onChange = () => {}, onBreaker = () => {} } = deps;
+  const { random = Math.random, now = () => performance.now(), areSharesValid = () => true } = deps;
   const inFlight = new Map<string, number>();
   /** When a client last asked a backend, and when a backend was last found full. */
   const askedAt = new Map<string, number>();

@@ -19,14 +19,6 @@ export interface Breaker extends Disposable {
   watch(): WatchedCall;
 }
 
-type Parts = {
-  /** A probe that has not answered for so many milliseconds is taken to have failed; should it answer later, that counts. */
-  probeMs: number;
-  onChange?: (state: BreakerState) => void;
-  random?: () => number;
-  resetMs?: number;
-};
-
 /** So many failures in a row open it, however long each of them took. */
 const failuresInARowMax = 5;
 /** Counted are a call's first token and its failure, so one that always breaks off half-way fails at half of its counts. */
@@ -50,8 +42,14 @@ const options = {
  * from then on only, so that slow failures weigh as much as fast ones and calls in flight do not hide them. Half-open it
  * takes one call, which it watches from its beginning; once closed it knows nothing of what was before.
  */
-export function createBreaker(parts: Parts): Breaker {
-  const { probeMs, onChange = () => {}, random = Math.random, resetMs = probeAfterMs } = parts;
+export function createBreaker(deps: {
+  /** A probe that has not answered for so many milliseconds is taken to have failed; should it answer later, that counts. */
+  probeMs: number;
+  onChange?: (state: BreakerState) => void;
+  random?: () => number;
+  resetMs?: number;
+}): Breaker {
+  const { probeMs, onChange = () => {}, random = Math.random, resetMs = probeAfterMs } = deps;
   // Not all processes at the same moment.
   const resetTimeout = resetMs * (0.8 + 0.4 * random());
   let circuit = createCircuit();

@@ -22,7 +22,17 @@ export interface Reservation {
   release(): void;
 }
 
-type Parts = {
+/** A job begins within milliseconds, unless Redis or the store is slow: then others have the slot meanwhile. */
+const reservedMsMax = 1_000;
+
+export function createReservation({
+  name,
+  backend,
+  as,
+  mayCall,
+  onUse,
+  onFree,
+}: {
   name: string;
   backend: Backend;
   as: BackendHealth;
@@ -31,12 +41,7 @@ type Parts = {
   onUse: () => void;
   /** The slot is free again; called once. */
   onFree: () => void;
-};
-
-/** A job begins within milliseconds, unless Redis or the store is slow: then others have the slot meanwhile. */
-const reservedMsMax = 1_000;
-
-export function createReservation({ name, backend, as, mayCall, onUse, onFree }: Parts): Reservation {
+}): Reservation {
   let state: 'reserved' | 'used' | 'free' = 'reserved';
   const releasing = setTimeout(release, reservedMsMax);
 

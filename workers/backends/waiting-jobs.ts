@@ -12,7 +12,7 @@ export interface WaitingJobs<Ask extends WaitingAsk, Result> extends Disposable 
 
 type WaitingAsk = { lane: Lane; waitMs: number; signal: AbortSignal };
 
-type Parts<Ask, Result> = {
+type WaitingRules<Ask, Result> = {
   /** Undefined where there is nothing but to wait; else what it says has been taken. */
   answer: (ask: Ask) => Result | undefined;
   /** Equal for jobs that would get the same answer: if one of a lane has to wait, the others are skipped. */
@@ -23,8 +23,10 @@ type Parts<Ask, Result> = {
 /** Time changes things, too, and tells nobody: a pause is over, a model has not answered for long. */
 const serveEveryMs = 250;
 
-export function createWaitingJobs<Ask extends WaitingAsk, Result>(parts: Parts<Ask, Result>): WaitingJobs<Ask, Result> {
-  const { answer, alike, late } = parts;
+export function createWaitingJobs<Ask extends WaitingAsk, Result>(
+  deps: WaitingRules<Ask, Result>,
+): WaitingJobs<Ask, Result> {
+  const { answer, alike, late } = deps;
   const waiting = new Map<(result: Result) => void, { ask: Ask; kind: string }>();
 
   /** Of 500 jobs that wait for one model, one is asked. */

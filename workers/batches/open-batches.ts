@@ -43,7 +43,14 @@ import { createCountBatch } from './scheduler/count-batch.ts';
 import { createRecoverLostLines } from './scheduler/recover-lost-lines.ts';
 import { scheduleAccounts, schedulerHoldMs } from './scheduler/schedule-accounts.ts';
 
-type Parts = {
+/** The work of the batch lane, and of keeping batches going, which goes on until it is stopped. */
+type Batches = AsyncDisposable & { work: LaneWork; keep(): BatchSupervisor };
+
+const accountHoldMs = 6_000;
+const filesHoldMs = 180_000;
+
+/** All that a worker has for batches, put together. */
+export function openBatches(deps: {
   config: WorkerConfig;
   outboxLengthMax: number;
   redis: Redis;
@@ -60,18 +67,9 @@ type Parts = {
   shutdown: AbortSignal;
   metrics: WorkerMetrics;
   log: Log;
-};
-
-/** The work of the batch lane, and of keeping batches going, which goes on until it is stopped. */
-type Batches = AsyncDisposable & { work: LaneWork; keep(): BatchSupervisor };
-
-const accountHoldMs = 6_000;
-const filesHoldMs = 180_000;
-
-/** All that a worker has for batches, put together. */
-export function openBatches(parts: Parts): Batches {
+}): Batches {
   const { config, outboxLengthMax, redis, replyRedis, store, workerId, startRun, settle, shutdown, metrics, log } =
-    parts;
+    deps;
   const { planFile } = config;
   const owned = new AsyncDisposableStack();
 
@@ -105,7 +103,7 @@ export function openBatches(parts: Parts): Batches {
     startRun,
     finishAttempt,
     requestMs: planFile.timeouts.requestMs,
-    findAnswer: parts.findAnswer,
+    findAnswer: deps.findAnswer,
     writeResult,
     endLine,
     followBatch: watch.follow,
@@ -133,7 +131,7 @@ export function openBatches(parts: Parts): Batches {
       acquireLock: createAcquireLock(redis, { workerId, holdMs: accountHoldMs }),
       releaseLock: createReleaseLock(redis, { workerId }),
       createAccountRun: (account, lookSoon) =>
-        createAccountScheduler({ ...common, account, recoverLostLines, countBatch, control: parts.control, lookSoon }),
+        createAccountScheduler({ ...common, account, recoverLostLines, countBatch, control: deps.control, lookSoon }),
       validateBatch: createValidateBatch({ store, planFile, rules, metrics }),
       closeBatch: createCloseBatch(common),
       writeBatchFiles: createWriteBatchFiles({ store, filesKeptDays: planFile.batch.filesKeptDays }),

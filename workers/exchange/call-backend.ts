@@ -33,9 +33,13 @@ export function createBackendAgent({ connectMs }: Pick<Timeouts, 'connectMs'>): 
   return new Agent({ connect: { timeout: connectMs }, headersTimeout: 0, bodyTimeout: 0 });
 }
 
-type Parts = { agent: Pick<Dispatcher, 'dispatch'>; timeouts: Pick<Timeouts, 'firstTokenMs' | 'idleMs'> };
-
-export function createCallBackend({ agent, timeouts }: Parts): CallBackend {
+export function createCallBackend({
+  agent,
+  timeouts,
+}: {
+  agent: Pick<Dispatcher, 'dispatch'>;
+  timeouts: Pick<Timeouts, 'firstTokenMs' | 'idleMs'>;
+}): CallBackend {
   const { firstTokenMs, idleMs } = timeouts;
 
   function expectBytes<Result>({ expectWithin, fail }: Exchange<Result>): void {

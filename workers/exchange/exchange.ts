@@ -27,7 +27,7 @@ export interface BodyReader {
 
 export type Head = { status: number; headers: IncomingHttpHeaders };
 
-type Parts<Result> = {
+type ExchangeOptions<Result> = {
   dispatcher: Pick<Dispatcher, 'dispatch'>;
   request: Dispatcher.DispatchOptions;
   signal: AbortSignal;
@@ -45,9 +45,9 @@ const restMs = 1_000;
  * Sends a request and reads its answer as it arrives, by undici's callbacks: over real sockets a token costs a quarter less than by undici's
  * streams. Fails with the reader's error, else with a `BackendError`.
  */
-export function exchange<Result>(parts: Parts<Result>): Promise<Result> {
+export function exchange<Result>(deps: ExchangeOptions<Result>): Promise<Result> {
   const { promise, resolve, reject } = Promise.withResolvers<Result>();
-  const { signal } = parts;
+  const { signal } = deps;
   const overdue = createOverdue();
   let controller: Dispatcher.DispatchController | undefined;
   let reader: BodyReader | undefined;
@@ -118,7 +118,7 @@ export function exchange<Result>(parts: Parts<Result>): Promise<Result> {
     onResponseStart(_, status, headers) {
       if (status < 200 || isSettled) return;
       read(() => {
-        reader = parts.readerOf({ status, headers }, given);
+        reader = deps.readerOf({ status, headers }, given);
       });
     },
     onResponseData(_, bytes) {
@@ -142,8 +142,8 @@ export function exchange<Result>(parts: Parts<Result>): Promise<Result> {
   if (signal.aborted) onAbort();
   else {
     signal.addEventListener('abort', onAbort, { once: true });
-    parts.onOpen?.(given);
-    parts.dispatcher.dispatch(parts.request, handler);
+    deps.onOpen?.(given);
+    deps.dispatcher.dispatch(deps.request, handler);
   }
   return promise;
 }

@@ -7,16 +7,13 @@ export type OwnFields = { readonly cache_salt?: string; readonly priority?: numb
 
 type Asked = { job: { account: string; plan: string }; lane: Lane };
 
-/** `pepper` is there if a backend of the plan file has a cache salt. */
-type Parts = { plans: PlanFile['plans']; pepper: string | undefined };
-
 /**
  * `cache_salt`: with it a model server shares what it has cached of prompts between requests of one account only, so that no
  * account can find out by the time to the first token what another has sent. It is an HMAC of the account, and cannot be guessed.
  * `priority`: that of the account's plan, as in our own queue (vLLM too serves a lower one first); lines of batches come behind
  * every request that a client waits for.
  */
-export function createOwnFields({ plans, pepper }: Parts) {
+export function createOwnFields({ plans, pepper }: { plans: PlanFile['plans']; pepper: string | undefined }) {
   const saltKey = pepper === undefined ? undefined : Buffer.from(hkdfSync('sha256', pepper, '', 'svc cache salt', 32));
 
   function saltOf(account: string): string {

@@ -13,18 +13,20 @@ export interface EventReader {
   begun(): boolean;
 }
 
-type Parts = {
-  exchange: Exchange<StreamEnd>;
-  reader: EventReader;
-  /** Sets the time within which the next event has to come. */
-  expectNext: () => void;
-};
-
 /** What comes while its reader is busy is kept; beyond so much of it the backend has to wait. */
 const keptBytesMax = 65_536;
 
 /** Reads a stream to its end. Fails by what its reader throws, as it is, else by a `BackendError`. */
-export function readEvents({ exchange, reader, expectNext }: Parts): BodyReader {
+export function readEvents({
+  exchange,
+  reader,
+  expectNext,
+}: {
+  exchange: Exchange<StreamEnd>;
+  reader: EventReader;
+  /** Sets the time within which the next event has to come. */
+  expectNext: () => void;
+}): BodyReader {
   const parse = createEventStreamParser();
   let events: string[] = [];
   let next = 0;

@@ -15,10 +15,18 @@ export interface LeaseHeartbeat extends Disposable {
   putBack(jobs: readonly unknown[]): Promise<void>;
 }
 
-type Parts = { renewLeases: RenewLeases; timeouts: { queueMs: number }; log: Log; everyMs?: number };
-
 /** Renews all of them together, by one call for each partition; while Redis is away, once it is back. */
-export function beatLeases({ renewLeases, timeouts, log, everyMs = renewLeasesEveryMs }: Parts): LeaseHeartbeat {
+export function beatLeases({
+  renewLeases,
+  timeouts,
+  log,
+  everyMs = renewLeasesEveryMs,
+}: {
+  renewLeases: RenewLeases;
+  timeouts: { queueMs: number };
+  log: Log;
+  everyMs?: number;
+}): LeaseHeartbeat {
   const kept = new Set<Leased>();
   const renewing = repeatWhile({
     everyMs,

@@ -17,14 +17,6 @@ const awayAfterMs = 30_000;
 /** Where accounts with batches stand as a rule, and others only after a clock was put back. */
 const aheadAtOnce = 1_000;
 
-type Parts = {
-  redis: Redis;
-  endLeases: EndLeases;
-  timeouts: { requestMs: number };
-  metrics: Pick<WorkerMetrics, 'leasesExpired'>;
-  now?: () => Promise<number>;
-};
-
 /** No lease ends later than this after its request's deadline; one that does is of a clock that has since been put back. */
 const aheadMs = (lane: Lane) => leaseGraceMs.started[lane] + 60_000;
 
@@ -33,8 +25,14 @@ export type Expired = { ended: number; nextMs: number | undefined };
 export type ExpireLeases = (partition: number) => Promise<Expired>;
 
 /** Ends what nobody has ended by its time, in all accounts of a partition, so that nothing of theirs is held for longer. */
-export function createExpireLeases(parts: Parts): ExpireLeases {
-  const { redis, endLeases, timeouts, metrics, now: timeOf = () => redisNow(redis) } = parts;
+export function createExpireLeases(deps: {
+  redis: Redis;
+  endLeases: EndLeases;
+  timeouts: { requestMs: number };
+  metrics: Pick<WorkerMetrics, 'leasesExpired'>;
+  now?: () => Promise<number>;
+}): ExpireLeases {
+  const { redis, endLeases, timeouts, metrics, now: timeOf = () => redisNow(redis) } = deps;
   let seenAt: number | undefined;
   let quietUntil = 0;
 

@@ -7,14 +7,6 @@ import type { AcquireLock } from '../locks/acquire.ts';
 import type { ReleaseLock } from '../locks/release.ts';
 import { keepDoing } from './keep-doing.ts';
 
-type Parts = {
-  audit: Pick<AuditStore, 'copyAuditAfter'>;
-  acquireLock: AcquireLock;
-  releaseLock: ReleaseLock;
-  log: Pick<Log, 'info' | 'warn'>;
-  everyMs?: number;
-};
-
 const accountsAtOnce = 100;
 /** Between two pages, so that copying for many accounts is no load that others feel. */
 const pauseMs = 5;
@@ -24,7 +16,19 @@ const leaveMs = 500;
  * Every few minutes one worker of all copies the audit records that wait in accounts: those of an ingress that ended before it
  * could, and those of changes that the version before audit records has made.
  */
-export function keepCopyingAudit({ audit, acquireLock, releaseLock, log, everyMs = 300_000 }: Parts): AsyncDisposable {
+export function keepCopyingAudit({
+  audit,
+  acquireLock,
+  releaseLock,
+  log,
+  everyMs = 300_000,
+}: {
+  audit: Pick<AuditStore, 'copyAuditAfter'>;
+  acquireLock: AcquireLock;
+  releaseLock: ReleaseLock;
+  log: Pick<Log, 'info' | 'warn'>;
+  everyMs?: number;
+}): AsyncDisposable {
   async function copyAll(signal: AbortSignal): Promise<void> {
     let copied = 0;
     let after: string | undefined = '';

@@ -5,15 +5,6 @@ import type { AcquireLock } from '../locks/acquire.ts';
 import { keepDoing } from './keep-doing.ts';
 import type { RemoveUnusedDevices } from './remove-unused-devices.ts';
 
-type Parts = {
-  redis: Pick<Redis, 'exists' | 'set'>;
-  removeUnusedDevices: RemoveUnusedDevices;
-  acquireLock: AcquireLock;
-  log: Pick<Log, 'warn'>;
-  /** Well below the time for which `hold` holds. */
-  everyMs?: number;
-};
-
 /** After a pass that ended. One that failed goes on at the next turn. */
 const passEveryMs = 86_400_000;
 
@@ -24,7 +15,14 @@ export function keepRemovingDevices({
   acquireLock,
   log,
   everyMs = 60_000,
-}: Parts): AsyncDisposable {
+}: {
+  redis: Pick<Redis, 'exists' | 'set'>;
+  removeUnusedDevices: RemoveUnusedDevices;
+  acquireLock: AcquireLock;
+  log: Pick<Log, 'warn'>;
+  /** Well below the time for which `hold` holds. */
+  everyMs?: number;
+}): AsyncDisposable {
   return keepDoing({
     ...{ everyMs, log, failed: 'unused devices were not removed; trying again' },
     async work(signal) {

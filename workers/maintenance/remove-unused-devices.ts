@@ -9,14 +9,6 @@ import { agreedNow } from '../redis-now.ts';
 import { isRemovable, isUnused } from './is-removable.ts';
 import { createMarkRemoval, markLifeMs } from './mark-removal.ts';
 
-type Parts = {
-  redis: Redis;
-  store: Pick<Store, 'listAccounts' | 'findAccount' | 'listUsageMonths' | 'removeAccount'>;
-  daysKept: number;
-  log: Pick<Log, 'info' | 'warn'>;
-  now?: () => number;
-};
-
 /**
  * One pass over all devices, and whether it has come to its end: it stops early if `mayGoOn`, asked after each page, says so. The
  * next one then goes on where this one stopped or failed.
@@ -33,7 +25,19 @@ const pauseMs = 25;
  * and in its usage: a device is removed only if none of them knows of one. A process may be killed between any two steps: the
  * mark ends without it, and the account is there or it is not.
  */
-export function createRemoveUnusedDevices({ redis, store, daysKept, log, now }: Parts): RemoveUnusedDevices {
+export function createRemoveUnusedDevices({
+  redis,
+  store,
+  daysKept,
+  log,
+  now,
+}: {
+  redis: Redis;
+  store: Pick<Store, 'listAccounts' | 'findAccount' | 'listUsageMonths' | 'removeAccount'>;
+  daysKept: number;
+  log: Pick<Log, 'info' | 'warn'>;
+  now?: () => number;
+}): RemoveUnusedDevices {
   const markRemoval = createMarkRemoval(redis);
   let after: string | undefined;
 

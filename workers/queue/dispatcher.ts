@@ -35,19 +35,6 @@ export interface Dispatcher {
   finish(): Promise<void>;
 }
 
-type Parts = {
-  queues: readonly DispatchedQueue[];
-  /** Jobs of one model at once, at most; lines of batches take what is left of that, and no more than `batchConcurrency`. */
-  concurrency: number;
-  batchConcurrency: number;
-  bodies: Pick<BodiesInHand, 'furtherJobs'>;
-  /** Those of these markers that are set. */
-  findMarkers: (markers: readonly string[]) => Promise<ReadonlySet<string>>;
-  /** What is awaited may have changed. */
-  onAwaited: () => void;
-  log: Log;
-};
-
 type State = DispatchedQueue & {
   /** No job waits in it, as far as is known. */
   isEmpty: boolean;
@@ -68,9 +55,20 @@ const lookAgainMs = 250;
 const failedPauseMs = 1_000;
 const nextLookMsMax = 60_000;
 
-export function createDispatcher(parts: Parts): Dispatcher {
-  const { concurrency, batchConcurrency, bodies, findMarkers, onAwaited, log } = parts;
-  const states: State[] = parts.queues.map((queue) => ({
+export function createDispatcher(deps: {
+  queues: readonly DispatchedQueue[];
+  /** Jobs of one model at once, at most; lines of batches take what is left of that, and no more than `batchConcurrency`. */
+  concurrency: number;
+  batchConcurrency: number;
+  bodies: Pick<BodiesInHand, 'furtherJobs'>;
+  /** Those of these markers that are set. */
+  findMarkers: (markers: readonly string[]) => Promise<ReadonlySet<string>>;
+  /** What is awaited may have changed. */
+  onAwaited: () => void;
+  log: Log;
+}): Dispatcher {
+  const { concurrency, batchConcurrency, bodies, findMarkers, onAwaited, log } = deps;
+  const states: State[] = deps.queues.map((queue) => ({
     ...queue,
     ...{ isEmpty: false, taking: 0, latest: undefined, found: 0, isMarked: false, nextLook: undefined },
   }));

@@ -44,19 +44,19 @@ export interface LaneWorker extends AsyncDisposable {
   recover(): Promise<void>;
 }
 
-type Parts = LaneWork & {
-  queue: QueueId;
-  labels: { pool: string; lane: Lane };
-  connection: Redis;
-  bodies: Pick<BodiesInHand, 'hold'>;
-  /** Aborted when the process is asked to end: a job that arrives after that goes back at once. */
-  shutdown: AbortSignal;
-  metrics: Pick<WorkerMetrics, 'running'>;
-  log: Log;
-};
-
-export function createLaneWorker(parts: Parts): LaneWorker {
-  const { queue, labels, connection, bodies, shutdown, metrics, log } = parts;
+export function createLaneWorker(
+  deps: LaneWork & {
+    queue: QueueId;
+    labels: { pool: string; lane: Lane };
+    connection: Redis;
+    bodies: Pick<BodiesInHand, 'hold'>;
+    /** Aborted when the process is asked to end: a job that arrives after that goes back at once. */
+    shutdown: AbortSignal;
+    metrics: Pick<WorkerMetrics, 'running'>;
+    log: Log;
+  },
+): LaneWorker {
+  const { queue, labels, connection, bodies, shutdown, metrics, log } = deps;
   // BullMQ's own loop takes jobs without asking whether a backend has room, and needs a blocking connection for each queue.
   const worker = new Worker(queue.name, null, workerOptions(queue, connection), (name, options) =>
     createRedisBackend(name, options),
@@ -104,13 +104,13 @@ export function createLaneWorker(parts: Parts): LaneWorker {
     if (shutdown.aborted) return 'hand back';
     const taken = job.attemptsStarted;
     try {
-      if (job.deferredFailure === undefined) return await parts.processJob({ data: job.data, taken, ...given });
+      if (job.deferredFailure === undefined) return await deps.processJob({ data: job.data, taken, ...given });
       log.error({ requestId: job.id, queue: queue.name }, 'a job is given up: its workers kept dying');
     } catch (error) {
       log.error({ err: error, requestId: job.id }, 'a job failed');
     }
     const lost = { data: job.data, taken: taken + 1, isStalled: job.deferredFailure !== undefined };
-    await parts.endLost(lost).catch((cause: unknown) => log.error({ err: cause }, 'a lost job was not ended'));
+    await deps.endLost(lost).catch((cause: unknown) => log.error({ err: cause }, 'a lost job was not ended'));
     return { outcome: 'done' } as const;
   }
 
@@ -172,9 +172,9 @@ export function createLaneWorker(parts: Parts): LaneWorker {
     },
     async recover() {
       const ids = await worker.backend.moveStalledJobsToWait();
-      if (parts.onRecovered === undefined || ids.length === 0) return;
+      if (deps.onRecovered === undefined || ids.length === 0) return;
       const jobs = await Promise.all(ids.map((id) => Job.fromId(worker, id)));
-      await parts.onRecovered(jobs.flatMap((job) => (job === undefined ? [] : [job.data])));
+      await deps.onRecovered(jobs.flatMap((job) => (job === undefined ? [] : [job.data])));
     },
     async [Symbol.asyncDispose]() {
       renewing[Symbol.dispose]();

@@ -15,7 +15,14 @@ import { waitForJobs } from './wait-for-jobs.ts';
 export type QueuesServed = AsyncDisposable &
   Pick<Dispatcher, 'slotsChanged' | 'lookAtFull' | 'cancel' | 'handBackAll' | 'running' | 'finish'>;
 
-type Parts = {
+/**
+ * A marker is lost if its worker dies before it takes the job, and when a job that was put off is due if the worker that knew it
+ * leaves: then the marker is set again within 5 s.
+ */
+const looksPerMarker = 2;
+
+/** Runs the jobs of all models of these pools. A job waits in its queue, except one that fails over, or is of an old queue. */
+export function serveQueues(deps: {
   models: PlanFile['models'];
   pools: readonly string[];
   work: Readonly<Record<Lane, LaneWork>>;
@@ -33,24 +40,15 @@ type Parts = {
   shutdown: AbortSignal;
   metrics: WorkerMetrics;
   log: Log;
-};
-
-/**
- * A marker is lost if its worker dies before it takes the job, and when a job that was put off is due if the worker that knew it
- * leaves: then the marker is set again within 5 s.
- */
-const looksPerMarker = 2;
-
-/** Runs the jobs of all models of these pools. A job waits in its queue, except one that fails over, or is of an old queue. */
-export function serveQueues(parts: Parts): QueuesServed {
-  const { models, pools, work, slots, connection, batchConcurrency, log } = parts;
+}): QueuesServed {
+  const { models, pools, work, slots, connection, batchConcurrency, log } = deps;
 
   function dispatched(
     queue: QueueId,
     of: Pick<DispatchedQueue, 'owner' | 'lane' | 'reserve' | 'hasSlot'> & { pool: string },
   ) {
     const { pool, lane } = of;
-    const worker = createLaneWorker({ ...parts, ...work[lane], queue, labels: { pool, lane } });
+    const worker = createLaneWorker({ ...deps, ...work[lane], queue, labels: { pool, lane } });
     return { ...of, worker };
   }
 
@@ -78,13 +76,13 @@ export function serveQueues(parts: Parts): QueuesServed {
   const queues = [...ofModels, ...ofPools];
 
   const dispatcher = createDispatcher({
-    ...{ ...parts, onAwaited: () => wait.changed() },
+    ...{ ...deps, onAwaited: () => wait.changed() },
     // Stalled jobs of the others are looked for all the same.
     queues: queues.filter(({ lane }) => lane !== 'batch' || batchConcurrency > 0),
     findMarkers: (markers) => existingKeys(connection, markers),
   });
   const wait = waitForJobs({
-    ...{ reader: parts.reader, redis: connection, bellKey: bellKey(parts.workerId), log },
+    ...{ reader: deps.reader, redis: connection, bellKey: bellKey(deps.workerId), log },
     markers: dispatcher.awaited,
     onMarker: dispatcher.mayHaveJob,
   });
@@ -96,7 +94,7 @@ export function serveQueues(parts: Parts): QueuesServed {
 
   /** Most queues are empty, which one command tells of all of them. */
   async function recover(): Promise<void> {
-    const workers = queues.flatMap(({ pool, worker }) => (parts.checksStalled(pool) ? [worker] : []));
+    const workers = queues.flatMap(({ pool, worker }) => (deps.checksStalled(pool) ? [worker] : []));
     const isForMarkers = ++looks % looksPerMarker === 0;
     const keys = workers.flatMap(({ activeKey, waitingKeys }) => [activeKey, ...(isForMarkers ? waitingKeys : [])]);
     const existing = await existingKeys(connection, keys);

@@ -9,7 +9,24 @@ export interface JobWait extends AsyncDisposable {
   changed(): void;
 }
 
-type Parts = {
+/** Shorter than the silence after which the connection is replaced (shared/redis/connections.ts). */
+const blockSeconds = 4;
+const failedPauseMs = 1_000;
+const bellLifeMs = 60_000;
+const closeMs = 500;
+
+/**
+ * BullMQ sets a queue's marker with each job that it adds, and with each that is taken. `BZPOPMIN` gives a marker to one of those
+ * that wait for it, the one that has waited longest; so each job wakes one worker, and idle workers take turns.
+ */
+export function waitForJobs({
+  reader,
+  redis,
+  markers,
+  onMarker,
+  bellKey,
+  log,
+}: {
   /** A connection of its own: a blocked read holds up everything behind it. */
   reader: Redis;
   redis: Redis;
@@ -23,19 +40,7 @@ type Parts = {
   /** A sorted set of this process alone, by which it ends its own wait. */
   bellKey: string;
   log: Log;
-};
-
-/** Shorter than the silence after which the connection is replaced (shared/redis/connections.ts). */
-const blockSeconds = 4;
-const failedPauseMs = 1_000;
-const bellLifeMs = 60_000;
-const closeMs = 500;
-
-/**
- * BullMQ sets a queue's marker with each job that it adds, and with each that is taken. `BZPOPMIN` gives a marker to one of those
- * that wait for it, the one that has waited longest; so each job wakes one worker, and idle workers take turns.
- */
-export function waitForJobs({ reader, redis, markers, onMarker, bellKey, log }: Parts): JobWait {
+}): JobWait {
   const closing = new AbortController();
   let waitedFor: ReadonlySet<string> | undefined;
   let isRinging = false;

@@ -9,14 +9,20 @@ import { firstMonthKept } from '../usage/remove-old-months.ts';
 import { type MonthLook, missingInSum } from './reconcile-drift.ts';
 import { summedUpTo } from './summed-up-to.ts';
 
-type Parts = { redis: Redis; store: Pick<UsageStore, 'recomputeUsage'>; seed: Seed };
-
 /**
  * Looks at an account's month in the store and, where Redis counts it, there. Each look is right also while requests are
  * settled and drained, but for a record that has come before its time and is about to be repaired, which the next look is
  * not to find any more. Fails with `SERVICE_UNAVAILABLE`.
  */
-export function createLookAtMonth({ redis, store, seed }: Parts): (month: UsageMonth) => Promise<MonthLook> {
+export function createLookAtMonth({
+  redis,
+  store,
+  seed,
+}: {
+  redis: Redis;
+  store: Pick<UsageStore, 'recomputeUsage'>;
+  seed: Seed;
+}): (month: UsageMonth) => Promise<MonthLook> {
   return async function lookAtMonth({ account, month }) {
     const upTo = await summedUpTo(redis, partitionOf(account));
     const sums = await store.recomputeUsage(account, month, upTo);

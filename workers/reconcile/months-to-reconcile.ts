@@ -11,8 +11,6 @@ import type { Patiently } from './reconcile-patience.ts';
 const monthsAtOnce = 100;
 const keysAtOnce = 500;
 
-type Parts = { redis: Redis; store: Pick<UsageStore, 'listUsageMonths'>; monthsKept: number; patiently: Patiently };
-
 /** Every account's month that is to be compared, without any of them being held. */
 interface MonthsToReconcile {
   /** Those of the store, by account, but for the ones that are being removed. */
@@ -23,7 +21,17 @@ interface MonthsToReconcile {
   onlyInRedis(account: string): Promise<{ months: UsageMonth[]; isNew: boolean }>;
 }
 
-export function createMonthsToReconcile({ redis, store, monthsKept, patiently }: Parts): MonthsToReconcile {
+export function createMonthsToReconcile({
+  redis,
+  store,
+  monthsKept,
+  patiently,
+}: {
+  redis: Redis;
+  store: Pick<UsageStore, 'listUsageMonths'>;
+  monthsKept: number;
+  patiently: Patiently;
+}): MonthsToReconcile {
   const list = (after: UsageMonth | undefined, limit: number) =>
     patiently(() => store.listUsageMonths({ after, limit }));
 

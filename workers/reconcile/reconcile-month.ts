@@ -18,15 +18,6 @@ export type ReconcileStore = Pick<
 /** What differed, and what still does after a repair. */
 export type Drifted = { found: MonthLook; left: MonthLook | undefined };
 
-type Parts = {
-  redis: Redis;
-  store: ReconcileStore;
-  monthsKept: number;
-  repair: boolean;
-  patiently: Patiently;
-  signal: AbortSignal;
-};
-
 /** A record that came before its time is repaired by its drainer within milliseconds; these are over three seconds in all. */
 const pausesMs = [50, 100, 200, 400, 800, 1_600];
 const repairAttemptsMax = 50;
@@ -35,8 +26,15 @@ const repairPauseMs = 20;
 const repairsMax = 2;
 
 /** Compares an account's month, and repairs it where it is asked to; undefined where nothing differs. */
-export function createReconcileMonth(parts: Parts): (month: UsageMonth) => Promise<Drifted | undefined> {
-  const { redis, store, monthsKept, repair, patiently, signal } = parts;
+export function createReconcileMonth(deps: {
+  redis: Redis;
+  store: ReconcileStore;
+  monthsKept: number;
+  repair: boolean;
+  patiently: Patiently;
+  signal: AbortSignal;
+}): (month: UsageMonth) => Promise<Drifted | undefined> {
+  const { redis, store, monthsKept, repair, patiently, signal } = deps;
   const seed = createSeed({ redis, store });
   const lookAtMonth = createLookAtMonth({ redis, store, seed });
 

@@ -9,7 +9,14 @@ type Amount = { tokens: number; months: number };
 /** `drifted` are the first of those that were `found` to differ; `left` is what still does after a repair. */
 export type Reconciled = { accounts: number; months: number; found: Amount; left: Amount; drifted: Drifted[] };
 
-type Parts = {
+const monthsAtOnce = 8;
+const driftedToldMax = 100;
+
+/**
+ * Compares every account's month of the store and of Redis; `progress` is as far as it has come. While requests go on an
+ * account may be counted twice that came into the store meanwhile. Fails with `SERVICE_UNAVAILABLE`, and where `signal` is aborted.
+ */
+export function createReconcileUsage(deps: {
   redis: Redis;
   store: ReconcileStore;
   /** Closed months whose usage is kept; older ones may be on their way out. */
@@ -18,19 +25,10 @@ type Parts = {
   /** How long the store or Redis may be away at a time. */
   patienceMs: number;
   signal: AbortSignal;
-};
-
-const monthsAtOnce = 8;
-const driftedToldMax = 100;
-
-/**
- * Compares every account's month of the store and of Redis; `progress` is as far as it has come. While requests go on an
- * account may be counted twice that came into the store meanwhile. Fails with `SERVICE_UNAVAILABLE`, and where `signal` is aborted.
- */
-export function createReconcileUsage(parts: Parts): { run(): Promise<Reconciled>; progress(): Reconciled } {
-  const patiently = createPatience(parts);
-  const months = createMonthsToReconcile({ ...parts, patiently });
-  const reconcileMonth = createReconcileMonth({ ...parts, patiently });
+}): { run(): Promise<Reconciled>; progress(): Reconciled } {
+  const patiently = createPatience(deps);
+  const months = createMonthsToReconcile({ ...deps, patiently });
+  const reconcileMonth = createReconcileMonth({ ...deps, patiently });
   const done: Reconciled = {
     accounts: 0,
     months: 0,

@@ -35,8 +35,6 @@ const streamsKeptMax = 1_000;
 
 type Frame = { replies: Reply[]; characters: number; isUrgent: boolean; sent: PromiseWithResolvers<boolean> };
 
-type Parts = { redis: Redis; charactersMax?: number; now?: () => number };
-
 /** `entryCharacters`: of its latest entries on average. */
 type Stream = {
   key: string;
@@ -46,8 +44,8 @@ type Stream = {
   entryCharacters: number;
 };
 
-export function createReplyFrames(parts: Parts): ReplyFrames {
-  const { redis, charactersMax = streamCharactersMax, now = () => performance.now() } = parts;
+export function createReplyFrames(deps: { redis: Redis; charactersMax?: number; now?: () => number }): ReplyFrames {
+  const { redis, charactersMax = streamCharactersMax, now = () => performance.now() } = deps;
   const streams = new Map<string, Stream>();
 
   function streamOf(key: string): Stream {

@@ -19,7 +19,11 @@ export interface ReplySender {
   interrupted(promptTokens: number): Promise<void>;
 }
 
-type Parts = {
+const openingMs = 10;
+/** Less than an ingress buffers for one client, whatever the characters: it may all arrive at once. */
+const unsentCharactersMax = 262_144;
+
+export function createReplySender(deps: {
   frames: ReplyFrames;
   replyTo: string;
   requestId: string;
@@ -28,14 +32,8 @@ type Parts = {
   onGone: () => void;
   /** The first text is about to be sent. */
   onFirstText?: () => void;
-};
-
-const openingMs = 10;
-/** Less than an ingress buffers for one client, whatever the characters: it may all arrive at once. */
-const unsentCharactersMax = 262_144;
-
-export function createReplySender(parts: Parts): ReplySender {
-  const { frames, replyTo, requestId, run, onGone, onFirstText } = parts;
+}): ReplySender {
+  const { frames, replyTo, requestId, run, onGone, onFirstText } = deps;
   let sequence = 0;
   let opening: { send: () => void; timer: NodeJS.Timeout } | undefined;
   let latestText: { posted: PostedReply; characters: number } | undefined;

@@ -9,13 +9,19 @@ export interface ReaderWatch extends Disposable {
   follow(replyTo: string, onGone: () => void): () => void;
 }
 
-type Parts = { redis: Redis; log: Log; everyMs?: number };
-
 /**
  * Looks every few seconds whether the reply streams of the runs in hand are still there, all of them by one command: a whole
  * answer is sent at its end only, and until then nothing else would tell that its ingress was killed.
  */
-export function watchReaders({ redis, log, everyMs = 5_000 }: Parts): ReaderWatch {
+export function watchReaders({
+  redis,
+  log,
+  everyMs = 5_000,
+}: {
+  redis: Redis;
+  log: Log;
+  everyMs?: number;
+}): ReaderWatch {
   const readers = new Map<string, Set<() => void>>();
 
   async function look(): Promise<void> {

@@ -18,17 +18,15 @@ export type Ending = { outcome: UsageReport['outcome']; usage?: TokenUsage | und
 /** Settles a request, and says its last word; says nothing where it is not this run's to end any more. */
 export type EndRequest = (run: Run, ending: Ending) => Promise<void>;
 
-type Parts = {
+export function createEndRequest(deps: {
   settle: Settle;
   /** Replies go through the same connection as settling does, and so arrive in the order in which they were sent. */
   oneConnection: boolean;
   metrics: WorkerMetrics;
   log: Log;
   now?: () => number;
-};
-
-export function createEndRequest(parts: Parts): EndRequest {
-  const { settle, oneConnection, metrics, log, now = () => performance.now() } = parts;
+}): EndRequest {
+  const { settle, oneConnection, metrics, log, now = () => performance.now() } = deps;
 
   return async function endRequest(run, ending) {
     const { job, reply, takenAt } = run;

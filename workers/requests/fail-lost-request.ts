@@ -7,13 +7,19 @@ import type { ReplyFrames } from '../replies/reply-frames.ts';
 import { createReplySender } from '../replies/send-reply.ts';
 import type { EndRequest } from './end-request.ts';
 
-type Parts = { startRun: StartRun; endRequest: EndRequest; replyFrames: ReplyFrames };
-
 /**
  * Ends a job that was given up, and tells its client that no answer will come. It counts as one more run, so that the ingress
  * takes this word for the latest, whatever the lost runs have sent before.
  */
-export function createFailLostRequest({ startRun, endRequest, replyFrames }: Parts) {
+export function createFailLostRequest({
+  startRun,
+  endRequest,
+  replyFrames,
+}: {
+  startRun: StartRun;
+  endRequest: EndRequest;
+  replyFrames: ReplyFrames;
+}) {
   return async function failLostRequest({ data, taken }: { data: unknown; taken: number }): Promise<void> {
     const takenAt = performance.now();
     const job = inferenceJobSchema.parse(data);

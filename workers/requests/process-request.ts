@@ -26,7 +26,10 @@ import { createReplySender } from '../replies/send-reply.ts';
 import type { ReaderWatch } from '../replies/watch-readers.ts';
 import type { Ending, EndRequest } from './end-request.ts';
 
-type Parts = {
+const done: Outcome = { outcome: 'done' };
+
+/** One job from its start to its reply. Every way out of here has told the client, or knows that nobody waits. */
+export function createProcessRequest(deps: {
   planFile: Pick<PlanFile, 'models' | 'timeouts'>;
   startRun: StartRun;
   markStreaming: MarkStreaming;
@@ -39,24 +42,19 @@ type Parts = {
   control: () => string | undefined;
   metrics: WorkerMetrics;
   log: Log;
-};
-
-const done: Outcome = { outcome: 'done' };
-
-/** One job from its start to its reply. Every way out of here has told the client, or knows that nobody waits. */
-export function createProcessRequest(parts: Parts): ProcessJob {
-  const { endRequest, metrics, log } = parts;
-  const { models, timeouts } = parts.planFile;
+}): ProcessJob {
+  const { endRequest, metrics, log } = deps;
+  const { models, timeouts } = deps.planFile;
 
   return async function processRequest({ data, taken, signal, reservation }) {
     const takenAt = performance.now();
     const job = inferenceJobSchema.parse(data);
-    const start = await parts.startRun({ ...job, taken });
+    const start = await deps.startRun({ ...job, taken });
     const { run } = start;
     using deadline = createWatchdog([signal]);
     const onGone = () => deadline.abort('ingress gone' satisfies StopReason);
     const reply = createReplySender({
-      frames: parts.replyFrames,
+      frames: deps.replyFrames,
       replyTo: job.replyTo,
       requestId: job.requestId,
       run,
@@ -70,9 +68,9 @@ export function createProcessRequest(parts: Parts): ProcessJob {
 
     metrics.queueWait.observe({ pool: poolOf(job), lane: 'interactive' }, queueWaitMs / 1000);
     deadline.expectWithin(start.remainingMs, () => 'deadline' satisfies StopReason);
-    reply.started(parts.control() ?? '', queueWaitMs);
-    const letGo = parts.leases.keep(job);
-    const unfollow = parts.followReader(job.replyTo, onGone);
+    reply.started(deps.control() ?? '', queueWaitMs);
+    const letGo = deps.leases.keep(job);
+    const unfollow = deps.followReader(job.replyTo, onGone);
     const waitMs = Math.max(job.startBy - start.now, run > 1 ? timeouts.queueMs : 0);
     const startedAt = performance.now();
     const started: StartedRun = {
@@ -84,7 +82,7 @@ export function createProcessRequest(parts: Parts): ProcessJob {
       mayWaitMs: () => startedAt + waitMs - performance.now(),
     };
     try {
-      return await conclude(started, await parts.findAnswer(started));
+      return await conclude(started, await deps.findAnswer(started));
     } catch (error) {
       log.error({ err: error, requestId: job.requestId }, 'a request failed by a fault of ours');
       const usage = await started.received?.();
@@ -98,7 +96,7 @@ export function createProcessRequest(parts: Parts): ProcessJob {
 
   /** It need not arrive before the text: an ingress to which text came follows no other run either. */
   function markStreaming({ account, requestId }: InferenceJob, run: number): void {
-    parts.markStreaming({ account, requestId, run }).catch((error: unknown) => {
+    deps.markStreaming({ account, requestId, run }).catch((error: unknown) => {
       log.warn({ err: error, requestId }, 'a lease could not be marked as streaming');
     });
   }
@@ -154,7 +152,7 @@ export function createProcessRequest(parts: Parts): ProcessJob {
   }
 
   async function handBack({ job, run, ledger }: StartedRun): Promise<Outcome> {
-    await parts.leases.putBack([job]);
+    await deps.leases.putBack([job]);
     const earlierRuns = [...job.earlierRuns, { run, attempts: [...ledger.attempts()] }];
     return { outcome: 'hand back', job: { ...job, earlierRuns } };
   }

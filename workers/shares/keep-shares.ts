@@ -18,7 +18,14 @@ export interface Shares extends AsyncDisposable {
   renewed: Promise<void>;
 }
 
-type Parts = {
+const renewEveryMs = 500;
+const renewPauseMsMin = 200;
+/** What leaving may wait for a Redis that does not answer: a share that stays expires. */
+const leaveMs = 500;
+
+const noShare: Share = { calls: 0, batchCalls: 0 };
+
+export function keepShares(deps: {
   renewShares: RenewShares;
   pools: readonly string[];
   /** What is in use and needed now. */
@@ -30,17 +37,8 @@ type Parts = {
   log: Log;
   now?: () => number;
   pause?: (ms: number, signal: AbortSignal) => Promise<void>;
-};
-
-const renewEveryMs = 500;
-const renewPauseMsMin = 200;
-/** What leaving may wait for a Redis that does not answer: a share that stays expires. */
-const leaveMs = 500;
-
-const noShare: Share = { calls: 0, batchCalls: 0 };
-
-export function keepShares(parts: Parts): Shares {
-  const { renewShares, uses, onRenewed, shutdown, log, now = () => performance.now(), pause = pauseUnless } = parts;
+}): Shares {
+  const { renewShares, uses, onRenewed, shutdown, log, now = () => performance.now(), pause = pauseUnless } = deps;
   const closing = new AbortController();
   let shares = new Map<string, Share>();
   let pools = new Map<string, PoolMembership>();
@@ -58,7 +56,7 @@ export function keepShares(parts: Parts): Shares {
     reported = new Map(sent.map(({ backend, inFlight }) => [backend, inFlight]));
     try {
       const isMember = !shutdown.aborted;
-      const renewal = { pools: isMember ? parts.pools : [], uses: sent };
+      const renewal = { pools: isMember ? deps.pools : [], uses: sent };
       const answer = await renewShares(hasRenewed ? 'known' : 'new', renewal);
       ({ shares, pools } = answer);
       // Counted from before it was sent, so that it ends here before it does in Redis.

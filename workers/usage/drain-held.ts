@@ -9,15 +9,6 @@ import type { TrimSchedule } from './trim-schedule.ts';
 /** Calls of the store at once: one that takes long, or a large repair, does not keep all other partitions waiting. */
 const partitionsAtOnce = 4;
 
-type Parts = {
-  drainPartition: (partition: number) => Promise<Drained>;
-  trimOutbox: TrimOutbox;
-  schedule: TrimSchedule;
-  backoff: FailureBackoff<number | 'the store'>;
-  metrics: Pick<WorkerMetrics, 'usageDrainFailures'>;
-  log: Pick<Log, 'info' | 'warn' | 'error'>;
-};
-
 /** Partitions to come back to: at once where there is `more`, after a pause where it has `failed` or was left alone. */
 type Left = { more: readonly number[]; failed: readonly number[] };
 
@@ -25,8 +16,15 @@ type Left = { more: readonly number[]; failed: readonly number[] };
  * Drains a batch of each of these partitions, and trims what is due. A store that is away is left alone for a while, as a whole;
  * any other failure keeps back its own partition only.
  */
-export function createDrainHeld(parts: Parts): (partitions: readonly number[], signal: AbortSignal) => Promise<Left> {
-  const { drainPartition, trimOutbox, schedule, backoff, metrics, log } = parts;
+export function createDrainHeld(deps: {
+  drainPartition: (partition: number) => Promise<Drained>;
+  trimOutbox: TrimOutbox;
+  schedule: TrimSchedule;
+  backoff: FailureBackoff<number | 'the store'>;
+  metrics: Pick<WorkerMetrics, 'usageDrainFailures'>;
+  log: Pick<Log, 'info' | 'warn' | 'error'>;
+}): (partitions: readonly number[], signal: AbortSignal) => Promise<Left> {
+  const { drainPartition, trimOutbox, schedule, backoff, metrics, log } = deps;
 
   /** Whether there is more. */
   async function drain(partition: number): Promise<boolean> {

@@ -12,18 +12,21 @@ const entriesAtOnce = 500;
 /** The stream id up to which the partition's outbox is in the store now; `records` were taken by this call. */
 export type Drained = { upTo: string; records: number; more: boolean };
 
-type Parts = {
-  redis: Redis;
-  store: Pick<UsageStore, 'recordUsage'>;
-  metrics: Pick<WorkerMetrics, 'usageDrained' | 'usageUnreadable'>;
-  log: Pick<Log, 'error'>;
-};
-
 /**
  * Takes the next entries of a partition's outbox into the store, in their order, and only then marks them as drained: cut
  * short anywhere, they are read again, which the store does not count twice.
  */
-export function createDrainPartition({ redis, store, metrics, log }: Parts): (partition: number) => Promise<Drained> {
+export function createDrainPartition({
+  redis,
+  store,
+  metrics,
+  log,
+}: {
+  redis: Redis;
+  store: Pick<UsageStore, 'recordUsage'>;
+  metrics: Pick<WorkerMetrics, 'usageDrained' | 'usageUnreadable'>;
+  log: Pick<Log, 'error'>;
+}): (partition: number) => Promise<Drained> {
   const markDrained = createMarkDrained(redis);
 
   /** Undefined where it cannot be read (another version of this program wrote it), which must not keep back what follows. */

@@ -11,10 +11,14 @@ export interface FailureBackoff<Name> {
 const waitMsMin = 100;
 const waitMsMax = 5_000;
 
-type Parts = { now: () => number; random: () => number };
-
 /** Waits grow to five seconds, each between half and all of its length; failures during one make it no longer. */
-export function createFailureBackoff<Name>({ now, random }: Parts): FailureBackoff<Name> {
+export function createFailureBackoff<Name>({
+  now,
+  random,
+}: {
+  now: () => number;
+  random: () => number;
+}): FailureBackoff<Name> {
   const backoff = new Map<Name, { failures: number; until: number }>();
   const waits = (name: Name) => now() < (backoff.get(name)?.until ?? 0);
   return {

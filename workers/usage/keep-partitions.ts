@@ -20,13 +20,23 @@ interface PartitionKeeper {
   releaseLock(): Promise<void>;
 }
 
-type Parts = { redis: Redis; workerId: string; holdMs: number; takenAtOnce: number; random: () => number };
-
 /** Of the partitions of others, so many are asked for at a look; if one is free, then all: its worker had more of them. */
 const askedAtOnce = 4;
 
 /** `takenAtOnce` is how many it takes at a look: few, so that workers that start together get about as many. */
-export function createPartitionKeeper({ redis, workerId, holdMs, takenAtOnce, random }: Parts): PartitionKeeper {
+export function createPartitionKeeper({
+  redis,
+  workerId,
+  holdMs,
+  takenAtOnce,
+  random,
+}: {
+  redis: Redis;
+  workerId: string;
+  holdMs: number;
+  takenAtOnce: number;
+  random: () => number;
+}): PartitionKeeper {
   const acquireLock = createAcquireLock(redis, { workerId, holdMs });
   const releaseLock = createReleaseLock(redis, { workerId });
   const all = Array.from({ length: partitionCount }, (_, partition) => partition);

@@ -7,14 +7,6 @@ import { agreedNow } from '../redis-now.ts';
 /** Short enough for one call of the store. */
 const removedAtOnce = 500;
 
-type Parts = {
-  redis: Redis;
-  store: Pick<UsageStore, 'removeUsageBefore'>;
-  monthsKept: number;
-  log: Pick<Log, 'info' | 'warn'>;
-  now?: () => number;
-};
-
 /**
  * Removes the usage of months that have been closed for longer than `monthsKept`, piece by piece; by Redis's clock, if this
  * machine's says much the same.
@@ -25,7 +17,13 @@ export function createRemoveOldMonths({
   monthsKept,
   log,
   now,
-}: Parts): (signal: AbortSignal) => Promise<void> {
+}: {
+  redis: Redis;
+  store: Pick<UsageStore, 'removeUsageBefore'>;
+  monthsKept: number;
+  log: Pick<Log, 'info' | 'warn'>;
+  now?: () => number;
+}): (signal: AbortSignal) => Promise<void> {
   return async function removeOldMonths(signal) {
     const nowMs = await agreedNow(redis, now);
     if (nowMs === undefined) {

@@ -8,16 +8,6 @@ import { controlStreamKey, partitionLockKey, partitionOf } from '../../shared/re
 /** Tells the worker that drains the account's partition that there is new usage. Not waited for. */
 export type RingDrainer = (account: string) => void;
 
-type Parts = {
-  redis: Redis;
-  /** Where control streams are. */
-  replyRedis: Redis;
-  /** Rings the drainer of this process; false where another process looks after the partition. */
-  ringOwn: (partition: number) => boolean;
-  log: Pick<Log, 'debug'>;
-  pauseMs?: number;
-};
-
 const ringSchema = z.object({ drain: z.string().regex(/^\d{1,4}(,\d{1,4})*$/) });
 
 /** More than these at once, unread by their worker, and the oldest are dropped. */
@@ -28,8 +18,16 @@ const controlStreamLengthMax = 10_000;
  * by up to ten seconds, because each worker also looks at its outboxes from time to time. A worker of the release before this one has its
  * control stream under another name and gets no rings: it looks four times a second.
  */
-export function createRingDrainer(parts: Parts): RingDrainer & Disposable {
-  const { redis, replyRedis, ringOwn, log, pauseMs = 250 } = parts;
+export function createRingDrainer(deps: {
+  redis: Redis;
+  /** Where control streams are. */
+  replyRedis: Redis;
+  /** Rings the drainer of this process; false where another process looks after the partition. */
+  ringOwn: (partition: number) => boolean;
+  log: Pick<Log, 'debug'>;
+  pauseMs?: number;
+}): RingDrainer & Disposable {
+  const { redis, replyRedis, ringOwn, log, pauseMs = 250 } = deps;
   const waiting = new Set<number>();
   let timer: NodeJS.Timeout | undefined;
   let isRinging = false;

@@ -14,21 +14,6 @@ import { createRemoveOldMonths } from './remove-old-months.ts';
 import { createTrimOutbox } from './trim-outbox.ts';
 import { createTrimSchedule } from './trim-schedule.ts';
 
-type Parts = {
-  redis: Redis;
-  store: Pick<UsageStore, 'recordUsage' | 'removeUsageBefore'>;
-  /** Unlike that of any other worker, also of one that was here before. */
-  workerId: string;
-  metrics: WorkerMetrics;
-  log: Log;
-  usageMonthsKept: number;
-  expireLeases: ExpireLeases;
-  /** A clock in milliseconds that only goes forward. */
-  now?: () => number;
-  random?: () => number;
-  outboxesEveryMs?: number;
-};
-
 /** A dead worker's partitions are free after so long; a live one renews them three times before. */
 const holdMs = 15_000;
 const lookEveryMs = 5_000;
@@ -66,9 +51,22 @@ export interface UsageDrainer extends AsyncDisposable {
  * Brings usage from the outboxes to the store for as long as it lives, together with those of all other workers. Disposing of
  * it ends within about two seconds, whatever does not answer; what was under way is done again by another.
  */
-export function createUsageDrainer(parts: Parts): UsageDrainer {
-  const { redis, store, workerId, metrics, log, now = () => performance.now(), random = Math.random } = parts;
-  const { outboxesEveryMs = outboxesEveryMsMax } = parts;
+export function createUsageDrainer(deps: {
+  redis: Redis;
+  store: Pick<UsageStore, 'recordUsage' | 'removeUsageBefore'>;
+  /** Unlike that of any other worker, also of one that was here before. */
+  workerId: string;
+  metrics: WorkerMetrics;
+  log: Log;
+  usageMonthsKept: number;
+  expireLeases: ExpireLeases;
+  /** A clock in milliseconds that only goes forward. */
+  now?: () => number;
+  random?: () => number;
+  outboxesEveryMs?: number;
+}): UsageDrainer {
+  const { redis, store, workerId, metrics, log, now = () => performance.now(), random = Math.random } = deps;
+  const { outboxesEveryMs = outboxesEveryMsMax } = deps;
   const closing = new AbortController();
   const { signal } = closing;
   const keeper = createPartitionKeeper({ redis, workerId, holdMs, takenAtOnce, random });
@@ -81,7 +79,7 @@ export function createUsageDrainer(parts: Parts): UsageDrainer {
     metrics,
     log,
   });
-  const removeOldMonths = createRemoveOldMonths({ redis, store, monthsKept: parts.usageMonthsKept, log });
+  const removeOldMonths = createRemoveOldMonths({ redis, store, monthsKept: deps.usageMonthsKept, log });
   /** Partitions with usage that is not in the store yet, as far as is known. */
   const rung = new Set<number>();
   let bell = Promise.withResolvers<void>();
@@ -137,7 +135,7 @@ export function createUsageDrainer(parts: Parts): UsageDrainer {
   }
 
   async function tendPartition(partition: number): Promise<void> {
-    const { ended, nextMs = tendEveryMsMax } = await parts.expireLeases(partition);
+    const { ended, nextMs = tendEveryMsMax } = await deps.expireLeases(partition);
     tendAt.set(partition, now() + Math.min(nextMs, about(tendEveryMsMax)));
     if (ended > 0) ring(partition);
   }

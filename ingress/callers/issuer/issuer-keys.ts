@@ -17,14 +17,6 @@ export interface IssuerKeys extends Disposable {
   ageMs(): number | undefined;
 }
 
-type Parts = {
-  issuer: string;
-  log: Log;
-  fetchKeys?: (issuer: string, signal: AbortSignal) => Promise<KeySet>;
-  clock?: Clock;
-  random?: () => number;
-};
-
 const waitMsMax = 2_000;
 /** An issuer that has not answered for a day may have withdrawn any of its keys meanwhile. */
 const trustedMs = 86_400_000;
@@ -40,8 +32,14 @@ const pace = {
  * issuer withdrew goes with it; one that fails leaves them as they are, and after a day without success they are not
  * trusted any more. However many wait, they share one fetch, each at the price of a promise and a timer for two seconds.
  */
-export function createIssuerKeys(parts: Parts): IssuerKeys {
-  const { issuer, log, fetchKeys = fetchIssuerKeys, clock = systemClock, random = Math.random } = parts;
+export function createIssuerKeys(deps: {
+  issuer: string;
+  log: Log;
+  fetchKeys?: (issuer: string, signal: AbortSignal) => Promise<KeySet>;
+  clock?: Clock;
+  random?: () => number;
+}): IssuerKeys {
+  const { issuer, log, fetchKeys = fetchIssuerKeys, clock = systemClock, random = Math.random } = deps;
   let known: { keys: KeySet; asOf: number } | undefined;
   const tell = tellChanges(log);
 

@@ -12,7 +12,7 @@ interface PacedFetches<Value> extends Disposable {
 
 type Span = { min: number; max: number };
 
-type Parts<Value> = {
+type FetchPacing<Value> = {
   fetch: (signal: AbortSignal) => Promise<Value>;
   /** Is told of each fetch before those are who wait for it. */
   onFetched: (fetched: Fetched<Value>) => void;
@@ -31,8 +31,8 @@ type Parts<Value> = {
  * Fetches one thing again and again: at once, from time to time, and when somebody asks. At most one fetch is under way;
  * all who wait share it, and it goes on when they have given up. Once disposed of, it aborts that and begins no other.
  */
-export function createPacedFetches<Value>(parts: Parts<Value>): PacedFetches<Value> {
-  const { fetch, onFetched, cooldownMs, fetchMsMax, againAfterMs, clock, random } = parts;
+export function createPacedFetches<Value>(deps: FetchPacing<Value>): PacedFetches<Value> {
+  const { fetch, onFetched, cooldownMs, fetchMsMax, againAfterMs, clock, random } = deps;
   let shared: Promise<Fetched<Value>> | undefined;
   let latest: Fetched<Value> | undefined;
   let beganAt = Number.NEGATIVE_INFINITY;

@@ -7,13 +7,6 @@ import type { Store } from '../../../shared/store/store.ts';
 import { createMarkChange, markLifeMs } from './mark-change.ts';
 import { createUnmarkChange } from './unmark-change.ts';
 
-type Parts = {
-  redis: Redis;
-  store: Pick<Store, 'findAccount' | 'changeAccount'>;
-  log: Log;
-  now?: () => number;
-};
-
 /** A process that was stopped for a while, by whatever, must not change what nobody is told of any more. */
 const decideWithinMs = markLifeMs / 2;
 
@@ -43,7 +36,17 @@ export type ChangeAccount = <Result>(
  *   a version, and is refused once any other change was made. If none was, it is felt when callers are read again, within a
  *   minute, and at once when somebody asks for it again.
  */
-export function createChangeAccount({ redis, store, log, now = () => performance.now() }: Parts): ChangeAccount {
+export function createChangeAccount({
+  redis,
+  store,
+  log,
+  now = () => performance.now(),
+}: {
+  redis: Redis;
+  store: Pick<Store, 'findAccount' | 'changeAccount'>;
+  log: Log;
+  now?: () => number;
+}): ChangeAccount {
   const markChange = createMarkChange(redis);
   const unmarkChange = createUnmarkChange(redis);
 

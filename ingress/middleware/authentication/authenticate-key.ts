@@ -6,19 +6,17 @@ import type { SignIn } from '../../callers/sign-in.ts';
 import type { LimitAuthFailures } from '../../limits/limit-auth-failures.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
 
-type Parts = {
-  callers: Pick<Callers, 'find' | 'knows'>;
-  limitAuthFailures: LimitAuthFailures;
-  peppers: readonly string[];
-  signIn: SignIn;
-};
-
 /**
  * The caller behind `Authorization: Bearer svc_…`. A sign-in token is `INVALID_KEY` here; what is neither is `INVALID_TOKEN`.
  * A key that is not in memory is `rate_limit_exceeded` once its network has sent too many unknown ones.
  */
-export function authenticateKey(parts: Parts): Stage {
-  const { callers, limitAuthFailures, peppers, signIn } = parts;
+export function authenticateKey(deps: {
+  callers: Pick<Callers, 'find' | 'knows'>;
+  limitAuthFailures: LimitAuthFailures;
+  peppers: readonly string[];
+  signIn: SignIn;
+}): Stage {
+  const { callers, limitAuthFailures, peppers, signIn } = deps;
   return async function authenticateKey(ctx, next) {
     const token = bearerToken(ctx.req, 'API key');
     if (!token.startsWith(keyPrefix)) {

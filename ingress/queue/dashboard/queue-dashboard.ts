@@ -12,8 +12,6 @@ export interface QueueDashboard {
   show(queues: readonly ShownQueue[], listWorkers: ListWorkers): void;
 }
 
-type Parts = { writable: boolean; log: Log };
-
 const path = '/queues';
 
 const headers = {
@@ -28,7 +26,7 @@ const headers = {
  * What waits for every model, for operators, as bull-board shows it; it can change something only where it is `writable`. Its
  * errors are thrown as `ApiError`.
  */
-export function createQueueDashboard({ writable, log }: Parts): QueueDashboard {
+export function createQueueDashboard({ writable, log }: { writable: boolean; log: Log }): QueueDashboard {
   let board: Koa.Middleware | undefined;
 
   async function showPage(ctx: Koa.Context): Promise<void> {

@@ -46,8 +46,6 @@ export const settingsBody = z
 /** An account that a sign-in token could name (OpenID Connect Core 1.0, section 2). */
 const userId = /^user:.{1,255}$/su;
 
-type Parts = { changeAccount: ChangeAccount; store: Pick<Store, 'audit'>; planFile: PlanFile; log: Log };
-
 /**
  * `PATCH /admin/accounts/{account}`: changes its plan, has it go on past its allowance or not, adds to this month's allowance,
  * suspends it or lets it go on; in force on the account's next request. A change leaves an audit record and a log line. What
@@ -55,7 +53,17 @@ type Parts = { changeAccount: ChangeAccount; store: Pick<Store, 'audit'>; planFi
  * leaves a record. An account that was never used comes into being here: one who has signed in, and has no key yet, must not
  * be out of reach.
  */
-export function updateAccount({ changeAccount, store, planFile, log }: Parts): Stage {
+export function updateAccount({
+  changeAccount,
+  store,
+  planFile,
+  log,
+}: {
+  changeAccount: ChangeAccount;
+  store: Pick<Store, 'audit'>;
+  planFile: PlanFile;
+  log: Log;
+}): Stage {
   return async function updateAccount(ctx) {
     const { reason = null, ...settings } = parseBody(settingsBody, stateOf(ctx, 'body'));
     const account = accountOf(ctx);

@@ -39,13 +39,14 @@ export type MongoCalls = AsyncDisposable & {
   call<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;
 };
 
-type Parts = { log: Log; prepare(database: Db): Promise<unknown> };
-
 /**
  * Connects and prepares at the first call, so the process starts without the server and finds it when it comes. Throws
  * where the address cannot be understood or names no database.
  */
-export function createMongoCalls(url: string, { log, prepare }: Parts): MongoCalls {
+export function createMongoCalls(
+  url: string,
+  { log, prepare }: { log: Log; prepare(database: Db): Promise<unknown> },
+): MongoCalls {
   // The driver would take one named "test".
   if (!/^[^/]+\/\/[^/?]+\/[^?]/.test(url))
     throw new Error('DATABASE_URL must name a database: mongodb://<host>/<database>.');

@@ -38,8 +38,6 @@ const duplicateKey = 11_000;
 
 const buildInfoSchema = z.object({ version: z.string() });
 
-type Parts = { log: Parameters<typeof createMongoCalls>[1]['log'] };
-
 /** The store in a MongoDB database. A call that failed with `SERVICE_UNAVAILABLE` may have been carried out. */
 export class MongoStore implements Store {
   readonly audit: AuditStore;
@@ -50,7 +48,7 @@ export class MongoStore implements Store {
   readonly #usage: UsageStore;
 
   /** Throws where the address cannot be understood or names no database. */
-  constructor(url: string, { log }: Parts) {
+  constructor(url: string, { log }: { log: Parameters<typeof createMongoCalls>[1]['log'] }) {
     this.#calls = createMongoCalls(url, { log, prepare: createIndexes });
     this.#accounts = accountsOf(this.#calls.database);
     this.#usage = createUsageStore(createMongoUsage(this.#calls));

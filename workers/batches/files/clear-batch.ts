@@ -4,11 +4,6 @@ import type { Store } from '../../../shared/store/store.ts';
 import { requestIdOf } from '../lines/ids.ts';
 import type { LineQueue, QueuedLine } from '../lines/line-queue.ts';
 
-type Parts = {
-  store: Pick<Store, 'batches'>;
-  queue: Pick<LineQueue, 'remaining'>;
-};
-
 const removedAtOnce = 500;
 /** Lines after which the process does something else. */
 const linesPerTurn = 500;
@@ -17,7 +12,13 @@ const linesPerTurn = 500;
  * Removes what a batch that is over has left in the store: its results, which stand in its files by then. False while a job of
  * one of its lines is still there: what that has to charge stands in a result.
  */
-export function createClearBatch({ store, queue }: Parts) {
+export function createClearBatch({
+  store,
+  queue,
+}: {
+  store: Pick<Store, 'batches'>;
+  queue: Pick<LineQueue, 'remaining'>;
+}) {
   /** Jobs that were still there when they were last looked for; of all others it is known that they are not. */
   const left = new Map<string, QueuedLine[]>();
 

@@ -10,16 +10,6 @@ import type { WriteResult } from '../lines/write-results.ts';
 import { parseLine } from './parse-line.ts';
 import { FileGone, readLines } from './read-lines.ts';
 
-type Parts = {
-  store: Pick<Store, 'batches' | 'files'>;
-  queue: Pick<LineQueue, 'remaining' | 'remove'>;
-  release: Release;
-  /** The requests of an account's lines that hold leases. */
-  heldBy: (account: string) => Promise<ReadonlySet<string>>;
-  writeResult: WriteResult;
-  planFile: Pick<PlanFile, 'models'>;
-};
-
 /** A line that has no result, and the job it may have. */
 type OpenLine = Pick<BatchResult, 'batch' | 'line' | 'customId' | 'requestId'> & QueuedLine;
 
@@ -34,7 +24,22 @@ const lookEveryMs = 250;
  * then on no line can end in any other way, whoever still runs it. May be begun anew. Fails as the store does, and with the
  * reason of `signal`.
  */
-export function createCloseBatch({ store, queue, release, heldBy, writeResult, planFile }: Parts) {
+export function createCloseBatch({
+  store,
+  queue,
+  release,
+  heldBy,
+  writeResult,
+  planFile,
+}: {
+  store: Pick<Store, 'batches' | 'files'>;
+  queue: Pick<LineQueue, 'remaining' | 'remove'>;
+  release: Release;
+  /** The requests of an account's lines that hold leases. */
+  heldBy: (account: string) => Promise<ReadonlySet<string>>;
+  writeResult: WriteResult;
+  planFile: Pick<PlanFile, 'models'>;
+}) {
   return async function closeBatch(batch: Batch, { now, signal }: { now: number; signal: AbortSignal }): Promise<void> {
     if (batch.inProgressAt === undefined || batch.ending === undefined || batch.ending === 'completed') return;
     const error = unfinished[batch.ending];

@@ -5,15 +5,6 @@ import type { Store } from '../../../shared/store/store.ts';
 import type { AcquireLock } from '../../locks/acquire.ts';
 import { keepDoing } from '../../maintenance/keep-doing.ts';
 
-type Parts = {
-  store: Pick<Store, 'batches' | 'files'>;
-  acquireLock: AcquireLock;
-  /** Redis's time, in milliseconds. */
-  now: () => Promise<number>;
-  log: Log;
-  everyMs?: number;
-};
-
 const filesAtOnce = 100;
 /** Longer than an upload may take, and the writing of an output file, which is begun anew if it was not done. */
 const writingMs = 3_600_000;
@@ -24,11 +15,18 @@ const againMs = 3_600_000;
  * Removes files whose time is over, those whose deletion was not carried through, and what is left of uploads that broke off
  * with their ingress. The input of a batch that is not over stays until it is.
  */
-export function keepRemovingFiles(parts: Parts): AsyncDisposable {
-  const { store, acquireLock, log, everyMs = 60_000 } = parts;
+export function keepRemovingFiles(deps: {
+  store: Pick<Store, 'batches' | 'files'>;
+  acquireLock: AcquireLock;
+  /** Redis's time, in milliseconds. */
+  now: () => Promise<number>;
+  log: Log;
+  everyMs?: number;
+}): AsyncDisposable {
+  const { store, acquireLock, log, everyMs = 60_000 } = deps;
 
   async function removeSome(signal: AbortSignal): Promise<void> {
-    const now = await parts.now();
+    const now = await deps.now();
     const due = await store.batches.listFilesToRemove(new Date(now), new Date(now - writingMs), filesAtOnce);
     for (const file of due) {
       signal.throwIfAborted();

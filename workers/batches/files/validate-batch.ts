@@ -9,15 +9,6 @@ import type { WorkerMetrics } from '../../metrics.ts';
 import { type LineRules, parseLine, rulesOf } from './parse-line.ts';
 import { FileGone, readLines } from './read-lines.ts';
 
-type Parts = {
-  store: Pick<Store, 'batches' | 'files' | 'findAccount'>;
-  planFile: PlanFile;
-  rules: LineRules;
-  metrics: Pick<WorkerMetrics, 'refusedFields'>;
-  rest?: Rest;
-  /** Milliseconds of a clock that only goes forward. */
-  now?: () => number;
-};
 type Verdict = Extract<BatchEvent, { type: 'validated' | 'refused' }>;
 
 /** What validation may hold up everything else for, unless one line takes longer. */
@@ -27,8 +18,16 @@ const busyMs = 10;
  * Reads the whole file of a batch and says whether it can be run. Of a file with faults the first hundred are named.
  * Fails as the store does, and with the reason of `signal`. A line can take 0.1 s, so all validations together rest between lines.
  */
-export function createValidateBatch(parts: Parts) {
-  const { store, planFile, rules: lineRules, metrics, rest = createRests(), now = () => performance.now() } = parts;
+export function createValidateBatch(deps: {
+  store: Pick<Store, 'batches' | 'files' | 'findAccount'>;
+  planFile: PlanFile;
+  rules: LineRules;
+  metrics: Pick<WorkerMetrics, 'refusedFields'>;
+  rest?: Rest;
+  /** Milliseconds of a clock that only goes forward. */
+  now?: () => number;
+}) {
+  const { store, planFile, rules: lineRules, metrics, rest = createRests(), now = () => performance.now() } = deps;
   const { requestsMax } = planFile.batch;
 
   return async function validateBatch(batch: Batch, signal: AbortSignal): Promise<Verdict> {

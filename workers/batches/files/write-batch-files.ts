@@ -3,7 +3,6 @@ import type { BatchEvent } from '../../../shared/batches/batch-states.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { resultFileOf, resultIdOf } from '../lines/ids.ts';
 
-type Parts = { store: Pick<Store, 'batches' | 'files'>; filesKeptDays: number };
 type Written = Extract<BatchEvent, { type: 'written' }>;
 type Kind = 'output' | 'error';
 
@@ -17,7 +16,13 @@ const dayMs = 86_400_000;
  * would be empty is not written. Their ids are the batch's own, so that whoever is here a second time writes the same, or finds
  * it done. Fails as the store does, and with the reason of `signal`.
  */
-export function createWriteBatchFiles({ store, filesKeptDays }: Parts) {
+export function createWriteBatchFiles({
+  store,
+  filesKeptDays,
+}: {
+  store: Pick<Store, 'batches' | 'files'>;
+  filesKeptDays: number;
+}) {
   return async function writeBatchFiles(
     batch: Batch,
     { now, signal }: { now: number; signal: AbortSignal },

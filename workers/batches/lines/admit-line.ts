@@ -22,15 +22,6 @@ export type AdmittedLine =
 /** Fails with `SERVICE_UNAVAILABLE` where it cannot be known who the account is. */
 export type AdmitLine = (job: BatchJob) => Promise<AdmittedLine>;
 
-type Parts = {
-  admit: Pick<Admit, 'admit' | 'readCounters'>;
-  askLimits: AskLimits;
-  /** The account as it is in the store. */
-  readCaller: (account: string) => Promise<Caller>;
-  callers: KnownCallers;
-  planFile: PlanFile;
-};
-
 /** Until another line of the account has ended, and until something has changed that takes longer. */
 const soonMs = 1_000;
 const laterMs = 15_000;
@@ -39,7 +30,20 @@ const laterMs = 15_000;
  * Admits a line right before it is run, by the script that admits every request and with the rules of batches: what
  * its account may do is what it may do now, whatever it was when the batch was handed in.
  */
-export function createAdmitLine({ admit, askLimits, readCaller, callers, planFile }: Parts): AdmitLine {
+export function createAdmitLine({
+  admit,
+  askLimits,
+  readCaller,
+  callers,
+  planFile,
+}: {
+  admit: Pick<Admit, 'admit' | 'readCounters'>;
+  askLimits: AskLimits;
+  /** The account as it is in the store. */
+  readCaller: (account: string) => Promise<Caller>;
+  callers: KnownCallers;
+  planFile: PlanFile;
+}): AdmitLine {
   const reread = async (account: string) => {
     const caller = await readCaller(account);
     callers.keep(caller);

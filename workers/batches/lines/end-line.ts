@@ -24,14 +24,17 @@ export type LineRun = {
  */
 export type EndLine = (run: LineRun, stored: BatchResult) => Promise<void>;
 
-type Parts = {
+export function createEndLine({
+  settle,
+  sendLineEvent,
+  metrics,
+  log,
+}: {
   settle: Settle;
   sendLineEvent: SendLineEvent;
   metrics: Pick<WorkerMetrics, 'settled' | 'settleFailures'>;
   log: Log;
-};
-
-export function createEndLine({ settle, sendLineEvent, metrics, log }: Parts): EndLine {
+}): EndLine {
   return async function endLine(lineRun, stored) {
     const { job, run, taken, admission } = lineRun;
     const isOwn = stored.requestId === job.requestId;

@@ -6,20 +6,25 @@ import type { FinishLineAttempt } from './finish-line-attempt.ts';
 import { failedLine } from './line-results.ts';
 import type { WriteResult } from './write-results.ts';
 
-type Parts = {
-  writeResult: WriteResult;
-  processLine: ProcessJob;
-  finishAttempt: Pick<FinishLineAttempt, 'lose'>;
-  shutdown: AbortSignal;
-  pauseMs?: number;
-};
 type Lost = { data: unknown; taken: number; isStalled: boolean };
 
 /**
  * Ends a line whose workers kept dying: with an error, unless one of them has stored its answer. It counts as one more taking of
  * its job, which finds that result and settles.
  */
-export function createFailLostLine({ writeResult, processLine, finishAttempt, shutdown, pauseMs = 1_000 }: Parts) {
+export function createFailLostLine({
+  writeResult,
+  processLine,
+  finishAttempt,
+  shutdown,
+  pauseMs = 1_000,
+}: {
+  writeResult: WriteResult;
+  processLine: ProcessJob;
+  finishAttempt: Pick<FinishLineAttempt, 'lose'>;
+  shutdown: AbortSignal;
+  pauseMs?: number;
+}) {
   return async function failLostLine({ data, taken, isStalled }: Lost): Promise<void> {
     const job = batchJobSchema.parse(data);
     const error = new ApiError('INTERNAL_ERROR', 'The line could not be run.');

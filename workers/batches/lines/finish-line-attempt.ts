@@ -33,7 +33,12 @@ export interface FinishLineAttempt {
   postpone(job: BatchJob, why: Postponement): Outcome;
 }
 
-type Parts = {
+const lane = 'batch';
+/** Later than any taking of a job. */
+export const afterAll = 1_000_000_000;
+const done: Outcome = { outcome: 'done' };
+
+export function createFinishLineAttempt(deps: {
   store: Pick<BatchStore, 'findLine' | 'recordRetry'>;
   findUsageRecord: (requestId: string) => Promise<unknown>;
   startRun: StartRun;
@@ -43,15 +48,8 @@ type Parts = {
   sendLineEvent: SendLineEvent;
   metrics: Pick<WorkerMetrics, 'batchLineRetries'>;
   log: Log;
-};
-
-const lane = 'batch';
-/** Later than any taking of a job. */
-export const afterAll = 1_000_000_000;
-const done: Outcome = { outcome: 'done' };
-
-export function createFinishLineAttempt(parts: Parts): FinishLineAttempt {
-  const { store, metrics, log } = parts;
+}): FinishLineAttempt {
+  const { store, metrics, log } = deps;
 
   /**
    * Another taking of the same job, frozen until now, may have stored an answer that it could not settle. Who gives its lease
@@ -59,7 +57,7 @@ export function createFinishLineAttempt(parts: Parts): FinishLineAttempt {
    * False where there was none.
    */
   async function giveBack({ job, taken }: TakenLine): Promise<boolean> {
-    const released = await parts.release({ ...job, lane, run: 'any' });
+    const released = await deps.release({ ...job, lane, run: 'any' });
     if (released !== 'released') return false;
     const result = (await store.findLine(job.batch, job.line))?.result;
     if (result === undefined || !isToCharge(job, result)) return false;
@@ -70,30 +68,29 @@ export function createFinishLineAttempt(parts: Parts): FinishLineAttempt {
   async function endWithoutLease({ job, taken }: TakenLine, result: BatchResult, run: number): Promise<void> {
     const now = Date.now();
     const admission = { admittedAt: now, deadline: now, overage: false };
-    await parts.endLine({ job, run, taken, ledger: createRunLedger({ run, queueWaitMs: 0 }), admission }, result);
+    await deps.endLine({ job, run, taken, ledger: createRunLedger({ run, queueWaitMs: 0 }), admission }, result);
   }
 
   async function drop(line: TakenLine, hasEnded?: 'has ended'): Promise<Outcome> {
     const news = hasEnded ? ({ news: 'ended', answered: false } as const) : ({ news: 'dropped' } as const);
-    if (!(await giveBack(line))) parts.sendLineEvent(line.job, news);
+    if (!(await giveBack(line))) deps.sendLineEvent(line.job, news);
     return done;
   }
 
   /** The next request is noted before this one's lease is given back: whoever dies in between leaves a job that is dropped. */
   async function again(line: TakenLine, retry: BatchRetry): Promise<Outcome> {
     const isNoted = await store.recordRetry(retry);
-    if (!(await giveBack(line)))
-      parts.sendLineEvent(line.job, isNoted ? { news: 'again', retry } : { news: 'dropped' });
+    if (!(await giveBack(line))) deps.sendLineEvent(line.job, isNoted ? { news: 'again', retry } : { news: 'dropped' });
     return done;
   }
 
   /** It was never run, nor will be; or it was settled so long ago that only its record is left of that. */
   async function isOver(job: LineRequest, result: BatchResult): Promise<boolean> {
-    return !isToCharge(job, result) || (await parts.findUsageRecord(job.requestId)) !== undefined;
+    return !isToCharge(job, result) || (await deps.findUsageRecord(job.requestId)) !== undefined;
   }
 
   async function charge({ job, taken }: TakenLine, result: BatchResult): Promise<Outcome> {
-    const { run, outcome } = await parts.startRun({ ...job, taken, lane });
+    const { run, outcome } = await deps.startRun({ ...job, taken, lane });
     if (outcome === 'superseded') return done;
     if (outcome === 'gone' && (await isOver(job, result))) return drop({ job, taken }, 'has ended');
     await endWithoutLease({ job, taken }, result, run);
@@ -117,13 +114,13 @@ export function createFinishLineAttempt(parts: Parts): FinishLineAttempt {
       const retry = retryAfterLoss(job, Date.now());
       metrics.batchLineRetries.inc({ reason: 'lost' });
       if (retry !== undefined) return again(line, retry);
-      await parts.writeResult(failedLine(job, error), signal);
+      await deps.writeResult(failedLine(job, error), signal);
       return drop(line, 'has ended');
     },
 
     postpone(job, { news, pauseMs, cause }) {
       if (cause !== undefined) log.debug({ err: cause, requestId: job.requestId }, 'a line of a batch was put off');
-      parts.sendLineEvent(job, { news });
+      deps.sendLineEvent(job, { news });
       return { outcome: 'later', job, pauseMs };
     },
   };

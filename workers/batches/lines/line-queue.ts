@@ -21,13 +21,21 @@ export interface LineQueue extends AsyncDisposable {
   remove(line: QueuedLine): Promise<boolean>;
 }
 
-type Parts = { redis: Redis; models: PlanFile['models']; choice: Pick<QueueChoice, 'queueFor'>; log: Log };
-
 const keysAtOnce = 500;
 /** A queue whose Redis is away would be waited for. */
 const closeMs = 500;
 
-export function createLineQueue({ redis, models, choice, log }: Parts): LineQueue {
+export function createLineQueue({
+  redis,
+  models,
+  choice,
+  log,
+}: {
+  redis: Redis;
+  models: PlanFile['models'];
+  choice: Pick<QueueChoice, 'queueFor'>;
+  log: Log;
+}): LineQueue {
   const queues = new Map<string, Queue>();
 
   function open(id: QueueId): Queue {

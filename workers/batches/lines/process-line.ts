@@ -23,24 +23,6 @@ import { retryAfterFailure, retryAfterWaiting } from './retry-line.ts';
 import type { BatchWatch } from './watch-batches.ts';
 import type { WriteResult } from './write-results.ts';
 
-type Parts = {
-  store: Pick<BatchStore, 'findLine'>;
-  /** What a request has from its admission on, in milliseconds. */
-  requestMs: number;
-  admitLine: AdmitLine;
-  startRun: StartRun;
-  finishAttempt: FinishLineAttempt;
-  findAnswer: FindAnswer;
-  writeResult: WriteResult;
-  endLine: EndLine;
-  followBatch: BatchWatch['follow'];
-  followAccount: SuspensionWatch['follow'];
-  sendLineEvent: SendLineEvent;
-  metrics: Pick<WorkerMetrics, 'batchLineRetries'>;
-  log: Log;
-  now?: () => number;
-};
-
 /** `takenAt` is when this worker had the job, by `now`. */
 type Begun = Pick<CallingRun, 'reservation'> & { job: BatchJob; taken: number; takenAt: number };
 /** A run that may call backends; `hadTime` where most of its request's time was left when it began. */
@@ -61,8 +43,24 @@ const neverStreamed: CallingRun['reply'] = {
  * One line of a batch from its admission to its result. It is run while its batch is, and while it has no result; that is stored
  * first, and what is charged follows from what is stored, so that whoever dies in between leaves it to the next taking.
  */
-export function createProcessLine(parts: Parts): ProcessJob {
-  const { store, finishAttempt, writeResult, endLine, metrics, log, now = () => performance.now() } = parts;
+export function createProcessLine(deps: {
+  store: Pick<BatchStore, 'findLine'>;
+  /** What a request has from its admission on, in milliseconds. */
+  requestMs: number;
+  admitLine: AdmitLine;
+  startRun: StartRun;
+  finishAttempt: FinishLineAttempt;
+  findAnswer: FindAnswer;
+  writeResult: WriteResult;
+  endLine: EndLine;
+  followBatch: BatchWatch['follow'];
+  followAccount: SuspensionWatch['follow'];
+  sendLineEvent: SendLineEvent;
+  metrics: Pick<WorkerMetrics, 'batchLineRetries'>;
+  log: Log;
+  now?: () => number;
+}): ProcessJob {
+  const { store, finishAttempt, writeResult, endLine, metrics, log, now = () => performance.now() } = deps;
 
   return async function processLine({ data, taken, signal, reservation }) {
     const takenAt = now();
@@ -83,12 +81,12 @@ export function createProcessLine(parts: Parts): ProcessJob {
   };
 
   async function admitAndRun({ job, taken, takenAt, reservation }: Begun, signal: AbortSignal): Promise<Outcome> {
-    parts.sendLineEvent(job, { news: 'started' });
-    const admitted = await parts.admitLine(job);
+    deps.sendLineEvent(job, { news: 'started' });
+    const admitted = await deps.admitLine(job);
     if (admitted.outcome === 'refused') return endUnrun({ job, taken }, failedLine(job, admitted.error), signal);
     if (admitted.outcome === 'ended') return finishAttempt.drop({ job, taken });
     if (admitted.outcome === 'later') return finishAttempt.postpone(job, { news: 'later', pauseMs: admitted.pauseMs });
-    const start = await parts.startRun({ ...job, taken, lane });
+    const start = await deps.startRun({ ...job, taken, lane });
     const { run } = start;
     if (start.outcome !== 'run') return notRun({ job, taken }, start, signal);
 
@@ -96,10 +94,10 @@ export function createProcessLine(parts: Parts): ProcessJob {
     const queueWaitMs = Math.max(0, start.now - admission.admittedAt);
     const ledger = createRunLedger({ run, queueWaitMs });
     const over = new AbortController();
-    const unfollowBatch = parts.followBatch(job.batch, (ending) =>
+    const unfollowBatch = deps.followBatch(job.batch, (ending) =>
       over.abort(`batch ${endingOf(ending)}` satisfies StopReason),
     );
-    const unfollowAccount = parts.followAccount(job, () => over.abort('account suspended' satisfies StopReason));
+    const unfollowAccount = deps.followAccount(job, () => over.abort('account suspended' satisfies StopReason));
     using deadline = createWatchdog([signal, over.signal]);
     deadline.expectWithin(start.remainingMs, () => 'deadline' satisfies StopReason);
     const startedAt = now();
@@ -109,11 +107,11 @@ export function createProcessLine(parts: Parts): ProcessJob {
       reservation,
       leftMs: () => startedAt + start.remainingMs - now(),
       mayWaitMs: () => startedAt + waitForBackendMs - now(),
-      hadTime: start.remainingMs >= parts.requestMs / 2,
+      hadTime: start.remainingMs >= deps.requestMs / 2,
       takenAt,
     };
     try {
-      return await conclude(started, await parts.findAnswer(started), signal);
+      return await conclude(started, await deps.findAnswer(started), signal);
     } finally {
       unfollowBatch();
       unfollowAccount();
@@ -196,7 +194,7 @@ export function createProcessLine(parts: Parts): ProcessJob {
   async function endUnrun(line: TakenLine, result: BatchResult, signal: AbortSignal): Promise<Outcome> {
     await writeResult(result, signal);
     if (line.taken > 1) return finishAttempt.drop(line, 'has ended');
-    parts.sendLineEvent(line.job, { news: 'ended', answered: false });
+    deps.sendLineEvent(line.job, { news: 'ended', answered: false });
     return done;
   }
 }

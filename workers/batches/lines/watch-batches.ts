@@ -11,10 +11,19 @@ export interface BatchWatch extends Disposable {
 }
 
 type OnOver = (ending: BatchEnding) => void;
-type Parts = { store: Pick<BatchStore, 'findBatch'>; log: Log; everyMs?: number; graceMs?: number };
 
 /** Looks at the batches of the lines in hand, one call for each, and leaves those that are nearly done time to end. */
-export function watchBatches({ store, log, everyMs = 1_500, graceMs = 3_000 }: Parts): BatchWatch {
+export function watchBatches({
+  store,
+  log,
+  everyMs = 1_500,
+  graceMs = 3_000,
+}: {
+  store: Pick<BatchStore, 'findBatch'>;
+  log: Log;
+  everyMs?: number;
+  graceMs?: number;
+}): BatchWatch {
   const lines = new Map<string, Set<OnOver>>();
   const overSince = new Map<string, number>();
 

@@ -11,14 +11,6 @@ import type { WorkerMetrics } from '../../metrics.ts';
  * was there before. Fails with the reason of `signal`, and then it is not known whether the result was written.
  */
 export type WriteResult = (result: BatchResult, signal: AbortSignal) => Promise<BatchResult>;
-
-type Parts = {
-  store: Pick<BatchStore, 'insertResults'>;
-  metrics: Pick<WorkerMetrics, 'batchLines'>;
-  log: Log;
-  gatherMs?: number;
-  pauseMs?: number;
-};
 type Waiting = {
   result: BatchResult;
   signal: AbortSignal;
@@ -33,7 +25,19 @@ const charactersAtOnce = 8_388_608;
  * Results that come within a moment, or while others are being written, go together: making them last takes a store as long
  * for one as for many, and SQLite holds up its process for that.
  */
-export function createWriteResults({ store, metrics, log, gatherMs = 20, pauseMs = 500 }: Parts): WriteResult {
+export function createWriteResults({
+  store,
+  metrics,
+  log,
+  gatherMs = 20,
+  pauseMs = 500,
+}: {
+  store: Pick<BatchStore, 'insertResults'>;
+  metrics: Pick<WorkerMetrics, 'batchLines'>;
+  log: Log;
+  gatherMs?: number;
+  pauseMs?: number;
+}): WriteResult {
   let waiting: Waiting[] = [];
   let isWriting = false;
 

@@ -33,7 +33,19 @@ export interface AccountScheduler {
   stop(): Promise<void>;
 }
 
-type Parts = {
+type Held = { batch: Batch; account: string; feed: BatchFeed };
+
+/** A line that was not heard of for so long is looked for. */
+const unheardMs = 2_000;
+const pumpEveryMs = 250;
+/** Of an account, the first that were handed in; each reads its own file. */
+const batchesAtOnce = 32;
+/** A line that could not be queued is tried again after so long. */
+const unqueuedPauseMs = 1_000;
+/** A file that cannot be read is tried again after a pause that grows to this. */
+const failingPauseMsMax = 60_000;
+
+export function createAccountScheduler(deps: {
   account: string;
   store: Pick<Store, 'batches' | 'files' | 'findAccount'>;
   planFile: PlanFile;
@@ -48,22 +60,8 @@ type Parts = {
   /** Has `look` called soon. */
   lookSoon: () => void;
   log: Log;
-};
-
-type Held = { batch: Batch; account: string; feed: BatchFeed };
-
-/** A line that was not heard of for so long is looked for. */
-const unheardMs = 2_000;
-const pumpEveryMs = 250;
-/** Of an account, the first that were handed in; each reads its own file. */
-const batchesAtOnce = 32;
-/** A line that could not be queued is tried again after so long. */
-const unqueuedPauseMs = 1_000;
-/** A file that cannot be read is tried again after a pause that grows to this. */
-const failingPauseMsMax = 60_000;
-
-export function createAccountScheduler(parts: Parts): AccountScheduler {
-  const { account, store, planFile, rules, queue, log } = parts;
+}): AccountScheduler {
+  const { account, store, planFile, rules, queue, log } = deps;
   const stopped = new AbortController();
   const held = new Map<string, Held>();
   const health = createModelHealth();
@@ -147,7 +145,7 @@ export function createAccountScheduler(parts: Parts): AccountScheduler {
   }
 
   async function enqueue(batch: Batch, feed: BatchFeed, line: NextLine): Promise<void> {
-    const owner = { account, plan: plan?.name ?? '', tellTo: parts.control() ?? '' };
+    const owner = { account, plan: plan?.name ?? '', tellTo: deps.control() ?? '' };
     const job = batchJobOf(batch, line, owner);
     feed.queued(line, Date.now());
     await queue.add(job);
@@ -157,9 +155,9 @@ export function createAccountScheduler(parts: Parts): AccountScheduler {
     const { line, customId, requestId, faults } = wrong;
     const message = faults.map((fault) => `${fault.param ?? 'line'}: ${fault.message}`).join('; ');
     const error = { code: 'VALIDATION_ERROR', message };
-    await parts.writeResult(failedLine({ batch: id, line, customId, requestId }, error), stopped.signal);
+    await deps.writeResult(failedLine({ batch: id, line, customId, requestId }, error), stopped.signal);
     // An earlier taking of its job may have been put off with its lease.
-    await parts.release({ account, requestId, lane: 'batch', run: 'any' });
+    await deps.release({ account, requestId, lane: 'batch', run: 'any' });
     uncounted.add(id);
     feed.ended(line);
   }
@@ -171,7 +169,7 @@ export function createAccountScheduler(parts: Parts): AccountScheduler {
         ({ requestId, since }) => doubtful.delete(requestId) || Date.now() - since > unheardMs,
       );
       const found =
-        unheard.length > 0 ? await parts.recoverLostLines({ batch, feed, plan: plan?.name ?? '' }, unheard, signal) : 0;
+        unheard.length > 0 ? await deps.recoverLostLines({ batch, feed, plan: plan?.name ?? '' }, unheard, signal) : 0;
       if (found > 0) uncounted.add(batch.id);
     }
   }
@@ -179,8 +177,8 @@ export function createAccountScheduler(parts: Parts): AccountScheduler {
   async function count({ batch, feed }: Held, now: number): Promise<void> {
     if (!uncounted.has(batch.id) && !feed.isDone()) return;
     uncounted.delete(batch.id);
-    const counted = await parts.countBatch(batch, feed, now);
-    if (counted === 'ran') parts.lookSoon();
+    const counted = await deps.countBatch(batch, feed, now);
+    if (counted === 'ran') deps.lookSoon();
     // It begins again from what is stored.
     if (counted === 'mistaken') await letGo(batch.id);
   }
@@ -227,7 +225,7 @@ export function createAccountScheduler(parts: Parts): AccountScheduler {
           feed.ended(news.line);
           uncounted.add(news.batch);
           if (news.answered) noteAnswer(line.model, now);
-          if (feed.isDone()) parts.lookSoon();
+          if (feed.isDone()) deps.lookSoon();
       }
       void pump();
     },

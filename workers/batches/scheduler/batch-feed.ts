@@ -51,7 +51,13 @@ export interface BatchFeed {
   close(): Promise<void>;
 }
 
-type Parts = {
+/** Lines that are read and passed over, for their model's sake: as many as a file may have. */
+const passedOverMax = 50_000;
+
+type Given = Omit<WaitingLine, 'notBefore'>;
+type Read = { line: FileLine; length: number; read: ReturnType<typeof parseLine> };
+
+export function createBatchFeed(deps: {
   batch: Batch;
   /** From its position on, those that have a result, and those that were tried before. */
   endedLines: readonly number[];
@@ -59,17 +65,9 @@ type Parts = {
   files: Store['files'];
   rules: LineRules;
   health: Pick<ModelHealth, 'isAway' | 'mayProbe' | 'probed'>;
-};
-
-/** Lines that are read and passed over, for their model's sake: as many as a file may have. */
-const passedOverMax = 50_000;
-
-type Given = Omit<WaitingLine, 'notBefore'>;
-type Read = { line: FileLine; length: number; read: ReturnType<typeof parseLine> };
-
-export function createBatchFeed(parts: Parts): BatchFeed {
-  const { batch, endedLines, retries, files, health } = parts;
-  const rules = rulesOf(parts.rules, batch);
+}): BatchFeed {
+  const { batch, endedLines, retries, files, health } = deps;
+  const rules = rulesOf(deps.rules, batch);
   const withResult = new Set(endedLines);
   const tried = new Map(retries.map((retry) => [retry.line, retry]));
   const waiting = createWaitingLines();

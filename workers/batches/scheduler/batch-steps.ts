@@ -30,13 +30,6 @@ export type StepParts = {
   log: Log;
 };
 
-type Parts = StepParts & {
-  /** Ends all steps. */
-  signal: AbortSignal;
-  /** A batch has come to its next state. */
-  onMoved: () => void;
-};
-
 /** Files are large, and reading one is work for the whole process; what is cancelled does not wait for those. */
 const validationsAtOnce = 2;
 const closingsAtOnce = 4;
@@ -49,8 +42,15 @@ type Step = Pick<Batch, 'account' | 'state'> & { controller: AbortController; ta
  * What a step decides is written by a guarded update. If two workers look after one account for a while, one of them writes it, and the
  * other finds that the batch has moved.
  */
-export function createBatchSteps(parts: Parts): BatchSteps {
-  const { store, log, signal, onMoved } = parts;
+export function createBatchSteps(
+  deps: StepParts & {
+    /** Ends all steps. */
+    signal: AbortSignal;
+    /** A batch has come to its next state. */
+    onMoved: () => void;
+  },
+): BatchSteps {
+  const { store, log, signal, onMoved } = deps;
   const steps = new Map<string, Step>();
   const failed = new Map<string, { times: number; until: number }>();
 
@@ -76,19 +76,19 @@ export function createBatchSteps(parts: Parts): BatchSteps {
     const isLate = batch.expiresAt.getTime() <= now;
     if (isLate && (batch.state === 'validating' || batch.state === 'in_progress'))
       return async () => ({ type: 'expire' });
-    if (batch.state === 'validating') return () => parts.validateBatch(batch, signal);
+    if (batch.state === 'validating') return () => deps.validateBatch(batch, signal);
     if (batch.state === 'in_progress') return undefined;
     if (isOver(batch)) {
-      return async () => ((await parts.clearBatch(batch, signal)) ? { type: 'cleared' } : undefined);
+      return async () => ((await deps.clearBatch(batch, signal)) ? { type: 'cleared' } : undefined);
     }
     return async () => {
-      await parts.closeBatch(batch, { now, signal });
-      return parts.writeBatchFiles(batch, { now, signal });
+      await deps.closeBatch(batch, { now, signal });
+      return deps.writeBatchFiles(batch, { now, signal });
     };
   }
 
   async function move({ id, account }: Batch, event: BatchEvent): Promise<void> {
-    const now = await parts.now();
+    const now = await deps.now();
     const state = await store.changeBatch(id, (found) => {
       const next = found && nextBatch(found, event, new Date(now));
       return { result: next?.state, ...(next && { next }) };

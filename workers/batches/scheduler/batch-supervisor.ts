@@ -18,17 +18,6 @@ export interface BatchSupervisor extends AsyncDisposable {
   heard(news: LineEvent): void;
 }
 
-type Parts = StepParts & {
-  store: Pick<BatchStore, 'listOpenBatches' | 'changeBatch'>;
-  acquireLock: AcquireLock;
-  releaseLock: ReleaseLock;
-  /** `lookSoon` has the account looked at soon. */
-  createAccountRun: (account: string, lookSoon: () => void) => AccountScheduler;
-  lookEveryMs?: number;
-  /** Between two looks; ends early, without a failure, when the signal is aborted. */
-  pause?: (ms: number, signal: AbortSignal) => Promise<void>;
-};
-
 /** With many batches each look is work for the store: a pause of so long for each of them. */
 const pausePerBatchMs = 1;
 /** Well below the time for which an account is held. */
@@ -39,15 +28,26 @@ const renewEveryMs = 1_500;
 const closeMs = 500;
 
 /** Looks after the batches of the accounts that this worker holds: takes their steps, and has their lines run. */
-export function superviseBatches(parts: Parts): BatchSupervisor {
-  const { store, acquireLock, releaseLock, log, lookEveryMs = 500, pause = pauseFor } = parts;
+export function superviseBatches(
+  deps: StepParts & {
+    store: Pick<BatchStore, 'listOpenBatches' | 'changeBatch'>;
+    acquireLock: AcquireLock;
+    releaseLock: ReleaseLock;
+    /** `lookSoon` has the account looked at soon. */
+    createAccountRun: (account: string, lookSoon: () => void) => AccountScheduler;
+    lookEveryMs?: number;
+    /** Between two looks; ends early, without a failure, when the signal is aborted. */
+    pause?: (ms: number, signal: AbortSignal) => Promise<void>;
+  },
+): BatchSupervisor {
+  const { store, acquireLock, releaseLock, log, lookEveryMs = 500, pause = pauseFor } = deps;
   const closing = new AbortController();
   const { signal } = closing;
   const accounts = new Map<string, AccountScheduler>();
   const looks = new Map<string, Promise<void>>();
   const takings = new Set<Promise<void>>();
   let nudge = Promise.withResolvers<void>();
-  const steps = createBatchSteps({ ...parts, signal, onMoved: () => nudge.resolve() });
+  const steps = createBatchSteps({ ...deps, signal, onMoved: () => nudge.resolve() });
   const renewing = repeatWhile({
     everyMs: renewEveryMs,
     work: renew,
@@ -61,7 +61,7 @@ export function superviseBatches(parts: Parts): BatchSupervisor {
     const open = held.length === 0 ? [] : await store.listOpenBatches(held);
     steps.forgetOthers(new Set(open.map(({ id }) => id)));
     if (held.length === 0) return 0;
-    const now = await parts.now();
+    const now = await deps.now();
     const byAccount = Map.groupBy(open, ({ account }) => account);
     for (const account of held) if (!byAccount.has(account)) await letGo(account);
     for (const [account, batches] of shuffled([...byAccount])) lookAt(account, batches, now);
@@ -89,7 +89,7 @@ export function superviseBatches(parts: Parts): BatchSupervisor {
     renewing.begin();
     accounts.set(
       account,
-      parts.createAccountRun(account, () => nudge.resolve()),
+      deps.createAccountRun(account, () => nudge.resolve()),
     );
     nudge.resolve();
   }

@@ -7,13 +7,6 @@ import { afterAll, type FinishLineAttempt } from '../lines/finish-line-attempt.t
 import type { LineQueue } from '../lines/line-queue.ts';
 import type { BatchFeed, LineInHand } from './batch-feed.ts';
 
-type Parts = {
-  store: Pick<BatchStore, 'findLine'>;
-  queue: Pick<LineQueue, 'remaining'>;
-  finishAttempt: Pick<FinishLineAttempt, 'settle' | 'lose'>;
-  planFile: Pick<PlanFile, 'models'>;
-};
-
 /** A batch that is fed, and the plan of its account. */
 type Held = { batch: Batch; plan: string; feed: BatchFeed };
 
@@ -21,7 +14,17 @@ type Held = { batch: Batch; plan: string; feed: BatchFeed };
  * Looks for lines that are in hand and have no job any more, of whose end nothing was heard: one that has a result has ended,
  * one that was noted for another try is tried again, and of any other nothing came. Says how many it found.
  */
-export function createRecoverLostLines({ store, queue, finishAttempt, planFile }: Parts) {
+export function createRecoverLostLines({
+  store,
+  queue,
+  finishAttempt,
+  planFile,
+}: {
+  store: Pick<BatchStore, 'findLine'>;
+  queue: Pick<LineQueue, 'remaining'>;
+  finishAttempt: Pick<FinishLineAttempt, 'settle' | 'lose'>;
+  planFile: Pick<PlanFile, 'models'>;
+}) {
   return async function recoverLostLines(
     { batch, plan, feed }: Held,
     lines: readonly LineInHand[],

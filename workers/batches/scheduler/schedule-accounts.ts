@@ -11,7 +11,22 @@ import type { ReleaseLock } from '../../locks/release.ts';
 import type { AssignAccounts } from './assign-accounts.ts';
 import { shareAccounts } from './share-accounts.ts';
 
-type Parts = {
+/** A dead scheduler is replaced after so long, plus the time until another worker asks. */
+export const schedulerHoldMs = 5_000;
+/** Of a worker at a look: it reads the batches of all its accounts at once. */
+const assignedMax = 16;
+/** With many accounts each look is work for the store: a pause of so long for each of them. */
+const pausePerAccountMs = 1;
+const pauseMsMax = 2_000;
+/** For a Redis that does not answer: what was not assigned is assigned at a later look. */
+const assignMs = 1_000;
+const closeMs = 500;
+
+/**
+ * Has one worker of all list the accounts with open batches, and assign those that no worker holds to the live workers that hold the
+ * fewest. Only for economy: an account that is assigned twice is held by one worker, and one that is not taken is assigned again.
+ */
+export function scheduleAccounts(deps: {
   workerId: string;
   redis: Redis;
   store: Pick<BatchStore, 'listOpenAccounts'>;
@@ -29,26 +44,9 @@ type Parts = {
   electEveryMs?: number;
   renewEveryMs?: number;
   random?: () => number;
-};
-
-/** A dead scheduler is replaced after so long, plus the time until another worker asks. */
-export const schedulerHoldMs = 5_000;
-/** Of a worker at a look: it reads the batches of all its accounts at once. */
-const assignedMax = 16;
-/** With many accounts each look is work for the store: a pause of so long for each of them. */
-const pausePerAccountMs = 1;
-const pauseMsMax = 2_000;
-/** For a Redis that does not answer: what was not assigned is assigned at a later look. */
-const assignMs = 1_000;
-const closeMs = 500;
-
-/**
- * Has one worker of all list the accounts with open batches, and assign those that no worker holds to the live workers that hold the
- * fewest. Only for economy: an account that is assigned twice is held by one worker, and one that is not taken is assigned again.
- */
-export function scheduleAccounts(parts: Parts): AsyncDisposable {
-  const { workerId, redis, store, acquireLock, releaseLock, log, random = Math.random } = parts;
-  const { lookEveryMs = 500, electEveryMs = 2_000, renewEveryMs = 1_500 } = parts;
+}): AsyncDisposable {
+  const { workerId, redis, store, acquireLock, releaseLock, log, random = Math.random } = deps;
+  const { lookEveryMs = 500, electEveryMs = 2_000, renewEveryMs = 1_500 } = deps;
   const closing = new AbortController();
   const { signal } = closing;
   let heldAt = Number.NEGATIVE_INFINITY;
@@ -71,7 +69,7 @@ export function scheduleAccounts(parts: Parts): AsyncDisposable {
   }
 
   async function assignSome(free: readonly string[], holders: readonly (string | null)[]): Promise<void> {
-    const others = parts.canAssign() ? await parts.listWorkers() : [];
+    const others = deps.canAssign() ? await deps.listWorkers() : [];
     const loads = new Map([workerId, ...others].map((worker) => [worker, 0]));
     for (const holder of holders) {
       const load = loads.get(holder ?? '');
@@ -84,7 +82,7 @@ export function scheduleAccounts(parts: Parts): AsyncDisposable {
   async function assignTo(worker: string, accounts: readonly string[]): Promise<void> {
     if (signal.aborted) return;
     // A worker whose control stream is gone cannot be asked.
-    if (worker === workerId || !(await parts.assign(worker, accounts))) parts.take(accounts);
+    if (worker === workerId || !(await deps.assign(worker, accounts))) deps.take(accounts);
   }
 
   /** Says how long to pause. Workers that have started together do not ask together. */
