@@ -65,12 +65,13 @@ import { showHome } from './routes/home.ts';
 import { listModels, retrieveModel } from './routes/models.ts';
 import { retrieveOpenApiDocument } from './routes/openapi-document.ts';
 import { updateAccount } from './routes/operators/account-settings.ts';
+import { retrieveAccountUsage } from './routes/operators/account-usage.ts';
 import { listAccounts, retrieveAccount } from './routes/operators/accounts.ts';
 import { listAudit } from './routes/operators/audit.ts';
 import { listPlans, retrievePlan } from './routes/plans.ts';
 import { retrieveQuota } from './routes/quota.ts';
 import { routeRequests } from './routes/route-requests.ts';
-import { retrieveAccountUsage, retrieveUsage } from './routes/usage.ts';
+import { retrieveUsage } from './routes/usage.ts';
 
 type AppParts = {
   log: Log;

@@ -121,7 +121,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   await waitUntilOpen(inbox, shutdown);
   metrics.observe({
     waiting: waitingRequests.count,
-    ...observeQueues({ models, queueDepths, listWorkers, waitingRequests }),
+    ...observeQueues({ models, queueDepths, listWorkers, oldestWaiting: waitingRequests.oldest }),
     bytesWaiting: queueBounds.bytesWaiting,
     bodyBytesHeld: bodyBudget.bytesHeld,
     issuerKeysAgeMs: issuerKeys.ageMs,

@@ -1,7 +1,6 @@
 import type { ListWorkers } from '../../shared/jobs/list-workers.ts';
 import { lanes } from '../../shared/lane.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
-import type { WaitingRequests } from '../replies/waiting-requests.ts';
 import type { QueueDepths } from './queue-depths.ts';
 
 const depthsAgeMsMax = 500;
@@ -11,12 +10,13 @@ export function observeQueues({
   models,
   queueDepths,
   listWorkers,
-  waitingRequests,
+  oldestWaiting,
 }: {
   models: PlanFile['models'];
   queueDepths: QueueDepths;
   listWorkers: ListWorkers;
-  waitingRequests: Pick<WaitingRequests, 'oldest'>;
+  /** How long the oldest request of each model has been waiting, in milliseconds. */
+  oldestWaiting: () => ReadonlyMap<string, number>;
 }) {
   const all = Object.entries(models).map(([model, { pool }]) => ({ pool, model }));
   const pools = [...new Set(all.map(({ pool }) => pool))];
@@ -27,7 +27,7 @@ export function observeQueues({
     },
     poolWorkers: () => Promise.all(pools.map(async (pool) => ({ pool, workers: (await listWorkers(pool)).length }))),
     oldest() {
-      const ages = waitingRequests.oldest();
+      const ages = oldestWaiting();
       return all.map((of) => ({ ...of, ageMs: ages.get(of.model) ?? 0 }));
     },
   };
