@@ -1,3 +1,4 @@
+import { isObject } from '../is-object.ts';
 import { refuseMediaAddress } from '../media-hosts.ts';
 import type { Model, PlanFile } from '../process/plan-file.ts';
 import { shownName, type ValidationIssue } from '../validation-issues.ts';
@@ -193,8 +194,4 @@ function* misspeltTypes(
 
 function shortened(name: string): string {
   return name.length > nameLengthMax ? `${name.slice(0, nameLengthMax)}…` : name;
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

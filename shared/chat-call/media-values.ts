@@ -1,3 +1,4 @@
+import { isObject } from '../is-object.ts';
 import { foldedName } from './folded-name.ts';
 
 /**
@@ -122,8 +123,4 @@ function pathOf({ outer, step }: JsonPosition): string {
 
 function isContainer(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
-}
-
-function isObject(value: unknown): value is Json {
-  return isContainer(value) && !Array.isArray(value);
 }

@@ -1,4 +1,5 @@
 import { validationError } from '../errors.ts';
+import { isObject } from '../is-object.ts';
 import type { ValidationIssue } from '../validation-issues.ts';
 import { foldedName } from './folded-name.ts';
 
@@ -108,8 +109,4 @@ function misspelt(places: readonly FieldsAt[]): ValidationIssue[] {
     }
   }
   return faults;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isObject } from '../is-object.ts';
 import { estimateTokens } from './estimate-tokens.ts';
 
 type Chat = { readonly messages: readonly unknown[] };
@@ -47,10 +48,6 @@ function takeMediaOut(messages: readonly unknown[]): { tokens: number; messages:
 /** Only where its type says so is a part given to a schema, for a body can have a hundred thousand of them. */
 function parseMedia(part: unknown): { tokens: number; emptied: object } | undefined {
   return isObject(part) && mediaTypes.has(part.type) ? mediaPart.safeParse(part).data : undefined;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
 }
 
 const mediaTypes = new Set<unknown>(['image_url', 'input_audio', 'file']);

@@ -1,3 +1,5 @@
+import { isObject } from '../is-object.ts';
+
 /**
  * Which keywords of a JSON schema hold a client's regular expressions: `pattern` and `patternProperties`. A schema is an object, or
  * its JSON as a string, as some model servers take it. Each value is visited once. A string is searched and not parsed, so one that
@@ -21,7 +23,7 @@ function searchValue(value: unknown, found: Set<string>): void {
       const member = value[name];
       // A property may have either name: its value is then a schema.
       if (name === 'pattern' && typeof member === 'string') found.add(name);
-      if (name === 'patternProperties' && isObject(member)) found.add(name);
+      if (name === 'patternProperties' && typeof member === 'object' && member !== null) found.add(name);
       if (typeof member === 'object') searchValue(member, found);
     }
   }
@@ -30,8 +32,4 @@ function searchValue(value: unknown, found: Set<string>): void {
 function searchText(text: string, found: Set<string>): void {
   if (/"pattern"\s*:\s*"|\\u00[4-7][0-9a-f]/i.test(text)) found.add('pattern');
   if (/"patternProperties"\s*:\s*\{/.test(text)) found.add('patternProperties');
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
 }

@@ -1,4 +1,5 @@
 import type { ChatChunk } from '../../shared/chat-call/chat-completion.ts';
+import { isObject } from '../../shared/is-object.ts';
 import type { BackendAnswer } from './convert-answer.ts';
 import { type AnswerProgress, createAnswerProgress } from './follow-answer.ts';
 import { createSizeBudget, type MergedDeltas, mergeDeltas, type SizeBudget } from './merge-deltas.ts';
@@ -157,8 +158,4 @@ function presentMessage({ message, calls, call }: Choice): Record<string, unknow
     ...(called.length > 0 && { tool_calls: called }),
     ...(call !== undefined && { function_call: call.toObject() }),
   };
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,3 +1,4 @@
+import { isObject } from '../../shared/is-object.ts';
 import { type BackendAnswer, writtenText } from './convert-answer.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -62,8 +63,4 @@ function cutValue(value: unknown, budget: { left: number }): unknown {
 function cutLists(fields: Json, share: number): Json {
   const cut = (value: unknown) => (Array.isArray(value) ? value.slice(0, Math.floor(value.length * share)) : value);
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, cut(value)]));
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,3 +1,4 @@
+import { isObject } from '../../shared/is-object.ts';
 import { BackendError } from '../exchange/backend-error.ts';
 import { type MergedDeltas, mergeDeltas, type SizeBudget } from './merge-deltas.ts';
 
@@ -92,8 +93,4 @@ function isComplete(text: unknown): boolean {
 function toCall({ fields, nested }: Call): Record<string, unknown> {
   const objects = Array.from(nested, ([name, { toObject }]) => [name, toObject()]);
   return { ...(nested.has('function') && { type: 'function' }), ...fields.toObject(), ...Object.fromEntries(objects) };
-}
-
-function isObject(value: unknown): value is Part {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,5 @@
 import { type ChatChunk, chatChunkSchema, chatErrorSchema } from '../../shared/chat-call/chat-completion.ts';
+import { isObject } from '../../shared/is-object.ts';
 import { BackendError } from '../exchange/backend-error.ts';
 import { relayedText } from '../exchange/relayed-text.ts';
 import { parseBackendJson } from './parse-backend-json.ts';
@@ -36,8 +37,4 @@ function isPlainChoice(choice: unknown): boolean {
     (delta == null || isObject(delta)) &&
     (finishReason == null || typeof finishReason === 'string')
   );
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
