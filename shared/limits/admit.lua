@@ -1,37 +1,39 @@
 #!lua
 local clock = redis.call('TIME')
--- Decides whether a request is admitted, and charges it; all of it or nothing. Its caller has to be the one that the
--- account's version stands for, and no limit may be passed by it. The same request asking twice is charged once.
--- The version is a copy of the store's. It may be missing; it is never one that was overtaken, because whoever changes the
--- account deletes it first (ingress/revocation), and nothing fills it while a change is marked.
+-- Decides whether a request is admitted, and charges it: all of it or nothing. The caller that was read must match the
+-- account's version, and the request must not exceed a limit. The same request is charged only once.
+-- The version is a copy of the store's. It may be missing. It is never outdated: every change of the account deletes it first
+-- (ingress/revocation), and nothing fills it while a change is marked.
 -- KEYS[1]   string: the account's version
--- KEYS[2]   string: fill token, under which the store is read in order to fill a missing version
--- KEYS[3]   sorted set: changes to the account under way, by when their marks end, milliseconds of this clock
+-- KEYS[2]   string: fill token, under which the store is read to fill a missing version
+-- KEYS[3]   sorted set: changes to the account in progress, by the time their marks expire, milliseconds of this clock
 -- KEYS[4]   hash: the account's limit counters (counters.lua)
 -- KEYS[5]   hash: its leases in the lane (leases.lua)
--- KEYS[6]   sorted set: when they end
--- KEYS[7]   sorted set: its requests that were lost
+-- KEYS[6]   sorted set: when they expire
+-- KEYS[7]   sorted set: its lost requests
 -- KEYS[8]   string: how this request was ended
--- KEYS[9]   sorted set: who holds leases in the partition
+-- KEYS[9]   sorted set: the holders of leases in the partition
 -- KEYS[10]  stream: the partition's outbox
--- constants mode: `admit`, `readCounters`, `look` (at the version only);
---           versionLifeMs, how long a version stands after it was last renewed, which use does past half of that; readLifeMs,
---           longer than reading the store may take; queueMs, requestMs, graceMs: until the job's first start, for the whole
---           request, and what a lease lives past either; leaseLifeMs, how often a holder is looked after; outboxLengthMax
--- ARGV      account; version of the caller at hand, -1 where there is none; `known`, or `read` from the store after this
---           request was told to; token: what the answer `stale` came with, for `known` an id of this request;
---           and for `admit`: request; its report should it be lost, as a JSON string; tokens to reserve; the limits, -1 for none:
---           requests and tokens a minute, requests a day, requests at once, tokens this month without top-ups;
+-- constants mode: `admit`, `readCounters`, `look` (checks only the version);
+--           versionLifeMs: life of a version after its last renewal; use renews it once half of that has passed; readLifeMs:
+--           longer than a read of the store may take; queueMs, requestMs, graceMs: time until the job's first start, time for
+--           the request in total, and how long a lease outlives either; leaseLifeMs: how often a holder is checked;
+--           outboxLengthMax
+-- ARGV      account; version of the caller that was read, -1 for none; `known`, or `read` if it was read from the store after the
+--           answer `stale`; token: the one in the answer `stale`, for `known` an id of this request;
+--           and for `admit`: request; its usage report in case it is lost, as a JSON string; tokens to reserve; the limits,
+--           -1 for none: requests and tokens per minute, requests per day, requests at once, tokens this month without top-ups;
 --           month (YYYY-MM) of the latest top-ups and their tokens; 1 if overage is on; holder: the account's name in KEYS[9];
---           1 where it counts against the minute and the day, 0 for a line of a batch
--- returns   words with a space between, for a list would cost Redis 5 µs more:
---           `current` now: the caller stands (mode `look`)
+--           1 if the request counts against the minute and the day, 0 for a line of a batch
+-- returns   words separated by spaces, because a list would cost Redis 5 µs more:
+--           `current` now: the caller is current (mode `look`)
 --           `stale` token: read the caller from the store, then call again with `read` and this token
 --           `cold` month: the month is not counted here; seed it, then call again
---           `ended`: this request was ended before
+--           `ended`: this request was already ended
 --           `counters` counters, `full` counters: the outbox is too long, `refused` limit waitMs counters, or
---           `admitted` admittedAt startBy deadline overage counters inFlight (leases of the lane, this one included), with the counters after that: now month used reserved
---           overage, requests and tokens of the last minute, resetMs until they have all left, requests of the day
+--           `admitted` admittedAt startBy deadline overage counters inFlight (leases of the lane, including this one).
+--           The counters are those after the call: now month used reserved overage, requests and tokens of the last minute,
+--           resetMs until they have all left, requests of the day
 -- include parts/counters
 local call, floor, format, match = redis.call, math.floor, string.format, string.match
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
@@ -40,16 +42,16 @@ local account, version, how, token, request, report, tokens, perMinute, tokensPe
   topUpTokens, overageOn, holder, counts = unpack(ARGV)
 
 if how == 'read' or call('GET', versionKey) ~= version then
-  -- A mark that ends later than any mark could was set by a clock that has since been put back.
+  -- A mark that expires later than any mark can was set before the clock was put back.
   local changing = call('ZCOUNT', changesKey, '(' .. now, now + 60000) > 0
   if how == 'known' then
-    -- Concurrent readers share one token. With a token each, they would replace each other's, and none could ever fill.
-    -- A reader that joins starts to read after the token was set, so its reading is as new as the first reader's.
+    -- Concurrent readers share one token. With one token each, they would replace each other's token, and no reader could ever fill. A
+    -- reader that joins starts to read after the token was set, so its read is as recent as the first reader's.
     local shared = not changing and call('GET', fillKey)
     if not shared and not changing then call('SET', fillKey, token, 'PX', readLifeMs) end
     return 'stale ' .. (shared or token)
   end
-  -- Only a reading that no change has come between may fill: each change deletes the token, before and after.
+  -- A read may fill only if no change happened in between: each change deletes the token, before and after.
   if not changing and call('GET', fillKey) == token then
     call('SET', versionKey, version, 'PX', versionLifeMs)
     call('DEL', fillKey)
@@ -70,7 +72,7 @@ local window, minuteRequests, minuteTokens, storedDay, dayRequests, used, reserv
   unpack(call('HMGET', countersKey, 'window', 'minuteRequests', 'minuteTokens', 'day', 'dayRequests', usedField, reservedField,
     overageField))
 
--- The latest bucket, and where its counts begin in the text.
+-- The latest bucket, and the position of its counts in the text.
 local function readLatest() return match(window or '', '%[(%d+),()(%-?%d+),(%-?%d+),(%d+)%]%]$', -64) end
 local begun, countsAt, ofBucket, tokensOfBucket, latestEnd = readLatest()
 local oldestEnd = match(window or '', '^ %[%[%d+,%-?%d+,%-?%d+,(%d+)')
@@ -78,7 +80,7 @@ if not oldestEnd or tonumber(oldestEnd) <= now - windowMs or not latestEnd or to
   -- include parts/recount-window
 end
 
--- Last month is still counted, so nothing of this one can have been missed.
+-- Last month is still counted, so no usage of this month was missed.
 local isNewMonth = not used and not reserved and call('HEXISTS', countersKey, monthName(at, 1) .. ':used') == 1
 if not used and not isNewMonth then return 'cold ' .. month end
 
@@ -108,18 +110,18 @@ local isOverAtOnce = atOnce ~= '-1' and leases - atOnce >= 0
 local isFull = call('XLEN', outboxKey) >= outboxLengthMax
 
 if isFull or (isSpent and overageOn ~= '1') or overRequests > 0 or overTokens > 0 or isOverDay or isOverAtOnce then
-  -- What was admitted before is not refused when it asks again.
+  -- A request that was already admitted is not refused when it is repeated.
   local held = call('HGET', leasesKey, request)
   if held then return admittedBefore(held) end
   if isFull then return withCounters('full') end
-  -- A quota that is spent is said before anything else, for no wait lifts it; of the others the longest wait.
+  -- A spent quota is reported first, because no wait lifts it. Of the other limits, the one with the longest wait is reported.
   if isSpent and overageOn ~= '1' then return withCounters('refused quota 0') end
 
   local limited, waitMs = nil, 0
   local function refuseBy(limit, ms)
     if ms > waitMs then limited, waitMs = limit, ms end
   end
-  -- How long until so much has left the window that what is asked for fits.
+  -- Time until enough has left the window for the request to fit.
   local function waitFor(over, column)
     for _, bucket in ipairs(window and cjson.decode(window) or {}) do
       over = over - bucket[column]
@@ -134,7 +136,7 @@ if isFull or (isSpent and overageOn ~= '1') or overRequests > 0 or overTokens > 
   return withCounters(format('refused %s %d', limited, waitMs))
 end
 
--- What is charged to no bucket and no day is given back to none. Numbers become text here: Redis takes 0.7 µs for each.
+-- A request charged to no bucket and no day is not refunded to one. Numbers become text here: Redis takes 0.7 µs for each.
 local isCounted, atText = counts == '1', format('%d', at)
 local isNewBucket = not isCounted or not window or floor(begun / bucketMs) ~= floor(at / bucketMs)
 local bucket = isCounted and (isNewBucket and atText or begun) or '0'
@@ -171,8 +173,8 @@ if isNewMonth then
   end
 end
 
--- As long as the month that they hold tokens of: a lease that went by itself would leave those reserved, and no record. Once a
--- bucket is enough, but for keys that have just come into being.
+-- Leases live as long as the month that counts their tokens: if they expired first, the tokens would stay reserved without a usage record.
+-- Renewing once per bucket is enough, except for keys that were just created.
 if isNewBucket then
   call('PEXPIRE', countersKey, countersLifeMs)
   if call('PTTL', versionKey) < versionLifeMs / 2 then call('PEXPIRE', versionKey, versionLifeMs) end
@@ -181,7 +183,7 @@ if isNewBucket or leases == 0 then
   call('PEXPIRE', leasesKey, countersLifeMs)
   call('PEXPIRE', endsKey, countersLifeMs)
 end
--- Once it is started a lease may end before it would have as an admitted one.
+-- After its start, a lease may expire earlier than it would have as an admitted one.
 local isNewHolder = call('ZADD', holdersKey, 'LT', format('%d', math.min(endsAt, now + leaseLifeMs)), holder) == 1
 if isNewBucket or isNewHolder then call('PEXPIRE', holdersKey, countersLifeMs) end
 return format('%s %d', withCounters(format('admitted %s %d %d %d', atText, startBy, deadline, overage)), leases + 1)

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import type { UsageReport } from '../jobs/usage-outbox.ts';
 import type { Lane } from '../lane.ts';
 import { loadScript, redisUnavailable } from '../redis/connections.ts';
 import {
@@ -20,9 +21,9 @@ import { intOf, wordOf, wordsOf } from '../redis/read-answer.ts';
 import { leaseGraceMs, leaseLifeMs } from './lease-life.ts';
 
 /**
- * What counts against an account, by Redis's clock (`now`, milliseconds): the tokens of the month (`YYYY-MM`) that are used,
- * reserved by requests in flight, and used as overage; requests and tokens of the last minute, which will all have left in
- * `resetMs`; the requests of the day (UTC).
+ * The usage of an account's limits, by Redis's clock (`now`, milliseconds): the tokens of the month (`YYYY-MM`) that are used, reserved by
+ * requests in flight, and used as overage; requests and tokens of the last minute, which will all have left in `resetMs`; the requests of
+ * the day (UTC).
  */
 export type LimitCounters = {
   now: number;
@@ -36,19 +37,19 @@ export type LimitCounters = {
 
 const limits = ['quota', 'requests', 'tokens', 'day', 'concurrency'] as const;
 
-/** Which limit a request would pass; `concurrency` is that of requests at once. */
+/** The limit that a request would exceed; `concurrency` limits requests at once. */
 export type Limit = (typeof limits)[number];
 
 /**
- * Milliseconds of Redis's clock: a job is first started by `startBy` or not at all, and over by `deadline`. `overage`: the
- * month's allowance was spent when it was admitted.
+ * Milliseconds of Redis's clock. A job starts by `startBy` or not at all, and is over by `deadline`. `overage`: the month's allowance was
+ * spent when the request was admitted.
  */
 export type Admission = { admittedAt: number; startBy: number; deadline: number; overage: boolean };
 
-/** What a caller was read under, after it was told to be read again. */
+/** The token under which a caller was read again after the answer `stale`. */
 export type Reading = { token: string };
 
-/** `version` is that of the caller at hand, left out where there is none. */
+/** `version` is that of the caller that was read, omitted if there is none. */
 export type Look = {
   account: string;
   requestId: string;
@@ -57,7 +58,7 @@ export type Look = {
   lane?: Lane | undefined;
 };
 
-/** What a plan and its account's settings allow in a lane; a limit left out is no limit. */
+/** What a plan and its account's settings allow in a lane. An omitted limit means unlimited. */
 export type Allowance = {
   requestsPerMinute?: number | undefined;
   tokensPerMinute?: number | undefined;
@@ -68,10 +69,10 @@ export type Allowance = {
   overageEnabled: boolean;
 };
 
-/** `tokens` are reserved; `report` is what the usage record says should nobody end the request, as JSON. */
-export type Charge = { allowance: Allowance; tokens: number; report: string };
+/** `tokens` are reserved; `report` becomes the usage record if no process ends the request. */
+export type Charge = { allowance: Allowance; tokens: number; report: UsageReport };
 
-/** `stale`: the caller at hand may be overtaken; read it from the store, then ask again with this. */
+/** `stale`: the caller may be outdated. Read it from the store, then ask again with this reading. */
 type Stale = { outcome: 'stale'; reading: Reading };
 /** `cold`: this month is not counted in Redis; seed it, then ask again. */
 type Cold = { outcome: 'cold'; month: string };
@@ -80,8 +81,8 @@ type Cold = { outcome: 'cold'; month: string };
 export type Looked = Stale | { outcome: 'current'; now: number };
 export type CountersAnswer = Stale | Cold | { outcome: 'counters'; counters: LimitCounters };
 /**
- * `full`: too much usage waits for the store. `ended`: the request was ended before it could be admitted. `inFlight`: how many
- * requests the account has in the lane, this one included.
+ * `full`: too much usage waits to be stored. `ended`: the request was ended before it could be admitted. `inFlight`: how many requests the
+ * account has in the lane, including this one.
  */
 export type Admitted =
   | Stale
@@ -91,26 +92,26 @@ export type Admitted =
   | { outcome: 'refused'; limit: Limit; waitMs: number; counters: LimitCounters }
   | { outcome: 'admitted'; admission: Admission; counters: LimitCounters; inFlight: number };
 
-/** Each is one round trip, and fails with `SERVICE_UNAVAILABLE`. */
+/** Each call is one round trip, and fails with `SERVICE_UNAVAILABLE`. */
 export interface Admit {
-  /** The one between a request and its queue: charges it, and gives it a lease, or changes nothing. Idempotent by request id. */
+  /** Admits a request before it is queued: charges it and gives it a lease, or changes nothing. Idempotent by request id. */
   admit(request: Look, charge: Charge): Promise<Admitted>;
-  /** Checks the caller as `admit` does, and tells the account's counters. */
+  /** Checks the caller as `admit` does, and returns the account's counters. */
   readCounters(request: Look): Promise<CountersAnswer>;
-  /** Checks the caller, and nothing else. */
+  /** Checks only the caller. */
   look(request: Look): Promise<Looked>;
 }
 
 const versionLifeMs = 3_600_000;
-/** Longer than a call of the store may take, which gives up after 5 s. */
+/** Longer than a call of the store may take, which times out after 5 s. */
 const readLifeMs = 15_000;
 const noVersion = -1;
 const noLimit = -1;
 const noTopUp = { month: '', tokens: 0 };
-/** A Redis that is out of memory takes no more requests, but keys can still be revoked: their owner has to be looked at. */
+/** When Redis is out of memory it admits no more requests, but keys can still be revoked, and that needs a check of their owner. */
 const lookFlags = '#!lua flags=allow-oom';
 
-/** Admission by one script; a call that is repeated changes nothing that the first has not. */
+/** Admits requests with one script. A repeated call changes nothing that the first call has not changed. */
 export function createAdmit(
   redis: Redis,
   { timeouts, outboxLengthMax }: { timeouts: { queueMs: number; requestMs: number }; outboxLengthMax: number },
@@ -171,7 +172,7 @@ function chargeArgs({ account, requestId, lane = 'interactive' }: Look, charge: 
   const { topUp = noTopUp } = allowance;
   return [
     requestId,
-    JSON.stringify(report),
+    JSON.stringify(JSON.stringify(report)), // a JSON string, which the script writes into the lease as it is
     tokens,
     allowance.requestsPerMinute ?? noLimit,
     allowance.tokensPerMinute ?? noLimit,
@@ -188,7 +189,7 @@ function chargeArgs({ account, requestId, lane = 'interactive' }: Look, charge: 
 
 type Answer = Admitted | CountersAnswer | Looked;
 
-/** Written out, because this is read for each request: a schema takes many times as long. */
+/** Parsed by hand, because it is read for each request and a schema takes many times as long. */
 function readAnswer(answer: unknown): Answer {
   const [outcome, ...words] = wordsOf(answer);
   const [one, two, three, four] = words;
@@ -208,7 +209,7 @@ function readAnswer(answer: unknown): Answer {
     case 'full':
       return { outcome, counters: countersOf(words) };
     case 'stale':
-      return { outcome, reading: { token: words.join(' ') } }; // an id, whatever it holds
+      return { outcome, reading: { token: words.join(' ') } }; // a token is an id and may contain spaces
     case 'cold':
       return { outcome, month: wordOf(one) };
     case 'current':
@@ -216,7 +217,7 @@ function readAnswer(answer: unknown): Answer {
     case 'ended':
       return { outcome };
     default:
-      throw new Error('the admission script gave an answer that is not known');
+      throw new Error('unknown answer from the admission script');
   }
 }
 
@@ -235,10 +236,10 @@ function countersOf(words: readonly string[]): LimitCounters {
 
 function limitOf(value: unknown): Limit {
   const limit = limits.find((limit) => limit === value);
-  if (limit === undefined) throw new Error('the admission script named a limit that is not known');
+  if (limit === undefined) throw new Error('unknown limit in the answer of the admission script');
   return limit;
 }
 
 function unexpected({ outcome }: Answer): Error {
-  return new Error(`the admission script answered "${outcome}" where that has no meaning`);
+  return new Error(`unexpected answer "${outcome}" from the admission script`);
 }

@@ -4,7 +4,7 @@ import type { Allowance } from './admit.ts';
 
 type Plans = Pick<PlanFile, 'plans'>;
 
-/** What this caller's plan and its own settings allow it; a plan that the plan file has no more limits nothing. */
+/** Returns what this caller's plan and its own settings allow. A plan that is no longer in the plan file has no limits. */
 export function allowanceOf(caller: Caller, planFile: Plans): Allowance {
   const limits = planFile.plans[caller.plan];
   return {
@@ -16,7 +16,7 @@ export function allowanceOf(caller: Caller, planFile: Plans): Allowance {
   };
 }
 
-/** The same for the lines of its batches, which have their own limit at once and count against the month alone. */
+/** Returns the same for the lines of its batches, which have their own limit at once and count only against the month. */
 export function batchAllowanceOf(caller: Caller, planFile: Plans): Allowance {
   return { ...monthOf(caller, planFile), requestsAtOnce: planFile.plans[caller.plan]?.batchRequestsAtOnce };
 }

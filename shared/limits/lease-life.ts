@@ -1,11 +1,11 @@
-/** How long a lease that has started lives after its last renewal, in milliseconds, and how often its worker renews it. */
+/** Life of a started lease after its last renewal, in milliseconds, and how often its worker renews it. */
 export const leaseLifeMs = 60_000;
 export const renewLeasesEveryMs = 20_000;
 
 /**
- * What a lease lives past its time, in milliseconds, before it is ended: an admitted one past `queue_ms`, one that has started
- * past its request's deadline, however often it is renewed. Both leave time for its process to settle it. A line of a batch
- * may be settled a day later: its result is charged however long all workers were away.
+ * Grace period of a lease, in milliseconds, before it is ended: for an admitted lease past `queue_ms`, for a started one past its request's
+ * deadline, no matter how often it is renewed. Both leave time for its process to settle it. A line of a batch may be settled a day later:
+ * its result is charged even if all workers were unavailable for long.
  */
 export const leaseGraceMs = { admitted: 30_000, started: { interactive: 60_000, batch: 86_400_000 } } as const;
 
@@ -15,8 +15,8 @@ export const leaseGraceMs = { admitted: 30_000, started: { interactive: 60_000, 
  */
 export const startedLifeMs = { interactive: leaseLifeMs, batch: Number.MAX_SAFE_INTEGER } as const;
 
-/** Life of a lease once its stream was interrupted: its ingress settles it at once, unless that was killed too. */
+/** Life of a lease after its stream was interrupted: its ingress settles it at once, unless the ingress was killed too. */
 export const interruptedLifeMs = 30_000;
 
-/** How long a request is remembered past its deadline, so that nothing of it can be carried out a second time. */
+/** How long a request is remembered past its deadline, so that no part of it can run a second time. */
 export const endedLifeMs = 3_600_000;

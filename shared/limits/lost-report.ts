@@ -2,7 +2,7 @@ import type { UsageReport } from '../jobs/usage-outbox.ts';
 
 type Asked = Pick<UsageReport, 'keyId' | 'plan' | 'model' | 'tier' | 'endpoint' | 'batch'>;
 
-/** What a request's usage record will say should nobody live to end it. */
+/** Returns the usage report that is recorded if no process is left to end the request. */
 export function lostReport({ keyId, plan, model, tier, endpoint, batch }: Asked): UsageReport {
   return {
     ...{ keyId, plan, model, tier, endpoint, batch },

@@ -1,14 +1,14 @@
 #!lua flags=allow-oom
--- Takes an admission back: whatever it was charged is given back, and it leaves no usage record.
--- A request that is not known here is marked, so that an admission which is carried out later is void. Runs also when Redis
--- is out of memory; the same call twice changes nothing.
+-- Takes an admission back: everything that it was charged is refunded, and it leaves no usage record.
+-- A request that is not known here is marked, so that a late admission of it is void. Runs also when Redis is out of memory.
+-- A repeated call changes nothing.
 -- KEYS[1]  hash: the account's limit counters (counters.lua)
 -- KEYS[2]  hash: its leases (leases.lua)
--- KEYS[3]  sorted set: when they end
--- KEYS[4]  sorted set: its requests that were lost
+-- KEYS[3]  sorted set: when they expire
+-- KEYS[4]  sorted set: its lost requests
 -- KEYS[5]  string: how this request was ended
--- ARGV     request; lifeMs of the mark; which: `admitted`, if its job has not started; the number of its latest run, for
---          whoever runs it; or `any`, for whoever knows that nobody does
+-- ARGV     request; lifeMs of the mark; which: `admitted`, to release it only if its job has not started; the number of its
+--          latest run, given by the process that runs it; or `any`, if the caller knows that no process runs it
 -- returns  'released', 'started' or 'ended' (settled or lost)
 -- include parts/counters
 -- include parts/correct-counters

@@ -8,17 +8,17 @@ import { endedLifeMs } from './lease-life.ts';
 
 const answerSchema = z.enum(['released', 'started', 'ended']);
 
-/** `released`: no worker will run it any more. `started`: another has it. `ended`: it was settled or lost. */
+/** `released`: no worker will run it any more. `started`: another run has it. `ended`: it was settled or lost. */
 export type Released = z.infer<typeof answerSchema>;
 
 /**
- * `run` is that of whoever has started it and gives it back; `any` says that nobody has it in hand. Left out, only what has not
- * started is released.
+ * `run` is the run of the process that started the request and gives it back; `any` means that no process holds it. If omitted, only a
+ * request that has not started is released.
  */
 type Request = { account: string; requestId: string; lane?: Lane | undefined; run?: number | 'any' };
 export type Release = (request: Request) => Promise<Released>;
 
-/** Takes an admission back, also one that is carried out later; idempotent. Fails as the connection does. */
+/** Takes an admission back, even one that Redis executes later. Idempotent. Fails as the connection does. */
 export function createRelease(redis: Redis): Release {
   const lua = loadLua(new URL('./release.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcRelease', lua, numberOfKeys: 5 });

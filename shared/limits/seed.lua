@@ -1,16 +1,16 @@
 #!lua flags=allow-oom
--- Counts an account's month from what the store has and what has come into the outbox since, and begins to count it here;
--- or only compares. To be called again with what it returns until it is done: a long outbox is read in pieces.
+-- Counts an account's month from the store's sum and the outbox entries since, and starts to count it here; or only compares.
+-- Call it again with the values that it returns until it is done: a long outbox is read in pieces.
 -- KEYS[1]  hash: the account's limit counters (counters.lua)
 -- KEYS[2]  hash: its leases (leases.lua)
 -- KEYS[3]  hash: its leases for lines of batches
 -- KEYS[4]  stream: the partition's outbox
 -- KEYS[5]  hash: the outbox's marks
--- ARGV     account; month (YYYY-MM); mode: `seed` a month that is not counted here, `compare`, or `replace` what is counted;
---          from, the id of the last entry that the store's sum is sure to have; readTo, that of the last entry that was added
+-- ARGV     account; month (YYYY-MM); mode: `seed` a month that is not counted here, `compare`, or `replace` the counters;
+--          from, the id of the last entry that is certainly in the store's sum; readTo, the id of the last entry that was added
 --          so far; used and overage, the tokens so far; entriesMax to read in this call
--- returns  {'more', readTo, used, overage}; {'trimmed'}: entries past `from` are gone, begin again;
---          {'counted', before, after}, each {used, reserved, overage}, `before` empty where the month was not counted here
+-- returns  {'more', readTo, used, overage}; {'trimmed'}: entries past `from` are gone, start again;
+--          {'counted', before, after}, each {used, reserved, overage}, `before` empty if the month was not counted here
 -- include parts/counters
 -- include parts/stream-ids
 local account, month, mode, from, readTo, used, overage, entriesMax = unpack(ARGV)
@@ -38,7 +38,7 @@ end
 
 local counted = redis.call('HMGET', KEYS[1], month .. ':used', month .. ':reserved', month .. ':overage')
 local before = counted[1] and {tonumber(counted[1]), tonumber(counted[2] or 0), tonumber(counted[3] or 0)} or {}
--- A month is begun by whoever needs it alone: the one after it begins at 0 because this one is counted.
+-- Only a caller that needs the month starts it: the month after it starts at 0 because this one is counted.
 if (mode == 'seed' and not counted[1]) or (mode == 'replace' and counted[1]) then
   redis.call('HSET', KEYS[1], month .. ':used', used, month .. ':reserved', reserved, month .. ':overage', overage)
   redis.call('PEXPIRE', KEYS[1], countersLifeMs)

@@ -18,19 +18,19 @@ const answerSchema = z.union([
 /** Tokens of a month: used, reserved by leases, and used as overage. */
 export type MonthTokens = { used: number; reserved: number; overage: number };
 
-/** `before` is what Redis had counted, undefined where it counted nothing; `after` is what the store and the outbox say. */
+/** `before` is what Redis had counted, undefined if it counted nothing; `after` is the sum of the store and the outbox. */
 type Seeded = { before: MonthTokens | undefined; after: MonthTokens };
 
-/** `seed` counts a month that Redis does not count; `compare` changes nothing; `replace` puts right what Redis counts. */
+/** `seed` counts a month that Redis does not count; `compare` changes nothing; `replace` corrects the counters in Redis. */
 export type Seed = (account: string, month: string, mode?: 'seed' | 'compare' | 'replace') => Promise<Seeded>;
 
 const entriesPerCall = 500;
-/** Trimming stays 10 s behind draining, so one that overtakes a seeding has waited for it; twice is no coincidence. */
+/** Trimming stays 10 s behind draining, so a seeding that it overtakes was delayed. Three attempts allow for that to happen twice. */
 const attemptsMax = 3;
 
 /**
- * Counts a month from the store's sum and from what waits in the outbox, exactly, also while both move: what is read last is
- * read in the same step as the counter is set. Fails with `SERVICE_UNAVAILABLE`.
+ * Counts a month from the store's sum and the outbox entries, exactly, even while both change: the last entries are read in the same step
+ * that sets the counter. Fails with `SERVICE_UNAVAILABLE`.
  */
 export function createSeed({ redis, store }: { redis: Redis; store: Pick<Store, 'findUsageSum'> }): Seed {
   const lua = loadLua(new URL('./seed.lua', import.meta.url));
@@ -38,7 +38,7 @@ export function createSeed({ redis, store }: { redis: Redis; store: Pick<Store, 
 
   async function attempt(account: string, month: string, mode: string): Promise<Seeded | undefined> {
     const partition = partitionOf(account);
-    // The mark first: what is drained after this is in the store's sum, in the outbox, or in both.
+    // The mark is read first: entries drained after this are in the store's sum, in the outbox, or in both.
     const drained = (await redisUnavailable(redis.hget(outboxMarksKey(partition), 'drained'))) ?? '0-0';
     const sum = await store.findUsageSum(account, month);
     const summed = sum === undefined ? '0-0' : streamIdOf(sum.lastEntry);

@@ -1,19 +1,19 @@
 #!lua flags=allow-oom
 local clock = redis.call('TIME')
--- Ends a request: its reservation is replaced by what it has used, in the bucket and the month that were charged, its lease
--- ends, and its usage goes into the outbox; once, however often this is called. Where the lease is not known (Redis was
--- emptied) the usage is kept all the same. Runs also when Redis is out of memory.
+-- Ends a request: used tokens replace its reservation in the bucket and the month that were charged, its lease ends, and its
+-- usage goes into the outbox. This happens once, no matter how often it is called. If the lease is not known (Redis was
+-- emptied), the usage is kept anyway. Runs also when Redis is out of memory.
 -- KEYS[1]  hash: the account's limit counters (counters.lua)
 -- KEYS[2]  hash: its leases (leases.lua)
--- KEYS[3]  sorted set: when they end
--- KEYS[4]  sorted set: its requests that were lost
+-- KEYS[3]  sorted set: when they expire
+-- KEYS[4]  sorted set: its lost requests
 -- KEYS[5]  string: how this request was ended
 -- KEYS[6]  stream: the partition's outbox
--- ARGV     account; request; run that settles; settler, an id of whoever does; tokens to charge; report for the usage record,
---          JSON; and for a lease that is not known: month, overage (0 or 1), and when it was admitted and is over,
+-- ARGV     account; request; run that settles; settler, an id of the process that settles; tokens to charge; report for the usage
+--          record, JSON; and for a lease that is not known: month, overage (0 or 1), when it was admitted, and its deadline,
 --          milliseconds of this clock
--- returns  'settled', also where the same settler has done so before; 'refused': another run's, or ended before; 'lost': its lease
---          has expired, and its record says so
+-- returns  'settled', also if the same settler has already settled; 'refused': it belongs to another run, or was already ended;
+--          'lost': its lease has expired, and its record says so
 -- include parts/counters
 -- include parts/leases
 -- include parts/correct-counters
@@ -25,8 +25,8 @@ local mark = 'settled ' .. run .. ' ' .. settler
 local text = call('HGET', KEYS[2], request)
 local runOf, held, bucket = nil, 0, 0
 if text then
-  -- A request whose lease stands is not marked as ended, and not lost: whatever ends one takes the lease, and no later
-  -- admission of it is given another.
+  -- While a request has a lease, it is neither marked as ended nor lost: every script that ends a request removes the lease, and a later
+  -- admission of it gets no new lease.
   runOf, deadline, held, bucket, month, overage, admittedAt = string.match(text, '^{"state":"%a+","run":(%d+),"taken":%d+,'
     .. '"answer":"%a+","startBy":%d+,"deadline":(%d+),"tokens":(%d+),"bucket":(%d+),"day":%d+,"month":"([%d-]+)",'
     .. '"overage":(%d),"admittedAt":(%d+),')
@@ -40,7 +40,7 @@ if text then
   call('ZREM', KEYS[3], request)
 else
   local ended = call('GET', KEYS[5])
-  -- One that was released has no run, unless Redis was emptied in between.
+  -- A released request has no run, unless Redis was emptied in between.
   if ended and ended ~= 'released' then return ended == mark and 'settled' or 'refused' end
   if call('ZSCORE', KEYS[4], request) then return 'lost' end
 end
@@ -48,7 +48,7 @@ end
 correctCounters(KEYS[1], month, bucket, 0, tonumber(held), tonumber(tokens), tonumber(overage) == 1)
 call('XADD', KEYS[6], '*', 'request', request, 'account', account, 'month', month, 'tokens', tokens, 'overage', overage, 'runs',
   run, 'admittedAt', admittedAt, 'settledAt', string.format('%d', now), 'report', report)
--- A clock that was put back must not have the mark kept for ever, nor one put ahead have it go at once.
+-- Bounds the life of the mark: otherwise a clock that was put back would keep it for too long, and one put ahead would delete it at once.
 local markMs = math.min(math.max(deadline - now, 0), dayMs) + lostLifeMs
 call('SET', KEYS[5], mark, 'PX', string.format('%d', markMs))
 return 'settled'

@@ -16,8 +16,8 @@ import {
 import { loadLua } from '../redis/load-lua.ts';
 
 /**
- * The end of a request: `run` is the one that ends it, `settler` an id of whoever does, by which the same call twice is told
- * from another's. `tokens` are charged. The admission counts where Redis has lost the lease.
+ * The end of a request. `run` is the run that ends it. `settler` is an id of the process that settles, by which a repeated call is
+ * distinguished from that of another process. `tokens` are charged. `admission` is used if Redis has lost the lease.
  */
 export type Settlement = {
   account: string;
@@ -33,8 +33,8 @@ export type Settlement = {
 const answerSchema = z.enum(['settled', 'refused', 'lost']);
 
 /**
- * `refused`: it is not this run's to settle any more, for a later one has begun, or it was ended before. `lost`: its lease has
- * expired; nothing is charged, and no other process ends the request.
+ * `refused`: this run may not settle it, because a later run has started or the request was already ended. `lost`: its lease has expired;
+ * nothing is charged, and no other process ends the request.
  */
 export type Settled = z.infer<typeof answerSchema>;
 export type Settle = (settlement: Settlement) => Promise<Settled>;
@@ -42,8 +42,8 @@ export type Settle = (settlement: Settlement) => Promise<Settled>;
 const attemptsMax = 10;
 
 /**
- * Charges what was used instead of what was reserved, and puts the usage on its way to the store; once. A call that fails is
- * repeated for some seconds, and then fails as it did: the lease is left to end by itself.
+ * Charges the used tokens instead of the reserved ones, and adds the usage to the outbox, once. A failed call is retried for some seconds,
+ * and then fails with its error: the lease is left to expire.
  */
 export function createSettle(redis: Redis, { pauseMs = 500 }: { pauseMs?: number } = {}): Settle {
   const lua = loadLua(new URL('./settle.lua', import.meta.url));

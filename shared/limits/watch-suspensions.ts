@@ -5,23 +5,23 @@ import { repeatWhile } from '../process/repeat-while.ts';
 import { readStrings } from '../redis/connections.ts';
 import { versionKey } from '../redis/keys.ts';
 
-/** Ends what runs for an account when the account is suspended. */
+/** Notifies running requests of an account when the account is suspended. */
 export interface SuspensionWatch extends Disposable {
   /**
-   * Calls `onSuspended` once, about a second after the account of this caller was suspended; the function that it returns ends that. The
-   * caller was admitted at its version, or its version is not known.
+   * Calls `onSuspended` once, about a second after the account of this caller was suspended. The returned function unsubscribes. `version`
+   * is the account's version at admission, omitted if it is not known.
    */
   follow(caller: Pick<Caller, 'account'> & { version?: number }, onSuspended: () => void): () => void;
 }
 
 type Followed = { version: number; listeners: Set<() => void> };
 
-/** The version of an account of which none is known. */
+/** Used if the version of an account is not known. */
 const noVersion = -1;
-/** After Redis has lost its data all versions are missing: the others are looked at in the next second. */
+/** After Redis has lost its data, all versions are missing. Accounts beyond this number are checked in the next second. */
 const looksMax = 100;
 
-/** Once a second, one command for the versions of all accounts that have something running; none while nothing runs. */
+/** Reads the versions of all accounts with running requests, with one command per second; no command while nothing runs. */
 export function watchSuspensions({
   redis,
   look,
@@ -29,7 +29,7 @@ export function watchSuspensions({
   everyMs = 1_000,
 }: {
   redis: Redis;
-  /** The account as it is now, from the store unless Redis has its version. */
+  /** Reads the account as it is now, from the store unless Redis has its version. */
   look: (account: string) => Promise<Caller>;
   log: Log;
   everyMs?: number;
@@ -54,7 +54,7 @@ export function watchSuspensions({
     } else known.version = version;
   }
 
-  /** The next looks are at those that wait longest: accounts whose looks fail must not keep others from theirs. */
+  /** The accounts that have waited longest are checked next: those whose checks fail must not keep others from being checked. */
   function moveToEnd(account: string): void {
     const known = followed.get(account);
     if (known === undefined) return;
@@ -66,7 +66,7 @@ export function watchSuspensions({
     everyMs,
     work: lookAtAll,
     isNeeded: () => followed.size > 0,
-    onFailure: (error) => log.debug({ err: error }, 'it is not known which accounts are suspended'),
+    onFailure: (error) => log.debug({ err: error }, 'cannot determine which accounts are suspended'),
   });
 
   return {

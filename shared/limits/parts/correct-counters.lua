@@ -1,8 +1,8 @@
--- A part of the scripts that give back what was charged (read-lua.ts); it stands behind counters.lua.
+-- A part of the scripts that refund a charge (load-lua.ts); it is included after counters.lua.
 -- `held` tokens are no longer reserved, and `used` tokens are used instead, in the month and the bucket that were charged.
--- `requests` is what the bucket's requests change by. What has left the window is not brought back.
+-- `requests` is the change of the bucket's requests. Charges that have left the window are not restored.
 -- A month that is not counted here is not started here: the next admission seeds it from the store and the outbox. A field
--- `:reserved` alone marks a month of which usage was missed, so that it does not start at 0 because last month is counted.
+-- `:reserved` alone marks a month that missed usage, so that it does not start at 0 because last month is counted.
 local function correctCounters(countersKey, month, bucket, requests, held, used, isOverage)
   local call, format = redis.call, string.format
   local usedField, reservedField = month .. ':used', month .. ':reserved'
@@ -14,7 +14,7 @@ local function correctCounters(countersKey, month, bucket, requests, held, used,
     local ofBucket, tokensOfBucket, rest = string.match(window, '^([^,]+),([^,]+)()', last + 1)
     window = format('%s%d,%d%s', string.sub(window, 1, last), ofBucket + requests, tokensOfBucket + used - held,
       string.sub(window, rest))
-    -- Of a window without sums these are never read.
+    -- In a window without sums this sum is never read.
     if requests ~= 0 then call('HINCRBY', countersKey, 'minuteRequests', requests) end
     minuteTokens = format('%d', (minuteTokens or 0) + used - held)
   end

@@ -1,6 +1,6 @@
--- A part of admit.lua: the month (YYYY-MM) of a time, or the month before that.
--- Days to years by counting from 1 March 0000, so that the leap day is a year's last (H. Hinnant, "chrono-compatible
--- low-level date algorithms").
+-- A part of admit.lua: the month (YYYY-MM) of a time, or an earlier month.
+-- It converts days to years by counting from 1 March 0000, so that the leap day is the last day of a year (H. Hinnant,
+-- "chrono-compatible low-level date algorithms").
 local function monthName(ms, monthsBefore)
   local days = floor(ms / dayMs) + 719468
   local era = floor(days / 146097)
