@@ -16,6 +16,8 @@ export const durationBuckets = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
 ];
 
+export type LimitMetrics = ReturnType<typeof createLimitMetrics>;
+
 /** What either side can come to do: the worker ends a request, as a rule, and the ingress one whose worker died. */
 export function createLimitMetrics(registry: Registry) {
   const registers = [registry];

@@ -144,8 +144,9 @@ async function readStream(
 
 const choicesSchema = z.object({ n: z.int().nullish() });
 
-function choicesAsked({ body }: QueuedCall): number {
-  return choicesSchema.parse(JSON.parse(body)).n ?? 1;
+/** A job of the previous release says it in its body only. */
+function choicesAsked({ choices, body }: QueuedCall): number {
+  return choices ?? choicesSchema.parse(JSON.parse(body)).n ?? 1;
 }
 
 /** What the backend reported, else counted by tokenizer and marked as such. */

@@ -8,7 +8,7 @@ import { BackendError } from '../exchange/backend-error.ts';
 import { bodyFor } from '../exchange/body-for.ts';
 import type { CallBackend } from '../exchange/call-backend.ts';
 import type { createOwnFields } from '../exchange/own-fields.ts';
-import type { WorkerMetrics } from '../metrics.ts';
+import type { AnswerMetrics } from './answer-metrics.ts';
 import { type Answer, answerStream, answerWhole } from './answer-request.ts';
 import type { CallingRun } from './run.ts';
 
@@ -39,7 +39,7 @@ export function createFindAnswer(deps: {
   ownFields: ReturnType<typeof createOwnFields>;
   /** What a second round has to leave for, in milliseconds. */
   firstTokenMs: number;
-  metrics: WorkerMetrics;
+  metrics: AnswerMetrics;
   log: Log;
   random?: () => number;
 }): FindAnswer {

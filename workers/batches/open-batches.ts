@@ -12,15 +12,16 @@ import type { Settle } from '../../shared/limits/settle.ts';
 import { watchSuspensions } from '../../shared/limits/watch-suspensions.ts';
 import type { WorkerConfig } from '../../shared/process/config.ts';
 import type { Log } from '../../shared/process/log.ts';
+import type { LimitMetrics } from '../../shared/process/metrics.ts';
 import { leasesKey } from '../../shared/redis/keys.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { FindAnswer } from '../answers/find-answer.ts';
 import type { StartRun } from '../leases/start-run.ts';
 import { createAcquireLock } from '../locks/acquire.ts';
 import { createReleaseLock } from '../locks/release.ts';
-import type { WorkerMetrics } from '../metrics.ts';
 import type { LaneWork } from '../queue/lane-worker.ts';
 import { redisNow } from '../redis-now.ts';
+import type { BatchMetrics } from './batch-metrics.ts';
 import { createClearBatch } from './files/clear-batch.ts';
 import { createCloseBatch } from './files/close-batch.ts';
 import { keepRemovingFiles } from './files/remove-files.ts';
@@ -65,7 +66,7 @@ export function openBatches(deps: {
   /** This worker's control stream. */
   control: () => string | undefined;
   shutdown: AbortSignal;
-  metrics: WorkerMetrics;
+  metrics: LimitMetrics & BatchMetrics;
   log: Log;
 }): Batches {
   const { config, outboxLengthMax, redis, replyRedis, store, workerId, startRun, settle, shutdown, metrics, log } =
@@ -78,16 +79,17 @@ export function openBatches(deps: {
   const writeResult = createWriteResults({ store: store.batches, metrics, log });
   const watch = owned.use(watchBatches({ store: store.batches, log }));
   const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax });
-  const askLimits = createAskLimits({ seed: createSeed({ redis, store }) });
-  const readCaller = async (account: string) =>
-    callerOf(account, await store.findAccount(account), planFile.defaultPlan);
+  const askLimits = createAskLimits({
+    seed: createSeed({ redis, store }),
+    reread: async (account: string) => callerOf(account, await store.findAccount(account), planFile.defaultPlan),
+  });
   const lookAtAccount = async (account: string) => {
-    const request = { account, requestId: ulid(), caller: undefined };
-    return (await askLimits({ ...request, reread: () => readCaller(account) }, admit.look)).caller;
+    const request = { account, subject: account, requestId: ulid(), caller: undefined };
+    return (await askLimits(request, admit.look)).caller;
   };
   const suspensions = owned.use(watchSuspensions({ redis, look: lookAtAccount, log }));
   const admitLine = createAdmitLine({
-    ...{ admit, askLimits, readCaller },
+    ...{ admit, askLimits },
     callers: createKnownCallers(),
     planFile,
   });

@@ -3,9 +3,9 @@ import type { Lane } from '../../shared/lane.ts';
 import { leaseGraceMs, leaseLifeMs } from '../../shared/limits/lease-life.ts';
 import { within } from '../../shared/process/shutdown.ts';
 import { leaseHoldersKey, leasesKey, parseLeaseHolder } from '../../shared/redis/keys.ts';
-import type { WorkerMetrics } from '../metrics.ts';
 import { redisNow } from '../redis-now.ts';
 import type { EndLeases } from './end-leases.ts';
+import type { LeaseMetrics } from './lease-metrics.ts';
 
 /** Accounts of a partition that are looked after at a time; of more than these the rest are next. */
 const accountsAtOnce = 100;
@@ -29,7 +29,7 @@ export function createExpireLeases(deps: {
   redis: Redis;
   endLeases: EndLeases;
   timeouts: { requestMs: number };
-  metrics: Pick<WorkerMetrics, 'leasesExpired'>;
+  metrics: Pick<LeaseMetrics, 'leasesExpired'>;
   now?: () => Promise<number>;
 }): ExpireLeases {
   const { redis, endLeases, timeouts, metrics, now: timeOf = () => redisNow(redis) } = deps;

@@ -6,8 +6,8 @@ import type { Log } from '../../shared/process/log.ts';
 import { repeatWhile } from '../../shared/process/repeat-while.ts';
 import type { Outcome, ProcessJob, StopReason } from '../answers/run.ts';
 import type { Reservation } from '../backends/reservation.ts';
-import type { WorkerMetrics } from '../metrics.ts';
 import type { BodiesInHand } from './bodies-in-hand.ts';
+import type { QueueMetrics } from './queue-metrics.ts';
 
 /** What is done with the jobs of a lane. */
 export type LaneWork = {
@@ -52,7 +52,7 @@ export function createLaneWorker(
     bodies: Pick<BodiesInHand, 'hold'>;
     /** Aborted when the process is asked to end: a job that arrives after that goes back at once. */
     shutdown: AbortSignal;
-    metrics: Pick<WorkerMetrics, 'running'>;
+    metrics: Pick<QueueMetrics, 'running'>;
     log: Log;
   },
 ): LaneWorker {

@@ -6,10 +6,10 @@ import type { PlanFile } from '../../shared/process/plan-file.ts';
 import { bellKey } from '../../shared/redis/keys.ts';
 import type { BackendSlots } from '../backends/backend-slots.ts';
 import { existingKeys } from '../existing-keys.ts';
-import type { WorkerMetrics } from '../metrics.ts';
 import type { BodiesInHand } from './bodies-in-hand.ts';
 import { createDispatcher, type DispatchedQueue, type Dispatcher } from './dispatcher.ts';
 import { createLaneWorker, type LaneWork } from './lane-worker.ts';
+import type { QueueMetrics } from './queue-metrics.ts';
 import { waitForJobs } from './wait-for-jobs.ts';
 
 export type QueuesServed = AsyncDisposable &
@@ -38,7 +38,7 @@ export function serveQueues(deps: {
   batchConcurrency: number;
   bodies: BodiesInHand;
   shutdown: AbortSignal;
-  metrics: WorkerMetrics;
+  metrics: Pick<QueueMetrics, 'running'>;
   log: Log;
 }): QueuesServed {
   const { models, pools, work, slots, connection, batchConcurrency, log } = deps;

@@ -4,9 +4,9 @@ import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
 import type { Settle, Settled } from '../../shared/limits/settle.ts';
 import type { Log } from '../../shared/process/log.ts';
+import type { LimitMetrics } from '../../shared/process/metrics.ts';
 import type { Run } from '../answers/run.ts';
 import { noTokens, usageReport } from '../answers/usage-report.ts';
-import type { WorkerMetrics } from '../metrics.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
 
 /** What is charged, nothing where it is left out, and the last word to whoever waits. */
@@ -22,7 +22,7 @@ export function createEndRequest(deps: {
   settle: Settle;
   /** Replies go through the same connection as settling does, and so arrive in the order in which they were sent. */
   oneConnection: boolean;
-  metrics: WorkerMetrics;
+  metrics: Pick<LimitMetrics, 'settled' | 'settleFailures'>;
   log: Log;
   now?: () => number;
 }): EndRequest {

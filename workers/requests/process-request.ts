@@ -20,11 +20,11 @@ import { createWatchdog } from '../exchange/watchdog.ts';
 import type { LeaseHeartbeat } from '../leases/beat-leases.ts';
 import type { MarkStreaming } from '../leases/mark-streaming.ts';
 import type { Start, StartRun } from '../leases/start-run.ts';
-import type { WorkerMetrics } from '../metrics.ts';
 import type { ReplyFrames } from '../replies/reply-frames.ts';
 import { createReplySender } from '../replies/send-reply.ts';
 import type { ReaderWatch } from '../replies/watch-readers.ts';
 import type { Ending, EndRequest } from './end-request.ts';
+import type { RequestMetrics } from './request-metrics.ts';
 
 const done: Outcome = { outcome: 'done' };
 
@@ -40,7 +40,7 @@ export function createProcessRequest(deps: {
   leases: Pick<LeaseHeartbeat, 'keep' | 'putBack'>;
   /** This worker's control stream, on which a run can be cancelled. */
   control: () => string | undefined;
-  metrics: WorkerMetrics;
+  metrics: RequestMetrics;
   log: Log;
 }): ProcessJob {
   const { endRequest, metrics, log } = deps;

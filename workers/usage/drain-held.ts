@@ -1,10 +1,10 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
-import type { WorkerMetrics } from '../metrics.ts';
 import type { Drained } from './drain-partition.ts';
 import type { FailureBackoff } from './failure-backoff.ts';
 import type { TrimOutbox } from './trim-outbox.ts';
 import type { TrimSchedule } from './trim-schedule.ts';
+import type { UsageMetrics } from './usage-metrics.ts';
 
 /** Calls of the store at once: one that takes long, or a large repair, does not keep all other partitions waiting. */
 const partitionsAtOnce = 4;
@@ -21,7 +21,7 @@ export function createDrainHeld(deps: {
   trimOutbox: TrimOutbox;
   schedule: TrimSchedule;
   backoff: FailureBackoff<number | 'the store'>;
-  metrics: Pick<WorkerMetrics, 'usageDrainFailures'>;
+  metrics: Pick<UsageMetrics, 'usageDrainFailures'>;
   log: Pick<Log, 'info' | 'warn' | 'error'>;
 }): (partitions: readonly number[], signal: AbortSignal) => Promise<Left> {
   const { drainPartition, trimOutbox, schedule, backoff, metrics, log } = deps;

@@ -4,8 +4,8 @@ import type { Log } from '../../shared/process/log.ts';
 import { outboxKey, outboxMarksKey, outboxUnreadableKey } from '../../shared/redis/keys.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
-import type { WorkerMetrics } from '../metrics.ts';
 import { createMarkDrained } from './mark-drained.ts';
+import type { UsageMetrics } from './usage-metrics.ts';
 
 const entriesAtOnce = 500;
 
@@ -24,7 +24,7 @@ export function createDrainPartition({
 }: {
   redis: Redis;
   store: Pick<UsageStore, 'recordUsage'>;
-  metrics: Pick<WorkerMetrics, 'usageDrained' | 'usageUnreadable'>;
+  metrics: Pick<UsageMetrics, 'usageDrained' | 'usageUnreadable'>;
   log: Pick<Log, 'error'>;
 }): (partition: number) => Promise<Drained> {
   const markDrained = createMarkDrained(redis);

@@ -5,7 +5,6 @@ import { within } from '../../shared/process/shutdown.ts';
 import { outboxKey } from '../../shared/redis/keys.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 import type { ExpireLeases } from '../leases/expire-leases.ts';
-import type { WorkerMetrics } from '../metrics.ts';
 import { createDrainHeld } from './drain-held.ts';
 import { createDrainPartition } from './drain-partition.ts';
 import { createFailureBackoff } from './failure-backoff.ts';
@@ -13,6 +12,7 @@ import { createPartitionKeeper } from './keep-partitions.ts';
 import { createRemoveOldMonths } from './remove-old-months.ts';
 import { createTrimOutbox } from './trim-outbox.ts';
 import { createTrimSchedule } from './trim-schedule.ts';
+import type { UsageMetrics } from './usage-metrics.ts';
 
 /** A dead worker's partitions are free after so long; a live one renews them three times before. */
 const holdMs = 15_000;
@@ -56,7 +56,7 @@ export function createUsageDrainer(deps: {
   store: Pick<UsageStore, 'recordUsage' | 'removeUsageBefore'>;
   /** Unlike that of any other worker, also of one that was here before. */
   workerId: string;
-  metrics: WorkerMetrics;
+  metrics: UsageMetrics;
   log: Log;
   usageMonthsKept: number;
   expireLeases: ExpireLeases;

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { type Batch, type BatchError, batchErrorsMax } from '../../../shared/batches/batch.ts';
 import type { BatchEvent } from '../../../shared/batches/batch-states.ts';
+import type { LimitMetrics } from '../../../shared/process/metrics.ts';
 import { countRefusedFields } from '../../../shared/process/metrics.ts';
 import type { PlanFile } from '../../../shared/process/plan-file.ts';
 import { createRests, type Rest } from '../../../shared/process/rests.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import type { WorkerMetrics } from '../../metrics.ts';
 import { type LineRules, parseLine, rulesOf } from './parse-line.ts';
 import { FileGone, readLines } from './read-lines.ts';
 
@@ -22,7 +22,7 @@ export function createValidateBatch(deps: {
   store: Pick<Store, 'batches' | 'files' | 'findAccount'>;
   planFile: PlanFile;
   rules: LineRules;
-  metrics: Pick<WorkerMetrics, 'refusedFields'>;
+  metrics: Pick<LimitMetrics, 'refusedFields'>;
   rest?: Rest;
   /** Milliseconds of a clock that only goes forward. */
   now?: () => number;

@@ -2,9 +2,9 @@ import type { BatchResult } from '../../../shared/batches/batch.ts';
 import type { UsageReport } from '../../../shared/jobs/usage-outbox.ts';
 import type { Settle, Settlement } from '../../../shared/limits/settle.ts';
 import type { Log } from '../../../shared/process/log.ts';
+import type { LimitMetrics } from '../../../shared/process/metrics.ts';
 import type { RunLedger } from '../../answers/run-ledger.ts';
 import { noTokens, usageReport } from '../../answers/usage-report.ts';
-import type { WorkerMetrics } from '../../metrics.ts';
 import type { LineRequest } from './batch-job.ts';
 import type { SendLineEvent } from './line-events.ts';
 import { unfinished, usageOf } from './line-results.ts';
@@ -32,7 +32,7 @@ export function createEndLine({
 }: {
   settle: Settle;
   sendLineEvent: SendLineEvent;
-  metrics: Pick<WorkerMetrics, 'settled' | 'settleFailures'>;
+  metrics: Pick<LimitMetrics, 'settled' | 'settleFailures'>;
   log: Log;
 }): EndLine {
   return async function endLine(lineRun, stored) {

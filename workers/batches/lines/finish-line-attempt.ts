@@ -1,3 +1,4 @@
+import type { Counter } from 'prom-client';
 import type { BatchResult, BatchRetry } from '../../../shared/batches/batch.ts';
 import type { ApiError } from '../../../shared/errors.ts';
 import type { Release } from '../../../shared/limits/release.ts';
@@ -6,7 +7,6 @@ import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
 import type { Outcome } from '../../answers/run.ts';
 import { createRunLedger } from '../../answers/run-ledger.ts';
 import type { StartRun } from '../../leases/start-run.ts';
-import type { WorkerMetrics } from '../../metrics.ts';
 import type { BatchJob, LineRequest } from './batch-job.ts';
 import type { EndLine } from './end-line.ts';
 import type { SendLineEvent } from './line-events.ts';
@@ -46,7 +46,7 @@ export function createFinishLineAttempt(deps: {
   writeResult: WriteResult;
   endLine: EndLine;
   sendLineEvent: SendLineEvent;
-  metrics: Pick<WorkerMetrics, 'batchLineRetries'>;
+  metrics: { batchLineRetries: Counter<'reason'> };
   log: Log;
 }): FinishLineAttempt {
   const { store, metrics, log } = deps;

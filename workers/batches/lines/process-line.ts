@@ -1,4 +1,5 @@
 import { ReplyError } from 'ioredis';
+import type { Counter } from 'prom-client';
 import type { BatchResult } from '../../../shared/batches/batch.ts';
 import { isOver, isRunning } from '../../../shared/batches/batch-states.ts';
 import { ApiError, deadlineExceeded, toApiError, validationError } from '../../../shared/errors.ts';
@@ -12,7 +13,6 @@ import type { CallingRun, Outcome, ProcessJob, StopReason } from '../../answers/
 import { createRunLedger } from '../../answers/run-ledger.ts';
 import { createWatchdog } from '../../exchange/watchdog.ts';
 import type { Start, StartRun } from '../../leases/start-run.ts';
-import type { WorkerMetrics } from '../../metrics.ts';
 import type { AdmitLine } from './admit-line.ts';
 import { type BatchJob, batchJobSchema } from './batch-job.ts';
 import type { EndLine, LineRun } from './end-line.ts';
@@ -56,7 +56,7 @@ export function createProcessLine(deps: {
   followBatch: BatchWatch['follow'];
   followAccount: SuspensionWatch['follow'];
   sendLineEvent: SendLineEvent;
-  metrics: Pick<WorkerMetrics, 'batchLineRetries'>;
+  metrics: { batchLineRetries: Counter<'reason'> };
   log: Log;
   now?: () => number;
 }): ProcessJob {

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
+import type { Counter } from 'prom-client';
 import type { BatchResult } from '../../../shared/batches/batch.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
-import type { WorkerMetrics } from '../../metrics.ts';
 
 /**
  * Writes a result, and waits for the store while it is away. Resolves with the one that stands for the line: this one, or what
@@ -33,7 +33,7 @@ export function createWriteResults({
   pauseMs = 500,
 }: {
   store: Pick<BatchStore, 'insertResults'>;
-  metrics: Pick<WorkerMetrics, 'batchLines'>;
+  metrics: { batchLines: Counter<'outcome'> };
   log: Log;
   gatherMs?: number;
   pauseMs?: number;

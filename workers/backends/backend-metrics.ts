@@ -1,0 +1,66 @@
+import { Counter, Gauge, type Registry } from 'prom-client';
+import type { BackendSlots } from './backend-slots.ts';
+
+const breakerValues = { closed: 0, 'half-open': 1, open: 2 };
+
+export function createBackendMetrics(registry: Registry) {
+  return {
+    breakerOpened: new Counter({
+      name: 'svc_backend_breaker_opened_total',
+      help: 'How often the breaker of a backend and model has opened',
+      labelNames: ['backend', 'model'],
+      registers: [registry],
+    }),
+    /** Registers the gauges that are read at each scrape. */
+    observeBackends(slots: BackendSlots): void {
+      observeBreakers(registry, slots);
+      observeLoad(registry, slots);
+    },
+  };
+}
+
+function observeBreakers(registry: Registry, { breakerStatuses }: BackendSlots): void {
+  new Gauge({
+    name: 'svc_backend_breaker_state',
+    help: 'Breaker state in this worker: 0 closed, 1 half-open (one probe call), 2 open (not called)',
+    labelNames: ['backend', 'model'],
+    registers: [registry],
+    collect() {
+      for (const { backend, model, breaker } of breakerStatuses()) this.set({ backend, model }, breakerValues[breaker]);
+    },
+  });
+}
+
+function observeLoad(registry: Registry, { load, waiting }: BackendSlots): void {
+  const observe = (name: string, help: string, value: (load: Load) => number | undefined) =>
+    new Gauge({
+      ...{ name, help, labelNames: ['backend'], registers: [registry] },
+      collect() {
+        for (const each of load()) {
+          const current = value(each);
+          if (current !== undefined) this.set({ backend: each.backend }, current);
+        }
+      },
+    });
+  observe('svc_backend_calls', 'Calls of this worker that are in flight', ({ calls }) => calls);
+  observe(
+    'svc_backend_limit',
+    'requests_at_once of a backend: for the whole fleet, or for each worker if per_worker is set; left out if there is no limit',
+    ({ limit }) => limit,
+  );
+  observe(
+    'svc_backend_share',
+    'Concurrent calls that this worker may make to a backend whose limit applies to the whole fleet',
+    ({ share }) => share,
+  );
+  new Gauge({
+    name: 'svc_jobs_waiting_for_backend',
+    help: 'Jobs in progress in this worker whose backend failed and that wait for a slot of another backend',
+    registers: [registry],
+    collect() {
+      this.set(waiting());
+    },
+  });
+}
+
+type Load = ReturnType<BackendSlots['load']>[number];

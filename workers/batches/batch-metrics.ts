@@ -1,0 +1,55 @@
+import { Counter, Gauge, type Registry } from 'prom-client';
+import { batchStates } from '../../shared/batches/batch.ts';
+import type { BatchStats } from '../../shared/store/batches/batch-store.ts';
+import { observeGauge } from '../observe-gauge.ts';
+
+export type BatchMetrics = ReturnType<typeof createBatchMetrics>;
+
+export function createBatchMetrics(registry: Registry) {
+  const registers = [registry];
+  return {
+    batchLines: new Counter({
+      name: 'svc_batch_lines_total',
+      help: 'Lines of batches that have ended, by outcome: completed, or their error code',
+      labelNames: ['outcome'],
+      registers,
+    }),
+    batchLineRetries: new Counter({
+      name: 'svc_batch_line_retries_total',
+      help: 'Retries of lines of batches, by reason: failed (their backends failed), or lost',
+      labelNames: ['reason'],
+      registers,
+    }),
+    /** `look` is called at each scrape, once for each gauge; undefined while the store does not answer. */
+    observeBatches(look: () => Promise<BatchStats | undefined>): void {
+      observeStates(registry, look);
+      const observe = (name: string, help: string, value: (stats: BatchStats) => number) =>
+        observeGauge(registry, { name, help, read: () => look().then((stats) => stats && value(stats)) });
+      observe(
+        'svc_batch_oldest_line_age_seconds',
+        'Time since the oldest batch that still has lines to run was created; 0 if there is none',
+        ({ oldestAt }) => (oldestAt === undefined ? 0 : Math.max(0, (Date.now() - oldestAt.getTime()) / 1_000)),
+      );
+      observe(
+        'svc_batch_tokens_waiting',
+        'Estimated prompt tokens of all batches that are validating or in progress',
+        ({ tokens }) => tokens,
+      );
+    },
+  };
+}
+
+function observeStates(registry: Registry, look: () => Promise<BatchStats | undefined>): void {
+  new Gauge({
+    name: 'svc_batches',
+    help: 'Batches that are not yet cleaned up, by state. Every worker reports the same value',
+    labelNames: ['state'],
+    registers: [registry],
+    async collect() {
+      const stats = await look();
+      this.reset();
+      if (stats === undefined) return;
+      for (const state of batchStates) this.set({ state }, stats.count[state] ?? 0);
+    },
+  });
+}
