@@ -138,13 +138,12 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   });
 
   const outboxLengthMax = outboxLengthFor(config.outboxLengthMax, memoryBytes);
-  const askLimits = createAskLimits({ seed: createSeed({ redis, store }) });
+  const askLimits = createAskLimits({ seed: createSeed({ redis, store }), reread: callers.reread });
   const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax });
   const giveUp = new AbortController();
   const lookAtAccount = async (account: string) => {
-    const request = { account, requestId: nextRequestId(), caller: undefined };
-    const { caller } = await askLimits({ ...request, reread: () => callers.reread({ account }) }, admit.look);
-    return caller;
+    const request = { account, subject: { account }, requestId: nextRequestId(), caller: undefined };
+    return (await askLimits(request, admit.look)).caller;
   };
   const suspensions = parts.use(watchSuspensions({ redis, look: lookAtAccount, log }));
   const openApiDocument = createOpenApiDocument({ ...links, authUrl: issuer });
@@ -164,7 +163,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     store,
     signIn,
     callers,
-    checkCaller: createCheckCaller({ admit, release, askLimits, callers, keyUse }),
+    checkCaller: createCheckCaller({ admit, release, askLimits, keyUse }),
     changeAccount: createChangeAccount({ redis, store, log }),
     guestKeys,
     sharedCallers,

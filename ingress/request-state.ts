@@ -6,9 +6,16 @@ import type { Admission, LimitCounters } from '../shared/limits/admit.ts';
 import type { JsonBody } from './api/json-body.ts';
 import type { BodyShare } from './bodies/body-budget.ts';
 import type { Credential } from './callers/authorization.ts';
-import type { QueuePlace } from './queue/queue-bounds.ts';
+import type { HeldLease } from './limits/settle-interrupted.ts';
+import type { HeldPlace } from './queue/queue-bounds.ts';
 
-/** What the stages of one request leave for those after them. */
+/**
+ * Whether Redis was asked for the current version of a request's caller. `due`: not yet. `begun`: it was, or the attempt has failed, so a
+ * request that fails from here on needs no further check.
+ */
+export type CallerCheck = 'due' | 'begun';
+
+/** What the stages of one request leave for later stages. */
 export type RequestState = {
   requestId: string;
   clientRequestId?: string;
@@ -17,25 +24,25 @@ export type RequestState = {
   credential?: Credential;
   /** What a sign-in token allows beyond its account's own affairs. */
   scopes?: readonly string[];
-  /** Perhaps overtaken until the request is `checked`, from then on who the credential stands for. */
+  /** May be outdated until its check has succeeded. */
   caller?: Caller | undefined;
+  callerCheck?: CallerCheck;
   /** Redis's time when the caller was checked, in milliseconds; where the route needs it. */
   now?: number;
   /** What counts against the caller's limits; where the route needs it. */
   counters?: LimitCounters;
-  /** The caller was checked, or the check has failed: what fails from then on needs none of its own. */
-  checked?: true;
   /** All of the body has been read. Node's `complete` can still be false then. */
   isBodyWhole?: true;
   body?: JsonBody;
   /** Of the bodies that this process may hold. */
   bodyShare?: BodyShare;
   call?: ChatCall;
-  /** Among what waits; gone from here once it is somebody else's to leave. */
-  place?: QueuePlace;
+  /** The request's room in its model's queue, until the stage that queues it takes it over. */
+  place?: HeldPlace;
   /** The most requests at once of the account while room to wait is short. */
   fairShare?: number | undefined;
-  admission?: Admission;
+  /** Set by admission. */
+  lease?: HeldLease & { admission: Admission };
   /** Requests that its account has in flight, this one included. */
   inFlight?: number;
   /** The answer's body is in memory in any case, for all requests together. */

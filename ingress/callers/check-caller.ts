@@ -13,18 +13,17 @@ import type {
 import type { AskLimits } from '../../shared/limits/ask-limits.ts';
 import type { Release } from '../../shared/limits/release.ts';
 import type { Credential } from './authorization.ts';
-import type { Callers } from './callers.ts';
 import type { KeyUse } from './key-use.ts';
 
 /** `caller` is what was found at first, undefined for an account that is not known here. */
-type Request = { requestId: string; credential: Credential; caller: Caller | undefined };
+export type CheckRequest = { requestId: string; credential: Credential; caller: Caller | undefined };
 
-/** What a request asks of the limits, which depends on its caller's plan; `refuse`: why this caller gets nothing. */
-export type Ask = { refuse: (caller: Caller) => ApiError | undefined; charge: (caller: Caller) => Charge };
+/** What a request needs of the limits, or why this caller may not make it; both depend on the caller's plan. */
+export type Ask = (caller: Caller) => { charge: Charge } | { refusal: ApiError };
 
 /** `refused`: by something other than a limit; `limited`: by one, and for how long. */
 export type Checked = { caller: Caller; counters: LimitCounters } & (
-  | { outcome: 'admitted'; admission: Admission; inFlight: number }
+  | { outcome: 'admitted'; admission: Admission; inFlight: number; charge: Charge }
   | { outcome: 'refused'; error: ApiError }
   | { outcome: 'limited'; limit: Limit; waitMs: number }
 );
@@ -35,23 +34,22 @@ export type Checked = { caller: Caller; counters: LimitCounters } & (
  * where it cannot be known; `look` with `FORBIDDEN` for an account that is suspended, too.
  */
 export interface CheckCaller {
-  admit(request: Request, ask: Ask): Promise<Checked>;
+  admit(request: CheckRequest, ask: Ask): Promise<Checked>;
   /** Only looks; `now` is Redis's time, in milliseconds. */
-  look(request: Request): Promise<{ caller: Caller; now: number }>;
+  look(request: CheckRequest): Promise<{ caller: Caller; now: number }>;
   /** Looks at the account's counters as well, also where it is suspended. */
-  readCounters(request: Request): Promise<{ caller: Caller; counters: LimitCounters }>;
+  readCounters(request: CheckRequest): Promise<{ caller: Caller; counters: LimitCounters }>;
 }
 export function createCheckCaller({
   admit,
   release,
   askLimits,
-  callers,
   keyUse,
 }: {
   admit: Admit;
   release: Release;
-  askLimits: AskLimits;
-  callers: Pick<Callers, 'reread'>;
+  /** Reads a caller by its credential. */
+  askLimits: AskLimits<Credential>;
   keyUse: Pick<KeyUse, 'note'>;
 }): CheckCaller {
   /** An admission whose answer is lost may have been carried out, or will be: nobody would end its lease. */
@@ -64,35 +62,33 @@ export function createCheckCaller({
     }
   }
 
-  function asking({ requestId, credential, caller }: Request) {
+  function asking({ requestId, credential, caller }: CheckRequest) {
     const account = 'account' in credential ? credential.account : undefined;
-    return { account, requestId, caller, reread: () => callers.reread(credential) };
+    return { account, subject: credential, requestId, caller };
   }
 
   return {
-    /**
-     * What speaks against a caller that was overtaken may hold no longer: such a request is looked at and not let in, and its
-     * refusal stands only once its caller does.
-     */
-    async admit(request, { refuse, charge }) {
-      const refusalOf = (caller: Caller) => refuseSuspended(caller) ?? refuse(caller);
-      const { caller, answer } = await askLimits<Admitted | CountersAnswer>(asking(request), (look, found) =>
-        found === undefined || refusalOf(found) !== undefined
-          ? admit.readCounters(look)
-          : admitOrRelease(look, charge(found)),
-      );
+    /** A refusal counts only if it is of the current caller, so a request with one only reads the counters. */
+    async admit(request, ask) {
+      const asked: { last?: ReturnType<Ask> } = {};
+      const { caller, answer } = await askLimits<Admitted | CountersAnswer>(asking(request), (look, found) => {
+        if (found === undefined) return admit.readCounters(look);
+        const asks = found.suspended ? { refusal: accountSuspended() } : ask(found);
+        asked.last = asks;
+        return 'charge' in asks ? admitOrRelease(look, asks.charge) : admit.readCounters(look);
+      });
       if (answer.outcome === 'ended')
         throw temporarilyUnavailable(new Error('a request was ended before its admission'));
       const { counters } = answer;
       if (answer.outcome === 'full') return { outcome: 'refused', caller, counters, error: outboxFull() };
-      if (answer.outcome === 'admitted') {
-        keyUse.note(caller);
-        return { ...answer, caller };
-      }
       if (answer.outcome === 'refused') return { ...answer, outcome: 'limited', caller };
-      const error = refusalOf(caller);
-      if (error === undefined) throw new Error('a caller was neither admitted nor refused');
-      return { outcome: 'refused', caller, counters, error };
+      const { last } = asked;
+      if (last !== undefined && 'refusal' in last) return { outcome: 'refused', caller, counters, error: last.refusal };
+      if (last === undefined || answer.outcome !== 'admitted') {
+        throw new Error('a caller was neither admitted nor refused');
+      }
+      keyUse.note(caller);
+      return { ...answer, caller, charge: last.charge };
     },
     async look(request) {
       const { caller, answer } = await askLimits(asking(request), admit.look);
@@ -114,12 +110,7 @@ function outboxFull(): ApiError {
 
 /** Throws `FORBIDDEN` for an account that is suspended. */
 export function requireActive(caller: Caller): void {
-  const refusal = refuseSuspended(caller);
-  if (refusal !== undefined) throw refusal;
-}
-
-function refuseSuspended({ suspended }: Caller): ApiError | undefined {
-  return suspended ? accountSuspended() : undefined;
+  if (caller.suspended) throw accountSuspended();
 }
 
 export function accountSuspended(): ApiError {

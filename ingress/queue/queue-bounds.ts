@@ -11,6 +11,12 @@ export interface QueuePlace {
   latestTurn: LatestTurn;
 }
 
+/** A place that its holder leaves unless another part has taken it over. */
+export interface HeldPlace {
+  /** From now on it is the caller's to leave. */
+  takeOver(): QueuePlace;
+}
+
 /**
  * `full` says which bound the request would pass. `requestsAtOnceMax` is the fair share of its account while room is short; undefined
  * if there is plenty.

@@ -184,6 +184,7 @@ export function createWaitingRequests({
   return {
     expect({ lease, model, queueMs, requestMs, place, onQueued }) {
       if (closed !== undefined) {
+        place.leave();
         release(lease).catch(() => {});
         throw closed;
       }

@@ -1,5 +1,4 @@
 import { temporarilyUnavailable } from '../../shared/errors.ts';
-import { lostReport } from '../../shared/limits/lost-report.ts';
 import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
 import { accountSuspended } from '../callers/check-caller.ts';
@@ -50,17 +49,12 @@ export function chatCompletions(deps: {
   };
 
   async function enqueue(ctx: AppContext): Promise<ExpectedReply> {
-    const { requestId } = ctx.state;
-    const caller = stateOf(ctx, 'caller');
-    const { account, plan, keyId } = caller;
-    const { cost, ...call } = stateOf(ctx, 'call');
-    const admission = stateOf(ctx, 'admission');
-    if (keyId === undefined) throw new Error('an earlier stage let an unknown caller pass');
-
+    const { cost: _, pool: __, ...call } = stateOf(ctx, 'call');
+    const lease = stateOf(ctx, 'lease');
+    const { requestId, account, admission, report } = lease;
+    const { keyId, plan } = report;
     const { queueMs, requestMs } = planFile.timeouts;
-    const report = lostReport({ ...call, keyId, plan, batch: null });
-    const lease = { account, requestId, report, promptTokens: cost.promptTokens, admission };
-    const place = stateOf(ctx, 'place');
+    const place = stateOf(ctx, 'place').takeOver();
     const inFlight = stateOf(ctx, 'inFlight');
     const priority = queueTurns.next({ model: call.model, plan, inFlight, latest: place.latestTurn });
     const onQueued = ({ ms, isTaken }: { ms: number; isTaken: boolean }) => {
@@ -68,8 +62,6 @@ export function chatCompletions(deps: {
       if (!ctx.res.headersSent) ctx.res.setHeader('x-svc-queue-ms', ms);
     };
     const reply = waitingRequests.expect({ lease, model: call.model, queueMs, requestMs, place, onQueued });
-    // Left by whoever waits from now on, which can be longer than there is a client.
-    delete ctx.state.place;
     try {
       const address = replyTo();
       if (address === undefined) throw temporarilyUnavailable();

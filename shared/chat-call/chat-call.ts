@@ -17,11 +17,15 @@ export type ChatCall = {
   endpoint: '/v1/chat/completions';
   model: string;
   tier: string;
+  /** The pool of the model's workers. */
+  pool: string;
   stream: boolean;
   includeUsage: boolean;
   assembled: boolean;
   body: string;
   outputTokensMax: number;
+  /** How many choices it asks for (`n`). */
+  choices: number;
   cost: RequestCost;
 };
 
@@ -53,11 +57,13 @@ export function parseChatCall(sent: SentJson, models: PlanFile['models'], option
     endpoint: '/v1/chat/completions',
     model: request.model,
     tier: model.tier,
+    pool: model.pool,
     stream,
     includeUsage: request.stream_options?.include_usage === true,
     assembled,
     body,
     outputTokensMax: cost.outputTokensMax,
+    choices: cost.choices,
     cost,
   };
 }

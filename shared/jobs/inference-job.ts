@@ -2,11 +2,10 @@ import { z } from 'zod';
 import { usageAttemptSchema } from '../store/usage/usage-record.ts';
 
 /**
- * What is to be asked of a backend, as it waits in a queue. `body` is the client's JSON object as text, without `model` and the
- * names of the output limit, so that a worker can put its backend's own in front without parsing it; `outputTokensMax` is that
- * limit, for each choice. `earlierRuns` are those that a worker has handed back. `assembled`: the client wants its answer whole,
- * and nothing it asks for keeps the backend from being asked for a stream all the same, of which the worker makes the answer;
- * `body` then says nothing about streaming.
+ * A call to a backend, as it waits in a queue. `body` is the client's JSON object as text, without `model` and the fields of the output
+ * limit, so that a worker can insert its backend's own fields in front without parsing it. `outputTokensMax` is the output limit of each
+ * choice. `earlierRuns` are the runs that workers gave back. `assembled`: the client wants a complete response, and its options allow the
+ * worker to request a stream from the backend and assemble the response from it; `body` then has no field about streaming.
  */
 export const queuedCallSchema = z.object({
   requestId: z.string(),
@@ -17,16 +16,18 @@ export const queuedCallSchema = z.object({
   endpoint: z.literal('/v1/chat/completions'),
   stream: z.boolean(),
   includeUsage: z.boolean(),
-  // A job may have been queued before there was a choice.
+  // Jobs queued by an earlier release have no such field.
   assembled: z.boolean().default(false),
   outputTokensMax: z.int().positive(),
+  // Jobs of the previous release lack it; a worker then reads it from the body.
+  choices: z.int().positive().optional(),
   body: z.string(),
   earlierRuns: z.array(z.object({ run: z.int().positive(), attempts: z.array(usageAttemptSchema) })),
 });
 
 export type QueuedCall = z.infer<typeof queuedCallSchema>;
 
-/** A request that a client waits for at `replyTo`. Times are milliseconds of Redis's clock. */
+/** A job whose client waits for replies at `replyTo`. Times are milliseconds of Redis's clock. */
 export const inferenceJobSchema = queuedCallSchema.extend({
   plan: z.string(),
   replyTo: z.string(),

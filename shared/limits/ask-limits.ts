@@ -5,33 +5,41 @@ import { createSingleFlight } from '../single-flight.ts';
 import type { Admitted, CountersAnswer, Look, Looked } from './admit.ts';
 import type { Seed } from './seed.ts';
 
-/** `caller` is what was found at first, undefined where it is not known here; `reread` reads it from the store. */
-type Request = {
+/** `caller`: as cached in this process, undefined if it is not. `subject`: the value by which the caller is read from the store. */
+type Request<Subject> = {
   account: string | undefined;
   requestId: string;
   lane?: Lane;
   caller: Caller | undefined;
-  reread: () => Promise<Caller>;
+  subject: Subject;
 };
 
 type Answer = Admitted | CountersAnswer | Looked;
 type Settled<Given> = { caller: Caller; answer: Exclude<Given, { outcome: 'stale' | 'cold' }> };
 
 /**
- * Asks the limits until the caller is the present one and its month is counted: one call where both are so. Fails with
- * `SERVICE_UNAVAILABLE` where that cannot be known, and as `ask` and `reread` do.
+ * Calls `ask` until the caller is current and its month is counted: once if both already hold. Fails with `SERVICE_UNAVAILABLE` if that
+ * cannot be determined. Errors of `ask` and `reread` are passed on.
  */
-export type AskLimits = <Given extends Answer>(
-  request: Request,
+export type AskLimits<Subject> = <Given extends Answer>(
+  request: Request<Subject>,
   ask: (look: Look, caller: Caller | undefined) => Promise<Given>,
 ) => Promise<Settled<Given>>;
 
-/** After an outage of Redis every account is cold, and each seeding reads the outbox: the others come back in a second. */
+/**
+ * After an outage of Redis no month is counted, and each seeding reads the outbox. If more than this many run at once, clients get a
+ * retryable error.
+ */
 const seedingsMax = 64;
-/** A caller that is overtaken, a month that is cold and a change that comes in between are six calls. */
+/** A stale caller, an uncounted month and a change in between take six calls. */
 const callsMax = 8;
 
-export function createAskLimits({ seed }: { seed: Seed }): AskLimits {
+export function createAskLimits<Subject>(deps: {
+  seed: Seed;
+  /** Reads a caller from the store. */
+  reread: (subject: Subject) => Promise<Caller>;
+}): AskLimits<Subject> {
+  const { seed, reread } = deps;
   let seedings = 0;
   const seeding = createSingleFlight({
     nameOf: ({ account, month }: { account: string; month: string }) => `${month} ${account}`,
@@ -39,7 +47,7 @@ export function createAskLimits({ seed }: { seed: Seed }): AskLimits {
   });
 
   async function seedOneOfFew(account: string, month: string): Promise<unknown> {
-    if (seedings >= seedingsMax) throw temporarilyUnavailable(new Error('too many months are counted at once'));
+    if (seedings >= seedingsMax) throw temporarilyUnavailable(new Error('too many months are being counted at once'));
     seedings++;
     try {
       return await seed(account, month);
@@ -49,7 +57,7 @@ export function createAskLimits({ seed }: { seed: Seed }): AskLimits {
   }
 
   return async function askLimits<Given extends Answer>(
-    { requestId, lane, reread, ...request }: Request,
+    { requestId, lane, subject, ...request }: Request<Subject>,
     ask: (look: Look, caller: Caller | undefined) => Promise<Given>,
   ): Promise<Settled<Given>> {
     let { caller } = request;
@@ -59,14 +67,14 @@ export function createAskLimits({ seed }: { seed: Seed }): AskLimits {
       const answer = await ask({ account, requestId, version: caller?.version, reading, lane }, caller);
       reading = undefined;
       if (answer.outcome === 'stale') {
-        caller = await reread();
+        caller = await reread(subject);
         reading = answer.reading;
       } else if (answer.outcome === 'cold') {
         await seeding.join({ account, month: answer.month });
       } else if (caller === undefined) {
-        throw new Error('a caller was taken that nobody knows');
+        throw new Error('an unknown caller was accepted');
       } else {
-        return { caller, answer: answer as Settled<Given>['answer'] }; // the two are told apart above
+        return { caller, answer: answer as Settled<Given>['answer'] }; // the branches above excluded both
       }
     }
     throw temporarilyUnavailable(new Error('an account changed faster than its caller could be read'));

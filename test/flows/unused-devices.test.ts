@@ -70,9 +70,12 @@ function createIngress({ redis, store, url }: Awaited<ReturnType<typeof openRedi
     defaultPlan: 'free',
   });
   const admit = createAdmit(redis, { timeouts: { queueMs: 1, requestMs: 1 }, outboxLengthMax: 1 });
-  const askLimits = createAskLimits({ seed: () => Promise.reject(new Error('no month is asked for')) });
+  const askLimits = createAskLimits({
+    seed: () => Promise.reject(new Error('no month is requested')),
+    reread: callers.reread,
+  });
   const checkCaller = createCheckCaller({
-    ...{ admit, askLimits, callers },
+    ...{ admit, askLimits },
     release: async () => 'released',
     keyUse: { note: () => {} },
   });

@@ -86,7 +86,7 @@ export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-ch
     /** Gives a line's request the lease of a started run. */
     async lease(line: number, number = 1): Promise<void> {
       const request = { account, requestId: requestIdOf(batch.id, line, number), lane: 'batch' as const };
-      const charge = { allowance: { overageEnabled: false }, tokens: 10, report: JSON.stringify(lostReport) };
+      const charge = { allowance: { overageEnabled: false }, tokens: 10, report: lostReport };
       const admitted = await admit.admit({ ...request, version: 1 }, charge);
       if (admitted.outcome !== 'admitted') throw new Error(admitted.outcome);
       await startRun({ ...request, taken: 1 });

@@ -12,6 +12,7 @@ import type { RequestState } from '../../ingress/request-state.ts';
 import { chatCompletions } from '../../ingress/routes/chat-completions.ts';
 import { parseChatCall } from '../../shared/chat-call/chat-call.ts';
 import type { Reply, ReplyContent } from '../../shared/jobs/replies.ts';
+import { lostReport } from '../../shared/limits/lost-report.ts';
 import { parsePlanFile } from '../../shared/process/plan-file.ts';
 import { planText } from './plan-text.ts';
 import { recordedLog } from './recorded-log.ts';
@@ -63,6 +64,7 @@ export async function startChatRoute(
     const requestId = `req_${++requests}`;
     places += 1;
     let left = false;
+    let isTakenOver = false;
     const place = {
       latestTurn: { turn: 0 },
       queued() {},
@@ -71,19 +73,27 @@ export async function startChatRoute(
         left = true;
       },
     };
+    const call = parseChatCall({ value: JSON.parse(text), text }, planFile.models, { rule: 'any field' });
     const caller = { account: 'user:alice', keyId: 'key_1', plan: 'free', suspended: false, version: 1 };
     Object.assign(ctx.state, {
       requestId,
       caller: { ...caller, overageEnabled: false },
-      call: parseChatCall({ value: JSON.parse(text), text }, planFile.models, { rule: 'any field' }),
-      admission: { admittedAt: 0, startBy: 30_000, deadline: 600_000, overage: false },
+      call,
       inFlight: 1,
-      place,
+      place: {
+        takeOver() {
+          isTakenOver = true;
+          return place;
+        },
+      },
     });
+    const report = lostReport({ ...call, keyId: 'key_1', plan: 'free', batch: null });
+    const admission = { admittedAt: 0, startBy: 30_000, deadline: 600_000, overage: false };
+    ctx.state.lease = { account: caller.account, requestId, report, promptTokens: call.cost.promptTokens, admission };
     try {
       await next();
     } finally {
-      ctx.state.place?.leave();
+      if (!isTakenOver) place.leave();
     }
   });
   app.use(

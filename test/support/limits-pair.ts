@@ -66,7 +66,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
   async function admit(name: string, tokens: number, versionGiven = version): Promise<string[]> {
     const answered: string[] = [];
     const requestId = idOf(name);
-    const charge = { allowance, tokens, report: JSON.stringify(lostReport) };
+    const charge = { allowance, tokens, report: lostReport };
     let [asked, token]: [number, string | undefined] = [versionGiven, undefined];
     for (;;) {
       const reading = token === undefined ? undefined : { token };

@@ -84,7 +84,7 @@ export function openLimits(redis: Redis, options: Options = {}) {
     admit: ({ requestId: name, tokens = 100, allowance = {} }: Asked): Promise<Admitted> =>
       admission.admit(
         { account, requestId: idOf(name), version },
-        { allowance: { overageEnabled: false, ...allowance }, tokens, report: JSON.stringify(lostReport) },
+        { allowance: { overageEnabled: false, ...allowance }, tokens, report: lostReport },
       ),
     async counters(): Promise<LimitCounters> {
       const answer = await admission.readCounters({ account, requestId: 'look', version });

@@ -124,8 +124,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     requestMs: planFile.timeouts.requestMs,
     admitLine: createAdmitLine({
       admit,
-      askLimits: createAskLimits({ seed: createSeed({ redis, store }) }),
-      readCaller,
+      askLimits: createAskLimits({ seed: createSeed({ redis, store }), reread: readCaller }),
       callers: createKnownCallers(),
       planFile,
     }),

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import type { Charge } from '../../shared/limits/admit.ts';
 import type { LimitScripts } from './limits-side.ts';
 
 /** The last commit of the previous release. */
@@ -38,7 +39,10 @@ export async function loadLimitScripts({ root: release }: { root: string }): Pro
   const scripts = Object.assign({}, ...modules);
   const createAdmit = (...options: unknown[]) => {
     const admission = scripts.createAdmit(...options);
-    return { ...admission, readCounters: admission.stand }; // its name in that release
+    // As they were called, and given, in that release.
+    const admit = (look: unknown, { report, ...charge }: Charge) =>
+      admission.admit(look, { ...charge, report: JSON.stringify(report) });
+    return { ...admission, admit, readCounters: admission.stand };
   };
   return { ...scripts, createAdmit } as LimitScripts; // with the names of that release
 }

@@ -25,6 +25,7 @@ export function authenticateKey(deps: {
     }
     const credential = keyCredential(token, peppers);
     ctx.state.credential = credential;
+    ctx.state.callerCheck = 'due';
     const find = () => callers.find(credential);
     ctx.state.caller = await (callers.knows(credential)
       ? find()

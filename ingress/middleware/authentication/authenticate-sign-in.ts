@@ -11,6 +11,7 @@ export function authenticateSignIn({ callers, signIn }: { callers: Callers; sign
     if (token.startsWith(keyPrefix)) throw signInNeeded();
     const { account, scopes } = await signIn.identify(token);
     ctx.state.credential = { account };
+    ctx.state.callerCheck = 'due';
     ctx.state.scopes = scopes;
     ctx.state.caller = await callers.find(ctx.state.credential);
     await next();

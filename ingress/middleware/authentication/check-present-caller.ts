@@ -1,18 +1,19 @@
 import type { Caller } from '../../../shared/caller.ts';
 import { type CheckCaller, requireActive } from '../../callers/check-caller.ts';
-import { type AppContext, type Stage, stateOf } from '../../request-state.ts';
+import type { AppContext, Stage } from '../../request-state.ts';
+import { beginCallerCheck } from './caller-check.ts';
 
-/** The caller is the present one, or the request ends here: no credential that has ended is answered. */
+/** Checks that the caller is current. A request with an ended credential fails here and gets no answer. */
 export function checkPresentCaller({ checkCaller }: { checkCaller: CheckCaller }): Stage {
   return async function checkPresentCaller(ctx, next) {
-    const { caller, now } = await checkCaller.look(requestOf(ctx));
+    const { caller, now } = await checkCaller.look(beginCallerCheck(ctx));
     ctx.state.caller = caller;
     ctx.state.now = now;
     await next();
   };
 }
 
-/** The same, for a route that needs to know where its caller's account stands. */
+/** The same, for a route that needs the limit counters of its caller's account. */
 export function readLimitCounters({ checkCaller }: { checkCaller: CheckCaller }): Stage {
   return async function readLimitCounters(ctx, next) {
     requireActive(await lookAtCounters(ctx, checkCaller));
@@ -21,14 +22,8 @@ export function readLimitCounters({ checkCaller }: { checkCaller: CheckCaller })
 }
 
 export async function lookAtCounters(ctx: AppContext, checkCaller: CheckCaller): Promise<Caller> {
-  const { caller, counters } = await checkCaller.readCounters(requestOf(ctx));
+  const { caller, counters } = await checkCaller.readCounters(beginCallerCheck(ctx));
   ctx.state.caller = caller;
   ctx.state.counters = counters;
   return caller;
-}
-
-function requestOf(ctx: AppContext) {
-  const { requestId, caller } = ctx.state;
-  ctx.state.checked = true;
-  return { requestId, credential: stateOf(ctx, 'credential'), caller };
 }

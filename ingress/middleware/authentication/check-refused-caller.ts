@@ -7,9 +7,9 @@ import { type AppContext, type Stage, stateOf } from '../../request-state.ts';
 import { lookAtCounters } from './check-present-caller.ts';
 
 /**
- * For a route that admits its requests, which checks their caller: one that is refused before it gets there is looked at
- * then, so that a key that has ended hears that and nothing else, and every other hears where it stands. A caller that was
- * suspended when it was found is looked at first, so that its body is read only if the suspension was lifted elsewhere.
+ * For a route whose requests are checked at admission. A request that is refused earlier is checked here, so that an ended key gets that error
+ * and no other, and any other caller gets its limit headers. If the remembered caller is suspended, it is checked first, so that the
+ * body is read only if the suspension was lifted on another ingress.
  */
 export function checkRefusedCaller({ checkCaller, planFile }: { checkCaller: CheckCaller; planFile: PlanFile }): Stage {
   return async function checkRefusedCaller(ctx, next) {
@@ -18,7 +18,7 @@ export function checkRefusedCaller({ checkCaller, planFile }: { checkCaller: Che
       await next();
     } catch (error) {
       const isOurFault = errorStatus(toApiError(error).code) >= 500;
-      if (ctx.state.checked !== true && !isOurFault) await look(ctx);
+      if (ctx.state.callerCheck === 'due' && !isOurFault) await look(ctx);
       throw error;
     }
   };

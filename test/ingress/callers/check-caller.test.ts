@@ -4,6 +4,7 @@ import type { Caller } from '../../../shared/caller.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { Admitted, LimitCounters, Look } from '../../../shared/limits/admit.ts';
 import { createAskLimits } from '../../../shared/limits/ask-limits.ts';
+import { lostReport } from '../../support/limits-side.ts';
 
 const alice: Caller = {
   account: 'user:alice',
@@ -65,28 +66,29 @@ function createSubject({ present = alice, fails, cold = false, admits }: World =
         isCold = false;
         return { before: undefined, after: { used: 0, reserved: 0, overage: 0 } };
       },
-    }),
-    callers: {
       async reread() {
         calls.push('reread');
         if (present instanceof ApiError) throw present;
         return present;
       },
-    },
+    }),
     keyUse: { note: ({ keyId }) => void noted.push(String(keyId)) },
   });
   return { ...checkCaller, calls, noted };
 }
 
-const ask = (refuse: Ask['refuse']): Ask => ({
-  refuse,
-  charge: () => ({ allowance: { overageEnabled: false }, tokens: 1, report: '{}' }),
-});
+const charge = { allowance: { overageEnabled: false }, tokens: 1, report: lostReport };
+const ask =
+  (refuse: (caller: Caller) => ApiError | undefined): Ask =>
+  (caller) => {
+    const refusal = refuse(caller);
+    return refusal === undefined ? { charge } : { refusal };
+  };
 const takesAll = ask(() => undefined);
 const planLimit = () => new ApiError('rate_limit_exceeded', 'Not in this plan.');
 const refuseFree = ask(({ plan }) => (plan === 'free' ? planLimit() : undefined));
 const neverAdmits = (calls: string[]) => !calls.some((call) => call.startsWith('admit'));
-const admitted = (caller: Caller) => ({ outcome: 'admitted', caller, admission, counters, inFlight: 1 });
+const admitted = (caller: Caller) => ({ outcome: 'admitted', caller, admission, charge, counters, inFlight: 1 });
 
 test('a caller that is the present one costs one call, which admits', async (t) => {
   const { admit, calls, noted } = createSubject();
@@ -167,7 +169,11 @@ test('a suspension is felt, and its end, by a caller who was read before it', as
   const suspended = createSubject({ present: { ...alice, suspended: true, version: 5 } });
   const checked = await suspended.admit({ requestId, credential, caller: alice }, takesAll);
   t.like(checked, { outcome: 'refused', error: { code: 'FORBIDDEN' } });
-  t.deepEqual(suspended.calls, ['admit user:alice 4', 'reread', 'readCounters user:alice 5 read under a token for req_1']);
+  t.deepEqual(suspended.calls, [
+    'admit user:alice 4',
+    'reread',
+    'readCounters user:alice 5 read under a token for req_1',
+  ]);
 
   const free = createSubject({ present: { ...alice, version: 5 } });
   const caller = { ...alice, suspended: true };
@@ -234,8 +240,8 @@ test('of months that are cold only so many are counted at once', async (t) => {
         seedings++;
         return seeding.promise;
       },
+      reread: async () => alice,
     }),
-    callers: { reread: async () => alice },
     keyUse: { note: () => {} },
   });
   const ask = (account: string) => admit({ requestId, credential, caller: { ...alice, account } }, takesAll);
@@ -253,8 +259,10 @@ test('a caller that changes each time it is read is given up after a few, and no
   const { admit, look } = createCheckCaller({
     admit: { admit: stale, look: stale, readCounters: stale },
     release: async () => 'released',
-    askLimits: createAskLimits({ seed: () => Promise.reject(new Error('nothing is cold')) }),
-    callers: { reread: async () => alice },
+    askLimits: createAskLimits({
+      seed: () => Promise.reject(new Error('no month is uncounted')),
+      reread: async () => alice,
+    }),
     keyUse: { note: () => t.fail() },
   });
   const request = { requestId, credential, caller: alice };

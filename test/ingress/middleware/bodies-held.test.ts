@@ -37,9 +37,10 @@ const metrics = {
 } as unknown as IngressMetrics; // counts nothing
 const checkCaller = {
   async admit(_request, ask) {
-    ask.charge(alice);
+    const asked = ask(alice);
+    if (!('charge' in asked)) throw asked.refusal;
     const admission = { admittedAt: 1, startBy: 2, deadline: 3, overage: false };
-    return { outcome: 'admitted', caller: alice, counters, admission };
+    return { outcome: 'admitted', caller: alice, counters, admission, charge: asked.charge, inFlight: 1 };
   },
 } as CheckCaller; // a route that admits asks nothing else of it
 

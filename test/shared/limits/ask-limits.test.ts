@@ -12,7 +12,10 @@ const stale = (token: string): Admitted => ({ outcome: 'stale', reading: { token
 /** Limits that answer so, one after another, the last for ever; `asked` is how they were asked. */
 function open(
   answers: readonly Admitted[],
-  { seed = async () => {} }: { seed?: (account: string, month: string) => Promise<void> } = {},
+  {
+    seed = async () => {},
+    read = async () => fresh,
+  }: { seed?: (account: string, month: string) => Promise<void>; read?: () => Promise<Caller> } = {},
 ) {
   const asked: { look: Look; caller: Caller | undefined }[] = [];
   const seeded: string[] = [];
@@ -24,16 +27,14 @@ function open(
       const none = { used: 0, reserved: 0, overage: 0 };
       return { before: undefined, after: none };
     },
+    async reread(_subject: string) {
+      reread++;
+      return read();
+    },
   });
   const ask = (given: Partial<Parameters<typeof askLimits>[0]> = {}) => {
     const left = [...answers];
-    const request = {
-      ...{ account: 'user:ann', requestId: 'req_1', caller },
-      reread: async () => {
-        reread++;
-        return fresh;
-      },
-    };
+    const request = { account: 'user:ann', subject: 'user:ann', requestId: 'req_1', caller };
     return askLimits({ ...request, ...given }, async (look, found) => {
       asked.push({ look, caller: found });
       return (left.length > 1 ? left.shift() : left[0]) ?? ended;
@@ -103,10 +104,10 @@ test('an account that changes all the time is given up after eight calls', async
 
 test('a reading or a counting that fails is told as it did', async (t) => {
   const failure = new Error('the store is away');
-  await t.throwsAsync(open([stale('token')]).ask({ reread: () => Promise.reject(failure) }), { is: failure });
+  await t.throwsAsync(open([stale('token')], { read: () => Promise.reject(failure) }).ask(), { is: failure });
   await t.throwsAsync(open([cold], { seed: () => Promise.reject(failure) }).ask(), { is: failure });
 });
 
 test('an answer for a caller that nobody knows is a fault of ours', async (t) => {
-  await t.throwsAsync(open([ended]).ask({ caller: undefined }), { message: /nobody knows/ });
+  await t.throwsAsync(open([ended]).ask({ caller: undefined }), { message: /unknown caller/ });
 });

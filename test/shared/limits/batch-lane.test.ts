@@ -47,7 +47,7 @@ async function open() {
     admit: (name: string, allowance: Partial<Allowance> = {}) =>
       admit.admit(
         { account, requestId: side.idOf(name), version: 1, lane },
-        { allowance: { overageEnabled: false, ...allowance }, tokens: 100, report: JSON.stringify(lostReport) },
+        { allowance: { overageEnabled: false, ...allowance }, tokens: 100, report: lostReport },
       ),
     start: (name: string, taken = 1) => start({ account, requestId: side.idOf(name), taken, lane }),
     settle: async (name: string, { run = 1, tokens = 10, settler = 'worker' } = {}) => {

@@ -2,13 +2,14 @@ import test from 'ava';
 import { ApiError } from '../../../shared/errors.ts';
 import { type Admit, createAdmit } from '../../../shared/limits/admit.ts';
 import { changesKey, fillKey, versionKey } from '../../../shared/redis/keys.ts';
+import { lostReport } from '../../support/limits-side.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 
 const account = 'user:alice';
 const now = 1_900_000_000_000;
 const hourMs = 3_600_000;
-const nothing = { allowance: { overageEnabled: false }, tokens: 1, report: '{}' };
+const nothing = { allowance: { overageEnabled: false }, tokens: 1, report: lostReport };
 
 let own: PrivateRedis;
 let admission: Admit;

@@ -129,7 +129,7 @@ test.serial('an account that holds leases in both lanes is looked after in both,
   if (side === undefined) return t.fail();
   const admit = createAdmit(own.redis, { timeouts, outboxLengthMax: 1_000 });
   const line = { account: side.account, requestId: 'line', lane: 'batch' as const };
-  const charge = { allowance: { overageEnabled: false }, tokens: 100, report: JSON.stringify(lostReport) };
+  const charge = { allowance: { overageEnabled: false }, tokens: 100, report: lostReport };
   t.like(await admit.admit({ ...line, version: 1 }, charge), { outcome: 'admitted' });
   await createStartRun(own.redis)({ ...line, taken: 1 });
   await side.start('a');

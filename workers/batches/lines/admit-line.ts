@@ -33,38 +33,26 @@ const laterMs = 15_000;
 export function createAdmitLine({
   admit,
   askLimits,
-  readCaller,
   callers,
   planFile,
 }: {
   admit: Pick<Admit, 'admit' | 'readCounters'>;
-  askLimits: AskLimits;
-  /** The account as it is in the store. */
-  readCaller: (account: string) => Promise<Caller>;
+  /** Reads an account's caller by its id. */
+  askLimits: AskLimits<string>;
   callers: KnownCallers;
   planFile: PlanFile;
 }): AdmitLine {
-  const reread = async (account: string) => {
-    const caller = await readCaller(account);
-    callers.keep(caller);
-    return caller;
-  };
-
   return async function admitLine(job) {
     const { account, requestId, model, tier, tokens } = job;
     const mayRun = (plan: string) => planFile.plans[plan]?.modelTiers.includes(tier) === true;
-    const asking = {
-      account,
-      requestId,
-      lane: 'batch' as const,
-      caller: callers.find(account),
-      reread: () => reread(account),
-    };
+    const known = callers.find(account);
+    const asking = { account, subject: account, requestId, lane: 'batch' as const, caller: known };
     const { caller, answer } = await askLimits(asking, async (look, found) => {
       if (found === undefined || found.suspended || !mayRun(found.plan)) return admit.readCounters(look);
-      const report = JSON.stringify(lostReport({ ...job, plan: found.plan }));
+      const report = lostReport({ ...job, plan: found.plan });
       return admit.admit(look, { allowance: batchAllowanceOf(found, planFile), tokens, report });
     });
+    if (caller !== known) callers.keep(caller);
     switch (answer.outcome) {
       case 'admitted':
         return { outcome: 'admitted', admission: answer.admission, plan: caller.plan };

@@ -196,8 +196,7 @@ function createIngress(world: World) {
   const checkCaller = createCheckCaller({
     admit,
     release: async () => 'released',
-    askLimits: createAskLimits({ seed }),
-    callers,
+    askLimits: createAskLimits({ seed, reread: callers.reread }),
     keyUse: { note: () => {} },
   });
   return async function request(t: ExecutionContext): Promise<number> {

@@ -30,7 +30,12 @@ async function run({ found, now, fails }: { found: boolean; now: boolean; fails?
     },
   } as unknown as CheckCaller; // the stage asks nothing else of it
   const headers: Record<string, string> = {};
-  const state: RequestState = { requestId: 'req_1', credential: { hashes: ['hash'] }, caller: callerWith(found) };
+  const state: RequestState = {
+    requestId: 'req_1',
+    credential: { hashes: ['hash'] },
+    callerCheck: 'due',
+    caller: callerWith(found),
+  };
   const ctx = { state, set: (set: object) => Object.assign(headers, set) } as unknown as AppContext; // all that it uses
   const error = await checkRefusedCaller({ checkCaller, planFile })(ctx, async () => {
     events.push(`next, suspended: ${state.caller?.suspended}`);
