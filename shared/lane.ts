@@ -1,4 +1,4 @@
-/** Interactive: a client waits. Batch: nobody does, and it takes what interactive leaves free. */
+/** Interactive: a client waits. Batch: no client waits, and the lane uses the capacity that interactive leaves free. */
 export type Lane = 'interactive' | 'batch';
 
 export const lanes: readonly Lane[] = ['interactive', 'batch'];

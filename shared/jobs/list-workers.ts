@@ -2,14 +2,14 @@ import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { sharesExpiryKey, sharesKey } from '../redis/keys.ts';
 
-/** The workers that are alive and take jobs, by their ids: those of a pool, or all. */
+/** Lists the ids of the workers that are alive and take jobs: those of a pool, or all. */
 export type ListWorkers = (pool?: string) => Promise<string[]>;
 
 const workerSchema = z.object({ pools: z.union([z.array(z.string()), z.object({})]) });
-/** A board asks for each of its queues at once, and metrics for each pool. */
+/** The queue dashboard asks for each of its queues at once, and the metrics ask for each pool. */
 const freshMs = 1_000;
 
-/** As workers make themselves known when they renew their shares of backends (`workers/shares`). */
+/** Reads the workers that announce themselves when they renew their shares of backends (`workers/shares`). */
 export function createListWorkers(redis: Redis): ListWorkers {
   let latest: { at: number; workers: Promise<{ id: string; pools: string[] }[]> } | undefined;
 

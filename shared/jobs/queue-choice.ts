@@ -6,12 +6,12 @@ import { sharesKey } from '../redis/keys.ts';
 import { modelQueue, poolQueue, type QueueId } from './queues.ts';
 
 /**
- * Which queue a new job of a model goes into: the model's own, unless its pool is served only by workers of the release before,
- * which read the pool's queue. Workers of this release read both.
+ * Selects the queue of a new job: the model's own queue, unless its pool is served only by workers of the previous release, which read the
+ * pool's queue. Workers of this release read both.
  */
 export interface QueueChoice extends Disposable {
   queueFor(model: string, lane: Lane): QueueId;
-  /** Looks now; also runs every few seconds. Never fails: while Redis is away nothing changes. */
+  /** Checks now; also runs every few seconds. Never fails: while Redis is unavailable, nothing changes. */
   look(): Promise<void>;
 }
 
@@ -45,7 +45,7 @@ export function createQueueChoice({
   }
 
   const look = () =>
-    find().catch((error: unknown) => log.debug({ err: error }, 'it is not known which workers are there'));
+    find().catch((error: unknown) => log.debug({ err: error }, 'cannot determine which workers are alive'));
   const looking = setInterval(look, everyMs);
 
   return {
@@ -58,7 +58,7 @@ export function createQueueChoice({
   };
 }
 
-/** BullMQ's loop, which workers of the release before run, keeps this string while it looks for stalled jobs. */
+/** BullMQ's loop, which workers of the previous release run, sets this string while it checks for stalled jobs. */
 function stalledCheckKey(pool: string): string {
   const { prefix, name } = poolQueue(pool, 'interactive');
   return `${prefix}:${name}:stalled-check`;

@@ -5,10 +5,10 @@ import { decodeReply, type Reply } from './replies.ts';
 const frameField = 'frame';
 
 /**
- * Several replies as the fields of one stream entry. In its text each is a line and its data: `<kind> <request> <run> <sequence>
- * <about> <length>`, a line feed, and so many characters (UTF-16 code units). `about` is the tokens of a `chunk`; of an `end` its usage:
- * prompt, completion and cached tokens, 1 if they are estimated, 1 if the data is the body of a whole answer. The data of other
- * kinds is JSON. Texts stand as they are, since they are most of what is sent.
+ * Encodes several replies as the fields of one stream entry. In its text each reply is a line followed by its data: `<kind> <request> <run>
+ * <sequence> <about> <length>`, a line feed, and `length` characters (UTF-16 code units). `about` of a `chunk` is its tokens. `about` of an
+ * `end` is its usage: prompt, completion and cached tokens, 1 if they are estimated, 1 if the data is the body of a complete response. The
+ * data of other kinds is JSON. Texts are not escaped, because they are most of what is sent.
  */
 export function encodeFrame(replies: readonly Reply[]): string[] {
   let text = '';
@@ -34,8 +34,8 @@ function aboutOf(reply: Reply): string | number {
 }
 
 /**
- * The replies in a stream entry: of a frame up to the first that cannot be read, the one of an entry that holds one reply by its fields,
- * as workers of the release before frames write it, and none of anything else.
+ * Decodes the replies in a stream entry. Of a frame it returns the replies before the first unreadable one. Of an entry that holds one
+ * reply as fields, as earlier releases write it, it returns that reply. Of any other entry it returns none.
  */
 export function decodeEntry(fields: readonly string[]): Reply[] {
   const [name, text] = fields;
@@ -59,7 +59,7 @@ function decodeFrame(text: string): Reply[] {
   return replies;
 }
 
-/** Chunks and ends are nearly all that is sent: read without a schema, an entry costs the ingress a third. */
+/** Parsed by hand, because nearly all replies are chunks and ends: without a schema, an entry costs the ingress a third. */
 function replyOf([kind = '', request = '', ...rest]: readonly string[], data: string): Reply | undefined {
   const [runText = '', sequenceText = '', about = ''] = rest;
   if (kind !== 'chunk' && kind !== 'end') {
@@ -83,7 +83,7 @@ function areKnown(numbers: readonly (number | undefined)[]): numbers is readonly
   return !numbers.includes(undefined);
 }
 
-/** At most 15 digits, as a number holds them exactly. */
+/** At most 15 digits, which a number holds exactly. */
 function wholeNumber(text: string | undefined): number | undefined {
   if (text === undefined || text === '' || text.length > 15) return undefined;
   const number = Number(text);

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { type UsageRecord, usageAttemptSchema, usageRecordSchema } from '../store/usage/usage-record.ts';
 
 /**
- * What whoever ends a request says of it; the rest of its usage record is what only the script that settles it knows.
- * `endedRuns` are the runs that came to an end in words: every other run of the request was that of a worker that died.
+ * The usage of a request as reported by the process that ends it. The script that settles the request adds the rest of the usage record.
+ * `endedRuns` are the runs that reported their end: every other run of the request belonged to a worker that died.
  */
 const usageReportSchema = usageRecordSchema
   .omit({ requestId: true, account: true, month: true, admittedAt: true, settledAt: true })
@@ -30,7 +30,7 @@ const entrySchema = z.object({
   report: z.string().transform((text) => usageReportSchema.parse(JSON.parse(text))),
 });
 
-/** The usage record that an outbox entry stands for. Throws where it is none that this program wrote. */
+/** Returns the usage record of an outbox entry. Throws if this program did not write the entry. */
 export function parseOutboxEntry(streamId: string, fields: Readonly<Record<string, string>>): UsageRecord {
   const { request, tokens, overage, runs, admittedAt, settledAt, report, ...rest } = entrySchema.parse(fields);
   const { endedRuns, attempts, ...reported } = report;
@@ -50,13 +50,13 @@ export function parseOutboxEntry(streamId: string, fields: Readonly<Record<strin
   };
 }
 
-/** A stream id (`<milliseconds>-<sequence>`) padded so that two of them compare as text as they do as ids. */
+/** Pads a stream id (`<milliseconds>-<sequence>`), so that two padded ids compare as text in the order of the ids. */
 export function entryOf(streamId: string): string {
   const [milliseconds = '', sequence = '0'] = streamId.split('-');
   return `${milliseconds.padStart(15, '0')}-${sequence.padStart(10, '0')}`;
 }
 
-/** The stream id that such an entry was. */
+/** Returns the stream id of such an entry. */
 export function streamIdOf(entry: string): string {
   return entry
     .split('-')
@@ -64,7 +64,7 @@ export function streamIdOf(entry: string): string {
     .join('-');
 }
 
-/** Whether the first of two stream ids is the later one. */
+/** Returns whether the first of two stream ids is the later one. */
 export function isLaterEntry(one: string, other: string): boolean {
   return entryOf(one) > entryOf(other);
 }

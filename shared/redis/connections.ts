@@ -4,25 +4,25 @@ import { temporarilyUnavailable } from '../errors.ts';
 import type { Log } from '../process/log.ts';
 import { atEndOfTurn } from './end-of-turn.ts';
 
-/** A call that a client waits on fails after this long. */
+/** Timeout of a call that a client waits for. */
 const requestTimeoutMs = 1_000;
-/** A connection gone silent is replaced after this long: else calls fail until TCP gives it up, many minutes later. */
+/** A silent connection is replaced after this long. Otherwise calls would fail until TCP closes it, many minutes later. */
 const requestSocketTimeoutMs = 3_000;
-/** The same for work: BullMQ's idle wait (4 s) and a stream read must fit in. */
+/** The same for work connections: longer than BullMQ's idle wait (4 s) and a stream read. */
 const workSocketTimeoutMs = 6_000;
 
 const common = {
   connectTimeout: 2_000,
   keepAlive: 10_000,
-  // Full jitter below a second: a Redis that returns is used again at once, and not by everybody in the same millisecond.
+  // Full jitter below a second: a Redis that returns is used again quickly, but not by all processes in the same millisecond.
   retryStrategy: (attempt: number) => Math.random() * Math.min(1_000, 50 * 2 ** attempt),
-  // It has become a replica: whoever is the primary now is found by connecting anew. What it has refused is not sent again.
+  // This Redis has become a replica. A new connection finds the current primary. The refused command is not sent again.
   reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
 };
 
 /**
- * For whoever a client waits on: a call fails within a second when Redis is away, frozen or silent, and is never sent
- * twice. A call that timed out may still be executed later, so whatever it does must be idempotent or carry a deadline.
+ * Connects for calls that a client waits for: a call fails within a second if Redis is unavailable, frozen or silent, and is never sent
+ * twice. A call that timed out may still run later, so it must be idempotent or carry a deadline.
  */
 export function connectForRequests(url: string, log: Log): Redis {
   return observe(
@@ -39,7 +39,7 @@ export function connectForRequests(url: string, log: Log): Redis {
 }
 
 /**
- * The library's own `commandTimeout` also fails calls whose answer came while this process was held up, because timers run before
+ * The library's own `commandTimeout` also fails calls whose answer arrived while this process was blocked, because timers run before
  * sockets are read. Here the sockets are read first.
  */
 function withDeadlines(redis: Redis): Redis {
@@ -61,8 +61,8 @@ function withDeadlines(redis: Redis): Redis {
 }
 
 /**
- * For work that outlives an outage: a call waits until Redis is back and may then be applied twice, so whatever it does
- * is idempotent; only what a replica refuses fails. BullMQ's workers need this kind, or they record finished jobs as failed
+ * Connects for work that outlives an outage: a call waits until Redis is available again and may then be applied twice, so it must be
+ * idempotent. Only commands that a replica refuses fail. BullMQ's workers need this kind; otherwise they record finished jobs as failed
  * after an outage.
  */
 export function connectForWork(url: string, log: Log): Redis {
@@ -73,19 +73,19 @@ function observe(redis: Redis, log: Log): Redis {
   let away = false;
   redis.on('connect', () => gatherWrites(redis.stream));
   redis.on('error', (error) => {
-    if (!away) log.warn({ err: error }, 'Redis cannot be reached; trying again');
+    if (!away) log.warn({ err: error }, 'Redis is unreachable; retrying');
     away = true;
   });
   redis.on('ready', () => {
-    if (away) log.info({}, 'Redis is back');
+    if (away) log.info({}, 'Redis is reachable again');
     away = false;
   });
   return redis;
 }
 
 /**
- * What is sent within one turn of the event loop leaves by one system call, and mostly arrives as one packet: under load a call
- * for each command costs this process and Redis more than the command does. Nothing waits for longer than the turn takes.
+ * Sends all commands of one turn of the event loop with one system call, mostly as one packet: under load, a system call per command costs
+ * this process and Redis more than the command does. No command waits longer than the turn takes.
  */
 function gatherWrites(stream: Redis['stream']): void {
   const write = stream.write.bind(stream);
@@ -96,7 +96,7 @@ function gatherWrites(stream: Redis['stream']): void {
     }
     return write(command);
   };
-  stream.write = writeLater as typeof stream.write; // the library gives it nothing but commands
+  stream.write = writeLater as typeof stream.write; // the library writes only commands
 }
 
 type Waiting = { signal: AbortSignal; log: Log };
@@ -104,9 +104,9 @@ type Waiting = { signal: AbortSignal; log: Log };
 const askAgainMs = 1_000;
 
 /**
- * Waits until all of these can be used, and checks that none is a cluster's, and that the first, which holds the queues, keeps what
- * it is given. Only the first has to allow `INFO`: another one that does not is warned of. `memoryBytes` is what the first may use,
- * 0 if it does not say.
+ * Waits until all of these connections are ready. Checks that none is to a cluster, and that the first Redis, which holds the queues, is
+ * durable. Only the first must allow `INFO`; a warning is logged for any other that does not. `memoryBytes` is the memory that the first
+ * Redis may use, 0 if it does not report that.
  */
 export async function waitForRedis(
   connections: readonly [Redis, ...Redis[]],
@@ -121,7 +121,7 @@ export async function waitForRedis(
   return { memoryBytes: readMemory(info) };
 }
 
-/** Empty if the user of this connection may not run `INFO` and it is not required. */
+/** Returns an empty text if the user of this connection may not run `INFO` and it is not required. */
 async function waitForInfo(redis: Redis, waiting: Waiting & { isRequired: boolean }): Promise<string> {
   const { signal, log, isRequired } = waiting;
   while (true) {
@@ -138,29 +138,29 @@ async function waitForInfo(redis: Redis, waiting: Waiting & { isRequired: boolea
         return '';
       }
       const message = mayNot
-        ? 'The Redis user of this process may not run INFO, which shows whether Redis keeps its data. Grant it +info; waiting'
-        : 'Redis was lost again while the process started; waiting for it';
+        ? 'The Redis user of this process may not run INFO, which shows whether Redis is durable. Grant it +info; waiting'
+        : 'The connection to Redis was lost while the process started; waiting for Redis';
       log.warn({ err: error }, message);
       await sleep(askAgainMs, undefined, { signal });
     }
   }
 }
 
-/** Waits, for as long as it takes, until this connection can be used; ends early only by `signal`. */
+/** Waits, without a time limit, until this connection is ready. Only `signal` ends the wait early. */
 export async function waitUntilReady(redis: Redis, signal: AbortSignal): Promise<void> {
   while (redis.status !== 'ready') await sleep(50, undefined, { signal });
 }
 
-/** Keys that Redis reads in one command, during which it does nothing else. */
+/** Number of keys per command. Redis does nothing else while it reads them. */
 const keysAtOnce = 1_000;
 
-/** The strings at these keys, in their order, by as few commands as there can be. */
+/** Reads the strings at these keys, in the same order, with as few commands as possible. */
 export async function readStrings(redis: Redis, keys: readonly string[]): Promise<(string | null)[]> {
   const portions = Array.from({ length: Math.ceil(keys.length / keysAtOnce) }, (_, index) => index * keysAtOnce);
   return (await Promise.all(portions.map((from) => redis.mget(keys.slice(from, from + keysAtOnce))))).flat();
 }
 
-/** A call that a client waits on: its failure is ours and passing, and whether it was executed is unknown. */
+/** Awaits a call that a client waits for. Its failure is a temporary server error, and it is unknown whether the call was executed. */
 export async function redisUnavailable<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;
@@ -169,23 +169,23 @@ export async function redisUnavailable<T>(call: Promise<T>): Promise<T> {
   }
 }
 
-/** Its keys are on other nodes, too, and a connection to one of them learns that only from each call that fails. */
+/** A cluster node holds only some of the keys, and a connection to it learns that only when a call fails. */
 function refuseClusterNode(info: string): void {
   if (!/^cluster_enabled:1/m.test(info)) return;
   throw new Error(
-    'This Redis is a node of a Redis Cluster. REDIS_URL and REPLY_REDIS_URL each need a Redis that is none.',
+    'This Redis is a node of a Redis Cluster. REDIS_URL and REPLY_REDIS_URL each need a Redis that is not in a cluster.',
   );
 }
 
-/** In bytes: what a Redis of this `INFO` may use, which is all memory of its machine if it has no limit. */
+/** Returns the memory that a Redis with this `INFO` may use, in bytes: all memory of its machine if it has no limit. */
 function readMemory(info: string): number {
   const numberOf = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
   return numberOf('maxmemory') || numberOf('total_system_memory');
 }
 
 /**
- * Refuses a Redis that may throw away what it was given: a queue, a limit or a usage event evicted under memory pressure
- * would be lost without a trace. Warns of one that keeps nothing on disk.
+ * Refuses a Redis that may evict data: a queue, limit counters or a usage event evicted under memory pressure would be lost silently. Logs
+ * a warning if it keeps nothing on disk.
  */
 function checkDurability(info: string, log: Log): void {
   const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1];
@@ -193,18 +193,18 @@ function checkDurability(info: string, log: Log): void {
     throw new Error(`Redis has maxmemory-policy ${policy}; it must be noeviction, or queued requests can be evicted.`);
   }
   if (/^aof_enabled:0/m.test(info)) {
-    log.warn({}, 'Redis has no append-only file: what is queued or not yet stored is lost when it restarts');
+    log.warn({}, 'Redis has no append-only file: queued requests and usage not yet stored are lost when it restarts');
   }
 }
 
 /**
- * One Lua script as a function of its keys and arguments, loaded once per connection and again after a Redis restart. Without
- * `numberOfKeys` it takes any number of them.
+ * Returns one Lua script as a function of its keys and arguments. It is loaded once per connection and again after a Redis restart. Without
+ * `numberOfKeys` it takes any number of keys.
  */
 export function loadScript(redis: Redis, script: { name: string; lua: string; numberOfKeys?: number }) {
   const { name, lua, numberOfKeys } = script;
   redis.defineCommand(name, { lua, ...(numberOfKeys !== undefined && { numberOfKeys }) });
-  // defineCommand adds it; taken now, or another script that is loaded under this name would run in its place
+  // defineCommand adds this method. It is read now: otherwise another script loaded under the same name would run in its place.
   const run = (redis as unknown as Record<string, (...values: string[]) => Promise<unknown>>)[name];
   if (run === undefined) throw new Error(`the script ${name} was not loaded`);
   return (keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> => {

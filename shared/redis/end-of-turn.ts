@@ -3,7 +3,7 @@ const writing: (() => void)[] = [];
 let isScheduled = false;
 
 /**
- * Runs a task at the end of this turn of the event loop, when its events are handled. `gather` tasks run first and issue the last commands
+ * Runs a task at the end of this turn of the event loop, after its events are handled. `gather` tasks run first and issue the last commands
  * of the turn; `write` tasks then send all commands together.
  */
 export function atEndOfTurn(task: () => void, step: 'gather' | 'write'): void {

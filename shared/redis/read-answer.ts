@@ -1,7 +1,7 @@
-/** Readers of a script's answer: words with a space between them. Each throws on anything else. */
+/** Readers of a script's answer: words separated by spaces. Each throws on anything else. */
 
 export function wordsOf(answer: unknown): string[] {
-  if (typeof answer !== 'string') throw new Error('a script answered something else than words');
+  if (typeof answer !== 'string') throw new Error('the answer of a script is not text');
   return answer.split(' ');
 }
 
@@ -11,7 +11,7 @@ export function wordOf(word: string | undefined): string {
 }
 
 export function intOf(word: string | undefined): number {
-  const number = Number(wordOf(word) || Number.NaN); // nothing at all would be 0
-  if (!Number.isSafeInteger(number)) throw new Error(`a script answered "${word}" where an integer must be`);
+  const number = Number(wordOf(word) || Number.NaN); // Number('') would be 0
+  if (!Number.isSafeInteger(number)) throw new Error(`a script answered "${word}" instead of an integer`);
   return number;
 }

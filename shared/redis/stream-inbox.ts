@@ -4,7 +4,7 @@ import { ulid } from 'ulid';
 import type { Log } from '../process/log.ts';
 import { within } from '../process/shutdown.ts';
 
-/** A stream that only this process reads. `address` is undefined while there is none or Redis does not answer. */
+/** A stream that only this process reads. `address` is undefined while there is no stream or Redis does not answer. */
 export interface Inbox extends AsyncDisposable {
   address(): string | undefined;
 }
@@ -13,27 +13,27 @@ const lifeMs = 60_000;
 const blockMs = 2_000;
 /** An entry can be a frame of many replies. */
 const entriesPerRead = 128;
-/** Each read is a command, and a wake-up of this process. */
+/** Each read costs a command, and wakes this process up. */
 const gatherMsUnlessTold = 5;
-/** Under load a call for each reading is as much work as the reading. */
+/** Under load, trimming after each read would be as much work as the read. */
 const trimEveryMs = 50;
-/** After so much the process does something else: what was handed over has to be written before more is. */
+/** After this many characters the process yields: the replies passed on so far must be written before more are read. */
 const charactersPerTurn = 65_536;
-/** What closing may wait for a Redis that does not answer. */
+/** How long closing may wait for a Redis that does not answer. */
 const closeMs = 1_000;
 
 /**
- * Opens a stream under the name that `keyOf` gives and hands over every entry once, in order, for as long as it lives. A writer
- * uses NOMKSTREAM and so learns in the same call that the reader is gone: the key exists only while a heartbeat renews it.
+ * Opens a stream under the name that `keyOf` returns, and passes on every entry once, in order, as long as the stream exists. A writer uses
+ * NOMKSTREAM, so the same call reports if the reader is gone: the key exists only while a heartbeat renews it.
  */
 export function openInbox(deps: {
-  /** A connection of its own: a blocked read holds up everything behind it. */
+  /** A separate connection: a blocked read delays everything behind it. */
   reader: Redis;
   redis: Redis;
   keyOf: (id: string) => string;
-  /** Takes an entry: its names and values in turn. True if more entries follow soon and may be read together. */
+  /** Receives an entry, its names and values in turn. Returns true if more entries follow soon and may be read together. */
   onEntry: (fields: readonly string[]) => boolean;
-  /** The stream was lost with all that was in it; the next one is opened after this. */
+  /** The stream was lost with all its entries. The next one is opened after this call. */
   onLost: () => void;
   log: Log;
   heartbeatMs?: number;
@@ -83,7 +83,7 @@ export function openInbox(deps: {
   }
 
   /**
-   * What was read goes, to the last entry: it can be somebody's text. An error here only leaves it until the next one is read.
+   * Removes all entries that were read, including the last: they can hold a client's text. After an error, they stay until the next trim.
    */
   function trim(): void {
     trimming = undefined;
@@ -111,14 +111,14 @@ export function openInbox(deps: {
       closing.abort();
       clearTimeout(trimming);
       reader.disconnect();
-      // A call that waits for Redis to come back is left to end with its connection; a key that stays expires.
+      // A call that waits for Redis ends with its connection. A key that remains expires.
       await within(closeMs, Promise.all([beating, reading]));
       if (key !== undefined && redis.status === 'ready') await within(closeMs, redis.del(key)).catch(() => {});
     },
   };
 }
 
-/** Waits until the stream is there: before, nobody can be told where to write. */
+/** Waits until the stream exists: before that, there is no address to reply to. */
 export async function waitUntilOpen(inbox: Inbox, signal: AbortSignal): Promise<void> {
   while (inbox.address() === undefined) await sleep(20, undefined, { signal });
 }
@@ -129,19 +129,19 @@ async function repeat(signal: AbortSignal, log: Log, step: () => Promise<void>):
       await step();
     } catch (error) {
       if (signal.aborted) return;
-      log.debug({ err: error }, 'Redis did not answer; trying again');
+      log.debug({ err: error }, 'Redis did not answer; retrying');
       await sleep(100, undefined, { signal }).catch(() => {});
     }
   }
 }
 
-/** The smallest id that an entry after this one can have. */
+/** Returns the smallest id that an entry after this one can have. */
 function idAfter(id: string): string {
   const [milliseconds, sequence] = id.split('-');
   return `${milliseconds}-${BigInt(sequence ?? 0) + 1n}`;
 }
 
-/** A stream entry's names and values in turn, by name. */
+/** Returns the names and values of a stream entry as a record. */
 export function fieldsOf(entry: readonly string[]): Record<string, string> {
   const record: Record<string, string> = {};
   for (let index = 0; index + 1 < entry.length; index += 2) {

@@ -54,7 +54,7 @@ async function refusedByRedis(stack: Stack, redisUrl: string): Promise<void> {
   const before = stack.started().length;
   const starting = [stack.startIngress({ REDIS_URL: redisUrl }), stack.startWorker({ REDIS_URL: redisUrl })];
   const started = stack.started().slice(before);
-  await Promise.all(started.map(({ line }) => line(({ msg }) => msg?.startsWith('Redis cannot be reached') === true)));
+  await Promise.all(started.map(({ line }) => line(({ msg }) => msg?.startsWith('Redis is unreachable') === true)));
   await Promise.all(started.map((child) => child.stop()));
   await Promise.allSettled(starting);
 }

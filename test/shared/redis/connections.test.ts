@@ -77,7 +77,7 @@ test('for a request: a dead Redis fails at once, and one that returns is used ag
   t.is(await connection.ping(), 'PONG');
   const warnings = lines.filter(({ level }) => level === 'warn');
   t.is(warnings.length, 1, 'an outage is told once, however often it was tried');
-  t.true(lines.some(({ message }) => message === 'Redis is back'));
+  t.true(lines.some(({ message }) => message === 'Redis is reachable again'));
 });
 
 test('for a request: a network that swallows everything is given up, and another connection used', async (t) => {
