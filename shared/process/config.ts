@@ -7,7 +7,7 @@ import { ingressSettings, list, reconcileSettings, workerSettings } from './sett
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Why a process cannot start: every fault at once, each with the setting or the path in the plan file. */
+/** The reason why a process cannot start: all configuration faults, each with its setting or its path in the plan file. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly faults: readonly ValidationIssue[];
@@ -22,7 +22,7 @@ export type IngressConfig = ReturnType<typeof readIngressConfig>;
 export type WorkerConfig = ReturnType<typeof readWorkerConfig>;
 export type ReconcileConfig = ReturnType<typeof readReconcileConfig>;
 
-/** The ingress's settings, grouped by the part that takes them, and frozen; throws `ConfigError`. */
+/** Reads the ingress's settings, grouped by the part that uses them, and frozen. Throws `ConfigError`. */
 export function readIngressConfig(env: Environment = process.env) {
   const { settings, planFile } = readSettings(ingressSettings, env, () => []);
   const base = settings.BASE_URL.replace(/\/$/, '');
@@ -31,7 +31,7 @@ export function readIngressConfig(env: Environment = process.env) {
     listener: { host: settings.HOST, port: settings.PORT },
     connections: {
       connectionsMax: settings.CONNECTIONS_MAX,
-      // Behind proxies all connections are theirs.
+      // Behind proxies, all connections come from the proxies.
       perAddressMax: settings.TRUST_PROXY === 0 ? settings.CONNECTIONS_PER_ADDRESS_MAX : undefined,
     },
     bodyBudgetBytes: settings.BODY_BUDGET_BYTES,
@@ -63,8 +63,8 @@ export function readIngressConfig(env: Environment = process.env) {
 }
 
 /**
- * A worker's settings, frozen; `apiKeys` holds the key of each backend that has one, `keyPepper`, the first if there are several, makes cache salts.
- * Throws `ConfigError`.
+ * Reads a worker's settings, frozen. `apiKeys` holds the key of each backend that has one. `keyPepper`, the first if there are several,
+ * makes cache salts. Throws `ConfigError`.
  */
 export function readWorkerConfig(env: Environment = process.env) {
   const { settings, planFile } = readSettings(workerSettings, env, (plan, { POOLS }) => [
@@ -79,7 +79,7 @@ export function readWorkerConfig(env: Environment = process.env) {
     pools: [...new Set(settings.POOLS ?? poolsOf(planFile))],
     concurrency: settings.CONCURRENCY,
     batchConcurrency: settings.BATCH_CONCURRENCY,
-    // Without a prototype, so that a backend named `constructor` has no key but its own.
+    // Without a prototype, so that a backend named `constructor` has no key unless it is set.
     apiKeys: Object.assign<object, Record<string, string>>(Object.create(null), Object.fromEntries(apiKeys)),
     ...(settings.KEY_PEPPER?.[0] !== undefined && { keyPepper: settings.KEY_PEPPER[0] }),
     ...bothConfig(settings),
@@ -87,7 +87,7 @@ export function readWorkerConfig(env: Environment = process.env) {
   });
 }
 
-/** What `npm run reconcile` reads, frozen; throws `ConfigError`. */
+/** Reads the settings of `npm run reconcile`, frozen. Throws `ConfigError`. */
 export function readReconcileConfig(env: Environment = process.env) {
   const { settings, planFile } = readSettings(reconcileSettings, env, () => []);
   return freeze({
@@ -98,12 +98,12 @@ export function readReconcileConfig(env: Environment = process.env) {
   });
 }
 
-/** Names of pages come after it, and it stands in headers: so without a slash at its end, and in ASCII. */
+/** Normalizes the URL: page names are appended to it, and it is sent in headers, so it has no slash at its end and is ASCII. */
 function pageFolder(url: string): string {
   return new URL(url).href.replace(/\/+$/, '');
 }
 
-/** Every pool that some model belongs to, each once. */
+/** Lists every pool that has a model, each once. */
 export function poolsOf(planFile: PlanFile): string[] {
   return [...new Set(Object.values(planFile.models).map(({ pool }) => pool))];
 }
@@ -130,7 +130,7 @@ function readSettings<Schema extends z.ZodType<{ PLAN_FILE: string }>>(
   env: Environment,
   check: (planFile: PlanFile, env: Environment) => ValidationIssue[],
 ): { settings: z.infer<Schema>; planFile: PlanFile } {
-  // An empty variable counts as none: Compose and shells pass what is not set as empty.
+  // An empty variable counts as not set: Compose and shells pass unset variables as empty ones.
   const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
   const parsed = schema.safeParse(set, { error: (issue) => (issue.input === undefined ? 'is required' : undefined) });
   const plan = set.PLAN_FILE === undefined ? { faults: [] } : readPlanFile(set.PLAN_FILE);
@@ -150,7 +150,7 @@ function readPlanFile(file: string): ReturnType<typeof parsePlanFile> {
   } catch (error) {
     return {
       faults: [{ path: 'PLAN_FILE', message: `cannot read ${file} (${(error as NodeJS.ErrnoException).code})` }],
-    }; // readFileSync throws nothing else
+    }; // readFileSync throws only such errors
   }
 }
 

@@ -1,15 +1,15 @@
 import { pino } from 'pino';
 
-/** Structured lines on standard output: fields first, then a sentence. Never given a header, a body or a full key. */
+/** Structured lines on standard output: fields first, then a message. Never pass it a header, a body or a full key. */
 export type Log = Pick<pino.Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
 
 /**
- * The key's checksum part included; what remains is its masked form. Whatever stands around it: in JSON a line
- * break before a key is `\n`, in a URL a space is `%20`, and neither is the boundary of a word.
+ * Matches a full key, including its checksum; its masked form remains. It may have any text around it: in JSON a line break before a key is
+ * `\n`, in a URL a space is `%20`, and neither is a word boundary.
  */
 const fullKey = /svc_([0-9A-Za-z]{6})[0-9A-Za-z]{32,}/g;
 
-/** Whatever slips into a message or an error all the same: a full key leaves this process masked. */
+/** Masks full keys: the last safeguard if a key gets into a message or an error. */
 export function maskKeys(line: string): string {
   return line.replace(fullKey, 'svc_$1****');
 }
@@ -19,8 +19,8 @@ const unreadCharactersMax = 8_388_608;
 type Options = { level: string; process: string; forTerminal?: boolean };
 
 /**
- * `process` is which kind of process speaks: `ingress`, `worker` or `reconcile`. One that somebody runs on a terminal has its
- * own words on standard output, so its log goes to standard error, and has the messages of an error without its stack.
+ * `process` is the kind of process that logs: `ingress`, `worker` or `reconcile`. A process for a terminal prints its own output to
+ * standard output. So its log goes to standard error, and shows the messages of an error without the stack.
  */
 export function createLog({ level, process, forTerminal = false }: Options): Log {
   return pino(
@@ -34,13 +34,13 @@ export function createLog({ level, process, forTerminal = false }: Options): Log
         err: (error: unknown) => (forTerminal ? messagesOf(serializeError(error)) : serializeError(error)),
       },
     },
-    // Lines that come while one is written leave together. What is not written yet is at the process's end, unless it is killed;
-    // of what nobody reads for long the newest is dropped.
+    // Lines that arrive during a write are written together. Pending lines are written when the process ends, unless it is killed. If the
+    // output is not read for long, the newest lines are dropped.
     pino.destination({ dest: forTerminal ? 2 : 1, sync: forTerminal, maxLength: unreadCharactersMax }),
   );
 }
 
-/** What a log line holds of an error; every length is bounded. */
+/** The fields of an error in a log line; every length is bounded. */
 type SerializedError = {
   type: string;
   message: string;
@@ -55,12 +55,12 @@ const nameLengthMax = 64;
 const causesMax = 3;
 
 /**
- * The type, message, stack, code and cause of an error, and nothing else: libraries attach what they were given. The Redis client
- * attaches the command that failed with its arguments, which can be a prompt or a password.
+ * Keeps only the type, message, stack, code and cause of an error, because libraries attach their input. The Redis client attaches the
+ * failed command with its arguments, which can be a prompt or a password.
  */
 function serializeError(error: unknown, causesLeft = causesMax): SerializedError {
   if (!(error instanceof Error)) return { type: typeof error, message: cutMessage(String(error)) };
-  const { name, code, stack, cause } = error as Error & { code?: unknown }; // most errors have none
+  const { name, code, stack, cause } = error as Error & { code?: unknown }; // most errors have no code
   return {
     type: cut(String(name), nameLengthMax),
     message: cutMessage(error.message || messagesWithin(error)),
@@ -71,13 +71,13 @@ function serializeError(error: unknown, causesLeft = causesMax): SerializedError
   };
 }
 
-/** A failed connection to a name with several addresses has no message of its own, but an error for each address. */
+/** A failed connection to a name with several addresses has no message of its own, but one error for each address. */
 function messagesWithin(error: Error): string {
   if (!(error instanceof AggregateError)) return '';
   return error.errors.map((each) => (each instanceof Error ? each.message : '')).join('; ');
 }
 
-/** The JSON parser quotes the text around the place that it could not read. */
+/** The JSON parser quotes the text around the place that it could not parse. */
 function cutMessage(message: string): string {
   const unquoted = message.replace(/(?:\.\.\.)?".*"(?:\.\.\.)? is not valid JSON$/s, 'the text is not valid JSON');
   return cut(unquoted, messageLengthMax);

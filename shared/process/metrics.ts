@@ -1,24 +1,24 @@
 import { Counter, collectDefaultMetrics, Registry } from 'prom-client';
 import { ApiError } from '../errors.ts';
 
-/** The library's own 10 ms keep an idle process awake: 6 ms of a processor a second, and 0.6 with this. */
+/** The library's own 10 ms keep an idle process awake: they use 6 ms of a processor per second, and this value 0.6 ms. */
 const loopSampleMs = 100;
 
-/** Metrics of one process, Node's own among them. A label never holds a key, an account or a request id. */
+/** Creates the registry of one process's metrics, including Node's own. A label never holds a key, an account or a request id. */
 export function createRegistry(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: loopSampleMs });
   return registry;
 }
 
-/** Buckets in seconds, for anything between a millisecond and a request's longest life. */
+/** Buckets in seconds, from a millisecond to the longest life of a request. */
 export const durationBuckets = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
 ];
 
 export type LimitMetrics = ReturnType<typeof createLimitMetrics>;
 
-/** What either side can come to do: the worker ends a request, as a rule, and the ingress one whose worker died. */
+/** Metrics of both sides: usually the worker ends a request, and the ingress ends one whose worker died. */
 export function createLimitMetrics(registry: Registry) {
   const registers = [registry];
   return {
@@ -43,7 +43,7 @@ export function createLimitMetrics(registry: Registry) {
   };
 }
 
-/** Counts a refusal once for each field that the plan file does not allow; nothing for any other error. */
+/** Counts a refusal once for each field that the plan file does not allow. Ignores any other error. */
 export function countRefusedFields({ refusedFields }: { refusedFields: Counter<'field'> }, error: unknown): void {
   if (!(error instanceof ApiError)) return;
   const fields = error.faults.flatMap(({ refused }) => refused ?? []);

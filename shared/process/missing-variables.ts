@@ -3,7 +3,7 @@ import type { PlanFile } from './plan-file.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Variables of a worker's environment that the plan file needs and that are not set. */
+/** Lists the variables of a worker's environment that the plan file needs and that are not set. */
 export function missingVariables({ backends }: Pick<PlanFile, 'backends'>, env: Environment): ValidationIssue[] {
   const all = Object.entries(backends);
   const apiKeys = all.flatMap(([name, { apiKeyEnv }]) => {

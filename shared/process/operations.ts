@@ -10,7 +10,7 @@ import { within } from './shutdown.ts';
 /** `starting` and `stopping` processes take no new work; both answer 503 on `/readyz`. */
 export type ProcessState = 'starting' | 'ready' | 'stopping';
 
-/** Where a process stands: `starting` until it says that it is ready, `stopping` from the first signal to end. */
+/** Tracks the state of a process: `starting` until `becomeReady` is called, `stopping` from the first shutdown signal. */
 export function followProcessState(shutdown: AbortSignal): { current: () => ProcessState; becomeReady: () => void } {
   let ready = false;
   return {
@@ -21,10 +21,10 @@ export function followProcessState(shutdown: AbortSignal): { current: () => Proc
   };
 }
 
-/** Asks a part that the process leans on whether it answers; throws when it does not. */
+/** Checks whether a dependency of the process answers; throws if it does not. */
 export type Check = () => Promise<unknown>;
 
-/** The same check, made at most so often, however many look: what it asks is not ours to burden. */
+/** Returns the same check, run at most once per `ms`, no matter how many requests use it: health checks must not load the dependency. */
 export function atMostEvery(ms: number, check: Check): Check {
   let latest: { at: number; result: Promise<unknown> } | undefined;
   return function checkAgain() {
@@ -37,17 +37,17 @@ export function atMostEvery(ms: number, check: Check): Check {
 type OperationsOptions = {
   host: string;
   port: number;
-  /** Names, and addresses, that it is answered under besides its own (refuse-foreign-hosts.ts). */
+  /** Names and addresses that are accepted in `Host` besides its own (refuse-foreign-hosts.ts). */
   hostsAllowed: readonly string[];
   registry: Registry;
   state: () => ProcessState;
-  /** Without these there is no work: they decide readiness along with the state of the process. */
+  /** The process cannot work without these: they decide readiness, together with the state of the process. */
   required: Readonly<Record<string, Check>>;
-  /** Shown by name, and never the reason for a 503: their absence must not take every process out at once. */
+  /** Shown by name, and never the reason for a 503: if one is unavailable, not all processes may leave the load balancer at once. */
   checks: Readonly<Record<string, Check>>;
-  /** What else `/readyz` says, beside the dependencies and never in their place. */
+  /** Further fields of `/readyz`, besides the dependencies. They never replace them. */
   details?: () => Readonly<Record<string, unknown>>;
-  /** Pages of this process's own: whatever is none of them goes on to `next`. */
+  /** Pages of this process only. Every other path is passed to `next`. */
   pages?: Koa.Middleware;
   log: Log;
 };
@@ -56,7 +56,7 @@ type DependencyStatus = { state: 'ok' | 'degraded'; latencyMs: number };
 
 const checkTimeoutMs = 1_000;
 
-/** The operations listener: `/healthz`, `/readyz`, `/metrics` and what `pages` adds, for no page of another name. */
+/** Starts the operations listener: `/healthz`, `/readyz`, `/metrics` and the pages that `pages` adds under other names. */
 export async function listenForOperations(deps: OperationsOptions): Promise<AsyncDisposable & { port: number }> {
   const { pages = passOn } = deps;
   const refuseHosts = refuseForeignHosts(deps);
@@ -77,7 +77,7 @@ export async function listenForOperations(deps: OperationsOptions): Promise<Asyn
   const server = app.listen(deps.port, deps.host);
   await once(server, 'listening');
   return {
-    port: (server.address() as AddressInfo).port, // a TCP server's address
+    port: (server.address() as AddressInfo).port, // a TCP server has such an address
     async [Symbol.asyncDispose]() {
       server.close();
       server.closeAllConnections();
@@ -125,7 +125,7 @@ async function measure(check: Check): Promise<DependencyStatus> {
   try {
     answered = await within(checkTimeoutMs, check());
   } catch {
-    // Why is in the log of whoever leans on this part.
+    // The part that uses this dependency logs the reason.
   }
   return { state: answered ? 'ok' : 'degraded', latencyMs: Math.round(performance.now() - startedAt) };
 }

@@ -4,16 +4,16 @@ import { isMediaHost } from '../media-hosts.ts';
 import { type ValidationIssue, validationIssuesOf } from '../validation-issues.ts';
 
 const name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$/, 'expected a name of letters, digits and ._:/@-');
-// A pool is part of the names of the queues of the release before, in which BullMQ gives a colon its own meaning.
+// A pool is part of the queue names of the previous release, in which BullMQ gives a colon a meaning of its own.
 const poolName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'expected a name of lower-case letters, digits and -');
 const positive = z.int().positive();
 const milliseconds = z.int().positive().max(86_400_000);
 
-/** A lower one is served first; the first is what a plan has that says none. */
+/** A lower priority is served first; the first is the default of a plan. */
 export const usualPriority = 1_000;
 export const priorityMax = 2_097_151;
 
-/** A limit left out is no limit. */
+/** An omitted limit means unlimited. */
 const plan = z.strictObject({
   requests_per_minute: positive.optional(),
   tokens_per_minute: positive.optional(),
@@ -28,7 +28,7 @@ const plan = z.strictObject({
 
 const fieldName = z.string().regex(/^[A-Za-z_][\w.-]{0,127}$/, 'expected the name of a field, or "default"');
 
-/** `extra_fields` left out is `[default]` (`shared/chat-call/extra-fields.ts`). */
+/** `extra_fields` defaults to `[default]` (`shared/chat-call/extra-fields.ts`). */
 const model = z.strictObject({
   tier: name,
   pool: poolName,
@@ -80,7 +80,7 @@ const planFileSchema = z.strictObject({
   guest_calls_per_minute: positive.default(60),
   guest_mints_per_hour: positive.default(20),
   guest_mints_per_hour_total: positive.optional(),
-  // A device that is removed sooner could have tokens that count in this month.
+  // If a device was removed earlier, it could still have tokens that count in this month.
   guest_days_kept: positive.min(62).max(36_500).default(400),
   usage_months_kept: positive.default(24),
   media_hosts: z
@@ -102,15 +102,15 @@ export type Model = PlanFile['models'][string];
 export type Backend = PlanFile['backends'][string];
 export type Timeouts = PlanFile['timeouts'];
 
-/** The one plan of every device. */
+/** The only plan of devices. */
 export const guestPlan = 'guest-device';
 const guestTier = 'guest';
 
-/** A file of another kind is nothing but faults. A name or an alias in them may be as long as the file. */
+/** A file of another kind has only faults. A name or an alias in them may be as long as the file. */
 const faultsMax = 100;
 const [pathLengthMax, messageLengthMax] = [200, 1_000];
 
-/** The plan file, or the faults in it by their paths (`models.small-chat.backends[1]`), a hundred at most. */
+/** Parses the plan file. Returns it, or its faults by their paths (`models.small-chat.backends[1]`), at most a hundred. */
 export function parsePlanFile(text: string): { planFile: PlanFile } | { faults: ValidationIssue[] } {
   const yaml = parseYaml(text);
   if ('faults' in yaml) return shortened(yaml.faults);
@@ -121,7 +121,7 @@ export function parsePlanFile(text: string): { planFile: PlanFile } | { faults: 
 }
 
 function shortened(faults: readonly ValidationIssue[]): { faults: ValidationIssue[] } {
-  // In the middle: where the place is a line of the file, it stands at the end of the message.
+  // Cut in the middle: if the fault is at a line of the file, the line is at the end of the message.
   const cut = (text: string, max: number) =>
     text.length > max ? `${text.slice(0, max / 2)}…${text.slice(-max / 2)}` : text;
   return {
@@ -132,14 +132,14 @@ function shortened(faults: readonly ValidationIssue[]): { faults: ValidationIssu
 }
 
 function parseYaml(text: string): { value: unknown } | { faults: ValidationIssue[] } {
-  // A warning would go to the process's own warnings, beside the log; what it is about fails as a fault.
+  // A warning would be printed as a process warning, outside the log. The problem is reported as a fault anyway.
   const document = parseDocument(text, { prettyErrors: true, logLevel: 'error' });
   if (document.errors.length > 0) return { faults: document.errors.map(({ message }) => ({ path: '', message })) };
   try {
     return { value: document.toJS() };
   } catch (error) {
-    // An alias of nothing, which the message names, or far too many of them; or what is merged in, which it does not.
-    const { message } = error as Error; // YAML throws nothing else
+    // The error is an undefined alias, which the message names, or too many aliases; or a wrong merge, which the message does not name.
+    const { message } = error as Error; // YAML throws only errors
     return { faults: [{ path: /^merge/i.test(message) ? '<<' : '', message }] };
   }
 }
@@ -158,7 +158,7 @@ function crossCheck({ plans, models, backends, default_plan }: RawPlanFile): Val
   return [...faults, ...checkGuestPlan(Object.hasOwn(plans, guestPlan) ? plans[guestPlan] : undefined)];
 }
 
-/** Guests reach guest-tier models only, under a daily cap. */
+/** Checks that guests reach only guest-tier models, under a daily cap. */
 function checkGuestPlan(guest: RawPlanFile['plans'][string] | undefined): ValidationIssue[] {
   const path = `plans.${guestPlan}`;
   if (guest === undefined) return [{ path, message: 'this plan is required: guest keys are minted under it' }];
@@ -179,7 +179,7 @@ type Camel<T> = T extends readonly (infer Item)[]
 
 const namedSections = new Set(['plans', 'models', 'backends']);
 
-/** Objects come back without a prototype, so that looking up a model named `constructor` finds nothing. */
+/** Returns objects without a prototype, so that looking up a model named `constructor` finds nothing. */
 function camelCase<T>(value: T, keysAreNames = false): Camel<T> {
   if (Array.isArray(value)) return Object.freeze(value.map((item) => camelCase(item))) as Camel<T>;
   if (typeof value !== 'object' || value === null) return value as Camel<T>;

@@ -4,17 +4,17 @@ import type Koa from 'koa';
 import { ApiError } from '../errors.ts';
 
 type Names = {
-  /** What the listener binds to. */
+  /** The address that the listener binds to. */
   host: string;
-  /** Further names, and addresses, under which it is reached. */
+  /** Further names and addresses under which it is reached. */
   hostsAllowed: readonly string[];
 };
 
 /**
- * A browser carries requests of any page that is open in it. A page whose own name resolves to the listener's address (DNS rebinding)
- * could read what it answers as its own. So a name has to be `localhost`, the one that the listener binds to, or an allowed one.
- * Addresses cannot be rebound, and probes and Prometheus use those of a pod; a listener on loopback takes those of loopback only.
- * A request without `Host` is not from a browser. Fails with `FORBIDDEN`.
+ * Refuses requests with a foreign `Host`. A browser sends requests for every page that is open in it. A page whose own name resolves to the
+ * listener's address (DNS rebinding) could read the responses as its own. So a name must be `localhost`, the name that the listener binds
+ * to, or an allowed one. Addresses cannot be rebound, and probes and Prometheus use the address of a pod; a listener on loopback accepts
+ * only loopback addresses. A request without `Host` is not from a browser. Fails with `FORBIDDEN`.
  */
 export function refuseForeignHosts({ host, hostsAllowed }: Names): Koa.Middleware {
   const onLoopback = isLoopback(host);
@@ -27,13 +27,18 @@ export function refuseForeignHosts({ host, hostsAllowed }: Names): Koa.Middlewar
 
   return function refuseForeignHosts(ctx, next) {
     if (!isOwn(bareName(ctx))) {
-      throw new ApiError('FORBIDDEN', 'This is not answered under this name. OPS_HOSTS_ALLOWED can allow it.');
+      throw new ApiError(
+        'FORBIDDEN',
+        'This host name is not allowed. The operator can allow it with OPS_HOSTS_ALLOWED.',
+      );
     }
     return next();
   };
 }
 
-/** Without its port, brackets and the dot at its end; a header that cannot be read is left as it is, and no name. */
+/**
+ * Returns the host without its port, brackets and trailing dot. A header that cannot be parsed is returned unchanged, and matches no name.
+ */
 function bareName(ctx: Koa.Context): string {
   const given = ctx.get('host').toLowerCase();
   const [, bracketed, name] = /^(?:\[([^\]]*)\]|([^:]*))(?::\d*)?$/.exec(given) ?? [];

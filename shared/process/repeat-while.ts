@@ -1,15 +1,15 @@
 type Repeated = {
   everyMs: number;
-  /** It is not begun again before it has ended: a Redis or a store that is away keeps one call waiting, not more and more. */
+  /** Does not start again before it has ended: if Redis or a store is unavailable, only one call waits. */
   work: () => Promise<void>;
-  /** Asked before each time. Once it is false, nothing is done until `begin` is called again. */
+  /** Checked before each run. Once it is false, no work is done until `begin` is called again. */
   isNeeded: () => boolean;
   onFailure: (error: unknown) => void;
 };
 
 /** Repeats work from `begin` on while it is needed. A timer in an idle process would wake it for nothing. */
 export interface RepeatedWhile extends Disposable {
-  /** Of no effect while it goes on. */
+  /** Has no effect while the work is already being repeated. */
   begin(): void;
 }
 

@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** To be awaited after work that held up everything else for so long. */
+/** To be awaited after work that blocked the process for `workMs`. */
 export type Rest = (workMs: number) => Promise<unknown>;
 
-/** One piece that takes longer holds up more requests than several short ones that take as long together. */
+/** One piece that takes longer than this delays more requests than several short pieces of the same total time. */
 const longMs = 30;
 
 /**
- * Bounds what work of one kind takes of this process to about a quarter, so that requests of others are served in between. A task
- * rests after each piece for three times as long as the piece took, after a long one for more, times the number of tasks that rest
- * now. So tasks share that quarter, and one whose pieces are cheap rests less than one whose pieces are costly.
+ * Limits work of one kind to about a quarter of this process's time, so that other requests are served in between. After each piece, a task
+ * rests for three times as long as the piece took (longer after a long piece), times the number of tasks that rest now. So tasks share that
+ * quarter, and a task with cheap pieces rests less than one with costly pieces.
  */
 export function createRests({
   restsPerWork = 3,

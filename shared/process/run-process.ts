@@ -5,14 +5,14 @@ import { shutdownSignal } from './shutdown.ts';
 type Life<Config> = {
   name: 'ingress' | 'worker';
   readConfig: () => Config;
-  /** Everything from the first connection to the last: returns when the process has nothing left to do. */
+  /** The work of the process, from the first connection to the last. Returns when the process has nothing left to do. */
   run: (parts: { config: Config; log: Log; shutdown: AbortSignal }) => Promise<void>;
 };
 
-/** After the grace: for what is told to give up to do so, and for connections to close. */
+/** Time after the grace period: for aborted work to end, and for connections to close. */
 const lastMs = 9_000;
 
-/** The life of one process: its settings or a list of what is wrong with them, its work, its end. */
+/** Runs one process: reads its settings or prints their faults, runs its work, and exits. */
 export async function runProcess<Config extends { logLevel: string; shutdownGraceMs: number }>({
   name,
   readConfig,
@@ -23,20 +23,20 @@ export async function runProcess<Config extends { logLevel: string; shutdownGrac
   const shutdown = shutdownSignal();
   shutdown.addEventListener('abort', () => {
     setTimeout(() => {
-      log.error({}, 'something did not close in time; this process ends all the same');
+      log.error({}, 'a part did not close in time; this process exits anyway');
       process.exit(1);
     }, config.shutdownGraceMs + lastMs).unref();
   });
   process.on('uncaughtException', (error) => {
-    log.fatal({ err: error }, 'an error that nobody caught; this process ends');
+    log.fatal({ err: error }, 'uncaught error; this process exits');
     process.exit(1);
   });
   try {
     await run({ config, log, shutdown });
     log.info({}, 'stopped');
   } catch (error) {
-    // A shutdown while the process still waited for a dependency ends that wait.
-    if (!shutdown.aborted) log.fatal({ err: error }, 'this process cannot go on');
+    // If the process still waited for a dependency, a shutdown ends that wait.
+    if (!shutdown.aborted) log.fatal({ err: error }, 'fatal error; this process exits');
     process.exit(shutdown.aborted ? 0 : 1);
   }
   process.exit(0);

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
 
-/** The settings of each process as its environment has them: their names, what they may be, their defaults. */
+/** The settings of each process in its environment: their names, allowed values and defaults. */
 
 const integer = (min: number, max: number) =>
   z
@@ -15,10 +15,10 @@ const url = (protocol: RegExp, what: string) =>
 const webUrl = url(/^https?$/, 'an http or https URL');
 const redisUrl = url(/^rediss?$/, 'a redis or rediss URL');
 const boolean = z.enum(['true', 'false']).transform((text) => text === 'true');
-/** Items with a comma between each two. */
+/** Comma-separated items. */
 export const list = z.string().transform((text) => text.split(',').map((item) => item.trim()));
 const hosts = list.pipe(z.array(z.string().refine(isHost, 'expected names or addresses, without ports')));
-const names = list.pipe(z.array(z.string().min(1, 'expected a name between each two commas')));
+const names = list.pipe(z.array(z.string().min(1, 'expected a name between commas')));
 const secrets = list.pipe(z.array(z.string().min(32, 'each secret needs at least 32 characters')).min(1));
 const logLevel = z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info');
 
@@ -77,7 +77,7 @@ export const workerSettings = z.object({
 
 export const reconcileSettings = z.object(everyProcess);
 
-/** The name of every setting of a process, as its environment has it. */
+/** The names of all settings of a process, as in its environment. */
 export const settingNames = {
   ingress: Object.keys(ingressSettings.shape),
   worker: Object.keys(workerSettings.shape),
@@ -85,7 +85,7 @@ export const settingNames = {
 };
 
 /**
- * The default of every setting of a process, as text: `required` if it must be set, and empty if its default depends on other
+ * The defaults of all settings of a process, as text: `required` if a setting must be set, and empty if its default depends on other
  * settings or on the plan file.
  */
 export const settingDefaults = {
@@ -102,12 +102,12 @@ function defaultsOf(shape: Readonly<Record<string, z.ZodType>>): Map<string, str
   return new Map(defaults);
 }
 
-/** What a `Host` header can have before its port; addresses without brackets. */
+/** Returns whether this is the host part of a `Host` header, without its port; addresses have no brackets. */
 function isHost(text: string): boolean {
   return isIP(text) !== 0 || /^[\w-]+(\.[\w-]+)*$/.test(text);
 }
 
-/** Whether names of pages can come after it, and everyone may read it. */
+/** Returns whether page names can be appended to the address, and whether it contains no credentials. */
 function isFolder(address: string): boolean {
   const { username, password, href } = new URL(address);
   return username === '' && password === '' && !/[?#]/.test(href);

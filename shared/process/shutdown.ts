@@ -1,6 +1,6 @@
 /**
- * Aborted by the first SIGTERM, SIGINT or SIGHUP. More of them change nothing: Ctrl-C reaches every process of a terminal,
- * and some of those pass it on a second time. What follows has its own bound.
+ * Returns a signal that is aborted by the first SIGTERM, SIGINT or SIGHUP. Further ones change nothing: Ctrl-C reaches every process of a
+ * terminal, and some of those forward it a second time. The shutdown has its own time limit.
  */
 export function shutdownSignal(): AbortSignal {
   const controller = new AbortController();
@@ -16,10 +16,10 @@ export function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** True when `work` ended within `ms`, false when it did not. A failure of `work` is passed on. */
+/** Returns true if `work` ended within `ms`, and false if it did not. A failure of `work` is passed on. */
 export async function within(ms: number, work: Promise<unknown>): Promise<boolean> {
   const timer = Promise.withResolvers<false>();
-  // After a process was held up, timers come before the results that have arrived meanwhile.
+  // If the process was blocked, timers run before the results that have arrived in the meantime.
   const handle = setTimeout(() => setImmediate(timer.resolve, false as const), ms);
   try {
     return await Promise.race([work.then(() => true), timer.promise]);
