@@ -52,7 +52,8 @@ import { observeQueues } from './queue/observe-queues.ts';
 import { openQueues } from './queue/open-queues.ts';
 import type { RequestQueues } from './queue/request-queues.ts';
 import { listenForReplies } from './replies/reply-listener.ts';
-import { createWaitingRequests, type Whereabouts } from './replies/waiting-requests.ts';
+import type { JobLocation } from './replies/waiting-request.ts';
+import { createWaitingRequests } from './replies/waiting-requests.ts';
 
 const bodyMs = 30_000;
 const checkEveryMs = 10_000;
@@ -225,7 +226,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
 
 /** A job is taken out of its queue or, once it has started, aborted by its worker. Either is a favour and never awaited. */
 function canceller({ queues, replyRedis, log }: { queues: RequestQueues; replyRedis: Redis; log: Log }) {
-  return function cancel({ requestId, model, control }: Whereabouts): void {
+  return function cancel({ requestId, model, control }: JobLocation): void {
     const cancelling =
       control !== undefined ? sendCancellation(replyRedis, control, requestId) : queues.remove(model ?? '', requestId);
     cancelling.catch((error: unknown) => log.debug({ err: error, requestId }, 'a job could not be cancelled'));

@@ -7,7 +7,8 @@ import Koa from 'koa';
 import { answerErrors } from '../../ingress/middleware/answer-errors.ts';
 import { cutSlowReaders } from '../../ingress/middleware/cut-slow-readers.ts';
 import { createQueueTurns } from '../../ingress/queue/queue-turns.ts';
-import { createWaitingRequests, type Whereabouts } from '../../ingress/replies/waiting-requests.ts';
+import type { JobLocation } from '../../ingress/replies/waiting-request.ts';
+import { createWaitingRequests } from '../../ingress/replies/waiting-requests.ts';
 import type { RequestState } from '../../ingress/request-state.ts';
 import { chatCompletions } from '../../ingress/routes/chat-completions.ts';
 import { parseChatCall } from '../../shared/chat-call/chat-call.ts';
@@ -27,7 +28,7 @@ export async function startChatRoute(
   const parsed = parsePlanFile(planText());
   if ('faults' in parsed) throw new Error('the plan file of the tests is wrong');
   const { planFile } = parsed;
-  const cancelled: Whereabouts[] = [];
+  const cancelled: JobLocation[] = [];
   const waitingRequests = createWaitingRequests({
     cancel: (job) => cancelled.push(job),
     release: async () => 'released',

@@ -3,7 +3,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import type { Delivered } from '../../../ingress/limits/settle-interrupted.ts';
 import type { QueuePlace } from '../../../ingress/queue/queue-bounds.ts';
-import { createWaitingRequests, type Whereabouts } from '../../../ingress/replies/waiting-requests.ts';
+import type { JobLocation } from '../../../ingress/replies/waiting-request.ts';
+import { createWaitingRequests } from '../../../ingress/replies/waiting-requests.ts';
 import { ApiError, packError } from '../../../shared/errors.ts';
 import type { Reply, ReplyContent } from '../../../shared/jobs/replies.ts';
 import type { Released } from '../../../shared/limits/release.ts';
@@ -20,7 +21,7 @@ const end: ReplyContent = { kind: 'end', data: { body: '{}', usage } };
 
 /** `released` is what comes of the attempt to take a lease back; an error where Redis is away. */
 function createSubject({ released = 'released' }: { released?: Released | Error } = {}) {
-  const cancelled: Whereabouts[] = [];
+  const cancelled: JobLocation[] = [];
   const takenBack: string[] = [];
   const settled: ({ requestId: string } & Delivered)[] = [];
   const left: string[] = [];

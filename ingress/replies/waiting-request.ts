@@ -1,0 +1,188 @@
+import { type ApiError, deadlineExceeded, replyLost, unpackError, waitedTooLong } from '../../shared/errors.ts';
+import type { Reply } from '../../shared/jobs/replies.ts';
+import type { Released } from '../../shared/limits/release.ts';
+import type { Delivered, HeldLease } from '../limits/settle-interrupted.ts';
+import type { ExpectedRequest } from './expected-reply.ts';
+import { followReply, notStarted, type Progress } from './follow-reply.ts';
+import { createReplyBuffer, type ReplyBuffer } from './reply-buffer.ts';
+
+/** Where a job can be reached: the control stream of its worker once it has started, before that the queue of its model. */
+export type JobLocation = { requestId: string; model: string | undefined; control: string | undefined };
+
+/** What a waiting request does to other parts. */
+export type WaitingEffects = {
+  cancel: (job: JobLocation) => void;
+  release: (request: { account: string; requestId: string }) => Promise<Released>;
+  /** Ends a request whose worker died after text of it was delivered: `run` is the one that reports it. */
+  settleInterrupted: (lease: HeldLease, delivered: Delivered) => void;
+  /** No further reply to this request is expected. */
+  onForgotten: (request: WaitingRequest) => void;
+};
+
+export type WaitingRequest = Pick<ExpectedRequest, 'lease' | 'model' | 'place'> & {
+  effects: WaitingEffects;
+  /** By `performance.now()`. */
+  queuedAt: number;
+  onQueued: ExpectedRequest['onQueued'] | undefined;
+  buffer: ReplyBuffer;
+  progress: Progress;
+  control: string | undefined;
+  tokensDelivered: number;
+  /** The client receives nothing more. The request is kept until the last reply of its worker, or until none can arrive. */
+  left: boolean;
+  isForgotten: boolean;
+  queueTimer: NodeJS.Timeout;
+  deadlineTimer: NodeJS.Timeout;
+};
+
+/** A worker may start a job at the last moment; its first reply has this long to arrive. */
+const queueSlackMs = 1_000;
+/**
+ * A worker ends a request at its deadline. If the ingress cancelled it at the same moment, the worker would take that for a client that
+ * left, and charge for it. So its last reply has this long to arrive.
+ */
+const deadlineSlackMs = 1_000;
+/** How long after the deadline a worker's last reply is still accepted. After that the lease expires. */
+const lastReplyMs = 30_000;
+
+export function createWaitingRequest(expected: ExpectedRequest, effects: WaitingEffects): WaitingRequest {
+  const { lease, model, place, onQueued, queueMs, requestMs } = expected;
+  const request: WaitingRequest = {
+    ...{ lease, model, place, onQueued, effects },
+    queuedAt: performance.now(),
+    buffer: createReplyBuffer(),
+    progress: notStarted,
+    control: undefined,
+    tokensDelivered: 0,
+    left: false,
+    isForgotten: false,
+    queueTimer: setTimeout(() => void endQueueing(request), queueMs + queueSlackMs),
+    deadlineTimer: setTimeout(() => endWaiting(request), requestMs + deadlineSlackMs),
+  };
+  return request;
+}
+
+/** The client receives this error, and then nothing more; the job is cancelled. */
+export function leaveRequest(request: WaitingRequest, error: ApiError): void {
+  if (!isWaitedFor(request)) return;
+  request.left = true;
+  request.buffer.fail(error);
+  if (request.control !== undefined) cancelJob(request);
+  else void takeBack(request);
+}
+
+export function isWaitedFor({ left, isForgotten }: WaitingRequest): boolean {
+  return !left && !isForgotten;
+}
+
+/** Whether no worker has started it. */
+export function isQueued(request: WaitingRequest): boolean {
+  return !request.left && request.progress === notStarted;
+}
+
+/** Ends the wait: no later reply counts. */
+export function forgetRequest(request: WaitingRequest): void {
+  request.isForgotten = true;
+  clearTimeout(request.queueTimer);
+  clearTimeout(request.deadlineTimer);
+  request.place.leave();
+  request.effects.onForgotten(request);
+}
+
+export function deliverReply(request: WaitingRequest, reply: Reply): void {
+  request.place.leave();
+  reportQueued(request, { isTaken: true, queueMs: reply.kind === 'started' ? reply.data.queueMs : undefined });
+  const step = followReply(request.progress, reply);
+  if (step.outcome === 'accept') {
+    request.progress = step.progress;
+    accept(request, reply);
+  } else if (step.outcome === 'interrupted') {
+    interrupt(request, reply);
+  } else if (step.outcome === 'gap') {
+    if (reply.kind === 'started') request.control = reply.data.control;
+    leaveRequest(request, replyLost(request.progress.delivered));
+    if (reply.kind === 'end' || reply.kind === 'error') forgetRequest(request);
+  }
+}
+
+function accept(request: WaitingRequest, reply: Reply): void {
+  switch (reply.kind) {
+    case 'started':
+      clearTimeout(request.queueTimer);
+      request.control = reply.data.control;
+      if (request.left) cancelJob(request);
+      return;
+    case 'chunk':
+      request.tokensDelivered = reply.tokens;
+      if (!request.left && !request.buffer.push({ kind: 'chunk', text: reply.data })) {
+        leaveRequest(request, replyLost(true));
+      }
+      return;
+    case 'end':
+      forgetRequest(request);
+      request.buffer.push({ kind: 'end', body: reply.data.body, usage: reply.data.usage });
+      return;
+    case 'error':
+      fail(request, unpackError(reply.data));
+      return;
+    case 'interrupted':
+      // Text of an earlier run was sent, and none of it has arrived.
+      interrupt(request, reply);
+  }
+}
+
+function fail(request: WaitingRequest, error: ApiError): void {
+  forgetRequest(request);
+  request.buffer.fail(error);
+}
+
+/** A worker died after it had sent text of its run. Another worker has the request, and must not answer it. */
+function interrupt(request: WaitingRequest, reply: Reply): void {
+  const promptTokens = reply.kind === 'interrupted' ? reply.data.promptTokens : undefined;
+  const delivered = { run: reply.run, tokens: request.tokensDelivered, promptTokens };
+  request.effects.settleInterrupted(request.lease, delivered);
+  fail(request, replyLost(request.progress.delivered));
+  if (reply.kind === 'started') cancelJob({ ...request, control: reply.data.control });
+}
+
+/** If the job has started after all, its answer is waited for. */
+async function endQueueing(request: WaitingRequest): Promise<void> {
+  const released = await takeBack(request);
+  // Its time to start is over, so no worker will start it from now on.
+  request.place.leave();
+  if (released === 'released') {
+    reportQueued(request, { isTaken: false });
+    request.buffer.fail(waitedTooLong());
+  }
+  if (released === 'unknown' && request.control === undefined) leaveRequest(request, waitedTooLong());
+  // Either its last reply is on its way, or its lease has expired and there is none.
+  if (released === 'ended') request.queueTimer = setTimeout(() => leaveRequest(request, waitedTooLong()), queueSlackMs);
+}
+
+function endWaiting(request: WaitingRequest): void {
+  leaveRequest(request, deadlineExceeded());
+  request.deadlineTimer = setTimeout(() => forgetRequest(request), lastReplyMs);
+}
+
+/** Once the lease is released, no worker can run the job. */
+async function takeBack(request: WaitingRequest): Promise<Released | 'unknown'> {
+  const released = await request.effects.release(request.lease).catch(() => 'unknown' as const);
+  if (released === 'released') {
+    forgetRequest(request);
+    cancelJob(request);
+  }
+  if (released !== 'unknown') request.place.leave();
+  return released;
+}
+
+function cancelJob({ lease: { requestId }, model, control, effects }: WaitingRequest): void {
+  effects.cancel({ requestId, model, control });
+}
+
+function reportQueued(
+  request: WaitingRequest,
+  { isTaken, queueMs }: { isTaken: boolean; queueMs?: number | undefined },
+): void {
+  request.onQueued?.({ ms: queueMs ?? Math.round(performance.now() - request.queuedAt), isTaken });
+  request.onQueued = undefined;
+}
