@@ -52,7 +52,7 @@ import { createRingDrainer, decodeRing, settleAndRing } from './usage/ring-drain
 import { createUsageDrainer, type UsageDrainer } from './usage/usage-drainer.ts';
 
 /** What a job that was told to stop may still need: to abort its call, send its last word and go back to the queue. */
-const handBackMs = 5_000;
+const requeueMs = 5_000;
 /** Longer than the pause between two passes, so that the worker that has begun stays the one. */
 const auditHoldMs = 360_000;
 const devicesHoldMs = 180_000;
@@ -233,8 +233,8 @@ async function finish(queues: QueuesServed, { graceMs, log }: { graceMs: number;
   const finished = queues.finish();
   if (await within(graceMs, finished)) return;
   log.warn({}, 'the grace is over: handing back what has sent nothing, ending what has');
-  queues.handBackAll();
-  if (!(await within(handBackMs, finished)))
+  queues.requeueAll();
+  if (!(await within(requeueMs, finished)))
     log.error({}, 'some jobs did not end; another worker will find them stalled');
 }
 

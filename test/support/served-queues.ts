@@ -63,7 +63,7 @@ export function openServedQueues(t: ExecutionContext, given: RedisDatabase, coun
     t.teardown(async () => {
       shutdown.abort();
       const finished = worker.finish();
-      worker.handBackAll();
+      worker.requeueAll();
       await finished;
       await worker[Symbol.asyncDispose]();
     });

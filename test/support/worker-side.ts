@@ -5,7 +5,7 @@ import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inferen
 import type { Reply } from '../../shared/jobs/replies.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
 import { type PlanFile, parsePlanFile } from '../../shared/process/plan-file.ts';
-import { createFindAnswer } from '../../workers/answers/find-answer.ts';
+import { createFindAnswer, type FindAnswer } from '../../workers/answers/find-answer.ts';
 import type { StopReason } from '../../workers/answers/run.ts';
 import { createBackendSlots } from '../../workers/backends/backend-slots.ts';
 import { createRetryBudget, type RetryBudget } from '../../workers/backends/retry-budget.ts';
@@ -37,12 +37,14 @@ type Options = {
   /** Applies to each backend. */
   requestsAtOnce?: number;
   retryBudget?: RetryBudget;
+  /** Replaces the calls of model servers. */
+  findAnswer?: FindAnswer;
 };
 
 /** The parts of a worker without its queue, with three model servers: two on-prem replicas and the cloud. */
 export async function openWorkerSide(
   redis: Redis,
-  { timeouts = {}, url, requestsAtOnce, retryBudget = createRetryBudget() }: Options = {},
+  { timeouts = {}, url, requestsAtOnce, retryBudget = createRetryBudget(), findAnswer }: Options = {},
 ) {
   await using parts = new AsyncDisposableStack();
   const start = async (name: string) => parts.use(await startModelServer({ name }));
@@ -65,17 +67,19 @@ export async function openWorkerSide(
     planFile,
     startRun,
     markStreaming: createMarkStreaming(redis),
-    findAnswer: createFindAnswer({
-      slots,
-      retryBudget,
-      apiKeys: {},
-      callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
-      ownFields: createOwnFields({ plans: planFile.plans, pepper: undefined }),
-      firstTokenMs: planFile.timeouts.firstTokenMs,
-      metrics,
-      log,
-      random: () => 0,
-    }),
+    findAnswer:
+      findAnswer ??
+      createFindAnswer({
+        slots,
+        retryBudget,
+        apiKeys: {},
+        callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
+        ownFields: createOwnFields({ plans: planFile.plans, pepper: undefined }),
+        firstTokenMs: planFile.timeouts.firstTokenMs,
+        metrics,
+        log,
+        random: () => 0,
+      }),
     endRequest,
     replyFrames: createReplyFrames({ redis }),
     leases: parts.use(beatLeases({ renewLeases: createRenewLeases(redis), timeouts: planFile.timeouts, log })),

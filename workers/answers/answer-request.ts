@@ -18,14 +18,14 @@ type Answering = {
   call: BackendCall;
   callBackend: CallBackend;
   reply: Pick<ReplySender, 'chunk'>;
-  /**
-   * The first token has come. With `received`, what was used up to the time of asking, the client has it as well: from here
-   * on no other backend can take over.
-   */
-  onFirstToken: (received?: () => Promise<TokenUsage>) => void;
+  /** Called at the first token. With `received`, text is sent to the client: from then on, no other backend can take over. */
+  onFirstToken: (received?: Received) => void;
 };
 
-/** What the request's last word has to say, all the rest having been sent. */
+/** Returns the usage of the answer up to now. */
+export type Received = () => Promise<TokenUsage>;
+
+/** The content of the last reply: usage, and `body` unless the answer was streamed. */
 export type Answer = { body?: string; usage: TokenUsage };
 
 /** `isOverLimit`: the backend went on past the output limit, and the rest is neither delivered nor charged. */

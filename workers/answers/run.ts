@@ -1,5 +1,4 @@
 import type { InferenceJob, QueuedCall } from '../../shared/jobs/inference-job.ts';
-import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import type { Lane } from '../../shared/lane.ts';
 import type { Reservation } from '../backends/reservation.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
@@ -17,12 +16,12 @@ export type TakenJob = {
 };
 
 /**
- * What became of it. `hand back`: nothing was sent yet, and the job is to run again at once, as it is given here, on another
- * worker. `later`: it is to come again after a while, about `pauseMs`.
+ * The result of a taking. `requeue`: nothing was sent yet, and this job goes back to its queue, to run at once on another worker.
+ * `later`: this job runs again after about `pauseMs`.
  */
 export type Outcome = { outcome: 'done' } | Back;
 
-type Back = { outcome: 'hand back'; job: QueuedCall } | { outcome: 'later'; job: QueuedCall; pauseMs: number };
+type Back = { outcome: 'requeue'; job: QueuedCall } | { outcome: 'later'; job: QueuedCall; pauseMs: number };
 
 export type ProcessJob = (taking: TakenJob) => Promise<Outcome>;
 
@@ -57,8 +56,6 @@ export type CallingRun = {
   signal: AbortSignal;
   /** For its first call. */
   reservation: Reservation | undefined;
-  /** What was used up to the time of asking, once text for the client has come. */
-  received?: (() => Promise<TokenUsage>) | undefined;
   /** Milliseconds until the request's deadline. */
   leftMs: () => number;
   /** For so many milliseconds from now it may wait for a backend that is full. */

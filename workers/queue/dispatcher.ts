@@ -28,7 +28,7 @@ export interface Dispatcher {
   /** Looks whether jobs wait in queues that this worker has no slot for, and so does not wait for. */
   lookAtFull(): Promise<void>;
   cancel(requestId: string, reason: StopReason): void;
-  handBackAll(): void;
+  requeueAll(): void;
   /** Jobs in hand. */
   running(): number;
   /** Takes no further job, and resolves when those in hand have ended. */
@@ -202,8 +202,8 @@ export function createDispatcher(deps: {
     cancel(requestId, reason) {
       for (const { worker } of states) worker.cancel(requestId, reason);
     },
-    handBackAll() {
-      for (const { worker } of states) worker.handBackAll();
+    requeueAll() {
+      for (const { worker } of states) worker.requeueAll();
     },
     running: () => states.reduce((sum, { worker }) => sum + worker.running(), 0),
     async finish() {

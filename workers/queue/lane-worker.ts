@@ -35,7 +35,7 @@ export interface LaneWorker extends AsyncDisposable {
   /** Aborts one job, if this worker has it. */
   cancel(requestId: string, reason: StopReason): void;
   /** Aborts every job in hand: those that have sent nothing go back to the queue. */
-  handBackAll(): void;
+  requeueAll(): void;
   /** Jobs in hand. */
   running(): number;
   /** Has a worker with room look for jobs. */
@@ -101,7 +101,7 @@ export function createLaneWorker(
   }
 
   async function process({ job }: LockedJob, given: { signal: AbortSignal; reservation: Reservation | undefined }) {
-    if (shutdown.aborted) return 'hand back';
+    if (shutdown.aborted) return 'requeue';
     const taken = job.attemptsStarted;
     try {
       if (job.deferredFailure === undefined) return await deps.processJob({ data: job.data, taken, ...given });
@@ -114,19 +114,19 @@ export function createLaneWorker(
     return { outcome: 'done' } as const;
   }
 
-  async function end({ job, token }: LockedJob, outcome: Outcome | 'hand back'): Promise<void> {
-    if (outcome === 'hand back') return handBack({ job, token });
+  async function end({ job, token }: LockedJob, outcome: Outcome | 'requeue'): Promise<void> {
+    if (outcome === 'requeue') return requeue({ job, token });
     if (outcome.outcome === 'done') {
       await job.moveToCompleted(null, token, false);
       return;
     }
     await job.updateData(outcome.job);
-    if (outcome.outcome === 'hand back') return handBack({ job, token });
+    if (outcome.outcome === 'requeue') return requeue({ job, token });
     // Others of its queue run meanwhile: in front of the queue it would hold them up.
     await job.moveToDelayed(Date.now() + outcome.pauseMs * (0.5 + Math.random()), token);
   }
 
-  async function handBack({ job, token }: LockedJob): Promise<void> {
+  async function requeue({ job, token }: LockedJob): Promise<void> {
     await job.moveToWait(token);
     // BullMQ sets no marker for a job with a priority that comes back.
     await setMarker();
@@ -163,7 +163,7 @@ export function createLaneWorker(
     take,
     run,
     cancel,
-    handBackAll() {
+    requeueAll() {
       for (const { stop } of inHand.values()) stop.abort('shutdown' satisfies StopReason);
     },
     running: () => inHand.size,

@@ -13,7 +13,7 @@ import type { QueueMetrics } from './queue-metrics.ts';
 import { waitForJobs } from './wait-for-jobs.ts';
 
 export type QueuesServed = AsyncDisposable &
-  Pick<Dispatcher, 'slotsChanged' | 'lookAtFull' | 'cancel' | 'handBackAll' | 'running' | 'finish'>;
+  Pick<Dispatcher, 'slotsChanged' | 'lookAtFull' | 'cancel' | 'requeueAll' | 'running' | 'finish'>;
 
 /**
  * A marker is lost if its worker dies before it takes the job, and when a job that was put off is due if the worker that knew it

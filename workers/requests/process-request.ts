@@ -1,20 +1,10 @@
-import {
-  type ApiError,
-  clientGone,
-  deadlineExceeded,
-  replyLost,
-  temporarilyUnavailable,
-  toApiError,
-  upstreamsExhausted,
-  validationError,
-  waitedTooLong,
-} from '../../shared/errors.ts';
+import { deadlineExceeded, replyLost, temporarilyUnavailable, toApiError, waitedTooLong } from '../../shared/errors.ts';
 import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
-import { interrupted, promptUsage } from '../answers/answer-request.ts';
+import { promptUsage } from '../answers/answer-request.ts';
 import type { FindAnswer, Found } from '../answers/find-answer.ts';
-import type { Outcome, ProcessJob, Run, StartedRun, StopReason } from '../answers/run.ts';
+import type { ProcessJob, Run, StartedRun, StopReason } from '../answers/run.ts';
 import { createRunLedger } from '../answers/run-ledger.ts';
 import { createWatchdog } from '../exchange/watchdog.ts';
 import type { LeaseHeartbeat } from '../leases/beat-leases.ts';
@@ -23,12 +13,11 @@ import type { Start, StartRun } from '../leases/start-run.ts';
 import type { ReplyFrames } from '../replies/reply-frames.ts';
 import { createReplySender } from '../replies/send-reply.ts';
 import type { ReaderWatch } from '../replies/watch-readers.ts';
-import type { Ending, EndRequest } from './end-request.ts';
+import { createConcludeRequest } from './conclude-request.ts';
+import type { EndRequest } from './end-request.ts';
 import type { RequestMetrics } from './request-metrics.ts';
 
-const done: Outcome = { outcome: 'done' };
-
-/** One job from its start to its reply. Every way out of here has told the client, or knows that nobody waits. */
+/** Runs one job from its start to its reply. However it ends, the client has been answered, or is known to be gone. */
 export function createProcessRequest(deps: {
   planFile: Pick<PlanFile, 'models' | 'timeouts'>;
   startRun: StartRun;
@@ -43,131 +32,71 @@ export function createProcessRequest(deps: {
   metrics: RequestMetrics;
   log: Log;
 }): ProcessJob {
-  const { endRequest, metrics, log } = deps;
+  const { endRequest, replyFrames: frames, metrics, log } = deps;
   const { models, timeouts } = deps.planFile;
+  const concludeRequest = createConcludeRequest(deps);
 
   return async function processRequest({ data, taken, signal, reservation }) {
     const takenAt = performance.now();
     const job = inferenceJobSchema.parse(data);
     const start = await deps.startRun({ ...job, taken });
     const { run } = start;
+    const { replyTo, requestId } = job;
     using deadline = createWatchdog([signal]);
     const onGone = () => deadline.abort('ingress gone' satisfies StopReason);
-    const reply = createReplySender({
-      frames: deps.replyFrames,
-      replyTo: job.replyTo,
-      requestId: job.requestId,
-      run,
-      onGone,
-      onFirstText: () => markStreaming(job, run),
-    });
+    const onFirstText = () => markStreaming(job, run);
+    const reply = createReplySender({ frames, replyTo, requestId, run, onGone, onFirstText });
     const queueWaitMs = 'now' in start ? Math.max(0, start.now - job.admittedAt) : 0;
-    const ledger = createRunLedger({ run, queueWaitMs });
-    const common = { job, run, taken, takenAt, reply, ledger };
-    if (start.outcome !== 'run') return refuse(common, start.outcome);
+    const common: Run = { job, run, taken, takenAt, reply, ledger: createRunLedger({ run, queueWaitMs }) };
+    const pool = models[job.model]?.pool ?? 'none';
+    if (start.outcome !== 'run') {
+      metrics.notStarted.inc({ pool, reason: start.outcome });
+      await endUnstarted(common, { outcome: start.outcome, endRequest });
+      return { outcome: 'done' };
+    }
 
-    metrics.queueWait.observe({ pool: poolOf(job), lane: 'interactive' }, queueWaitMs / 1000);
+    metrics.queueWait.observe({ pool, lane: 'interactive' }, queueWaitMs / 1000);
     deadline.expectWithin(start.remainingMs, () => 'deadline' satisfies StopReason);
     reply.started(deps.control() ?? '', queueWaitMs);
-    const letGo = deps.leases.keep(job);
-    const unfollow = deps.followReader(job.replyTo, onGone);
+    const stopRenewing = deps.leases.keep(job);
+    const unfollow = deps.followReader(replyTo, onGone);
     const waitMs = Math.max(job.startBy - start.now, run > 1 ? timeouts.queueMs : 0);
     const startedAt = performance.now();
     const started: StartedRun = {
-      ...common,
-      lane: 'interactive',
-      signal: deadline.signal,
-      reservation,
+      ...{ ...common, lane: 'interactive', signal: deadline.signal, reservation },
       leftMs: () => startedAt + start.remainingMs - performance.now(),
       mayWaitMs: () => startedAt + waitMs - performance.now(),
     };
+    let found: Found | undefined;
     try {
-      return await conclude(started, await deps.findAnswer(started));
+      found = await deps.findAnswer(started);
+      return await concludeRequest(started, found);
     } catch (error) {
-      log.error({ err: error, requestId: job.requestId }, 'a request failed by a fault of ours');
-      const usage = await started.received?.();
-      await endRequest(started, { outcome: 'failed', error: toApiError(error), usage });
-      return done;
+      log.error({ err: error, requestId }, 'a request failed because of an internal error');
+      await endRequest(started, { outcome: 'failed', error: toApiError(error), usage: await found?.received?.() });
+      return { outcome: 'done' };
     } finally {
       unfollow();
-      letGo();
+      stopRenewing();
     }
   };
 
-  /** It need not arrive before the text: an ingress to which text came follows no other run either. */
+  /** Not awaited: an ingress that has received text follows no other run. */
   function markStreaming({ account, requestId }: InferenceJob, run: number): void {
     deps.markStreaming({ account, requestId, run }).catch((error: unknown) => {
       log.warn({ err: error, requestId }, 'a lease could not be marked as streaming');
     });
   }
+}
 
-  async function refuse(run: Run, outcome: Exclude<Start['outcome'], 'run'>): Promise<Outcome> {
-    metrics.notStarted.inc({ pool: poolOf(run.job), reason: outcome });
-    if (outcome === 'late') await endRequest(run, { outcome: 'failed', error: waitedTooLong() });
-    if (outcome === 'expired') await endRequest(run, { outcome: 'failed', error: deadlineExceeded() });
-    // Settled by the ingress, which knows what it has delivered.
-    if (outcome === 'interrupted') await run.reply.interrupted((await promptUsage(run.job)).promptTokens);
-    if (outcome === 'settled') await run.reply.error(replyLost(false));
-    if (outcome === 'gone') await run.reply.error(temporarilyUnavailable());
-    // Whoever superseded this run ends the request.
-    return done;
-  }
+type Unstarted = { outcome: Exclude<Start['outcome'], 'run'>; endRequest: EndRequest };
 
-  async function conclude(run: StartedRun, found: Found): Promise<Outcome> {
-    switch (found.outcome) {
-      case 'answered':
-        return end(run, { outcome: 'completed', usage: found.answer.usage, answer: found.answer });
-      case 'refused':
-        return fail(run, validationError([{ path: 'request', message: found.message }]));
-      case 'exhausted':
-        return fail(run, upstreamsExhausted(run.job.tier, found.attempted));
-      case 'interrupted':
-        return fail(run, interrupted());
-      case 'late':
-        return fail(run, waitedTooLong());
-      case 'stopped':
-        return stop(run);
-    }
-  }
-
-  async function stop(run: StartedRun): Promise<Outcome> {
-    const reason = run.signal.reason as StopReason; // nothing else aborts this signal
-    const { job, ledger } = run;
-    log.debug({ requestId: job.requestId, reason }, 'a run was stopped');
-    switch (reason) {
-      case 'lock lost':
-        // Another worker has the job, and ends the request.
-        return done;
-      case 'deadline':
-        return fail(run, deadlineExceeded());
-      case 'shutdown':
-        return run.received === undefined ? handBack(run) : fail(run, interrupted());
-      default: {
-        // The client is gone, but the answer was produced and is charged; a call that had failed before has produced nothing.
-        const wasCalling = ledger.attempts().at(-1)?.outcome === 'stopped';
-        const usage = run.received?.() ?? (wasCalling ? promptUsage(job) : undefined);
-        return end(run, { outcome: 'cancelled', error: clientGone(), usage: await usage });
-      }
-    }
-  }
-
-  async function handBack({ job, run, ledger }: StartedRun): Promise<Outcome> {
-    await deps.leases.putBack([job]);
-    const earlierRuns = [...job.earlierRuns, { run, attempts: [...ledger.attempts()] }];
-    return { outcome: 'hand back', job: { ...job, earlierRuns } };
-  }
-
-  /** What was delivered is charged. */
-  async function fail(run: StartedRun, error: ApiError): Promise<Outcome> {
-    return end(run, { outcome: 'failed', error, usage: await run.received?.() });
-  }
-
-  async function end(run: Run, ending: Ending): Promise<Outcome> {
-    await endRequest(run, ending);
-    return done;
-  }
-
-  function poolOf({ model }: InferenceJob): string {
-    return models[model]?.pool ?? 'none';
-  }
+/** Ends a request whose run may not call a backend. If another worker has taken over the job, that worker ends the request. */
+async function endUnstarted(run: Run, { outcome, endRequest }: Unstarted): Promise<void> {
+  if (outcome === 'late') await endRequest(run, { outcome: 'failed', error: waitedTooLong() });
+  if (outcome === 'expired') await endRequest(run, { outcome: 'failed', error: deadlineExceeded() });
+  // The ingress settles it, because the ingress knows what it has delivered.
+  if (outcome === 'interrupted') await run.reply.interrupted((await promptUsage(run.job)).promptTokens);
+  if (outcome === 'settled') await run.reply.error(replyLost(false));
+  if (outcome === 'gone') await run.reply.error(temporarilyUnavailable());
 }

@@ -1,7 +1,12 @@
 import test from 'ava';
+import { Registry } from 'prom-client';
 import type { Reply } from '../../../shared/jobs/replies.ts';
+import { createAnswerMetrics } from '../../../workers/answers/answer-metrics.ts';
+import { createFindAnswer } from '../../../workers/answers/find-answer.ts';
+import { createRunLedger } from '../../../workers/answers/run-ledger.ts';
 import { answerFor } from '../../stack/model-server.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
 import { messages, openWorkerSide, textOf, type WorkerSide } from '../../support/worker-side.ts';
 
 let given: RedisDatabase;
@@ -128,6 +133,36 @@ for (const stream of [false, true]) {
   });
 }
 
+test('an internal error while an answer is passed on is returned with what was delivered, and asks no other backend', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  const job = await side.admit({ stream: true });
+  const event = JSON.stringify({ model: job.model, choices: [{ index: 0, delta: { content: 'one two' } }] });
+  const error = new TypeError('a bug');
+  const findAnswer = createFindAnswer({
+    ...{ slots: side.slots, retryBudget: noRetries, apiKeys: {}, firstTokenMs: 1_000, ownFields: () => ({}) },
+    callBackend: {
+      whole: () => Promise.reject(error),
+      async stream(_call, reader) {
+        await reader.take(event);
+        throw error;
+      },
+    },
+    metrics: createAnswerMetrics(new Registry()),
+    log: recordedLog().log,
+  });
+  const ledger = createRunLedger({ run: 1, queueWaitMs: 0 });
+  const found = await findAnswer({
+    ...{ job, ledger, lane: 'interactive', reply: { chunk: async () => {} }, reservation: undefined },
+    ...{ signal: new AbortController().signal, leftMs: () => 10_000, mayWaitMs: () => 0 },
+  });
+  t.like(found, { outcome: 'fault', error });
+  t.true(((await found.received?.())?.completionTokens ?? 0) > 0);
+  t.deepEqual(
+    ledger.attempts().map(({ backend, outcome }) => [backend, outcome]),
+    [['onprem-a', 'fault']],
+  );
+});
+
 const oneEach = { requestsAtOnce: 1 };
 
 /** A request for each backend, which keep all of them busy until they are stopped. */
@@ -185,7 +220,7 @@ test('a job that waits for room goes back to the queue when its worker ends', as
   const waiting = side.run({}, controller);
   while (side.slots.waiting() === 0) await side.limits.outbox();
   stop('shutdown');
-  t.like(await waiting, { outcome: 'hand back', job: { earlierRuns: [{ run: 1, attempts: [] }] } });
+  t.like(await waiting, { outcome: 'requeue', job: { earlierRuns: [{ run: 1, attempts: [] }] } });
   await release();
 });
 

@@ -110,7 +110,7 @@ test('a worker that ends hands back what has sent nothing, and another runs it',
   await side.servers[0].waitForCall(() => true);
   first.shutdown.abort();
   const finished = first.finish();
-  first.handBackAll();
+  first.requeueAll();
   await finished;
 
   startWorker();
@@ -147,7 +147,7 @@ test('each taking of a job has a number of its own, higher than the one before',
   const takings: number[] = [];
   const processRequest: ProcessJob = async (given) => {
     takings.push(given.taken);
-    if (takings.length < 3) return { outcome: 'hand back', job: inferenceJobSchema.parse(given.data) };
+    if (takings.length < 3) return { outcome: 'requeue', job: inferenceJobSchema.parse(given.data) };
     return side.processRequest(given);
   };
   startWorker({ processRequest });

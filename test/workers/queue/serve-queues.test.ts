@@ -183,13 +183,13 @@ test('a job of either lane is aborted by its id, and all go back at a shutdown',
   await queues.until(() => queues.inHand('batch').length === 1 && queues.inHand('interactive').length === 1);
   queues.shutdown.abort();
   const finished = queues.worker.finish();
-  queues.worker.handBackAll();
+  queues.worker.requeueAll();
   const jobs = [...queues.inHand('interactive'), ...queues.inHand('batch')];
   t.deepEqual(
     jobs.map(({ signal }) => signal.reason),
     ['shutdown', 'shutdown'],
   );
-  for (const job of jobs) job.end({ outcome: 'hand back', job: jobFor('svc:reply:test', {}) });
+  for (const job of jobs) job.end({ outcome: 'requeue', job: jobFor('svc:reply:test', {}) });
   await finished;
   t.deepEqual([await queues.waiting('interactive'), await queues.waiting('batch')], [1, 1]);
 });

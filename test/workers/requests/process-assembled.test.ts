@@ -78,11 +78,11 @@ test('a shutdown in the middle of it hands the run back, and another one answers
   const outcome = side.run({ assembled: true }, controller);
   await side.servers[0].waitForCall(({ chunksSent }) => chunksSent > 5);
   stop('shutdown');
-  const handedBack = await outcome;
-  if (handedBack.outcome !== 'hand back') return t.fail();
-  t.true(handedBack.job.assembled);
+  const requeued = await outcome;
+  if (requeued.outcome !== 'requeue') return t.fail();
+  t.true(requeued.job.assembled);
   side.servers[0].heal();
-  t.like(await side.run(handedBack.job), { outcome: 'done' });
+  t.like(await side.run(requeued.job), { outcome: 'done' });
   t.is(textOf(await side.stream.replies()), expected);
 });
 

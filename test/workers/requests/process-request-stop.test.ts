@@ -59,13 +59,13 @@ for (const stream of [false, true]) {
     t.is(await stateOfCall(side), 'aborted');
     t.deepEqual(side.calls(), [1, 0, 0]);
 
-    const handedBack = await outcome;
-    if (handedBack.outcome !== 'hand back') return t.fail();
+    const requeued = await outcome;
+    if (requeued.outcome !== 'requeue') return t.fail();
     t.deepEqual(await side.records(), [], 'it has not ended');
     const [, leaseEnd] = await given.redis.zrange(leaseEndsKey(side.limits.account), '0', '0', 'WITHSCORES');
     t.true(Number(leaseEnd) > Date.now() + 85_000, 'it may wait as long as a new request, and a minute');
     side.servers[0].heal();
-    t.like(await side.run(handedBack.job), { outcome: 'done' });
+    t.like(await side.run(requeued.job), { outcome: 'done' });
     t.is(textOf(await side.stream.replies()), answerFor(messages));
     const [record] = await side.records();
     t.like(record, { outcome: 'completed', runs: 2 });
@@ -117,7 +117,7 @@ for (const stream of [false, true]) {
     await using side = await openWorkerSide(given.redis);
     const { controller, stop } = side.stopper();
     stop('shutdown');
-    t.like(await side.run({ stream }, controller), { outcome: 'hand back' });
+    t.like(await side.run({ stream }, controller), { outcome: 'requeue' });
     t.deepEqual(side.calls(), [0, 0, 0]);
   });
 }

@@ -194,6 +194,16 @@ test('each taking of a job is a run of its own, with a higher number, and none a
   );
 });
 
+test('an internal error after text was sent ends the request, and what was delivered is charged', async (t) => {
+  const received = async () => ({ promptTokens: 5, completionTokens: 7, cachedTokens: 0, estimated: true });
+  const findAnswer = async () => ({ outcome: 'fault' as const, error: new TypeError('a bug'), received });
+  await using side = await openWorkerSide(given.redis, { findAnswer });
+  t.deepEqual(await side.run({ stream: true }), { outcome: 'done' });
+  const replies = await side.stream.replies();
+  t.like(replies.at(-1), { kind: 'error', data: { code: 'INTERNAL_ERROR' } });
+  t.like((await side.records())[0], { outcome: 'failed', promptTokens: 5, completionTokens: 7, chargedTokens: 12 });
+});
+
 test('what is not a job fails, and asks nobody', async (t) => {
   await using side = await openWorkerSide(given.redis);
   for (const data of [

@@ -149,6 +149,8 @@ export function createProcessLine(deps: {
         return finishAttempt.postpone(withRun(run), { news: 'later', pauseMs: fullMs });
       case 'stopped':
         return stop(run, signal);
+      case 'fault':
+        throw found.error;
     }
   }
 
@@ -167,7 +169,7 @@ export function createProcessLine(deps: {
 
   function stopped(job: BatchJob, reason: unknown): Outcome {
     // Another worker has the job, and ends the line.
-    return reason === ('lock lost' satisfies StopReason) ? done : { outcome: 'hand back', job };
+    return reason === ('lock lost' satisfies StopReason) ? done : { outcome: 'requeue', job };
   }
 
   /** The result stands from here on, and what goes wrong in settling it is no reason to run the line again. */

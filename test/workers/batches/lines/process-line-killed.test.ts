@@ -137,7 +137,7 @@ test('a shutdown while the store is away hands the line back, and its answer is 
   const run = side.run(side.jobOf(), stop.signal);
   await side.servers[0]?.waitForCall(({ state }) => state === 'completed');
   stop.abort('shutdown');
-  t.like(await run, { outcome: 'hand back' });
+  t.like(await run, { outcome: 'requeue' });
   side.broken.clear();
   await sleep(50);
   t.is(await side.result(), undefined);

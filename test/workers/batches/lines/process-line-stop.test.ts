@@ -107,10 +107,10 @@ test('a line that was handed back, and whose time is over then, is asked for ane
   await using side = await openLineSide(own.redis, { timeouts: { request_ms: 3_000, first_token_ms: 60_000 } });
   const { outcome, stop } = await runHanging(side);
   stop('shutdown');
-  const handedBack = await outcome;
-  if (handedBack.outcome !== 'hand back') return t.fail(handedBack.outcome);
+  const requeued = await outcome;
+  if (requeued.outcome !== 'requeue') return t.fail(requeued.outcome);
   await sleep(3_000);
-  await side.run(side.jobOf({ earlierRuns: handedBack.job.earlierRuns }));
+  await side.run(side.jobOf({ earlierRuns: requeued.job.earlierRuns }));
   t.like((await side.retries())[0], { number: 2, losses: 0, failures: 0 });
 });
 
@@ -160,12 +160,12 @@ test('a shutdown hands a line back with what it has tried, and another worker an
   await using side = await openLineSide(own.redis);
   const { outcome, stop } = await runHanging(side);
   stop('shutdown');
-  const handedBack = await outcome;
-  if (handedBack.outcome !== 'hand back') return t.fail(handedBack.outcome);
-  t.like(handedBack.job.earlierRuns, { 0: { run: 1, attempts: { 0: { outcome: 'stopped' } } }, length: 1 });
+  const requeued = await outcome;
+  if (requeued.outcome !== 'requeue') return t.fail(requeued.outcome);
+  t.like(requeued.job.earlierRuns, { 0: { run: 1, attempts: { 0: { outcome: 'stopped' } } }, length: 1 });
   t.is(await side.leases(), 1);
   side.servers[0]?.heal();
-  t.deepEqual(await side.run(side.jobOf({ earlierRuns: handedBack.job.earlierRuns })), { outcome: 'done' });
+  t.deepEqual(await side.run(side.jobOf({ earlierRuns: requeued.job.earlierRuns })), { outcome: 'done' });
   t.like(await side.result(), { failed: false });
   const [record] = await side.records();
   t.deepEqual(

@@ -127,7 +127,7 @@ test('a line that was put off with its lease gives it back where its plan ends i
   const first = side.run(job, stop.signal);
   await side.servers[0]?.waitForCall(({ state }) => state === 'running');
   stop.abort('shutdown');
-  t.like(await first, { outcome: 'hand back' });
+  t.like(await first, { outcome: 'requeue' });
   t.is(await side.leases(), 1);
   await side.change({ plan: 'guest-device' });
   t.deepEqual(await side.run(job), { outcome: 'done' });

@@ -1,0 +1,105 @@
+import type { Log } from '../../shared/process/log.ts';
+import type { CallOutcome } from '../backends/backend-health.ts';
+import type { Slot } from '../backends/reservation.ts';
+import { BackendError } from '../exchange/backend-error.ts';
+import { bodyFor } from '../exchange/body-for.ts';
+import type { CallBackend } from '../exchange/call-backend.ts';
+import type { createOwnFields } from '../exchange/own-fields.ts';
+import type { AnswerMetrics } from './answer-metrics.ts';
+import { type Answer, answerStream, answerWhole, type Received } from './answer-request.ts';
+import type { CallingRun } from './run.ts';
+
+/** `failed`: the backend failed, or the call was aborted. `fault`: an error of ours. `received`: set once text was sent to the client. */
+export type Attempt = { received: Received | undefined } & (
+  | { outcome: 'answered'; answer: Answer }
+  | { outcome: 'failed'; error: BackendError }
+  | { outcome: 'fault'; error: unknown }
+);
+
+/** Calls one backend for a run, and ends the slot of the call. */
+export type TryBackend = (run: CallingRun, slot: Slot) => Promise<Attempt>;
+
+export function createTryBackend(deps: {
+  apiKeys: Readonly<Record<string, string>>;
+  callBackend: CallBackend;
+  ownFields: ReturnType<typeof createOwnFields>;
+  firstTokenMs: number;
+  metrics: Pick<AnswerMetrics, 'attempts' | 'attemptDuration' | 'firstToken'>;
+  log: Log;
+}): TryBackend {
+  const { metrics, log } = deps;
+
+  /** Measures a call for the metrics and for the usage record. */
+  function measure({ job, ledger }: CallingRun, backend: string) {
+    const labels = { backend, model: job.model };
+    const endTimer = metrics.attemptDuration.startTimer(labels);
+    const endFirstToken = metrics.firstToken.startTimer(labels);
+    const endAttempt = ledger.beginAttempt(backend);
+    return {
+      firstToken() {
+        ledger.firstToken();
+        endFirstToken();
+      },
+      end(outcome: BackendError['outcome']) {
+        endTimer();
+        endAttempt(outcome);
+        metrics.attempts.inc({ ...labels, outcome });
+      },
+    };
+  }
+
+  return async function tryBackend(run, slot) {
+    const { job, reply, signal } = run;
+    const { name, backend } = slot;
+    const measured = measure(run, name);
+    const call = {
+      backend,
+      apiKey: deps.apiKeys[name],
+      requestId: job.requestId,
+      body: bodyFor(job, backend, deps.ownFields(run, backend)),
+      signal,
+    };
+    const begunAt = performance.now();
+    let isAnswered = false;
+    let received: Received | undefined;
+    function onFirstToken(delivered?: Received): void {
+      isAnswered = true;
+      received = delivered;
+      measured.firstToken();
+      slot.firstToken();
+    }
+    try {
+      const answerJob = job.stream ? answerStream : answerWhole;
+      const { callBackend } = deps;
+      const { isOverLimit, ...answer } = await answerJob({ job, call, callBackend, reply, onFirstToken });
+      slot.end('answered');
+      measured.end(isOverLimit ? 'over_limit' : 'completed');
+      const logged = { requestId: job.requestId, backend: name };
+      if (isOverLimit) log.warn(logged, 'a backend exceeded the output limit; its answer was cut');
+      log.debug({ ...logged, usage: answer.usage }, 'answered');
+      return { outcome: 'answered', answer, received };
+    } catch (error) {
+      // An error in passing the answer on is ours, and no reason to ask another backend.
+      if (!(error instanceof BackendError)) {
+        slot.end('abandoned');
+        measured.end('fault');
+        return { outcome: 'fault', error, received };
+      }
+      const outcome = signal.aborted ? 'stopped' : error.outcome;
+      // Whole answers have no first-token timeout: only the deadline shows that a backend is silent.
+      const wasSilent = signal.reason === 'deadline' && !isAnswered && performance.now() - begunAt >= deps.firstTokenMs;
+      slot.end(wasSilent ? 'failed' : callOutcomeOf(outcome), error.retryAfterMs);
+      measured.end(outcome);
+      // A refused request is the client's error, and the backend's message may quote the request.
+      if (outcome !== 'stopped' && outcome !== 'refused_request')
+        log.warn({ err: error, requestId: job.requestId, backend: name }, 'a backend failed');
+      return { outcome: 'failed', error, received };
+    }
+  };
+}
+
+/** What a failed call shows about the health of its backend. */
+function callOutcomeOf(outcome: BackendError['outcome']): CallOutcome {
+  if (outcome === 'stopped') return 'abandoned';
+  return outcome === 'refused_request' ? 'answered' : 'failed';
+}

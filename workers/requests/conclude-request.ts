@@ -1,0 +1,82 @@
+import {
+  type ApiError,
+  clientGone,
+  deadlineExceeded,
+  upstreamsExhausted,
+  validationError,
+  waitedTooLong,
+} from '../../shared/errors.ts';
+import type { Log } from '../../shared/process/log.ts';
+import { interrupted, promptUsage, type Received } from '../answers/answer-request.ts';
+import type { Found } from '../answers/find-answer.ts';
+import type { Outcome, StartedRun, StopReason } from '../answers/run.ts';
+import type { LeaseHeartbeat } from '../leases/beat-leases.ts';
+import type { Ending, EndRequest } from './end-request.ts';
+
+/** Ends a request by the result of its run, or puts it back into its queue. Fails with the error of a `fault`. */
+export type ConcludeRequest = (run: StartedRun, found: Found) => Promise<Outcome>;
+
+export function createConcludeRequest(deps: {
+  endRequest: EndRequest;
+  leases: Pick<LeaseHeartbeat, 'putBack'>;
+  log: Log;
+}): ConcludeRequest {
+  const { endRequest, leases, log } = deps;
+
+  return async function concludeRequest(run, found) {
+    const { received } = found;
+    switch (found.outcome) {
+      case 'answered':
+        return end(run, { outcome: 'completed', usage: found.answer.usage, answer: found.answer });
+      case 'refused':
+        return fail(run, validationError([{ path: 'request', message: found.message }]));
+      case 'exhausted':
+        return fail(run, upstreamsExhausted(run.job.tier, found.attempted));
+      case 'interrupted':
+        return fail(run, interrupted(), received);
+      case 'late':
+        return fail(run, waitedTooLong());
+      case 'stopped':
+        return stop(run, received);
+      case 'fault':
+        throw found.error;
+    }
+  };
+
+  async function stop(run: StartedRun, received: Received | undefined): Promise<Outcome> {
+    const reason = run.signal.reason as StopReason; // nothing else aborts this signal
+    const { job, ledger } = run;
+    log.debug({ requestId: job.requestId, reason }, 'a run was stopped');
+    switch (reason) {
+      case 'lock lost':
+        // Another worker has the job, and ends the request.
+        return { outcome: 'done' };
+      case 'deadline':
+        return fail(run, deadlineExceeded(), received);
+      case 'shutdown':
+        return received === undefined ? requeue(run) : fail(run, interrupted(), received);
+      default: {
+        // The client is gone, but the answer was produced and is charged. A call that had failed before has produced nothing.
+        const wasCalling = ledger.attempts().at(-1)?.outcome === 'stopped';
+        const usage = received?.() ?? (wasCalling ? promptUsage(job) : undefined);
+        return end(run, { outcome: 'cancelled', error: clientGone(), usage: await usage });
+      }
+    }
+  }
+
+  async function requeue({ job, run, ledger }: StartedRun): Promise<Outcome> {
+    await leases.putBack([job]);
+    const earlierRuns = [...job.earlierRuns, { run, attempts: [...ledger.attempts()] }];
+    return { outcome: 'requeue', job: { ...job, earlierRuns } };
+  }
+
+  /** What was delivered is charged. */
+  async function fail(run: StartedRun, error: ApiError, received?: Received): Promise<Outcome> {
+    return end(run, { outcome: 'failed', error, usage: await received?.() });
+  }
+
+  async function end(run: StartedRun, ending: Ending): Promise<Outcome> {
+    await endRequest(run, ending);
+    return { outcome: 'done' };
+  }
+}
