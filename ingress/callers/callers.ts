@@ -9,83 +9,72 @@ import { type Credential, invalidKey } from './authorization.ts';
 import type { SharedCallers } from './shared-callers.ts';
 
 /**
- * Who a credential stands for. Fails with `INVALID_KEY` where it is a key that nobody has, and `SERVICE_UNAVAILABLE`
- * where that cannot be known. An account that was never used stands on the default plan, at version 0.
+ * Finds the caller of a credential. Fails with `INVALID_KEY` for an unknown key, and with `SERVICE_UNAVAILABLE` if the caller cannot be
+ * determined. An account that was never used has the default plan and version 0.
  */
 export interface Callers {
-  /** Whether this ingress has the caller of a key in memory, so that finding it needs no look-up. */
+  /** Whether this ingress has the caller in memory, so that `find` needs no look-up. */
   knows(credential: Credential): boolean;
   /**
-   * From memory, else from Redis, else from the store; undefined for an account that this ingress has not seen. What it
-   * says may be overtaken: it counts only once Redis was asked whether its version is the present one (admit.lua).
+   * From memory, else from Redis, else from the store; undefined for an account that this ingress has not seen. The result may be
+   * stale: it is valid only after Redis has confirmed that its version is the current one (admit.lua).
    */
   find(credential: Credential): Promise<Caller | undefined>;
-  /** From the store, by a reading that begins after this was called. */
+  /** From the store, by a read that begins after this call. */
   reread(credential: Credential): Promise<Caller>;
 }
 
 const callersMax = 50_000;
 const rereadMs = 60_000;
-/** A store that does not answer holds up a caller that is known no longer than this. */
+/** A known caller waits no longer than this for a store that does not answer. */
 const knownWaitMs = 100;
 const unknownMax = 10_000;
-/** Spares the store those who ask on and on. What another ingress shares meanwhile counts all the same. */
+/** Limits repeated look-ups of unknown keys in the store. A caller that another ingress shares meanwhile is still found. */
 const unknownMs = 2_000;
 const neverKnown = -1;
 /**
- * Anybody can make up keys of the right form. However many come at once, callers that are known find the store as it is
- * with so many ahead of them, and no more.
+ * Anyone can make up keys of the right form. However many such keys arrive at once, the reads for known callers queue behind at most this
+ * many reads in the store.
  */
-const firstSightsMax = 200;
+const firstReadsMax = 200;
 
-export function createCallers(deps: {
+type Deps = {
   store: Pick<Store, 'findKeyOwner' | 'findAccount'>;
   sharedCallers: SharedCallers;
-  /** Whether a guest key made with these secrets is still honoured. */
+  /** Whether a guest key made with these secrets is still accepted. */
   guestSecretsInUse: (guest: GuestSecrets) => boolean;
   defaultPlan: string;
   clock?: { now(): number };
-}): Callers {
-  const { store, sharedCallers, guestSecretsInUse, defaultPlan, clock = performance } = deps;
-  const callers = new LRUCache<string, Caller>({
-    max: callersMax,
-    ttl: rereadMs,
-    ttlResolution: 0,
-    noDeleteOnStaleGet: true,
-    perf: clock,
-  });
-  /** Keys that nobody has, by the version of whoever had it last. */
-  const unknown = new LRUCache<string, number>({ max: unknownMax, ttl: unknownMs, ttlResolution: 0, perf: clock });
-  let firstSights = 0;
+};
+type ReadCaller = (credential: Credential) => Promise<Caller | undefined>;
+
+export function createCallers(deps: Deps): Callers {
+  const { sharedCallers, clock = performance } = deps;
+  const cached = { ttlResolution: 0, perf: clock };
+  const callers = new LRUCache<string, Caller>({ ...cached, max: callersMax, ttl: rereadMs, noDeleteOnStaleGet: true });
+  /** Unknown keys, each with the version of its last owner. */
+  const unknown = new LRUCache<string, number>({ ...cached, max: unknownMax, ttl: unknownMs });
+  const readStored = createReadStored(deps);
   const readings = createSingleFlight({ nameOf, fetch: read });
   const findings = createSingleFlight({ nameOf, fetch: findShared });
+  const readFirst = limitAtOnce(readings.joinNext); // not `join`: an earlier read may miss a key that was created since
 
-  /** What the store says goes. It can be kept at any time: it is used only while its version is the account's. */
+  /** A caller from the store can be kept at any time: it is used only while its version is the account's. */
   async function read(credential: Credential): Promise<Caller | undefined> {
-    const caller = await ('account' in credential ? readAccount(credential.account) : readKeyOwner(credential.hashes));
+    const caller = await readStored(credential);
     const name = nameOf(credential);
     if (caller === undefined) {
       unknown.set(name, callers.peek(name, { allowStale: true })?.version ?? neverKnown);
       callers.delete(name);
       return undefined;
     }
-    const isNews = callers.get(name)?.version !== caller.version;
-    if (isNews && 'hashes' in credential) void sharedCallers.put(name, caller);
+    const isNew = callers.get(name)?.version !== caller.version;
+    if (isNew && 'hashes' in credential) void sharedCallers.put(name, caller);
     callers.set(name, caller);
     return caller;
   }
 
-  async function readAccount(account: string): Promise<Caller> {
-    return callerOf(account, await store.findAccount(account), defaultPlan);
-  }
-
-  async function readKeyOwner(hashes: readonly string[]): Promise<Caller | undefined> {
-    const owner = await store.findKeyOwner(hashes);
-    if (owner === undefined || (owner.guest !== undefined && !guestSecretsInUse(owner.guest))) return undefined;
-    return { account: owner.account, keyId: owner.keyId, ...accountStatusOf(owner) };
-  }
-
-  /** A caller that was known is kept while the store is away, and the store is then left alone for a minute. */
+  /** While the store is unavailable, a known caller is kept, and the store is not asked again for it for a minute. */
   async function refresh(credential: Credential, known: Caller): Promise<Caller | undefined> {
     const reading = readings.join(credential).catch((error: unknown) => {
       if (!(error instanceof ApiError) || error.code !== 'SERVICE_UNAVAILABLE') throw error;
@@ -106,18 +95,6 @@ export function createCallers(deps: {
     return shared.ageMs < rereadMs ? shared.caller : refresh(credential, shared.caller);
   }
 
-  /** By a reading that begins now, for a key that it does not find may have come into being since another began. */
-  async function readFirst(credential: Credential): Promise<Caller | undefined> {
-    if (firstSights >= firstSightsMax)
-      throw temporarilyUnavailable(new Error('too many keys are seen for the first time'));
-    firstSights++;
-    try {
-      return await readings.joinNext(credential);
-    } finally {
-      firstSights--;
-    }
-  }
-
   return {
     knows: (credential) => callers.peek(nameOf(credential), { allowStale: true }) !== undefined,
     async find(credential) {
@@ -132,12 +109,37 @@ export function createCallers(deps: {
   };
 }
 
+function createReadStored({ store, guestSecretsInUse, defaultPlan }: Deps): ReadCaller {
+  return async function readStored(credential) {
+    if ('account' in credential) {
+      return callerOf(credential.account, await store.findAccount(credential.account), defaultPlan);
+    }
+    const owner = await store.findKeyOwner(credential.hashes);
+    if (owner === undefined || (owner.guest !== undefined && !guestSecretsInUse(owner.guest))) return undefined;
+    return { account: owner.account, keyId: owner.keyId, ...accountStatusOf(owner) };
+  };
+}
+
+function limitAtOnce(read: ReadCaller): ReadCaller {
+  let reading = 0;
+  return async function readLimited(credential) {
+    if (reading >= firstReadsMax)
+      throw temporarilyUnavailable(new Error('too many keys are looked up for the first time'));
+    reading++;
+    try {
+      return await read(credential);
+    } finally {
+      reading--;
+    }
+  };
+}
+
 function requireKnown(caller: Caller | undefined): Caller {
   if (caller === undefined) throw invalidKey();
   return caller;
 }
 
-/** A key goes by its hash under the first pepper, whichever it was minted under; no account's name looks like one. */
+/** For a key, its hash under the first pepper, whichever pepper it was minted under; no account's name looks like a hash. */
 function nameOf(credential: Credential): string {
   return 'hashes' in credential ? (credential.hashes[0] ?? '') : credential.account;
 }

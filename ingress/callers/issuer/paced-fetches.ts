@@ -1,12 +1,12 @@
 import type { Clock } from './clock.ts';
 
-/** `asOf` is when the fetch began: what has changed at its source since then may be missing in what it brought. */
+/** `asOf` is when the fetch began: a later change at the source may be missing in the value. */
 export type Fetched<Value> = { asOf: number } & ({ ok: true; value: Value } | { ok: false; failure: unknown });
 
 interface PacedFetches<Value> extends Disposable {
-  /** The fetch under way, or else the next one, which begins as soon as the cooldown is over. Never rejects. */
+  /** The fetch in progress, or else the next one, which begins as soon as the cooldown is over. Never rejects. */
   next(): Promise<Fetched<Value>>;
-  /** The last one where it began within the cooldown, else `next`. */
+  /** The last fetch if it began within the cooldown, else `next`. */
   recent(): Promise<Fetched<Value>>;
 }
 
@@ -14,32 +14,32 @@ type Span = { min: number; max: number };
 
 type FetchPacing<Value> = {
   fetch: (signal: AbortSignal) => Promise<Value>;
-  /** Is told of each fetch before those are who wait for it. */
+  /** Receives the result of each fetch before those who wait for it do. */
   onFetched: (fetched: Fetched<Value>) => void;
-  /** From the beginning of one fetch to that of the next at the least, whoever asks and however often. */
+  /** Minimum time from the start of one fetch to the start of the next, however many callers request one. */
   cooldownMs: number;
-  /** A fetch that takes longer is aborted, and has failed. */
+  /** A fetch that takes longer is aborted and counts as failed. */
   fetchMsMax: number;
-  /** How long after a fetch the next one is made unasked. */
+  /** Time after a fetch until the next one is made without a request. */
   againAfterMs: { success: Span; failure: Span };
   clock: Clock;
-  /** From 0 up to 1. Jitter keeps a fleet whose processes start together from asking together ever after. */
+  /** From 0 to below 1. Jitter prevents processes that start together from fetching at the same times forever. */
   random: () => number;
 };
 
 /**
- * Fetches one thing again and again: at once, from time to time, and when somebody asks. At most one fetch is under way;
- * all who wait share it, and it goes on when they have given up. Once disposed of, it aborts that and begins no other.
+ * Fetches one value repeatedly: at once, periodically, and on request. At most one fetch is in progress; all who wait share it, and it
+ * continues after they have given up. Disposal aborts it and prevents further fetches.
  */
 export function createPacedFetches<Value>(deps: FetchPacing<Value>): PacedFetches<Value> {
-  const { fetch, onFetched, cooldownMs, fetchMsMax, againAfterMs, clock, random } = deps;
+  const { onFetched, cooldownMs, againAfterMs, clock, random } = deps;
   let shared: Promise<Fetched<Value>> | undefined;
   let latest: Fetched<Value> | undefined;
   let beganAt = Number.NEGATIVE_INFINITY;
   let closed = false;
-  let abort = (_reason: Error) => {};
+  let current: AbortController | undefined;
   let endCooldown = () => {};
-  let callOffNext = () => {};
+  let cancelNext = () => {};
 
   function next(): Promise<Fetched<Value>> {
     shared ??= cooldown().then(fetchOnce).then(settle);
@@ -50,28 +50,19 @@ export function createPacedFetches<Value>(deps: FetchPacing<Value>): PacedFetche
     const { promise, resolve } = Promise.withResolvers<void>();
     const restMs = closed ? 0 : beganAt + cooldownMs - clock.now();
     if (restMs <= 0) return Promise.resolve();
-    const callOff = clock.after(restMs, resolve);
+    const cancel = clock.after(restMs, resolve);
     endCooldown = () => {
-      callOff();
+      cancel();
       resolve();
     };
     return promise;
   }
 
-  async function fetchOnce(): Promise<Fetched<Value>> {
+  function fetchOnce(): Fetched<Value> | Promise<Fetched<Value>> {
     beganAt = clock.now();
-    const asOf = beganAt;
-    if (closed) return { asOf, ok: false, failure: ended() };
-    const controller = new AbortController();
-    abort = (reason) => controller.abort(reason);
-    const callOff = clock.after(fetchMsMax, () => abort(new Error(`no answer within ${fetchMsMax} ms`)));
-    try {
-      return { asOf, ok: true, value: await fetch(controller.signal) };
-    } catch (failure) {
-      return { asOf, ok: false, failure };
-    } finally {
-      callOff();
-    }
+    if (closed) return { asOf: beganAt, ok: false, failure: ended() };
+    current = new AbortController();
+    return fetchInTime(deps, { asOf: beganAt, controller: current });
   }
 
   function settle(fetched: Fetched<Value>): Fetched<Value> {
@@ -79,8 +70,8 @@ export function createPacedFetches<Value>(deps: FetchPacing<Value>): PacedFetche
     latest = fetched;
     if (closed) return fetched;
     const { min, max } = fetched.ok ? againAfterMs.success : againAfterMs.failure;
-    callOffNext();
-    callOffNext = clock.after(min + random() * (max - min), () => void next());
+    cancelNext();
+    cancelNext = clock.after(min + random() * (max - min), () => void next());
     onFetched(fetched);
     return fetched;
   }
@@ -94,13 +85,27 @@ export function createPacedFetches<Value>(deps: FetchPacing<Value>): PacedFetche
     },
     [Symbol.dispose]() {
       closed = true;
-      callOffNext();
+      cancelNext();
       endCooldown();
-      abort(ended());
+      current?.abort(ended());
     },
   };
 }
 
+async function fetchInTime<Value>(
+  { fetch, fetchMsMax, clock }: FetchPacing<Value>,
+  { asOf, controller }: { asOf: number; controller: AbortController },
+): Promise<Fetched<Value>> {
+  const cancelTimeout = clock.after(fetchMsMax, () => controller.abort(new Error(`no answer within ${fetchMsMax} ms`)));
+  try {
+    return { asOf, ok: true, value: await fetch(controller.signal) };
+  } catch (failure) {
+    return { asOf, ok: false, failure };
+  } finally {
+    cancelTimeout();
+  }
+}
+
 function ended(): Error {
-  return new Error('nothing is fetched any more: the process ends');
+  return new Error('no more fetches: the process is shutting down');
 }
