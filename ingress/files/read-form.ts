@@ -5,12 +5,12 @@ import { ApiError, validationError } from '../../shared/errors.ts';
 import { cleanFilename } from './clean-filename.ts';
 import { createFormFields } from './form-fields.ts';
 
-type Wishes<Taken> = {
+type FormOptions<Taken> = {
   boundary: string;
   fileBytesMax: number;
-  /** Aborted with the failure that ends the reading. */
+  /** Aborted with the failure that stops the read. */
   signal: AbortSignal;
-  /** Given the file as it comes; has to read all of it, or to fail. */
+  /** Receives the file as it arrives; must read all of it, or fail. */
   take: (filename: string, bytes: AsyncIterable<Uint8Array>) => Promise<Taken>;
 };
 
@@ -18,47 +18,40 @@ const partsMax = 10;
 const limits = { files: 1, parts: partsMax, fieldSize: 1_024, headerPairs: 20, headerSize: 8_192 };
 
 /**
- * Reads a form (`multipart/form-data`, RFC 7578) of one file, which it holds no more of than a few pieces: the connection
- * waits for whoever takes it. Resolves with what has become of the file once all of the body has come and nothing in it is
- * wrong. Where it fails, by `VALIDATION_ERROR`, `PAYLOAD_TOO_LARGE`, `take`'s failure or the signal's, `take` has ended.
+ * Reads a form (`multipart/form-data`, RFC 7578) with one file. Holds only a few chunks of it: `take` sets the pace of the connection.
+ * Resolves with the result of `take` after the complete body has arrived and is valid. Fails with `VALIDATION_ERROR`,
+ * `PAYLOAD_TOO_LARGE`, the failure of `take` or the reason of the signal; `take` has ended by then.
  */
-export async function readForm<Taken>(req: IncomingMessage, wishes: Wishes<Taken>): Promise<Taken> {
-  const { boundary, fileBytesMax, signal, take } = wishes;
+export async function readForm<Taken>(req: IncomingMessage, options: FormOptions<Taken>): Promise<Taken> {
+  const { boundary, fileBytesMax, signal, take } = options;
   const headers = { 'content-type': `multipart/form-data; boundary="${boundary}"` };
   const parser = new Busboy({ headers, preservePath: true, limits: { ...limits, fileSize: fileBytesMax } });
-  const whole = Promise.withResolvers<void>();
   const failed = Promise.withResolvers<never>();
-  failed.promise.catch(() => {}); // it may come when nobody waits for it any more
+  failed.promise.catch(() => {}); // it may reject after the last wait for it
   const fields = createFormFields();
   let file: Readable | undefined;
   let taking: Promise<Taken> | undefined;
 
   function fail(error: unknown): void {
     failed.reject(error);
-    file?.destroy(error as Error); // ApiErrors, and what the signal and the parser fail with
-  }
-
-  function attempt(step: () => void): void {
-    try {
-      step();
-    } catch (error) {
-      fail(error);
-    }
+    file?.destroy(error as Error); // ApiErrors, and the failures of the signal and the parser
   }
 
   parser.on('field', (name: string | undefined, value) => fields.field(name, value));
   parser.on('file', (name: string | undefined, bytes, given: string | undefined) => {
-    // Without a listener the parser's failures would end the process.
+    // Without a listener, failures of the parser would end the process.
     bytes.on('error', () => {});
     bytes.once('limit', () => fail(fileTooLarge(fileBytesMax)));
-    attempt(() => {
+    try {
       const filename = cleanFilename(given ?? '');
       fields.file(name, filename);
       fields.check();
       file = bytes;
       taking = take(filename, bytes);
       taking.catch(fail);
-    });
+    } catch (error) {
+      fail(error);
+    }
   });
   parser.on('filesLimit', () => fail(malformed('expected one file')));
   parser.on('partsLimit', () => fail(malformed(`expected at most ${partsMax} parts`)));
@@ -68,15 +61,11 @@ export async function readForm<Taken>(req: IncomingMessage, wishes: Wishes<Taken
   else signal.addEventListener('abort', onAbort, { once: true });
 
   try {
-    // Both: what comes after the last boundary is read, too, and counted by whoever watches the body.
-    let ends = 0;
-    const onEnd = () => void (++ends === 2 && whole.resolve());
-    parser.once('finish', onEnd);
-    req.once('end', onEnd);
+    const ended = bothEnded(req, parser);
     req.pipe(parser);
-    await Promise.race([whole.promise, failed.promise]);
+    await Promise.race([ended, failed.promise]);
     fields.end();
-    if (taking === undefined) throw new Error('a form has a file that nobody took');
+    if (taking === undefined) throw new Error('a form has a file that was not taken');
     return await Promise.race([taking, failed.promise]);
   } catch (error) {
     fail(error);
@@ -86,6 +75,16 @@ export async function readForm<Taken>(req: IncomingMessage, wishes: Wishes<Taken
   } finally {
     signal.removeEventListener('abort', onAbort);
   }
+}
+
+/** The request as well as the parser: bytes after the last boundary are read, too, and counted by `watchBody`. */
+function bothEnded(req: IncomingMessage, parser: Busboy): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let ends = 0;
+  const onEnd = () => void (++ends === 2 && resolve());
+  parser.once('finish', onEnd);
+  req.once('end', onEnd);
+  return promise;
 }
 
 function malformed(message: string, cause?: unknown): ApiError {
