@@ -59,7 +59,7 @@ const retryable: readonly ErrorCode[] = [
   'rate_limit_exceeded',
 ];
 
-test('every code has the status, the shape and the retryability that the specification gives it', (t) => {
+test('every code has the specified status, shape and retryability', (t) => {
   t.deepEqual(Object.keys(errorCodes).sort(), Object.keys(statuses).sort());
   for (const [code, { status, shape, retryable: canHelp }] of Object.entries(errorCodes)) {
     t.is(status as number, statuses[code as ErrorCode], code);
@@ -68,7 +68,7 @@ test('every code has the status, the shape and the retryability that the specifi
   }
 });
 
-test('a flat body is {error, code} and nothing else', (t) => {
+test('a flat body is exactly {error, code}', (t) => {
   for (const [code, { shape }] of Object.entries(errorCodes)) {
     if (shape === 'flat') {
       t.deepEqual(errorBody(new ApiError(code as ErrorCode, 'Why.'), docsUrl), { error: 'Why.', code });
@@ -85,7 +85,7 @@ test('UPSTREAMS_EXHAUSTED names the tier and each backend once, in the order tri
   t.deepEqual(headers, { 'retry-after': '1' });
 });
 
-test('each error leads to its place in the documentation, a limit to that of its type', (t) => {
+test('each error links to its place in the documentation, a limit to that of its type', (t) => {
   const linkTo = (anchor: string) => `<${docsUrl}/errors#${anchor}>; rel="help"`;
   for (const [code, { shape }] of Object.entries(errorCodes)) {
     const fields = shape === 'flat' ? { type: 'ours' } : {};
@@ -97,7 +97,7 @@ test('each error leads to its place in the documentation, a limit to that of its
   t.is(errorLink(quotaExceeded(quota), docsUrl), linkTo('quota_limit'));
 });
 
-test('a burst limit says the wait three times, in whole seconds rounded up and at least one', (t) => {
+test('a burst limit gives the wait in three fields, in whole seconds rounded up and at least one', (t) => {
   const waits: [number, string][] = [
     [0, '1'],
     [1, '1'],
@@ -123,7 +123,7 @@ test('a burst limit says the wait three times, in whole seconds rounded up and a
   }
 });
 
-test('a wait over a minute, and any for batches, tells SDKs not to try again', (t) => {
+test('a wait over a minute, and any wait of batches, makes SDKs not retry', (t) => {
   for (const [type, ms, seconds] of [
     ['daily_limit', 60_001, '61'],
     ['daily_limit', 86_400_000, '86400'],
@@ -154,7 +154,7 @@ test('plan_limit names model and upgrade, with a wait of 0 and no Retry-After', 
   t.deepEqual(headers, { 'x-should-retry': 'false' });
 });
 
-test('quota_exceeded carries reset date, top-up link and overage, and is not to be retried', (t) => {
+test('quota_exceeded has the reset date, top-up link and overage, and is not retried', (t) => {
   const quota = { resetDate: '2026-12-01', topupUrl: 'https://console.example/#top-up', overageEnabled: false };
   const { status, body, headers } = seen(quotaExceeded(quota));
   t.is(status, 402);
@@ -170,7 +170,7 @@ test('quota_exceeded carries reset date, top-up link and overage, and is not to 
   t.deepEqual(headers, { 'x-should-retry': 'false' });
 });
 
-test('401 names its scheme, 409 is not to be retried, every 503 says when to come back', (t) => {
+test('401 names its scheme, 409 is not retried, every 503 has a Retry-After', (t) => {
   for (const [name, { status }] of Object.entries(errorCodes)) {
     const headers = errorHeaders(new ApiError(name as ErrorCode, 'Why.'));
     t.is(headers['www-authenticate'], status === 401 ? 'Bearer' : undefined, name);
@@ -181,7 +181,7 @@ test('401 names its scheme, 409 is not to be retried, every 503 says when to com
   t.is(errorHeaders(new ApiError('METHOD_NOT_ALLOWED', 'No.', { headers: { Allow: 'GET' } })).Allow, 'GET');
 });
 
-test('a frame in a stream is {error: {code, type, message, param}}, whatever the code', (t) => {
+test('a frame in a stream is {error: {code, type, message, param}} for every code', (t) => {
   for (const [name, { status }] of Object.entries(errorCodes)) {
     const type = status < 500 ? 'invalid_request_error' : 'server_error';
     const frame = errorFrame(new ApiError(name as ErrorCode, 'Why.'));
@@ -190,7 +190,7 @@ test('a frame in a stream is {error: {code, type, message, param}}, whatever the
   t.like(seen(rateLimitExceeded('tokens_limit', 'Slow down.', 5)).frame, { error: { type: 'tokens_limit' } });
 });
 
-test('nothing that the client sees is lost between worker and ingress', (t) => {
+test('no field that the client sees is lost between worker and ingress', (t) => {
   const failures = [
     upstreamsExhausted('guest', ['a', 'b']),
     validationError([{ path: 'messages[0].content', message: 'expected a string or an array' }]),
@@ -205,13 +205,13 @@ test('nothing that the client sees is lost between worker and ingress', (t) => {
     const fields = encodeReply({ request: 'r', run: 1, sequence: 0, kind: 'error', data: packError(error) });
     const entry = Object.fromEntries(fields.flatMap((name, i) => (i % 2 === 0 ? [[name, fields[i + 1] ?? '']] : [])));
     const reply = decodeReply(entry);
-    if (reply?.kind !== 'error') return t.fail(`${error.code} did not arrive`);
+    if (reply?.kind !== 'error') return t.fail(`${error.code} was not preserved`);
     t.deepEqual(seen(unpackError(reply.data)), seen(error));
     t.is(unpackError(reply.data).cause, undefined);
   }
 });
 
-test('names at most ten offending fields, and how many more there are', (t) => {
+test('names at most ten invalid fields, and says that there are more', (t) => {
   const faults = Array.from({ length: 13 }, (_, index) => ({ path: `messages[${index}]`, message: 'is wrong' }));
   const named = faults.slice(0, 10).map(({ path }) => `${path}: is wrong`);
   t.is(validationError(faults.slice(0, 1)).message, 'messages[0]: is wrong');
@@ -219,7 +219,7 @@ test('names at most ten offending fields, and how many more there are', (t) => {
   t.is(validationError(faults).message, `${named.join('; ')}; and more`);
 });
 
-test('what caused a failure is kept for the log and never sent', (t) => {
+test('the cause of a failure is kept for the log and never sent', (t) => {
   const cause = new Error('connect ECONNREFUSED redis.internal:6379');
   for (const code of Object.keys(errorCodes) as ErrorCode[]) {
     const error = new ApiError(code, 'Why.', { cause });

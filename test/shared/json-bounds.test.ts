@@ -14,7 +14,7 @@ const commasOf = (value: unknown): number =>
   isObject(value) ? Math.max(0, valuesOf(value).length - 1) + sum(valuesOf(value).map(commasOf)) : 0;
 const sum = (numbers: number[]) => numbers.reduce((total, number) => total + number, 0);
 
-test('the depth, parts and commas of any JSON are counted exactly', (t) => {
+test('depth, parts and commas of any JSON are counted exactly', (t) => {
   fc.assert(
     fc.property(fc.json(), (text) => {
       const value = JSON.parse(text);
@@ -40,18 +40,18 @@ test('a body may have 128 levels and 25,000 objects, arrays and members, and not
   t.is(exceeded(`{${'"a":0,'.repeat(jsonPartsMax - 1)}"b":0}`), tooMany);
 });
 
-test('numbers and strings in arrays are not bounded', (t) => {
+test('numbers and strings in arrays are not limited', (t) => {
   t.is(exceeded(`[${'1,'.repeat(1_000_000)}1]`), undefined);
   t.is(exceeded(`[${'"a",'.repeat(1_000_000)}1]`), undefined);
 });
 
-test('what stands within a string is not counted, also behind an escaped quote', (t) => {
+test('characters inside a string are not counted, also after an escaped quote', (t) => {
   const bounds = { depthMax: 1, partsMax: 2, commasMax: 0 };
   t.is(exceeded('{"a":"[[{{:::,,,\\"[[[::,\\\\"}', bounds), undefined);
   t.not(exceeded('{"a":"\\\\",b:[[', bounds), undefined);
 });
 
-test('a long string ends at its own quote, whatever is escaped in it and wherever', (t) => {
+test('a long string ends at its closing quote, with any escapes at any position', (t) => {
   const bounds = { depthMax: 1, partsMax: 3, commasMax: 1 };
   for (let length = 0; length < 300; length++) {
     for (const escapes of ['', '\\\\', '\\"', '\\\\\\"', '\\"\\\\']) {
@@ -63,7 +63,7 @@ test('a long string ends at its own quote, whatever is escaped in it and whereve
   }
 });
 
-test('the end of a string is never missed: 4 MiB of it do not count, and one byte behind it does', (t) => {
+test('the end of a string is never missed: 4 MiB inside it do not count, and one byte after it does', (t) => {
   for (const piece of ['x', '\\"', '\\\\', `${'x'.repeat(63)}\\"`, `${'x'.repeat(64)}\\\\`]) {
     const string = `"${piece.repeat(4_000_000 / piece.length)}"`;
     t.is(exceeded(`[${string},0]`, { depthMax: 1, partsMax: 1, commasMax: 1 }), undefined);
@@ -71,7 +71,7 @@ test('the end of a string is never missed: 4 MiB of it do not count, and one byt
   }
 });
 
-test('bytes that are not JSON are bounded as well', (t) => {
+test('bytes that are not JSON are limited as well', (t) => {
   for (const text of ['['.repeat(4_000_000), '{"a":'.repeat(200_000), ':'.repeat(100_000)])
     t.not(exceeded(text), undefined);
   for (const text of ['', '"', ']]]]}}}', '\\\\\\']) t.is(exceeded(text), undefined);

@@ -20,7 +20,7 @@ const events = {
 
 type Moves = Partial<Record<keyof typeof events, BatchState>>;
 
-/** All that can happen; whatever is not named here changes nothing. */
+/** The allowed transitions. Any event that is not listed here changes nothing. */
 const moves: Record<BatchState, Moves> = {
   validating: { validated: 'in_progress', refused: 'failed', cancel: 'cancelling', expire: 'finalizing' },
   in_progress: { counted: 'in_progress', cancel: 'cancelling', expire: 'finalizing', ran: 'finalizing' },
@@ -42,16 +42,16 @@ function batchIn(state: BatchState): Batch {
 for (const state of batchStates) {
   for (const [name, event] of Object.entries(events) as [keyof typeof events, BatchEvent][]) {
     const expected = moves[state][name];
-    test(`${name} makes of a batch that is ${state} ${expected ?? 'nothing else'}`, (t) => {
+    test(`${name} moves a batch that is ${state} to ${expected ?? 'no other state'}`, (t) => {
       const batch = batchIn(state);
       const before = structuredClone(batch);
       t.is(nextBatch(batch, event, at)?.state, expected);
-      t.deepEqual(batch, before, 'what it was decided on stays as it is');
+      t.deepEqual(batch, before, 'the batch that was passed in is not changed');
     });
   }
 }
 
-test('each step leaves its time, and what it brought', (t) => {
+test('each step sets its time and its results', (t) => {
   const step = (state: BatchState, name: keyof typeof events) => nextBatch(batchIn(state), events[name], at);
   t.like(step('validating', 'validated'), { inProgressAt: at, counts: { total: 10, completed: 0, failed: 0 } });
   t.like(step('validating', 'refused'), { failedAt: at, errors: [fault], open: true });
@@ -67,24 +67,24 @@ test('each step leaves its time, and what it brought', (t) => {
   t.like(step('completed', 'cleared'), { open: false });
   const expiring = batchOf({ state: 'finalizing', ending: 'expired' });
   t.like(nextBatch(expiring, events.written, at), { ...files, state: 'expired', expiredAt: at });
-  t.is(nextBatch(batchOf({ state: 'finalizing' }), events.written, at), undefined, 'it was not decided how it ends');
+  t.is(nextBatch(batchOf({ state: 'finalizing' }), events.written, at), undefined, 'the ending is not decided yet');
 });
 
-test('a batch whose file was never looked through expires without lines or files, and nothing takes it back', (t) => {
+test('a batch whose file was not validated expires without lines or files, and no late event reverts it', (t) => {
   const expiring = nextBatch(batchIn('validating'), events.expire, at);
-  if (expiring === undefined) return t.fail('it can expire');
+  if (expiring === undefined) return t.fail('the batch must be able to expire');
   for (const late of [events.validated, events.refused, events.cancel]) t.is(nextBatch(expiring, late, at), undefined);
   const expired = nextBatch(expiring, { type: 'written', completed: 0, failed: 0 }, at);
   t.like(expired, { state: 'expired', expiredAt: at, open: true, counts: { total: 0, completed: 0, failed: 0 } });
   t.false(expired === undefined || 'outputFile' in expired || 'errorFile' in expired || 'inProgressAt' in expired);
 });
 
-test('a file that was not written is not named', (t) => {
+test('the batch does not name a file that was not written', (t) => {
   const next = nextBatch(batchIn('finalizing'), { type: 'written', completed: 0, failed: 0 }, at);
   t.false(next === undefined || 'outputFile' in next || 'errorFile' in next);
 });
 
-test('of many faults so many are kept as are documented', (t) => {
+test('only the documented number of faults is kept', (t) => {
   const errors = Array.from({ length: 3 * batchErrorsMax }, (_, index) => ({ ...fault, line: index + 1 }));
   t.deepEqual(
     nextBatch(batchIn('validating'), { type: 'refused', errors }, at)?.errors,
@@ -92,7 +92,7 @@ test('of many faults so many are kept as are documented', (t) => {
   );
 });
 
-test('the four first states are not over, and in one of them lines run', (t) => {
+test('the first four states are not final, and lines run only in in_progress', (t) => {
   t.deepEqual(
     batchStates.filter((state) => isOver({ state })),
     ['failed', 'completed', 'expired', 'cancelled'],
@@ -112,7 +112,7 @@ const anyEvent: fc.Arbitrary<BatchEvent> = fc.oneof(
   fc.constantFrom<BatchEvent>(events.refused, events.cancel, events.expire, events.ran, events.cleared),
 );
 
-test('whatever happens in whatever order: counts and position only grow, times stay, and what is over stays over', (t) => {
+test('for any sequence of events, counts and position only grow, times do not change, and a final state stays final', (t) => {
   const sequence = fc.array(anyEvent, { minLength: 1, maxLength: 30 });
   let moved = 0;
   const property = fc.property(sequence, (happening) => {

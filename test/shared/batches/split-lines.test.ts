@@ -2,7 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { createLineSplitter, type FileLine } from '../../../shared/batches/split-lines.ts';
 
-/** Every line of these chunks; `text` is undefined for one that is too long. */
+/** Every line of these chunks. `text` is undefined for a line that is too long. */
 function split(chunks: readonly Uint8Array[], options: Parameters<typeof createLineSplitter>[0] = { bytesMax: 100 }) {
   const splitter = createLineSplitter(options);
   const lines: FileLine[] = [];
@@ -12,28 +12,28 @@ function split(chunks: readonly Uint8Array[], options: Parameters<typeof createL
 
 const texts = (text: string, bytesMax = 100) => split([Buffer.from(text)], { bytesMax }).map(({ text }) => text);
 
-/** The bytes cut after each of these lengths. */
+/** Cuts the bytes into pieces of these lengths. */
 function cut(bytes: Buffer, lengths: readonly number[]): Buffer[] {
   const chunks: Buffer[] = [];
   let from = 0;
   for (const length of lengths) {
-    chunks.push(Buffer.from(bytes.subarray(from, from + length))); // a copy, as from a connection
+    chunks.push(Buffer.from(bytes.subarray(from, from + length))); // a copy, as a connection delivers it
     from += length;
   }
   return [...chunks, bytes.subarray(from)];
 }
 
-test('a line ends with its line feed, or with the file', (t) => {
+test('a line ends at its line feed or at the end of the file', (t) => {
   t.deepEqual(texts(''), []);
   t.deepEqual(texts('a'), ['a']);
   t.deepEqual(texts('a\n'), ['a']);
   t.deepEqual(texts('a\nb'), ['a', 'b']);
   t.deepEqual(texts('\n'), ['']);
   t.deepEqual(texts('\n\na\n\n'), ['', '', 'a', '']);
-  t.deepEqual(texts('a\r\nb\r\n'), ['a\r', 'b\r'], 'a carriage return is a byte like any other');
+  t.deepEqual(texts('a\r\nb\r\n'), ['a\r', 'b\r'], 'a carriage return has no special meaning');
 });
 
-test('a line has its number and its place in the file, in bytes', (t) => {
+test('a line has its number and its byte offset in the file', (t) => {
   t.deepEqual(split([Buffer.from('é\n\nb\nlast')]), [
     { number: 1, from: 0, text: 'é' },
     { number: 2, from: 3, text: '' },
@@ -42,7 +42,7 @@ test('a line has its number and its place in the file, in bytes', (t) => {
   ]);
 });
 
-test('goes on in the middle of a file where it is told to', (t) => {
+test('starts in the middle of a file at the given line and byte', (t) => {
   const lines = split([Buffer.from('b\nc')], { bytesMax: 100, start: { line: 7, byte: 1_000 } });
   t.deepEqual(lines, [
     { number: 7, from: 1_000, text: 'b' },
@@ -50,7 +50,7 @@ test('goes on in the middle of a file where it is told to', (t) => {
   ]);
 });
 
-test('a line of the bound is whole, one byte more is told once, and the lines after it are right', (t) => {
+test('a line of the maximum length is returned, a longer one is reported once, and the lines after it are correct', (t) => {
   t.deepEqual(texts('12345\n1234\n', 5), ['12345', '1234']);
   t.deepEqual(texts('12345', 5), ['12345']);
   t.deepEqual(texts('a\n123456\nb\n', 5), ['a', undefined, 'b']);
@@ -68,7 +68,7 @@ test('a line of the bound is whole, one byte more is told once, and the lines af
   );
 });
 
-test('a line that is too long is told as soon as it is', (t) => {
+test('a line that is too long is reported as soon as it exceeds the bound', (t) => {
   const splitter = createLineSplitter({ bytesMax: 5 });
   t.deepEqual(splitter.push(Buffer.from('12345')), []);
   t.deepEqual(splitter.push(Buffer.from('6')), [{ number: 1, from: 0, bytes: undefined }]);
@@ -76,7 +76,7 @@ test('a line that is too long is told as soon as it is', (t) => {
   t.deepEqual(splitter.end(), []);
 });
 
-test('a line stays what it is while others follow', (t) => {
+test('a returned line does not change when more chunks follow', (t) => {
   const splitter = createLineSplitter({ bytesMax: 100 });
   splitter.push(Buffer.from('on'));
   const [first] = splitter.push(Buffer.from('e\ntw'));
@@ -85,7 +85,7 @@ test('a line stays what it is while others follow', (t) => {
   t.deepEqual([first?.bytes?.toString(), second?.bytes?.toString()], ['one', 'two']);
 });
 
-test('the lines are the same however the bytes are cut', (t) => {
+test('the lines do not depend on how the bytes are split into chunks', (t) => {
   const bytes = fc
     .array(fc.oneof(fc.constantFrom('\n', '\r\n', '\n\n', ''), fc.string({ unit: 'binary', maxLength: 12 })))
     .map((pieces) => Buffer.from(pieces.join('')));
@@ -108,7 +108,7 @@ test('the lines are the same however the bytes are cut', (t) => {
   );
 });
 
-test('what is held of a line is a copy, which keeps no chunk in memory', (t) => {
+test('an unfinished line is held as a copy, which keeps no chunk in memory', (t) => {
   const splitter = createLineSplitter({ bytesMax: 100 });
   const chunk = Buffer.from('a');
   for (let byte = 0; byte < 100; byte++) splitter.push(chunk);

@@ -5,12 +5,12 @@ import { chatRequestSchema } from '../../../shared/chat-call/chat-completion.ts'
 const base = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] };
 const asked = (fields: object) => canBeAssembled(chatRequestSchema.parse({ ...base, ...fields }));
 
-test('every field that is checked is known to mean the same in a stream', (t) => {
+test('every field of the schema is known to mean the same in a stream', (t) => {
   for (const field of Object.keys(chatRequestSchema.shape))
     if (!(field in base)) t.true(asked({ [field]: null }), field);
 });
 
-test('what is asked for by fields that are known can be assembled', (t) => {
+test('a request with known fields only can be assembled from a stream', (t) => {
   for (const fields of [
     {},
     { n: 3, logprobs: true, top_logprobs: 2, tools: [{ type: 'function' }], tool_choice: 'auto' },
@@ -23,7 +23,7 @@ test('what is asked for by fields that are known can be assembled', (t) => {
   }
 });
 
-test('one field that is not known, or an answer that is not text, and it is asked for as it came', (t) => {
+test('a request with an unknown field or non-text output is not assembled from a stream', (t) => {
   for (const fields of [
     { x_vendor: 1 },
     { use_beam_search: false },

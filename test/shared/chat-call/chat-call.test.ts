@@ -10,7 +10,7 @@ const callOf = (text: string) =>
 const messages = [{ role: 'user', content: 'Hi' }];
 const withFields = (fields: object) => JSON.stringify({ model: 'small-chat', messages, ...fields });
 
-/** Every fault of a body, one a line, in the order of its message. */
+/** The error code, then every fault of a body, in the order of the message. */
 function faultsOf(text: string): string[] {
   try {
     callOf(text);
@@ -21,7 +21,7 @@ function faultsOf(text: string): string[] {
   }
 }
 
-test('what is asked for is read, and everything else goes on untouched, the model left out', (t) => {
+test('known fields are parsed, and all others reach the backend unchanged, without the model', (t) => {
   const fields = { temperature: 0.5, x_vendor: { a: [1, null, 'é'] }, top_k: 5, user: null };
   const call = callOf(withFields(fields));
   t.like(call, { model: 'small-chat', stream: false, includeUsage: false });
@@ -29,7 +29,7 @@ test('what is asked for is read, and everything else goes on untouched, the mode
   t.false(call.body.includes('"model"'));
 });
 
-test('the limit of the output is taken out of the body, and said beside it', (t) => {
+test('the output limit is removed from the body and returned separately', (t) => {
   for (const [fields, limit] of [
     [{}, 4_096],
     [{ max_tokens: 7 }, 7],
@@ -43,7 +43,7 @@ test('the limit of the output is taken out of the body, and said beside it', (t)
   }
 });
 
-test('the usage of a stream is always asked for, beside what else was asked of the stream', (t) => {
+test('a stream always requests usage, in addition to the stream options of the client', (t) => {
   const plain = callOf(withFields({ stream: true }));
   t.like(plain, { stream: true, includeUsage: false });
   t.deepEqual(JSON.parse(plain.body).stream_options, { include_usage: true });
@@ -64,7 +64,7 @@ test('the usage of a stream is always asked for, beside what else was asked of t
   }
 });
 
-test('a whole answer of known fields is to be assembled, and what was said of streaming is left to the worker', (t) => {
+test('a non-streamed reply of known fields is assembled, and the stream fields are left to the worker', (t) => {
   for (const said of [{}, { stream: false }, { stream: null, stream_options: null }]) {
     const call = callOf(withFields({ ...said, top_k: 5 }));
     t.like(call, { assembled: true, stream: false, includeUsage: false });
@@ -72,7 +72,7 @@ test('a whole answer of known fields is to be assembled, and what was said of st
   }
 });
 
-test('what may not work in a stream goes on as the client sent it, and a stream is none to assemble', (t) => {
+test('a request that may not work as a stream is passed on as sent, and a stream is not assembled', (t) => {
   const unknown = callOf(withFields({ stream: false, stream_options: null, use_beam_search: true }));
   t.like(unknown, { assembled: false, stream: false });
   t.deepEqual(JSON.parse(unknown.body), { messages, stream: false, stream_options: null, use_beam_search: true });
@@ -81,7 +81,7 @@ test('what may not work in a stream goes on as the client sent it, and a stream 
   t.is(JSON.parse(streamed.body).stream, true);
 });
 
-test('a field of the wrong kind is named by its path', (t) => {
+test('a field of the wrong type is named by its path', (t) => {
   const expected: [object, string][] = [
     [
       { messages: [...messages, messages[0], { role: 'user', content: 5 }] },
@@ -130,7 +130,7 @@ test('a field of the wrong kind is named by its path', (t) => {
   }
 });
 
-test('all offending fields are named, at most ten', (t) => {
+test('all invalid fields are named, at most ten', (t) => {
   t.deepEqual(faultsOf('{}'), [
     'VALIDATION_ERROR',
     'model: expected string, received undefined',
@@ -142,7 +142,7 @@ test('all offending fields are named, at most ten', (t) => {
   t.is(many[11], 'and more');
 });
 
-test('messages of every role are taken, with parts, tool calls and no content where there needs be none', (t) => {
+test('accepts messages of every role, with parts, tool calls, and no content where it is optional', (t) => {
   const conversation = [
     { role: 'system', content: 'Be kind.' },
     { role: 'developer', content: 'Be brief.' },
@@ -182,13 +182,13 @@ test('numbers reach the backend as they were written', (t) => {
   t.true(stream.body.includes('"stream_options":{"x":9007199254740993,"include_usage":true}'), stream.body);
 });
 
-test('digits in a text are left alone', (t) => {
+test('digits in a string are not changed', (t) => {
   const content = 'Add 1234567890123456789 and 1e400, "9007199254740993"';
   const { body } = callOf(withFields({ messages: [{ role: 'user', content }] }));
   t.is(JSON.parse(body).messages[0].content, content);
 });
 
-test('a key that names the prototype is a key like any other', (t) => {
+test('a key named like the prototype is an ordinary key', (t) => {
   const inner = '"x":{"__proto__":{"polluted":1},"constructor":2}';
   for (const number of ['1', '9007199254740993']) {
     const text = `{"model":"m","messages":[{"role":"user","content":"Hi"}],"__proto__":{"polluted":1},${inner},"n_":${number}}`;
@@ -198,12 +198,12 @@ test('a key that names the prototype is a key like any other', (t) => {
   }
 });
 
-test('a number is kept as it was written at any depth that a body may have', (t) => {
+test('a number is kept as written at any depth that a body may have', (t) => {
   const nested = `${'['.repeat(100)}9007199254740993${']'.repeat(100)}`;
   t.true(callOf(`{"model":"m","messages":[{"role":"user","content":"Hi"}],"a":${nested}}`).body.includes(nested));
 });
 
-test('a number of more than 15 digits among more than 50,000 values is refused, and either alone is not', (t) => {
+test('a number of more than 15 digits with more than 50,000 values is rejected, and either alone is accepted', (t) => {
   const bodyOf = (number: string, ones: number) =>
     `{"model":"m","messages":[{"role":"user","content":"a, b"}],"seed":${number},"a":[1${',1'.repeat(ones)}]}`;
   const long = '9007199254740993';
@@ -213,7 +213,7 @@ test('a number of more than 15 digits among more than 50,000 values is refused, 
   t.true(callOf(bodyOf('7', 100_000)).body.includes('"seed":7'));
 });
 
-test('a body of nothing but faults is refused for the first of them, and is not looked at any further', (t) => {
+test('a body full of faults is rejected for the first ones and is not read any further', (t) => {
   const looked = { items: 0 };
   const watched = (items: unknown[]) =>
     new Proxy(items, {
@@ -234,6 +234,6 @@ test('a body of nothing but faults is refused for the first of them, and is not 
       },
     );
     t.regex(error?.message ?? '', /; and more$/);
-    t.true(looked.items < 100, `${looked.items} items were looked at`);
+    t.true(looked.items < 100, `${looked.items} items were read`);
   }
 });

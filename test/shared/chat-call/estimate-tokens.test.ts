@@ -4,10 +4,10 @@ import { estimateTokens } from '../../../shared/chat-call/estimate-tokens.ts';
 import { hostileTexts } from '../../support/hostile-texts.ts';
 import { ordinaryTexts } from '../../support/text-samples.ts';
 
-/** The encoder's time grows with the square of an unbroken run, so it is given no more than this at once. */
+/** The encoder's time grows with the square of an unbroken run, so it gets at most this much at once. */
 const parts = /.{0,511}\S(?= \S|$)|.{1,512}/gsu;
 
-/** Each text's error: 0.1 is an estimate of a tenth too much. */
+/** The relative error of each text: 0.1 means that the estimate is 10 % too high. */
 function errorsOf(texts: Readonly<Record<string, string>>): [kind: string, error: number][] {
   return Object.entries(texts).map(([kind, text]) => {
     const counted = (text.match(parts) ?? []).reduce((sum, part) => sum + countTokens(part), 0);
@@ -18,7 +18,7 @@ function errorsOf(texts: Readonly<Record<string, string>>): [kind: string, error
 const percent = (error: number) => `${error < 0 ? '' : '+'}${Math.round(error * 100)} %`;
 const listed = (errors: [string, number][]) => errors.map(([kind, error]) => `${kind} ${percent(error)}`).join(', ');
 
-test('what people send is never taken for less than it is, nor for much more', (t) => {
+test('ordinary text is never underestimated, and not overestimated by much', (t) => {
   const errors = errorsOf(ordinaryTexts);
   t.log(listed(errors));
   for (const [kind, error] of errors) t.true(error >= 0 && error <= 0.7, `${kind}: ${percent(error)}`);
@@ -26,7 +26,7 @@ test('what people send is never taken for less than it is, nor for much more', (
   t.true(average < 0.4, percent(average));
 });
 
-test('what nobody writes is not taken for much less than it is', (t) => {
+test('hostile text is not underestimated by much', (t) => {
   const errors = errorsOf(hostileTexts());
   t.true(errors.length > 150);
   t.log(listed(errors.filter(([, error]) => error < 0)));
@@ -42,7 +42,7 @@ test('no text has more tokens than bytes', (t) => {
   t.is(estimateTokens(''), 0);
 });
 
-test('an estimate grows with its text, and two halves are about the whole', (t) => {
+test('an estimate grows with the text, and the estimates of two halves add up to about the total', (t) => {
   for (const [kind, text] of Object.entries(ordinaryTexts)) {
     const half = text.length >> 1;
     const [first, second] = [estimateTokens(text.slice(0, half)), estimateTokens(text.slice(half))];
@@ -52,7 +52,7 @@ test('an estimate grows with its text, and two halves are about the whole', (t) 
   }
 });
 
-test('a text is read in pieces, and where they meet changes nothing', (t) => {
+test('the boundaries of the pieces in which a text is read do not affect the estimate', (t) => {
   for (const repeated of ['hello world ', '😀', 'ab1 ', 'привет, 12345\n', 'éE', '. . ']) {
     for (const before of ['', 'x', 'xy ']) {
       const tokens = [1, 2, 3].map((times) => estimateTokens(before + repeated.repeat(times * 20_000)));

@@ -7,13 +7,13 @@ import { parsePlanFile } from '../../../shared/process/plan-file.ts';
 import { planText } from '../../support/plan-text.ts';
 
 const parsed = parsePlanFile(planText());
-if ('faults' in parsed) throw new Error('the plan file of the tests is wrong');
+if ('faults' in parsed) throw new Error('the plan file of the tests is invalid');
 const listedFields = createListedFields(parsed.planFile);
 
 const messages = [{ role: 'user', content: 'Hi' }];
 const usual = { model: 'small-chat', messages };
 
-test('what most clients send is plain', (t) => {
+test('a typical request is plain', (t) => {
   for (const request of [
     usual,
     {
@@ -40,7 +40,7 @@ test('what most clients send is plain', (t) => {
   }
 });
 
-test('what the schema or the lists refuse, or have to look into, is not', (t) => {
+test('a request that the schema or the lists reject or must inspect is not plain', (t) => {
   const fields: [string, ...unknown[]][] = [
     ['model', '', 1, null],
     [
@@ -75,7 +75,7 @@ test('what the schema or the lists refuse, or have to look into, is not', (t) =>
   t.false(isPlainRequest({ ...usual, stream: true, stream_options: { include_usage: true, more: 1 } }));
 });
 
-test('a plain request has no fault by either schema or by the lists, and is what the schema makes of it', (t) => {
+test('a plain request passes both schemas and the lists, and parsing it changes nothing', (t) => {
   const around = (...bounds: number[]) =>
     fc.constantFrom(...bounds, ...bounds.map((bound) => bound + 1), ...bounds.map((bound) => bound - 1), 0.5);
   const settings = {
@@ -92,7 +92,7 @@ test('a plain request has no fault by either schema or by the lists, and is what
   };
   const message = fc.record({ role: fc.constantFrom(...roles), content: fc.string(), name: fc.string() });
   const names = ['role', 'content', 'name', 'Content', 'images', 'tools', 'tool_calls', 'model', 'messages', 'seed'];
-  /** Mostly nothing, else fields that are of another kind or stand in another place than usual. */
+  /** Usually empty, otherwise fields of an unusual type or in an unusual place. */
   const odd = fc.oneof(
     { weight: 9, arbitrary: fc.constant({}) },
     { weight: 1, arbitrary: fc.dictionary(fc.constantFrom(...names, ...Object.keys(settings)), fc.jsonValue()) },
@@ -119,7 +119,7 @@ test('a plain request has no fault by either schema or by the lists, and is what
       plain++;
       for (const schema of [chatRequestSchema, publishedRequestSchema]) {
         const { success, data } = schema.safeParse(sent);
-        if (!success) throw new Error('the schema refuses it');
+        if (!success) throw new Error('the schema rejects it');
         t.deepEqual(data as unknown, sent);
       }
       t.deepEqual(listedFields.faultsIn(sent), []);

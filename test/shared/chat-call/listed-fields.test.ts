@@ -36,7 +36,7 @@ function errorOf(fields: object, lists?: Lists): ApiError {
 
 const pathsOf = (fields: object, lists?: Lists) => errorOf(fields, lists).faults.map(({ path }) => path);
 
-test('the published fields are all that the official SDK has for this endpoint', (t) => {
+test('the published fields are all those of the official SDK for this endpoint', (t) => {
   const file = createRequire(import.meta.url).resolve('openai/resources/chat/completions/completions.js');
   const types = readFileSync(file.replace(/js$/, 'd.ts'), 'utf8');
   const from = types.indexOf('export interface ChatCompletionCreateParamsBase');
@@ -46,7 +46,7 @@ test('the published fields are all that the official SDK has for this endpoint',
   t.deepEqual([...publishedFields].toSorted(), names.toSorted());
 });
 
-test('published fields reach a backend, and harmless ones of engines; service_tier is left out', (t) => {
+test('published fields and harmless engine fields reach a backend, but service_tier is removed', (t) => {
   const fields = {
     ...{
       reasoning_effort: 'low',
@@ -114,7 +114,7 @@ const harmful = [
 ];
 
 for (const field of harmful) {
-  test(`${JSON.stringify(field)} is refused by its name whatever it holds, and told which setting allows it`, (t) => {
+  test(`${JSON.stringify(field)} is rejected by name with any value, and the error names the setting that allows it`, (t) => {
     for (const value of [1, null, 'x', {}, ['a']]) {
       const text = `{"model":"m","messages":[{"role":"user","content":"Hi"}],${JSON.stringify(field)}:${JSON.stringify(value)}}`;
       const models = { m: model };
@@ -134,7 +134,7 @@ for (const field of harmful) {
   });
 }
 
-test('none of the default fields costs more than is reserved', (t) => {
+test('no default field costs more than is reserved', (t) => {
   for (const field of defaultExtraFields) {
     const { tokens, choices } = readOutputLimit({ [field]: 1_000_000 }, 1);
     t.deepEqual({ tokens, choices: choices.value }, { tokens: undefined, choices: 1 }, field);
@@ -143,20 +143,20 @@ test('none of the default fields costs more than is reserved', (t) => {
   for (const field of harmful) t.false(defaultExtraFields.includes(field), field);
 });
 
-test("a model's list takes the place of the default one, and names it to add to it", (t) => {
+test("a model's list replaces the default one, and can include it by name", (t) => {
   t.deepEqual(pathsOf({ top_k: 1 }, { extraFields: [] }), ['top_k']);
   t.deepEqual(pathsOf({ top_k: 1, priority: 1, x_vendor: 2 }, { extraFields: ['priority'] }), ['top_k', 'x_vendor']);
   const both = parse({ top_k: 1, guided_regex: 'a+' }, { extraFields: ['default', 'guided_regex'] });
   t.deepEqual(JSON.parse(both.body), { messages, top_k: 1, guided_regex: 'a+' });
 });
 
-test('a listed limit of another name is still one of the output', (t) => {
+test('a listed output limit of another name still counts as the output limit', (t) => {
   const lists = { extraFields: ['n_predict', 'best_of'] };
   t.like(parse({ max_tokens: 1, n_predict: 700, best_of: 3 }, lists), { outputTokensMax: 700, cost: { choices: 3 } });
   t.deepEqual(pathsOf({ n_predict: 5_000 }, lists), ['n_predict']);
 });
 
-test('what is refused by its own name cannot come in by another field', (t) => {
+test('a field that is rejected by name cannot be passed inside another field', (t) => {
   const cases: [fields: object, path: string, listed: string][] = [
     [{ response_format: { type: 'regex', value: 'a+' } }, 'response_format.type', 'response_format.regex'],
     [
@@ -194,7 +194,7 @@ test('what is refused by its own name cannot come in by another field', (t) => {
   }
 });
 
-test('a tool of another type than function and custom needs to be listed, also one of a message', (t) => {
+test('a tool of a type other than function and custom must be listed, also in a message', (t) => {
   const tools = [
     { type: 'function', function: { name: 'f' } },
     { type: 'custom' },
@@ -211,7 +211,7 @@ test('a tool of another type than function and custom needs to be listed, also o
 });
 
 const bad = 'http://169.254.169.254/latest/meta-data';
-/** Every place in which some model server looks for an address. */
+/** Every place where some model server looks for an address. */
 const parts: [part: object, path: string][] = [
   [{ type: 'image_url', image_url: { url: bad } }, 'image_url.url'],
   [{ type: 'image_url', image_url: bad }, 'image_url'],
@@ -241,7 +241,7 @@ const parts: [part: object, path: string][] = [
 ];
 
 for (const [part, path] of parts) {
-  test(`an address in ${JSON.stringify(part).slice(0, 90)} is judged`, (t) => {
+  test(`an address in ${JSON.stringify(part).slice(0, 90)} is checked`, (t) => {
     const content = [{ type: 'text', text: `See ${bad}` }, part];
     t.deepEqual(pathsOf({ messages: [{ role: 'user', content }] }, { mediaHosts: ['*'] }), [
       `messages[0].content[1].${path}`,
@@ -251,7 +251,7 @@ for (const [part, path] of parts) {
   });
 }
 
-test('an address of a listed host, data, ids and texts pass as they are', (t) => {
+test('addresses of listed hosts, data, ids and texts are accepted unchanged', (t) => {
   const content = [
     { type: 'image_url', image_url: { url: 'https://media.example.com/a.png', detail: 'low' } },
     { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } },
@@ -268,18 +268,18 @@ test('an address of a listed host, data, ids and texts pass as they are', (t) =>
   t.deepEqual(pathsOf({ messages: asked }), ['messages[0].content[0].image_url.url']);
 });
 
-test('a text, and a message, may have fields of any name', (t) => {
+test('a text part and a message may have fields of any name', (t) => {
   const content = [{ type: 'text', text: 'x', url: bad, source: bad, uuid: 'u' }];
   const asked = [{ role: 'user', content, url: bad, path: '/etc/passwd', uuid: 'u' }];
   t.deepEqual(JSON.parse(parse({ messages: asked }).body).messages, asked);
 });
 
-/** A part within so many others; the last one has an address. */
+/** A part with an address, nested in this many other parts. */
 function partWithin(parts: number): object {
   return parts === 0 ? { type: 'image_url', image_url: { url: bad } } : { type: 'a', content: [partWithin(parts - 1)] };
 }
 
-test('an address is found in a part within five others, and what is nested deeper is refused', (t) => {
+test('an address is found in a part within five others, and deeper nesting is rejected', (t) => {
   const { faults } = errorOf({ messages: [{ role: 'user', content: [partWithin(5)] }] });
   t.regex(faults[0]?.path ?? '', /image_url\.url$/);
   for (const part of [
@@ -295,7 +295,7 @@ test('an address is found in a part within five others, and what is nested deepe
   }
 });
 
-test('a name under which media is cached is refused unless it is listed', async (t) => {
+test('a name under which media is cached is rejected unless it is listed', async (t) => {
   const url = 'data:image/png;base64,iVBORw0KGgo=';
   const content = [
     { type: 'image_url', image_url: { url }, uuid: 'other' },
@@ -317,7 +317,7 @@ test('a name under which media is cached is refused unless it is listed', async 
   t.deepEqual(values.map(({ labels }) => labels.field).toSorted(), ['content_hash', 'uuid']);
 });
 
-/** A list of a million of this item, and how many of its items were read. */
+/** A list of a million of these items, and how many of them were read. */
 function countedList(item: unknown): { list: unknown[]; reads: () => number } {
   let reads = 0;
   const list = new Proxy(Array(1_000_000).fill(item), {
@@ -329,7 +329,7 @@ function countedList(item: unknown): { list: unknown[]; reads: () => number } {
   return { list, reads: () => reads };
 }
 
-test('of a list in a place of media no more than 2,001 items are visited, whatever they are', (t) => {
+test('at most 2,001 items of a list in a media field are visited', (t) => {
   const listed = createListedFields({ models: { m: model }, mediaHosts: ['*'] });
   const places: ((list: unknown[]) => object)[] = [
     (image) => ({ type: 'image', image }),
@@ -347,7 +347,7 @@ test('of a list in a place of media no more than 2,001 items are visited, whatev
   }
 });
 
-test('a list of more than 64 stops or modalities is refused, and its items are not read', (t) => {
+test('a list of more than 64 stops or modalities is rejected, and its items are not read', (t) => {
   const stop = Array(65).fill('a');
   t.notThrows(() => parse({ stop: stop.slice(1) }));
   t.is(errorOf({ stop }).message, 'stop: expected a string or an array of at most 64 strings');
@@ -359,13 +359,13 @@ test('a list of more than 64 stops or modalities is refused, and its items are n
   }
 });
 
-test('lists of numbers and texts beside the messages may be as long as a body', (t) => {
+test('lists of numbers and texts outside the messages may be as long as a body', (t) => {
   for (const field of ['documents', 'stop_token_ids', 'allowed_token_ids', 'guided_choice']) {
     t.notThrows(() => parse({ [field]: Array(100_000).fill(1) }), field);
   }
 });
 
-test('a regular expression in a schema of a field that OpenAI lacks is refused unless it is listed', (t) => {
+test('a regular expression in a schema of a field that OpenAI lacks is rejected unless it is listed', (t) => {
   const pattern = { type: 'object', properties: { a: { type: 'string', pattern: '(a+)+$' } } };
   const names = { type: 'array', items: [{ patternProperties: { '(a+)+$': {} } }] };
   const cases: [fields: object, path: string][] = [
@@ -397,7 +397,7 @@ test('a regular expression in a schema of a field that OpenAI lacks is refused u
   }
 });
 
-test('a type that is written in another case is refused, for servers that take the last of two', (t) => {
+test('a type in another letter case is rejected, because some servers take the last of two', (t) => {
   const tool = { type: 'function', Type: 'mcp', server_url: 'http://redis:6379' };
   const wrong = errorOf({ tools: [tool] });
   t.is(wrong.message, 'tools[0].Type: is to be spelt type');
@@ -412,7 +412,7 @@ test('a type that is written in another case is refused, for servers that take t
   t.deepEqual(pathsOf({ chat_template_kwargs: template }), ['chat_template_kwargs.Chat_Template']);
 });
 
-test('what is refused is named beside what is wrong, and the rest of many is not looked for', (t) => {
+test('rejected fields are named together with invalid ones, and the search stops after ten', (t) => {
   t.deepEqual(pathsOf({ temperature: 5, store: 'yes', priority: 1 }), ['temperature', 'store', 'priority']);
   const many = errorOf(Object.fromEntries(Array.from({ length: 200_000 }, (_, index) => [`x${index}`, 1])));
   t.is(many.faults.length, 10);
@@ -421,7 +421,7 @@ test('what is refused is named beside what is wrong, and the rest of many is not
   t.true((fault?.path.length ?? 0) < 100 && (fault?.message.length ?? 0) < 300);
 });
 
-test('published fields are type-checked, those that are new with the lists too', (t) => {
+test('published fields are type-checked, also those that were added with the lists', (t) => {
   const wrong: Record<string, unknown> = {
     ...{ audio: 1, function_call: 1, functions: 'x', metadata: 'x', modalities: 'text', prediction: 'x', store: 'x' },
     ...{ prompt_cache_key: 1, prompt_cache_retention: 1, reasoning_effort: {}, safety_identifier: 1, service_tier: 1 },
@@ -430,7 +430,7 @@ test('published fields are type-checked, those that are new with the lists too',
   for (const [field, value] of Object.entries(wrong)) t.deepEqual(pathsOf({ [field]: value }), [field]);
 });
 
-test('refusals are counted by field, once a request, a name of no engine as other, and nothing else is counted', async (t) => {
+test('rejections are counted by field, once per request, unknown names as other, and other errors are not counted', async (t) => {
   const metrics = createLimitMetrics(new Registry());
   const count = (fields: object) => countRefusedFields(metrics, errorOf(fields));
   count({ priority: 1, x_a: 1, x_b: 2 });
@@ -453,7 +453,7 @@ test('a request has at most 2,000 addresses', (t) => {
   t.deepEqual(pathsOf(asking(2_001), lists), ['messages[0].content[2000].image_url.url']);
 });
 
-test('100,000 parts and 4 MB of data are looked through within a moment', (t) => {
+test('100,000 parts and 4 MB of data are checked within 0.5 s', (t) => {
   const content = Array.from({ length: 100_000 }, () => ({ type: 'text', text: 'x' }));
   const data = { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(4_000_000)}` } };
   const models = { m: model };

@@ -2,7 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { mayBeInexact } from '../../../shared/chat-call/may-be-inexact.ts';
 
-test('a number of more than 15 digits or with an exponent of three is found wherever it stands', (t) => {
+test('a number of more than 15 digits or with a three-digit exponent is found at any position', (t) => {
   for (let before = 0; before < 40; before++) {
     const array = (number: string) => `[${' '.repeat(before)}${number}]`;
     for (const exact of ['123456789012345', '0.1234567890123', '-1e99', '1E+12', '1.5', 'true']) {
@@ -14,7 +14,7 @@ test('a number of more than 15 digits or with an exponent of three is found wher
   }
 });
 
-test('of any text it is what a search by a regular expression finds', (t) => {
+test('for any text the result is that of a search by regular expression', (t) => {
   const piece = fc.constantFrom('1', '.', '12345678', '1234567890123456', 'e', 'E-', '..........', ' ', ',', '999');
   const text = fc.array(piece, { maxLength: 40 }).map((pieces) => pieces.join(''));
   fc.assert(

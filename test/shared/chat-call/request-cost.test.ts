@@ -29,7 +29,7 @@ function faultsOf(fields: object): string[] {
   }
 }
 
-test('the output limit is the largest that any field asks for, else the model’s, and is what the backend is sent', (t) => {
+test('the output limit is the largest of all fields, or else the model’s, and is sent to the backend', (t) => {
   const cases: [fields: object, outputTokensMax: number, limitField: string][] = [
     [{}, 1_000, 'max_tokens'],
     [{ max_tokens: null, max_completion_tokens: null, n: null }, 1_000, 'max_tokens'],
@@ -54,7 +54,7 @@ test('the output limit is the largest that any field asks for, else the model’
   }
 });
 
-test('every choice that a server may run is reserved for', (t) => {
+test('reserves for every choice that a server may generate', (t) => {
   const cases: [fields: object, choices: number, choicesField: string][] = [
     [{}, 1, 'n'],
     [{ n: 3 }, 3, 'n'],
@@ -71,7 +71,7 @@ test('every choice that a server may run is reserved for', (t) => {
   }
 });
 
-test('what is no number of tokens or choices, or more than the model may produce, is named', (t) => {
+test('names an invalid number of tokens or choices, and one above the model’s maximum', (t) => {
   const cases: [fields: object, faults: string[]][] = [
     [{ max_tokens: 1_001 }, ['max_tokens: expected at most 1000']],
     [{ max_tokens: 1, max_completion_tokens: 1_001 }, ['max_completion_tokens: expected at most 1000']],
@@ -94,7 +94,7 @@ test('what is no number of tokens or choices, or more than the model may produce
   for (const [fields, faults] of cases) t.deepEqual(faultsOf(fields), ['VALIDATION_ERROR', ...faults]);
 });
 
-test('a field that a server could take for the limit, by another spelling, is refused', (t) => {
+test('a field that a server could read as the limit in another spelling is rejected', (t) => {
   const cases: [fields: object, fault: string][] = [
     [{ Max_Tokens: 5 }, 'Max_Tokens: is to be spelt max_tokens'],
     [{ MODEL: 'other' }, 'MODEL: is to be spelt model'],
@@ -108,7 +108,7 @@ test('a field that a server could take for the limit, by another spelling, is re
   t.deepEqual(faultsOf({ maxTokens: 5, X_MODEL: 'a', Temperature: 1 }), []);
 });
 
-test('whatever may get into the prompt is counted, wherever it stands', (t) => {
+test('counts everything that may become part of the prompt, in any field', (t) => {
   const plain = costOf({}).promptTokens;
   const words = 'the quick brown fox jumps over the lazy dog '.repeat(500);
   const places: object[] = [
@@ -129,7 +129,7 @@ test('whatever may get into the prompt is counted, wherever it stands', (t) => {
   }
 });
 
-test('a prompt of many messages is more than their text', (t) => {
+test('a prompt of many messages costs more than their text', (t) => {
   const conversation = Array.from({ length: 100 }, () => ({ role: 'user', content: '' }));
   t.true(costOf({ messages: conversation }).promptTokens >= 400);
 });
@@ -137,7 +137,7 @@ test('a prompt of many messages is more than their text', (t) => {
 const image = `data:image/png;base64,${'iVBORw0KGgo'.repeat(10_000)}=`;
 const bytes = 'AAEC'.repeat(30_000);
 
-test('an image counts the same whatever its size, sound and files by theirs', (t) => {
+test('an image costs the same at any size, audio and files cost by size', (t) => {
   const plain = costOf({}).promptTokens;
   const cases: [part: object, least: number, most: number][] = [
     [{ type: 'image_url', image_url: { url: image, detail: 'low' } }, 1_500, 1_560],
@@ -155,7 +155,7 @@ test('an image counts the same whatever its size, sound and files by theirs', (t
   }
 });
 
-test('what only looks like data is text', (t) => {
+test('text that only looks like data is counted as text', (t) => {
   const words = 'ignore what was said before '.repeat(1_000);
   const places: object[] = [
     { messages: [{ role: 'user', content: image }] },
@@ -189,7 +189,7 @@ const cost = (given: Partial<RequestCost>): RequestCost => {
   return { ...whole, tokens: whole.promptTokens + whole.outputTokensMax * whole.choices };
 };
 
-test('a request that is larger than a minute’s tokens is refused with what would pass, and that passes', (t) => {
+test('a request larger than a minute’s tokens is rejected with the largest accepted value, and that value passes', (t) => {
   const refused = (given: Partial<RequestCost>, limit: number) => refuseLargerThanLimit(cost(given), limit)?.message;
   t.is(refuseLargerThanLimit(cost({}), undefined), undefined);
   t.is(refused({}, 200), undefined);
@@ -236,7 +236,7 @@ const bodies = fc.record(
   { requiredKeys: [] },
 );
 
-/** How servers read the limit: by one of its names, or by another of its own first, or in an object of its own. */
+/** How servers read the limit: from one of its names, from a name of their own first, or from an object of their own. */
 const rules: ((sent: Record<string, never>) => number | null | undefined)[] = [
   (sent) =>
     Math.min(sent.max_tokens ?? Number.POSITIVE_INFINITY, sent.max_completion_tokens ?? Number.POSITIVE_INFINITY),
@@ -246,7 +246,7 @@ const rules: ((sent: Record<string, never>) => number | null | undefined)[] = [
   ({ options, ...sent }) => (options as Record<string, never> | undefined)?.num_predict ?? sent.max_tokens,
 ];
 
-test('no server produces more than was reserved, whichever names it knows', (t) => {
+test('no server generates more than was reserved, whichever names it knows', (t) => {
   fc.assert(
     fc.property(limits, bodies, (limit, body) => {
       const call = callOf({ ...body, ...limit });

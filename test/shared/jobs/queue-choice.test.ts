@@ -9,7 +9,7 @@ import { recordedLog } from '../../support/recorded-log.ts';
 const models = { 'small-chat': { pool: 'default' }, 'large-chat': { pool: 'large' } };
 const oldQueue = `${queuePrefix('default-interactive')}:default-interactive:stalled-check`;
 
-test('a job goes into its model’s queue unless only workers of the release before serve its pool', async (t) => {
+test('a job goes to its model’s queue unless only workers of the previous release serve its pool', async (t) => {
   await using given = await openRedisDatabase();
   const { redis } = given;
   using choice = createQueueChoice({ redis, models, log: recordedLog().log });
@@ -19,10 +19,10 @@ test('a job goes into its model’s queue unless only workers of the release bef
   };
   const own = [modelQueue('small-chat', 'interactive'), modelQueue('large-chat', 'batch')];
   const ofPool = poolQueue('default', 'interactive');
-  t.deepEqual(await chosen(), own, 'no worker is there yet');
+  t.deepEqual(await chosen(), own, 'there is no worker yet');
 
   await redis.set(oldQueue, '1');
-  t.deepEqual(await chosen(), [ofPool, own[1]], 'in each pool by itself');
+  t.deepEqual(await chosen(), [ofPool, own[1]], 'each pool is decided on its own');
 
   const renewShares = createRenewShares(redis, { workerId: 'worker-1' });
   await renewShares('new', { pools: ['large'], uses: [] });
@@ -33,12 +33,12 @@ test('a job goes into its model’s queue unless only workers of the release bef
   await renewShares('known', { pools: ['large'], uses: [] });
   t.deepEqual(await chosen(), [ofPool, own[1]], 'rolled back');
   await redis.hset(sharesKey, 'pool default', '3 ', 'renewedAt', Date.now() - 60_000);
-  t.deepEqual(await chosen(), [ofPool, own[1]], 'they have all died');
+  t.deepEqual(await chosen(), [ofPool, own[1]], 'all of them have died');
   await redis.del(oldQueue);
   t.deepEqual(await chosen(), own);
 });
 
-test('a model that is not in the plan file has a queue of its own, and Redis being away changes nothing', async (t) => {
+test('a model that is not in the plan file gets a queue, and the choice stays the same while Redis is unavailable', async (t) => {
   await using given = await openRedisDatabase();
   const redis = given.connect();
   await redis.set(oldQueue, '1');

@@ -13,7 +13,7 @@ import { connectForWork } from '../../../shared/redis/connections.ts';
 import { openRedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
-test('a network gone silent is noticed before a lock ends, and a dead worker within 15 s', async (t) => {
+test('a silent network is detected before a lock expires, and a dead worker within 15 s', async (t) => {
   await using own = await openRedisDatabase();
   const connection = connectForWork(own.url, recordedLog().log);
   t.teardown(() => connection.disconnect());
@@ -21,11 +21,11 @@ test('a network gone silent is noticed before a lock ends, and a dead worker wit
   const { stalledInterval = Number.NaN } = workerOptions(modelQueue('m', 'interactive'), connection);
   t.true(renewLocksEveryMs + silenceMs < lockMs);
   t.true(lockMs + lookForStalledEveryMs <= 15_000);
-  t.true(stalledInterval < lookForStalledEveryMs, 'each look is made');
+  t.true(stalledInterval < lookForStalledEveryMs, 'no check is skipped');
   t.true(3 * unchallengedMs <= lockMs);
 });
 
-test('no two queues have one name, whatever models and pools are called', (t) => {
+test('no two queues have the same name, for any names of models and pools', (t) => {
   const names = ['a', 'a.batch', 'a-batch', 'org/a', 'org%2Fa', 'a:b', 'batch', 'größe', 'a b'];
   const models = Object.fromEntries(names.map((name) => [name, { pool: name }]));
   const queues = allQueues(models);
@@ -33,7 +33,7 @@ test('no two queues have one name, whatever models and pools are called', (t) =>
   for (const name of names) t.regex(modelQueue(name, 'batch').name, /^[^/:]+$/);
 });
 
-test('a queue has the hash tag of its model; that of the release before the tag of its pool', (t) => {
+test('a queue has the hash tag of its model, and a queue of the previous release has that of its pool', (t) => {
   t.is(modelQueue('org/a', 'batch').prefix, modelQueue('org/a', 'interactive').prefix);
   t.is(modelQueue('org/a', 'batch').prefix, 'svc:{org/a}');
   t.deepEqual(poolQueue('default', 'batch'), { name: 'default-batch', prefix: 'svc:{default-batch}' });

@@ -44,7 +44,7 @@ const replies = fc
   .tuple(fc.record({ request: texts, run: fc.integer({ min: 1 }), sequence: fc.nat() }), contents)
   .map(([head, content]): Reply => ({ ...head, ...content }));
 
-/** A stream entry's fields as whoever reads them gets them. */
+/** The fields of a stream entry as a reader receives them. */
 function fieldsOf(reply: Reply): Record<string, string> {
   const list = encodeReply(reply);
   const fields: Record<string, string> = {};
@@ -52,7 +52,7 @@ function fieldsOf(reply: Reply): Record<string, string> {
   return fields;
 }
 
-test('whatever a worker says is read as it was said', (t) => {
+test('every reply of a worker is decoded as it was encoded', (t) => {
   fc.assert(
     fc.property(replies, (reply) => {
       t.deepEqual(decodeReply(fieldsOf(reply)), reply);
@@ -60,7 +60,7 @@ test('whatever a worker says is read as it was said', (t) => {
   );
 });
 
-test('text goes as it is, and is not taken for JSON', (t) => {
+test('text is passed on unchanged and never parsed as JSON', (t) => {
   for (const data of ['', '{"a":1}', 'data: {"choices":[]}\n\n', 'null', '東京 👩‍👩‍👧‍👦 \u0000']) {
     const fields = fieldsOf({ ...envelope, kind: 'chunk', data, tokens: 3 });
     t.is(fields.data, data);
@@ -68,7 +68,7 @@ test('text goes as it is, and is not taken for JSON', (t) => {
   }
 });
 
-test('anything else that stands in the stream is undefined', (t) => {
+test('any other stream entry is decoded as undefined', (t) => {
   const end = fieldsOf({ ...envelope, kind: 'end', data: { usage } });
   const chunk = fieldsOf({ ...envelope, kind: 'chunk', data: 'text', tokens: 1 });
   t.not(decodeReply(end), undefined);

@@ -39,7 +39,7 @@ const chunk = (data: string, sequence = 0): Reply => ({
   ...{ kind: 'chunk', data, tokens: 1 },
 });
 
-test('the replies of a frame are read as they were said, in order', (t) => {
+test('the replies of a frame are decoded unchanged and in order', (t) => {
   fc.assert(
     fc.property(fc.array(replies), (said) => {
       t.deepEqual(decodeEntry(encodeFrame(said)), said);
@@ -47,12 +47,12 @@ test('the replies of a frame are read as they were said, in order', (t) => {
   );
 });
 
-test('text that looks like a head is text', (t) => {
+test('text that looks like a head is decoded as text', (t) => {
   const said = [chunk('chunk req_2 1 0 1 3\nabc'), chunk('\n', 1), chunk('', 2), chunk('😀 東京', 3)];
   t.deepEqual(decodeEntry(encodeFrame(said)), said);
 });
 
-test('a reply in an entry of its own is read as well', (t) => {
+test('a reply that has its own entry is decoded as well', (t) => {
   fc.assert(
     fc.property(replies, (reply) => {
       t.deepEqual(decodeEntry(encodeReply(reply)), [reply]);
@@ -60,7 +60,7 @@ test('a reply in an entry of its own is read as well', (t) => {
   );
 });
 
-test('a frame that was cut holds what came before the cut, and nothing that was not said', (t) => {
+test('a truncated frame yields the replies before the cut and nothing else', (t) => {
   const said = [chunk('one'), chunk('two', 1), chunk('three', 2)];
   const [name = '', text = ''] = encodeFrame(said);
   for (let length = 0; length < text.length; length++) {
@@ -70,7 +70,7 @@ test('a frame that was cut holds what came before the cut, and nothing that was 
   }
 });
 
-test('nothing is read of what is no reply', (t) => {
+test('an invalid frame yields no reply', (t) => {
   const heads = [
     ...['', ' ', 'chunk', 'chunk req_1 1 0 1', 'chunk req_1 1 0 1 x', 'chunk req_1 1 0 1 -1', 'chunk req_1 1 0 1 1e9'],
     ...[

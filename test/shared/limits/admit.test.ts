@@ -28,7 +28,7 @@ test.before(async () => {
 
 test.after.always(() => own?.[Symbol.asyncDispose]());
 
-/** An account of its own for each test, known and counted from noon on. */
+/** A new account for each test, known and counted from noon. */
 async function freshAccount(options: Parameters<typeof openLimits>[1] = {}) {
   await setTime(noon);
   const side = openLimits(own.redis, { account: `user:${accounts++}`, ...options });
@@ -42,7 +42,7 @@ async function admitMany(side: Side, count: number, allowance: Partial<Allowance
   for (let index = 0; index < count; index++) await side.admit({ requestId: `${name}${index}`, allowance });
 }
 
-test.serial('a request gets its times from the clock of Redis, and a lease', async (t) => {
+test.serial('an admitted request gets a lease, and its times come from the clock of Redis', async (t) => {
   const side = await freshAccount();
   for (const at of [noon, noon + 1, noon + 999]) {
     await setTime(at);
@@ -55,7 +55,7 @@ test.serial('a request gets its times from the clock of Redis, and a lease', asy
   t.is(await own.redis.hlen(`svc:{p${String(partitionOf(side.account)).padStart(2, '0')}}:leases:${side.account}`), 3);
 });
 
-test.serial('without a replaced clock the time is that of Redis', async (t) => {
+test.serial('the time is that of Redis if the clock is not replaced', async (t) => {
   const plain = new Redis(own.url);
   t.teardown(() => plain.disconnect());
   const [seconds] = (await plain.time()).map(Number);
@@ -68,14 +68,14 @@ test.serial('without a replaced clock the time is that of Redis', async (t) => {
 });
 
 for (const limit of [1, 2, 7]) {
-  test.serial(`of requests per minute ${limit} pass, and the next is told when`, async (t) => {
+  test.serial(`of requests per minute ${limit} are admitted, and the next is refused with its wait`, async (t) => {
     const side = await freshAccount();
     const allowance = { requestsPerMinute: limit };
     for (let index = 0; index < limit; index++) {
       await setTime(noon + index * 10);
       t.like(await side.admit({ requestId: `a${index}`, allowance }), { outcome: 'admitted' }, String(index));
     }
-    // All of them were charged to one bucket, which leaves 60 s after its last.
+    // All of them were charged to one bucket, which expires 60 s after its last charge.
     const leavesAt = noon + (limit - 1) * 10 + 60_000;
     await setTime(noon + 30_000);
     const refused = await side.admit({ requestId: 'b', allowance });
@@ -87,7 +87,7 @@ for (const limit of [1, 2, 7]) {
   });
 }
 
-test.serial('of tokens per minute as many are reserved as fit, to the last one', async (t) => {
+test.serial('tokens per minute are reserved up to the last token of the limit', async (t) => {
   const side = await freshAccount();
   const allowance = { tokensPerMinute: 1_000 };
   t.like(await side.admit({ requestId: 'a', tokens: 999, allowance }), { outcome: 'admitted' });
@@ -96,7 +96,7 @@ test.serial('of tokens per minute as many are reserved as fit, to the last one',
   t.like(await side.admit({ requestId: 'd', tokens: 1, allowance }), { outcome: 'refused', waitMs: 60_000 });
 });
 
-test.serial('a request waits only for as many buckets as it needs', async (t) => {
+test.serial('the wait covers only as many buckets as the request needs', async (t) => {
   const side = await freshAccount();
   const allowance = { tokensPerMinute: 1_000 };
   for (const [index, tokens] of [300, 300, 400].entries()) {
@@ -115,7 +115,7 @@ test.serial('a request waits only for as many buckets as it needs', async (t) =>
   }
 });
 
-test.serial('settling gives back to the bucket that was charged, and to no other', async (t) => {
+test.serial('settling refunds the bucket that was charged, and no other', async (t) => {
   const side = await freshAccount();
   const allowance = { tokensPerMinute: 1_000 };
   await side.admit({ requestId: 'a', tokens: 600, allowance });
@@ -130,20 +130,23 @@ test.serial('settling gives back to the bucket that was charged, and to no other
   t.is((await side.counters()).lastMinute.tokens, 900);
 });
 
-test.serial('more than was reserved counts, too, and what left the window is not brought back', async (t) => {
-  const side = await freshAccount();
-  await side.admit({ requestId: 'a', tokens: 100 });
-  await side.admit({ requestId: 'b', tokens: 100 });
-  await side.start('a');
-  await side.start('b');
-  await side.settle('a', { tokens: 150 });
-  t.is((await side.counters()).lastMinute.tokens, 250);
-  await setTime(noon + 60_000);
-  await side.settle('b', { tokens: 10 });
-  t.like(await side.counters(), { lastMinute: { tokens: 0, requests: 0, resetMs: 0 }, used: 160, reserved: 0 });
-});
+test.serial(
+  'usage above the reservation counts, and a charge that left the window does not return to it',
+  async (t) => {
+    const side = await freshAccount();
+    await side.admit({ requestId: 'a', tokens: 100 });
+    await side.admit({ requestId: 'b', tokens: 100 });
+    await side.start('a');
+    await side.start('b');
+    await side.settle('a', { tokens: 150 });
+    t.is((await side.counters()).lastMinute.tokens, 250);
+    await setTime(noon + 60_000);
+    await side.settle('b', { tokens: 10 });
+    t.like(await side.counters(), { lastMinute: { tokens: 0, requests: 0, resetMs: 0 }, used: 160, reserved: 0 });
+  },
+);
 
-test.serial('the day turns at 00:00 UTC, and the wait is until then', async (t) => {
+test.serial('the day changes at 00:00 UTC, and the wait lasts until then', async (t) => {
   const side = await freshAccount();
   const allowance = { requestsPerDay: 2 };
   const midnight = Date.UTC(2030, 4, 16);
@@ -155,7 +158,7 @@ test.serial('the day turns at 00:00 UTC, and the wait is until then', async (t) 
   t.like(await side.admit({ requestId: 'b', allowance }), { outcome: 'admitted', counters: { dayRequests: 1 } });
 });
 
-test.serial('as many requests as may be are in flight at once, and one that ends makes room for one', async (t) => {
+test.serial('at most the limit of requests is in flight at once, and one that ends makes room for one', async (t) => {
   const side = await freshAccount();
   const allowance = { requestsAtOnce: 2 };
   await admitMany(side, 2, allowance, 'a');
@@ -168,20 +171,27 @@ test.serial('as many requests as may be are in flight at once, and one that ends
   t.like(await side.admit({ requestId: 'c', allowance }), { outcome: 'admitted' });
 });
 
-test.serial('a month is spent once used and reserved tokens reach its allowance, and not one before', async (t) => {
-  const side = await freshAccount();
-  const allowance = { tokensPerMonth: 1_000 };
-  t.like(await side.admit({ requestId: 'a', tokens: 999, allowance }), { outcome: 'admitted' });
-  const last = await side.admit({ requestId: 'b', tokens: 5_000, allowance });
-  t.like(last, { outcome: 'admitted', admission: { overage: false }, counters: { reserved: 5_999 } });
-  t.like(await side.admit({ requestId: 'c', tokens: 1, allowance }), { outcome: 'refused', limit: 'quota', waitMs: 0 });
-  await side.start('b');
-  await side.settle('b', { tokens: 0 });
-  t.like(await side.admit({ requestId: 'c', tokens: 1, allowance }), { outcome: 'admitted' });
-  t.like(await side.admit({ requestId: 'd', tokens: 1, allowance }), { limit: 'quota' });
-});
+test.serial(
+  'a month is spent once used and reserved tokens reach its allowance, and not one token before',
+  async (t) => {
+    const side = await freshAccount();
+    const allowance = { tokensPerMonth: 1_000 };
+    t.like(await side.admit({ requestId: 'a', tokens: 999, allowance }), { outcome: 'admitted' });
+    const last = await side.admit({ requestId: 'b', tokens: 5_000, allowance });
+    t.like(last, { outcome: 'admitted', admission: { overage: false }, counters: { reserved: 5_999 } });
+    t.like(await side.admit({ requestId: 'c', tokens: 1, allowance }), {
+      outcome: 'refused',
+      limit: 'quota',
+      waitMs: 0,
+    });
+    await side.start('b');
+    await side.settle('b', { tokens: 0 });
+    t.like(await side.admit({ requestId: 'c', tokens: 1, allowance }), { outcome: 'admitted' });
+    t.like(await side.admit({ requestId: 'd', tokens: 1, allowance }), { limit: 'quota' });
+  },
+);
 
-test.serial('a top-up counts in its own month', async (t) => {
+test.serial('a top-up counts only in its own month', async (t) => {
   const side = await freshAccount();
   const allowance = { tokensPerMonth: 100, topUp: { month: '2030-05', tokens: 50 } };
   await side.admit({ requestId: 'a', tokens: 149, allowance });
@@ -191,7 +201,7 @@ test.serial('a top-up counts in its own month', async (t) => {
   t.like(await side.admit({ requestId: 'c', tokens: 1, allowance: past }), { limit: 'quota' });
 });
 
-test.serial('with overage on a spent month goes on, and what is used past it is counted as overage', async (t) => {
+test.serial('with overage a spent month still admits requests, and usage above it is counted as overage', async (t) => {
   const side = await freshAccount();
   const allowance = { tokensPerMonth: 100, overageEnabled: true };
   t.like(await side.admit({ requestId: 'a', tokens: 100, allowance }), { admission: { overage: false } });
@@ -207,7 +217,7 @@ test.serial('with overage on a spent month goes on, and what is used past it is 
   );
 });
 
-test.serial('of several limits the longest wait is told, and a spent month before all', async (t) => {
+test.serial('of several limits the longest wait is reported, and a spent month before all others', async (t) => {
   const side = await freshAccount();
   const perMinute = { requestsPerMinute: 1, tokensPerMinute: 150 };
   await side.admit({ requestId: 'a', tokens: 100 });
@@ -221,7 +231,7 @@ test.serial('of several limits the longest wait is told, and a spent month befor
   t.like(await ask({ ...perMinute, requestsPerDay: 2, tokensPerMonth: 150 }), { limit: 'quota' });
 });
 
-test.serial('what is refused is not charged, whichever limit it was', async (t) => {
+test.serial('a refused request is not charged, for any limit', async (t) => {
   const side = await freshAccount();
   await side.admit({ requestId: 'a' });
   const before = await side.counters();
@@ -237,7 +247,7 @@ test.serial('what is refused is not charged, whichever limit it was', async (t) 
   t.deepEqual(await side.counters(), before);
 });
 
-test.serial('the same request asking again is charged once and keeps its times', async (t) => {
+test.serial('a repeated admission of a request is charged once and keeps its times', async (t) => {
   const side = await freshAccount();
   const allowance = { requestsPerMinute: 1, tokensPerMinute: 100, requestsPerDay: 1, requestsAtOnce: 1 };
   const first = await side.admit({ requestId: 'a', allowance });
@@ -248,7 +258,7 @@ test.serial('the same request asking again is charged once and keeps its times',
   t.like(await side.counters(), { lastMinute: { requests: 1, tokens: 100 }, reserved: 100, dayRequests: 1 });
 });
 
-test.serial('a request that has ended is not admitted again, however it ended', async (t) => {
+test.serial('a request that has ended is not admitted again, in whichever way it ended', async (t) => {
   const side = await freshAccount();
   for (const requestId of ['settled', 'lost']) await side.admit({ requestId });
   await side.start('settled');
@@ -262,7 +272,7 @@ test.serial('a request that has ended is not admitted again, however it ended', 
   t.like(await side.counters(), { used: 10, reserved: 0 });
 });
 
-test.serial('a month that is not counted is asked to be seeded, and nothing is charged', async (t) => {
+test.serial('a month that is not counted yet must be seeded first, and nothing is charged', async (t) => {
   await setTime(noon);
   const side = openLimits(own.redis, { account: 'user:cold' });
   await own.redis.set(versionKey('user:cold'), 1);
@@ -272,7 +282,7 @@ test.serial('a month that is not counted is asked to be seeded, and nothing is c
   t.like(await side.admit({ requestId: 'a' }), { outcome: 'admitted', counters: { used: 0, reserved: 100 } });
 });
 
-test.serial('a month begins at 0 where the last one was counted, and each request counts in its own', async (t) => {
+test.serial('a month begins at 0 if the last one was counted, and each request counts in its own month', async (t) => {
   const side = await freshAccount();
   const allowance = { tokensPerMonth: 100 };
   const june = Date.UTC(2030, 5, 1);
@@ -290,7 +300,7 @@ test.serial('a month begins at 0 where the last one was counted, and each reques
   t.like(await side.seed('2030-05', 'compare'), { before: { used: 20, reserved: 0 } });
 });
 
-test.serial('a month that was left out makes an account cold, and months gone by are forgotten', async (t) => {
+test.serial('a skipped month makes an account cold, and past months are removed', async (t) => {
   const side = await freshAccount();
   await setTime(Date.UTC(2030, 6, 1));
   t.deepEqual(await side.admit({ requestId: 'a' }), { outcome: 'cold', month: '2030-07' });
@@ -298,13 +308,13 @@ test.serial('a month that was left out makes an account cold, and months gone by
   await setTime(Date.UTC(2030, 7, 1));
   await side.admit({ requestId: 'b' });
   t.is((await side.seed('2030-05', 'compare')).before, undefined);
-  t.is((await side.seed('2030-07', 'compare')).before?.used, 0, 'the last one is kept');
+  t.is((await side.seed('2030-07', 'compare')).before?.used, 0, 'the last month is kept');
   await setTime(Date.UTC(2030, 8, 1));
   await side.admit({ requestId: 'c' });
   t.is((await side.seed('2030-07', 'compare')).before, undefined);
 });
 
-test.serial('months are those of the calendar, leap years and ends of centuries included', async (t) => {
+test.serial('months are those of the calendar, including leap years and ends of centuries', async (t) => {
   const side = openLimits(own.redis, { account: 'user:calendar' });
   await own.redis.set(versionKey('user:calendar'), 1);
   for (const year of [2024, 2025, 2026, 2099, 2100, 2400]) {
@@ -318,7 +328,7 @@ test.serial('months are those of the calendar, leap years and ends of centuries 
   }
 });
 
-test.serial('a lease past its time counts until it is ended, which an admission never does', async (t) => {
+test.serial('an expired lease counts until it is ended, and an admission never ends one', async (t) => {
   const side = await freshAccount();
   const allowance = { requestsAtOnce: 2 };
   await admitMany(side, 2, allowance);
@@ -328,7 +338,7 @@ test.serial('a lease past its time counts until it is ended, which an admission 
   t.like(await side.admit({ requestId: 'b', allowance }), { outcome: 'admitted', counters: { reserved: 100 } });
 });
 
-test.serial('an outbox that is full lets nobody in', async (t) => {
+test.serial('nothing is admitted while the outbox is full', async (t) => {
   const side = await freshAccount({ outboxLengthMax: 2, account: 'user:full' });
   await own.redis.del(`svc:{p${String(partitionOf('user:full')).padStart(2, '0')}}:outbox`);
   for (const requestId of ['a', 'b']) {
@@ -340,7 +350,7 @@ test.serial('an outbox that is full lets nobody in', async (t) => {
   t.like(await side.counters(), { used: 20 });
 });
 
-test.serial('a clock that steps back by less than a minute is waited out, and one by more is believed', async (t) => {
+test.serial('a clock that steps back by less than a minute is waited out, and a larger step is accepted', async (t) => {
   const side = await freshAccount();
   const allowance = { requestsPerMinute: 1 };
   await side.admit({ requestId: 'a', allowance });
@@ -350,7 +360,7 @@ test.serial('a clock that steps back by less than a minute is waited out, and on
   t.like(await side.admit({ requestId: 'b', allowance }), { outcome: 'admitted' });
 });
 
-test.serial('a lease stays as long as what it has reserved, so that it can be ended however late', async (t) => {
+test.serial('a lease is kept as long as its reservation, so that it can be ended at any later time', async (t) => {
   const side = await freshAccount();
   await side.admit({ requestId: 'a' });
   for (const key of [
@@ -361,7 +371,7 @@ test.serial('a lease stays as long as what it has reserved, so that it can be en
   }
 });
 
-test.serial('every key of an account expires by itself', async (t) => {
+test.serial('every key of an account expires automatically', async (t) => {
   const side = await freshAccount();
   await side.admit({ requestId: 'a' });
   await side.admit({ requestId: 'b' });
@@ -376,14 +386,14 @@ test.serial('every key of an account expires by itself', async (t) => {
   }
 });
 
-test.serial('a standing that is used stays as long as one that has just come into being', async (t) => {
+test.serial('using the counters of an account renews their full lifetime', async (t) => {
   const side = await freshAccount();
   await own.redis.pexpire(countersKey(side.account), dayMs);
   await side.admit({ requestId: 'a' });
   t.true((await own.redis.pttl(countersKey(side.account))) > 61 * dayMs);
 });
 
-test.serial('what has gone and comes again within a bucket expires as well', async (t) => {
+test.serial('keys that were deleted and are created again within one bucket expire as well', async (t) => {
   const side = await freshAccount();
   await side.admit({ requestId: 'a' });
   await side.start('a');
@@ -396,7 +406,7 @@ test.serial('what has gone and comes again within a bucket expires as well', asy
   for (const key of keys) t.true((await own.redis.pttl(key)) > 61 * dayMs, key);
 });
 
-test.serial('sums keep every digit up to the largest safe integer', async (t) => {
+test.serial('sums are exact up to the largest safe integer', async (t) => {
   const side = await freshAccount();
   const [used, reserved, settled] = [9_000_000_000_000_001, 3_456_789_012_345, 3_456_789_012_344];
   await own.redis.hset(countersKey(side.account), '2030-05:used', used);
@@ -409,7 +419,7 @@ test.serial('sums keep every digit up to the largest safe integer', async (t) =>
   t.is(lastMinute.tokens, settled);
 });
 
-test.serial('a minute whose sums are not beside it is counted again, and so is one that was emptied', async (t) => {
+test.serial('a minute without stored sums is counted again, and so is one that was emptied', async (t) => {
   const side = await freshAccount();
   await side.admit({ requestId: 'a', tokens: 30 });
   for (const window of [`[[${noon - 5_000},2,300,${noon - 1_000}],[${noon - 500},1,50,${noon}]]`, '[]', '{}']) {

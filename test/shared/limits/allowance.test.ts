@@ -16,7 +16,7 @@ const parsed = parsePlanFile(
     });
   }),
 );
-if (!('planFile' in parsed)) throw new Error('the plan file is right');
+if (!('planFile' in parsed)) throw new Error('the plan file must be valid');
 const { planFile } = parsed;
 const topUp = { month: '2026-11', tokens: 7 };
 const caller: Caller = { account: 'user:ann', plan: 'free', suspended: false, version: 1, overageEnabled: true, topUp };
@@ -33,7 +33,7 @@ test('a request has every limit of the caller’s plan, and the overage and top-
   });
 });
 
-test('a line of a batch has the limit at once of batches, counts against the month, and has no other limit', (t) => {
+test('a batch line has the concurrency limit of batches, counts against the month, and has no other limit', (t) => {
   t.deepEqual(batchAllowanceOf(caller, planFile), {
     requestsAtOnce: 6,
     tokensPerMonth: 5,

@@ -9,7 +9,7 @@ const ended: Admitted = { outcome: 'ended' };
 const cold: Admitted = { outcome: 'cold', month: '2030-05' };
 const stale = (token: string): Admitted => ({ outcome: 'stale', reading: { token } });
 
-/** Limits that answer so, one after another, the last for ever; `asked` is how they were asked. */
+/** Limits that return these answers in order and repeat the last one. `asked` records each call. */
 function open(
   answers: readonly Admitted[],
   {
@@ -43,7 +43,7 @@ function open(
   return { ask, asked, seeded, rereadings: () => reread };
 }
 
-test('a caller that is the present one, of a month that is counted, is one call', async (t) => {
+test('a current caller with a counted month takes one call', async (t) => {
   const { ask, asked } = open([ended]);
   t.deepEqual(await ask({ lane: 'batch' }), { caller, answer: ended });
   t.like(asked, {
@@ -51,31 +51,31 @@ test('a caller that is the present one, of a month that is counted, is one call'
   });
 });
 
-test('a caller that was overtaken is read again, and asked for as what was read under that reading', async (t) => {
+test('a stale caller is read again, and the next call is made for the caller that was read, with the reading’s token', async (t) => {
   const { ask, asked } = open([stale('token'), ended]);
   t.deepEqual(await ask(), { caller: fresh, answer: ended });
   t.like(asked[1], { look: { version: 4, reading: { token: 'token' } }, caller: fresh });
 });
 
-test('a reading counts for one asking alone', async (t) => {
+test('the token of a reading is used for one call only', async (t) => {
   const { ask, asked } = open([stale('one'), cold, ended]);
   await ask();
   t.is(asked[2]?.look.reading, undefined);
 });
 
-test('one who is not known here is asked for without a version, and read', async (t) => {
+test('a caller that is not cached is sent without a version, then read', async (t) => {
   const { ask, asked } = open([stale('token'), ended]);
   t.deepEqual(await ask({ caller: undefined }), { caller: fresh, answer: ended });
   t.like(asked, { 0: { look: { version: undefined }, caller: undefined }, 1: { look: { version: 4 } } });
 });
 
-test('a month that is cold is counted, and asked for again', async (t) => {
+test('a cold month is counted, and the call is repeated', async (t) => {
   const { ask, seeded } = open([cold, ended]);
   t.deepEqual(await ask(), { caller, answer: ended });
   t.deepEqual(seeded, ['user:ann 2030-05']);
 });
 
-test('many who ask for one cold month at once have it counted once', async (t) => {
+test('many concurrent calls for one cold month count it once', async (t) => {
   const counting = Promise.withResolvers<void>();
   const { ask, seeded } = open([cold, ended], { seed: () => counting.promise });
   const asking = Array.from({ length: 200 }, () => ask());
@@ -84,7 +84,7 @@ test('many who ask for one cold month at once have it counted once', async (t) =
   t.is(seeded.length, 1);
 });
 
-test('no more than 64 months are counted at once, and the others come back', async (t) => {
+test('at most 64 months are counted at once, and the others must retry', async (t) => {
   const counting = Promise.withResolvers<void>();
   const { ask, seeded } = open([cold, ended], { seed: () => counting.promise });
   const asking = Array.from({ length: 65 }, (_, index) => ask({ account: `user:${index}` }));
@@ -102,12 +102,12 @@ test('an account that changes all the time is given up after eight calls', async
   t.is(asked.length, 8);
 });
 
-test('a reading or a counting that fails is told as it did', async (t) => {
-  const failure = new Error('the store is away');
+test('an error of a reading or of a counting is passed on', async (t) => {
+  const failure = new Error('the store is unavailable');
   await t.throwsAsync(open([stale('token')], { read: () => Promise.reject(failure) }).ask(), { is: failure });
   await t.throwsAsync(open([cold], { seed: () => Promise.reject(failure) }).ask(), { is: failure });
 });
 
-test('an answer for a caller that nobody knows is a fault of ours', async (t) => {
+test('an answer for an unknown caller is an internal error', async (t) => {
   await t.throwsAsync(open([ended]).ask({ caller: undefined }), { message: /unknown caller/ });
 });

@@ -32,7 +32,7 @@ test.before(async () => {
 
 test.after.always(() => own?.[Symbol.asyncDispose]());
 
-/** An account of its own whose month is counted, asked for in either lane. */
+/** A new account whose month is counted, with the calls of both lanes. */
 async function open() {
   await setTime(now);
   const account = `user:${accounts++}`;
@@ -86,23 +86,20 @@ test.serial('a line is charged to the month, and neither to the minute nor to th
   t.like(await counters(), { ...nothingNow, reserved: 0, used: 40 });
 });
 
-test.serial(
-  'a line beside requests leaves their minute and their day as they are, whatever becomes of it',
-  async (t) => {
-    const { batch, interactive, counters } = await open();
-    await interactive.admit('request');
-    const before = await counters();
-    t.like(before, { dayRequests: 1, lastMinute: { requests: 1, tokens: 100 } });
-    for (const name of ['settled', 'released', 'lost']) {
-      await batch.admit(name);
-      await batch.start(name);
-    }
-    await batch.settle('settled', { tokens: 1_000 });
-    await batch.release('released', 'any');
-    const { dayRequests, lastMinute } = await counters();
-    t.deepEqual({ dayRequests, lastMinute }, { dayRequests: before.dayRequests, lastMinute: before.lastMinute });
-  },
-);
+test.serial('a line never changes the minute and the day of requests, in whichever way it ends', async (t) => {
+  const { batch, interactive, counters } = await open();
+  await interactive.admit('request');
+  const before = await counters();
+  t.like(before, { dayRequests: 1, lastMinute: { requests: 1, tokens: 100 } });
+  for (const name of ['settled', 'released', 'lost']) {
+    await batch.admit(name);
+    await batch.start(name);
+  }
+  await batch.settle('settled', { tokens: 1_000 });
+  await batch.release('released', 'any');
+  const { dayRequests, lastMinute } = await counters();
+  t.deepEqual({ dayRequests, lastMinute }, { dayRequests: before.dayRequests, lastMinute: before.lastMinute });
+});
 
 test.serial('a line is admitted while the month has a token left, and refused when it has none', async (t) => {
   const { batch, counters } = await open();
@@ -119,7 +116,7 @@ for (const lane of lanes) {
   const other = lane === 'batch' ? 'interactive' : 'batch';
 
   test.serial(
-    `what the ${lane} lane has at once is counted up to its limit, and the ${other} lane not with it`,
+    `concurrent requests of the ${lane} lane are counted up to its limit, without those of the ${other} lane`,
     async (t) => {
       const side = await open();
       for (const name of ['a', 'b', 'c']) await side[other].admit(name);
@@ -134,7 +131,7 @@ for (const lane of lanes) {
   );
 }
 
-test.serial('what holds a lease is admitted again as it was, also where there is room for no other', async (t) => {
+test.serial('a request that holds a lease is admitted again unchanged, even if all limits are used up', async (t) => {
   const { batch, counters } = await open();
   const first = await batch.admit('a', { requestsAtOnce: 1 });
   await setTime(now + 5_000);
@@ -144,15 +141,15 @@ test.serial('what holds a lease is admitted again as it was, also where there is
   t.like(await counters(), { reserved: 100 });
 });
 
-test.serial('what has started is given back by its latest run, or by whoever knows that nobody has it', async (t) => {
+test.serial('a started line is released by its latest run, or with run any', async (t) => {
   const { batch, counters } = await open();
   for (const name of ['a', 'b']) {
     await batch.admit(name);
     await batch.start(name, 1);
     await batch.start(name, 2);
   }
-  t.is(await batch.release('a'), 'started', 'not by who only admitted it');
-  t.is(await batch.release('a', 1), 'started', 'not by a run that was overtaken');
+  t.is(await batch.release('a'), 'started', 'not by the admission alone');
+  t.is(await batch.release('a', 1), 'started', 'not by a superseded run');
   t.is(await batch.release('a', 3), 'started');
   t.like(await counters(), { reserved: 200 });
   t.is(await batch.release('a', 2), 'released');
@@ -163,7 +160,7 @@ test.serial('what has started is given back by its latest run, or by whoever kno
   t.deepEqual(await batch.admit('a'), { outcome: 'ended' });
 });
 
-test.serial('what was only admitted is given back by any of them', async (t) => {
+test.serial('a line that was only admitted is released with any run or none', async (t) => {
   const { batch, counters } = await open();
   for (const [name, run] of [
     ['a', undefined],
@@ -176,7 +173,7 @@ test.serial('what was only admitted is given back by any of them', async (t) => 
   t.like(await counters(), { reserved: 0 });
 });
 
-test.serial('what was settled is not given back', async (t) => {
+test.serial('a settled line is not released', async (t) => {
   const { batch, counters } = await open();
   await batch.admit('a');
   await batch.start('a');
@@ -185,7 +182,7 @@ test.serial('what was settled is not given back', async (t) => {
   t.like(await counters(), { used: 40, reserved: 0 });
 });
 
-test.serial('a line that was given back and settles all the same is charged, once', async (t) => {
+test.serial('a line that settles after its release is charged once', async (t) => {
   const { batch, counters, outbox } = await open();
   await batch.admit('a');
   await batch.start('a');
@@ -197,7 +194,7 @@ test.serial('a line that was given back and settles all the same is charged, onc
   t.is((await outbox()).length, 1);
 });
 
-test.serial('a line that nobody ends holds its lease for a day past its deadline, and no longer', async (t) => {
+test.serial('a line that is never ended holds its lease for a day past its deadline, and no longer', async (t) => {
   const { batch, outbox, counters } = await open();
   await batch.admit('a');
   await batch.start('a');
@@ -208,10 +205,10 @@ test.serial('a line that nobody ends holds its lease for a day past its deadline
   t.is(await batch.endLeases(), 1);
   t.like(await counters(), { reserved: 0, used: 0 });
   t.like(await outbox(), { 0: { outcome: 'lost', runs: 1, chargedTokens: 0 }, length: 1 });
-  t.false(await batch.settle('a'), 'it was lost');
+  t.false(await batch.settle('a'), 'it was recorded as lost');
 });
 
-test.serial('a line is settled at any time of that day', async (t) => {
+test.serial('a line can be settled at any time of that day', async (t) => {
   const { batch, counters } = await open();
   await batch.admit('a');
   await batch.start('a');
@@ -230,7 +227,7 @@ test.serial('a line that was admitted and never started ends as soon as a reques
   t.is(await batch.endLeases(), 1);
 });
 
-test.serial('each lane is looked after by itself, and each is noted with its next end', async (t) => {
+test.serial('the leases of each lane are ended separately, and each lane is listed with its next end', async (t) => {
   const { account, batch, interactive } = await open();
   const holders = leaseHoldersKey(partitionOf(account));
   const notedFor = async (lane: Lane) => own.redis.zscore(holders, leaseHolderOf({ account, lane }));
@@ -244,14 +241,14 @@ test.serial('each lane is looked after by itself, and each is noted with its nex
   t.is(await batch.endLeases(), 0);
   t.is(await interactive.held(), 1);
   t.is(await interactive.endLeases(), 1);
-  t.is(Number(await notedFor('interactive')), now + 120_000, 'when its minute is over for good');
+  t.is(Number(await notedFor('interactive')), now + 120_000, 'after its minute is over permanently');
   t.is(await batch.held(), 1);
   await setTime(deadline + day);
   t.is(await batch.endLeases(), 1);
   t.is(await notedFor('batch'), null);
 });
 
-test.serial('a lease of a clock that was put back far lives no longer than any other of its lane', async (t) => {
+test.serial('a lease from a clock that was set back far lives no longer than any other of its lane', async (t) => {
   const { account, batch } = await open();
   await batch.admit('a');
   await batch.start('a');
@@ -266,7 +263,7 @@ test.serial('a lease of a clock that was put back far lives no longer than any o
   t.is(await batch.endLeases(), 1);
 });
 
-test.serial('counting a month counts what both lanes have reserved', async (t) => {
+test.serial('counting a month includes the reservations of both lanes', async (t) => {
   const { account, batch, interactive, seed, counters } = await open();
   await batch.admit('a');
   await batch.admit('b');

@@ -31,7 +31,7 @@ test.beforeEach(async () => {
 const known = (requestId: string, version?: number) => admission.look({ account, requestId, version });
 const read = (token: string, version: number) =>
   admission.look({ account, requestId: `of ${token}`, version, reading: { token } });
-/** As a change is marked: version and fill token are deleted in the same step. */
+/** Marks a change as production code does: it deletes version and fill token in the same step. */
 const mark = (id: string, endsAt: number) =>
   own.redis.multi().del(versionKey(account), fillKey(account)).zadd(changesKey(account), endsAt, id).exec();
 const storedVersion = () => own.redis.get(versionKey(account));
@@ -40,7 +40,7 @@ async function outcomes(...answers: Promise<{ outcome: string }>[]): Promise<str
   return (await Promise.all(answers)).map(({ outcome }) => outcome);
 }
 
-test.serial('a caller of the version that stands is taken, one of any other is to be read again', async (t) => {
+test.serial('a caller of the current version is accepted, one of any other version must be read again', async (t) => {
   await own.redis.set(versionKey(account), 7);
   t.deepEqual(await outcomes(known('a', 7)), ['current']);
   t.deepEqual(await outcomes(known('b', 6), known('c', 8), known('d')), ['stale', 'stale', 'stale']);
@@ -48,21 +48,21 @@ test.serial('a caller of the version that stands is taken, one of any other is t
   t.like(await admission.admit({ account, requestId: 'f', version: 6 }, nothing), { outcome: 'stale' });
 });
 
-test.serial('being used keeps a version, and one that is not used is gone after an hour', async (t) => {
+test.serial('use extends the life of a version, and an unused one expires after an hour', async (t) => {
   await own.redis.set(versionKey(account), 7, 'PX', 1_000);
   await known('a', 7);
   const leftMs = await own.redis.pttl(versionKey(account));
   t.true(leftMs > hourMs - 60_000 && leftMs <= hourMs);
 });
 
-test.serial('being used writes nothing to a version that has more than half of its life left', async (t) => {
+test.serial('use writes nothing while a version has more than half of its life left', async (t) => {
   await own.redis.set(versionKey(account), 7, 'PX', 0.6 * hourMs);
   await known('a', 7);
   t.true((await own.redis.pttl(versionKey(account))) <= 0.6 * hourMs);
 });
 
 test.serial(
-  'a missing version is filled by whoever read the caller, and callers of it are taken from then on',
+  'a missing version is filled by the first reader of the caller, and callers of that version are accepted from then on',
   async (t) => {
     t.deepEqual(await outcomes(known('a', 3)), ['stale']);
     t.deepEqual(await outcomes(read('a', 4)), ['current']);
@@ -71,24 +71,24 @@ test.serial(
   },
 );
 
-test.serial('a version that is not what the store says is put right by reading', async (t) => {
+test.serial('a version that differs from the store is corrected by a reading', async (t) => {
   await own.redis.set(versionKey(account), 9);
   t.deepEqual(await outcomes(known('a', 5)), ['stale']);
   t.deepEqual(await outcomes(read('a', 5)), ['current']);
   t.is(await storedVersion(), '5');
 });
 
-test.serial('all who read at once share one token, and whoever is first fills', async (t) => {
+test.serial('concurrent readings share one token, and the first of them fills the version', async (t) => {
   t.deepEqual(await known('a', 1), { outcome: 'stale', reading: { token: 'a' } });
   t.deepEqual(await known('b', 1), { outcome: 'stale', reading: { token: 'a' } });
   t.deepEqual(await outcomes(read('a', 1), read('a', 1)), ['current', 'current']);
   t.is(await storedVersion(), '1');
-  t.deepEqual(await known('c', 2), { outcome: 'stale', reading: { token: 'c' } }, 'the next is announced anew');
+  t.deepEqual(await known('c', 2), { outcome: 'stale', reading: { token: 'c' } }, 'the next reading gets a new token');
   t.deepEqual(await outcomes(read('b', 2), read('c', 2)), ['current', 'current']);
   t.is(await storedVersion(), '2');
 });
 
-test.serial('an account that is asked for all the time gets its version all the same', async (t) => {
+test.serial('an account that is used all the time still gets its version', async (t) => {
   const first = await known('0', 1);
   for (let count = 1; count < 100; count++) await known(String(count), 1);
   if (first.outcome !== 'stale') return t.fail();
@@ -96,13 +96,13 @@ test.serial('an account that is asked for all the time gets its version all the 
   t.deepEqual(await outcomes(known('later', 1)), ['current']);
 });
 
-test.serial('a token of which nobody comes to fill stands no longer than a reading may take', async (t) => {
+test.serial('an unused token expires within the time that a reading may take', async (t) => {
   await known('a', 1);
   const leftMs = await own.redis.pttl(fillKey(account));
   t.true(leftMs > 5_000 && leftMs <= 15_000);
 });
 
-test.serial('while a change is marked nobody is taken as known, and nobody fills a version', async (t) => {
+test.serial('while a change is marked no caller is accepted as known, and no version is filled', async (t) => {
   await own.redis.set(versionKey(account), 7);
   await mark('change', now + 1);
   t.deepEqual(await outcomes(known('a', 7)), ['stale']);
@@ -112,7 +112,7 @@ test.serial('while a change is marked nobody is taken as known, and nobody fills
   t.is(await storedVersion(), null);
 });
 
-test.serial('a mark stands to its end and no longer, whichever other marks there are', async (t) => {
+test.serial('a mark is valid until its end and no longer, independently of other marks', async (t) => {
   await mark('one', now + 10);
   await mark('another', now + 20);
   await setTime(now + 19);
@@ -121,27 +121,27 @@ test.serial('a mark stands to its end and no longer, whichever other marks there
   t.deepEqual(await outcomes(known('a', 7), read('a', 7), known('b', 7)), ['stale', 'current', 'current']);
 });
 
-test.serial('a mark from a clock that was put back by more than a minute does not stand', async (t) => {
+test.serial('a mark from a clock that was set back by more than a minute is ignored', async (t) => {
   await mark('change', now + 60_001);
   t.deepEqual(await outcomes(known('a', 7), read('a', 7), known('b', 7)), ['stale', 'current', 'current']);
   await mark('change', now + 60_000);
   t.deepEqual(await outcomes(known('a', 7), read('a', 7), known('b', 7)), ['stale', 'current', 'stale']);
 });
 
-test.serial('a reading that was announced before a change does not fill what it read then', async (t) => {
+test.serial('a reading that was announced before a change does not fill the version that it reads', async (t) => {
   t.deepEqual(await outcomes(known('a', 1)), ['stale']);
   await own.redis.del(versionKey(account), fillKey(account)); // what marking and unmarking do
   t.deepEqual(await outcomes(read('a', 1)), ['current']);
   t.is(await storedVersion(), null);
 });
 
-test.serial('accounts are kept apart', async (t) => {
+test.serial('the versions of different accounts are independent', async (t) => {
   await own.redis.set(versionKey(account), 7);
   const other = await admission.look({ account: 'user:bob', requestId: 'a', version: 7 });
   t.is(other.outcome, 'stale');
 });
 
-test.serial('a caller that is current costs one command of Redis from outside, and writes nothing new', async (t) => {
+test.serial('checking a current caller adds no key to Redis', async (t) => {
   await own.redis.set(versionKey(account), 7);
   const before = await own.redis.dbsize();
   await known('a', 7);
@@ -150,7 +150,7 @@ test.serial('a caller that is current costs one command of Redis from outside, a
 });
 
 test.serial(
-  'a Redis that is out of memory admits nothing, with the reason kept for the log, and still looks',
+  'a Redis that is out of memory admits nothing, keeps the reason for the log, and still answers look',
   async (t) => {
     await own.redis.config('SET', 'maxmemory', '1');
     t.teardown(() => own.redis.config('SET', 'maxmemory', '0'));

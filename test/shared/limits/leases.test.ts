@@ -30,7 +30,7 @@ test.before(async () => {
 
 test.after.always(() => own?.[Symbol.asyncDispose]());
 
-/** An account of its own, with one request that was admitted at `now`. */
+/** A new account with one request, admitted at `now`. */
 async function admitted() {
   await setTime(now);
   const side = openLimits(own.redis, { account: `user:${accounts++}` });
@@ -40,7 +40,7 @@ async function admitted() {
   return { ...side, outbox, mark: () => own.redis.get(endedRequestKey(side.account, side.idOf('a'))) };
 }
 
-test.serial('the first start is run 1 and says what time is left, also when it asks twice', async (t) => {
+test.serial('the first start is run 1 and returns the time left, also if the call is repeated', async (t) => {
   const side = await admitted();
   await setTime(now + 250);
   const first = { outcome: 'run', run: 1, now: now + 250, remainingMs: 599_750 } as const;
@@ -49,7 +49,7 @@ test.serial('the first start is run 1 and says what time is left, also when it a
   t.deepEqual(await side.start('a', 1), { ...first, now: now + 300, remainingMs: 599_700 });
 });
 
-test.serial('a first start is in time up to startBy itself, and late from the millisecond after', async (t) => {
+test.serial('a first start is in time up to and including startBy, and late from the next millisecond', async (t) => {
   for (const [time, outcome] of [
     [startBy - 1, 'run'],
     [startBy, 'run'],
@@ -58,18 +58,18 @@ test.serial('a first start is in time up to startBy itself, and late from the mi
     const side = await admitted();
     await setTime(time);
     t.like(await side.start('a'), { outcome, run: 1 }, String(time - startBy));
-    t.like(await side.start('a'), { outcome, run: 1 }, 'the same answer when it asks again');
+    t.like(await side.start('a'), { outcome, run: 1 }, 'a repeated call gets the same answer');
   }
 });
 
-test.serial('once a first start was late no other worker runs it either', async (t) => {
+test.serial('after a late first start no other worker runs the job either', async (t) => {
   const side = await admitted();
   await setTime(startBy + 1);
   t.like(await side.start('a', 1), { outcome: 'late', run: 1 });
   t.like(await side.start('a', 2), { outcome: 'late', run: 2 });
 });
 
-test.serial('a job that is taken again is run 2, however late, and then run 3', async (t) => {
+test.serial('a job that is taken again is run 2, at any time, and then run 3', async (t) => {
   const side = await admitted();
   t.like(await side.start('a', 1), { outcome: 'run', run: 1 });
   await setTime(startBy + 60_000);
@@ -77,14 +77,14 @@ test.serial('a job that is taken again is run 2, however late, and then run 3', 
   t.like(await side.start('a', 3), { outcome: 'run', run: 3 });
 });
 
-test.serial('a worker that was away while another took the job has no say any more', async (t) => {
+test.serial('a worker that was unreachable while another took the job is superseded', async (t) => {
   const side = await admitted();
   t.like(await side.start('a', 2), { outcome: 'run', run: 1 });
   t.deepEqual(await side.start('a', 1), { outcome: 'superseded', run: 1 });
-  t.true(await side.settle('a', { run: 1 }), 'and takes nothing from whoever has it');
+  t.true(await side.settle('a', { run: 1 }), 'and takes nothing from the current worker');
 });
 
-test.serial('a run that was started settles although its lease was lost and somebody released it since', async (t) => {
+test.serial('a started run settles even if its lease was lost and released in the meantime', async (t) => {
   const side = await admitted();
   await side.start('a');
   await own.redis.flushall();
@@ -94,7 +94,7 @@ test.serial('a run that was started settles although its lease was lost and some
   t.is((await side.outbox()).length, 1);
 });
 
-test.serial('a request is over from its deadline on, and its lease is still there to be settled', async (t) => {
+test.serial('a request is over from its deadline on, and its lease can still be settled', async (t) => {
   for (const [time, outcome] of [
     [deadline - 1, 'run'],
     [deadline, 'expired'],
@@ -109,7 +109,7 @@ test.serial('a request is over from its deadline on, and its lease is still ther
   }
 });
 
-test.serial('once text of a run went out no other run begins, and that run may settle no more', async (t) => {
+test.serial('after output of a run was streamed no other run begins, and that run can no longer settle', async (t) => {
   const side = await admitted();
   await side.start('a', 1);
   await side.markStreaming('a', 1);
@@ -121,7 +121,7 @@ test.serial('once text of a run went out no other run begins, and that run may s
   t.like(await side.counters(), { used: 7, reserved: 0 });
 });
 
-test.serial('what was delivered is charged by whoever delivered it, also when the deadline is over', async (t) => {
+test.serial('a start after streamed output is interrupted, not expired, even after the deadline', async (t) => {
   const side = await admitted();
   await side.start('a', 1);
   await side.markStreaming('a', 1);
@@ -129,7 +129,7 @@ test.serial('what was delivered is charged by whoever delivered it, also when th
   t.like(await side.start('a', 2), { outcome: 'interrupted', run: 2 });
 });
 
-test.serial('text of a run that is overtaken marks nothing', async (t) => {
+test.serial('output of a superseded run marks nothing', async (t) => {
   const side = await admitted();
   await side.start('a', 1);
   await side.start('a', 2);
@@ -137,7 +137,7 @@ test.serial('text of a run that is overtaken marks nothing', async (t) => {
   t.like(await side.start('a', 3), { outcome: 'run', run: 3 });
 });
 
-test.serial('without a lease nothing is started', async (t) => {
+test.serial('nothing starts without a lease', async (t) => {
   const side = await admitted();
   t.like(await side.start('never admitted'), { outcome: 'gone' });
   await side.release('a');
@@ -148,7 +148,7 @@ test.serial('without a lease nothing is started', async (t) => {
   t.like(await side.start('b'), { outcome: 'gone' });
 });
 
-test.serial('a run that finds its request settled is told so, with a number after that of the run', async (t) => {
+test.serial('a run of a settled request gets the outcome settled and the number after the last run', async (t) => {
   const side = await admitted();
   await side.start('a', 1);
   await side.start('a', 2);
@@ -156,7 +156,7 @@ test.serial('a run that finds its request settled is told so, with a number afte
   t.deepEqual(await side.start('a', 3), { outcome: 'settled', run: 3 });
 });
 
-test.serial('a request is settled once, by its latest run, and the same settler may ask again', async (t) => {
+test.serial('a request is settled once, by its latest run, and the same settler may repeat the call', async (t) => {
   const side = await admitted();
   await side.start('a', 1);
   await side.start('a', 2);
@@ -174,14 +174,14 @@ test.serial('a request is settled once, by its latest run, and the same settler 
   t.deepEqual(record?.settledAt, new Date(now));
 });
 
-test.serial('a release gives everything back, twice is once, and leaves no record', async (t) => {
+test.serial('a release returns the complete reservation, once, and leaves no record', async (t) => {
   const side = await admitted();
   for (const _ of [1, 2]) t.is(await side.release('a'), 'released');
   t.like(await side.counters(), { used: 0, reserved: 0, dayRequests: 0, lastMinute: { tokens: 0, requests: 0 } });
   t.deepEqual(await side.outbox(), []);
 });
 
-test.serial('a release of what has started or ended changes nothing', async (t) => {
+test.serial('a release of a started or ended request changes nothing', async (t) => {
   const side = await admitted();
   await side.start('a');
   t.is(await side.release('a'), 'started');
@@ -194,7 +194,7 @@ test.serial('a release of what has started or ended changes nothing', async (t) 
   t.is(await side.release('b'), 'ended');
 });
 
-test.serial('a release that comes before its admission makes it void', async (t) => {
+test.serial('a release before the admission makes the admission void', async (t) => {
   const side = await admitted();
   t.is(await side.release('b'), 'released');
   t.deepEqual(await side.admit({ requestId: 'b' }), { outcome: 'ended' });
@@ -202,7 +202,7 @@ test.serial('a release that comes before its admission makes it void', async (t)
   t.like(await side.counters(), { reserved: 100, dayRequests: 1 });
 });
 
-test.serial('a release on another day gives that day nothing', async (t) => {
+test.serial('a release on another day does not change the counters of that day', async (t) => {
   const side = await admitted();
   await setTime(now + 86_400_000);
   await side.admit({ requestId: 'b' });
@@ -210,7 +210,7 @@ test.serial('a release on another day gives that day nothing', async (t) => {
   t.like(await side.counters(), { dayRequests: 1, reserved: 100 });
 });
 
-test.serial('an admitted lease ends 30 s past startBy, a started one 60 s past its start', async (t) => {
+test.serial('an admitted lease expires 30 s past startBy, a started one 60 s past its start', async (t) => {
   const side = await admitted();
   await side.admit({ requestId: 'b' });
   await setTime(now + 10);
@@ -234,24 +234,27 @@ test.serial('an admitted lease ends 30 s past startBy, a started one 60 s past i
   );
 });
 
-test.serial('a started lease lives for a minute after its last renewal, and no renewal brings it back', async (t) => {
-  const side = await admitted();
-  await side.start('a');
-  for (const time of [20_000, 79_999, 100_000]) {
-    await setTime(now + time);
+test.serial(
+  'a started lease lives for a minute after its last renewal, and no renewal restores it after that',
+  async (t) => {
+    const side = await admitted();
+    await side.start('a');
+    for (const time of [20_000, 79_999, 100_000]) {
+      await setTime(now + time);
+      t.is(await side.endLeases(), 0);
+      await side.renew('a');
+    }
+    await setTime(now + 159_999);
     t.is(await side.endLeases(), 0);
+    await setTime(now + 160_000);
+    t.is(await side.endLeases(), 1);
     await side.renew('a');
-  }
-  await setTime(now + 159_999);
-  t.is(await side.endLeases(), 0);
-  await setTime(now + 160_000);
-  t.is(await side.endLeases(), 1);
-  await side.renew('a');
-  t.is(await own.redis.exists(leaseEndsKey(side.account)), 0);
-  t.false(await side.settle('a'));
-});
+    t.is(await own.redis.exists(leaseEndsKey(side.account)), 0);
+    t.false(await side.settle('a'));
+  },
+);
 
-test.serial('no renewal has a lease end sooner, and many are renewed by one call', async (t) => {
+test.serial('no renewal shortens a lease, and one call renews many', async (t) => {
   const side = await admitted();
   const names = Array.from({ length: 30 }, (_, index) => `many ${index}`);
   for (const name of names) await side.admit({ requestId: name });
@@ -271,7 +274,7 @@ test.serial('no renewal has a lease end sooner, and many are renewed by one call
   }
 });
 
-test.serial('a lease that was to end after the look stays, however long the call was on its way', async (t) => {
+test.serial('a lease that expires after the look is not ended, however late the call arrives', async (t) => {
   const side = await admitted();
   await side.start('a');
   await setTime(now + 600_000);
@@ -279,7 +282,7 @@ test.serial('a lease that was to end after the look stays, however long the call
   t.is(await side.endLeases(now + 60_000), 1);
 });
 
-test.serial('a lease that was lost cannot be settled any more, for an hour after that', async (t) => {
+test.serial('a lost lease cannot be settled, for an hour after it was lost', async (t) => {
   const side = await admitted();
   await side.start('a');
   await setTime(deadline + 60_000);
@@ -290,7 +293,7 @@ test.serial('a lease that was lost cannot be settled any more, for an hour after
   t.is(Number(until), deadline + 60_000 + 3_600_000);
 });
 
-test.serial('a lease that nobody ended for hours is lost once, and cannot be settled any more', async (t) => {
+test.serial('a lease that was not ended for hours is recorded as lost once, and cannot be settled', async (t) => {
   const side = await admitted();
   await side.start('a');
   await setTime(deadline + 10_000_000);
@@ -300,28 +303,29 @@ test.serial('a lease that nobody ended for hours is lost once, and cannot be set
   t.is((await side.outbox()).length, 1);
 });
 
-test.serial(
-  'all leases past their time are ended, however many, and the account is looked after again later',
-  async (t) => {
-    const side = await admitted();
-    for (let index = 0; index < 120; index++) await side.admit({ requestId: `many ${index}` });
-    await setTime(now + 1);
-    await side.admit({ requestId: 'later' });
-    await setTime(now + 60_000);
-    const holders = leaseHoldersKey(partitionOf(side.account));
-    t.is(Number(await own.redis.zscore(holders, side.account)), now + 60_000);
-    t.is(await side.endLeases(), 121);
-    t.is(Number(await own.redis.zscore(holders, side.account)), now + 60_001);
-    await side.release('later');
-    t.is(await side.endLeases(), 0);
-    t.is(Number(await own.redis.zscore(holders, side.account)), now + 120_001, 'when its last minute is over for good');
-    await setTime(now + 120_001);
-    t.is(await side.endLeases(), 0);
-    t.is(await own.redis.zscore(holders, side.account), null);
-  },
-);
+test.serial('all expired leases are ended, however many, and the account is checked again later', async (t) => {
+  const side = await admitted();
+  for (let index = 0; index < 120; index++) await side.admit({ requestId: `many ${index}` });
+  await setTime(now + 1);
+  await side.admit({ requestId: 'later' });
+  await setTime(now + 60_000);
+  const holders = leaseHoldersKey(partitionOf(side.account));
+  t.is(Number(await own.redis.zscore(holders, side.account)), now + 60_000);
+  t.is(await side.endLeases(), 121);
+  t.is(Number(await own.redis.zscore(holders, side.account)), now + 60_001);
+  await side.release('later');
+  t.is(await side.endLeases(), 0);
+  t.is(
+    Number(await own.redis.zscore(holders, side.account)),
+    now + 120_001,
+    'after its last minute is over permanently',
+  );
+  await setTime(now + 120_001);
+  t.is(await side.endLeases(), 0);
+  t.is(await own.redis.zscore(holders, side.account), null);
+});
 
-test.serial('an account at rest is kept small, for as long as before, and everything it counts stays', async (t) => {
+test.serial('an idle account is stored compactly for the full lifetime, and its counters do not change', async (t) => {
   const side = await admitted();
   const latest = now + 5_000;
   await setTime(latest);
@@ -346,7 +350,7 @@ test.serial('an account at rest is kept small, for as long as before, and everyt
   t.like(await side.admit({ requestId: 'b' }), { outcome: 'admitted', counters: { dayRequests: 3, reserved: 100 } });
 });
 
-test.serial('a lease from a clock that was put back far lives no longer than any other', async (t) => {
+test.serial('a lease from a clock that was set back far lives no longer than any other', async (t) => {
   const side = await admitted();
   await setTime(now - 86_400_000);
   await side.endLeases();
@@ -356,7 +360,7 @@ test.serial('a lease from a clock that was put back far lives no longer than any
   t.is(await side.endLeases(), 1);
 });
 
-test.serial('a request whose lease Redis has lost is recorded and counted, once', async (t) => {
+test.serial('a request whose lease Redis lost is recorded and counted once', async (t) => {
   const side = await admitted();
   await own.redis.flushall();
   await setTime(now + 1_000);
@@ -370,10 +374,10 @@ test.serial('a request whose lease Redis has lost is recorded and counted, once'
   await side.prepare('2030-05');
   t.like(await side.counters(), { used: 40, overageUsed: 40, reserved: 0 }, 'seeded from the outbox');
   t.true(await side.settle('b', { ...given, overage: false }));
-  t.like(await side.counters(), { used: 80, overageUsed: 40, reserved: 0 }, 'added to what is counted');
+  t.like(await side.counters(), { used: 80, overageUsed: 40, reserved: 0 }, 'added to the counters');
 });
 
-test.serial('a settling that fails is repeated, and told as it was in the end', async (t) => {
+test.serial('a failed settle call is repeated, and the last result is returned', async (t) => {
   let calls = 0;
   const redis = {
     defineCommand: () => {},
@@ -396,7 +400,7 @@ test.serial('a settling that fails is repeated, and told as it was in the end', 
   t.is(calls, 3);
 });
 
-test.serial('settling does not begin to count a month', async (t) => {
+test.serial('settling does not start the counter of a month', async (t) => {
   const side = await admitted();
   await side.start('a');
   await own.redis.hdel(countersKey(side.account), '2030-05:used');
@@ -404,7 +408,7 @@ test.serial('settling does not begin to count a month', async (t) => {
   t.like(await side.seed('2030-05', 'compare'), { before: undefined, after: { used: 40, reserved: 0 } });
 });
 
-test.serial('a month of which something was settled before it was counted does not begin at 0', async (t) => {
+test.serial('a month with a request settled before it was counted does not begin at 0', async (t) => {
   const side = await admitted();
   const june = Date.UTC(2030, 5, 1);
   await setTime(june);
@@ -414,7 +418,7 @@ test.serial('a month of which something was settled before it was counted does n
   t.like(await side.admit({ requestId: 'b' }), { outcome: 'admitted', counters: { used: 40, reserved: 100 } });
 });
 
-test.serial('putting a month right that is not counted does not begin to count it', async (t) => {
+test.serial('repairing a month that is not counted does not start its counter', async (t) => {
   await setTime(now);
   const side = openLimits(own.redis, { account: `user:${accounts++}` });
   await own.redis.set(versionKey(side.account), 1);
@@ -422,7 +426,7 @@ test.serial('putting a month right that is not counted does not begin to count i
   t.deepEqual(await side.admit({ requestId: 'b' }), { outcome: 'cold', month: '2030-05' });
 });
 
-test.serial('what has ended is remembered for an hour past the deadline', async (t) => {
+test.serial('the mark of an ended request is kept for an hour past the deadline', async (t) => {
   const side = await admitted();
   await side.start('a');
   await side.settle('a');
@@ -431,19 +435,16 @@ test.serial('what has ended is remembered for an hour past the deadline', async 
   t.true(lifeMs > 4_190_000 && lifeMs <= 4_200_000);
 });
 
-test.serial(
-  'a request ends also when Redis is out of memory, and its lease is started, marked and released',
-  async (t) => {
-    const side = await admitted();
-    await side.admit({ requestId: 'b' });
-    await own.redis.config('SET', 'maxmemory', '1');
-    t.teardown(() => own.redis.config('SET', 'maxmemory', '0'));
-    await t.throwsAsync(own.redis.set('anything', 'else'), { message: /OOM/ });
-    t.like(await side.start('a'), { outcome: 'run' });
-    await side.markStreaming('a');
-    t.true(await side.settle('a'));
-    t.is(await side.release('b'), 'released');
-    t.is(await side.endLeases(), 0);
-    t.is((await side.outbox()).length, 1);
-  },
-);
+test.serial('a request can be started, streamed, settled and released while Redis is out of memory', async (t) => {
+  const side = await admitted();
+  await side.admit({ requestId: 'b' });
+  await own.redis.config('SET', 'maxmemory', '1');
+  t.teardown(() => own.redis.config('SET', 'maxmemory', '0'));
+  await t.throwsAsync(own.redis.set('anything', 'else'), { message: /OOM/ });
+  t.like(await side.start('a'), { outcome: 'run' });
+  await side.markStreaming('a');
+  t.true(await side.settle('a'));
+  t.is(await side.release('b'), 'released');
+  t.is(await side.endLeases(), 0);
+  t.is((await side.outbox()).length, 1);
+});

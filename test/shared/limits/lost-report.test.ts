@@ -1,7 +1,7 @@
 import test from 'ava';
 import { lostReport } from '../../../shared/limits/lost-report.ts';
 
-test('a request that no process is left to end is recorded as lost: its own names, no tokens, no times, no run', (t) => {
+test('a request that no process is left to end is recorded as lost: with its own names, no tokens, no times, no run', (t) => {
   const asked = {
     keyId: 'key_1',
     plan: 'free',

@@ -22,7 +22,7 @@ let accounts = 0;
 
 test.before(async () => {
   own = await startPrivateRedis();
-  // Stands still, so that however long a run takes it is all in one minute of one month.
+  // The clock does not move, so that a run of any duration is within one minute of one month.
   await replaceClock(own.redis)(Date.UTC(2030, 4, 15, 12));
   children = Array.from({ length: processes }, () => fork(program, { execArgv: [] }));
 });
@@ -35,11 +35,11 @@ test.after.always(async () => {
 const deliveries = [
   { delivery: 'once', how: '' },
   { delivery: 'twice', how: ', each call delivered twice' },
-  { delivery: 'cut', how: ', with replies lost and calls repeated' },
+  { delivery: 'cut', how: ', with lost replies and repeated calls' },
 ] as const;
 
 for (const { delivery, how } of deliveries) {
-  test.serial(`of thousands of requests from 4 processes exactly the limit of a minute passes${how}`, async (t) => {
+  test.serial(`of thousands of requests from 4 processes exactly the limit per minute is admitted${how}`, async (t) => {
     t.timeout(120_000);
     const { side, reports, executed } = await runAll({ delivery, allowance: { requestsPerMinute } });
     t.is(total(reports, 'admitted'), requestsPerMinute);
@@ -57,23 +57,26 @@ for (const { delivery, how } of deliveries) {
     const reservedMax = Math.max(...reports.map((report) => report.reservedMax));
     t.true(used < tokensPerMonth + reservedMax, `${used} used`);
     t.true(used > tokensPerMonth * 0.9, `${used} used`);
-    t.true(total(reports, 'refused') > attempts / 20, 'it was spent long before the end');
+    t.true(total(reports, 'refused') > attempts / 20, 'the month was spent long before the end');
     checkDelivery(t, { delivery, reports, executed });
   });
 }
 
-test.serial('requests that use more than they reserved overspend by what those in flight were short of', async (t) => {
-  t.timeout(120_000);
-  const given = { delivery: 'once', allowance: { tokensPerMonth }, settled: { short: 0.5 } } as const;
-  const { side, reports } = await runAll(given);
-  const used = await checkUsed(t, side, reports);
-  const shorts = reports.flatMap((report) => report.shorts).sort((one, other) => other - one);
-  t.true(shorts.length > attempts / 80, `${shorts.length} were short`);
-  const inFlight = shorts.slice(0, processes * clients).reduce((sum, short) => sum + short, 0);
-  t.true(used < tokensPerMonth + Math.max(...reports.map((report) => report.reservedMax)) + inFlight, `${used} used`);
-});
+test.serial(
+  'requests that use more than they reserved overspend by at most the excess of those in flight',
+  async (t) => {
+    t.timeout(120_000);
+    const given = { delivery: 'once', allowance: { tokensPerMonth }, settled: { short: 0.5 } } as const;
+    const { side, reports } = await runAll(given);
+    const used = await checkUsed(t, side, reports);
+    const shorts = reports.flatMap((report) => report.shorts).sort((one, other) => other - one);
+    t.true(shorts.length > attempts / 80, `${shorts.length} were short`);
+    const inFlight = shorts.slice(0, processes * clients).reduce((sum, short) => sum + short, 0);
+    t.true(used < tokensPerMonth + Math.max(...reports.map((report) => report.reservedMax)) + inFlight, `${used} used`);
+  },
+);
 
-/** Runs all clients of all processes at once; `executed`: how many calls Redis has carried out for them. */
+/** Runs all clients of all processes at once. `executed` is the number of calls that Redis carried out for them. */
 async function runAll(given: Pick<Task, 'delivery' | 'allowance' | 'settled'>) {
   const side = openLimits(own.redis, { account: `user:${accounts++}` });
   await side.prepare('2030-05');
@@ -108,7 +111,7 @@ async function scriptCalls(): Promise<number> {
 
 type Delivered = { delivery: Task['delivery']; reports: readonly Report[]; executed: number };
 
-/** A run in which no reply was lost, or no call repeated, would show nothing of either. */
+/** A run without a lost reply or without a repeated call would prove nothing about either. */
 function checkDelivery(t: ExecutionContext, { delivery, reports, executed }: Delivered): void {
   t.deepEqual(
     reports.flatMap(({ faults }) => faults),
@@ -120,7 +123,7 @@ function checkDelivery(t: ExecutionContext, { delivery, reports, executed }: Del
   t.true(delivery === 'twice' ? answered >= 2 * attempts : answered >= attempts);
 }
 
-/** Redis, what the clients settled, and what waits for the store are the same; nothing is held. */
+/** Redis, the clients' settlements and the outbox agree, and nothing is held. */
 async function checkUsed(t: ExecutionContext, side: ReturnType<typeof openLimits>, reports: readonly Report[]) {
   const { used, reserved } = await side.counters();
   const outbox = (await side.outbox()).filter(({ account }) => account === side.account);

@@ -9,7 +9,7 @@ import { openRedisDatabase, type RedisDatabase } from '../../support/private-red
 import { replaceClock } from '../../support/redis-clock.ts';
 import { sized } from '../../support/size.ts';
 
-/** Days on which something turns: none, a month, a year, a leap day. */
+/** Start times: an ordinary day, then the last moments before a new month, a new year and a leap day. */
 const beginnings = [
   Date.UTC(2030, 4, 15, 12),
   Date.UTC(2030, 5, 30, 23, 59, 30),
@@ -34,16 +34,16 @@ test.before(async () => {
 test.after.always(() => parts.disposeAsync());
 
 const none = fc.constant(undefined);
-/** Which calls the release before makes: long enough that hardly a sequence of calls has the same turns twice. */
+/** Which calls go to the previous release: long enough that two sequences of calls hardly ever use the same pattern. */
 const inTurns = fc.array(fc.boolean(), { minLength: 61, maxLength: 61 });
 
 for (const { title, previousCalls, sequences } of [
   {
-    title: 'whatever happens in whatever order, every answer and every record is what the promises say',
+    title: 'for any sequence of calls, every answer and every record match the model',
     ...{ previousCalls: none, sequences: sized(80, 250) },
   },
   {
-    title: 'the same holds where calls go to this release and to the one before it, in any turns',
+    title: 'the same holds if calls go to this release and the previous one, in any pattern',
     ...{ previousCalls: inTurns, sequences: sized(40, 250) },
   },
 ]) {
@@ -71,18 +71,18 @@ for (const { title, previousCalls, sequences } of [
     );
     const missing = () => everyAnswer.filter((answer) => !seen.has(answer));
     let drawn = 0;
-    // Some answers are rare: where one has not come up by chance, more sequences are drawn.
+    // Some answers are rare: if one has not occurred by chance, more sequences are drawn.
     while (drawn === 0 || (missing().length > 0 && drawn < 5 * sequences)) {
       await fc.assert(property, { numRuns: sequences, includeErrorInReport: true });
       drawn += sequences;
     }
     t.log(`${taken} steps; ${[...seen].map(([answer, count]) => `${answer}: ${count}`).join(', ')}`);
     t.true(taken > 16 * drawn, `${taken} steps`);
-    t.deepEqual(missing(), [], 'answers that were never given');
+    t.deepEqual(missing(), [], 'answers that never occurred');
   });
 }
 
-/** A comparison in which one of these never came up has shown nothing of it. */
+/** Every answer that must occur: a comparison without one of them proves nothing about it. */
 const everyAnswer = [
   ...['admit admitted', 'admit admitted as overage', 'admit ended', 'admit cold', 'admit stale'],
   ...['quota', 'requests', 'tokens', 'day', 'concurrency'].map((limit) => `admit refused by ${limit}`),

@@ -21,7 +21,7 @@ const allowance: Allowance = {
   overageEnabled: false,
 };
 
-test('what is neither used nor reserved remains, and never less than nothing', (t) => {
+test('remaining is what is neither used nor reserved, and never negative', (t) => {
   t.like(quotaOf(counters, allowance), { limit: 1_000, used: 700, reserved: 200, remaining: 100, topUp: 0 });
   t.is(quotaOf({ ...counters, used: 900 }, allowance).remaining, 0);
 });
@@ -33,17 +33,17 @@ test('a top-up is part of the limit in its own month only', (t) => {
   t.like(quotaOf(counters, { ...allowance, topUp: past }), { limit: 1_000, remaining: 100, topUp: 0 });
 });
 
-test('without a limit there is none to tell, topped up or not', (t) => {
+test('without a limit none is reported, with or without a top-up', (t) => {
   const unlimited = { overageEnabled: false, topUp: { month: '2030-05', tokens: 500 } };
   t.like(quotaOf(counters, unlimited), { limit: null, remaining: null, used: 700, topUp: 500 });
 });
 
-test('a period ends where the next begins, at the end of a year as well', (t) => {
+test('a period ends when the next begins, also at the end of a year', (t) => {
   t.deepEqual(quotaOf(counters, allowance).period, { start: '2030-05-01', end: '2030-06-01' });
   t.deepEqual(quotaOf({ ...counters, month: '2030-12' }, allowance).period, { start: '2030-12-01', end: '2031-01-01' });
 });
 
-test('headers tell the month and the minute, and what is over a limit as nothing left', (t) => {
+test('headers report the month and the minute, with 0 remaining if a limit is exceeded', (t) => {
   t.deepEqual(limitHeaders(counters, allowance), {
     'x-svc-quota-limit': '1000',
     'x-svc-quota-used': '700',
@@ -63,7 +63,7 @@ test('headers tell the month and the minute, and what is over a limit as nothing
     t.is(none[name], 'unlimited');
 });
 
-test('durations are written as OpenAI writes them', (t) => {
+test('durations have the format of OpenAI', (t) => {
   const written = [0, 12, 999, 1_000, 1_500, 59_999, 60_000, 360_000, 61_001].map(formatDuration);
   t.deepEqual(written, ['0ms', '12ms', '999ms', '1s', '1.5s', '59.999s', '1m0s', '6m0s', '1m1.001s']);
 });
@@ -74,7 +74,7 @@ const limited = {
   topupUrl: 'https://x.test/',
 };
 
-test('each limit has its type, its number in words, and one wait in three places', (t) => {
+test('each limit has its type, its number in the message, and one wait in three places', (t) => {
   const types = [
     ['requests', 'requests_limit', '10'],
     ['tokens', 'tokens_limit', '200'],
@@ -83,7 +83,7 @@ test('each limit has its type, its number in words, and one wait in three places
   ] as const;
   for (const [limit, type, number] of types) {
     const error = limitError({ ...limited, limit, waitMs: 1_234 });
-    const { error: body } = errorBody(error, 'https://docs.test') as { error: Record<string, unknown> }; // nested by its code
+    const { error: body } = errorBody(error, 'https://docs.test') as { error: Record<string, unknown> }; // the code determines the nested shape
     t.like(body, { code: 'rate_limit_exceeded', type, retry_after_ms: 1_234 });
     t.true(String(body.message).includes(number));
     t.like(errorHeaders(error), { 'retry-after-ms': '1234', 'retry-after': '2' });
@@ -98,7 +98,7 @@ test('each limit has its type, its number in words, and one wait in three places
   t.is(errorHeaders(tomorrow)['x-should-retry'], 'false');
 });
 
-test('a spent month says when it refreshes and where it is topped up, and tells no wait', (t) => {
+test('a spent month reports its reset date and top-up address, and no wait', (t) => {
   const error = limitError({ ...limited, limit: 'quota', waitMs: 0 });
   t.like(errorBody(error, ''), {
     error: { code: 'quota_exceeded', resetDate: '2030-06-01', topupUrl: 'https://x.test/', overageEnabled: false },

@@ -11,9 +11,9 @@ import { sized } from '../../support/size.ts';
 const begin = Date.UTC(2030, 4, 15, 12);
 const minuteMs = 60_000;
 const hours = 2;
-/** A pattern that asks very often is cut here: it has had its hours' worth of refusals. */
+/** A pattern with very frequent attempts stops here: by then it has had enough refusals. */
 const attemptsMax = sized(450);
-/** Of the refusals every so many are checked for their wait, each by three calls. */
+/** One of this many refusals has its wait checked, with three calls. */
 const checkedEvery = 7;
 
 let own: RedisDatabase;
@@ -35,7 +35,7 @@ const limited: { name: 'requests' | 'tokens'; limit: number; allowance: Partial<
 for (const pattern of arrivalPatterns) {
   for (const { name, limit, allowance } of limited) {
     for (const isSettled of [false, true]) {
-      const title = `no minute has more than its limit of ${name}, arriving ${pattern.name}${isSettled ? ', settled' : ''}`;
+      const title = `no minute exceeds its limit of ${name}, arriving ${pattern.name}${isSettled ? ', settled' : ''}`;
       test.serial(title, async (t) => {
         const { charges, peak } = await simulate(t, { pattern, allowance, name, isSettled });
         t.true(peak <= limit, `${peak} at once`);
@@ -54,10 +54,10 @@ type Given = {
   name: 'requests' | 'tokens';
   isSettled: boolean;
 };
-/** `tokens` are those reserved, and once it is settled those used. */
+/** `tokens` are the reserved ones, and the used ones after the settling. */
 type Charge = { requestId: string; at: number; tokens: number; settleAt: number; used: number };
 
-/** Plays a pattern for hours; `peak` is the most that the minute before any admission has held, with that one. */
+/** Plays a pattern for hours. `peak` is the highest sum in the minute up to an admission, including that admission. */
 async function simulate(t: ExecutionContext, { pattern, allowance, name, isSettled }: Given) {
   const random = seededRandom(accounts + 1);
   const side = openLimits(own.redis, { account: `user:${accounts++}` });
@@ -76,7 +76,7 @@ async function simulate(t: ExecutionContext, { pattern, allowance, name, isSettl
     if (answer.outcome !== 'admitted' && answer.outcome !== 'refused') throw new Error(`it was ${answer.outcome}`);
     const waitMs = answer.outcome === 'refused' ? answer.waitMs : 0;
     if (answer.outcome === 'admitted') {
-      await side.start(requestId); // or it would be lost, and give back what it holds, before its bucket has left
+      await side.start(requestId); // otherwise it would be lost and refund its charge before its bucket has left the window
       charges.push({ requestId, at, tokens, settleAt: at + random() * 90_000, used: Math.floor(random() * tokens) });
       peak = Math.max(peak, amountOf(inMinuteUpTo(charges, at), name));
     } else if (refusals++ % checkedEvery === 0) {
@@ -89,7 +89,7 @@ async function simulate(t: ExecutionContext, { pattern, allowance, name, isSettl
   return { charges, peak };
 }
 
-/** On a copy of the account, so that the pattern goes on as if nobody had asked. */
+/** Runs on a copy of the account, so that it does not affect the pattern. */
 async function checkWait(
   t: ExecutionContext,
   shadow: LimitsSide,
@@ -105,7 +105,7 @@ async function checkWait(
   await shadow.release(asked.requestId);
 }
 
-/** Settles in order of time whatever is due, at less than was reserved. */
+/** Settles everything that is due in order of time, at less than was reserved. */
 async function settleUntil(side: LimitsSide, charges: readonly Charge[], until: number): Promise<void> {
   const due = charges.filter(({ settleAt }) => settleAt <= until).sort((one, other) => one.settleAt - other.settleAt);
   for (const charge of due) {
@@ -123,7 +123,7 @@ function inMinuteUpTo(charges: readonly Charge[], at: number): Charge[] {
   return charges.slice(first);
 }
 
-/** Over all half-open minutes: the fullest ends with an admission. */
+/** The highest sum of all half-open minutes: the fullest one ends with an admission. */
 function mostInAnyMinute(charges: readonly Charge[], name: 'requests' | 'tokens'): number {
   const minutes = charges.map(({ at }, index) => inMinuteUpTo(charges.slice(0, index + 1), at));
   return Math.max(...minutes.map((minute) => amountOf(minute, name)));

@@ -17,7 +17,7 @@ const partition = partitionOf(account);
 const lastOfMay = Date.UTC(2030, 4, 31, 23, 59, 55);
 const firstOfJune = Date.UTC(2030, 5, 1, 0, 0, 5);
 
-/** One account on a Redis and a store of their own; the clock stands at the end of May 2030. */
+/** One account on a Redis and a store of its own. The clock is at the end of May 2030. */
 async function open() {
   await using parts = new AsyncDisposableStack();
   const own = parts.use(await openRedisDatabase());
@@ -42,7 +42,7 @@ async function open() {
       const { upTo } = await drainPartition(partition);
       if (trim) await trimOutbox(partition, upTo);
     },
-    /** Everything but the clock. */
+    /** Removes everything except the clock. */
     async empty(now: number) {
       await redis.flushdb();
       await setTime(now);
@@ -54,7 +54,7 @@ async function open() {
 
 const tokens = (used: number, reserved = 0, overage = 0) => ({ used, reserved, overage });
 
-test('an emptied Redis counts again what the store has, and what has come since', async (t) => {
+test('an emptied Redis recounts the usage of the store and the usage since', async (t) => {
   await using ann = await open();
   await ann.prepare('2030-05');
   for (const name of ['a', 'b']) {
@@ -67,14 +67,14 @@ test('an emptied Redis counts again what the store has, and what has come since'
   await ann.drain();
   await ann.empty(lastOfMay);
   t.true(await ann.settle('in flight', { tokens: 7, admittedAt: lastOfMay }));
-  t.is(await ann.used('2030-05'), null, 'settling begins to count no month');
+  t.is(await ann.used('2030-05'), null, 'settling does not start the counter of a month');
   t.deepEqual(await ann.seed('2030-05'), { before: undefined, after: tokens(67) });
   await ann.drain();
   t.deepEqual(await ann.seed('2030-05', 'compare'), { before: tokens(67), after: tokens(67) });
   t.like(await ann.store.findUsageSum(account, '2030-05'), { total: { requests: 3, chargedTokens: 67 } });
 });
 
-test('emptied at the turn of the month, both months are cold, and what was in flight counts in its own', async (t) => {
+test('if Redis is emptied at the turn of the month, both months are cold, and a request in flight counts in its own month', async (t) => {
   await using ann = await open();
   await ann.prepare('2030-05');
   await ann.admit({ requestId: 'settled' });
@@ -93,7 +93,7 @@ test('emptied at the turn of the month, both months are cold, and what was in fl
     outcome: 'admitted',
     counters: { used: 0, reserved: 50 },
   });
-  t.is(await ann.used('2030-05'), null, 'nobody needs it');
+  t.is(await ann.used('2030-05'), null, 'it is not needed');
   t.deepEqual(await ann.seed('2030-05'), { before: undefined, after: tokens(37) });
 
   await ann.start('new');
@@ -105,7 +105,7 @@ test('emptied at the turn of the month, both months are cold, and what was in fl
   }
 });
 
-test('last month cold and this one counted: this one goes on, and the last is counted from what there is', async (t) => {
+test('if last month is cold and this one counted, this one continues, and last month is counted from the records', async (t) => {
   await using ann = await open();
   await ann.prepare('2030-05');
   await ann.admit({ requestId: 'over', allowance: { tokensPerMonth: 0, overageEnabled: true } });
@@ -120,7 +120,7 @@ test('last month cold and this one counted: this one goes on, and the last is co
   t.deepEqual(await ann.seed('2030-06', 'compare'), { before: tokens(0, 50), after: tokens(0, 50) });
 });
 
-test('a seeding whose entries are drained and trimmed while it reads the store begins again', async (t) => {
+test('a seeding starts again if its entries are drained and trimmed while it reads the store', async (t) => {
   await using ann = await open();
   await ann.prepare('2030-05');
   const settle = (name: string, used: number) => ann.settle(name, { tokens: used, admittedAt: lastOfMay });
@@ -141,7 +141,7 @@ test('a seeding whose entries are drained and trimmed while it reads the store b
   t.is(reads, 2);
 });
 
-test('while usage is settled, drained and trimmed at once, every seeding is exact', async (t) => {
+test('every seeding is exact while usage is settled, drained and trimmed', async (t) => {
   await using ann = await open();
   await ann.prepare('2030-05');
   let isOver = false;
@@ -164,7 +164,7 @@ test('while usage is settled, drained and trimmed at once, every seeding is exac
       t.deepEqual(before, after);
       exact += 1;
     } catch (error) {
-      // Nothing keeps trimming behind draining here, so that it may be overtaken; it must never be wrong.
+      // This test trims right after draining, so a seeding may be overtaken. It must never be wrong.
       t.like(error, { code: 'SERVICE_UNAVAILABLE' });
       overtaken += 1;
     }

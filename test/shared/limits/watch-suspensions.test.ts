@@ -27,10 +27,10 @@ function open(accounts: readonly string[]) {
       looked.push(account);
       const version = versions.get(account) ?? 0;
       await own.redis.set(versionKey(account), version);
-      return { account, version, suspended: suspended.has(account) } as Caller; // all that is asked of it
+      return { account, version, suspended: suspended.has(account) } as Caller; // the only fields that the watch reads
     },
   });
-  /** As every change of an account does: its version is gone until it is read again. */
+  /** Changes an account as production code does: its version is gone until it is read again. */
   async function change(account: string, isSuspended: boolean): Promise<void> {
     versions.set(account, (versions.get(account) ?? 0) + 1);
     if (isSuspended) suspended.add(account);
@@ -44,33 +44,30 @@ async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
-test.serial(
-  'what runs for an account that is suspended is told, all of it, and what runs for others is not',
-  async (t) => {
-    const { watch, looked, change } = open(['user:a', 'user:b']);
-    using _watch = watch;
-    for (const account of ['user:a', 'user:b']) await own.redis.set(versionKey(account), 1);
-    const told: string[] = [];
-    watch.follow({ account: 'user:a', version: 1 }, () => told.push('a1'));
-    const unfollow = watch.follow({ account: 'user:a', version: 1 }, () => told.push('a2'));
-    watch.follow({ account: 'user:a', version: 1 }, () => told.push('a3'));
-    watch.follow({ account: 'user:b', version: 1 }, () => told.push('b'));
-    unfollow();
-    await change('user:b', false);
-    await until(() => looked.includes('user:b'));
-    t.deepEqual(
-      looked.filter((account) => account === 'user:a'),
-      [],
-      'an account at its version is not looked at',
-    );
-    t.deepEqual(told, []);
-    await change('user:a', true);
-    await until(() => told.length >= 2);
-    t.deepEqual([...new Set(told)].sort(), ['a1', 'a3']);
-  },
-);
+test.serial('everything that runs for a suspended account is stopped, and nothing of other accounts', async (t) => {
+  const { watch, looked, change } = open(['user:a', 'user:b']);
+  using _watch = watch;
+  for (const account of ['user:a', 'user:b']) await own.redis.set(versionKey(account), 1);
+  const told: string[] = [];
+  watch.follow({ account: 'user:a', version: 1 }, () => told.push('a1'));
+  const unfollow = watch.follow({ account: 'user:a', version: 1 }, () => told.push('a2'));
+  watch.follow({ account: 'user:a', version: 1 }, () => told.push('a3'));
+  watch.follow({ account: 'user:b', version: 1 }, () => told.push('b'));
+  unfollow();
+  await change('user:b', false);
+  await until(() => looked.includes('user:b'));
+  t.deepEqual(
+    looked.filter((account) => account === 'user:a'),
+    [],
+    'an account at its known version is not looked at',
+  );
+  t.deepEqual(told, []);
+  await change('user:a', true);
+  await until(() => told.length >= 2);
+  t.deepEqual([...new Set(told)].sort(), ['a1', 'a3']);
+});
 
-test.serial('an account whose version is not known is looked at once, and again when it changes', async (t) => {
+test.serial('an account of unknown version is looked at once, and again when it changes', async (t) => {
   const { watch, looked, change } = open(['user:c']);
   using _watch = watch;
   let told = 0;
@@ -86,7 +83,7 @@ test.serial('an account whose version is not known is looked at once, and again 
   t.pass();
 });
 
-test.serial('nothing is asked of Redis while nothing runs', async (t) => {
+test.serial('the watch sends nothing to Redis while nothing runs', async (t) => {
   const { watch } = open(['user:d']);
   using _watch = watch;
   const unfollow = watch.follow({ account: 'user:d' }, () => {});
@@ -99,7 +96,7 @@ test.serial('nothing is asked of Redis while nothing runs', async (t) => {
   );
 });
 
-test.serial('a look that fails is repeated', async (t) => {
+test.serial('a failed look is repeated', async (t) => {
   let looks = 0;
   using watch = watchSuspensions({
     redis: own.redis,
@@ -107,7 +104,7 @@ test.serial('a look that fails is repeated', async (t) => {
     everyMs: 5,
     async look(account) {
       looks++;
-      if (looks < 3) throw new Error('the store is away');
+      if (looks < 3) throw new Error('the store is unavailable');
       return { account, version: 1, suspended: true } as Caller;
     },
   });
@@ -117,7 +114,7 @@ test.serial('a look that fails is repeated', async (t) => {
   t.true(looks >= 3);
 });
 
-test.serial('an account that was suspended is not looked at again, until something else runs for it', async (t) => {
+test.serial('a suspended account is not looked at again until something else runs for it', async (t) => {
   const { watch, looked, change } = open(['user:f', 'user:g']);
   using _watch = watch;
   let told = 0;
@@ -125,7 +122,7 @@ test.serial('an account that was suspended is not looked at again, until somethi
   await change('user:f', true);
   await until(() => told === 1);
   const before = looked.length;
-  // Its version has gone again, and a second account shows that the watch has looked since.
+  // Its version is gone again, and a second account shows that the watch has looked since.
   await change('user:f', true);
   watch.follow({ account: 'user:g' }, () => {});
   await until(() => looked.includes('user:g'));
@@ -135,14 +132,14 @@ test.serial('an account that was suspended is not looked at again, until somethi
   t.pass();
 });
 
-test.serial('accounts whose looks fail do not keep others from theirs', async (t) => {
+test.serial('accounts whose looks fail do not block others', async (t) => {
   using watch = watchSuspensions({
     redis: own.redis,
     log: recordedLog().log,
     everyMs: 5,
     async look(account) {
-      if (account !== 'user:last') throw new Error('the store is away');
-      return { account, version: 1, suspended: true } as Caller; // all that is asked of it
+      if (account !== 'user:last') throw new Error('the store is unavailable');
+      return { account, version: 1, suspended: true } as Caller; // the only fields that the watch reads
     },
   });
   const told = Promise.withResolvers<void>();
