@@ -10,10 +10,15 @@ export const listedAccountSchema = accountSchema.pick({
   lastUse: true,
 });
 
-/** Where a page of ids begins, with `from` itself if it `includesFrom`, and the id before which it ends, if it has an end. */
+/**
+ * The start of a page of ids, including `from` itself if `includesFrom` is set, and the id before which the page ends, if it has an end.
+ */
 export type IdRange = { from: string; includesFrom: boolean; end: string | undefined };
 
-/** The ids that begin with `prefix` and come after `after`, by code points: one range, so that an index finds them. */
+/**
+ * Returns the range of the ids that begin with `prefix` and come after `after`, by code points. It is one range, so that an index finds
+ * them.
+ */
 export function rangeOf({ prefix = '', after }: Omit<AccountPage, 'limit'>): IdRange {
   const end = endOf(prefix);
   if (after === undefined || compareBytes(after, prefix) < 0) return { from: prefix, includesFrom: true, end };
@@ -22,7 +27,7 @@ export function rangeOf({ prefix = '', after }: Omit<AccountPage, 'limit'>): IdR
 
 const lastPoint = 0x10ffff;
 
-/** The first text after all that begin with this one; undefined where there is none. */
+/** Returns the first text after all texts with this prefix, or undefined if there is none. */
 function endOf(prefix: string): string | undefined {
   const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);
   for (let point = points.pop(); point !== undefined; point = points.pop()) {
@@ -31,7 +36,7 @@ function endOf(prefix: string): string | undefined {
   return undefined;
 }
 
-/** Half a character is no character. */
+/** Skips the surrogates: half of a surrogate pair is not a character. */
 function nextPoint(point: number): number {
   return point === 0xd7ff ? 0xe000 : point + 1;
 }

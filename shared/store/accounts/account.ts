@@ -19,7 +19,7 @@ const topUp = z.object({ id: z.string(), tokens: z.int().positive() });
 
 const step = z.object({ from: z.string(), to: z.string() });
 
-/** What was done, and `by` whom: an account, or a device of its own accord. */
+/** A change of an account. `by` is the account that made it, or the device itself. */
 const changeSchema = z.object({
   at: date,
   by: z.string(),
@@ -51,31 +51,30 @@ export const accountSchema = z.object({
 });
 
 /**
- * Everything that is kept of one account or device; one document, so that each change of it is one atomic update. `id` is
- * `user:<sub>` or `device:<hash>`. `version` counts the changes: each adds 1 and comes first in `changes`. `endedKeys` (the
- * last 100) and `changes` (the last 200) have the newest first. Changes of settings have audit records as well. `topUp` is
- * what was added to one month's allowance, the last one that was topped up; `topUpsMade` are the last 500 in whichever month,
- * so that each counts once. `guest` names, by fingerprint, the secrets that a device's key was made with. `lastUse` is
- * coarse, and no change: it touches no version.
+ * The data kept about one account or device, in one document, so that each change of it is one atomic update. `id` is `user:<sub>` or
+ * `device:<hash>`. `version` counts the changes: each change adds 1 and comes first in `changes`. `endedKeys` (the last 100) and `changes`
+ * (the last 200) have the newest first. Changes of settings also have audit records. `topUp` is the amount added to one month's allowance,
+ * for the month that was topped up last. `topUpsMade` are the last 500 top-ups of all months, so that each counts once. `guest` names, by
+ * fingerprint, the secrets that a device's key was made with. `lastUse` is coarse, is not a change, and does not increase the version.
  */
 export type Account = Omit<z.infer<typeof accountSchema>, 'changes'> & { changes: Change[] };
 
-/** `display` is the first ten characters of the key, `hash` what is compared; `plan` the one it was minted under. */
+/** `display` is the first ten characters of the key, `hash` is compared to find it, and `plan` is the plan it was minted under. */
 export type ActiveKey = z.infer<typeof activeKeySchema>;
 
-/** `plan` is the one at its end. */
+/** `plan` is the plan of the account when the key ended. */
 export type EndedKey = z.infer<typeof endedKeySchema>;
 
 /**
- * `keyMinted`, `keyRevoked` and the ends of `keyRotated` are key ids; `plan` names both plans, `topUp` has the operator's id.
- * `origin` is there while the change is made. The account's document does not keep it; its audit record does.
+ * `keyMinted`, `keyRevoked` and both values of `keyRotated` are key ids. `plan` names both plans. `topUp` has the operator's id. `origin`
+ * exists while the change is made: the account's document does not keep it, but its audit record does.
  */
 export type Change = z.infer<typeof changeSchema> & { origin?: Origin };
 
-/** The client's address that a change came from, and the reason that was given for it. */
+/** The client address that a change came from, and its reason. */
 export type Origin = { address: string; reason: string | null };
 
-/** What a change of an account's settings says: the parts of it that differ. */
+/** The changed settings of an account. */
 export const settingsChangeSchema = changeSchema.pick({
   plan: true,
   overageEnabled: true,
@@ -83,21 +82,21 @@ export const settingsChangeSchema = changeSchema.pick({
   suspended: true,
 });
 
-/** What was added to the allowance of `month` (`YYYY-MM`, UTC), all its top-ups together. */
+/** The sum of all top-ups of the allowance of `month` (`YYYY-MM`, UTC). */
 export type MonthTopUp = z.infer<typeof monthTopUpSchema>;
 
-/** The fingerprints of the secrets that a guest key is made with: the one it is derived from, and its pepper. */
+/** The fingerprints of the secrets of a guest key: the secret that it is derived from, and its pepper. */
 export type GuestSecrets = NonNullable<Account['guest']>;
 
-/** A key that is about to be minted; the full key is never given to the store. */
+/** A key that is about to be minted. The store never receives the full key. */
 export type NewKey = Omit<ActiveKey, 'plan'>;
 
-/** The calendar month of a time, in UTC: `YYYY-MM`. */
+/** Returns the calendar month of a time, in UTC: `YYYY-MM`. */
 export function monthOf(at: Date): string {
   return at.toISOString().slice(0, 7);
 }
 
-/** When the store last saw its key used: a mint counts. Uses of the last half minute may be missing. */
+/** Returns when the store last recorded a use of the account's key. A mint counts as a use. Uses of the last half minute may be missing. */
 export function lastSeen({ createdAt, lastUse }: Pick<Account, 'createdAt' | 'lastUse'>): Date {
   return lastUse !== undefined && lastUse.at > createdAt ? lastUse.at : createdAt;
 }

@@ -4,28 +4,28 @@ import type { Account, Change } from './account.ts';
 import { type AuditPage, type AuditRecord, auditRecordSchema } from './audit-store.ts';
 
 /**
- * An account's changes, newest first, and the version up to which the store has records of them, or has them in its outbox.
- * The version of the service before audit records leaves `recorded` as it is, or removes it.
+ * An account's changes, newest first, and the version up to which the store has records of them, or has the records in its outbox. The
+ * release before audit records keeps `recorded` unchanged, or removes it.
  */
 export type Trail = { account: Pick<Account, 'id' | 'version' | 'changes'>; recorded: number };
 
-/** The records that a change adds: its own, and those of changes that the version before audit records made. */
+/** Returns the records that a change adds: its own, and those of changes made by the release before audit records. */
 export function recordsAdded(before: Trail | undefined, next: Account): AuditRecord[] {
   return [recordOf(next, 0) ?? [], before === undefined ? [] : unrecorded(before)].flat();
 }
 
-/** The record of an account's newest change; undefined where that is no change of its settings. */
+/** Returns the record of an account's newest change, or undefined if that is not a change of its settings. */
 export function newestRecord(account: Account): AuditRecord | undefined {
   return recordOf(account, 0);
 }
 
-/** The records of all changes of settings after version `recorded` that the account still has. */
+/** Returns the records of all changes of settings after version `recorded` that the account still has. */
 export function unrecorded({ account, recorded }: Trail): AuditRecord[] {
   const count = Math.max(0, account.version - recorded);
   return account.changes.slice(0, count).flatMap((_, index) => recordOf(account, index) ?? []);
 }
 
-/** `waiting` and `kept`, each record once, as the page asks for them. Of two with the same id the one in `kept` counts. */
+/** Merges `waiting` and `kept` into the requested page, each record once. If two have the same id, the one in `kept` is used. */
 export function pageOf(page: AuditPage, waiting: readonly AuditRecord[], kept: readonly AuditRecord[]): AuditRecord[] {
   const { account, actor, after, limit } = page;
   const isWanted = (record: AuditRecord) =>
@@ -51,8 +51,8 @@ function settingsOf(change: Change): AuditRecord['change'] {
 }
 
 /**
- * `audit_` and 26 characters that sort as a ULID does: the time (10), then the account's version (6), then a hash of its
- * name (10). The same change has the same id whichever process makes the record, so that a record is never kept twice.
+ * Returns `audit_` and 26 characters that sort as a ULID does: the time (10), the account's version (6), and a hash of its name (10). A
+ * change has the same id no matter which process creates the record, so that a record is never stored twice.
  */
 function auditId({ account, version, at }: { account: string; version: number; at: Date }): string {
   const hash = createHash('sha256').update(account).digest().readUIntBE(0, 6);

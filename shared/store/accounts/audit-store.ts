@@ -13,14 +13,14 @@ export const auditRecordSchema = z.object({
 });
 
 /**
- * One change of an account's settings: `actor` (an account) made it from the client address `address`. `address` and `reason`
- * are null where they were not kept or not given. Ids sort by time.
+ * One change of an account's settings. `actor` (an account) made it from the client address `address`. `address` is null if it was not
+ * kept, and `reason` is null if none was given. Ids sort by time.
  */
 export type AuditRecord = z.infer<typeof auditRecordSchema>;
 
 export const auditId = /^audit_[0-9A-HJKMNP-TV-Z]{26}$/;
 
-/** The records of one account, of one actor, or of both, that come after the record `after`. */
+/** A page of records of one account, of one actor, or of both, after the record `after`. */
 export type AuditPage = {
   account?: string | undefined;
   actor?: string | undefined;
@@ -29,24 +29,24 @@ export type AuditPage = {
 };
 
 /**
- * The audit trail: a record of every change of settings, which nothing removes or replaces. The update that makes a change
- * keeps its record in the same step, if only in an outbox in the account's document. It leaves the outbox once it is copied
- * under its own id. So a kill at any instant loses no record and doubles none.
+ * The audit trail: a record of every change of settings. Records are never removed or replaced. The update that makes a change stores its
+ * record in the same step, in some stores in an outbox in the account's document. A record leaves the outbox once it is copied under its
+ * own id. So no kill, at any instant, loses or duplicates a record.
  */
 export interface AuditStore {
   /**
-   * Newest first, with those that wait in outboxes. Changes that the version before audit records has made are included for one
-   * `account`; for all accounts once they are copied.
+   * Lists records, newest first, including those in outboxes. Changes made by the release before audit records are included if `account` is
+   * given. If not, they are included once they are copied.
    */
   listAudit(page: AuditPage): Promise<AuditRecord[]>;
 
-  /** Copies what waits of one account. Idempotent. */
+  /** Copies the waiting records of one account. Idempotent. */
   copyAudit(account: string): Promise<void>;
 
   /**
-   * Copies what waits of the next `limit` accounts after this one that have something waiting, in order of their ids. `copied`
-   * counts records. `last` is the last of these accounts, undefined after the last of all. Accounts in `unreadable` have a
-   * document that is not an account's, and keep what they have. Idempotent.
+   * Copies the waiting records of the next `limit` accounts after this one that have any, in order of their ids. `copied` counts records.
+   * `last` is the last of these accounts, undefined after the last account of all. Accounts in `unreadable` have a document that is not a
+   * valid account; they remain unchanged. Idempotent.
    */
   copyAuditAfter(account: string, limit: number): Promise<CopiedAudit>;
 }

@@ -1,8 +1,8 @@
 import type { Account } from './account.ts';
 
 /**
- * What becomes of an account: `next` is written if the account is still as it was given, else the decision is made anew on
- * what it has become. Without `next` nothing changes. Pure, so it can be asked as often as it takes.
+ * A decision on a change of an account. `next` is written if the account has not changed in the meantime. Otherwise the decision is made
+ * again on the current account. Without `next` nothing changes. The function is pure, so it can be called as often as needed.
  */
 export type Decision<Result> = { result: Result; next?: Account };
 export type Decide<Result> = (account: Account | undefined) => Decision<Result>;

@@ -2,8 +2,8 @@ type Decision<Result, Kept> = { result: Result; next?: Kept };
 type Decide<Result, Kept> = (kept: Kept | undefined) => Decision<Result, Kept>;
 
 /**
- * The same decision, which fails only when its result is asked for. What `decide` throws is the affair of whoever gave it:
- * thrown in the midst of a call, it would pass for a failure of the store.
+ * Returns the same decision, but throws an error of `decide` only when its result is read. Such an error is the caller's: thrown in the
+ * middle of a call, it would be taken for a failure of the store.
  */
 export function captureDecision<Result, Kept>(decide: Decide<Result, Kept>): Decide<() => Result, Kept> {
   return (kept) => {

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 type Paged<Item, Place> = {
-  /** All that there are where it is left out. */
+  /** Reads all items if omitted. */
   limit?: number;
   pageMax: number;
   after: Place;
@@ -9,7 +9,7 @@ type Paged<Item, Place> = {
   placeOf(item: Item): Place;
 };
 
-/** Reads what is too long for one call, page after page; between two of them the process does something else. */
+/** Reads data that is too long for one call page by page, and yields to the event loop between pages. */
 export async function readPages<Item, Place>(paged: Paged<Item, Place>): Promise<Item[]> {
   const { limit = Number.POSITIVE_INFINITY, pageMax, read, placeOf } = paged;
   const items: Item[] = [];

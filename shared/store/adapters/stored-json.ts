@@ -1,4 +1,4 @@
 import { z } from 'zod';
 
-/** Text that is JSON: a column that takes nothing else, or what a document must not have as fields of its own. */
+/** JSON as text: for a column of text, or for data that must not become fields of the document. */
 export const storedJson = z.string().transform((text): unknown => JSON.parse(text));

@@ -1,16 +1,19 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { BatchResult, BatchRetry } from '../../batches/batch.ts';
 
-/** Whether this is the line's next request, or stands already: `number` is one more than that of the latest. */
+/** Decides whether this is the line's next request (`number` is one more than that of the latest), or is already recorded. */
 export function nextRetry(retry: BatchRetry) {
   return (stored: BatchRetry | undefined): { result: boolean; next?: BatchRetry } => {
-    const latest = stored?.number ?? 1; // a line's first request is noted nowhere
+    const latest = stored?.number ?? 1; // a line's first request is not recorded
     if (retry.number === latest + 1) return { result: true, next: retry };
     return { result: isDeepStrictEqual(stored, retry) };
   };
 }
 
-/** In their order, at most so many and about so many characters of bodies together, but at least one. */
+/**
+ * Splits results into pieces in order. Each has at most `count` results and about `characters` characters of bodies, but at least one
+ * result.
+ */
 export function inPieces(results: readonly BatchResult[], { count, characters }: PieceSize): BatchResult[][] {
   const pieces: BatchResult[][] = [];
   let size = 0;
@@ -34,5 +37,5 @@ export function charactersOf(results: readonly BatchResult[]): number {
 
 type PieceSize = { count: number; characters: number };
 
-/** A page of results ends with the one that brings their bodies to this many characters. */
+/** A page of results ends with the result that brings the total length of the bodies to this many characters. */
 export const pageCharactersMax = 8_388_608;

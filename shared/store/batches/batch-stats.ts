@@ -3,13 +3,13 @@ import { batchStates } from '../../batches/batch.ts';
 import { isOver } from '../../batches/batch-states.ts';
 import type { BatchStats } from './batch-store.ts';
 
-/** Those of batches that their owners still wait for. */
+/** The states of batches that are not over. */
 export const unfinishedStates: readonly BatchState[] = batchStates.filter((state) => !isOver({ state }));
 
-/** Those in which lines wait for their turn, or for their file to be looked through. */
+/** The states in which lines wait to run, or for their file to be validated. */
 const waitingStates: readonly BatchState[] = ['validating', 'in_progress'];
 
-/** The open batches of one state: how many, their tokens, and when the first of them was handed in. */
+/** The open batches of one state: their number, their tokens, and when the first of them was created. */
 export type StateGroup = { state: BatchState; count: number; tokens: number; oldestAt: Date };
 
 export function batchStatsOf(groups: readonly StateGroup[]): BatchStats {

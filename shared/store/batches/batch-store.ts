@@ -1,15 +1,15 @@
 import type { Batch, BatchResult, BatchRetry, BatchState, StoredFile } from '../../batches/batch.ts';
 
-/** The newest first where no `order` is given; `after` is the id of the one before the first. */
+/** A page, newest first if `order` is omitted. `after` is the id of the item before its first. */
 export type Page = { limit: number; after?: string | undefined; order?: 'asc' | 'desc' | undefined };
 
-/** What was decided of a batch; without `next` it stays as it is. */
+/** A decision on a batch. Without `next` it remains unchanged. */
 export type BatchDecision<Result> = { result: Result; next?: Batch };
 export type DecideBatch<Result> = (batch: Batch | undefined) => BatchDecision<Result>;
 
 /**
- * A line, when it is about to be run: `result` where it has ended, `number` of its latest request, `retry` what was noted of that
- * unless it is the first. `state` and `open` are its batch's.
+ * A line that is about to run. `result` is set if it has ended. `number` is that of its latest request. `retry` is the record of that
+ * request, unless it is the first. `state` and `open` are its batch's.
  */
 export type BatchLine = {
   state: BatchState;
@@ -20,8 +20,8 @@ export type BatchLine = {
 };
 
 /**
- * `count` by state of batches that are open, a state that has none left out; of those `validating` or `in_progress`,
- * `oldestAt` is when the first was handed in, and `tokens` those of all their prompts, an estimate.
+ * `count` is the number of open batches by state, without states that have none. Of those `validating` or `in_progress`, `oldestAt` is when
+ * the first was created, and `tokens` is an estimate of all their prompts.
  */
 export type BatchStats = {
   count: Partial<Record<BatchState, number>>;
@@ -29,78 +29,75 @@ export type BatchStats = {
   tokens: number;
 };
 
-/** Files and batches, what came of their lines, and which of them were tried again (API F). Pages go by id. */
+/** Files and batches, the results of their lines, and the lines that were retried. Pages are ordered by id. */
 export interface BatchStore extends FileRecords, BatchRecords, LineRecords {}
 
 export type FileCount = { files: number; bytes: number };
 
-/** What is known of files; their bytes are the affair of `FileStore`. */
+/** Records of files. Their bytes are in `FileStore`. */
 export interface FileRecords {
-  /** False where there is a file of this id already. */
+  /** Returns false if a file with this id already exists. */
   insertFile(file: StoredFile): Promise<boolean>;
   findFile(id: string): Promise<StoredFile | undefined>;
-  /** The `ready` ones of an account, of one purpose where it is given. */
+  /** Lists the `ready` files of an account, only those of `purpose` if it is given. */
   listFiles(account: string, page: Page & { purpose?: StoredFile['purpose'] | undefined }): Promise<StoredFile[]>;
-  /** Changes it if it is in this state; false where it is not. */
+  /** Changes the file if it is in the state `from`; returns false if it is not. */
   changeFile(
     id: string,
     from: StoredFile['state'],
     change: Partial<Omit<StoredFile, 'id' | 'account'>>,
   ): Promise<boolean>;
-  /** What is known of it; idempotent. */
+  /** Removes the record of a file. Idempotent. */
   removeFile(id: string): Promise<void>;
-  /** All files of an account that are `ready`. */
+  /** Counts all `ready` files of an account. */
   countFiles(account: string): Promise<FileCount>;
   /**
-   * `ready` ones that have expired at this time, those `deleting`, and those `writing` that came into being before
-   * `writingSince`. In order of their `expiresAt`, so that under a limit each comes to its turn.
+   * Lists files to remove: `ready` files that have expired at this time, `deleting` files, and `writing` files created before
+   * `writingSince`. They are in order of `expiresAt`, so that under a limit each file has its turn.
    */
   listFilesToRemove(at: Date, writingSince: Date, limit: number): Promise<StoredFile[]>;
 }
 
 export interface BatchRecords {
-  /** One of this id that is there already stays as it is, so that it can be repeated. */
+  /** Inserts a batch. An existing batch with this id remains unchanged, so that the call can be repeated. */
   insertBatch(batch: Batch): Promise<void>;
   findBatch(id: string): Promise<Batch | undefined>;
   listBatches(account: string, page: Page): Promise<Batch[]>;
   /**
-   * Changes one batch as `decide` says, atomically: what it decided is written only if the batch is still what it was decided
-   * on, else it is asked again. `next` is written with the next `version`; `decide` leaves it as it is. Where there is no such
-   * batch nothing is written.
+   * Changes one batch atomically as `decide` returns. `next` is written only if the batch has not changed in the meantime; otherwise
+   * `decide` is called again. It is written with the next `version`; `decide` does not change the version. If the batch does not exist,
+   * nothing is written.
    */
   changeBatch<Result>(id: string, decide: DecideBatch<Result>): Promise<Result>;
-  /** The accounts that have open batches, each once, in no order. */
+  /** Lists the accounts that have open batches, each once, in no order. */
   listOpenAccounts(): Promise<string[]>;
-  /** The open batches of these accounts, in order of their ids. */
+  /** Lists the open batches of these accounts, in order of their ids. */
   listOpenBatches(accounts: readonly string[]): Promise<Batch[]>;
-  /** Whether an open batch that is not over has this file as its input. */
+  /** Returns whether an open batch that is not over has this file as its input. */
   isInputOfUnfinished(file: string): Promise<boolean>;
-  /** An account's open batches that are not over, and the estimated tokens of all their prompts. */
+  /** Counts an account's open batches that are not over, and the estimated tokens of all their prompts. */
   countUnfinished(account: string): Promise<{ batches: number; tokens: number }>;
   describeBatches(): Promise<BatchStats>;
 }
 
 /** Lines are numbered from 1. */
 export interface LineRecords {
-  /**
-   * Writes results, each once. Resolves with those that stand for these lines now, in the same order: the given one, or the one
-   * that was there before.
-   */
+  /** Writes results, each once. Returns the stored results of these lines, in the same order: the given one, or an earlier one. */
   insertResults(results: readonly BatchResult[]): Promise<BatchResult[]>;
-  /** Undefined where there is no such batch. */
+  /** Returns undefined if the batch does not exist. */
   findLine(batch: string, line: number): Promise<BatchLine | undefined>;
-  /** In order of their lines; fewer than `limit` also where their bodies are more than 8 MiB, none only at the end. */
+  /** Lists results in order of their lines. Returns fewer than `limit` also if their bodies exceed 8 MiB, and none only at the end. */
   listResults(batch: string, page: { after: number; limit: number }): Promise<BatchResult[]>;
   countResults(batch: string): Promise<{ completed: number; failed: number }>;
-  /** The numbers of all lines from this one on that have a result, in order. */
+  /** Lists the numbers of all lines from this one on that have a result, in order. */
   listEndedLines(batch: string, from: number): Promise<number[]>;
   /**
-   * Notes the next request of a line: `retry.number` is one more than what stands there (1 where nothing does), or nothing is
-   * changed. False then, unless it is what stands there already.
+   * Records the next request of a line. `retry.number` must be one more than the recorded number (1 if none is recorded); otherwise nothing
+   * changes. Then it returns false, unless the same request is already recorded.
    */
   recordRetry(retry: BatchRetry): Promise<boolean>;
-  /** In order of their lines. */
+  /** Lists retries in order of their lines. */
   listRetries(batch: string): Promise<BatchRetry[]>;
-  /** Removes results and retries, at most about so many; false while there may be more. */
+  /** Removes about `limit` results and retries at most; returns false while there may be more. */
   removeResults(batch: string, limit: number): Promise<boolean>;
 }

@@ -1,4 +1,4 @@
-/** `file-` and 26 characters of Crockford's base 32, as ULID has it: nothing that a path could mean otherwise. */
+/** `file-` and 26 characters of Crockford's base 32, as in a ULID: they have no special meaning in a path. */
 const fileId = /^file-[0-9A-HJKMNP-TV-Z]{26}$/;
 
 export function isFileId(id: string): boolean {

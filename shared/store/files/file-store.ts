@@ -1,17 +1,17 @@
 /**
- * The bytes of files, beside the store that knows whose they are. A file is written once, and is there whole or not at all.
- * Every method fails with `ApiError` `SERVICE_UNAVAILABLE`, within seconds, when the store cannot be reached.
+ * The bytes of files. The store has the owners of the files. A file is written once, and exists completely or not at all. Every method
+ * fails with `ApiError` `SERVICE_UNAVAILABLE`, within seconds, if the store is unreachable.
  */
 export interface FileStore {
   /**
-   * Writes a file as it comes, never whole in memory, where nobody finds it; it has its name only once it is whole. Where that
-   * fails, also because it was removed meanwhile, nothing is left that `remove` does not take away, and no reader has seen any
-   * of it; what `chunks` throws is thrown as it is. Of two who write one file at once the later one stands. Resolves with its
-   * bytes. A name that is no file's (`isFileId`) is an error of the caller, here alone: elsewhere there is no such file.
+   * Writes a file as a stream, never completely in memory. The file is not readable until it is complete; only then it gets its name. If
+   * the write fails (also because the file was removed in the meantime), no reader has seen any of it, and `remove` deletes all that is
+   * left. An error of `chunks` is thrown unchanged. If two writes of one file run at once, the later one wins. Returns the number of bytes.
+   * For an id that is not a file id (`isFileId`) it throws; the other methods treat it as a missing file.
    */
   write(id: string, chunks: AsyncIterable<Uint8Array>): Promise<number>;
-  /** At most so many bytes of it from there on; fewer only at its end. Undefined where there is no such file. */
+  /** Reads at most `bytesMax` bytes from `from` on; fewer only at the end of the file. Returns undefined if there is no such file. */
   read(id: string, from: number, bytesMax: number): Promise<Uint8Array | undefined>;
-  /** The file, and whatever writings of it have left behind that broke off; idempotent. */
+  /** Removes the file, and all that aborted writes of it have left. Idempotent. */
   remove(id: string): Promise<void>;
 }

@@ -8,14 +8,14 @@ import type { FileStore } from './file-store.ts';
 import { inBlocks } from './in-blocks.ts';
 import { ownerOnly } from './owner-only.ts';
 
-/** A write to the disk is a trip to another thread, so lines are not written one by one. */
+/** Each write to the disk is a round trip to another thread, so lines are not written one by one. */
 const blockBytes = 262_144;
 
 const missing = z.object({ code: z.literal('ENOENT') });
 
-/** Files in a folder, which comes into being with the first; `isOpen` is said by the database that it belongs to. */
+/** Stores files in a folder, which is created with the first file. `isOpen` returns whether its database is open. */
 export function createFolderFileStore(folder: string, { isOpen }: { isOpen: () => boolean }): FileStore {
-  /** Whatever the file system throws is an outage; what callers' own code throws never comes through here. */
+  /** Reports every error of the file system as an outage. Errors of callers' own code never pass through here. */
   async function call<T>(work: () => Promise<T>): Promise<T> {
     try {
       if (!isOpen()) throw new Error('the store is closed');
@@ -28,16 +28,16 @@ export function createFolderFileStore(folder: string, { isOpen }: { isOpen: () =
   async function writeAll(file: FileHandle, chunks: AsyncIterable<Uint8Array>): Promise<number> {
     let bytes = 0;
     for await (const block of inBlocks(chunks, blockBytes)) {
-      await call(() => file.writeFile(block)); // all of it, from where the file stands
+      await call(() => file.writeFile(block)); // writes all of it, at the file's current position
       bytes += block.length;
     }
-    await call(() => file.sync()); // before it has its name: a power cut must not leave one with nothing in it
+    await call(() => file.sync()); // before the rename: after a power cut a named file must not be empty
     return bytes;
   }
 
   return {
     async write(id, chunks) {
-      if (!isFileId(id)) throw new Error(`not an id of a file: ${id}`);
+      if (!isFileId(id)) throw new Error(`not a file id: ${id}`);
       await call(() => makeFolder(folder));
       const part = join(folder, `${id}.${randomUUID()}.part`);
       try {
@@ -48,7 +48,7 @@ export function createFolderFileStore(folder: string, { isOpen }: { isOpen: () =
         await call(() => syncFolder(folder));
         return bytes;
       } catch (error) {
-        await rm(part, { force: true }).catch(() => {}); // `remove` finds it
+        await rm(part, { force: true }).catch(() => {}); // otherwise `remove` deletes it
         throw error;
       }
     },
@@ -79,19 +79,19 @@ async function readRange(file: FileHandle, from: number, bytesMax: number): Prom
   let filled = 0;
   while (filled < bytes.length) {
     const { bytesRead } = await file.read(bytes, filled, bytes.length - filled, from + filled);
-    if (bytesRead === 0) throw new Error('a file has become shorter');
+    if (bytesRead === 0) throw new Error('a file was truncated');
     filled += bytesRead;
   }
   return bytes;
 }
 
-/** A new folder is on the disk only when the one that it is in says so. */
+/** A new folder is durable only after its parent folder was synced. */
 async function makeFolder(folder: string): Promise<void> {
   if ((await mkdir(folder, { recursive: true, mode: ownerOnly.folder })) !== undefined)
     await syncFolder(dirname(folder));
 }
 
-/** What was renamed or removed in it stays so after a power cut. */
+/** Makes renames and removals in the folder survive a power cut. */
 async function syncFolder(folder: string): Promise<void> {
   await closing(await open(folder, 'r'), (handle) => handle.sync());
 }

@@ -1,6 +1,6 @@
 /**
- * The same bytes in blocks of one size, of which only the last may be smaller. There is one block in memory, which is good until
- * the next is asked for.
+ * Splits the bytes into blocks of one size; only the last may be smaller. All blocks share one buffer, which is valid until the next block
+ * is requested.
  */
 export async function* inBlocks(chunks: AsyncIterable<Uint8Array>, blockBytes: number): AsyncGenerator<Uint8Array> {
   const block = Buffer.alloc(blockBytes);

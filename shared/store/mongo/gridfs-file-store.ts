@@ -9,14 +9,14 @@ import { inBlocks } from '../files/in-blocks.ts';
 import type { MongoCalls } from './mongo-calls.ts';
 
 const bucketName = 'file_bytes';
-const chunkSizeBytes = 261_120; // GridFS's own default: with its other fields a document is just below a power of two
+const chunkSizeBytes = 261_120; // GridFS's own default: with its other fields, a document is just below a power of two
 const readBytesAtOnce = 16 * chunkSizeBytes;
 const chunksRemovedAtOnce = 64;
 const readAttemptsMax = 3;
 
 /**
- * Each writing of a file has one of these from before its first chunk until its last one is gone, so that whatever dies, what it
- * left is found. It is the file's name: of those that are `whole` the one with the highest `number` is what readers get.
+ * Each write of a file has a version document from before its first chunk until its last chunk is removed, so that after a crash its
+ * remains are found. The document gives the file its name: of the `whole` versions, readers get the one with the highest `number`.
  */
 const versionSchema = z.object({
   _id: z.instanceof(ObjectId),
@@ -32,20 +32,20 @@ function versionsOf(database: Db): Collection<Version> {
   return database.collection('file_versions');
 }
 
-/** The bucket's own are those that the driver makes where there is no file yet, in the midst of the first writing. */
+/** The driver would create the bucket's own indexes in the middle of the first write. */
 export async function createFileIndexes(database: Db): Promise<void> {
   await versionsOf(database).createIndex({ file: 1, number: 1 });
   await database.collection(`${bucketName}.files`).createIndex({ filename: 1, uploadDate: 1 });
   await database.collection(`${bucketName}.chunks`).createIndex({ files_id: 1, n: 1 }, { unique: true });
 }
 
-/** Files in GridFS, each writing of one under an id of its own. Every call of the database has its own deadline. */
+/** Stores files in GridFS, each write of a file under its own id. Every call of the database has its own deadline. */
 export function createGridFsFileStore({ call, lasting, database }: MongoCalls): FileStore {
   const bucket = new GridFSBucket(database, { bucketName, chunkSizeBytes });
   const chunks = database.collection(`${bucketName}.chunks`);
   const versions = versionsOf(database);
 
-  /** The one that readers get first. */
+  /** Lists the complete versions. The first is the one that readers get. */
   async function wholeOf(file: string): Promise<Version[]> {
     const options = { sort: { number: -1, _id: -1 }, ...lasting() } as const;
     const found = await call(() => versions.find({ file, state: 'whole' }, options).toArray());
@@ -54,7 +54,7 @@ export function createGridFsFileStore({ call, lasting, database }: MongoCalls): 
 
   async function upload(version: Version, source: AsyncIterable<Uint8Array>): Promise<number> {
     const stream = bucket.openUploadStreamWithId(version._id, version.file);
-    stream.on('error', () => {}); // whoever waits for the write is told
+    stream.on('error', () => {}); // the caller that waits for the write gets the error
     let bytes = 0;
     let isLost = false;
     const send = async (work: () => Promise<void>) => {
@@ -71,33 +71,35 @@ export function createGridFsFileStore({ call, lasting, database }: MongoCalls): 
       return bytes;
     } catch (error) {
       stream.destroy();
-      // A call that was given up may still bring its chunk: then it is left to `remove`, which finds the version.
+      // After a timeout, the call may still write its chunk. Then `remove`, which finds the version, deletes it.
       if (!isLost) await discard(version).catch(() => {});
       throw error;
     }
   }
 
-  /** From then on readers get it; false where it was removed while it was written. */
+  /** Makes the version readable. Returns false if the file was removed while it was written. */
   async function publish({ _id, file }: Version, bytes: number): Promise<boolean> {
     const number = ((await wholeOf(file))[0]?.number ?? 0) + 1;
     const $set = { state: 'whole' as const, number, bytes };
     return call(async () => (await versions.updateOne({ _id, state: 'writing' }, { $set })).matchedCount === 1);
   }
 
-  /** The highest one is left, whoever wrote it: of two who do this at once neither removes what the other leaves. */
+  /**
+   * Keeps the highest version, no matter which process wrote it: of two concurrent calls, neither removes the version that the other keeps.
+   */
   async function removeOlder(file: string): Promise<void> {
     const [, ...older] = await wholeOf(file);
     for (const version of older) await discard(version);
   }
 
-  /** The version itself last: until then it can be done again. */
+  /** Removes the version document last: until then the removal can be repeated. */
   async function discard({ _id }: Version): Promise<void> {
     await call(() => database.collection(`${bucketName}.files`).deleteOne({ _id }));
     while (await call(() => removeChunks(_id)));
     await call(() => versions.deleteOne({ _id }));
   }
 
-  /** Whether there were any. */
+  /** Returns whether there were any. */
   async function removeChunks(version: ObjectId): Promise<boolean> {
     const options = { projection: { _id: 1 }, limit: chunksRemovedAtOnce } as const;
     const found = await chunks.find({ files_id: version }, options).toArray();
@@ -112,7 +114,7 @@ export function createGridFsFileStore({ call, lasting, database }: MongoCalls): 
       const part = await call((signal) =>
         buffer(addAbortSignal(signal, bucket.openDownloadStream(_id, { start, end }))),
       );
-      // The driver takes chunks that are missing from the last one on for the end of the file.
+      // If the last chunks are missing, the driver treats that as the end of the file.
       if (part.length !== end - start) throw storeUnavailable(new Error('chunks of the file are missing'));
       parts.push(part);
     }
@@ -121,15 +123,15 @@ export function createGridFsFileStore({ call, lasting, database }: MongoCalls): 
 
   return {
     async write(id, source) {
-      if (!isFileId(id)) throw new Error(`not an id of a file: ${id}`);
+      if (!isFileId(id)) throw new Error(`not a file id: ${id}`);
       const version: Version = { _id: new ObjectId(), file: id, state: 'writing', number: 0, bytes: 0 };
       await call(() => versions.insertOne(version));
       const bytes = await upload(version, source);
       if (!(await publish(version, bytes))) {
         await discard(version);
-        throw storeUnavailable(new Error('the file was removed while it was written'));
+        throw storeUnavailable(new Error('the file was removed during its write'));
       }
-      await removeOlder(id).catch(() => {}); // `remove` finds them
+      await removeOlder(id).catch(() => {}); // otherwise `remove` deletes them
       return bytes;
     },
 
@@ -140,7 +142,7 @@ export function createGridFsFileStore({ call, lasting, database }: MongoCalls): 
         try {
           return await readRange(version, from, from + bytesMax);
         } catch (error) {
-          // Another may have taken its place while it was read, and its chunks away.
+          // Another version may have replaced it during the read, and its chunks may have been removed.
           const now = (await wholeOf(id))[0];
           if (attempt === readAttemptsMax || now?._id.equals(version._id)) throw error;
         }
@@ -148,7 +150,7 @@ export function createGridFsFileStore({ call, lasting, database }: MongoCalls): 
     },
 
     async remove(id) {
-      // First of all, so that one which is being written never becomes the file, and nobody reads what is half gone.
+      // This comes first, so that a version that is being written never becomes the file, and no reader gets a half removed file.
       await call(() => versions.updateMany({ file: id }, { $set: { state: 'going' } }));
       const going = await call(() => versions.find({ file: id }, lasting()).toArray());
       for (const version of going) await discard(version);

@@ -4,10 +4,10 @@ import { type Account, accountSchema } from '../accounts/account.ts';
 import { recordsAdded, type Trail, unrecorded } from '../accounts/audit-records.ts';
 import { type AuditRecord, auditRecordSchema } from '../accounts/audit-store.ts';
 
-/** A last use that was noted since the account was read must not be undone by what is written now. */
+/** A write must not undo a last use that was recorded after the account was read. */
 const writtenSchema = accountSchema.omit({ id: true, lastUse: true });
 
-/** `recorded` and `outbox` are the audit trail's. The version of the service before them leaves both as they are. */
+/** `recorded` and `outbox` belong to the audit trail. The release before the audit trail keeps both unchanged. */
 const auditFields = z.object({ recorded: z.int().default(0), outbox: z.array(auditRecordSchema).default([]) });
 
 const trailSchema = accountSchema.pick({ id: true, version: true, changes: true });
@@ -15,18 +15,18 @@ const trailSchema = accountSchema.pick({ id: true, version: true, changes: true 
 export type AccountDocument = { _id: string } & z.infer<typeof writtenSchema> &
   Partial<Pick<Account, 'lastUse'> & z.infer<typeof auditFields>>;
 
-/** An account, and the version up to which its changes are in its outbox or have records. */
+/** An account, and the version up to which its changes have records or are in its outbox. */
 export type KeptAccount = Trail & { account: Account };
 
-/** The records that an account's document waits to have copied: all up to `version`. */
+/** The records in an account's document that wait to be copied: all up to `version`. */
 export type WaitingAudit = { account: string; version: number; records: AuditRecord[] };
 
 export function accountsOf(database: Db): Collection<AccountDocument> {
-  // The driver would write a field that is undefined as null, which is no account any more.
+  // The driver would write an undefined field as null, and the document would no longer be a valid account.
   return database.collection('accounts', { ignoreUndefined: true });
 }
 
-/** Sparse: accounts without a key do not count as having the same one, and few have anything in their outbox. */
+/** The indexes are sparse: accounts without a key do not count as having the same key, and few have records in their outbox. */
 export async function createAccountIndexes(database: Db): Promise<void> {
   await accountsOf(database).createIndex({ 'key.hash': 1 }, { unique: true, sparse: true });
   await accountsOf(database).createIndex({ 'outbox.id': 1 }, { sparse: true });
@@ -40,7 +40,7 @@ export function readKept(found: { _id: unknown }): KeptAccount {
   return { account: accountSchema.parse(withId(found)), recorded: auditFields.parse(found).recorded };
 }
 
-/** Needs of the document its id, `version`, `changes`, `recorded` and `outbox`. */
+/** Needs only the id, `version`, `changes`, `recorded` and `outbox` of the document. */
 export function readWaiting(found: { _id: unknown }): WaitingAudit {
   const account = trailSchema.parse(withId(found));
   const { recorded, outbox } = auditFields.parse(found);
@@ -53,7 +53,7 @@ export function toNewDocument(next: Account): AccountDocument {
   return { _id: next.id, ...toFields(next), ...(outbox.length > 0 && { outbox }) };
 }
 
-/** An empty `$unset` is an error to servers before 5.0, and a field left out of `$set` would stay. */
+/** An empty `$unset` is an error for servers before 5.0, and a field omitted from `$set` would remain. */
 export function toUpdate(next: Account, before: KeptAccount): object {
   const fields = toFields(next);
   const absent = (['key', 'guest'] as const).filter((name) => fields[name] === undefined);

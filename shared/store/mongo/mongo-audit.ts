@@ -18,17 +18,17 @@ export async function createAuditIndexes(database: Db): Promise<void> {
   await recordsOf(database).createIndexes([{ key: { account: 1, _id: -1 } }, { key: { actor: 1, _id: -1 } }]);
 }
 
-/** An account with something in its outbox, or with changes that the version before audit records made. */
+/** An account with records in its outbox, or with changes made by the release before audit records. */
 const behind = [{ 'outbox.id': { $gt: '' } }, { $expr: { $ne: ['$version', '$recorded'] } }];
 
 const projection = { version: 1, changes: 1, recorded: 1, outbox: 1 } as const;
 
-/** Records stand in a collection of their own, which only grows. Before that they wait in their account's document. */
+/** Stores records in their own collection, which only grows. Until they are copied to it, they wait in their account's document. */
 export function createMongoAudit({ call, lasting, database }: MongoCalls): AuditStore {
   const accounts = accountsOf(database);
   const records = recordsOf(database);
 
-  /** As many as the page can show: there are many only where copying has failed for long. */
+  /** Keeps only as many as the page can show: there are many only if copying has failed for long. */
   async function listWaiting(page: AuditPage, signal: AbortSignal): Promise<AuditRecord[]> {
     const filter = page.account === undefined ? { 'outbox.id': { $gt: '' } } : { _id: page.account };
     let waiting: AuditRecord[] = [];
@@ -49,7 +49,7 @@ export function createMongoAudit({ call, lasting, database }: MongoCalls): Audit
     return found.map((document) => auditRecordSchema.parse(withId(document)));
   }
 
-  /** Records first, acknowledged by a majority, then out of the outbox. Returns how many. */
+  /** Inserts the records first, acknowledged by a majority, then removes them from the outbox. Returns the number of records. */
   async function copy(found: readonly WaitingAudit[], signal: AbortSignal): Promise<number> {
     if (found.length === 0) return 0;
     const copied = found.flatMap(({ records }) => records);
@@ -60,19 +60,19 @@ export function createMongoAudit({ call, lasting, database }: MongoCalls): Audit
     return copied.length;
   }
 
-  /** A record that is there already has to be safe from a failover, too. */
+  /** An existing record must also be safe from a failover. */
   async function insert(copied: readonly AuditRecord[]): Promise<void> {
     const documents = copied.map(({ id: _id, ...fields }) => documentSchema.parse({ _id, ...fields }));
     const refused = await refusedAsDuplicates(records.insertMany(documents, { ordered: false }));
     if (refused.length === 0) return;
     const ids = refused.map((index) => documents[index]?._id ?? '');
     const found = await records.find({ _id: { $in: ids } }, { projection: { _id: 1 }, ...lasting() }).toArray();
-    if (found.length < ids.length) throw new Error('a record that is there is not yet safe from a failover');
+    if (found.length < ids.length) throw new Error('an existing record is not yet safe from a failover');
   }
 
   return {
     async listAudit(page) {
-      // Before the records: what is copied in between is then found twice, not missed.
+      // The waiting records are read first: a record that is copied in between is then found twice, not missed.
       const waiting = await call((signal) => listWaiting(page, signal));
       return pageOf(page, waiting, await call(() => listKept(page)));
     },
@@ -104,7 +104,7 @@ export function createMongoAudit({ call, lasting, database }: MongoCalls): Audit
   };
 }
 
-/** Neither undoes what another has pushed or copied meanwhile. */
+/** Neither operator undoes a concurrent push or copy. */
 function takeOut({ account, version, records }: WaitingAudit) {
   const update = { $pull: { outbox: { id: { $in: records.map(({ id }) => id) } } }, $max: { recorded: version } };
   return { updateOne: { filter: { _id: account }, update } };

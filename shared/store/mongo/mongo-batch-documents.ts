@@ -15,8 +15,8 @@ import { storedJson } from '../adapters/stored-json.ts';
 const fileDocumentSchema = storedFileSchema.omit({ id: true }).extend({ _id: z.string() });
 
 /**
- * `open` is the batch's own id, and missing where it is not open, so that a sparse index has the open ones in their order.
- * `metadata` is text: a client's names would be paths and operators.
+ * `open` is the batch's own id, and missing if the batch is not open, so that a sparse index has the open batches in order. `metadata` is
+ * text, because names from a client would be read as paths and operators.
  */
 const batchDocumentSchema = batchSchema
   .omit({ id: true })
@@ -27,7 +27,7 @@ type BatchDocument = z.input<typeof batchDocumentSchema>;
 type ResultDocument = BatchResult & { _id: string };
 type RetryDocument = BatchRetry & { _id: string };
 
-const options = { ignoreUndefined: true } as const; // the driver would write a field that is undefined as null
+const options = { ignoreUndefined: true } as const; // the driver would write an undefined field as null
 
 export function filesOf(database: Db): Collection<FileDocument> {
   return database.collection('files', options);
@@ -79,7 +79,10 @@ export function readBatchDocument(found: unknown): Batch {
   return batchSchema.parse({ ...fields, id, open: open !== undefined });
 }
 
-/** What makes the document that; an empty `$unset` is an error to servers before 5.0, but there is always a time that is missing. */
+/**
+ * Returns the update that replaces the document. An empty `$unset` is an error for servers before 5.0, but at least one time is always
+ * missing.
+ */
 export function toBatchUpdate({ _id, ...fields }: BatchDocument): object {
   const names = Object.keys(batchDocumentSchema.shape).filter((name) => name !== '_id');
   const absent = names.filter((name) => !(name in fields));
@@ -105,7 +108,7 @@ export function readRetryDocument(found: unknown): BatchRetry {
 
 const lineDigits = 8;
 
-/** Sorts by the line within its batch. */
+/** Returns an id that sorts by the line within its batch. */
 export function lineId(batch: string, line: number): string {
   return `${batch}-${String(line).padStart(lineDigits, '0')}`;
 }
@@ -114,7 +117,7 @@ export function lineOf(id: string): number {
   return Number(id.slice(-lineDigits));
 }
 
-/** The ids of all lines of a batch after this one; a colon comes after all digits. */
+/** Selects the ids of all lines of a batch after this one. A colon sorts after all digits. */
 export function linesAfter(batch: string, line: number): { _id: { $gt: string; $lt: string } } {
   return { _id: { $gt: lineId(batch, line), $lt: `${batch}-:` } };
 }

@@ -30,9 +30,9 @@ export function createMongoBatches({ call, lasting, database }: MongoCalls): Bat
     return found === null ? undefined : readBatchDocument(found);
   }
 
-  /** False where the batch is not what it was when `next` was decided. */
+  /** Returns false if the batch has changed since the decision. */
   async function write(next: Batch, decidedOn: Batch | undefined): Promise<boolean> {
-    if (decidedOn === undefined) return true; // there is nothing to be written
+    if (decidedOn === undefined) return true; // there is no batch to change
     const { id, version } = decidedOn;
     const update = toBatchUpdate(toBatchDocument({ ...next, id, version: version + 1 }));
     return (await batches.updateOne({ _id: id, version }, update)).matchedCount === 1;

@@ -8,8 +8,8 @@ import { watchMongoChecks } from './watch-mongo-checks.ts';
 type Log = { warn(fields: object, message: string): void };
 
 /**
- * What one call may take in all, whatever the driver still waits for. Each of the driver's own limits is below it, and
- * every one is set: left out, it means 30 s or for ever, and a silent network is noticed by none of the others.
+ * Deadline of one call in total, no matter what the driver still waits for. Each of the driver's own limits is below it. All are set,
+ * because their defaults are 30 s or unlimited, and no single limit detects a silent network in all cases.
  */
 const callMsMax = 5_000;
 const clientOptions = {
@@ -22,32 +22,32 @@ const clientOptions = {
   readPreference: 'primary',
 } as const;
 
-/** The database that an address names, and calls to it, each within its deadline. */
+/** The database in a connection string, and calls to it, each with a deadline. */
 export type MongoCalls = AsyncDisposable & {
   database: Db;
-  /** As it was last seen: `standalone`, `sharded cluster`, `replica set rs0`. */
+  /** The topology as it was last seen: `standalone`, `sharded cluster`, `replica set rs0`. */
   topology(): string;
   /**
-   * For whatever an answer is to rest on: what a failover cannot take back. A change that is not yet there is waited for
-   * where it matters. A standalone server has nothing to fail over to, and no such reading.
+   * The read concern for data that an answer depends on: a failover cannot undo it. Callers that need a change that is not yet durable wait
+   * for it. A standalone server has no failover, and no such read concern.
    */
   lasting(): { readConcern: { level: 'majority' | 'local' } };
   /**
-   * `work` once the database is prepared, and one failure for whatever the driver, the network or the name service
-   * throws. Once the signal is aborted the caller has been told that it failed: nothing more may be written.
+   * Runs `work` once the database is prepared. Every error of the driver, the network or DNS becomes the same failure. Once the signal is
+   * aborted, the caller has received a failure: nothing more may be written.
    */
   call<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;
 };
 
 /**
- * Connects and prepares at the first call, so the process starts without the server and finds it when it comes. Throws
- * where the address cannot be understood or names no database.
+ * Connects and prepares at the first call, so that the process starts without the server and uses it when it is available. Throws if the
+ * URL is invalid or names no database.
  */
 export function createMongoCalls(
   url: string,
   { log, prepare }: { log: Log; prepare(database: Db): Promise<unknown> },
 ): MongoCalls {
-  // The driver would take one named "test".
+  // The driver would use a database named "test".
   if (!/^[^/]+\/\/[^/?]+\/[^?]/.test(url))
     throw new Error('DATABASE_URL must name a database: mongodb://<host>/<database>.');
   const client = new MongoClient(url, clientOptions);
@@ -59,17 +59,17 @@ export function createMongoCalls(
 
   const connect = async ({ again }: { again: boolean }) => {
     if (again) await client.close();
-    // The driver connects by itself too, but a client whose first attempt failed would then stay closed for ever.
+    // The driver also connects automatically, but a client whose first attempt failed would then remain closed.
     await client.connect();
     await prepare(database);
   };
 
-  /** At the first call and until it has worked once; callers meanwhile share one attempt. */
+  /** Prepares at the first call, and again until it succeeds. Concurrent callers share one attempt. */
   const ready = () => {
     const again = checks.areStuck();
     if (again) {
       checks.forget();
-      log.warn({}, 'The MongoDB driver has stopped checking a server: connecting again');
+      log.warn({}, 'the MongoDB driver has stopped checking a server; reconnecting');
     }
     if (again || prepared === undefined) {
       const attempt = connect({ again }).catch((error) => {
@@ -81,7 +81,7 @@ export function createMongoCalls(
     return prepared;
   };
 
-  /** The second time closes what an attempt to connect may have opened after the first. */
+  /** The second close covers connections that a pending attempt may have opened after the first. */
   const close = async () => {
     await client.close();
     await prepared?.catch(() => {});
@@ -99,7 +99,7 @@ export function createMongoCalls(
         signal.throwIfAborted();
         return work(signal);
       }),
-    /** Gives up waiting for calls that are still under way after as long as a call may take. */
+    /** Stops waiting for calls in progress after the maximum duration of a call. */
     async [Symbol.asyncDispose]() {
       closed = true;
       await within(callMsMax, close());
@@ -130,7 +130,10 @@ function watchTopology(client: MongoClient, log: Log): () => string {
     topology = topologyName(newDescription) ?? topology;
     if (warned || topology !== 'standalone') return;
     warned = true;
-    log.warn({}, 'MongoDB is a standalone server: one disk, and no write is retried. Run a replica set in production');
+    log.warn(
+      {},
+      'MongoDB is a standalone server: one disk, and writes are not retried. Run a replica set in production',
+    );
   });
   return () => topology;
 }

@@ -1,20 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Between two attempts at a change, so that those who change one document at once do not keep meeting each other. */
+/** Pause between two attempts at a change, so that concurrent changes of one document do not keep colliding. */
 const pauseMsMax = 50;
 
 type Change<Kept, Next, Result> = {
-  /** What a failover cannot take back. */
+  /** Reads a state that a failover cannot undo. */
   read(): Promise<Kept | undefined>;
   decide(kept: Kept | undefined): { result: Result; next?: Next };
-  /** False where it is not what it was when `next` was decided. */
+  /** Returns false if the document has changed since the decision. */
   write(next: Next, decidedOn: Kept | undefined): Promise<boolean>;
 };
 
 /**
- * Changes one document as `decide` says. Each time round somebody else's change has stood, so all who change it at once come to
- * their end. One that is not yet safe from a failover is no ground for a decision: that waits until it is, or until the call is
- * over.
+ * Changes one document as `decide` returns. Each failed attempt means that another change succeeded, so all concurrent changes finish. A
+ * change that is not yet safe from a failover is not used for a decision: it waits until the change is safe, or until the call's deadline.
  */
 export async function changeGuarded<Kept, Next, Result>(
   { read, decide, write }: Change<Kept, Next, Result>,
@@ -24,7 +23,7 @@ export async function changeGuarded<Kept, Next, Result>(
     const kept = await read();
     const { result, next } = decide(kept);
     if (next === undefined) return result;
-    signal.throwIfAborted(); // the caller was told that it failed: nothing may change any more
+    signal.throwIfAborted(); // the caller has received a failure: nothing more may change
     if (await write(next, kept)) return result;
     await sleep(Math.random() * Math.min(pauseMsMax, 2 ** attempt), undefined, { signal });
   }

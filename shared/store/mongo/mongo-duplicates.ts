@@ -3,8 +3,8 @@ import { MongoBulkWriteError } from 'mongodb';
 const duplicateKey = 11_000;
 
 /**
- * The places, in an unordered bulk write, of those writes that were refused because a document of that key is there already.
- * Every other failure of it is passed on.
+ * Returns the indexes of those writes in an unordered bulk write that were refused because a document with that key exists. Throws every
+ * other failure.
  */
 export async function refusedAsDuplicates(write: Promise<unknown>): Promise<number[]> {
   try {

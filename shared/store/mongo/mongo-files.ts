@@ -47,7 +47,7 @@ export function createMongoFiles({ call, lasting, database }: MongoCalls): FileR
 
     changeFile: (id, from, change) =>
       call(async () => {
-        // With the state, for an empty `$set` is an error to servers before 5.0.
+        // Sets the state too, because an empty `$set` is an error for servers before 5.0.
         const update: object = { $set: { state: from, ...changeSchema.parse(change) } };
         return (await files.updateOne({ _id: id, state: from }, update)).matchedCount === 1;
       }),

@@ -20,7 +20,7 @@ import type { MongoCalls } from './mongo-calls.ts';
 import { changeGuarded } from './mongo-change.ts';
 import { refusedAsDuplicates } from './mongo-duplicates.ts';
 
-/** One call's, so that it ends well before its deadline. */
+/** The size of one call's piece, small enough to finish well before its deadline. */
 const pieceSize = { count: 100, characters: 4_194_304 };
 const linesAtOnce = 5_000;
 const retriesAtOnce = 1_000;
@@ -43,7 +43,7 @@ export function createMongoLines({ call, lasting, database }: MongoCalls): LineR
     return documents.map((document) => stored.get(document._id) ?? readResultDocument(document));
   }
 
-  /** One that is there but not yet safe from a failover may not be what stands in the end: it is waited for. */
+  /** Waits until existing results are safe from a failover: until then, the stored result may still change. */
   async function readStored(ids: ReadonlySet<string>, signal: AbortSignal): Promise<Map<string, BatchResult>> {
     for (let attempt = 1; ; attempt += 1) {
       const found = await results.find({ _id: { $in: [...ids] } }, lasting()).toArray();
@@ -62,7 +62,7 @@ export function createMongoLines({ call, lasting, database }: MongoCalls): LineR
     return found === null ? undefined : readRetryDocument(found);
   }
 
-  /** False where what stands is not what it was when `next` was decided. */
+  /** Returns false if the stored retry has changed since the decision. */
   async function writeRetry(next: BatchRetry, decidedOn: BatchRetry | undefined): Promise<boolean> {
     const { _id, ...fields } = toRetryDocument(next);
     if (decidedOn === undefined)
@@ -94,7 +94,9 @@ export function createMongoLines({ call, lasting, database }: MongoCalls): LineR
       return stored;
     },
 
-    /** The state last: a result goes only when its batch is over, so a line of one that is running and had none has not ended. */
+    /**
+     * Reads the state last: results are removed only when their batch is over, so a line without a result in a running batch has not ended.
+     */
     findLine: (batch, line) =>
       call(async () => {
         const [result, retry] = await Promise.all([readResult(batch, line), readRetry(batch, line)]);

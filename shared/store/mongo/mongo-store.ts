@@ -38,7 +38,7 @@ const duplicateKey = 11_000;
 
 const buildInfoSchema = z.object({ version: z.string() });
 
-/** The store in a MongoDB database. A call that failed with `SERVICE_UNAVAILABLE` may have been carried out. */
+/** The store in a MongoDB database. A call that failed with `SERVICE_UNAVAILABLE` may have been executed. */
 export class MongoStore implements Store {
   readonly audit: AuditStore;
   readonly batches: BatchStore;
@@ -47,7 +47,7 @@ export class MongoStore implements Store {
   readonly #accounts: Collection<AccountDocument>;
   readonly #usage: UsageStore;
 
-  /** Throws where the address cannot be understood or names no database. */
+  /** Throws if the URL is invalid or names no database. */
   constructor(url: string, { log }: { log: Parameters<typeof createMongoCalls>[1]['log'] }) {
     this.#calls = createMongoCalls(url, { log, prepare: createIndexes });
     this.#accounts = accountsOf(this.#calls.database);
@@ -153,7 +153,7 @@ export class MongoStore implements Store {
     return found === null ? undefined : readKept(found);
   }
 
-  /** False where the account is not what it was when `next` was decided. */
+  /** Returns false if the account has changed since the decision. */
   async #write(next: Account, decidedOn: KeptAccount | undefined): Promise<boolean> {
     const _id = next.id;
     try {
@@ -162,7 +162,8 @@ export class MongoStore implements Store {
       return (await this.#accounts.updateOne(guard, toUpdate(next, decidedOn))).matchedCount === 1;
     } catch (error) {
       if (!(error instanceof MongoServerError) || error.code !== duplicateKey) throw error;
-      // An insert fails so too when the account has come into being meanwhile, lasting or not; the messages of servers differ.
+      // An insert also fails like this if the account was created in the meantime, durable or not. The error messages differ between
+      // servers.
       const local = { readConcern: { level: 'local' as const } };
       if (decidedOn === undefined && (await this.#accounts.findOne({ _id }, local)) !== null) return false;
       throw keyHashTaken(error);
@@ -175,7 +176,7 @@ async function createIndexes(database: Db): Promise<void> {
   await Promise.all([createAccountIndexes(database), createAuditIndexes(database)]);
 }
 
-/** The filter is the whole condition, so that notes of one account may come in any order. */
+/** The filter contains the complete condition, so that uses of one account may arrive in any order. */
 function noteUse({ account, keyId, at }: KeyUse) {
   const isNews = [{ 'lastUse.keyId': { $ne: keyId } }, { 'lastUse.at': { $lt: at } }];
   const filter = { _id: account, 'key.id': keyId, $or: isNews };

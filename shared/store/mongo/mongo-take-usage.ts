@@ -9,12 +9,12 @@ import { moveOf, recordsOf, sumId, sumsOf, toRecordDocument } from './mongo-usag
 const recordsAtOnce = 500;
 const pauseMsMax = 50;
 
-/** Records first, acknowledged by a majority, then the sums that they move: each in a guarded update of its own. */
+/** Inserts records first, acknowledged by a majority, and then updates their sums, each in its own guarded update. */
 export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
   const records = recordsOf(calls.database);
   const sums = sumsOf(calls.database);
 
-  /** Under which entry each of these requests' record stands, once those that are new are in. */
+  /** Inserts new records, and returns the entry under which each request's record is stored. */
   async function insert(batch: readonly UsageRecord[]): Promise<Map<string, string>> {
     const documents = batch.map(toRecordDocument);
     const refused = await refusedAsDuplicates(records.insertMany(documents, { ordered: false }));
@@ -23,17 +23,17 @@ export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
     const ids = new Set(refused.map((index) => documents[index]?._id ?? ''));
     const projection = { entry: 1 };
     const found = await records.find({ _id: { $in: [...ids] } }, { projection, ...calls.lasting() }).toArray();
-    if (found.length < ids.size) throw new Error('a record that is there is not yet safe from a failover');
+    if (found.length < ids.size) throw new Error('an existing record is not yet safe from a failover');
     for (const { _id, entry } of found) storedEntries.set(_id, entry);
     return storedEntries;
   }
 
-  /** Until each entry is in its sum, or the sum is found to be past it. */
+  /** Repeats until each entry is in its sum, or the sum is already past it. */
   async function move(batches: readonly MonthBatch[], signal: AbortSignal): Promise<MonthBatch[]> {
     const doubtful = batches.filter(({ disputed }) => disputed);
     let waiting = batches.filter(({ news }) => news.length > 0);
     for (let attempt = 1; waiting.length > 0; attempt += 1) {
-      signal.throwIfAborted(); // the caller was told that it failed: nothing may change any more
+      signal.throwIfAborted(); // the caller has received a failure: nothing more may change
       const refused = await refusedAsDuplicates(sums.bulkWrite(waiting.map(moveOf), { ordered: false }));
       const { passed, left } = await look(refused.flatMap((index) => waiting[index] ?? []));
       doubtful.push(...passed);
@@ -43,7 +43,10 @@ export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
     return doubtful;
   }
 
-  /** What those sums are past, and what is left: somebody else moved them, perhaps in a way that a failover can take back. */
+  /**
+   * Returns the batches whose sums are past some of their entries, and what remains of each batch: another process has updated those sums,
+   * perhaps in a way that a failover can undo.
+   */
   async function look(batches: readonly MonthBatch[]): Promise<{ passed: MonthBatch[]; left: MonthBatch[] }> {
     if (batches.length === 0) return { passed: [], left: [] };
     const filter = { _id: { $in: batches.map(sumId) } };

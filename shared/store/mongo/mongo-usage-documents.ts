@@ -38,7 +38,7 @@ export function sumsOf(database: Db): Collection<SumDocument> {
   return database.collection('usage_sums');
 }
 
-/** By month for what is old. The others are for one account's records in their order, and for going through all months. */
+/** Indexes: by month, to find old documents; the others read one account's records in order, and iterate over all months. */
 export async function createUsageIndexes(database: Db): Promise<void> {
   await recordsOf(database).createIndexes([{ key: { account: 1, month: 1, entry: 1 } }, { key: { month: 1 } }]);
   await sumsOf(database).createIndexes([{ key: { account: 1, month: 1 } }, { key: { month: 1 } }]);
@@ -49,7 +49,7 @@ export function toRecordDocument(record: UsageRecord): RecordDocument {
   return { _id, ...fields };
 }
 
-/** Undoes `toRecordDocument`; it stands to be checked, like all that comes from outside. */
+/** Reverses `toRecordDocument`. The result must be validated, like all data from outside. */
 export function withRequestId({ _id: requestId, ...fields }: { _id: unknown }): unknown {
   return { ...fields, requestId };
 }
@@ -59,8 +59,8 @@ export function sumId({ account, month }: UsageMonth): string {
 }
 
 /**
- * Adds the news to a sum that is not past them. Where it is, the upsert cannot insert another of its id, and the duplicate key
- * says so.
+ * Adds the news to a sum that is not past them. If the sum is past them, the upsert cannot insert another document with its id and fails
+ * with a duplicate key.
  */
 export function moveOf(batch: MonthBatch) {
   const { account, month, news, lastEntry } = batch;
@@ -99,7 +99,7 @@ function incrementsOf(records: readonly UsageRecord[]): Record<string, number> {
   return increments;
 }
 
-/** A name as a step of a field's path, which a dot would end and a dollar sign make an operator. */
+/** Encodes a name as a step of a field path: a dot would end the step, and a dollar sign would make it an operator. */
 function encodeName(name: string): string {
   return name.replace(/[%.$]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
 }

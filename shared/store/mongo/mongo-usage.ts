@@ -9,7 +9,7 @@ import { readSumDocument, recordsOf, sumId, sumsOf, toSumDocument, withRequestId
 
 type ByMonth = { _id: string } & UsageMonth;
 
-/** Records in one collection, sums in another: one document each. */
+/** Stores records in one collection and sums in another, as one document each. */
 export function createMongoUsage(calls: MongoCalls): UsageTables {
   const { call, lasting, database } = calls;
   const records = recordsOf(database);
@@ -84,7 +84,7 @@ async function nextIn(
   return found ?? undefined;
 }
 
-/** By bytes, as MongoDB orders text, which is not the order that JavaScript would give it. */
+/** Compares by bytes, as MongoDB orders text; JavaScript would order it differently. */
 function inStoredOrder(one: UsageMonth, other: UsageMonth): number {
   const [left, right] = [one, other].map(({ account, month }) => Buffer.from(`${account}\0${month}`));
   return Buffer.compare(left ?? Buffer.alloc(0), right ?? Buffer.alloc(0));

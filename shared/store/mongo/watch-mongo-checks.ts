@@ -1,18 +1,17 @@
 import type { MongoClient } from 'mongodb';
 
 /**
- * How long a check of a server may take. Each has the time-outs of the client (`mongo-calls.ts`); one that a server answers
- * when something changes takes ten seconds more.
+ * The longest duration of a check of a server. Each check has the client's timeouts (`mongo-calls.ts`); a check that the server answers
+ * only when its state changes takes ten seconds more.
  */
 const checkMsMax = { plain: 6_000, awaited: 15_000 };
 
 /**
- * The driver checks each server over and over, and a call waits for what the last check says. If the connection is lost in the
- * moment before the check is written to it, the driver (7.9 and before) waits forever for that socket to drain, and no call
- * works again.
+ * The driver checks each server repeatedly, and a call waits for the result of the last check. If the connection is lost in the moment
+ * before the check is written to it, the driver (7.9 and earlier) waits forever for that socket to drain, and no call succeeds again.
  */
 export function watchMongoChecks(client: Pick<MongoClient, 'on'>, now: () => number) {
-  /** When a check that has not ended must have ended, by server. */
+  /** The time by which each unfinished check must have ended, by server. */
   const late = new Map<string, number>();
   client.on('serverHeartbeatStarted', ({ connectionId, awaited }) =>
     late.set(connectionId, now() + (awaited ? checkMsMax.awaited : checkMsMax.plain)),
@@ -22,9 +21,9 @@ export function watchMongoChecks(client: Pick<MongoClient, 'on'>, now: () => num
   client.on('serverHeartbeatFailed', ended);
   client.on('serverClosed', ({ address }) => late.delete(address));
   return {
-    /** Whether a check of any server has not ended in its time. */
+    /** Returns whether a check of any server is overdue. */
     areStuck: () => [...late.values()].some((at) => at < now()),
-    /** Before the client connects again. */
+    /** To be called before the client connects again. */
     forget: () => late.clear(),
   };
 }

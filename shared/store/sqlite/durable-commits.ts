@@ -4,21 +4,21 @@ import { Worker } from 'node:worker_threads';
 import { within } from '../../process/shutdown.ts';
 import { createSingleFlight } from '../../single-flight.ts';
 
-/** Puts what was committed to one SQLite database on the disk, while the process does something else. */
+/** Forces the commits of one SQLite database to the disk, without blocking the process. */
 export interface DurableCommits extends AsyncDisposable {
   /**
-   * Resolves once every commit that any process made before this call survives a power cut; many calls share one wait for the
-   * disk. A disk that has failed once fails every later call: what of the log it holds is not known any more.
+   * Resolves once every commit that any process made before this call survives a power cut. Concurrent calls share one wait for the disk.
+   * After one failure of the disk, every later call fails, because the content of the log on the disk is then unknown.
    */
   last(): Promise<void>;
-  /** Throws what the disk has failed with, if it has. */
+  /** Throws the error of the disk, if it has failed. */
   check(): void;
 }
 
-/** What the thread is asked: to write the log's content into the database file, or to end. */
+/** A message to the thread: write the log's content into the database file, or end. */
 export type CheckpointMessage = 'checkpoint' | 'end';
 
-/** As long as SQLite lets it grow by itself (1,000 pages of 4 KiB); beyond it reading takes longer. */
+/** SQLite's own default limit of the log (1,000 pages of 4 KiB). Above it, reads take longer. */
 const logBytesMax = 4_096_000;
 const checkpointEveryMs = 5_000;
 const closeMs = 5_000;
@@ -26,10 +26,10 @@ const closeMs = 5_000;
 type Options = { now?: () => number; datasync?: (log: FileHandle) => Promise<void> };
 
 /**
- * SQLite waits for the disk within a commit, and so would every stream of the process. Here a commit only writes to the
- * write-ahead log (`synchronous = NORMAL`; it waits for the head of a log that begins anew), which others can read at once, and
- * the log is forced to the disk from outside, before anybody is told of the commit. So a change that finds by reading that
- * there is nothing to change waits for that as well. Checkpoints, which wait for the disk, too, are made by a thread.
+ * SQLite would wait for the disk within a commit, and block every stream of the process. Here a commit only writes to the write-ahead log
+ * (`synchronous = NORMAL`; it waits only for the header of a log that restarts), where others can read it at once. The log is then forced
+ * to the disk from outside SQLite, before the commit is confirmed to any client. So a change that finds by reading that there is nothing to
+ * change waits for that as well. A thread makes the checkpoints, which also wait for the disk.
  */
 export function openDurableCommits(
   file: string,
@@ -52,7 +52,7 @@ export function openDurableCommits(
     }
     if (now() < checkpointAt) return;
     checkpointAt = now() + checkpointEveryMs;
-    const stat = await opened.stat().catch(() => undefined); // what has come to the disk stays there
+    const stat = await opened.stat().catch(() => undefined); // a failure here does not matter: the data is already on the disk
     if (stat !== undefined && stat.size >= logBytesMax) checkpoint();
   }
 
@@ -60,13 +60,13 @@ export function openDurableCommits(
     if (failure !== undefined) throw failure.cause;
   }
 
-  /** It stays the same file for as long as the database is open. */
+  /** The log is the same file as long as the database is open. */
   async function openLog(): Promise<FileHandle> {
     log ??= open(`${file}-wal`, 'r+');
     try {
       return await log;
     } catch (error) {
-      log = undefined; // too many files are open just now, for one
+      log = undefined; // the error may be temporary, such as too many open files
       throw error;
     }
   }
@@ -79,7 +79,7 @@ export function openDurableCommits(
   function startThread(): Worker {
     const started = new Worker(new URL('./checkpoint-thread.ts', import.meta.url), { workerData: file });
     started.unref();
-    // A disk that is full, for one: SQLite makes a checkpoint by itself where the log has become much longer (open-sqlite.ts).
+    // For example, the disk is full. SQLite makes a checkpoint on its own if the log has become much longer (open-sqlite.ts).
     started.on('error', () => {});
     started.once('exit', () => {
       thread = undefined;
@@ -89,10 +89,10 @@ export function openDurableCommits(
 
   async function endThread(): Promise<void> {
     if (thread === undefined) return;
-    thread.ref(); // or the process could end in the middle of this
-    const ended = once(thread, 'exit').catch(() => {}); // an error ends it as well
+    thread.ref(); // otherwise the process could exit in the middle of this
+    const ended = once(thread, 'exit').catch(() => {}); // an error also ends the thread
     thread.postMessage('end' satisfies CheckpointMessage);
-    if (!(await within(closeMs, ended))) void thread?.terminate(); // where the disk hangs that does not end it either
+    if (!(await within(closeMs, ended))) void thread?.terminate(); // if the disk hangs, this does not end it either
   }
 
   return {
@@ -100,7 +100,7 @@ export function openDurableCommits(
     check,
     async [Symbol.asyncDispose]() {
       failure ??= { cause: new Error('the store is closed') };
-      // What is under way still needs the file.
+      // Flushes in progress still need the file.
       const underWay = flights.join(undefined).catch(() => {});
       if (!(await within(closeMs, underWay))) return;
       await endThread();

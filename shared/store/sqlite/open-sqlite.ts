@@ -7,12 +7,12 @@ import { ownerOnly } from '../files/owner-only.ts';
 import { patiently } from './sqlite-patience.ts';
 import { additions, migrations } from './sqlite-schema.ts';
 
-/** Covers another process's commit that is just ending; it stops this process, so all longer waiting is `patiently`'s. */
+/** Covers another process's commit that is about to end. It blocks this process, so all longer waits are in `patiently`. */
 const busyTimeoutMs = 2;
 
-/** 64 MiB of log: only where the thread does not get to it. */
+/** 64 MiB of log: reached only if the thread does not make checkpoints in time. */
 const autocheckpointPages = 16_384;
-/** What is left of a log that has been taken into the file, once it begins anew: its length then says how much is in it. */
+/** The size of a log after it was copied into the file and restarts: its length then shows how much it contains. */
 const logBytesKept = 1_048_576;
 
 const existing = z.object({ code: z.literal('EEXIST') });
@@ -20,8 +20,8 @@ const journalModeSchema = z.object({ journal_mode: z.string() });
 const userVersionSchema = z.object({ user_version: z.int() });
 
 /**
- * The database in this file, created with its folder where missing, readable by the process's user alone, and brought to the
- * present version; processes that open it at once wait for each other. Throws an error for the operator, which names the file.
+ * Opens the database in this file and migrates it to the current version. Creates it, with its folder, if it is missing; only the process's
+ * user can read it. Processes that open it at once wait for each other. Throws an error for the operator, which names the file.
  */
 export async function openSqlite(file: string): Promise<DatabaseSync> {
   const path = resolve(file);
@@ -31,7 +31,7 @@ export async function openSqlite(file: string): Promise<DatabaseSync> {
     createForOwner(path);
     const opened = await patiently(() => new DatabaseSync(path, { timeout: busyTimeoutMs }));
     database = opened;
-    await patiently(() => knownVersion(opened)); // first of all: a database that is not ours to use is left as it is
+    await patiently(() => knownVersion(opened)); // first: a database of an unknown version remains unchanged
     await patiently(() => setDurability(opened));
     await patiently(() => migrate(opened));
     for (const addition of additions) await patiently(() => opened.exec(addition));
@@ -45,8 +45,8 @@ export async function openSqlite(file: string): Promise<DatabaseSync> {
 }
 
 /**
- * SQLite creates a database as the umask has it, and the files beside it (-wal, -shm) with the database's own mode. Only a new file
- * is opened here, and without a turn of the event loop: closing it would end the locks that this process has on the database.
+ * SQLite creates a database with the mode that the umask allows, and its other files (-wal, -shm) with the database's own mode. Only a new
+ * file is opened here, and synchronously: closing an existing one would release the locks that this process holds on the database.
  */
 function createForOwner(path: string): void {
   try {
@@ -56,32 +56,32 @@ function createForOwner(path: string): void {
   }
 }
 
-/** Writes of others wait from the start of `work` to its end; when it throws, nothing of it remains. */
+/** Runs `work` in a transaction. Other writers wait until it ends; if `work` throws, all its writes are rolled back. */
 export function inTransaction<T>(database: DatabaseSync, work: () => T): T {
-  database.exec('BEGIN IMMEDIATE'); // a transaction that reads first and then writes could not be retried: SQLITE_BUSY_SNAPSHOT
+  database.exec('BEGIN IMMEDIATE'); // a transaction that reads before it writes could not be retried: SQLITE_BUSY_SNAPSHOT
   try {
     const result = work();
     database.exec('COMMIT');
     return result;
   } catch (error) {
-    if (database.isTransaction) database.exec('ROLLBACK'); // a full disk, for one, has rolled back already
+    if (database.isTransaction) database.exec('ROLLBACK'); // some errors, such as a full disk, have already rolled back
     throw error;
   }
 }
 
 /**
- * WAL lets the ingress read while a worker writes. A commit by itself does not wait for the disk; whoever is told of it does
- * (lasting-commits.ts), because the full key is shown once: a commit that a power cut takes back would leave its owner with a
- * key that never was. The log is taken into the file by a thread, long before SQLite would do so within a commit.
+ * WAL lets the ingress read while a worker writes. A commit does not wait for the disk, but its confirmation does (durable-commits.ts),
+ * because the full key is shown once: if a power cut undid the commit, its owner would have a key that does not exist. A thread makes the
+ * checkpoints, long before SQLite would make one within a commit.
  */
 function setDurability(database: DatabaseSync): void {
   const mode = journalModeSchema.parse(database.prepare('PRAGMA journal_mode = WAL').get()).journal_mode;
-  if (mode !== 'wal') throw new Error(`its file system does not allow a write-ahead log (journal mode ${mode})`);
+  if (mode !== 'wal') throw new Error(`its file system does not support a write-ahead log (journal mode ${mode})`);
   database.exec('PRAGMA synchronous = NORMAL');
   database.exec(`PRAGMA wal_autocheckpoint = ${autocheckpointPages}; PRAGMA journal_size_limit = ${logBytesKept}`);
 }
 
-/** The version is read under the lock: whoever held it before us may have migrated. */
+/** The version is read again under the lock: another process may have migrated in the meantime. */
 function migrate(database: DatabaseSync): void {
   if (knownVersion(database) === migrations.length) return;
   inTransaction(database, () => {
@@ -93,5 +93,7 @@ function migrate(database: DatabaseSync): void {
 function knownVersion(database: DatabaseSync): number {
   const version = userVersionSchema.parse(database.prepare('PRAGMA user_version').get()).user_version;
   if (version <= migrations.length) return version;
-  throw new Error(`it has version ${version}, and this program knows up to ${migrations.length}; run a newer one`);
+  throw new Error(
+    `it has version ${version}, and this program supports versions up to ${migrations.length}; run a newer release`,
+  );
 }

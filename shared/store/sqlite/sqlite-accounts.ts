@@ -17,10 +17,10 @@ const accountRow = z
     return { ...document, lastUse: { keyId: usedKeyId, at: new Date(usedAt) } };
   });
 
-/** Fewer than of other rows: an account's history is read with it. */
+/** Fewer than for other rows: an account's history is read with it. */
 const accountsAtOnce = 20;
 
-/** To SQLite any bytes come after any text (sqlite.org/datatype3.html, 4.1). */
+/** In SQLite every blob sorts after every text (sqlite.org/datatype3.html, 4.1). */
 const afterAnyText = new Uint8Array();
 
 const selectPage = (isAfter: '>' | '>=') =>

@@ -18,7 +18,7 @@ const trailRow = z.object({
 
 const trailColumns = `document, coalesce(document ->> '$.recorded', 0) AS recorded`;
 const selectTrail = `SELECT ${trailColumns} FROM accounts WHERE id = ?`;
-/** By the index that has these accounts alone. */
+/** Matches the condition of the index that has only these accounts. */
 const selectBehind = `SELECT id FROM accounts
   WHERE document ->> '$.version' > coalesce(document ->> '$.recorded', 0) AND id > :after ORDER BY id LIMIT :limit`;
 const setRecorded = `UPDATE accounts SET document = json_set(document, '$.recorded', :version) WHERE id = :id`;
@@ -27,12 +27,12 @@ const insertRecord = 'INSERT INTO audit_records (id, document) VALUES (?, ?) ON 
 const selectRecords = (conditions: string) =>
   `SELECT document FROM audit_records WHERE ${conditions} id < :after ORDER BY id DESC LIMIT :limit`;
 
-/** For within a transaction. A record that is there already stays as it is. */
+/** To be called within a transaction. An existing record remains unchanged. */
 export type InsertRecords = (records: readonly AuditRecord[]) => void;
 
 /**
- * A record is inserted in the transaction that makes its change, so that there is no outbox. Only changes that the version before
- * audit records makes wait to be copied; it also removes `recorded`.
+ * A record is inserted in the transaction that makes its change, so there is no outbox. Only changes made by the release before audit
+ * records wait to be copied; that release also removes `recorded`.
  */
 export function createSqliteAudit(
   database: DatabaseSync,
@@ -59,7 +59,7 @@ export function createSqliteAudit(
     return row === undefined ? undefined : toTrail(row);
   }
 
-  /** How many records were missing. */
+  /** Returns the number of records that were missing. */
   async function copy(account: string): Promise<number> {
     return calls.write(() => {
       const found = readTrail(account);
@@ -91,7 +91,7 @@ export function createSqliteAudit(
       },
 
       async copyAudit(account) {
-        // The lock that all writers share is taken only where there is something to write.
+        // The lock that all writers share is taken only if there is something to write.
         const found = await calls.read(() => readTrail(account));
         if (found !== undefined && unrecorded(found).length > 0) await copy(account);
       },

@@ -19,7 +19,7 @@ const insertBatch = 'INSERT INTO batches (id, document) VALUES (?, ?) ON CONFLIC
 const updateBatch = 'UPDATE batches SET document = ? WHERE id = ?';
 const selectBatch = 'SELECT document FROM batches WHERE id = ?';
 const selectOpenAccounts = 'SELECT DISTINCT account FROM batches WHERE is_open';
-/** The index is named because SQLite would choose one that has the closed batches of these accounts, too. */
+/** The index is named because SQLite would choose one that also has the closed batches of these accounts. */
 const selectOpen = `SELECT document FROM batches INDEXED BY open_batches_by_account
   WHERE is_open AND account IN (SELECT value FROM json_each(:accounts)) AND id > :after ORDER BY id LIMIT :limit`;
 const selectGroups = `SELECT state, count(*) AS count, sum(tokens) AS tokens, min(created_at) AS oldestAt
@@ -74,7 +74,7 @@ export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls):
         },
       }),
 
-    /** Decides on a plain read first: the lock that all writers share is taken only where there is something to write. */
+    /** Decides on a plain read first: the lock that all writers share is taken only if there is something to write. */
     async changeBatch(id, decide) {
       const decideSafely = captureDecision(decide);
       const decision = await calls.read(() => decideSafely(read(id)));

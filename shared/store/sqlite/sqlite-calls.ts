@@ -5,22 +5,22 @@ import type { DurableCommits } from './durable-commits.ts';
 import { inTransaction } from './open-sqlite.ts';
 import { patiently, sqliteErrorCode } from './sqlite-patience.ts';
 
-/** Calls of the store: they wait for locks, and fail as every loss of the store does. */
+/** Calls of the store: they wait for locks, and report failures as an unavailable store. */
 export interface SqliteCalls {
   read<T>(work: () => T): Promise<T>;
-  /** `work` is one transaction; what it has written lasts when this resolves. */
+  /** Runs `work` as one transaction. Its writes are durable when this resolves. */
   write<T>(work: () => T): Promise<T>;
-  /** Resolves when what was read before lasts, so that an answer can rest on it. */
+  /** Resolves when the data read before is durable, so that an answer can depend on it. */
   lasting(): Promise<void>;
 }
 
-/** As long as any other store may take for an answer. */
+/** As long as a call of the other store may take. */
 const diskMs = 5_000;
 
 const SQLITE_CONSTRAINT_UNIQUE = 2067; // sqlite.org/rescode.html
 
 export function createSqliteCalls(database: DatabaseSync, commits: Pick<DurableCommits, 'last'>): SqliteCalls {
-  /** Closed meanwhile, also while it waits for a lock: the same failure as any other loss of the store. */
+  /** If the store is closed in the meantime, also during a wait for a lock, the call fails as for any unavailable store. */
   async function read<T>(work: () => T): Promise<T> {
     try {
       return await patiently(() => {
@@ -40,7 +40,7 @@ export function createSqliteCalls(database: DatabaseSync, commits: Pick<DurableC
     } catch (error) {
       throw storeUnavailable(error);
     }
-    throw storeUnavailable(new Error('the disk does not answer'));
+    throw storeUnavailable(new Error('the disk did not respond'));
   }
 
   return {

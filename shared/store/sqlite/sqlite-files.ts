@@ -18,7 +18,7 @@ const removeFile = 'DELETE FROM files WHERE id = ?';
 const selectToRemove = `SELECT document FROM files
   WHERE state = 'deleting' OR state = 'ready' AND expires_at <= :at OR state = 'writing' AND created_at < :writingSince
   ORDER BY expires_at LIMIT :limit`;
-/** In the words of its index: by the columns each file's document would be read. */
+/** Uses the expressions of its index: with the columns, SQLite would read each file's document. */
 const countFiles = `SELECT count(*) AS files, coalesce(sum(document ->> '$.bytes'), 0) AS bytes FROM files
   WHERE document ->> '$.account' = ? AND document ->> '$.state' = 'ready'`;
 

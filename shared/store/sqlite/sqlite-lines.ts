@@ -9,7 +9,7 @@ import type { LineRecords } from '../batches/batch-store.ts';
 import type { SqliteCalls } from './sqlite-calls.ts';
 import { rowsAtOnce } from './sqlite-pages.ts';
 
-/** A transaction's; beyond them it would keep the process for too long. One body can be more by itself. */
+/** Bodies per transaction; more would block the process for too long. A single body can exceed this. */
 const charactersAtOnce = 1_048_576;
 const numbersAtOnce = 2_000;
 
@@ -48,7 +48,7 @@ const writeRetry = `INSERT INTO batch_retries (batch, line, document) VALUES (?,
 const removeSome = `DELETE FROM batch_retries WHERE batch = :batch
   AND line IN (SELECT line FROM batch_retries WHERE batch = :batch ORDER BY line LIMIT :limit)`;
 
-/** The bodies of answers stand beside the documents: as a part of them each would be written, and read, as JSON in JSON. */
+/** The bodies of responses are stored beside the documents: inside them, each would be written and read as JSON within JSON. */
 export function createSqliteLines(database: DatabaseSync, { read, write }: SqliteCalls): LineRecords {
   const [insert, result] = [database.prepare(insertResult), database.prepare(selectResult)];
   const [results, lines] = [database.prepare(selectResults), database.prepare(selectLines)];
@@ -62,7 +62,7 @@ export function createSqliteLines(database: DatabaseSync, { read, write }: Sqlit
     return row === undefined ? undefined : resultRow.parse(row);
   }
 
-  /** The one that stands for its line once it was tried. */
+  /** Inserts a result, and returns the stored result of its line. */
   function insertOne(given: BatchResult): BatchResult {
     const written = batchResultSchema.parse(given);
     const { body, ...fields } = written;
@@ -83,7 +83,7 @@ export function createSqliteLines(database: DatabaseSync, { read, write }: Sqlit
     return found;
   }
 
-  /** The first ones, until there are enough of them or they are large enough; returns how many. */
+  /** Removes the first results, up to `limit` and up to a total size; returns how many were removed. */
   function removePiece(batch: string, limit: number): number {
     const first = sizes.all(batch, limit).map((row) => sizeRow.parse(row));
     if (first.length === 0) return Number(removeRetries.run({ batch, limit }).changes);
@@ -105,7 +105,10 @@ export function createSqliteLines(database: DatabaseSync, { read, write }: Sqlit
       return stored;
     },
 
-    /** The result first: it goes only when the batch is over, so a line that then is running and had none has not ended. */
+    /**
+     * Reads the result first: results are removed only when the batch is over, so a line without a result in a batch that is then still
+     * running has not ended.
+     */
     findLine: (batch, line) =>
       read(() => {
         const found = readResult(batch, line);

@@ -1,7 +1,7 @@
-/** So many keep the process for a few milliseconds; between them it does something else. */
+/** This many rows block the process for a few milliseconds; between pages it yields to the event loop. */
 export const rowsAtOnce = 100;
 
-/** Where a page by id begins, and how it goes on; ids are of letters, digits, `-` and `_`. */
+/** The start and the direction of a page by id. Ids consist of letters, digits, `-` and `_`. */
 export const orders = {
   asc: { isAfter: '>', sorted: 'ASC', start: '' },
   desc: { isAfter: '<', sorted: 'DESC', start: '~' },

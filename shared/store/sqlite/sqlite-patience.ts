@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 
-/** Longer than any transaction of ours, shorter than a client waits for an answer. */
+/** Longer than any of this store's transactions, shorter than a client waits for an answer. */
 const patienceMs = 2_000;
 const pauseMsMax = 50;
 
@@ -13,10 +13,9 @@ const SQLITE_LOCKED = 6;
 const sqliteErrorSchema = z.object({ code: z.literal('ERR_SQLITE_ERROR'), errcode: z.int() });
 
 /**
- * Runs `work`, and again while another connection holds the lock it needs, for up to two seconds. Between two attempts
- * the process is free. SQLite's own busy time-out would stop it instead, and every stream in it, so that one is kept to
- * 2 ms. `work` must leave nothing behind when it fails. Then, and for any other
- * failure, throws what `work` threw.
+ * Runs `work`, and retries for up to two seconds while another connection holds the lock it needs. Between two attempts the process is
+ * free. SQLite's own busy timeout would block the process and every stream in it, so it is only 2 ms. `work` must leave no changes when it
+ * fails. After two seconds, and for any other failure, throws the error of `work`.
  */
 export async function patiently<T>(work: () => T): Promise<T> {
   const giveUpAt = performance.now() + patienceMs;
@@ -30,7 +29,7 @@ export async function patiently<T>(work: () => T): Promise<T> {
   }
 }
 
-/** The extended result code of a failure that SQLite reported; undefined for any other error. */
+/** Returns the extended result code of a failure that SQLite reported, or undefined for any other error. */
 export function sqliteErrorCode(error: unknown): number | undefined {
   return sqliteErrorSchema.safeParse(error).data?.errcode;
 }

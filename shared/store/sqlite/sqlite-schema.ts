@@ -1,7 +1,6 @@
 /**
- * Entry n brings a database of `user_version` n to n + 1. An entry that has been released is never changed: another one
- * is added. Times in columns are milliseconds since 1970, UTC; in documents they are ISO 8601 text, and so they are in the
- * columns that are generated from them.
+ * Entry n migrates a database of `user_version` n to n + 1. A released entry is never changed; a new one is added. Times in columns are
+ * milliseconds since 1970, UTC. In documents, and in columns generated from them, they are ISO 8601 text.
  */
 export const migrations: readonly string[] = [
   `CREATE TABLE accounts (
@@ -21,8 +20,8 @@ export const migrations: readonly string[] = [
   ) STRICT;
   CREATE UNIQUE INDEX accounts_by_key_hash ON accounts (key_hash);`,
 
-  // An account is one document. What is searched for is generated from it, so that the two can not differ; a key's last
-  // use stands beside it, so that noting one does not write the account's whole history again.
+  // An account is one document. Search columns are generated from it, so that the two cannot differ. A key's last use is stored separately,
+  // so that recording one does not rewrite the account's history.
   `ALTER TABLE accounts RENAME TO accounts_of_version_1;
   CREATE TABLE accounts (
     id TEXT NOT NULL PRIMARY KEY,
@@ -55,7 +54,7 @@ export const migrations: readonly string[] = [
     used_at INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;`,
 
-  // Usage records are documents, too, and never changed. What they come to is rows, of which a record more changes one.
+  // Usage records are also documents, and never change. Their sums are rows, so that one more record changes one row.
   `CREATE TABLE usage_records (
     request_id TEXT NOT NULL PRIMARY KEY,
     account TEXT NOT NULL AS (document ->> '$.account') STORED,
@@ -88,11 +87,11 @@ export const migrations: readonly string[] = [
     PRIMARY KEY (account, month, day, model)
   ) STRICT, WITHOUT ROWID;`,
 
-  // Files and batches are documents; times that are searched for are those of the documents. Nothing is looked for among the
-  // batches that are done with but by account, so the other indexes hold the open ones alone. The answers' bodies are no part
-  // of the documents, and stand last: what is read before them costs nothing of their size. Results are counted in an index
-  // alone, which SQLite does not do by a generated column; they never change, so that theirs need not be one. Sizes of files
-  // are summed in an index alone as well, by what the columns are generated from.
+  // Files and batches are documents; time columns come from the documents. Closed batches are only searched by account, so the other
+  // indexes hold only the open ones. Bodies of responses are not part of the documents, and are the last column: reads of the columns
+  // before them do not depend on their size. Results are counted in an index only, which SQLite does not do with a generated column;
+  // results never change, so their column need not be generated. Sizes of files are also summed in an index only, by the expressions from
+  // which the columns are generated.
   `CREATE TABLE files (
     id TEXT NOT NULL PRIMARY KEY,
     account TEXT NOT NULL AS (document ->> '$.account') STORED,
@@ -138,8 +137,8 @@ export const migrations: readonly string[] = [
 ];
 
 /**
- * Tables and indexes that the version before does not know, and does no harm to. They move no `user_version`, so that it still opens the
- * database. An entry is never changed.
+ * Tables and indexes that the previous release does not know and does not damage. They do not change `user_version`, so that it can still
+ * open the database. An entry is never changed.
  */
 export const additions: readonly string[] = [
   `CREATE TABLE IF NOT EXISTS audit_records (
@@ -151,7 +150,7 @@ export const additions: readonly string[] = [
   CREATE INDEX IF NOT EXISTS audit_records_by_account ON audit_records (account, id);
   CREATE INDEX IF NOT EXISTS audit_records_by_actor ON audit_records (actor, id);`,
 
-  // Accounts with a change that has no audit record: few, so that workers need not read all accounts to find them.
+  // Accounts with a change that has no audit record: they are few, and workers find them without reading all accounts.
   `CREATE INDEX IF NOT EXISTS accounts_behind_audit ON accounts (id)
     WHERE document ->> '$.version' > coalesce(document ->> '$.recorded', 0);`,
 ];

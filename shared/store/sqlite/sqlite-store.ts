@@ -26,7 +26,7 @@ import { createSqliteFiles } from './sqlite-files.ts';
 import { createSqliteLines } from './sqlite-lines.ts';
 import { createSqliteUsage } from './sqlite-usage.ts';
 
-/** The last use is kept in a table of its own: what a change writes can not undo it. */
+/** The last use is kept in its own table: a change cannot undo it. */
 const writtenSchema = accountSchema.omit({ lastUse: true });
 
 const ownerRow = z.object({ document: storedJson.pipe(keyOwnerSchema) });
@@ -53,7 +53,7 @@ const noteUse = `INSERT INTO key_uses (account, key_id, used_at)
 
 type Options = { openCommits?: (path: string) => DurableCommits };
 
-/** The store in one SQLite file, and a folder of files beside it, for one machine; any number of its processes can have it open. */
+/** The store in one SQLite file, with a folder of files beside it, on one machine. Any number of that machine's processes can open it. */
 export class SqliteStore implements Store {
   readonly audit: AuditStore;
   readonly batches: BatchStore;
@@ -70,7 +70,7 @@ export class SqliteStore implements Store {
   readonly #accounts: Pick<Store, 'listAccounts' | 'removeAccount'>;
   readonly #usage: UsageStore;
 
-  /** Creates the file and its folder where missing; throws an error for the operator when it cannot be used. */
+  /** Creates the file and its folder if they are missing. Throws an error for the operator if it cannot be used. */
   static async open(file: string, { openCommits = openDurableCommits }: Options = {}): Promise<SqliteStore> {
     const path = resolve(file);
     return new SqliteStore(await openSqlite(file), path, openCommits(path));
@@ -84,7 +84,7 @@ export class SqliteStore implements Store {
     this.#selectOwner = database.prepare(selectOwner);
     this.#writeAccount = database.prepare(writeAccount);
     this.#noteUse = database.prepare(noteUse);
-    this.#readFile = database.prepare('PRAGMA user_version'); // unlike SELECT 1, it looks at the file
+    this.#readFile = database.prepare('PRAGMA user_version'); // unlike SELECT 1, it reads the file
     this.#accounts = createSqliteAccounts(database, this.#calls);
     const audit = createSqliteAudit(database, this.#calls);
     this.audit = audit.store;
@@ -125,7 +125,7 @@ export class SqliteStore implements Store {
     return row === undefined ? undefined : ownerRow.parse(row).document;
   }
 
-  /** Decides on a plain read first: the lock that all writers share is taken only where there is something to write. */
+  /** Decides on a plain read first: the lock that all writers share is taken only if there is something to write. */
   async changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result> {
     const decideSafely = captureDecision(decide);
     const decision = await this.#calls.read(() => decideSafely(this.#read(id)?.account));

@@ -19,7 +19,7 @@ const sumRow = z.object({
 });
 const lastEntryRow = z.object({ lastEntry: z.string() });
 
-// One statement, so that it sees one state of both tables.
+// One statement, so that it reads one state of both tables.
 const selectSum = `SELECT last_entry AS lastEntry, repairs, (
     SELECT json_group_array(json_object(
       'day', day, 'model', model, 'requests', requests, 'failed', failed, 'cancelled', cancelled,
@@ -57,7 +57,7 @@ const oldSums = '(SELECT account, month FROM usage_sums WHERE month < :month ORD
 const removeOldDays = `DELETE FROM usage_days WHERE (account, month) IN ${oldSums}`;
 const removeOldSums = `DELETE FROM usage_sums WHERE (account, month) IN ${oldSums}`;
 
-/** What an account used in a month, as rows; a total is what its days add up to. Writes are the affair of a transaction. */
+/** The usage of an account in a month, as rows; a total is the sum of its days. The caller runs writes in a transaction. */
 export function createSqliteSums(database: DatabaseSync) {
   const select = database.prepare(selectSum);
   const lastEntryOf = database.prepare(selectLastEntry);
@@ -75,7 +75,7 @@ export function createSqliteSums(database: DatabaseSync) {
   return {
     read,
 
-    /** Adds what the sum does not hold yet; true where it was past some of it. */
+    /** Adds records that the sum does not contain yet; returns true if the sum was already past some of them. */
     add({ account, month, news, lastEntry }: MonthBatch): boolean {
       const row = lastEntryOf.get({ account, month });
       const reached = row === undefined ? '' : lastEntryRow.parse(row).lastEntry;
@@ -89,7 +89,7 @@ export function createSqliteSums(database: DatabaseSync) {
       return unsummed.length < news.length;
     },
 
-    /** False where the sum is not what it was when it was read. */
+    /** Returns false if the sum has changed since it was read. */
     replace(sum: UsageSum, kept: KeptSum | undefined): boolean {
       const { account, month, lastEntry } = sum;
       const now = read(sum);

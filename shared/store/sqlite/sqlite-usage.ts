@@ -29,7 +29,7 @@ const selectNextMonth = `SELECT account, month FROM (
 const removeRecords = `DELETE FROM usage_records
   WHERE rowid IN (SELECT rowid FROM usage_records WHERE month < ? LIMIT ?)`;
 
-/** Records are documents, as accounts are; sums are rows, so that a request more is one row changed. */
+/** Stores records as documents, like accounts, and sums as rows, so that one more request changes one row. */
 export function createSqliteUsage(database: DatabaseSync, { read, write }: SqliteCalls): UsageTables {
   const sums = createSqliteSums(database);
   const insert = database.prepare(insertRecord);
@@ -37,7 +37,7 @@ export function createSqliteUsage(database: DatabaseSync, { read, write }: Sqlit
   const [recordsOf, nextMonth] = [database.prepare(selectRecords), database.prepare(selectNextMonth)];
   const remove = database.prepare(removeRecords);
 
-  /** The entry that the request's record stands under, which is this one's where it is new. */
+  /** Inserts the record if it is new, and returns the entry under which the request's record is stored. */
   function storedEntry(record: UsageRecord): string {
     const written = usageRecordSchema.parse(record);
     if (insert.run(written.requestId, JSON.stringify(written)).changes === 1) return written.entry;

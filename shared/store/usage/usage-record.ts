@@ -4,9 +4,7 @@ import { storedDate } from '../../stored-date.ts';
 const tokens = z.int().nonnegative();
 const milliseconds = z.int().nonnegative();
 
-/**
- * One call of a backend, or (`outcome` `lost`, no `backend`) a run whose worker died, of which nothing more is known.
- */
+/** One call of a backend, or (`outcome` `lost`, no `backend`) a run whose worker died, of which nothing else is known. */
 export const usageAttemptSchema = z.object({
   run: z.int().positive(),
   backend: z.string().optional(),
@@ -44,10 +42,9 @@ export const usageRecordSchema = z.object({
 });
 
 /**
- * What one request has used; written once and never changed. `requestId` is its id. `month` (`YYYY-MM`, UTC) is that of its
- * admission, wherever it was settled. `chargedTokens` is what counts against the quota; `cachedTokens` are a part of the
- * prompt's. `entry` is its place in the outbox, padded so that it sorts as text. Times are durations in milliseconds, null
- * where there was nothing to measure.
+ * The usage of one request; written once and never changed. `month` (`YYYY-MM`, UTC) is the month of its admission, no matter when it was
+ * settled. `chargedTokens` count against the quota; `cachedTokens` are part of the prompt tokens. `entry` is its position in the outbox,
+ * padded so that it sorts as text. Times are durations in milliseconds, null if there was nothing to measure.
  */
 export type UsageRecord = z.infer<typeof usageRecordSchema>;
 export type UsageAttempt = z.infer<typeof usageAttemptSchema>;

@@ -5,36 +5,36 @@ import type { UsageRecord } from './usage-record.ts';
 import { createTally, type SummedRecord, totalOf, type UsageMonth, type UsageSum } from './usage-sums.ts';
 import type { DoubtfulMonth, UsageTables } from './usage-tables.ts';
 
-/** What the store keeps of usage: a record of each request, and what they come to by account and month. */
+/** Stored usage: a record of each request, and sums by account and month. */
 export interface UsageStore {
   /**
-   * Takes records of one outbox partition, in the outbox's order, into the records and the sums. Any number of callers may
-   * give the same ones, in other pieces, and be cut short anywhere: once a call for each has succeeded, every request has one
-   * record and is counted once. A request whose record stands already keeps it.
+   * Adds records of one outbox partition, in the outbox's order, to the records and the sums. Any number of callers may submit the same
+   * records, split differently, and may be interrupted at any point: once a call for each record has succeeded, every request has one
+   * record and is counted once. A request that already has a record keeps it.
    */
   recordUsage(records: readonly UsageRecord[]): Promise<void>;
 
-  /** Rests on what a failover cannot take back. */
+  /** Reads only data that a failover cannot undo. */
   findUsageSum(account: string, month: string): Promise<UsageSum | undefined>;
 
   findUsageRecord(requestId: string): Promise<UsageRecord | undefined>;
 
   /**
-   * The sum as it is kept, and as the records say that it should be: those up to the later of its own `lastEntry` and `upTo`,
-   * which is an entry, or empty. Right also while records come in; one that comes before its time (an entry at or before
-   * `lastEntry`) is seen as a difference until whoever brought it has repaired the month.
+   * Returns the stored sum, and the sum recomputed from the records up to the later of its own `lastEntry` and `upTo`, which is an entry or
+   * empty. Correct also while records arrive. A record that arrives out of order (an entry at or before `lastEntry`) appears as a
+   * difference until its caller has repaired the month.
    */
   recomputeUsage(account: string, month: string, upTo: string): Promise<RecomputedUsage>;
 
-  /** Writes what `recomputeUsage` says, where that differs; false if the sum has moved meanwhile: then once more. */
+  /** Writes the result of `recomputeUsage` if it differs. Returns false if the sum has changed in the meantime: then call it again. */
   repairUsage(account: string, month: string, upTo: string): Promise<boolean>;
 
-  /** Every account and month that has a sum or a record, in one fixed order; begins after `after`. */
+  /** Lists every account and month that has a sum or a record, in a fixed order, starting after `after`. */
   listUsageMonths(page: { after?: UsageMonth | undefined; limit: number }): Promise<UsageMonth[]>;
 
   /**
-   * Removes records of the months before `month` (`YYYY-MM`), at most `limit`, and sums once no such record is left; returns
-   * how many. Until it returns 0 there is more, and sums of those months are not what their records say.
+   * Removes records of the months before `month` (`YYYY-MM`), at most `limit`, and removes sums once no such record is left. Returns how
+   * many. Until it returns 0 there are more, and the sums of those months do not match their records.
    */
   removeUsageBefore(month: string, limit: number): Promise<number>;
 }
@@ -64,7 +64,8 @@ export function createUsageStore(tables: UsageTables): UsageStore {
 
   async function repairUntilExact(month: DoubtfulMonth): Promise<void> {
     for (let attempt = 1; !(await repair(month)); attempt += 1) {
-      if (attempt === repairAttemptsMax) throw storeUnavailable(new Error('a sum moved during each of many repairs'));
+      if (attempt === repairAttemptsMax)
+        throw storeUnavailable(new Error('a sum changed during each of too many repair attempts'));
       await sleep(Math.random() * Math.min(pauseMsMax, 2 ** attempt));
     }
   }
@@ -102,7 +103,7 @@ async function* pagesOf(tables: UsageTables, month: UsageMonth, upTo: string): A
     const last = page.at(-1)?.entry;
     if (last === undefined) return;
     if (page.length < recordsAtOnce) return yield page;
-    // Others of the last entry may be left for the next page: an emptied Redis can give one twice.
+    // Other records of the last entry may be left for the next page: after Redis was emptied, an entry can occur twice.
     const whole = page.filter(({ entry }) => entry < last);
     yield whole.length > 0 ? whole : page;
     after = whole.at(-1)?.entry ?? last;

@@ -13,25 +13,22 @@ export const usageCountsSchema = z.object({
   overageTokens: count,
 });
 
-/**
- * `failed` are those whose outcome is `failed` or `lost`. `overageTokens` are those of the charged ones that were beyond the
- * allowance, with overage on.
- */
+/** `failed` counts the outcomes `failed` and `lost`. `overageTokens` are the charged tokens beyond the allowance, with overage on. */
 export type UsageCounts = z.infer<typeof usageCountsSchema>;
-export const countNames = Object.keys(usageCountsSchema.shape) as (keyof UsageCounts)[]; // its keys are those of the shape
+export const countNames = Object.keys(usageCountsSchema.shape) as (keyof UsageCounts)[]; // its keys are the keys of the shape
 
-/** What an account used of one model, by requests that were admitted on one day: `YYYY-MM-DD`, UTC. */
+/** The usage of an account for one model, by requests admitted on one day: `YYYY-MM-DD`, UTC. */
 export type UsageDay = { day: string; model: string } & UsageCounts;
 
 export type UsageMonth = { account: string; month: string };
 
 /**
- * What an account used in a month. It holds every record of that month whose `entry` is at or before `lastEntry`. `days` go by
- * day, then by model; `total` is what they add up to.
+ * The usage of an account in a month. It contains every record of that month whose `entry` is at or before `lastEntry`. `days` are sorted
+ * by day, then by model; `total` is their sum.
  */
 export type UsageSum = UsageMonth & { lastEntry: string; total: UsageCounts; days: readonly UsageDay[] };
 
-/** What of a record counts in a sum. */
+/** The fields of a record that count in a sum. */
 export const summedRecordSchema = usageRecordSchema.pick({
   requestId: true,
   entry: true,
@@ -45,7 +42,7 @@ export const summedRecordSchema = usageRecordSchema.pick({
 });
 export type SummedRecord = z.infer<typeof summedRecordSchema>;
 
-/** Adds records up, day by day and model by model, also where they come in pieces. */
+/** Sums records by day and model, also if they arrive in pieces. */
 export function createTally(): { add(records: Iterable<SummedRecord>): void; days(): UsageDay[] } {
   const days = new Map<string, UsageDay>();
   return {
@@ -64,19 +61,19 @@ export function totalOf(days: readonly UsageDay[]): UsageCounts {
   return days.reduce<UsageCounts>(plus, noCounts);
 }
 
-/** By day, then by model. */
+/** Sorts by day, then by model. */
 export function inOrder(days: readonly UsageDay[]): UsageDay[] {
   return days.toSorted((one, other) => compare(one.day, other.day) || compare(one.model, other.model));
 }
 
 /**
- * One account's month in a batch of records. `news` are to be summed, in the order of their entries, unless the sum holds them
- * already. `lastEntry` is the last of all its entries. `disputed`: some request's record stands under another entry than
- * here, so that whether it was summed cannot be told from this batch.
+ * One account's month in a batch of records. `news` are to be summed, in the order of their entries, unless the sum already contains them.
+ * `lastEntry` is the last of all its entries. `disputed`: the record of some request is stored under another entry, so this batch does not
+ * show whether it was summed.
  */
 export type MonthBatch = UsageMonth & { news: UsageRecord[]; lastEntry: string; disputed: boolean };
 
-/** `storedEntries` says under which entry each request's record stands in the store. */
+/** `storedEntries` has the entry under which each request's record is stored. */
 export function byMonth(records: readonly UsageRecord[], storedEntries: ReadonlyMap<string, string>): MonthBatch[] {
   const months = new Map<string, MonthBatch>();
   const distinct = new Map(records.map((record) => [`${record.entry} ${record.requestId}`, record]));
@@ -105,7 +102,7 @@ function countsOf(record: SummedRecord): UsageCounts {
   };
 }
 
-/** Of whoever used nothing. */
+/** The counts of an account without usage. */
 export const noCounts: UsageCounts = {
   requests: 0,
   failed: 0,

@@ -101,7 +101,7 @@ async function refusesNames(t: ExecutionContext, { files }: Store, home: StoreHo
   for (const name of names) {
     t.is(await files.read(name, 0, 10), undefined, name);
     await files.remove(name);
-    const error = await t.throwsAsync(write(files, name, Buffer.from('no')), { message: /not an id/ }, name);
+    const error = await t.throwsAsync(write(files, name, Buffer.from('no')), { message: /not a file id/ }, name);
     t.false(error instanceof ApiError, 'a fault of ours, and no outage');
   }
   t.is(await home.countPieces(), pieces);
