@@ -8,7 +8,7 @@ import { SqliteStore } from '../../shared/store/sqlite/sqlite-store.ts';
 
 const parts = { log: { warn() {} } };
 
-test('sqlite:<file> is opened at once, absolute or relative to the working folder', async (t) => {
+test('sqlite:<file> is opened at once, absolute or relative to the working directory', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'open-store-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   for (const file of [join(folder, 'a.db'), relative(process.cwd(), join(folder, 'b.db'))]) {
@@ -18,7 +18,7 @@ test('sqlite:<file> is opened at once, absolute or relative to the working folde
   }
 });
 
-test('mongodb:// and mongodb+srv:// are connected to when they are first used', async (t) => {
+test('mongodb:// and mongodb+srv:// are connected on first use', async (t) => {
   for (const url of [
     'mongodb://nowhere.invalid/keys',
     'mongodb://a.invalid,b.invalid/keys?replicaSet=rs0',
@@ -29,7 +29,7 @@ test('mongodb:// and mongodb+srv:// are connected to when they are first used', 
   }
 });
 
-test('any other address is refused in words that do not repeat it', async (t) => {
+test('any other address is rejected with a message that does not repeat it', async (t) => {
   const refused: [string, RegExp][] = [
     ['postgres://me:secret@host/keys', /must be mongodb:/],
     ['secret', /must be mongodb:/],

@@ -2,7 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { createSingleFlight } from '../../shared/single-flight.ts';
 
-/** Fetches that end when the test says so; each brings the number of the world when it began. */
+/** Fetches that end when the test says so. Each returns the version of the world at its start. */
 function createSubject() {
   const begun: { name: string; land: () => void; fail: (error: Error) => void }[] = [];
   let world = 0;
@@ -25,7 +25,7 @@ function createSubject() {
   };
 }
 
-test('who wants what is being fetched shares that fetch, and whoever comes after it begins another', async (t) => {
+test('callers of one name share the fetch in progress, and a later caller starts another', async (t) => {
   const { join, begun, change } = createSubject();
   const [first, second] = [join('a'), join('a')];
   t.is(begun.length, 1);
@@ -38,7 +38,7 @@ test('who wants what is being fetched shares that fetch, and whoever comes after
   t.is(await third, 1);
 });
 
-test('different things are fetched at the same time', async (t) => {
+test('different names are fetched at the same time', async (t) => {
   const { join, joinNext, begun } = createSubject();
   const fetched = Promise.all([join('a'), join('b'), joinNext('c')]);
   t.deepEqual(
@@ -49,7 +49,7 @@ test('different things are fetched at the same time', async (t) => {
   t.deepEqual(await fetched, [0, 0, 0]);
 });
 
-test('who must not have what is older waits for the next fetch, one for all of them', async (t) => {
+test('callers that need a fresh value wait for the next fetch, which they share', async (t) => {
   const { join, joinNext, begun, change } = createSubject();
   const early = join('a');
   change();
@@ -63,7 +63,7 @@ test('who must not have what is older waits for the next fetch, one for all of t
   t.deepEqual(await Promise.all(late), [1, 1, 1]);
 });
 
-test('while the next fetch is under way, whoever comes waits for the one after it', async (t) => {
+test('while the next fetch is in progress, new callers wait for the one after it', async (t) => {
   const { joinNext, begun, change } = createSubject();
   const first = joinNext('a');
   const second = joinNext('a');
@@ -80,10 +80,10 @@ test('while the next fetch is under way, whoever comes waits for the one after i
   t.is(begun.length, 3);
 });
 
-test('a failure is that of everyone who shares the fetch or waits for the next, and of nobody after it', async (t) => {
+test('a failure reaches every caller that shares the fetch or waits for the next, and no later caller', async (t) => {
   const { join, joinNext, begun } = createSubject();
   const shared = Promise.allSettled([join('a'), join('a'), joinNext('a'), joinNext('a')]);
-  begun[0]?.fail(new Error('away'));
+  begun[0]?.fail(new Error('unavailable'));
   t.deepEqual(
     (await shared).map(({ status }) => status),
     ['rejected', 'rejected', 'rejected', 'rejected'],
@@ -97,7 +97,7 @@ test('a failure is that of everyone who shares the fetch or waits for the next, 
   t.is(await later, 0);
 });
 
-test('whatever comes when, nobody who must not gets what is older than its call, and one fetch runs at a time', async (t) => {
+test('in any order, joinNext never returns a value older than its call, and one fetch per name runs at a time', async (t) => {
   const wishes = fc.array(fc.constantFrom('join', 'joinNext', 'change'), { maxLength: 20 });
   await fc.assert(
     fc.asyncProperty(fc.scheduler(), wishes, async (turns, acts) => {

@@ -45,7 +45,7 @@ function planFileWith(text: string): string {
   return file;
 }
 
-test('the address of the documentation is one that names of pages can follow, and that can stand in a header', (t) => {
+test('DOCS_URL must be an address that page names can be appended to, and that is valid in a header', (t) => {
   const docsUrlOf = (DOCS_URL: string) => readIngressConfig({ ...ingress, DOCS_URL }).links.docsUrl;
   t.is(docsUrlOf('https://docs.example.com'), 'https://docs.example.com');
   t.is(docsUrlOf('https://docs.example.com/'), 'https://docs.example.com');
@@ -72,7 +72,7 @@ test('the address of the documentation is one that names of pages can follow, an
   );
 });
 
-test('an ingress starts on what it must be given, everything else at its default', (t) => {
+test('an ingress starts with the required settings only, all others have their defaults', (t) => {
   const { planFile: plan, ...config } = readIngressConfig(ingress);
   t.deepEqual(config, {
     listener: { host: '0.0.0.0', port: 8080 },
@@ -108,7 +108,7 @@ test('an ingress starts on what it must be given, everything else at its default
   t.is(plan.defaultPlan, 'free');
 });
 
-test('a worker starts on what it must be given, everything else at its default', (t) => {
+test('a worker starts with the required settings only, all others have their defaults', (t) => {
   const { planFile: plan, ...config } = readWorkerConfig(worker);
   t.deepEqual(
     { ...config, apiKeys: { ...config.apiKeys } },
@@ -130,7 +130,7 @@ test('a worker starts on what it must be given, everything else at its default',
   t.deepEqual(poolsOf(plan), ['default']);
 });
 
-test('reconcile needs no more than the store, Redis and the plan file, and no API key', (t) => {
+test('reconcile needs only the store, Redis and the plan file, and no API key', (t) => {
   t.deepEqual(readReconcileConfig({ ...both, REPLY_REDIS_URL: 'nonsense', PORT: 'x' }), {
     redisUrl: 'redis://redis:6379',
     databaseUrl: 'sqlite:store.sqlite',
@@ -140,7 +140,7 @@ test('reconcile needs no more than the store, Redis and the plan file, and no AP
   t.deepEqual(named(() => readReconcileConfig({})).sort(), Object.keys(both).sort());
 });
 
-test('each side requires its own settings only, and all that are missing are named at once', (t) => {
+test('each side requires only its own settings, and one error names all missing ones', (t) => {
   t.deepEqual(named(() => readIngressConfig({})).sort(), Object.keys(ingress).sort());
   t.deepEqual(named(() => readWorkerConfig({})).sort(), Object.keys(both).sort());
   t.deepEqual(
@@ -155,7 +155,7 @@ test('each side requires its own settings only, and all that are missing are nam
   for (const name of Object.keys(both)) t.true(message.includes(`  ${name}: is required`), name);
 });
 
-test('an empty setting is one that is not set', (t) => {
+test('an empty setting counts as not set', (t) => {
   t.is(readIngressConfig({ ...ingress, PORT: '', CONSOLE_URL: '' }).listener.port, 8080);
   t.deepEqual(
     faultsOf(() => readIngressConfig({ ...ingress, REDIS_URL: '' })),
@@ -167,7 +167,7 @@ test('an empty setting is one that is not set', (t) => {
   );
 });
 
-test('settings are read: lists, numbers, switches and addresses', (t) => {
+test('settings are parsed: lists, numbers, booleans and addresses', (t) => {
   const config = readIngressConfig({
     ...ingress,
     KEY_PEPPER: ` ${'a'.repeat(32)} ,${'b'.repeat(40)}`,
@@ -190,7 +190,7 @@ test('settings are read: lists, numbers, switches and addresses', (t) => {
   t.deepEqual(readWorkerConfig({ ...worker, POOLS: 'default, default' }).pools, ['default']);
 });
 
-test('every setting that is wrong is named, none of them by what it was set to', (t) => {
+test('every invalid setting is named, and no value is repeated', (t) => {
   const wrong = {
     PORT: '65536',
     OPS_PORT: '-1',
@@ -217,7 +217,7 @@ test('every setting that is wrong is named, none of them by what it was set to',
   t.false(JSON.stringify(faults).includes('hunter2'));
 });
 
-test('faults of settings, plan file, API keys and pools come together', (t) => {
+test('faults of settings, plan file, API keys and pools are reported together', (t) => {
   const file = planFileWith('plans: [');
   const broken = named(() => readIngressConfig({ ...ingress, PORT: 'x', PLAN_FILE: file }));
   t.true(broken.includes('PORT'));
@@ -234,7 +234,7 @@ test('faults of settings, plan file, API keys and pools come together', (t) => {
   );
 });
 
-test('a fault of the plan file carries the file and the path in it', (t) => {
+test('a fault of the plan file names the file and the path in it', (t) => {
   const file = planFileWith(
     planText((plan) => {
       plan.default_plan = 'gold';
@@ -266,14 +266,14 @@ test('a plan file that cannot be read is named with the reason', (t) => {
   }
 });
 
-test('a plan file that names what it does not define is not taken for one that cannot be read', (t) => {
+test('an undefined alias is reported as a fault of the plan file, not as an unreadable file', (t) => {
   const file = planFileWith('default_plan: *free');
   const [fault] = faultsOf(() => readIngressConfig({ ...ingress, PLAN_FILE: file }));
   t.is(fault?.path, file);
   t.regex(fault?.message ?? '', /alias/i);
 });
 
-test('a backend is given a key only when the plan file says where it stands', (t) => {
+test("a backend gets a key only if the plan file names the key's variable", (t) => {
   const { apiKeys } = readWorkerConfig({
     ...worker,
     PLAN_FILE: planFileWith(
@@ -286,7 +286,7 @@ test('a backend is given a key only when the plan file says where it stands', (t
   t.is(apiKeys['onprem-a'], undefined);
 });
 
-test('a worker needs KEY_PEPPER if a backend has a cache salt, and takes the first of several', (t) => {
+test('a worker needs KEY_PEPPER if a backend has a cache salt, and uses the first of several', (t) => {
   const salted = (cacheSalt: boolean) => {
     const change = (plan: typeof smallPlan) => Object.assign(plan.backends.cloud, { cache_salt: cacheSalt });
     return { ...worker, PLAN_FILE: planFileWith(planText(change)) };
@@ -305,7 +305,7 @@ test('a worker needs KEY_PEPPER if a backend has a cache salt, and takes the fir
   );
 });
 
-test('what was read cannot be changed, at any depth', (t) => {
+test('the parsed settings are frozen at every depth', (t) => {
   for (const config of [readIngressConfig(ingress), readWorkerConfig(worker)]) assertFrozen(t, config, 'config');
 });
 

@@ -7,7 +7,7 @@ import { maskKeys } from '../../../shared/process/log.ts';
 
 const module = new URL('../../../shared/process/log.ts', import.meta.url).href;
 
-/** What a process of its own writes: the log goes to standard output and nowhere else. */
+/** The lines that a separate process writes: the log writes to standard output only. */
 async function written(level: string, statements: string): Promise<string[]> {
   return (await text(start(level, statements).stdout)).split('\n').filter((line) => line !== '');
 }
@@ -23,7 +23,7 @@ function start(level: string, statements: string) {
   });
 }
 
-test('a full key leaves masked, wherever it stands in a line', async (t) => {
+test('a full key is masked at any position in a line', async (t) => {
   const key = makeKey();
   const lines = await written(
     'info',
@@ -44,7 +44,7 @@ test('a full key leaves masked, wherever it stands in a line', async (t) => {
   }
 });
 
-test('lines are JSON with time, level and process, and below the level there are none', async (t) => {
+test('lines are JSON with time, level and process, and lines below the level are not written', async (t) => {
   const lines = await written('warn', `log.info({}, 'quiet'); log.warn({ a: 1 }, 'loud');`);
   t.is(lines.length, 1);
   const line = JSON.parse(lines[0] ?? '');
@@ -52,7 +52,7 @@ test('lines are JSON with time, level and process, and below the level there are
   t.false(Number.isNaN(Date.parse(line.time)));
 });
 
-test('lines are written in their order, whatever ends the process', async (t) => {
+test('lines are written in order, in whichever way the process ends', async (t) => {
   const all = Array.from({ length: 1_000 }, (_, at) => at);
   const many = `for (let at = 0; at < ${all.length}; at++) log.info({ at }, 'one of many');`;
   for (const end of ['process.exit(0)', `log.fatal({}, 'the end'); process.kill(process.pid, 'SIGKILL')`]) {
@@ -62,21 +62,21 @@ test('lines are written in their order, whatever ends the process', async (t) =>
   }
 });
 
-test('a line that no other follows is written while the process goes on', async (t) => {
+test('a line is written while the process runs, even if no other follows', async (t) => {
   const child = start('info', `log.info({}, 'alone'); setInterval(() => {}, 1_000);`);
   t.teardown(() => child.kill());
   const [first] = await once(child.stdout, 'data');
   t.is(JSON.parse(String(first)).msg, 'alone');
 });
 
-test('what is no full key stays as it is', (t) => {
+test('text that is not a full key is not changed', (t) => {
   const key = makeKey();
   const kept = [maskKey(key), key.slice(0, 10), key.slice(0, -1), 'svc_', 'req_01KAAAAAAAAAAAAAAAAAAAAAAA'];
   for (const text of kept) t.is(maskKeys(text), text);
   t.is(maskKeys(`${key} ${key}`), `${maskKey(key)} ${maskKey(key)}`);
 });
 
-test('of an error stand its type, message, stack, code and causes, and nothing that a library attached', async (t) => {
+test('an error is logged with type, message, stack, code and causes, without fields attached by a library', async (t) => {
   const [line = ''] = await written(
     'info',
     `
@@ -93,7 +93,7 @@ test('of an error stand its type, message, stack, code and causes, and nothing t
   t.false(line.includes('canary'), line);
 });
 
-test('what is said of an error is bounded, and so is its chain of causes', async (t) => {
+test('the length of a logged error is bounded, and so is its chain of causes', async (t) => {
   const lines = await written(
     'info',
     `

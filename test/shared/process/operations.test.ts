@@ -47,7 +47,7 @@ async function readiness(url: string): Promise<{ status: number; text: string; b
   return { status: response.status, text, body: JSON.parse(text) as Readiness }; // the listener's own answer
 }
 
-test('/healthz is 200 while the process is alive, whatever its state and its Redis', async (t) => {
+test('/healthz is 200 while the process is alive, in any state and without Redis', async (t) => {
   for (const state of ['starting', 'ready', 'stopping'] as const) {
     const url = await start(t, { state: () => state, required: { redis: fails } });
     const response = await fetch(`${url}/healthz`);
@@ -56,7 +56,7 @@ test('/healthz is 200 while the process is alive, whatever its state and its Red
   }
 });
 
-test('/readyz is 200 when the process is ready and Redis answers, 503 in any other state', async (t) => {
+test('/readyz is 200 when the process is ready and Redis answers, and 503 in any other state', async (t) => {
   let state: ProcessState = 'starting';
   const url = await start(t, { state: () => state });
   for (const [next, status] of [
@@ -72,19 +72,19 @@ test('/readyz is 200 when the process is ready and Redis answers, 503 in any oth
   }
 });
 
-test('/readyz is 503 while Redis is away, and 200 again when it is back', async (t) => {
+test('/readyz is 503 while Redis is unavailable, and 200 after it is back', async (t) => {
   let checkRedis = fails;
   const url = await start(t, { required: { redis: () => checkRedis() } });
   const away = await readiness(url);
   t.is(away.status, 503);
   t.like(away.body, { ready: false, state: 'ready' });
   t.is(away.body.dependencies.redis?.state, 'degraded');
-  t.false(away.text.includes('redis.internal'), 'why is for the log');
+  t.false(away.text.includes('redis.internal'), 'the reason is only logged');
   checkRedis = answers;
   t.is((await readiness(url)).status, 200);
 });
 
-test('/readyz lists a part that is away by name, and stays 200', async (t) => {
+test('/readyz lists an unavailable dependency by name, and remains 200', async (t) => {
   const throwsAtOnce: Check = () => {
     throw new Error('not even a promise');
   };
@@ -101,7 +101,7 @@ test('/readyz lists a part that is away by name, and stays 200', async (t) => {
   t.true(Object.values(body.dependencies).every(({ latencyMs }) => Number.isInteger(latencyMs)));
 });
 
-test('a part that does not answer at all is degraded after a while, and holds up nothing else', async (t) => {
+test('a dependency that never answers is reported as degraded, and does not delay the others', async (t) => {
   t.timeout(30_000);
   const { status, body } = await readiness(await start(t, { checks: { store: hangs, other: hangs } }));
   t.is(status, 200);
@@ -113,7 +113,7 @@ test('a part that does not answer at all is degraded after a while, and holds up
   t.is(hanging.status, 503);
 });
 
-test('/metrics is what was counted, in the text format of Prometheus', async (t) => {
+test('/metrics returns the metrics in the text format of Prometheus', async (t) => {
   const registry = new Registry();
   new Counter({ name: 'svc_things_total', help: 'Things', registers: [registry] }).inc(3);
   const response = await fetch(`${await start(t, { registry })}/metrics`);
@@ -122,7 +122,7 @@ test('/metrics is what was counted, in the text format of Prometheus', async (t)
   t.regex(await response.text(), /^svc_things_total 3$/m);
 });
 
-test('metrics that cannot be gathered are an error of ours, as JSON and without its cause', async (t) => {
+test('metrics that cannot be collected are an internal error, as JSON and without its cause', async (t) => {
   const registry = new Registry();
   new Counter({
     name: 'svc_broken_total',
@@ -139,7 +139,7 @@ test('metrics that cannot be gathered are an error of ours, as JSON and without 
   t.is((await fetch(`${url}/healthz`)).status, 200);
 });
 
-test('an unknown path and a wrong method are refused as JSON', async (t) => {
+test('an unknown path and a wrong method are rejected as JSON', async (t) => {
   const url = await start(t);
   for (const path of ['/', '/healthz/', '/metrics/x', '/v1/models', '/%zz']) {
     const response = await fetch(url + path);
@@ -157,7 +157,7 @@ test('an unknown path and a wrong method are refused as JSON', async (t) => {
   t.is(await head.text(), '');
 });
 
-test('a port that is taken is an error at start, and not a silence', async (t) => {
+test('a port in use is an error at start', async (t) => {
   const { port } = new URL(await start(t));
   const second = listenForOperations({
     host: '127.0.0.1',
@@ -172,7 +172,7 @@ test('a port that is taken is an error at start, and not a silence', async (t) =
   await t.throwsAsync(second, { code: 'EADDRINUSE' });
 });
 
-test('/readyz has what else a process tells of itself, beside its dependencies and never in the place of anything', async (t) => {
+test('/readyz includes the details of the process, which never replace its own fields', async (t) => {
   let breakers = { 'onprem-a small-chat': 'closed' };
   const url = await start(t, { details: () => ({ breakers, ready: 'no', state: 'no', dependencies: 'no' }) });
   t.like((await readiness(url)).body, { ready: true, state: 'ready', breakers: { 'onprem-a small-chat': 'closed' } });
@@ -181,7 +181,7 @@ test('/readyz has what else a process tells of itself, beside its dependencies a
   t.like((await readiness(url)).body, { breakers: { 'onprem-a small-chat': 'open' } });
 });
 
-test("pages of a process's own stand beside the others, take other methods, and fail in our shape", async (t) => {
+test('additional pages are served beside the others, accept other methods, and report errors as JSON', async (t) => {
   const url = await start(t, {
     async pages(ctx, next) {
       if (ctx.path === '/page') ctx.body = `${ctx.method} page`;
@@ -205,7 +205,7 @@ test("pages of a process's own stand beside the others, take other methods, and 
   t.is((await fetch(`${url}/healthz`, { method: 'POST' })).status, 405);
 });
 
-test('every path is refused under a name of another, and answered under the names that are allowed', async (t) => {
+test('every path is rejected under a foreign host name, and served under the allowed names', async (t) => {
   const url = await start(t, { pages: showQueues });
   for (const path of ['/healthz', '/readyz', '/metrics', '/queues', '/nowhere']) {
     const refused = await askAs('hostile.example', `${url}${path}`);
@@ -224,7 +224,7 @@ async function showQueues(ctx: Koa.Context, next: Koa.Next): Promise<void> {
   ctx.body = 'a page';
 }
 
-/** `fetch` does not let its caller choose this header. */
+/** `fetch` does not let its caller set this header. */
 async function askAs(host: string, url: string) {
   const exchange = request(url, { headers: { host } }).end();
   const [response] = await once(exchange, 'response');

@@ -38,7 +38,7 @@ batch:        { window_s: 86400, requests_max: 50000, file_bytes_max: 104857600,
 timeouts:     { connect_ms: 2000, first_token_ms: 30000, idle_ms: 30000, request_ms: 600000, queue_ms: 30000 }
 `;
 
-test('the documented plan file is read, each name as it stands and each setting in camel case', (t) => {
+test('the documented plan file is parsed, with names unchanged and settings in camel case', (t) => {
   const plan = planFileOf(documented);
   t.deepEqual(JSON.parse(JSON.stringify(plan)), {
     defaultPlan: 'free',
@@ -110,7 +110,7 @@ test('the documented plan file is read, each name as it stands and each setting 
   });
 });
 
-test('what may be left out has its documented value, and a limit left out is none', (t) => {
+test('an omitted field has its documented default, and an omitted limit is no limit', (t) => {
   const short = planFileOf(planText());
   const long = planFileOf(documented);
   t.deepEqual(short.batch, long.batch);
@@ -122,14 +122,14 @@ test('what may be left out has its documented value, and a limit left out is non
   t.deepEqual(Object.keys(short.plans.free ?? {}).sort(), ['modelTiers', 'priority', 'requestsPerMinute']);
 });
 
-test('no host for media, and the default lists of fields and tools, where the plan file says nothing', (t) => {
+test('by default no media host is allowed, and the default lists of fields and tools apply', (t) => {
   const plan = planFileOf(planText());
   t.deepEqual(plan.mediaHosts, []);
   t.false('extraFields' in (plan.models['small-chat'] ?? {}));
   t.false('extraTools' in (plan.models['small-chat'] ?? {}));
 });
 
-test('a host that is none, a field that has no name and a switch that is no boolean are named', (t) => {
+test('an invalid host, an invalid field name and a switch that is not a boolean are named', (t) => {
   const cases: [Change, string][] = [
     [
       (plan) => Object.assign(plan, { media_hosts: ['example.com', '10.0.0.1'] }),
@@ -154,7 +154,7 @@ test('a host that is none, a field that has no name and a switch that is no bool
   }
 });
 
-test('names are checked across sections, and all that are missing are listed', (t) => {
+test('names are checked across sections, and all missing ones are listed', (t) => {
   t.deepEqual(
     faultsWith((plan) => {
       plan.default_plan = 'gold';
@@ -168,7 +168,7 @@ test('names are checked across sections, and all that are missing are listed', (
   );
 });
 
-test('the plan of guests is required, with a daily cap and no tier but theirs', (t) => {
+test('the guest plan is required, with a daily limit and the guest tier only', (t) => {
   const guest = 'plans.guest-device';
   const cases: [Change, string][] = [
     [({ plans }) => Reflect.deleteProperty(plans, 'guest-device'), `${guest}: this plan is required`],
@@ -188,7 +188,7 @@ test('the plan of guests is required, with a daily cap and no tier but theirs', 
   }
 });
 
-test('a field that is not known is named by its path, in every section', (t) => {
+test('an unknown field is named by its path, in every section', (t) => {
   const sections: [string, Change][] = [
     ['plan', (plan) => Object.assign(plan, { plan: 1 })],
     ['plans.free.request_per_minute', ({ plans }) => Object.assign(plans.free, { request_per_minute: 1 })],
@@ -200,19 +200,19 @@ test('a field that is not known is named by its path, in every section', (t) => 
   for (const [path, change] of sections) t.deepEqual(faultsWith(change), [`${path}: is not known`]);
 });
 
-test('an alias of nothing and a merge of what is no map are named', (t) => {
+test('an undefined alias and a merge of a value that is not a map are named', (t) => {
   t.regex(faultsOf('default_plan: *nothing\n')[0] ?? '', /alias.*nothing/);
   t.deepEqual(faultsOf('%YAML 1.1\n---\n<<: 1\n'), ['<<: Merge sources must be maps or map aliases']);
 });
 
-test('a key without a name is written as one', (t) => {
+test('an empty key is written as ""', (t) => {
   t.true(faultsOf('"": 1\n').includes('"": is not known'));
   t.true(
     faultsWith((plan) => Object.assign(plan.backends.cloud, { '': 1 })).includes('backends.cloud."": is not known'),
   );
 });
 
-test('a value of the wrong kind is named by its path', (t) => {
+test('a value of the wrong type is named by its path', (t) => {
   const wrong: [string, Change][] = [
     ['plans.free.requests_per_minute', ({ plans }) => Object.assign(plans.free, { requests_per_minute: 0 })],
     ['plans.free.requests_per_minute', ({ plans }) => Object.assign(plans.free, { requests_per_minute: 1.5 })],
@@ -243,14 +243,14 @@ test('a value of the wrong kind is named by its path', (t) => {
   t.true(faultsWith(({ models }) => Object.assign(models, { 'a b': models['small-chat'] })).length > 0);
 });
 
-test('text that is not YAML is refused by its line, and a key that stands twice as well', (t) => {
+test('text that is not YAML is rejected by its line, and so is a duplicate key', (t) => {
   t.regex(faultsOf('default_plan: free\nplans: [').join(), /line 2/);
   t.regex(faultsOf('a: 1\nb: 2\na: 3').join(), /unique.*line 3/s);
   t.regex(faultsOf('default_plan: *nothing').join(), /alias/i);
   for (const text of ['', 'free', '[]', '42', 'a: 1\n---\nb: 2']) t.true(faultsOf(text).length > 0, text);
 });
 
-test('a file of another kind gives a hundred faults at most, none longer than a few lines, each with its place', (t) => {
+test('a file of another format yields at most a hundred faults, each of a few lines at most and with its place', (t) => {
   const text = 'x'.repeat(5_000);
   for (const file of [
     `default_plan: *${text}`,
@@ -269,7 +269,7 @@ test('a file of another kind gives a hundred faults at most, none longer than a 
   }
 });
 
-test.serial('a key that is no text is a fault, and no warning of the process', async (t) => {
+test.serial('a key that is not text is a fault, and causes no process warning', async (t) => {
   const warnings: Error[] = [];
   const note = (warning: Error) => warnings.push(warning);
   process.on('warning', note);
@@ -282,7 +282,7 @@ test.serial('a key that is no text is a fault, and no warning of the process', a
   );
 });
 
-test('what no plan file defines is not found under the names that every object knows', (t) => {
+test('names that every object inherits are not found unless the plan file defines them', (t) => {
   const { plans, models, backends } = planFileOf(planText());
   for (const section of [plans, models, backends] as Record<string, unknown>[]) {
     for (const name of ['constructor', '__proto__', 'toString', 'hasOwnProperty']) t.is(section[name], undefined, name);
@@ -291,7 +291,7 @@ test('what no plan file defines is not found under the names that every object k
   t.like(named.models.constructor, { tier: 'guest' });
 });
 
-test('names keep their underscores, and what was read cannot be changed', (t) => {
+test('names keep their underscores, and the parsed plan file is frozen', (t) => {
   const plan = planFileOf(
     planText(({ models, plans }) => {
       Object.assign(models, { small_chat_v2: models['small-chat'] });

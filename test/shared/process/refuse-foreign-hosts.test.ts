@@ -3,7 +3,7 @@ import type Koa from 'koa';
 import { refuseForeignHosts } from '../../../shared/process/refuse-foreign-hosts.ts';
 
 function passes(hostHeader: string, { host = '127.0.0.1', hostsAllowed = [] as string[] } = {}): boolean {
-  const ctx = { get: (name: string) => (name === 'host' ? hostHeader : '') } as unknown as Koa.Context; // all that is read
+  const ctx = { get: (name: string) => (name === 'host' ? hostHeader : '') } as unknown as Koa.Context; // the only fields that are read
   try {
     return refuseForeignHosts({ host, hostsAllowed })(ctx, async () => {}) !== undefined;
   } catch (error) {
@@ -26,7 +26,7 @@ const hostile = [
   '1.2.3',
 ];
 
-test('a listener on loopback takes names and addresses of loopback only', (t) => {
+test('a listener on loopback accepts names and addresses of loopback only', (t) => {
   for (const host of ['127.0.0.1', '::1', 'localhost', '127.1.2.3']) {
     for (const own of ['localhost', 'LOCALHOST:9090', 'localhost.', '127.0.0.1:9090', '[::1]', '[::1]:9090', '']) {
       t.true(passes(own, { host }), `${own} on ${host}`);
@@ -37,7 +37,7 @@ test('a listener on loopback takes names and addresses of loopback only', (t) =>
   }
 });
 
-test('any other listener takes every address, which no page can be rebound to, localhost and its own name', (t) => {
+test('any other listener accepts every IP address, which no page can be rebound to, localhost and its own name', (t) => {
   for (const host of ['0.0.0.0', '::', '10.1.2.3', 'ops.internal']) {
     for (const own of ['10.1.2.3:9090', '[fd00::1]:9090', '127.0.0.1', 'localhost:9090', '']) {
       t.true(passes(own, { host }), `${own} on ${host}`);
@@ -47,7 +47,7 @@ test('any other listener takes every address, which no page can be rebound to, l
   }
 });
 
-test('further names and addresses are allowed by their setting, whole and in any case', (t) => {
+test('further names and addresses are allowed by their setting, as complete names and in any letter case', (t) => {
   const hostsAllowed = ['worker', 'Ingress.prod.svc', '10.1.2.3'];
   for (const own of ['worker:9091', 'ingress.PROD.svc', 'ingress.prod.svc.:9090', '10.1.2.3:9090']) {
     t.true(passes(own, { hostsAllowed }), own);

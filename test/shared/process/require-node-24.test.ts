@@ -5,7 +5,7 @@ import test from 'ava';
 
 const guard = fileURLToPath(new URL('../../../shared/process/require-node-24.mjs', import.meta.url));
 
-/** Runs the guard under this Node, made to believe that it is another one. */
+/** Runs the guard under this Node, which reports another version. */
 function runAs(version: string) {
   const pretend = `Object.defineProperty(process, 'versions', { value: { node: '${version}' } })`;
   return promisify(execFile)(process.execPath, [
@@ -15,12 +15,12 @@ function runAs(version: string) {
   ]);
 }
 
-test('passes under any Node 24, in silence', async (t) => {
+test('prints nothing under any Node 24', async (t) => {
   t.like(await runAs('24.0.0'), { stdout: '', stderr: '' });
   t.like(await runAs(process.versions.node), { stdout: '', stderr: '' });
 });
 
-test('ends under another major with one sentence that names both, and the way out', async (t) => {
+test('exits under another major version with one sentence that names both versions and the solution', async (t) => {
   for (const version of ['20.20.2', '22.19.0', '26.1.0']) {
     const error = await t.throwsAsync(runAs(version));
     t.like(error, { code: 1 });

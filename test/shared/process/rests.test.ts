@@ -10,7 +10,7 @@ function start() {
   return { clock, done, work: (ms: number) => rest(ms).then(() => done.push(clock.now())) };
 }
 
-test('work rests for three times as long as it took', async (t) => {
+test('the rest is three times as long as the work', async (t) => {
   const { clock, done, work } = start();
   void work(10);
   await clock.advance(100);
@@ -20,24 +20,24 @@ test('work rests for three times as long as it took', async (t) => {
   t.deepEqual(done, [30, 160]);
 });
 
-test('tasks that rest at the same time share the time, by what each of them costs', async (t) => {
+test('concurrent rests share the time in proportion to the cost of each task', async (t) => {
   const { clock, done, work } = start();
   for (const ms of [30, 30, 3]) void work(ms);
   await clock.advance(5_000);
-  t.deepEqual(done, [27, 90, 180], 'the cheap piece rests for the shortest time');
+  t.deepEqual(done, [27, 90, 180], 'the cheapest task rests for the shortest time');
   void work(10);
   await clock.advance(100);
-  t.is(done.at(-1), 5_030, 'those that have rested count no more');
+  t.is(done.at(-1), 5_030, 'finished rests no longer count');
 });
 
-test('a long piece rests for longer than several short ones', async (t) => {
+test('a long task rests longer than several short ones', async (t) => {
   const { clock, done, work } = start();
   void work(60);
   await clock.advance(1_000);
   t.deepEqual(done, [360]);
 });
 
-test('none rests for longer than a bound', async (t) => {
+test('no rest is longer than the bound', async (t) => {
   const { clock, done, work } = start();
   void work(1_000);
   await clock.advance(5_000);

@@ -26,7 +26,7 @@ async function failureOf(call: Promise<unknown>): Promise<{ failed: boolean; too
   return { failed, tookMs: performance.now() - startedAt };
 }
 
-test('for a request: a frozen Redis fails within a second, a call that was begun is not sent twice', async (t) => {
+test('for a request: a frozen Redis fails within a second, and a started call is not sent twice', async (t) => {
   await using own = await startPrivateRedis();
   const connection = connectForRequests(own.server.url, recordedLog().log);
   t.teardown(() => connection.disconnect());
@@ -43,20 +43,20 @@ test('for a request: a frozen Redis fails within a second, a call that was begun
   t.true(Number(await own.redis.get('calls')) <= 1);
 });
 
-test('for a request: an answer that came while the process was held up counts', async (t) => {
+test('for a request: a reply that arrived while the process was blocked counts', async (t) => {
   await using own = await startPrivateRedis();
   const connection = connectForRequests(own.server.url, recordedLog().log);
   t.teardown(() => connection.disconnect());
   await waitUntilReady(connection, never);
 
   const call = connection.ping();
-  await new Promise((resolve) => setImmediate(resolve)); // it is sent now
-  const heldUpUntil = performance.now() + 1_200; // longer than a call may take
+  await new Promise((resolve) => setImmediate(resolve)); // the call is sent now
+  const heldUpUntil = performance.now() + 1_200; // longer than the time-out of a call
   while (performance.now() < heldUpUntil);
   t.is(await call, 'PONG');
 });
 
-test('for a request: a dead Redis fails at once, and one that returns is used again without a hand', async (t) => {
+test('for a request: a dead Redis fails at once, and is used again automatically when it returns', async (t) => {
   await using own = await startPrivateRedis();
   const { log, lines } = recordedLog();
   const connection = connectForRequests(own.server.url, log);
@@ -69,18 +69,18 @@ test('for a request: a dead Redis fails at once, and one that returns is used ag
   await refused;
   const tries = Array.from({ length: 50 }, () => failureOf(connection.ping()));
   const later = new Promise((resolve) => setImmediate(resolve, 'later'));
-  t.not(await Promise.race([Promise.all(tries), later]), 'later', 'before anything else had its turn');
+  t.not(await Promise.race([Promise.all(tries), later]), 'later', 'before any other callback ran');
   t.true((await Promise.all(tries)).every(({ failed }) => failed));
 
   await own.server.restart();
   await waitUntilReady(connection, never);
   t.is(await connection.ping(), 'PONG');
   const warnings = lines.filter(({ level }) => level === 'warn');
-  t.is(warnings.length, 1, 'an outage is told once, however often it was tried');
+  t.is(warnings.length, 1, 'an outage is logged once, however often it was tried');
   t.true(lines.some(({ message }) => message === 'Redis is reachable again'));
 });
 
-test('for a request: a network that swallows everything is given up, and another connection used', async (t) => {
+test('for a request: a connection whose packets are lost is replaced', async (t) => {
   await using own = await startPrivateRedis();
   await using proxy = await startTcpProxy({ host: '127.0.0.1', port: own.server.port }, 'pass');
   const connection = connectForRequests(`redis://127.0.0.1:${proxy.port}`, recordedLog().log);
@@ -91,13 +91,13 @@ test('for a request: a network that swallows everything is given up, and another
   proxy.become('black hole');
   const closed = new Promise((resolve) => connection.once('close', resolve));
   t.true((await failureOf(connection.ping())).failed);
-  await closed; // without a word from the other side
+  await closed; // the other side sends nothing
   proxy.become('pass');
   await waitUntilReady(connection, never);
   t.is(await connection.ping(), 'PONG');
 });
 
-test('for work: a call waits out a dead Redis and is done when it is back', async (t) => {
+test('for work: a call waits until a dead Redis is back', async (t) => {
   await using own = await startPrivateRedis();
   const connection = connectForWork(own.server.url, recordedLog().log);
   t.teardown(() => connection.disconnect());
@@ -115,7 +115,7 @@ test('for work: a call waits out a dead Redis and is done when it is back', asyn
   t.is(await connection.get('kept'), 'yes');
 });
 
-test('waiting until ready ends by its signal, and not before Redis is there', async (t) => {
+test('waiting until ready ends with its signal, and not before Redis is available', async (t) => {
   await using own = await startPrivateRedis();
   await own.server.stop();
   const connection = connectForRequests(own.server.url, recordedLog().log);
@@ -130,7 +130,7 @@ test('waiting until ready ends by its signal, and not before Redis is there', as
   await t.notThrowsAsync(ready);
 });
 
-test('a call that fails is SERVICE_UNAVAILABLE for the client, one that does not passes', async (t) => {
+test('a failed call is SERVICE_UNAVAILABLE for the client, and a successful one returns its result', async (t) => {
   const cause = new Error('connect ECONNREFUSED 10.0.0.1:6379');
   const error = await t.throwsAsync(redisUnavailable(Promise.reject(cause)), { instanceOf: ApiError });
   t.is(error?.code, 'SERVICE_UNAVAILABLE');
@@ -139,7 +139,7 @@ test('a call that fails is SERVICE_UNAVAILABLE for the client, one that does not
   t.is(await redisUnavailable(Promise.resolve(7)), 7);
 });
 
-test('a Redis that may throw away what it was given is refused, one without a file is warned of', async (t) => {
+test('a Redis that may evict data is rejected, and one without an append-only file is logged as a warning', async (t) => {
   await using own = await startPrivateRedis();
   const { log, lines } = recordedLog();
   await waitForRedis([own.redis], { signal: never, log });
@@ -159,7 +159,7 @@ test('a Redis that may throw away what it was given is refused, one without a fi
   }
 });
 
-test('a Redis whose user may not run INFO is waited for, at a pace, and the log says which right is missing', async (t) => {
+test('waits for a Redis whose user may not run INFO, with pauses, and logs the missing permission', async (t) => {
   await using own = await startPrivateRedis();
   await own.redis.call('ACL', 'SETUSER', 'limited', 'on', '>password', '~*', '+@all', '-info');
   const { log, lines } = recordedLog();
@@ -175,7 +175,7 @@ test('a Redis whose user may not run INFO is waited for, at a pace, and the log 
   await t.notThrowsAsync(ready);
 });
 
-test('a Redis beside the first whose user may not run INFO is warned of once and used', async (t) => {
+test('a second Redis whose user may not run INFO is used, with one warning', async (t) => {
   await using own = await startPrivateRedis();
   await own.redis.call('ACL', 'SETUSER', 'limited', 'on', '>password', '~*', '+@all', '-info');
   const { log, lines } = recordedLog();
@@ -188,7 +188,7 @@ test('a Redis beside the first whose user may not run INFO is warned of once and
   );
 });
 
-test('a node of a Redis Cluster is refused with a sentence', async (t) => {
+test('a node of a Redis Cluster is rejected with an explanation', async (t) => {
   await using own = await startPrivateRedis();
   const { log } = recordedLog();
   const info = (await own.redis.info()).replace('cluster_enabled:0', 'cluster_enabled:1');
@@ -200,7 +200,7 @@ test('a node of a Redis Cluster is refused with a sentence', async (t) => {
   }
 });
 
-test('how much memory Redis may use is its limit, or else all that its machine has', async (t) => {
+test('the memory of Redis is its maxmemory, or else that of its machine', async (t) => {
   await using own = await startPrivateRedis();
   const { log } = recordedLog();
   const unlimited = await waitForRedis([own.redis], { signal: never, log });
@@ -209,7 +209,7 @@ test('how much memory Redis may use is its limit, or else all that its machine h
   t.is((await waitForRedis([own.redis], { signal: never, log })).memoryBytes, 300 * 1_048_576);
 });
 
-test('a script is loaded again by a Redis that has forgotten it', async (t) => {
+test('a script is loaded again if Redis has lost it', async (t) => {
   await using own = await startPrivateRedis();
   const run = loadScript(own.redis, { name: 'echo1', lua: 'return {KEYS[1], ARGV[1], ARGV[2]}', numberOfKeys: 1 });
   t.deepEqual(await run(['key'], ['text', 5]), ['key', 'text', '5']);
@@ -217,7 +217,7 @@ test('a script is loaded again by a Redis that has forgotten it', async (t) => {
   t.deepEqual(await run(['key'], ['text', 5]), ['key', 'text', '5']);
 });
 
-test('a connection whose Redis has become a replica is left, and what it has refused is not sent again', async (t) => {
+test('a connection to a Redis that became a replica is closed, and the rejected call is not sent again', async (t) => {
   await using own = await startPrivateRedis();
   for (const connect of [connectForRequests, connectForWork]) {
     const redis = connect(own.server.url, recordedLog().log);
@@ -233,7 +233,7 @@ test('a connection whose Redis has become a replica is left, and what it has ref
   }
 });
 
-test('what is sent in one turn of the event loop comes as little more than one piece', async (t) => {
+test('calls of one turn of the event loop are sent in a few pieces', async (t) => {
   await using own = await startPrivateRedis();
   const redis = connectForRequests(own.server.url, recordedLog().log);
   t.teardown(() => redis.disconnect());
@@ -246,11 +246,11 @@ test('what is sent in one turn of the event loop comes as little more than one p
   t.true(pieces < 20, `${pieces} pieces for 200 calls`);
 });
 
-test('strings are read in the order of their keys, a thousand by one command', async (t) => {
+test('strings are returned in the order of their keys, with one command per thousand', async (t) => {
   await using own = await startPrivateRedis();
   const keys = Array.from({ length: 2_001 }, (_, index) => `key-${index}`);
   await own.redis.mset(keys.flatMap((key, index) => (index % 3 === 0 ? [] : [key, `value-${index}`])));
-  await own.redis.zadd('key-0', 0, 'no string');
+  await own.redis.zadd('key-0', 0, 'not a string');
   await using watch = await watchRedis(own.url);
   let values: (string | null)[] = [];
   const asked = await watch.during(async () => {

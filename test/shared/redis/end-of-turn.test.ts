@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import { atEndOfTurn } from '../../../shared/redis/end-of-turn.ts';
 
-test('what is written comes after all that is gathered, whichever asked first', async (t) => {
+test('writes run after all gather tasks, in any order of registration', async (t) => {
   const done: string[] = [];
   atEndOfTurn(() => done.push('write one'), 'write');
   atEndOfTurn(() => done.push('gather one'), 'gather');
@@ -13,14 +13,14 @@ test('what is written comes after all that is gathered, whichever asked first', 
   t.deepEqual(done, ['gather one', 'gather two', 'write one', 'write two']);
 });
 
-test('what a gathering task leaves to write is written in the same turn', async (t) => {
+test('a write that a gather task adds runs in the same turn', async (t) => {
   const done: string[] = [];
   atEndOfTurn(() => atEndOfTurn(() => done.push('written'), 'write'), 'gather');
   await turn();
   t.deepEqual(done, ['written']);
 });
 
-test('what is asked for later is done in a later turn', async (t) => {
+test('a gather task that a write adds runs in a later turn', async (t) => {
   const done: string[] = [];
   atEndOfTurn(() => atEndOfTurn(() => done.push('later'), 'gather'), 'write');
   await turn();

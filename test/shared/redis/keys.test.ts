@@ -11,7 +11,7 @@ import {
 
 const tagOf = (key: string) => /\{(.*?)\}/.exec(key)?.[1];
 
-test('accounts are spread over 64 partitions, evenly', (t) => {
+test('accounts are spread evenly over 64 partitions', (t) => {
   const counts = new Map<number, number>();
   for (let index = 0; index < 64_000; index++) {
     const partition = partitionOf(`user:${index}`);
@@ -24,12 +24,12 @@ test('accounts are spread over 64 partitions, evenly', (t) => {
   t.true(Math.min(...counts.values()) > 800 && Math.max(...counts.values()) < 1_200);
 });
 
-test('an account stays in its partition for good, whatever release computes it', (t) => {
+test('an account keeps its partition permanently, in every release', (t) => {
   // The first four bytes of the SHA-256, modulo 64.
   t.deepEqual(['user:alice', 'user:bob', 'device:0', 'user:名前'].map(partitionOf), [56, 41, 26, 24]);
 });
 
-test('all keys of one account carry its partition as their hash tag', (t) => {
+test('all keys of one account have its partition as their hash tag', (t) => {
   for (const account of ['user:alice', 'user:{p99}', 'device:0', 'user:}{']) {
     const keys = [endedRequestKey(account, 'req_1'), endedRequestKey(account, 'req_2')];
     t.is(new Set(keys).size, 2);
@@ -37,7 +37,7 @@ test('all keys of one account carry its partition as their hash tag', (t) => {
   }
 });
 
-test('a standing key tells whose it is, whatever the name holds', (t) => {
+test('the account can be read from its counters key, for any account name', (t) => {
   const accounts = ['user:alice', 'user:svc:{p00}:standing:bob', 'user:a:standing:b', 'device:0', 'user:\n*'];
   for (const account of accounts) t.is(accountOfCountersKey(countersKey(account)), account);
 });

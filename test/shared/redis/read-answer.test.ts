@@ -9,12 +9,12 @@ test('an answer is read word by word', (t) => {
   t.is(none, undefined);
 });
 
-test('what is no answer in words is refused', (t) => {
+test('an answer that is not text is rejected', (t) => {
   for (const answer of [null, undefined, 7, ['run', 1], {}]) t.throws(() => wordsOf(answer), undefined, String(answer));
   t.throws(() => wordOf(undefined));
 });
 
-test('what is no integer is refused', (t) => {
+test('a word that is not an integer is rejected', (t) => {
   for (const word of [undefined, '', 'nan', '1.5', '1e400', '9007199254740993', '-', 'run']) {
     t.throws(() => intOf(word), undefined, String(word));
   }

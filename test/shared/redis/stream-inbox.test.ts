@@ -10,7 +10,7 @@ import { recordedLog } from '../../support/recorded-log.ts';
 
 type Subject = { inbox: Inbox; taken: string[]; lost: string[] };
 
-/** An inbox that keeps what it was handed; `heartbeatMs` is short, for the tests in which a stream gets lost. */
+/** An inbox that records its entries. `heartbeatMs` is short, for the tests that lose a stream. */
 function open(
   t: ExecutionContext,
   own: PrivateRedis,
@@ -41,7 +41,7 @@ function open(
   return { inbox, taken, lost };
 }
 
-/** Waits for what has to come; that it comes at all is what the test's own time-out is for. */
+/** Waits for an expected state. The test's own time-out ends the wait if it never comes. */
 async function until(t: ExecutionContext, holds: () => boolean | Promise<boolean>): Promise<void> {
   t.timeout(30_000);
   while (!(await holds())) await sleep(10);
@@ -55,7 +55,7 @@ async function addressOf(t: ExecutionContext, { inbox }: Subject): Promise<strin
 const write = (redis: Redis, stream: string, text: string) => redis.xadd(stream, 'NOMKSTREAM', '*', 'text', text);
 const numbered = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => String(from + index));
 
-test('hands over every entry once, in order', async (t) => {
+test('delivers every entry once, in order', async (t) => {
   await using own = await startPrivateRedis();
   const subject = open(t, own);
   await using _inbox = subject.inbox;
@@ -67,7 +67,7 @@ test('hands over every entry once, in order', async (t) => {
   t.deepEqual(subject.taken, texts);
 });
 
-test('after entries of which more follow it reads no further for a while, after others at once', async (t) => {
+test('reads on at once, except after an entry that announces more, when it pauses first', async (t) => {
   await using own = await startPrivateRedis();
   const subject = open(t, own, undefined, { gatherMs: 3_600_000 });
   await using _inbox = subject.inbox;
@@ -81,7 +81,7 @@ test('after entries of which more follow it reads no further for a while, after 
   t.deepEqual(subject.taken, ['other', 'another', 'one of many']);
 });
 
-test('what was read is trimmed, to the last entry', async (t) => {
+test('entries are trimmed after they were read, down to the last one', async (t) => {
   await using own = await startPrivateRedis();
   const subject = open(t, own);
   await using _inbox = subject.inbox;
@@ -89,12 +89,12 @@ test('what was read is trimmed, to the last entry', async (t) => {
   await Promise.all(numbered(0, 1_200).map((text) => write(own.redis, address, text)));
   await until(t, () => subject.taken.length === 1_200);
   await until(t, async () => (await own.redis.xlen(address)) === 0);
-  t.is(await own.redis.exists(address), 1, 'an empty stream still says that somebody reads it');
+  t.is(await own.redis.exists(address), 1, 'an empty stream still shows that it has a reader');
   t.not(await write(own.redis, address, 'more'), null);
   await until(t, () => subject.taken.length === 1_201);
 });
 
-test('entries written while its connections were killed arrive, once and in order', async (t) => {
+test('entries written while its connections were killed arrive once and in order', async (t) => {
   await using own = await startPrivateRedis();
   const subject = open(t, own);
   await using _inbox = subject.inbox;
@@ -102,7 +102,7 @@ test('entries written while its connections were killed arrive, once and in orde
   const texts = numbered(0, 500);
   for (const [index, text] of texts.entries()) {
     if (index % 100 === 50) {
-      // Both connections of the inbox: all but the one that asks.
+      // Both connections of the inbox: all except the one that sends this command.
       await own.redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
     }
     await write(own.redis, address, text);
@@ -113,7 +113,7 @@ test('entries written while its connections were killed arrive, once and in orde
   t.is(await addressOf(t, subject), address);
 });
 
-test('a restart of Redis loses nothing, and the address stays', async (t) => {
+test('a restart of Redis loses nothing, and the address stays the same', async (t) => {
   await using own = await startPrivateRedis();
   const subject = open(t, own);
   await using _inbox = subject.inbox;
@@ -127,7 +127,7 @@ test('a restart of Redis loses nothing, and the address stays', async (t) => {
   t.is(await addressOf(t, subject), address);
 });
 
-test('it has no address while Redis does not answer, be it gone or silent, and the same one afterwards', async (t) => {
+test('it has no address while Redis is down or silent, and the same one afterwards', async (t) => {
   await using own = await startPrivateRedis();
   const subject = open(t, own);
   await using _inbox = subject.inbox;
@@ -142,7 +142,7 @@ test('it has no address while Redis does not answer, be it gone or silent, and t
   t.is(await addressOf(t, subject), address);
 });
 
-test('a stream that was lost is told once, and another is opened under a new address', async (t) => {
+test('a lost stream is reported once, and another is opened under a new address', async (t) => {
   await using own = await startPrivateRedis();
   const subject = open(t, own);
   await using _inbox = subject.inbox;
@@ -154,13 +154,13 @@ test('a stream that was lost is told once, and another is opened under a new add
   await until(t, () => subject.inbox.address() !== first && subject.inbox.address() !== undefined);
   const second = subject.inbox.address() ?? '';
   t.deepEqual(subject.lost, ['lost']);
-  t.is(await write(own.redis, first, 'to nobody'), null);
+  t.is(await write(own.redis, first, 'no reader'), null);
   await write(own.redis, second, 'two');
   await until(t, () => subject.taken.length === 2);
   t.deepEqual(subject.taken, ['one', 'two']);
 });
 
-test('an entry that cannot be handled holds up none after it', async (t) => {
+test('an entry whose handler fails does not block the entries after it', async (t) => {
   await using own = await startPrivateRedis();
   const subject = open(t, own, (text) => {
     if (text === 'bad') throw new Error('cannot be handled');
@@ -173,17 +173,17 @@ test('an entry that cannot be handled holds up none after it', async (t) => {
   t.deepEqual(subject.taken, texts);
 });
 
-test('whoever writes to an inbox that was closed learns it in the same call', async (t) => {
+test('a write to a closed inbox reports that in the same call', async (t) => {
   await using own = await startPrivateRedis();
   const subject = open(t, own);
   const address = await addressOf(t, subject);
-  t.not(await write(own.redis, address, 'heard'), null);
+  t.not(await write(own.redis, address, 'received'), null);
   await subject.inbox[Symbol.asyncDispose]();
-  t.is(await write(own.redis, address, 'not heard'), null);
+  t.is(await write(own.redis, address, 'not received'), null);
   t.is(await own.redis.exists(address), 0);
 });
 
-test('the address of an inbox expires when nobody renews it', async (t) => {
+test('the address of an inbox expires unless it is renewed', async (t) => {
   await using own = await startPrivateRedis();
   const subject = open(t, own);
   await using _inbox = subject.inbox;
@@ -194,7 +194,7 @@ test('the address of an inbox expires when nobody renews it', async (t) => {
   await until(t, async () => (await own.redis.pttl(address)) > 50_000);
 });
 
-test('closes also while Redis is away', async (t) => {
+test('closing works while Redis is unavailable', async (t) => {
   await using own = await startPrivateRedis();
   const subject = open(t, own);
   await addressOf(t, subject);
