@@ -65,7 +65,7 @@ browserTestAlone('an unreachable issuer is reported, signed in or not', async (t
   await stack().identity[Symbol.asyncDispose]();
 
   await page.getByRole('button', { name: 'Sign out' }).click();
-  await page.getByText('You have signed out here. The sign-in provider could not be told').waitFor();
+  await page.getByText('You have signed out here. The sign-in provider could not be reached').waitFor();
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByText('The sign-in provider cannot be reached').waitFor();
   await console.requireClean(t);

@@ -105,7 +105,7 @@ browserTest('a response of the issuer that this tab did not request signs no use
   await using console = await openConsole();
   const { page } = console;
   await page.goto(`${console.url}?code=stolen&state=guessed#keys`);
-  await page.getByText('This sign-in was not begun in this tab').waitFor();
+  await page.getByText('This sign-in was not started in this tab').waitFor();
   t.is(page.url(), console.url);
   await console.requireClean(t);
 });

@@ -1,13 +1,13 @@
 import { h } from 'preact';
 import { ApiFailure } from '../api/api-failure.ts';
-import { IssuerAway, SignInEnded } from '../session/identity-provider.ts';
+import { IssuerUnavailable, SignInEnded } from '../session/identity-provider.ts';
 
-/** What went wrong, in the words of the API, with the request id that its log has. */
+/** The error message of the API, with the request id to find it in the log. */
 export function Failure({ error, retry }: { error: unknown; retry?: () => void }) {
   return h(
     'div',
     { class: 'failure' },
-    // Only the words are announced, so that the same failure of each try is announced once.
+    // Only the message is announced, so that a failure that repeats is announced once.
     h('p', { role: 'alert' }, wordsOf(error)),
     error instanceof ApiFailure &&
       h(
@@ -22,6 +22,6 @@ export function Failure({ error, retry }: { error: unknown; retry?: () => void }
 }
 
 function wordsOf(error: unknown): string {
-  const isTold = error instanceof ApiFailure || error instanceof SignInEnded || error instanceof IssuerAway;
-  return isTold ? error.message : 'This page has failed. Reload it to go on.';
+  const hasMessage = error instanceof ApiFailure || error instanceof SignInEnded || error instanceof IssuerUnavailable;
+  return hasMessage ? error.message : 'This page has failed. Reload it to continue.';
 }

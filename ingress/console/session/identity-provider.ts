@@ -1,7 +1,7 @@
 import * as oauth from 'oauth4webapi';
 import type { ConsoleSettings } from './settings.ts';
 
-/** What the issuer gave: `expiresInS` seconds from now the access token ends. */
+/** Tokens from the issuer; the access token expires in `expiresInS` seconds. */
 export type Tokens = {
   accessToken: string;
   refreshToken: string | undefined;
@@ -10,67 +10,44 @@ export type Tokens = {
   expiresInS: number;
 };
 
-/** What one sign-in is known by when the browser comes back from the issuer. It is worth nothing without the code. */
+/** Identifies a sign-in when the browser returns from the issuer. Useless without the code. */
 export type PendingSignIn = { verifier: string; state: string; nonce: string; hash: string };
 
-/** The issuer says that this person has to sign in again; everything else that fails may succeed later. */
+/** The user has to sign in again. After every other failure a retry may succeed. */
 export class SignInEnded extends Error {
   override readonly name = 'SignInEnded';
 }
 
-/** The issuer did not answer, or not as one does. */
-export class IssuerAway extends Error {
-  override readonly name = 'IssuerAway';
+/** The issuer did not answer, or its answer is invalid. */
+export class IssuerUnavailable extends Error {
+  override readonly name = 'IssuerUnavailable';
 
   constructor(cause: unknown) {
-    super('The sign-in provider cannot be reached, or does not answer as it should. Try again in a moment.', { cause });
+    super('The sign-in provider cannot be reached, or its answer is invalid. Try again in a moment.', { cause });
   }
 }
 
-/** `svc:admin` is given to operators only; `offline_access` is how some issuers are asked for a refresh token. */
+/** Only operators get `svc:admin`; some issuers give a refresh token only for `offline_access`. */
 const scope = 'openid offline_access svc:admin';
 const defaultLifeS = 300;
 const requestMs = 10_000;
-/** What `prompt=none` ends with where somebody has to be asked (OpenID Connect Core 1.0, 3.1.2.6). */
-const needsPerson = new Set([
-  'login_required',
-  'interaction_required',
-  'consent_required',
-  'account_selection_required',
-]);
+/** Errors of `prompt=none` if the user has to interact (OpenID Connect Core 1.0, 3.1.2.6). */
+const needsUser = new Set(['login_required', 'interaction_required', 'consent_required', 'account_selection_required']);
 
 export type IdentityProvider = ReturnType<typeof createIdentityProvider>;
 
 /**
- * The configured issuer, by authorization code with PKCE (RFC 7636) as a public client. Its metadata is kept once it was asked
- * for, and asked for anew before anybody is sent there.
+ * The configured issuer, as a public client with authorization code and PKCE (RFC 7636). Its metadata is cached, and fetched again before
+ * each redirect to it.
  */
 export function createIdentityProvider(settings: ConsoleSettings) {
   const issuer = new URL(settings.issuer);
-  const client: oauth.Client = { client_id: settings.consoleClientId };
-  const auth = oauth.None();
   const plain = { [oauth.allowInsecureRequests]: issuer.protocol === 'http:' };
   const options = () => ({ ...plain, signal: AbortSignal.timeout(requestMs) });
-  let found: Promise<oauth.AuthorizationServer> | undefined;
-
-  function discover(): Promise<oauth.AuthorizationServer> {
-    found ??= oauth
-      .discoveryRequest(issuer, options())
-      .then((answer) => oauth.processDiscoveryResponse(issuer, answer));
-    found.catch(() => {
-      found = undefined;
-    });
-    return found;
-  }
-
-  /** A page that leaves for an issuer that is away is lost in an error page of the browser's. */
-  function discoverAnew(): Promise<oauth.AuthorizationServer> {
-    found = undefined;
-    return discover();
-  }
+  const discovery = createDiscovery(issuer, options);
 
   return {
-    /** The address to go to, and what has to be kept until the browser is back. `silently`: nobody is asked anything. */
+    /** The address to go to, and the state to keep until the browser is back. `silently`: the user is not prompted. */
     async begin({
       hash,
       silently,
@@ -78,7 +55,7 @@ export function createIdentityProvider(settings: ConsoleSettings) {
       hash: string;
       silently: boolean;
     }): Promise<{ url: URL; pending: PendingSignIn }> {
-      const server = await discoverAnew();
+      const server = await discovery.refresh();
       const verifier = oauth.generateRandomCodeVerifier();
       const pending = { verifier, state: oauth.generateRandomState(), nonce: oauth.generateRandomNonce(), hash };
       const url = new URL(server.authorization_endpoint ?? '');
@@ -87,7 +64,7 @@ export function createIdentityProvider(settings: ConsoleSettings) {
         redirect_uri: settings.consoleUrl,
         response_type: 'code',
         scope,
-        // RFC 8707, and the name that issuers had for it before.
+        // RFC 8707, and the name that issuers used before it.
         resource: settings.audience,
         audience: settings.audience,
         code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
@@ -101,29 +78,77 @@ export function createIdentityProvider(settings: ConsoleSettings) {
       return { url, pending };
     },
 
-    /** The tokens for the code that the issuer sent the browser back with; `SignInEnded` where it sent none. */
-    async finish(parameters: URLSearchParams, pending: PendingSignIn): Promise<Tokens> {
+    /**
+     * The address that ends the issuer's own session (OpenID Connect RP-Initiated Logout 1.0, 2); undefined if the issuer names none.
+     * Without an ID token, which would be in the browser's history; so an issuer may ask the user to confirm.
+     */
+    async endSession(): Promise<URL | undefined> {
+      const { end_session_endpoint: address } = await discovery.refresh();
+      if (address === undefined) return undefined;
+      const url = new URL(address);
+      url.searchParams.set('client_id', settings.consoleClientId);
+      url.searchParams.set('post_logout_redirect_uri', settings.consoleUrl);
+      return url;
+    },
+
+    ...createTokenRequests({ settings, discover: discovery.current, options }),
+  };
+}
+
+function createDiscovery(issuer: URL, options: () => oauth.DiscoveryRequestOptions) {
+  let found: Promise<oauth.AuthorizationServer> | undefined;
+
+  function current(): Promise<oauth.AuthorizationServer> {
+    found ??= oauth
+      .discoveryRequest(issuer, options())
+      .then((answer) => oauth.processDiscoveryResponse(issuer, answer));
+    found.catch(() => {
+      found = undefined;
+    });
+    return found;
+  }
+
+  return {
+    current,
+    /** Before each redirect: if the issuer is unavailable, the redirect would end at an error page of the browser. */
+    refresh() {
+      found = undefined;
+      return current();
+    },
+  };
+}
+
+function createTokenRequests(deps: {
+  settings: ConsoleSettings;
+  discover: () => Promise<oauth.AuthorizationServer>;
+  options: () => oauth.TokenEndpointRequestOptions;
+}) {
+  const { settings, discover, options } = deps;
+  const client: oauth.Client = { client_id: settings.consoleClientId };
+  const auth = oauth.None();
+
+  return {
+    /** Exchanges the code that the issuer sent the browser back with; fails with `SignInEnded` if it sent none. */
+    async finish(parameters: URLSearchParams, { state, nonce, verifier }: PendingSignIn): Promise<Tokens> {
       const server = await discover();
-      const code = validate(() => oauth.validateAuthResponse(server, client, parameters, pending.state));
+      const code = validate(() => oauth.validateAuthResponse(server, client, parameters, state));
       const answer = await oauth.authorizationCodeGrantRequest(
         server,
         client,
         auth,
         code,
         settings.consoleUrl,
-        pending.verifier,
+        verifier,
         options(),
       );
-      const granted = await oauth.processAuthorizationCodeResponse(server, client, answer, {
-        expectedNonce: pending.nonce,
-        requireIdToken: true,
-      });
+      const checks = { expectedNonce: nonce, requireIdToken: true };
+      const granted = await oauth.processAuthorizationCodeResponse(server, client, answer, checks);
       return tokensOf(granted, oauth.getValidatedIdTokenClaims(granted)?.sub ?? '');
     },
 
-    /** Fresh ones for those; `SignInEnded` where the issuer gives no more. */
+    /** Fails with `SignInEnded` if the issuer grants no more tokens. */
     async renew(tokens: Tokens): Promise<Tokens> {
-      if (tokens.refreshToken === undefined) throw new SignInEnded('This sign-in has come to its end.');
+      if (tokens.refreshToken === undefined) throw new SignInEnded('This sign-in has expired.');
       const server = await discover();
       const answer = await oauth.refreshTokenGrantRequest(server, client, auth, tokens.refreshToken, options());
       try {
@@ -132,36 +157,23 @@ export function createIdentityProvider(settings: ConsoleSettings) {
         return {
           ...fresh,
           refreshToken: fresh.refreshToken ?? tokens.refreshToken,
-          // Here, one that names no scope grants what was granted before (RFC 6749 6).
+          // A renewal that names no scope keeps the scope granted before (RFC 6749 6).
           scopes: granted.scope === undefined ? tokens.scopes : fresh.scopes,
         };
       } catch (error) {
         if (error instanceof oauth.ResponseBodyError && error.status < 500) {
-          throw new SignInEnded('This sign-in has come to its end.', { cause: error });
+          throw new SignInEnded('This sign-in has expired.', { cause: error });
         }
         throw error;
       }
     },
 
-    /** Makes these tokens worthless as far as the issuer can (RFC 7009). */
+    /** Revokes the tokens as far as the issuer supports it (RFC 7009). */
     async revoke({ refreshToken, accessToken }: Tokens): Promise<void> {
       const server = await discover();
       if (server.revocation_endpoint === undefined) return;
       const answer = await oauth.revocationRequest(server, client, auth, refreshToken ?? accessToken, options());
       await oauth.processRevocationResponse(answer);
-    },
-
-    /**
-     * Where the issuer's own session is ended (OpenID Connect RP-Initiated Logout 1.0, 2); undefined where it does not say.
-     * Without an ID token, which would stand in the browser's history; so an issuer may ask whether one really wants to.
-     */
-    async endSession(): Promise<URL | undefined> {
-      const { end_session_endpoint: address } = await discoverAnew();
-      if (address === undefined) return undefined;
-      const url = new URL(address);
-      url.searchParams.set('client_id', settings.consoleClientId);
-      url.searchParams.set('post_logout_redirect_uri', settings.consoleUrl);
-      return url;
     },
   };
 }
@@ -171,7 +183,7 @@ function validate(check: () => URLSearchParams): URLSearchParams {
     return check();
   } catch (error) {
     if (error instanceof oauth.AuthorizationResponseError) {
-      const message = needsPerson.has(error.error) ? '' : (error.error_description ?? error.error);
+      const message = needsUser.has(error.error) ? '' : (error.error_description ?? error.error);
       throw new SignInEnded(message, { cause: error });
     }
     throw error;
@@ -183,7 +195,7 @@ function tokensOf(granted: oauth.TokenEndpointResponse, account: string): Tokens
     accessToken: granted.access_token,
     refreshToken: granted.refresh_token,
     account,
-    // A reply that names no scope grants what was asked for (RFC 6749 5.1).
+    // A reply that names no scope grants the requested scope (RFC 6749 5.1).
     scopes: (granted.scope ?? scope).split(' '),
     expiresInS: granted.expires_in ?? defaultLifeS,
   };

@@ -1,9 +1,9 @@
-/** What the page is told of the service it belongs to. Nothing in it is secret. */
+/** Settings of the service for the page. None of them is secret. */
 export type ConsoleSettings = {
-  /** The API, without a slash at its end, and the audience of its sign-in tokens. */
+  /** Address of the API, without a slash at the end; `audience` is that of its sign-in tokens. */
   baseUrl: string;
   audience: string;
-  /** The page's own address, which the issuer sends people back to. */
+  /** Address of the page, to which the issuer redirects. */
   consoleUrl: string;
   docsUrl: string;
   issuer: string;

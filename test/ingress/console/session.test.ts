@@ -1,11 +1,13 @@
 import test from 'ava';
+import type { Browser } from '../../../ingress/console/session/browser.ts';
+import { renewAfterMs } from '../../../ingress/console/session/held-tokens.ts';
 import {
   type IdentityProvider,
-  IssuerAway,
+  IssuerUnavailable,
   SignInEnded,
   type Tokens,
 } from '../../../ingress/console/session/identity-provider.ts';
-import { createSession, renewAfterMs, type Surroundings } from '../../../ingress/console/session/session.ts';
+import { createSession } from '../../../ingress/console/session/session.ts';
 
 const tokensOf = (number: number, expiresInS = 3_600): Tokens => ({
   accessToken: `access ${number}`,
@@ -15,15 +17,15 @@ const tokensOf = (number: number, expiresInS = 3_600): Tokens => ({
   expiresInS,
 });
 
-/** A browser that is none, at the address that an issuer sends it back to, and an issuer that does as it is told. */
-function open({ url = 'https://console.example/console?code=c&state=s', provider = {}, stored = {} }: Wishes = {}) {
+/** A session in a fake browser, at an address that the issuer redirects to, with a fake issuer. */
+function open({ url = 'https://console.example/console?code=c&state=s', provider = {}, stored = {} }: Options = {}) {
   const kept = new Map<string, string>(Object.entries(stored));
   const timers: { run: () => void; ms: number }[] = [];
   const left: string[] = [];
-  const told: string[] = [];
-  let hear = () => {};
+  const announced: string[] = [];
+  let signOutElsewhere = () => {};
   let address = new URL(url);
-  const surroundings: Surroundings = {
+  const browser: Browser = {
     storage: {
       getItem: (name) => kept.get(name) ?? null,
       setItem: (name, value) => void kept.set(name, value),
@@ -34,10 +36,10 @@ function open({ url = 'https://console.example/console?code=c&state=s', provider
       address = new URL(next, address);
     },
     leaveFor: (next, { inPlace }) => void left.push(inPlace ? `${next} in place` : next),
-    others: {
-      tell: () => void told.push('signed out'),
-      hear: (run) => {
-        hear = run;
+    otherTabs: {
+      announceSignOut: () => void announced.push('signed out'),
+      onSignOut: (run) => {
+        signOutElsewhere = run;
       },
     },
     later(run, ms) {
@@ -61,23 +63,23 @@ function open({ url = 'https://console.example/console?code=c&state=s', provider
     endSession: async () => new URL('https://issuer.example/end'),
     ...provider,
   };
-  const session = createSession({ provider: full, ...surroundings });
+  const session = createSession({ provider: full, ...browser });
   return {
     session,
     kept,
     timers,
     left,
-    told,
-    hear: () => hear(),
+    announced,
+    signOutElsewhere: () => signOutElsewhere(),
     address: () => address.href,
     renewals: () => renewals,
   };
 }
 
-type Wishes = { url?: string; provider?: Partial<IdentityProvider>; stored?: Record<string, string> };
+type Options = { url?: string; provider?: Partial<IdentityProvider>; stored?: Record<string, string> };
 const pending = { 'sign-in under way': JSON.stringify({ verifier: 'v', state: 's', nonce: 'n', hash: '#usage' }) };
 
-test('the code is out of the address before it is spent, and one is where one was', async (t) => {
+test('the code is removed from the address before it is used, and the previous page is restored', async (t) => {
   let seen = '';
   const opened = open({
     stored: pending,
@@ -91,17 +93,17 @@ test('the code is out of the address before it is spent, and one is where one wa
   await opened.session.start();
   t.is(seen, 'https://console.example/console#usage');
   t.deepEqual(opened.session.state(), { name: 'signed in', account: 'alice', isOperator: true });
-  t.deepEqual([...opened.kept], [['was signed in', 'yes']], 'no token, and no verifier any more');
+  t.deepEqual([...opened.kept], [['was signed in', 'yes']], 'no token is stored, and the verifier is removed');
 });
 
-test('an answer that no sign-in of this tab waits for is not looked at', async (t) => {
+test('a response for which this tab has no pending sign-in is ignored', async (t) => {
   const opened = open({ provider: { finish: () => t.fail() as never } });
   await opened.session.start();
   t.is(opened.session.state().name, 'signed out');
   t.is(opened.address(), 'https://console.example/console');
 });
 
-test('a page that was signed in asks the issuer silently, once; a new one asks nobody', async (t) => {
+test('a tab that was signed in asks the issuer once without a prompt; a new tab does not', async (t) => {
   const again = open({ url: 'https://console.example/console#keys', stored: { 'was signed in': 'yes' } });
   await again.session.start();
   t.deepEqual(again.left, ['https://issuer.example/auth?silently=true in place']);
@@ -113,7 +115,7 @@ test('a page that was signed in asks the issuer silently, once; a new one asks n
   t.deepEqual(fresh.session.state(), { name: 'signed out' });
 });
 
-test('a token is renewed a minute before it ends, and again after that', async (t) => {
+test('a token is renewed a minute before it expires, and its successor too', async (t) => {
   const opened = open({ stored: pending });
   await opened.session.start();
   t.deepEqual(
@@ -127,17 +129,17 @@ test('a token is renewed a minute before it ends, and again after that', async (
   t.is(opened.timers.length, 1);
 });
 
-test('many calls that are refused at once renew once: an issuer takes a refresh token that comes twice for a stolen one', async (t) => {
+test('concurrent calls that are refused renew once: an issuer treats a refresh token that is sent twice as stolen', async (t) => {
   const opened = open({ stored: pending });
   await opened.session.start();
   const tokens = await Promise.all(Array.from({ length: 5 }, () => opened.session.tokenAfter('access 0')));
   t.deepEqual([...new Set(tokens)], ['access 1']);
   t.is(opened.renewals(), 1);
-  t.is(await opened.session.tokenAfter('access 0'), 'access 1', 'one that was refused late needs no other');
+  t.is(await opened.session.tokenAfter('access 0'), 'access 1', 'a late refusal of the old token causes no renewal');
   t.is(opened.renewals(), 1);
 });
 
-test('an issuer that gives no more ends the sign-in; one that is away does not, and is asked again', async (t) => {
+test('an issuer that refuses to renew ends the sign-in; an unavailable one does not, and is retried', async (t) => {
   const ended = open({ stored: pending, provider: { renew: () => Promise.reject(new SignInEnded('over')) } });
   await ended.session.start();
   await t.throwsAsync(ended.session.tokenAfter('access 0'), { instanceOf: SignInEnded });
@@ -146,7 +148,7 @@ test('an issuer that gives no more ends the sign-in; one that is away does not, 
 
   const away = open({ stored: pending, provider: { renew: () => Promise.reject(new TypeError('refused')) } });
   await away.session.start();
-  await t.throwsAsync(away.session.tokenAfter('access 0'), { instanceOf: IssuerAway });
+  await t.throwsAsync(away.session.tokenAfter('access 0'), { instanceOf: IssuerUnavailable });
   t.is(away.session.state().name, 'signed in');
   t.deepEqual(
     away.timers.map(({ ms }) => ms),
@@ -154,7 +156,7 @@ test('an issuer that gives no more ends the sign-in; one that is away does not, 
   );
 });
 
-test('who signs out while a token is renewed stays signed out', async (t) => {
+test('a user who signs out during a renewal stays signed out', async (t) => {
   const { promise, resolve } = Promise.withResolvers<Tokens>();
   const revoked: (string | undefined)[] = [];
   const revoke = async ({ refreshToken }: Tokens) => void revoked.push(refreshToken);
@@ -165,12 +167,12 @@ test('who signs out while a token is renewed stays signed out', async (t) => {
   resolve(tokensOf(1));
   await t.throwsAsync(renewal, { instanceOf: SignInEnded });
   t.is(opened.session.state().name, 'signing out');
-  t.deepEqual(revoked, ['refresh 0', 'refresh 1'], 'what came too late is made worthless as well');
+  t.deepEqual(revoked, ['refresh 0', 'refresh 1'], 'the token that came too late is revoked as well');
   t.deepEqual(opened.left, ['https://issuer.example/end']);
   t.is(opened.timers.length, 0);
 });
 
-test('whoever follows is told of each change, until they follow no more', async (t) => {
+test('a follower is called at each change until it stops following', async (t) => {
   const opened = open({ stored: pending });
   const seen: string[] = [];
   const stop = opened.session.follow(() => void seen.push(opened.session.state().name));
@@ -180,14 +182,14 @@ test('whoever follows is told of each change, until they follow no more', async 
   t.deepEqual(seen, ['signed in']);
 });
 
-test('a token that lives for a moment is renewed no sooner than at its half, one that lives for years as soon as timers can count', (t) => {
+test('a short-lived token is renewed at half its life, one that lives for years after the longest time that timers support', (t) => {
   t.deepEqual([0, 1, 60, 100, 120, 3_600, 2_592_000, 1e12].map(renewAfterMs), [
     ...[1_000, 1_000, 30_000, 50_000, 60_000, 3_540_000],
     ...[86_400_000, 86_400_000],
   ]);
 });
 
-test('where no refresh token was given nothing is renewed ahead, and the sign-in ends when its token is refused', async (t) => {
+test('without a refresh token nothing is renewed ahead, and the sign-in ends when its token is refused', async (t) => {
   const opened = open({
     stored: pending,
     provider: {
@@ -202,14 +204,14 @@ test('where no refresh token was given nothing is renewed ahead, and the sign-in
   t.is(opened.session.state().name, 'signed out');
 });
 
-test('signing out ends the session at the issuer though its tokens cannot be revoked, and is told when one is back', async (t) => {
+test('signing out ends the session at the issuer although its tokens cannot be revoked, and the page reports it after the return', async (t) => {
   const opened = open({ stored: pending, provider: { revoke: () => Promise.reject(new TypeError('refused')) } });
   await opened.session.start();
   const leaving = opened.session.signOut();
-  t.is(opened.session.state().name, 'signing out', 'there is no way back in meanwhile');
+  t.is(opened.session.state().name, 'signing out', 'no sign-in is possible meanwhile');
   await leaving;
   t.deepEqual(opened.left, ['https://issuer.example/end']);
-  t.deepEqual(opened.told, ['signed out']);
+  t.deepEqual(opened.announced, ['signed out']);
 
   const back = open({ url: 'https://console.example/console', stored: Object.fromEntries(opened.kept) });
   await back.session.start();
@@ -217,11 +219,11 @@ test('signing out ends the session at the issuer though its tokens cannot be rev
   t.is(back.kept.size, 0);
 });
 
-test('an issuer that cannot be told of a sign-out is said so, and one that has no session to end is not waited for', async (t) => {
+test('a sign-out that cannot reach the issuer says so, and an issuer without an end-session endpoint is not waited for', async (t) => {
   const away = open({ stored: pending, provider: { endSession: () => Promise.reject(new TypeError('refused')) } });
   await away.session.start();
   await away.session.signOut();
-  t.regex((away.session.state() as { message?: string }).message ?? '', /could not be told/);
+  t.regex((away.session.state() as { message?: string }).message ?? '', /could not be reached/);
   t.deepEqual(away.left, []);
   const none = open({ stored: pending, provider: { endSession: async () => undefined } });
   await none.session.start();
@@ -229,10 +231,10 @@ test('an issuer that cannot be told of a sign-out is said so, and one that has n
   t.deepEqual(none.session.state(), { name: 'signed out', message: 'You have signed out.' });
 });
 
-test('who signs out in another tab has signed out in this one', async (t) => {
+test('signing out in another tab signs out this tab', async (t) => {
   const opened = open({ stored: pending });
   await opened.session.start();
-  opened.hear();
+  opened.signOutElsewhere();
   t.deepEqual(opened.session.state(), { name: 'signed out', message: 'You have signed out in another tab.' });
   await t.throwsAsync(opened.session.token(), { instanceOf: SignInEnded });
 });
