@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Readable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import { Busboy } from '@fastify/busboy';
 import { ApiError, validationError } from '../../shared/errors.ts';
 import { cleanFilename } from './clean-filename.ts';
@@ -78,7 +78,7 @@ export async function readForm<Taken>(req: IncomingMessage, options: FormOptions
 }
 
 /** The request as well as the parser: bytes after the last boundary are read, too, and counted by `watchBody`. */
-function bothEnded(req: IncomingMessage, parser: Busboy): Promise<void> {
+function bothEnded(req: IncomingMessage, parser: Writable): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   let ends = 0;
   const onEnd = () => void (++ends === 2 && resolve());
