@@ -34,21 +34,21 @@ import { createRenewLeases } from './leases/renew-leases.ts';
 import { createStartRun } from './leases/start-run.ts';
 import { createAcquireLock } from './locks/acquire.ts';
 import { createReleaseLock } from './locks/release.ts';
-import { keepCopyingAudit } from './maintenance/keep-copying-audit.ts';
-import { keepRemovingDevices } from './maintenance/keep-removing-devices.ts';
 import { createRemoveUnusedDevices } from './maintenance/remove-unused-devices.ts';
+import { startAuditCopy } from './maintenance/start-audit-copy.ts';
+import { startDeviceRemoval } from './maintenance/start-device-removal.ts';
 import { createWorkerMetrics, type WorkerMetrics } from './metrics.ts';
-import { createBodiesInHand } from './queue/bodies-in-hand.ts';
+import { createBodiesHeld } from './queue/bodies-held.ts';
 import { type QueuesServed, serveQueues } from './queue/serve-queues.ts';
 import { createReplyFrames } from './replies/reply-frames.ts';
 import { watchReaders } from './replies/watch-readers.ts';
 import { createEndRequest } from './requests/end-request.ts';
 import { createFailLostRequest } from './requests/fail-lost-request.ts';
 import { createProcessRequest } from './requests/process-request.ts';
-import { keepShares, type Shares } from './shares/keep-shares.ts';
 import { createRenewShares } from './shares/renew-shares.ts';
+import { type Shares, startShareRenewal } from './shares/start-share-renewal.ts';
+import { createNotifyDrainer, decodeDrainRequest, settleAndNotify } from './usage/notify-drainers.ts';
 import { createObserveOutboxes } from './usage/observe-outboxes.ts';
-import { createRingDrainer, decodeRing, settleAndRing } from './usage/ring-drainers.ts';
 import { createUsageDrainer, type UsageDrainer } from './usage/usage-drainer.ts';
 
 /** What a job that was told to stop may still need: to abort its call, send its last word and go back to the queue. */
@@ -130,7 +130,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
       const news = decodeLineEvent(fields);
       if (news !== undefined) keeper?.heard(news);
       keeper?.take(decodeAssignment(fields));
-      for (const partition of decodeRing(fields)) drainer?.ring(partition);
+      for (const partition of decodeDrainRequest(fields)) drainer?.notify(partition);
       return false;
     },
     // Cancellations that were in it are lost, and those runs go on to their own end; lines of batches are looked after.
@@ -148,16 +148,16 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const usageDrainer = createUsageDrainer({ redis, store, workerId, metrics, log, usageMonthsKept, expireLeases });
   drainer = usageDrainer;
   metrics.observeOutboxes(createObserveOutboxes(redis, usageDrainer.held));
-  const ringDrainer = parts.use(createRingDrainer({ redis, replyRedis, ringOwn: usageDrainer.ring, log }));
+  const notifyDrainer = parts.use(createNotifyDrainer({ redis, replyRedis, notifyOwn: usageDrainer.notify, log }));
   const auditHold = {
     acquireLock: createAcquireLock(redis, { workerId, holdMs: auditHoldMs }),
     releaseLock: createReleaseLock(redis, { workerId }),
   };
-  const copyingAudit = keepCopyingAudit({ audit: store.audit, ...auditHold, log });
+  const copyingAudit = startAuditCopy({ audit: store.audit, ...auditHold, log });
   metrics.observeLeases(() => countLeases(redis, usageDrainer.held()));
 
   const startRun = createStartRun(redis);
-  const settle = settleAndRing(createSettle(redis), ringDrainer);
+  const settle = settleAndNotify(createSettle(redis), notifyDrainer);
   const endRequest = createEndRequest({ settle, oneConnection, metrics, log });
   const findAnswer = createFindAnswer({
     slots,
@@ -190,12 +190,12 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     ...{ metrics, log },
     control: inbox.address,
   });
-  const held = keepShares({
+  const held = startShareRenewal({
     ...{ renewShares: createRenewShares(redis, { workerId }), pools, shutdown, log },
     uses: () => slots.uses(shutdown.aborted),
     onRenewed() {
       slots.sharesChanged();
-      queues?.lookAtFull().catch(() => {}); // the next renewal looks again
+      queues?.checkFull().catch(() => {}); // the next renewal looks again
     },
   });
   shares = parts.use(held);
@@ -204,13 +204,13 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     ...{ models: planFile.models, pools, slots, connection: redis, workerId, concurrency, batchConcurrency },
     checksStalled: (pool) => held.membershipOf(pool).checksStalled,
     reader: use(connectForWork(config.redisUrl, log)),
-    bodies: createBodiesInHand({ bodyBytesMax: config.bodyBytesMax }),
+    bodies: createBodiesHeld({ bodyBytesMax: config.bodyBytesMax }),
     work: { interactive: { processJob: processRequest, endLost, onRecovered: leases.putBack }, batch: batches.work },
     ...{ shutdown, metrics, log },
   });
   queues = parts.use(served);
   keeper = batches.keep();
-  const removingDevices = keepRemovingDevices({
+  const removingDevices = startDeviceRemoval({
     redis,
     removeUnusedDevices: createRemoveUnusedDevices({ redis, store, daysKept: planFile.guestDaysKept, log }),
     acquireLock: createAcquireLock(redis, { workerId, holdMs: devicesHoldMs }),

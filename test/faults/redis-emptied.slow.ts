@@ -7,7 +7,7 @@ import test from 'ava';
 import { Redis } from 'ioredis';
 import { openStore } from '../../shared/open-store.ts';
 import { partitionCount } from '../../shared/redis/keys.ts';
-import { createLookAtOutbox } from '../../workers/usage/look-at-outbox.ts';
+import { createReadOutbox } from '../../workers/usage/read-outbox.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { chat } from '../support/chat.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
@@ -140,10 +140,10 @@ faultTest(
 );
 
 async function untilDrained(redis: Redis): Promise<void> {
-  const lookAtOutbox = createLookAtOutbox(redis);
+  const readOutbox = createReadOutbox(redis);
   const partitions = Array.from({ length: partitionCount }, (_, partition) => partition);
   await until(async () => {
-    const outboxes = await Promise.all(partitions.map(lookAtOutbox));
+    const outboxes = await Promise.all(partitions.map(readOutbox));
     return outboxes.every(({ waitingSince }) => waitingSince === undefined);
   });
 }

@@ -6,7 +6,7 @@ import { Registry } from 'prom-client';
 import { allQueues, openQueue, type QueueId } from '../../shared/jobs/queues.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
-import { type BodiesInHand, createBodiesInHand } from '../../workers/queue/bodies-in-hand.ts';
+import { type BodiesHeld, createBodiesHeld } from '../../workers/queue/bodies-held.ts';
 import type { LaneWork } from '../../workers/queue/lane-worker.ts';
 import { type QueuesServed, serveQueues } from '../../workers/queue/serve-queues.ts';
 import type { RedisDatabase } from './private-redis.ts';
@@ -26,7 +26,7 @@ type Wishes = {
   slots?: Slots;
   concurrency?: number;
   batchConcurrency?: number;
-  bodies?: BodiesInHand;
+  bodies?: BodiesHeld;
   checksStalled?: boolean;
   reader?: Redis;
   shutdown?: AbortController;
@@ -55,7 +55,7 @@ export function openServedQueues(t: ExecutionContext, given: RedisDatabase, coun
     const worker: QueuesServed = serveQueues({
       ...{ models, pools: [pool], slots: slotsForAll, connection: given.redis, reader, workerId: randomUUID() },
       ...{ concurrency: 4, batchConcurrency: 4, metrics: createWorkerMetrics(new Registry()), log },
-      bodies: createBodiesInHand({ bodyBytesMax: 1, bytesMax: 2 ** 40 }),
+      bodies: createBodiesHeld({ bodyBytesMax: 1, bytesMax: 2 ** 40 }),
       checksStalled: () => checksStalled,
       shutdown: shutdown.signal,
       ...wishes,

@@ -7,7 +7,7 @@ import { modelQueue } from '../../shared/jobs/queues.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
 import { countingKey, queueDepthsKey } from '../../shared/redis/keys.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
-import { createBodiesInHand } from '../../workers/queue/bodies-in-hand.ts';
+import { createBodiesHeld } from '../../workers/queue/bodies-held.ts';
 import { createLaneWorker } from '../../workers/queue/lane-worker.ts';
 import { recordedLog } from './recorded-log.ts';
 import { jobFor } from './worker-side.ts';
@@ -106,7 +106,7 @@ export function openTurnsSide(
     queue: modelQueue(model, 'interactive'),
     labels: { pool: 'default', lane: 'interactive' },
     connection: redis,
-    bodies: createBodiesInHand({ bodyBytesMax: 1 }),
+    bodies: createBodiesHeld({ bodyBytesMax: 1 }),
     shutdown: new AbortController().signal,
     metrics: createWorkerMetrics(new Registry()),
     log,

@@ -2,7 +2,7 @@ import { type Lane, lanes } from '../../shared/lane.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { StopReason } from '../answers/run.ts';
 import type { Reserved } from '../backends/backend-slots.ts';
-import type { BodiesInHand } from './bodies-in-hand.ts';
+import type { BodiesHeld } from './bodies-held.ts';
 import type { LaneWorker, LockedJob } from './lane-worker.ts';
 
 /** One queue whose jobs are dispatched. */
@@ -26,7 +26,7 @@ export interface Dispatcher {
   /** The markers of queues that are empty as far as is known, and from which a job could be taken. */
   awaited(except?: ReadonlySet<string>): string[];
   /** Looks whether jobs wait in queues that this worker has no slot for, and so does not wait for. */
-  lookAtFull(): Promise<void>;
+  checkFull(): Promise<void>;
   cancel(requestId: string, reason: StopReason): void;
   requeueAll(): void;
   /** Jobs in hand. */
@@ -60,7 +60,7 @@ export function createDispatcher(deps: {
   /** Jobs of one model at once, at most; lines of batches take what is left of that, and no more than `batchConcurrency`. */
   concurrency: number;
   batchConcurrency: number;
-  bodies: Pick<BodiesInHand, 'furtherJobs'>;
+  bodies: Pick<BodiesHeld, 'furtherJobs'>;
   /** Those of these markers that are set. */
   findMarkers: (markers: readonly string[]) => Promise<ReadonlySet<string>>;
   /** What is awaited may have changed. */
@@ -193,7 +193,7 @@ export function createDispatcher(deps: {
       states
         .filter((state) => state.isEmpty && !except?.has(state.worker.markerKey) && canTake(state))
         .map(({ worker }) => worker.markerKey),
-    async lookAtFull() {
+    async checkFull() {
       const full = states.filter((state) => hasRoom(state) && !state.hasSlot());
       const marked = await findMarkers(full.map(({ worker }) => worker.markerKey));
       for (const state of full) state.isEmpty = !state.isMarked && !marked.has(state.worker.markerKey);

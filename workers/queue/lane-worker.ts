@@ -6,7 +6,7 @@ import type { Log } from '../../shared/process/log.ts';
 import { repeatWhile } from '../../shared/process/repeat-while.ts';
 import type { Outcome, ProcessJob, StopReason } from '../answers/run.ts';
 import type { Reservation } from '../backends/reservation.ts';
-import type { BodiesInHand } from './bodies-in-hand.ts';
+import type { BodiesHeld } from './bodies-held.ts';
 import type { QueueMetrics } from './queue-metrics.ts';
 
 /** What is done with the jobs of a lane. */
@@ -49,7 +49,7 @@ export function createLaneWorker(
     queue: QueueId;
     labels: { pool: string; lane: Lane };
     connection: Redis;
-    bodies: Pick<BodiesInHand, 'hold'>;
+    bodies: Pick<BodiesHeld, 'hold'>;
     /** Aborted when the process is asked to end: a job that arrives after that goes back at once. */
     shutdown: AbortSignal;
     metrics: Pick<QueueMetrics, 'running'>;

@@ -6,14 +6,14 @@ import type { PlanFile } from '../../shared/process/plan-file.ts';
 import { bellKey } from '../../shared/redis/keys.ts';
 import type { BackendSlots } from '../backends/backend-slots.ts';
 import { existingKeys } from '../existing-keys.ts';
-import type { BodiesInHand } from './bodies-in-hand.ts';
+import type { BodiesHeld } from './bodies-held.ts';
 import { createDispatcher, type DispatchedQueue, type Dispatcher } from './dispatcher.ts';
 import { createLaneWorker, type LaneWork } from './lane-worker.ts';
 import type { QueueMetrics } from './queue-metrics.ts';
 import { waitForJobs } from './wait-for-jobs.ts';
 
 export type QueuesServed = AsyncDisposable &
-  Pick<Dispatcher, 'slotsChanged' | 'lookAtFull' | 'cancel' | 'requeueAll' | 'running' | 'finish'>;
+  Pick<Dispatcher, 'slotsChanged' | 'checkFull' | 'cancel' | 'requeueAll' | 'running' | 'finish'>;
 
 /**
  * A marker is lost if its worker dies before it takes the job, and when a job that was put off is due if the worker that knew it
@@ -36,7 +36,7 @@ export function serveQueues(deps: {
   /** Jobs of each model at once, and of these for batches, at most; 0: no lines of batches are run. */
   concurrency: number;
   batchConcurrency: number;
-  bodies: BodiesInHand;
+  bodies: BodiesHeld;
   shutdown: AbortSignal;
   metrics: Pick<QueueMetrics, 'running'>;
   log: Log;

@@ -5,7 +5,7 @@ import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 import type { UsageMonth } from '../../shared/store/usage/usage-sums.ts';
 import { redisNow } from '../redis-now.ts';
 import { firstMonthKept } from '../usage/remove-old-months.ts';
-import { findCountedMonths, findRecentMonths } from './look-at-month.ts';
+import { findCountedMonths, findRecentMonths } from './check-month.ts';
 import type { Patiently } from './reconcile-patience.ts';
 
 const monthsAtOnce = 100;

@@ -6,14 +6,14 @@ import type { UsageMonth, UsageSum } from '../../shared/store/usage/usage-sums.t
  * What was found of an account's month. `kept` is the sum that the store has, `recomputed` the one that its records come to;
  * `counter` is there where Redis counts the month: `expected` follows from the records and what waits in the outbox.
  */
-export type MonthLook = UsageMonth & {
+export type MonthCheck = UsageMonth & {
   kept: UsageSum | undefined;
   recomputed: UsageSum | undefined;
   counter: { counted: MonthTokens; expected: MonthTokens } | undefined;
 };
 
 /** By how many charged tokens something is off; 0 where only other numbers differ. Undefined where nothing does. */
-export function driftOf(look: MonthLook): { tokens: number } | undefined {
+export function driftOf(look: MonthCheck): { tokens: number } | undefined {
   const { counter } = look;
   if (!sumDiffers(look) && isDeepStrictEqual(counter?.counted, counter?.expected)) return undefined;
   const inCounter = counter === undefined ? 0 : Math.abs(counter.counted.used - counter.expected.used);
@@ -21,16 +21,16 @@ export function driftOf(look: MonthLook): { tokens: number } | undefined {
   return { tokens: Math.max(Math.abs(missingInSum(look).used), inCounter) };
 }
 
-export function sumDiffers({ kept, recomputed }: Pick<MonthLook, 'kept' | 'recomputed'>): boolean {
+export function sumDiffers({ kept, recomputed }: Pick<MonthCheck, 'kept' | 'recomputed'>): boolean {
   return !isDeepStrictEqual(kept?.total, recomputed?.total) || daysDiffer({ kept, recomputed });
 }
 
-export function daysDiffer({ kept, recomputed }: Pick<MonthLook, 'kept' | 'recomputed'>): boolean {
+export function daysDiffer({ kept, recomputed }: Pick<MonthCheck, 'kept' | 'recomputed'>): boolean {
   return !isDeepStrictEqual(kept?.days, recomputed?.days);
 }
 
 /** What the records have and the sum does not; negative where the sum has too much. */
-export function missingInSum({ kept, recomputed }: Pick<MonthLook, 'kept' | 'recomputed'>): {
+export function missingInSum({ kept, recomputed }: Pick<MonthCheck, 'kept' | 'recomputed'>): {
   used: number;
   overage: number;
 } {

@@ -6,8 +6,8 @@ import type { Store } from '../../shared/store/store.ts';
 import type { UsageMonth } from '../../shared/store/usage/usage-sums.ts';
 import { redisNow } from '../redis-now.ts';
 import { firstMonthKept } from '../usage/remove-old-months.ts';
-import { createLookAtMonth } from './look-at-month.ts';
-import { driftOf, type MonthLook, sumDiffers } from './reconcile-drift.ts';
+import { createCheckMonth } from './check-month.ts';
+import { driftOf, type MonthCheck, sumDiffers } from './reconcile-drift.ts';
 import type { Patiently } from './reconcile-patience.ts';
 
 export type ReconcileStore = Pick<
@@ -16,7 +16,7 @@ export type ReconcileStore = Pick<
 >;
 
 /** What differed, and what still does after a repair. */
-export type Drifted = { found: MonthLook; left: MonthLook | undefined };
+export type Drifted = { found: MonthCheck; left: MonthCheck | undefined };
 
 /** A record that came before its time is repaired by its drainer within milliseconds; these are over three seconds in all. */
 const pausesMs = [50, 100, 200, 400, 800, 1_600];
@@ -36,12 +36,12 @@ export function createReconcileMonth(deps: {
 }): (month: UsageMonth) => Promise<Drifted | undefined> {
   const { redis, store, monthsKept, repair, patiently, signal } = deps;
   const seed = createSeed({ redis, store });
-  const lookAtMonth = createLookAtMonth({ redis, store, seed });
+  const checkMonth = createCheckMonth({ redis, store, seed });
 
   /** Undefined where nothing differs, or where the month has become one of those that are removed. */
-  async function findDrift(month: UsageMonth): Promise<MonthLook | undefined> {
+  async function findDrift(month: UsageMonth): Promise<MonthCheck | undefined> {
     for (let looks = 0; ; looks += 1) {
-      const look = await patiently(() => lookAtMonth(month));
+      const look = await patiently(() => checkMonth(month));
       if (driftOf(look) === undefined) return undefined;
       const first = firstMonthKept(await patiently(() => redisUnavailable(redisNow(redis))), monthsKept);
       if (month.month < first) return undefined;
@@ -52,7 +52,7 @@ export function createReconcileMonth(deps: {
   }
 
   /** The sum first, as it is what Redis's counter rests on. */
-  async function repairMonth(found: MonthLook): Promise<void> {
+  async function repairMonth(found: MonthCheck): Promise<void> {
     const { account, month, counter } = found;
     if (sumDiffers(found)) await repairSum(found);
     if (counter !== undefined && (await isKnown(account))) await patiently(() => seed(account, month, 'replace'));
@@ -64,7 +64,7 @@ export function createReconcileMonth(deps: {
   }
 
   /** While the sum moves, a repair of what it was writes nothing; what is left then is found by the next look. */
-  async function repairSum({ account, month, recomputed }: MonthLook): Promise<void> {
+  async function repairSum({ account, month, recomputed }: MonthCheck): Promise<void> {
     const repairUsage = () => store.repairUsage(account, month, recomputed?.lastEntry ?? '');
     for (let attempt = 1; attempt <= repairAttemptsMax; attempt += 1) {
       if (await patiently(repairUsage)) return;
@@ -75,7 +75,7 @@ export function createReconcileMonth(deps: {
   return async function reconcileMonth(month) {
     const found = await findDrift(month);
     if (found === undefined) return undefined;
-    let left: MonthLook | undefined = found;
+    let left: MonthCheck | undefined = found;
     for (let repairs = 1; repair && left !== undefined && repairs <= repairsMax; repairs += 1) {
       await repairMonth(left);
       left = await findDrift(month);

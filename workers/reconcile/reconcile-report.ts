@@ -1,6 +1,6 @@
 import type { MonthTokens } from '../../shared/limits/seed.ts';
 import type { UsageSum } from '../../shared/store/usage/usage-sums.ts';
-import { daysDiffer, type MonthLook, sumDiffers } from './reconcile-drift.ts';
+import { daysDiffer, type MonthCheck, sumDiffers } from './reconcile-drift.ts';
 import type { Drifted } from './reconcile-month.ts';
 import type { Reconciled } from './reconcile-usage.ts';
 
@@ -32,7 +32,7 @@ function lineOf({ found, left }: Drifted, repair: boolean): string {
   return `${name}: ${[sumText(found), ...counterText(found)].join('; ')}${repair ? outcome : ''}`;
 }
 
-function sumText(look: MonthLook): string {
+function sumText(look: MonthCheck): string {
   const { kept, recomputed } = look;
   if (!sumDiffers(look)) return `the sum is right (${countsText(kept)})`;
   const isOnlyInDays = countsText(kept) === countsText(recomputed) && daysDiffer(look);
@@ -43,7 +43,7 @@ function countsText(sum: UsageSum | undefined): string {
   return sum === undefined ? 'nothing' : `${sum.total.chargedTokens} tokens of ${sum.total.requests} requests`;
 }
 
-function counterText({ counter }: MonthLook): string[] {
+function counterText({ counter }: MonthCheck): string[] {
   if (counter === undefined) return ['Redis does not count it'];
   const { counted, expected } = counter;
   return [`Redis counts ${tokensText(counted)}, and should ${tokensText(expected)}`];

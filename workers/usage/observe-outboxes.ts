@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { within } from '../../shared/process/shutdown.ts';
 import { redisNow } from '../redis-now.ts';
-import { createLookAtOutbox } from './look-at-outbox.ts';
+import { createReadOutbox } from './read-outbox.ts';
 
 /** Over the partitions that this worker looks after: entries in all and in the longest, and for how long the oldest has waited for the store. */
 export type OutboxTotals = { entries: number; longest: number; ageSeconds: number };
@@ -17,11 +17,11 @@ export function createObserveOutboxes(
   redis: Redis,
   held: () => readonly number[],
 ): () => Promise<OutboxTotals | undefined> {
-  const lookAtOutbox = createLookAtOutbox(redis);
+  const readOutbox = createReadOutbox(redis);
   let looking: Promise<OutboxTotals | undefined> | undefined;
 
   async function look(): Promise<OutboxTotals> {
-    const [now, ...all] = await Promise.all([redisNow(redis), ...held().map(lookAtOutbox)]);
+    const [now, ...all] = await Promise.all([redisNow(redis), ...held().map(readOutbox)]);
     const lengths = all.map(({ length }) => length);
     const since = Math.min(now, ...all.map(({ waitingSince }) => waitingSince ?? now));
     return {

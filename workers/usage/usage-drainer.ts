@@ -7,149 +7,142 @@ import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 import type { ExpireLeases } from '../leases/expire-leases.ts';
 import { createDrainHeld } from './drain-held.ts';
 import { createDrainPartition } from './drain-partition.ts';
-import { createFailureBackoff } from './failure-backoff.ts';
-import { createPartitionKeeper } from './keep-partitions.ts';
+import { createFailureBackoff, type FailureBackoff } from './failure-backoff.ts';
+import { createPartitionLocks } from './partition-locks.ts';
+import { createPartitionUpkeep } from './partition-upkeep.ts';
 import { createRemoveOldMonths } from './remove-old-months.ts';
 import { createTrimOutbox } from './trim-outbox.ts';
 import { createTrimSchedule } from './trim-schedule.ts';
 import type { UsageMetrics } from './usage-metrics.ts';
 
-/** A dead worker's partitions are free after so long; a live one renews them three times before. */
+/** The partitions of a dead worker become free after this time. A live worker renews its locks three times in it. */
 const holdMs = 15_000;
-const lookEveryMs = 5_000;
-/** Where some were free, as when the fleet starts, there may be more. */
-const lookAgainMs = 500;
+const renewLocksEveryMs = 5_000;
+/** If some partitions were free, as when the fleet starts, there may be more. */
+const renewLocksAgainMs = 500;
 const takenAtOnce = 16;
-/** Between two batches of a partition, so that one is not drained record by record. */
+/** Between two batches of a partition, so that it is not drained record by record. */
 const drainEveryMs = 250;
-/** For usage of which nothing was heard: a ring was lost, or it comes from an ingress or from the release before this one. */
+/** For usage without a notification: it was lost, or the usage comes from an ingress or from the release before this one. */
 const outboxesEveryMsMax = 10_000;
-/** Leases live for 30 s at least (lease-life.ts), so that one that comes after a look is never late. */
-const tendEveryMsMax = 20_000;
-const tendEveryMs = 1_000;
-/** Few round trips for 64 partitions, and still few calls at once where many leases have to be ended. */
-const tendedAtOnce = 16;
-/** An ingress that seeds a counter reads the store, then what the outbox has beyond it, and may take so long in between. */
+/** An ingress that seeds a counter reads the store, then what the outbox has beyond it. It may take this long in between. */
 const trimAfterMs = 10_000;
-const removeEveryMs = 24 * 60 * 60_000;
-const removeAgainMs = 60_000;
-const removeLookMs = 10_000;
-/** The partition whose keeper removes old months, so that not all workers do. */
-const removingPartition = 0;
 const closeMs = 1_000;
 
-type Task = 'looking' | 'looking at outboxes' | 'tending' | 'removing';
+type Task = 'renewing partition locks' | 'checking outboxes' | 'expiring leases' | 'removing old months';
 
 export interface UsageDrainer extends AsyncDisposable {
-  /** The partitions that this process looks after now. */
+  /** The partitions that this process holds now. */
   held(): readonly number[];
-  /** There is usage in this partition's outbox, which is drained within 250 ms; false where another process looks after it. */
-  ring(partition: number): boolean;
+  /** There is usage in this partition's outbox; it is drained within 250 ms. False if another process holds the partition. */
+  notify(partition: number): boolean;
 }
 
 /**
- * Brings usage from the outboxes to the store for as long as it lives, together with those of all other workers. Disposing of
- * it ends within about two seconds, whatever does not answer; what was under way is done again by another.
+ * Brings usage from the outboxes to the store while it lives, together with the drainers of all other workers. Disposing of it ends
+ * within about two seconds, even if Redis or the store does not answer. Another worker repeats what was in progress.
  */
 export function createUsageDrainer(deps: {
   redis: Redis;
   store: Pick<UsageStore, 'recordUsage' | 'removeUsageBefore'>;
-  /** Unlike that of any other worker, also of one that was here before. */
+  /** Unlike that of any other worker, also of a worker that ran before. */
   workerId: string;
   metrics: UsageMetrics;
   log: Log;
   usageMonthsKept: number;
   expireLeases: ExpireLeases;
-  /** A clock in milliseconds that only goes forward. */
+  /** A monotonic clock in milliseconds. */
   now?: () => number;
   random?: () => number;
   outboxesEveryMs?: number;
 }): UsageDrainer {
   const { redis, store, workerId, metrics, log, now = () => performance.now(), random = Math.random } = deps;
-  const { outboxesEveryMs = outboxesEveryMsMax } = deps;
+  const { outboxesEveryMs = outboxesEveryMsMax, expireLeases, usageMonthsKept: monthsKept } = deps;
   const closing = new AbortController();
   const { signal } = closing;
-  const keeper = createPartitionKeeper({ redis, workerId, holdMs, takenAtOnce, random });
+  const { held, ...locks } = createPartitionLocks({ redis, workerId, holdMs, takenAtOnce, random });
   const backoff = createFailureBackoff<number | 'the store' | Task>({ now, random });
+  const attempt = createAttempt({ backoff, log, signal });
   const drainHeld = createDrainHeld({
+    ...{ backoff, metrics, log, trimOutbox: createTrimOutbox(redis) },
     drainPartition: createDrainPartition({ redis, store, metrics, log }),
-    trimOutbox: createTrimOutbox(redis),
     schedule: createTrimSchedule({ afterMs: trimAfterMs, now }),
-    backoff,
-    metrics,
-    log,
   });
-  const removeOldMonths = createRemoveOldMonths({ redis, store, monthsKept: deps.usageMonthsKept, log });
-  /** Partitions with usage that is not in the store yet, as far as is known. */
-  const rung = new Set<number>();
-  let bell = Promise.withResolvers<void>();
-  /** When the leases of a partition are to be looked at next; at once where it is not known. */
-  const tendAt = new Map<number, number>();
+  const pending = createPendingPartitions(held);
+  const { notify } = pending;
 
   const pause = (ms: number) => sleep(ms, undefined, { signal });
-  /** Workers that have started together do not go on together. */
-  const about = (ms: number) => ms * (0.75 + random() / 4);
-
-  function ring(partition: number): boolean {
-    if (!keeper.held().includes(partition)) return false;
-    rung.add(partition);
-    bell.resolve();
-    return true;
-  }
+  /** Workers that started together do not stay in step. */
+  const jitter = (ms: number) => ms * (0.75 + random() / 4);
+  const removeOldMonths = createRemoveOldMonths({ redis, store, monthsKept, log });
+  const upkeep = createPartitionUpkeep({
+    ...{ held, expireLeases, removeOldMonths, notify, attempt, pause, jitter, now, signal },
+  });
 
   async function drain(): Promise<void> {
-    await bell.promise;
-    bell = Promise.withResolvers();
-    const partitions = [...rung];
-    rung.clear();
-    const { more, failed } = await drainHeld(partitions, signal);
-    for (const partition of [...more, ...failed]) ring(partition);
+    const { more, failed } = await drainHeld(await pending.take(), signal);
+    for (const partition of [...more, ...failed]) notify(partition);
     await (more.length > 0 ? nextTurn() : pause(drainEveryMs));
   }
 
-  async function look(): Promise<void> {
+  async function renewLocks(): Promise<void> {
     let taken: readonly number[] = [];
-    await attempt('looking', async () => {
-      taken = await keeper.look();
+    await attempt('renewing partition locks', async () => {
+      taken = await locks.renew();
     });
-    for (const partition of taken) ring(partition);
-    await pause(taken.length > 0 ? lookAgainMs : about(lookEveryMs));
+    for (const partition of taken) notify(partition);
+    await pause(taken.length > 0 ? renewLocksAgainMs : jitter(renewLocksEveryMs));
   }
 
-  async function lookAtOutboxes(): Promise<void> {
-    await pause(about(outboxesEveryMs));
-    const held = keeper.held();
-    await attempt('looking at outboxes', async () => {
-      const lengths = await Promise.all(held.map((partition) => redis.xlen(outboxKey(partition))));
-      for (const [index, partition] of held.entries()) if (lengths[index] !== 0) ring(partition);
+  async function checkOutboxes(): Promise<void> {
+    await pause(jitter(outboxesEveryMs));
+    await attempt('checking outboxes', async () => {
+      const partitions = held();
+      const lengths = await Promise.all(partitions.map((partition) => redis.xlen(outboxKey(partition))));
+      for (const [index, partition] of partitions.entries()) if (lengths[index] !== 0) notify(partition);
     });
   }
 
-  async function tend(): Promise<void> {
-    const left = keeper.held().filter((partition) => (tendAt.get(partition) ?? 0) <= now());
-    while (left.length > 0 && !signal.aborted) {
-      const next = left.splice(0, tendedAtOnce);
-      await Promise.all(next.map((partition) => attempt('tending', () => tendPartition(partition))));
-    }
-    await pause(tendEveryMs);
-  }
+  const steps = [renewLocks, checkOutboxes, drain, upkeep.expire, upkeep.removeMonths];
+  const loops = steps.map((step) => repeat(step, signal));
+  return {
+    ...{ held, notify },
+    async [Symbol.asyncDispose]() {
+      closing.abort();
+      pending.wake();
+      await within(closeMs, Promise.all(loops));
+      if (redis.status === 'ready') await within(closeMs, locks.release()).catch(() => {});
+    },
+  };
+}
 
-  async function tendPartition(partition: number): Promise<void> {
-    const { ended, nextMs = tendEveryMsMax } = await deps.expireLeases(partition);
-    tendAt.set(partition, now() + Math.min(nextMs, about(tendEveryMsMax)));
-    if (ended > 0) ring(partition);
-  }
+/** Partitions that are known to have usage that is not in the store yet. */
+function createPendingPartitions(held: () => readonly number[]) {
+  const partitions = new Set<number>();
+  let woken = Promise.withResolvers<void>();
+  return {
+    /** False if another process holds the partition. */
+    notify(partition: number): boolean {
+      if (!held().includes(partition)) return false;
+      partitions.add(partition);
+      woken.resolve();
+      return true;
+    },
+    /** Waits until there is one, or until `wake`. */
+    async take(): Promise<number[]> {
+      await woken.promise;
+      woken = Promise.withResolvers();
+      const taken = [...partitions];
+      partitions.clear();
+      return taken;
+    },
+    wake: () => woken.resolve(),
+  };
+}
 
-  let removeAt = now();
-  async function remove(): Promise<void> {
-    if (keeper.held().includes(removingPartition) && now() >= removeAt) {
-      const removed = await attempt('removing', () => removeOldMonths(signal));
-      removeAt = now() + (removed ? removeEveryMs : removeAgainMs);
-    }
-    await pause(removeLookMs);
-  }
-
-  async function attempt(name: Task, work: () => Promise<void>): Promise<boolean> {
+/** Runs a task, and logs its first failure. False if it failed. */
+function createAttempt({ backoff, log, signal }: { backoff: FailureBackoff<Task>; log: Log; signal: AbortSignal }) {
+  return async function attempt(name: Task, work: () => Promise<void>): Promise<boolean> {
     try {
       await work();
       backoff.worked(name);
@@ -158,22 +151,10 @@ export function createUsageDrainer(deps: {
       if (backoff.failed(name) && !signal.aborted) log.warn({ err: error }, `${name} failed; trying again`);
       return false;
     }
-  }
-
-  const loops = [look, lookAtOutboxes, drain, tend, remove].map((step) => repeat(step, signal));
-  return {
-    held: keeper.held,
-    ring,
-    async [Symbol.asyncDispose]() {
-      closing.abort();
-      bell.resolve();
-      await within(closeMs, Promise.all(loops));
-      if (redis.status === 'ready') await within(closeMs, keeper.releaseLock()).catch(() => {});
-    },
   };
 }
 
-/** Its steps fail by the signal only. */
+/** Repeats a step, which fails only because of the signal. */
 async function repeat(step: () => Promise<void>, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {

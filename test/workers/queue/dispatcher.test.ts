@@ -183,7 +183,7 @@ test('jobs that came while this worker had no slot are taken when it has', async
   of('m').waiting = 1;
   await dispatcher.mayHaveJob('m', 0);
   of('n').waiting = 3;
-  await dispatcher.lookAtFull();
+  await dispatcher.checkFull();
   setFree(5);
   await settled();
   t.is(of('n').running.size, 3);
@@ -192,16 +192,16 @@ test('jobs that came while this worker had no slot are taken when it has', async
 test('where there is no slot none is wanted, unless jobs wait', async (t) => {
   const { dispatcher, of, wanted, setFree } = openSubject(t, { slots: 0, queues: { m: {}, n: {} } });
   dispatcher.slotsChanged();
-  await dispatcher.lookAtFull();
+  await dispatcher.checkFull();
   const before = wanted();
   dispatcher.slotsChanged();
   await dispatcher.mayHaveJob('m', 0);
-  await dispatcher.lookAtFull();
+  await dispatcher.checkFull();
   const after = wanted();
   dispatcher.slotsChanged();
   t.deepEqual([after, wanted()], [before + 1, before + 1], 'only for the marker of m, which was given back');
   of('n').waiting = 1;
-  await dispatcher.lookAtFull();
+  await dispatcher.checkFull();
   t.true(wanted() > after);
   setFree(1);
   await settled();

@@ -7,7 +7,7 @@ import { inferenceJobSchema } from '../../../shared/jobs/inference-job.ts';
 import { jobName, modelQueue, poolQueue, workerOptions } from '../../../shared/jobs/queues.ts';
 import type { Lane } from '../../../shared/lane.ts';
 import type { Outcome, ProcessJob } from '../../../workers/answers/run.ts';
-import { type BodiesInHand, createBodiesInHand } from '../../../workers/queue/bodies-in-hand.ts';
+import { type BodiesHeld, createBodiesHeld } from '../../../workers/queue/bodies-held.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { openServedQueues, slotsForAll } from '../../support/served-queues.ts';
 import { jobFor } from '../../support/worker-side.ts';
@@ -22,7 +22,7 @@ test.after.always(() => given?.[Symbol.asyncDispose]());
 
 type Held = { lane: Lane; data: unknown; signal: AbortSignal; end: (outcome?: Outcome) => void };
 
-type Wishes = { models?: number; concurrency: number; batchConcurrency: number; bodies?: BodiesInHand };
+type Wishes = { models?: number; concurrency: number; batchConcurrency: number; bodies?: BodiesHeld };
 
 /** The queues of models of the test's own, whose jobs stay in hand until the test ends them. */
 function openModels(t: ExecutionContext, { models = 1, ...wishes }: Wishes) {
@@ -119,7 +119,7 @@ test('the batch lane has no more at once than it may, however much is free', asy
 
 test('no further job is taken while those in hand have as many bytes as they may, whatever their size', async (t) => {
   const megabyte = 1_048_576;
-  const bodies = createBodiesInHand({ bodyBytesMax: 4 * megabyte, bytesMax: 16 * megabyte });
+  const bodies = createBodiesHeld({ bodyBytesMax: 4 * megabyte, bytesMax: 16 * megabyte });
   const queues = openModels(t, { concurrency: 20, batchConcurrency: 10, bodies });
   const body = 'x'.repeat(3 * megabyte);
   await queues.add('interactive', 8, { body });
@@ -139,7 +139,7 @@ test('no further job is taken while those in hand have as many bytes as they may
 });
 
 test('no job is taken while one has the whole bound, and many as soon as there is room', async (t) => {
-  const bodies = createBodiesInHand({ bodyBytesMax: 10, bytesMax: 1_000_000 });
+  const bodies = createBodiesHeld({ bodyBytesMax: 10, bytesMax: 1_000_000 });
   const queues = openModels(t, { concurrency: 20, batchConcurrency: 10, bodies });
   await queues.add('interactive', 1, { body: 'x'.repeat(1_000_000) });
   await queues.until(() => queues.inHand('interactive').length === 1);

@@ -1,13 +1,13 @@
 import test from 'ava';
 import type { UsageSum } from '../../../shared/store/usage/usage-sums.ts';
-import { driftOf, type MonthLook } from '../../../workers/reconcile/reconcile-drift.ts';
+import { driftOf, type MonthCheck } from '../../../workers/reconcile/reconcile-drift.ts';
 import { reportOf } from '../../../workers/reconcile/reconcile-report.ts';
 import { sumOf, usageRecord } from '../../shared/store/usage-records.ts';
 
 const sum = sumOf([usageRecord({ chargedTokens: 40 })]);
 const tokens = { used: 40, reserved: 0, overage: 0 };
 
-function look(given: Partial<MonthLook> = {}): MonthLook {
+function look(given: Partial<MonthCheck> = {}): MonthCheck {
   return { account: 'user:ann', month: '2026-12', kept: sum, recomputed: sum, counter: undefined, ...given };
 }
 

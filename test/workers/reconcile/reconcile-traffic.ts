@@ -8,7 +8,7 @@ import type { Store } from '../../../shared/store/store.ts';
 import { createEndLeases } from '../../../workers/leases/end-leases.ts';
 import { createExpireLeases } from '../../../workers/leases/expire-leases.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
-import { createLookAtMonth } from '../../../workers/reconcile/look-at-month.ts';
+import { createCheckMonth } from '../../../workers/reconcile/check-month.ts';
 import { driftOf } from '../../../workers/reconcile/reconcile-drift.ts';
 import { createUsageDrainer } from '../../../workers/usage/usage-drainer.ts';
 import { timeouts } from '../../support/limits-side.ts';
@@ -74,7 +74,7 @@ function startDrainer({ redis, store }: Given) {
 export async function findsNothingUnderTraffic(t: ExecutionContext, given: Given): Promise<void> {
   t.timeout(180_000);
   const { side, store, redis } = given;
-  const lookAtMonth = createLookAtMonth({ redis, store, seed: createSeed({ redis, store }) });
+  const checkMonth = createCheckMonth({ redis, store, seed: createSeed({ redis, store }) });
   const months = [await side.monthsAgo(0), await side.monthsAgo(1)];
   await using owned = new AsyncDisposableStack();
   for (let index = 0; index < drainers; index += 1) owned.use(startDrainer(given));
@@ -89,7 +89,7 @@ export async function findsNothingUnderTraffic(t: ExecutionContext, given: Given
     t.deepEqual([found.months, drifted], [0, []]);
     comparisons += 1;
     for (const month of months) {
-      for (const look of await Promise.all(accounts.map((account) => lookAtMonth({ account, month })))) {
+      for (const look of await Promise.all(accounts.map((account) => checkMonth({ account, month })))) {
         t.is(driftOf(look), undefined, JSON.stringify(look));
         looks += 1;
       }

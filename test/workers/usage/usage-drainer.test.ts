@@ -82,10 +82,10 @@ test('usage that is rung for comes to the store at once, and other usage when it
   const { drainer } = startDrainer(own.redis, store, { outboxesEveryMs: 60_000 });
   await using _drainer = drainer;
   await until(async () => drainer.held().length === partitionCount && (await isDrained(own.redis)));
-  t.false(drainer.ring(partitionCount), 'that is another worker’s');
+  t.false(drainer.notify(partitionCount), 'that is another worker’s');
   const unheard = await appendUsage(own.redis, { account: accountOf(4) });
   records.push(await appendUsage(own.redis, { account: accountOf(3) }));
-  t.true(drainer.ring(3));
+  t.true(drainer.notify(3));
   await until(
     async () => (await own.redis.hget(outboxMarksKey(3), 'drained')) !== null && !(await waits(own.redis, 3)),
   );
@@ -157,7 +157,7 @@ test('leases are tended for each partition that is held, and a failure of that s
   const { drainer, lines } = startDrainer(own.redis, store, { expireLeases });
   await using _drainer = drainer;
   await until(() => tended.size === partitionCount && [...tended.values()].some((times) => times >= 2));
-  t.true(lines.every(({ level, message }) => level === 'warn' && message === 'tending failed; trying again'));
+  t.true(lines.every(({ level, message }) => level === 'warn' && message === 'expiring leases failed; trying again'));
   t.true(lines.length > 0);
 });
 

@@ -3,7 +3,7 @@ import type { Log } from '../../../shared/process/log.ts';
 import { fileLockKey } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import type { AcquireLock } from '../../locks/acquire.ts';
-import { keepDoing } from '../../maintenance/keep-doing.ts';
+import { repeatTask } from '../../maintenance/repeat-task.ts';
 
 const filesAtOnce = 100;
 /** Longer than an upload may take, and the writing of an output file, which is begun anew if it was not done. */
@@ -55,7 +55,7 @@ export function keepRemovingFiles(deps: {
     await store.batches.removeFile(id);
   }
 
-  return keepDoing({
+  return repeatTask({
     ...{ everyMs, log, failed: 'files whose time is over were not removed; trying again' },
     async work(signal) {
       if (await acquireLock(fileLockKey)) await removeSome(signal);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import type { Redis } from 'ioredis';
-import { keepRemovingDevices } from '../../../workers/maintenance/keep-removing-devices.ts';
+import { startDeviceRemoval } from '../../../workers/maintenance/start-device-removal.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 const dayMs = 86_400_000;
@@ -13,7 +13,7 @@ function start({ isHeld = () => true, fails = () => false, ends = () => true }: 
   const { log, lines } = recordedLog();
   let [now, looks, passes] = [0, 0, 0];
   let lookedAtUntil = 0;
-  const keeping = keepRemovingDevices({
+  const keeping = startDeviceRemoval({
     redis: {
       exists: async () => Number(now < lookedAtUntil),
       set: (async (_key: string, _value: string, _unit: 'PX', lifeMs: number) => {

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
-import { keepShares } from '../../../workers/shares/keep-shares.ts';
 import { type BackendUse, type Renewed, type RenewShares, shareMs } from '../../../workers/shares/renew-shares.ts';
+import { startShareRenewal } from '../../../workers/shares/start-share-renewal.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 type Renewal = {
@@ -37,7 +37,7 @@ function openSubject() {
       pauses.push({ ms, end: resolve });
       signal.addEventListener('abort', () => resolve());
     });
-  const shares = keepShares({
+  const shares = startShareRenewal({
     ...{ renewShares, pools: ['default'], log, shutdown: shutdown.signal, now: () => now, pause },
     uses: () => [{ backend: 'a', limit: 10, inFlight, need: 'wants', isAsked: false, isOfSeveralPools: false }],
     onRenewed: () => changes++,

@@ -6,7 +6,7 @@ import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 import type { UsageMonth } from '../../shared/store/usage/usage-sums.ts';
 import { redisNow } from '../redis-now.ts';
 import { firstMonthKept } from '../usage/remove-old-months.ts';
-import { type MonthLook, missingInSum } from './reconcile-drift.ts';
+import { type MonthCheck, missingInSum } from './reconcile-drift.ts';
 import { summedUpTo } from './summed-up-to.ts';
 
 /**
@@ -14,7 +14,7 @@ import { summedUpTo } from './summed-up-to.ts';
  * settled and drained, but for a record that has come before its time and is about to be repaired, which the next look is
  * not to find any more. Fails with `SERVICE_UNAVAILABLE`.
  */
-export function createLookAtMonth({
+export function createCheckMonth({
   redis,
   store,
   seed,
@@ -22,8 +22,8 @@ export function createLookAtMonth({
   redis: Redis;
   store: Pick<UsageStore, 'recomputeUsage'>;
   seed: Seed;
-}): (month: UsageMonth) => Promise<MonthLook> {
-  return async function lookAtMonth({ account, month }) {
+}): (month: UsageMonth) => Promise<MonthCheck> {
+  return async function checkMonth({ account, month }) {
     const upTo = await summedUpTo(redis, partitionOf(account));
     const sums = await store.recomputeUsage(account, month, upTo);
     const isCounted = (await findCountedMonths(redis, account)).includes(month);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { auditLockKey } from '../../../shared/redis/keys.ts';
 import type { AuditStore, CopiedAudit } from '../../../shared/store/accounts/audit-store.ts';
-import { keepCopyingAudit } from '../../../workers/maintenance/keep-copying-audit.ts';
+import { startAuditCopy } from '../../../workers/maintenance/start-audit-copy.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 /** A keeper over these pages, each by the account before it. Ends once `wanted` were asked for, or the hold 50 times. */
@@ -22,7 +22,7 @@ async function run({ pages = {}, isHeld = () => true, wanted = 1, everyMs = 1 }:
     },
   };
   {
-    await using _keeper = keepCopyingAudit({
+    await using _keeper = startAuditCopy({
       audit,
       acquireLock: async (key) => {
         held.push(key);

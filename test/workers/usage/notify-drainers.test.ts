@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { controlStreamKey, partitionLockKey } from '../../../shared/redis/keys.ts';
-import { createRingDrainer, decodeRing } from '../../../workers/usage/ring-drainers.ts';
+import { createNotifyDrainer, decodeDrainRequest } from '../../../workers/usage/notify-drainers.ts';
 import { openRedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { accountOf } from '../../support/usage-events.ts';
 
-/** A worker that looks after partition 1; `other` has 2 and 3, and 4 is held by one whose control stream is not there. */
+/** A worker that holds partition 1. `other` holds 2 and 3, and 4 is held by a worker that has no control stream. */
 async function open() {
   const parts = new AsyncDisposableStack();
   const own = parts.use(await openRedisDatabase());
@@ -15,9 +15,9 @@ async function open() {
   for (const [partition, holder] of Object.entries(holders))
     await redis.set(partitionLockKey(Number(partition)), holder);
   await redis.xadd(controlStreamKey('other'), '1-1', 'opened', '1');
-  const rungHere: number[] = [];
-  const ringOwn = (partition: number) => {
-    rungHere.push(partition);
+  const notifiedHere: number[] = [];
+  const notifyOwn = (partition: number) => {
+    notifiedHere.push(partition);
     return partition === 1;
   };
   const connection = own.connect();
@@ -30,15 +30,15 @@ async function open() {
     return id;
   }) as typeof connection.xadd;
   const { log } = recordedLog();
-  const ring = parts.use(createRingDrainer({ redis, replyRedis: connection, ringOwn, log, pauseMs: 10 }));
-  return { redis, ring, rungHere, added: added.promise, [Symbol.asyncDispose]: () => parts.disposeAsync() };
+  const notify = parts.use(createNotifyDrainer({ redis, replyRedis: connection, notifyOwn, log, pauseMs: 10 }));
+  return { redis, notify, notifiedHere, added: added.promise, [Symbol.asyncDispose]: () => parts.disposeAsync() };
 }
 
-test('usage of one’s own partition rings here at once, that of others in one entry for each worker that can be told', async (t) => {
+test('own partitions are notified at once, and those of others by one entry for each worker that has a control stream', async (t) => {
   await using side = await open();
-  const { redis, ring, rungHere } = side;
-  for (const partition of [1, 2, 3, 2, 4, 5]) ring(accountOf(partition));
-  t.deepEqual(rungHere, [1, 2, 3, 2, 4, 5]);
+  const { redis, notify, notifiedHere } = side;
+  for (const partition of [1, 2, 3, 2, 4, 5]) notify(accountOf(partition));
+  t.deepEqual(notifiedHere, [1, 2, 3, 2, 4, 5]);
   await side.added;
   const entries = await redis.xrange(controlStreamKey('other'), '(1-1', '+');
   t.deepEqual(
@@ -48,7 +48,7 @@ test('usage of one’s own partition rings here at once, that of others in one e
   t.deepEqual(await redis.keys('svc:control:*'), [controlStreamKey('other')]);
 });
 
-test('while a Redis is away, rings are gathered and wait for one call', async (t) => {
+test('while a Redis is unavailable, notifications are gathered and wait for one call', async (t) => {
   await using own = await openRedisDatabase();
   await own.redis.set(partitionLockKey(2), 'other');
   const connection = own.connect();
@@ -59,13 +59,19 @@ test('while a Redis is away, rings are gathered and wait for one call', async (t
     return back.promise;
   }) as typeof connection.xadd;
   const { log } = recordedLog();
-  using ring = createRingDrainer({ redis: own.redis, replyRedis: connection, ringOwn: () => false, log, pauseMs: 1 });
+  using notify = createNotifyDrainer({
+    redis: own.redis,
+    replyRedis: connection,
+    notifyOwn: () => false,
+    log,
+    pauseMs: 1,
+  });
   while (calls === 0) {
-    ring(accountOf(2));
+    notify(accountOf(2));
     await sleep(5);
   }
   for (let round = 0; round < 10; round++) {
-    ring(accountOf(2));
+    notify(accountOf(2));
     await sleep(5);
   }
   t.is(calls, 1);
@@ -74,9 +80,9 @@ test('while a Redis is away, rings are gathered and wait for one call', async (t
   t.is(calls, 2);
 });
 
-test('a ring says which partitions, and nothing else in a control stream is one', (t) => {
-  t.deepEqual(decodeRing({ drain: '2,63' }), [2, 63]);
+test('a drain request names its partitions, and no other entry of a control stream is one', (t) => {
+  t.deepEqual(decodeDrainRequest({ drain: '2,63' }), [2, 63]);
   for (const fields of [{}, { drain: '' }, { drain: '2,' }, { drain: '99999' }, { request: '2' }, { line: '{}' }]) {
-    t.deepEqual(decodeRing(fields), []);
+    t.deepEqual(decodeDrainRequest(fields), []);
   }
 });

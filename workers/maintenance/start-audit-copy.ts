@@ -5,7 +5,7 @@ import { auditLockKey } from '../../shared/redis/keys.ts';
 import type { AuditStore } from '../../shared/store/accounts/audit-store.ts';
 import type { AcquireLock } from '../locks/acquire.ts';
 import type { ReleaseLock } from '../locks/release.ts';
-import { keepDoing } from './keep-doing.ts';
+import { repeatTask } from './repeat-task.ts';
 
 const accountsAtOnce = 100;
 /** Between two pages, so that copying for many accounts is no load that others feel. */
@@ -16,7 +16,7 @@ const leaveMs = 500;
  * Every few minutes one worker of all copies the audit records that wait in accounts: those of an ingress that ended before it
  * could, and those of changes that the version before audit records has made.
  */
-export function keepCopyingAudit({
+export function startAuditCopy({
   audit,
   acquireLock,
   releaseLock,
@@ -44,7 +44,7 @@ export function keepCopyingAudit({
   }
 
   const failed = 'audit records that wait were not copied; trying again';
-  const copying = keepDoing({ work: copyAll, everyMs, failed, log });
+  const copying = repeatTask({ work: copyAll, everyMs, failed, log });
 
   return {
     async [Symbol.asyncDispose]() {

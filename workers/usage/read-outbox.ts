@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { loadScript } from '../../shared/redis/connections.ts';
 import { outboxKey, outboxMarksKey } from '../../shared/redis/keys.ts';
 
-const lua = readFileSync(new URL('./look-at-outbox.lua', import.meta.url), 'utf8');
+const lua = readFileSync(new URL('./read-outbox.lua', import.meta.url), 'utf8');
 const answerSchema = z.tuple([z.number(), z.string(), z.string()]);
 
 /**
@@ -13,8 +13,8 @@ const answerSchema = z.tuple([z.number(), z.string(), z.string()]);
  */
 export type OutboxStats = { length: number; waitingSince: number | undefined; upTo: string };
 
-export function createLookAtOutbox(redis: Redis): (partition: number) => Promise<OutboxStats> {
-  const run = loadScript(redis, { name: 'svcLookAtOutbox', lua, numberOfKeys: 2 });
+export function createReadOutbox(redis: Redis): (partition: number) => Promise<OutboxStats> {
+  const run = loadScript(redis, { name: 'svcReadOutbox', lua, numberOfKeys: 2 });
   return async (partition) => {
     const answer = await run([outboxKey(partition), outboxMarksKey(partition)], []);
     const [length, oldest, upTo] = answerSchema.parse(answer);

@@ -1,5 +1,5 @@
 /** The bodies of the jobs that this process has in hand. */
-export interface BodiesInHand {
+export interface BodiesHeld {
   /** Counts a body until it is disposed. */
   hold(bytes: number): Disposable;
   /** How many further jobs may be taken now; 0 if there is no room. */
@@ -13,7 +13,7 @@ const defaultBytesMax = 134_217_728;
  * Bounds the memory of a process. A worker learns how large a job is by taking it: so what is left of `bytesMax` counts in jobs of
  * `bodyBytesMax`. While there is room at all, one may be taken: it can pass the bound by that one.
  */
-export function createBodiesInHand({ bodyBytesMax, bytesMax = defaultBytesMax }: Bounds): BodiesInHand {
+export function createBodiesHeld({ bodyBytesMax, bytesMax = defaultBytesMax }: Bounds): BodiesHeld {
   let held = 0;
   return {
     hold(bytes) {

@@ -14,7 +14,7 @@ type Task = {
 const closeMs = 500;
 
 /** Does a task in the background until it is disposed of, which takes at most half a second. */
-export function keepDoing({ work, everyMs, failed, log }: Task): AsyncDisposable {
+export function repeatTask({ work, everyMs, failed, log }: Task): AsyncDisposable {
   const closing = new AbortController();
   const { signal } = closing;
 

@@ -25,7 +25,7 @@ const leaveMs = 500;
 
 const noShare: Share = { calls: 0, batchCalls: 0 };
 
-export function keepShares(deps: {
+export function startShareRenewal(deps: {
   renewShares: RenewShares;
   pools: readonly string[];
   /** What is in use and needed now. */

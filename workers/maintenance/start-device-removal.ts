@@ -2,14 +2,14 @@ import type { Redis } from 'ioredis';
 import type { Log } from '../../shared/process/log.ts';
 import { deviceLockKey, devicesLookedAtKey } from '../../shared/redis/keys.ts';
 import type { AcquireLock } from '../locks/acquire.ts';
-import { keepDoing } from './keep-doing.ts';
 import type { RemoveUnusedDevices } from './remove-unused-devices.ts';
+import { repeatTask } from './repeat-task.ts';
 
 /** After a pass that ended. One that failed goes on at the next turn. */
 const passEveryMs = 86_400_000;
 
 /** Has one worker of all remove unused devices once a day. If it dies, another one begins a pass of its own. */
-export function keepRemovingDevices({
+export function startDeviceRemoval({
   redis,
   removeUnusedDevices,
   acquireLock,
@@ -23,7 +23,7 @@ export function keepRemovingDevices({
   /** Well below the time for which `hold` holds. */
   everyMs?: number;
 }): AsyncDisposable {
-  return keepDoing({
+  return repeatTask({
     ...{ everyMs, log, failed: 'unused devices were not removed; trying again' },
     async work(signal) {
       const isHeld = async () => !signal.aborted && (await acquireLock(deviceLockKey));

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { keepDoing } from '../../../workers/maintenance/keep-doing.ts';
+import { repeatTask } from '../../../workers/maintenance/repeat-task.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 test('a failure is logged and the next turn tries again; work that hangs does not hold up the end', async (t) => {
@@ -13,7 +13,7 @@ test('a failure is logged and the next turn tries again; work that hangs does no
   }
   let signal: AbortSignal;
   {
-    await using _task = keepDoing({ work, everyMs: 1, failed: 'not done', log });
+    await using _task = repeatTask({ work, everyMs: 1, failed: 'not done', log });
     signal = await hanging.promise;
     t.false(signal.aborted);
   }

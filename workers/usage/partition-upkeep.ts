@@ -1,0 +1,59 @@
+import type { ExpireLeases } from '../leases/expire-leases.ts';
+
+/** A lease lives at least 30 s (lease-life.ts), so one that starts after a check never expires late. */
+const expireEveryMsMax = 20_000;
+const expireEveryMs = 1_000;
+/** Few round trips for 64 partitions, and few concurrent calls if many leases have to be ended. */
+const partitionsAtOnce = 16;
+const removeEveryMs = 24 * 60 * 60_000;
+const removeAgainMs = 60_000;
+const removeCheckMs = 10_000;
+/** The worker that holds this partition removes old months, so that not all workers do. */
+const removingPartition = 0;
+
+/** One round each. Fails only when `signal` is aborted. */
+type PartitionUpkeep = { expire(): Promise<void>; removeMonths(): Promise<void> };
+
+/** Expires the leases of the partitions that this worker holds, and removes old months. */
+export function createPartitionUpkeep(deps: {
+  held: () => readonly number[];
+  expireLeases: ExpireLeases;
+  removeOldMonths: (signal: AbortSignal) => Promise<void>;
+  /** Called if there is usage in the outbox of this partition. */
+  notify: (partition: number) => void;
+  /** False if the work failed, which is logged. */
+  attempt: (name: 'expiring leases' | 'removing old months', work: () => Promise<void>) => Promise<boolean>;
+  pause: (ms: number) => Promise<void>;
+  jitter: (ms: number) => number;
+  now: () => number;
+  signal: AbortSignal;
+}): PartitionUpkeep {
+  const { held, attempt, pause, jitter, now, signal } = deps;
+  /** When the leases of a partition are checked next; at once if it is unknown. */
+  const expireAt = new Map<number, number>();
+  let removeAt = now();
+
+  async function expirePartition(partition: number): Promise<void> {
+    const { ended, nextMs = expireEveryMsMax } = await deps.expireLeases(partition);
+    expireAt.set(partition, now() + Math.min(nextMs, jitter(expireEveryMsMax)));
+    if (ended > 0) deps.notify(partition);
+  }
+
+  return {
+    async expire() {
+      const left = held().filter((partition) => (expireAt.get(partition) ?? 0) <= now());
+      while (left.length > 0 && !signal.aborted) {
+        const next = left.splice(0, partitionsAtOnce);
+        await Promise.all(next.map((partition) => attempt('expiring leases', () => expirePartition(partition))));
+      }
+      await pause(expireEveryMs);
+    },
+    async removeMonths() {
+      if (held().includes(removingPartition) && now() >= removeAt) {
+        const removed = await attempt('removing old months', () => deps.removeOldMonths(signal));
+        removeAt = now() + (removed ? removeEveryMs : removeAgainMs);
+      }
+      await pause(removeCheckMs);
+    },
+  };
+}
