@@ -1,9 +1,7 @@
 #!lua
 local clock = redis.call('TIME')
 -- Decides whether a request is admitted, and charges it: all of it or nothing. The caller that was read must match the
--- account's version, and the request must not exceed a limit. The same request is charged only once.
--- The version is a copy of the store's. It may be missing. It is never outdated: every change of the account deletes it first
--- (ingress/revocation), and nothing fills it while a change is marked.
+-- account's version (check-version.lua), and the request must not exceed a limit. The same request is charged only once.
 -- KEYS[1]   string: the account's version
 -- KEYS[2]   string: fill token, under which the store is read to fill a missing version
 -- KEYS[3]   sorted set: changes to the account in progress, by the time their marks expire, milliseconds of this clock
@@ -14,91 +12,42 @@ local clock = redis.call('TIME')
 -- KEYS[8]   string: how this request was ended
 -- KEYS[9]   sorted set: the holders of leases in the partition
 -- KEYS[10]  stream: the partition's outbox
--- constants mode: `admit`, `readCounters`, `look` (checks only the version);
---           versionLifeMs: life of a version after its last renewal; use renews it once half of that has passed; readLifeMs:
+-- constants versionLifeMs: life of a version after its last renewal; use renews it once half of that has passed; readLifeMs:
 --           longer than a read of the store may take; queueMs, requestMs, graceMs: time until the job's first start, time for
 --           the request in total, and how long a lease outlives either; leaseLifeMs: how often a holder is checked;
 --           outboxLengthMax
--- ARGV      account; version of the caller that was read, -1 for none; `known`, or `read` if it was read from the store after the
+-- ARGV      version of the caller that was read, -1 for none; `known`, or `read` if it was read from the store after the
 --           answer `stale`; token: the one in the answer `stale`, for `known` an id of this request;
---           and for `admit`: request; its usage report in case it is lost, as a JSON string; tokens to reserve; the limits,
+--           request; its usage report in case it is lost, as a JSON string; tokens to reserve; the limits,
 --           -1 for none: requests and tokens per minute, requests per day, requests at once, tokens this month without top-ups;
 --           month (YYYY-MM) of the latest top-ups and their tokens; 1 if overage is on; holder: the account's name in KEYS[9];
 --           1 if the request counts against the minute and the day, 0 for a line of a batch
--- returns   words separated by spaces, because a list would cost Redis 5 µs more:
---           `current` now: the caller is current (mode `look`)
---           `stale` token: read the caller from the store, then call again with `read` and this token
---           `cold` month: the month is not counted here; seed it, then call again
+-- returns   words separated by spaces, because a list would cost Redis 5 µs more: `stale` token, `cold` month,
 --           `ended`: this request was already ended
---           `counters` counters, `full` counters: the outbox is too long, `refused` limit waitMs counters, or
+--           `full` counters: the outbox is too long, `refused` limit waitMs counters, or
 --           `admitted` admittedAt startBy deadline overage counters inFlight (leases of the lane, including this one).
---           The counters are those after the call: now month used reserved overage, requests and tokens of the last minute,
---           resetMs until they have all left, requests of the day
+--           The counters are those after the call (current-counters.lua)
 -- include parts/counters
 local call, floor, format, match = redis.call, math.floor, string.format, string.match
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local versionKey, fillKey, changesKey, countersKey, leasesKey, endsKey, lostKey, endedKey, holdersKey, outboxKey = unpack(KEYS)
-local account, version, how, token, request, report, tokens, perMinute, tokensPerMinute, perDay, atOnce, perMonth, topUpMonth,
+local version, how, token, request, report, tokens, perMinute, tokensPerMinute, perDay, atOnce, perMonth, topUpMonth,
   topUpTokens, overageOn, holder, counts = unpack(ARGV)
 
-if how == 'read' or call('GET', versionKey) ~= version then
-  -- A mark that expires later than any mark can was set before the clock was put back.
-  local changing = call('ZCOUNT', changesKey, '(' .. now, now + 60000) > 0
-  if how == 'known' then
-    -- Concurrent readers share one token. With one token each, they would replace each other's token, and no reader could ever fill. A
-    -- reader that joins starts to read after the token was set, so its read is as recent as the first reader's.
-    local shared = not changing and call('GET', fillKey)
-    if not shared and not changing then call('SET', fillKey, token, 'PX', readLifeMs) end
-    return 'stale ' .. (shared or token)
-  end
-  -- A read may fill only if no change happened in between: each change deletes the token, before and after.
-  if not changing and call('GET', fillKey) == token then
-    call('SET', versionKey, version, 'PX', versionLifeMs)
-    call('DEL', fillKey)
-  end
-end
-if mode ~= 'admit' and call('PTTL', versionKey) < versionLifeMs / 2 then call('PEXPIRE', versionKey, versionLifeMs) end
-if mode == 'look' then return format('current %d', now) end
+-- include parts/check-version
 
-if mode == 'admit' and call('EXISTS', endedKey, lostKey) > 0
+if call('EXISTS', endedKey, lostKey) > 0
   and (call('EXISTS', endedKey) == 1 or call('ZSCORE', lostKey, request)) then
   return 'ended'
 end
 
--- include parts/month-name
-local at, month = now, monthName(now, 0)
-local usedField, reservedField, overageField = month .. ':used', month .. ':reserved', month .. ':overage'
-local window, minuteRequests, minuteTokens, storedDay, dayRequests, used, reserved, overageUsed =
-  unpack(call('HMGET', countersKey, 'window', 'minuteRequests', 'minuteTokens', 'day', 'dayRequests', usedField, reservedField,
-    overageField))
+-- include parts/current-counters
 
--- The latest bucket, and the position of its counts in the text.
-local function readLatest() return match(window or '', '%[(%d+),()(%-?%d+),(%-?%d+),(%d+)%]%]$', -64) end
-local begun, countsAt, ofBucket, tokensOfBucket, latestEnd = readLatest()
-local oldestEnd = match(window or '', '^ %[%[%d+,%-?%d+,%-?%d+,(%d+)')
-if not oldestEnd or tonumber(oldestEnd) <= now - windowMs or not latestEnd or tonumber(latestEnd) > now then
-  -- include parts/recount-window
-end
-
--- Last month is still counted, so no usage of this month was missed.
-local isNewMonth = not used and not reserved and call('HEXISTS', countersKey, monthName(at, 1) .. ':used') == 1
-if not used and not isNewMonth then return 'cold ' .. month end
-
-local day = floor(at / dayMs)
-used, reserved, overageUsed = tonumber(used or 0), tonumber(reserved or 0), tonumber(overageUsed or 0)
-dayRequests = tonumber(storedDay) == day and tonumber(dayRequests) or 0
-minuteRequests, minuteTokens = window and tonumber(minuteRequests) or 0, window and tonumber(minuteTokens) or 0
-local resetMs = window and latestEnd + windowMs - now or 0
-local function withCounters(words)
-  return format('%s %d %s %d %d %d %d %d %d %d', words, now, month, used, reserved, overageUsed, minuteRequests, minuteTokens,
-    resetMs, dayRequests)
-end
 local function admittedBefore(lease)
   lease = cjson.decode(lease)
   local words = format('admitted %d %d %d %d', lease.admittedAt, lease.startBy, lease.deadline, lease.overage)
   return format('%s %d', withCounters(words), call('ZCARD', endsKey))
 end
-if mode == 'readCounters' then return withCounters('counters') end
 
 tokens, perMonth = tonumber(tokens), tonumber(perMonth)
 local isSpent = perMonth >= 0 and used + reserved >= perMonth + (topUpMonth == month and topUpTokens or 0)
@@ -177,7 +126,7 @@ end
 -- Renewing once per bucket is enough, except for keys that were just created.
 if isNewBucket then
   call('PEXPIRE', countersKey, countersLifeMs)
-  if call('PTTL', versionKey) < versionLifeMs / 2 then call('PEXPIRE', versionKey, versionLifeMs) end
+  -- include parts/renew-version
 end
 if isNewBucket or leases == 0 then
   call('PEXPIRE', leasesKey, countersLifeMs)

@@ -108,8 +108,6 @@ const readLifeMs = 15_000;
 const noVersion = -1;
 const noLimit = -1;
 const noTopUp = { month: '', tokens: 0 };
-/** When Redis is out of memory it admits no more requests, but keys can still be revoked, and that needs a check of their owner. */
-const lookFlags = '#!lua flags=allow-oom';
 
 /** Admits requests with one script. A repeated call changes nothing that the first call has not changed. */
 export function createAdmit(
@@ -117,54 +115,59 @@ export function createAdmit(
   { timeouts, outboxLengthMax }: { timeouts: { queueMs: number; requestMs: number }; outboxLengthMax: number },
 ): Admit {
   const { queueMs, requestMs } = timeouts;
-  const times = { versionLifeMs, readLifeMs, queueMs, requestMs, graceMs: leaseGraceMs.admitted, leaseLifeMs };
-  const constants = { ...times, outboxLengthMax };
-  const load = (mode: string) => loadLua(new URL('./admit.lua', import.meta.url), { mode, ...constants });
-  const loadLook = (mode: string) => load(mode).replace('#!lua', lookFlags);
-  const runAdmit = loadScript(redis, { name: 'svcAdmit', lua: load('admit'), numberOfKeys: 10 });
-  const runReadCounters = loadScript(redis, {
-    name: 'svcReadCounters',
-    lua: loadLook('readCounters'),
-    numberOfKeys: 10,
-  });
-  const runLook = loadScript(redis, { name: 'svcLook', lua: loadLook('look'), numberOfKeys: 10 });
-
-  async function call(run: typeof runAdmit, request: Look, charge: readonly (string | number)[] = []) {
-    const { account, requestId, version = noVersion, reading, lane } = request;
-    const partition = partitionOf(account);
-    const keys = [
-      versionKey(account),
-      fillKey(account),
-      changesKey(account),
-      countersKey(account),
-      leasesKey(account, lane),
-      leaseEndsKey(account, lane),
-      lostRequestsKey(account),
-      endedRequestKey(account, requestId),
-      leaseHoldersKey(partition),
-      outboxKey(partition),
-    ];
-    const [how, token] = reading === undefined ? ['known', requestId] : ['read', reading.token];
-    return readAnswer(await redisUnavailable(run(keys, [account, version, how, token, ...charge])));
-  }
+  const versionTimes = { versionLifeMs, readLifeMs };
+  const leaseTimes = { queueMs, requestMs, graceMs: leaseGraceMs.admitted, leaseLifeMs };
+  const load = (name: string, script: string, { keys, constants = {} }: { keys: number; constants?: Constants }) => {
+    const lua = loadLua(new URL(`./${script}.lua`, import.meta.url), { ...versionTimes, ...constants });
+    return loadScript(redis, { name, lua, numberOfKeys: keys });
+  };
+  const runAdmit = load('svcAdmit', 'admit', { keys: 10, constants: { ...leaseTimes, outboxLengthMax } });
+  const runReadCounters = load('svcReadCounters', 'read-counters', { keys: 4 });
+  const runLook = load('svcLook', 'look', { keys: 3 });
 
   return {
     async admit(request, charge) {
-      const answer = await call(runAdmit, request, chargeArgs(request, charge));
+      const { account, lane, requestId } = request;
+      const partition = partitionOf(account);
+      const keys = [
+        ...[...versionKeysOf(account), countersKey(account), leasesKey(account, lane), leaseEndsKey(account, lane)],
+        ...[
+          lostRequestsKey(account),
+          endedRequestKey(account, requestId),
+          leaseHoldersKey(partition),
+          outboxKey(partition),
+        ],
+      ];
+      const answer = await ask(runAdmit(keys, [...versionArgs(request), ...chargeArgs(request, charge)]));
       if (answer.outcome === 'counters' || answer.outcome === 'current') throw unexpected(answer);
       return answer;
     },
     async readCounters(request) {
-      const answer = await call(runReadCounters, request);
+      const keys = [...versionKeysOf(request.account), countersKey(request.account)];
+      const answer = await ask(runReadCounters(keys, versionArgs(request)));
       if (answer.outcome === 'counters' || answer.outcome === 'stale' || answer.outcome === 'cold') return answer;
       throw unexpected(answer);
     },
     async look(request) {
-      const answer = await call(runLook, request);
+      const answer = await ask(runLook(versionKeysOf(request.account), versionArgs(request)));
       if (answer.outcome === 'current' || answer.outcome === 'stale') return answer;
       throw unexpected(answer);
     },
   };
+}
+
+type Constants = Readonly<Record<string, number>>;
+
+async function ask(running: Promise<unknown>): Promise<Answer> {
+  return readAnswer(await redisUnavailable(running));
+}
+
+function versionKeysOf(account: string): string[] {
+  return [versionKey(account), fillKey(account), changesKey(account)];
+}
+
+function versionArgs({ version = noVersion, reading, requestId }: Look): (string | number)[] {
+  return reading === undefined ? [version, 'known', requestId] : [version, 'read', reading.token];
 }
 
 function chargeArgs({ account, requestId, lane = 'interactive' }: Look, charge: Charge): (string | number)[] {

@@ -11,7 +11,10 @@ const includeLine = /^ *-- include (\S+)$/gm;
  */
 export function loadLua(script: URL, constants: Readonly<Record<string, number | string>> = {}): string {
   const locals = Object.entries(constants).map(([name, value]) => `local ${name} = ${JSON.stringify(value)}\n`);
-  return readFileSync(script, 'utf8')
-    .replace(firstLines, (lines) => lines + locals.join(''))
-    .replace(includeLine, (_, name) => readFileSync(new URL(`${name}.lua`, script), 'utf8').trimEnd());
+  return withParts(script).replace(firstLines, (lines) => lines + locals.join(''));
+}
+
+function withParts(script: URL): string {
+  const text = readFileSync(script, 'utf8').trimEnd();
+  return text.replace(includeLine, (_, name) => withParts(new URL(`${name}.lua`, script)));
 }

@@ -1,0 +1,21 @@
+-- A part of the scripts that check a caller (load-lua.ts). It needs call, now, versionKey, fillKey, changesKey, version, how and token,
+-- and returns from the script with `stale` token if the caller may be outdated:
+-- the caller was read as `known` and its version is not the account's. Read it from the store, then call again with `read` and this token.
+-- The version is a copy of the store's. It may be missing. It is never outdated: every change of the account deletes it first
+-- (ingress/callers/revocation), and nothing fills it while a change is marked.
+if how == 'read' or call('GET', versionKey) ~= version then
+  -- A mark that expires later than any mark can was set before the clock was put back.
+  local changing = call('ZCOUNT', changesKey, '(' .. now, now + 60000) > 0
+  if how == 'known' then
+    -- Concurrent readers share one token. With one token each, they would replace each other's token, and no reader could ever fill. A
+    -- reader that joins starts to read after the token was set, so its read is as recent as the first reader's.
+    local shared = not changing and call('GET', fillKey)
+    if not shared and not changing then call('SET', fillKey, token, 'PX', readLifeMs) end
+    return 'stale ' .. (shared or token)
+  end
+  -- A read may fill only if no change happened in between: each change deletes the token, before and after.
+  if not changing and call('GET', fillKey) == token then
+    call('SET', versionKey, version, 'PX', versionLifeMs)
+    call('DEL', fillKey)
+  end
+end
