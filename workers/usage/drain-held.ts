@@ -6,15 +6,15 @@ import type { TrimOutbox } from './trim-outbox.ts';
 import type { TrimSchedule } from './trim-schedule.ts';
 import type { UsageMetrics } from './usage-metrics.ts';
 
-/** Calls of the store at once: one that takes long, or a large repair, does not keep all other partitions waiting. */
+/** Concurrent calls of the store, so that a slow call or a large repair does not delay all other partitions. */
 const partitionsAtOnce = 4;
 
-/** Partitions to come back to: at once where there is `more`, after a pause where it has `failed` or was left alone. */
+/** Partitions to drain again: `more` at once, `failed` (or skipped because of a backoff) after a pause. */
 type Left = { more: readonly number[]; failed: readonly number[] };
 
 /**
- * Drains a batch of each of these partitions, and trims what is due. A store that is away is left alone for a while, as a whole;
- * any other failure keeps back its own partition only.
+ * Drains a batch of each of these partitions, and trims what is due. If the store is unavailable, all partitions back off. Any other
+ * failure delays only its own partition.
  */
 export function createDrainHeld(deps: {
   drainPartition: (partition: number) => Promise<Drained>;
@@ -26,10 +26,10 @@ export function createDrainHeld(deps: {
 }): (partitions: readonly number[], signal: AbortSignal) => Promise<Left> {
   const { drainPartition, trimOutbox, schedule, backoff, metrics, log } = deps;
 
-  /** Whether there is more. */
+  /** True if there is more to drain. */
   async function drain(partition: number): Promise<boolean> {
     const { upTo, records, more } = await drainPartition(partition);
-    if (records > 0 && backoff.worked('the store')) log.info({}, 'the store is back; usage is drained again');
+    if (records > 0 && backoff.worked('the store')) log.info({}, 'the store is available again; usage is drained');
     await trimDrained(partition, upTo);
     backoff.worked(partition);
     return more;
@@ -51,7 +51,8 @@ export function createDrainHeld(deps: {
     } catch (error) {
       metrics.usageDrainFailures.inc();
       if (error instanceof ApiError && error.code === 'SERVICE_UNAVAILABLE') {
-        if (backoff.failed('the store')) log.warn({ err: error }, 'the store is away; usage waits in the outbox');
+        if (backoff.failed('the store'))
+          log.warn({ err: error }, 'the store is unavailable; usage waits in the outbox');
       } else if (backoff.failed(partition)) {
         log.error({ err: error, partition }, 'usage of a partition cannot be drained; trying again');
       }

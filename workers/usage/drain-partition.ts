@@ -9,12 +9,12 @@ import type { UsageMetrics } from './usage-metrics.ts';
 
 const entriesAtOnce = 500;
 
-/** The stream id up to which the partition's outbox is in the store now; `records` were taken by this call. */
+/** `upTo`: the stream id up to which the partition's outbox is in the store. `records`: how many this call has stored. */
 export type Drained = { upTo: string; records: number; more: boolean };
 
 /**
- * Takes the next entries of a partition's outbox into the store, in their order, and only then marks them as drained: cut
- * short anywhere, they are read again, which the store does not count twice.
+ * Writes the next entries of a partition's outbox to the store, in order, and only then marks them as drained. If it is interrupted,
+ * they are read again, and the store does not count them twice.
  */
 export function createDrainPartition({
   redis,
@@ -29,19 +29,19 @@ export function createDrainPartition({
 }): (partition: number) => Promise<Drained> {
   const markDrained = createMarkDrained(redis);
 
-  /** Undefined where it cannot be read (another version of this program wrote it), which must not keep back what follows. */
+  /** Undefined if the entry cannot be read, because another version of this program wrote it. It must not block the next entries. */
   function read(partition: number, id: string, fields: readonly string[]): UsageRecord | undefined {
     try {
       return parseOutboxEntry(id, toRecord(fields));
     } catch {
       metrics.usageUnreadable.inc();
-      // No more than its place: what is wrong with it may quote what is in it.
+      // Only its position is logged: the parser's error may quote its content.
       log.error({ partition, entry: id }, 'a usage event cannot be read, and is set aside');
       return undefined;
     }
   }
 
-  /** As it stands, for whoever finds out what is wrong; twice is once, as its id can come only once. */
+  /** Keeps the entry as it is, for an operator. Idempotent, because its id can be added only once. */
   async function setAside(partition: number, id: string, fields: readonly string[]): Promise<void> {
     await redis.xadd(outboxUnreadableKey(partition), id, ...fields).catch((error: unknown) => {
       if (!(error instanceof Error && error.message.includes('equal or smaller'))) throw error;

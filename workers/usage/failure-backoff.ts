@@ -1,17 +1,17 @@
-/** What fails again and again is tried less and less often, and spoken of once. */
+/** Backoff for tasks that keep failing, so that they are tried less often and logged once. */
 export interface FailureBackoff<Name> {
-  /** Whether it is too early to try this again. */
+  /** True if it is too early to try again. */
   waits(name: Name): boolean;
   /** True for the first failure since it last worked. */
   failed(name: Name): boolean;
-  /** True where it had failed. */
+  /** True if it had failed before. */
   worked(name: Name): boolean;
 }
 
 const waitMsMin = 100;
 const waitMsMax = 5_000;
 
-/** Waits grow to five seconds, each between half and all of its length; failures during one make it no longer. */
+/** Waits grow to five seconds. Each is shortened by up to a half at random. Failures during a wait do not extend it. */
 export function createFailureBackoff<Name>({
   now,
   random,

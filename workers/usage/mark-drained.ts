@@ -5,7 +5,7 @@ import { loadLua } from '../../shared/redis/load-lua.ts';
 
 const lua = loadLua(new URL('./mark-drained.lua', import.meta.url));
 
-/** To be called only once the store has every entry of the partition's outbox up to this stream id. */
+/** Call it only when the store has every entry of the partition's outbox up to this stream id. */
 type MarkDrained = (partition: number, streamId: string) => Promise<void>;
 
 export function createMarkDrained(redis: Redis): MarkDrained {

@@ -18,7 +18,7 @@ const requestSchema = z.object({ drain: z.string().regex(/^\d{1,4}(,\d{1,4})*$/)
  */
 export function createNotifyDrainer(deps: {
   redis: Redis;
-  /** Where control streams are. */
+  /** The Redis with the control streams. */
   replyRedis: Redis;
   /** Notifies the drainer of this process. False if another process holds the partition. */
   notifyOwn: (partition: number) => boolean;

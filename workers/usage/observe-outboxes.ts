@@ -3,24 +3,24 @@ import { within } from '../../shared/process/shutdown.ts';
 import { redisNow } from '../redis-now.ts';
 import { createReadOutbox } from './read-outbox.ts';
 
-/** Over the partitions that this worker looks after: entries in all and in the longest, and for how long the oldest has waited for the store. */
+/** Over the partitions that this worker holds: entries in total and in the longest outbox, and the age of the oldest undrained entry. */
 export type OutboxTotals = { entries: number; longest: number; ageSeconds: number };
 
 /** A scrape does not wait longer for Redis. */
-const lookMsMax = 1_000;
+const readMsMax = 1_000;
 
 /**
- * Looks at the outboxes of the partitions that are held, in one round trip; a caller that asks meanwhile shares the look. Undefined while
- * Redis does not answer, which is not asked again before it has.
+ * Reads the outboxes of the partitions that are held, in one round trip. Concurrent callers share one read. Undefined while Redis does
+ * not answer; no further read begins before it has.
  */
 export function createObserveOutboxes(
   redis: Redis,
   held: () => readonly number[],
 ): () => Promise<OutboxTotals | undefined> {
   const readOutbox = createReadOutbox(redis);
-  let looking: Promise<OutboxTotals | undefined> | undefined;
+  let reading: Promise<OutboxTotals | undefined> | undefined;
 
-  async function look(): Promise<OutboxTotals> {
+  async function readTotals(): Promise<OutboxTotals> {
     const [now, ...all] = await Promise.all([redisNow(redis), ...held().map(readOutbox)]);
     const lengths = all.map(({ length }) => length);
     const since = Math.min(now, ...all.map(({ waitingSince }) => waitingSince ?? now));
@@ -32,13 +32,13 @@ export function createObserveOutboxes(
   }
 
   return async function observeOutboxes() {
-    if (looking === undefined && redis.status !== 'ready') return undefined;
-    looking ??= look()
+    if (reading === undefined && redis.status !== 'ready') return undefined;
+    reading ??= readTotals()
       .catch(() => undefined)
       .finally(() => {
-        looking = undefined;
+        reading = undefined;
       });
-    const shared = looking;
-    return (await within(lookMsMax, shared)) ? shared : undefined;
+    const shared = reading;
+    return (await within(readMsMax, shared)) ? shared : undefined;
   };
 }

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- How much of an outbox there is, and since when it waits for the store.
+-- Reads the length of an outbox and its oldest entry that is not in the store.
 -- KEYS[1]  stream: the outbox
 -- KEYS[2]  hash: its marks; `drained` is the id of the last entry that is in the store
 -- returns  {length, id, drained}: the id of the first entry that is not in the store, empty if there is none, and `drained`

@@ -8,8 +8,8 @@ const lua = readFileSync(new URL('./read-outbox.lua', import.meta.url), 'utf8');
 const answerSchema = z.tuple([z.number(), z.string(), z.string()]);
 
 /**
- * `waitingSince` is when the oldest entry that is not in the store yet was appended: milliseconds of Redis's clock. `upTo` is the
- * stream id up to which all is in the store.
+ * `waitingSince`: when the oldest entry that is not in the store was appended, in milliseconds of Redis's clock. `upTo`: the stream id
+ * up to which all entries are in the store.
  */
 export type OutboxStats = { length: number; waitingSince: number | undefined; upTo: string };
 

@@ -4,12 +4,12 @@ import type { Log } from '../../shared/process/log.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 import { agreedNow } from '../redis-now.ts';
 
-/** Short enough for one call of the store. */
+/** Records removed by one call of the store, which stays short. */
 const removedAtOnce = 500;
 
 /**
- * Removes the usage of months that have been closed for longer than `monthsKept`, piece by piece; by Redis's clock, if this
- * machine's says much the same.
+ * Removes the usage of months that closed more than `monthsKept` months ago, in small pieces. It uses Redis's clock, and removes
+ * nothing if that differs from this machine's clock by a day or more.
  */
 export function createRemoveOldMonths({
   redis,
@@ -40,7 +40,7 @@ export function createRemoveOldMonths({
   };
 }
 
-/** `YYYY-MM`, UTC: the present month and `monthsKept` closed ones before it are kept. */
+/** `YYYY-MM`, UTC. The current month and `monthsKept` closed ones before it are kept. */
 export function firstMonthKept(nowMs: number, monthsKept: number): string {
   const now = new Date(nowMs);
   return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - monthsKept)).toISOString().slice(0, 7);

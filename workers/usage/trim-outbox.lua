@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- Takes out of an outbox what the store has had for a while, and notes up to where in the same step: a reader of the marks
--- can tell whether something it has not seen is gone. Never what has not been drained.
+-- Removes entries from an outbox that have been in the store for a while, and records the last one removed. A reader of the marks
+-- can then detect that entries it has not seen are gone. Entries that are not drained are never removed.
 -- KEYS[1]  stream: the outbox
 -- KEYS[2]  hash: its marks; `drained` and `trimmed` are stream ids
--- ARGV[1]  id: of the last entry to go
--- returns  how many entries went
+-- ARGV[1]  id: the last entry to remove
+-- returns  how many entries were removed
 -- include ../../shared/limits/parts/stream-ids
 local marks = redis.call('HMGET', KEYS[2], 'drained', 'trimmed')
 local drained, trimmed = marks[1] or '0-0', marks[2] or '0-0'

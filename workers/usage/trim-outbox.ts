@@ -5,7 +5,7 @@ import { loadLua } from '../../shared/redis/load-lua.ts';
 
 const lua = loadLua(new URL('./trim-outbox.lua', import.meta.url));
 
-/** Takes the entries up to this stream id out of the partition's outbox, as far as they are drained. */
+/** Removes the entries up to this stream id from the partition's outbox, as far as they are drained. */
 export type TrimOutbox = (partition: number, streamId: string) => Promise<void>;
 
 export function createTrimOutbox(redis: Redis): TrimOutbox {

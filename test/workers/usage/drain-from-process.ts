@@ -5,7 +5,7 @@ import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createUsageDrainer } from '../../../workers/usage/usage-drainer.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
-/** A worker that does nothing but drain; prints a line before and after each batch that it brings to the store. */
+/** A worker that only drains. It prints a line before and after each batch that it writes to the store. */
 const [redisUrl = '', storeUrl = '', workerId = ''] = process.argv.slice(2);
 const { log } = recordedLog();
 const store = await openStore(storeUrl, { log });

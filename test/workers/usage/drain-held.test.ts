@@ -29,7 +29,7 @@ function drainer(drainPartition: (partition: number) => Promise<Drained>) {
   return {
     trimmed,
     metrics,
-    /** Which partitions were asked for in this round, and what the log said of it. */
+    /** The partitions drained in this round, and the log lines of it. */
     async round(held: readonly number[], signal = new AbortController().signal) {
       asked.length = 0;
       lines.length = 0;
@@ -50,7 +50,7 @@ const partitions = Array.from({ length: 20 }, (_, partition) => partition);
 const noneLeft = { more: [], failed: [] };
 const nothing: Drained = { upTo: '0-0', records: 0, more: false };
 
-test('each partition is drained once, a few at a time, and what is left over is said', async (t) => {
+test('drains each partition once, a few at a time, and returns those with more', async (t) => {
   let [atOnce, most] = [0, 0];
   const { round } = drainer(async (partition) => {
     most = Math.max(most, ++atOnce);
@@ -65,7 +65,7 @@ test('each partition is drained once, a few at a time, and what is left over is 
   t.deepEqual(await round(partitions, AbortSignal.abort()), { left: noneLeft, asked: [], said: [] });
 });
 
-test('what another has drained is trimmed ten seconds later, too, and a failure does not delay other partitions', async (t) => {
+test('trims entries that another worker drained after ten seconds, and a failure does not delay other partitions', async (t) => {
   let broken = true;
   const { round, trimmed, pass } = drainer(async (partition) => {
     if (partition === 3 && broken) throw new Error('no stream');
@@ -78,10 +78,10 @@ test('what another has drained is trimmed ten seconds later, too, and a failure 
   t.deepEqual(await round([1, 3]), { left: noneLeft, asked: [1, 3], said: [] });
   t.deepEqual(trimmed, [[1, '5-7']]);
   broken = true;
-  t.deepEqual((await round([1, 3])).said, said, 'it had worked in between');
+  t.deepEqual((await round([1, 3])).said, said, 'the partition worked in between');
 });
 
-test('an entry is trimmed ten seconds after it was seen to be drained, and not before', async (t) => {
+test('trims an entry ten seconds after it was seen to be drained, and not before', async (t) => {
   const { round, trimmed, pass } = drainer(async () => ({ upTo: '5-7', records: 1, more: false }));
   await round([1]);
   pass(9_999);
@@ -95,7 +95,7 @@ test('an entry is trimmed ten seconds after it was seen to be drained, and not b
   t.deepEqual(trimmed.slice(1), [[2, '5-7']]);
 });
 
-test('a store that is away is left alone for a while, by all partitions, and spoken of once each way', async (t) => {
+test('all partitions back off while the store is unavailable, and each change is logged once', async (t) => {
   let away = true;
   const { round, pass, metrics } = drainer(async (partition) => {
     if (partition === 3) return nothing;
@@ -103,8 +103,8 @@ test('a store that is away is left alone for a while, by all partitions, and spo
     return { upTo: '5-7', records: 1, more: false };
   });
   const first = await round(partitions);
-  t.deepEqual(first.said, [['warn', 'the store is away; usage waits in the outbox']]);
-  t.true(first.asked.length <= 4, 'those that were under way');
+  t.deepEqual(first.said, [['warn', 'the store is unavailable; usage waits in the outbox']]);
+  t.true(first.asked.length <= 4, 'those that were in progress');
   t.deepEqual(await round(partitions), { left: { more: [], failed: partitions }, asked: [], said: [] });
   for (let time = 0; time < 20_000; time += 1_000) {
     pass(1_000);
@@ -112,16 +112,20 @@ test('a store that is away is left alone for a while, by all partitions, and spo
   }
   away = false;
   pass(5_000);
-  t.deepEqual(await round([3]), { left: noneLeft, asked: [3], said: [] }, 'nothing was written: it may still be away');
+  t.deepEqual(
+    await round([3]),
+    { left: noneLeft, asked: [3], said: [] },
+    'nothing was written: the store may still be unavailable',
+  );
   t.deepEqual(await round(partitions), {
     left: noneLeft,
     asked: partitions,
-    said: [['info', 'the store is back; usage is drained again']],
+    said: [['info', 'the store is available again; usage is drained']],
   });
   t.true(((await metrics.usageDrainFailures.get()).values[0]?.value ?? 0) > 4);
 });
 
-test('a partition that fails by itself keeps back no other', async (t) => {
+test('a failing partition does not delay others', async (t) => {
   let broken = true;
   const { round, pass } = drainer(async (partition) => {
     if (partition === 7 && broken) throw new Error('a document of another shape');
@@ -137,5 +141,5 @@ test('a partition that fails by itself keeps back no other', async (t) => {
   pass(5_000);
   t.deepEqual(await round(partitions), { left: noneLeft, asked: partitions, said: [] });
   broken = true;
-  t.deepEqual((await round(partitions)).said, said, 'it had worked in between');
+  t.deepEqual((await round(partitions)).said, said, 'the partition worked in between');
 });

@@ -36,7 +36,7 @@ function drainer(recordUsage: Store['recordUsage'] = (records) => store.recordUs
 
 const markOf = (partition: number) => own.redis.hget(outboxMarksKey(partition), 'drained');
 
-/** One after the other, as they stand in the outbox. */
+/** In the order of the outbox. */
 async function append(partition: number, count: number) {
   const account = accountOf(partition);
   return Promise.all(
@@ -44,13 +44,13 @@ async function append(partition: number, count: number) {
   );
 }
 
-test('an empty outbox is drained up to its beginning, and nothing is written', async (t) => {
+test('an empty outbox is drained up to its start, and nothing is written', async (t) => {
   const { drainPartition } = drainer(() => Promise.reject(new Error('there is nothing to record')));
   t.deepEqual(await drainPartition(1), { upTo: '0-0', records: 0, more: false });
   t.is(await own.redis.exists(outboxMarksKey(1)), 0);
 });
 
-test('what is in the outbox comes to the store in its order, batch by batch, and stays in the outbox', async (t) => {
+test('writes the entries of the outbox to the store in order, batch by batch, and keeps them in the outbox', async (t) => {
   const records = await append(2, 1_100);
   const batches: string[][] = [];
   const { drainPartition, metrics } = drainer(async (batch) => {
@@ -73,7 +73,7 @@ test('what is in the outbox comes to the store in its order, batch by batch, and
   t.is((await metrics.usageDrained.get()).values[0]?.value, 1_100);
 });
 
-test('sequence 10 comes after 9, however many digits, and the mark never goes back', async (t) => {
+test('sequence 10 comes after 9, and the mark never moves back', async (t) => {
   const ids = ['5-9', '5-10', '5-11', '10-1', '10-2', '100-0'];
   const records = [];
   for (const id of ids) records.push(await appendUsage(own.redis, { account: accountOf(3) }, id));
@@ -88,7 +88,7 @@ test('sequence 10 comes after 9, however many digits, and the mark never goes ba
   await isExact(t, store, records);
 });
 
-test('a slow drainer that was overtaken takes no mark back, and counts nothing twice', async (t) => {
+test('a slow drainer that was overtaken does not move the mark back, and counts nothing twice', async (t) => {
   const first = await append(4, 3);
   const gate = Promise.withResolvers<void>();
   const slow = drainer(async (records) => {
@@ -106,7 +106,7 @@ test('a slow drainer that was overtaken takes no mark back, and counts nothing t
   await isExact(t, store, [...first, ...second]);
 });
 
-test('a store that fails before, in the midst of or after its work leaves the mark, and nothing is lost or counted twice', async (t) => {
+test('if the store fails before, during or after a write, the mark stays, and nothing is lost or counted twice', async (t) => {
   const records = await append(5, 300);
   const failures: Store['recordUsage'][] = [
     () => Promise.reject(new Error('before')),
@@ -127,7 +127,7 @@ test('a store that fails before, in the midst of or after its work leaves the ma
   await isExact(t, store, records);
 });
 
-test('two that drain one partition at once come to the same', async (t) => {
+test('two drainers of one partition at the same time have the same result as one', async (t) => {
   const records = await append(6, 700);
   const [one, other] = [drainer(), drainer()];
   await Promise.all([one.drainPartition(6), other.drainPartition(6)]);
@@ -136,7 +136,7 @@ test('two that drain one partition at once come to the same', async (t) => {
   await isExact(t, store, [...records, ...more]);
 });
 
-test('an entry that cannot be read is set aside as it stands, counted, and named by its place alone', async (t) => {
+test('an unreadable entry is set aside unchanged and counted, and only its position is logged', async (t) => {
   const account = accountOf(7);
   const [first] = await append(7, 1);
   const secret = 'svc_a_text_that_no_log_may_show';
@@ -164,13 +164,13 @@ test('an entry that cannot be read is set aside as it stands, counted, and named
     (await aside()).map(([id]) => id),
     odd,
   );
-  t.true(JSON.stringify(await aside()).includes(secret), 'nothing of it is lost');
+  t.true(JSON.stringify(await aside()).includes(secret), 'the entry is kept');
   await own.redis.hdel(outboxMarksKey(7), 'drained');
   await drainPartition(7);
-  t.is((await aside()).length, 3, 'read again, it is not set aside again');
+  t.is((await aside()).length, 3, 'when it is read again, it is not set aside again');
 });
 
-test('an outbox of nothing but what cannot be read does not stay where it is', async (t) => {
+test('an outbox with only unreadable entries makes progress', async (t) => {
   const id = await own.redis.xadd(outboxKey(8), '*', 'nothing', 'of use');
   const { drainPartition } = drainer(() => Promise.reject(new Error('there is nothing to record')));
   t.deepEqual(await drainPartition(8), { upTo: id ?? '', records: 0, more: false });

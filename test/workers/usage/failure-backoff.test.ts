@@ -1,7 +1,7 @@
 import test from 'ava';
 import { createFailureBackoff } from '../../../workers/usage/failure-backoff.ts';
 
-test('waits grow up to five seconds, with jitter, and end where it works again', (t) => {
+test('waits grow up to five seconds, with jitter, and end when the task works again', (t) => {
   let [time, lot] = [0, 0];
   const backoff = createFailureBackoff<string>({ now: () => time, random: () => lot });
   t.false(backoff.waits('a'));
@@ -20,12 +20,12 @@ test('waits grow up to five seconds, with jitter, and end where it works again',
     t.is(backoff.failed('a'), first);
     time += waitMs - 1;
     t.true(backoff.waits('a'));
-    t.false(backoff.failed('a'), 'one more failure meanwhile makes it no longer');
+    t.false(backoff.failed('a'), 'another failure during the wait does not extend it');
     time += 1;
     t.false(backoff.waits('a'), String(waitMs));
   }
-  t.false(backoff.waits('b'), 'each by itself');
+  t.false(backoff.waits('b'), 'each task has its own backoff');
   t.true(backoff.worked('a'));
   t.false(backoff.worked('a'));
-  t.true(backoff.failed('a'), 'and is news again');
+  t.true(backoff.failed('a'), 'and its next failure is the first again');
 });

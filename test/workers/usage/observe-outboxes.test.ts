@@ -7,7 +7,7 @@ import { createObserveOutboxes } from '../../../workers/usage/observe-outboxes.t
 import { openRedisDatabase } from '../../support/private-redis.ts';
 import { accountOf, appendUsage } from '../../support/usage-events.ts';
 
-test('the outboxes that a worker holds are measured by what is in them, and by the age of what is not drained', async (t) => {
+test('reports the entries in the outboxes that a worker holds, and the age of the oldest undrained entry', async (t) => {
   await using own = await openRedisDatabase();
   await own.redis.ping();
   let held = [3, 63];
@@ -39,7 +39,7 @@ test('the outboxes that a worker holds are measured by what is in them, and by t
   t.deepEqual(await observe(), { entries: 0, longest: 0, ageSeconds: 0 });
 });
 
-test('a scrape shows it, by one look', async (t) => {
+test('a scrape reports the totals, and nothing while they are unknown', async (t) => {
   const registry = new Registry();
   let looks = 0;
   let counters: { entries: number; longest: number; ageSeconds: number } | undefined = {
@@ -63,7 +63,7 @@ test('a scrape shows it, by one look', async (t) => {
   t.is(looks, 6);
 });
 
-test('who asks meanwhile shares the look, and a Redis that is away is no obstacle', async (t) => {
+test('concurrent callers share one read, and none waits while Redis is unavailable', async (t) => {
   await using own = await openRedisDatabase();
   await own.redis.ping();
   const observe = createObserveOutboxes(own.redis, () => [1, 2]);

@@ -28,7 +28,7 @@ const locksOf = (workerId: string, takenAtOnce = 8) =>
 
 const holderOf = (partition: number) => own.redis.get(partitionLockKey(partition));
 
-/** How many keys were read since by this connection. */
+/** Counts the keys that this connection reads. */
 function countKeys(redis: Redis): () => number {
   const read = redis.mget.bind(redis) as (keys: string[]) => Promise<(string | null)[]>;
   let count = 0;
@@ -76,7 +76,7 @@ test.serial(
     await slow.renew();
     await other.renew();
     t.deepEqual([slow.held().length, other.held().length], [64, 0]);
-    for (const partition of [3, 7]) await own.redis.del(partitionLockKey(partition)); // as its end does
+    for (const partition of [3, 7]) await own.redis.del(partitionLockKey(partition)); // as if they had expired
     for (let renewals = 0; renewals < renewalsForAll; renewals += 1) await other.renew();
     t.deepEqual(sorted(other.held()), [3, 7], 'all have been checked');
     await slow.renew();

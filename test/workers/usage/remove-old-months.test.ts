@@ -6,7 +6,7 @@ import { usageRecords } from '../../shared/store/usage-records.ts';
 import { openRedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
-test('the present month and so many closed ones before it are kept', (t) => {
+test('the current month and the given number of closed months are kept', (t) => {
   const at = (time: string, monthsKept: number) => firstMonthKept(Date.parse(time), monthsKept);
   t.is(at('2026-12-31T23:59:59.999Z', 24), '2024-12');
   t.is(at('2027-01-01T00:00:00.000Z', 24), '2025-01');
@@ -15,7 +15,7 @@ test('the present month and so many closed ones before it are kept', (t) => {
   t.is(at('2026-12-15T12:00:00.000Z', 12), '2025-12');
 });
 
-test('while the clocks of Redis and of this machine are a day apart nothing is removed', async (t) => {
+test('nothing is removed while the clocks of Redis and of this machine are a day apart', async (t) => {
   await using own = await openRedisDatabase();
   const { log, lines } = recordedLog();
   const store = { removeUsageBefore: async () => t.fail() as never };
@@ -24,7 +24,7 @@ test('while the clocks of Redis and of this machine are a day apart nothing is r
   t.is(lines.length, 1);
 });
 
-test('what is older goes, by the clock of Redis, however much it is, and nothing else', async (t) => {
+test('all older months are removed by the clock of Redis, and nothing else', async (t) => {
   await using own = await openRedisDatabase();
   await using home = await createSqliteHome();
   await using store = await home.open();

@@ -14,7 +14,7 @@ test.after.always(async () => {
   await own?.[Symbol.asyncDispose]();
 });
 
-/** In the order of a stream, which is neither that of text nor that of a single number. */
+/** In the order of a stream, which is neither text order nor the order of one number. */
 const ids = ['7-0', '7-9', '7-10', '7-11', '10-0', '10-99', '10-100', '1700000000000-5', '1700000000000-12'];
 
 async function fill(partition: number): Promise<void> {
@@ -27,7 +27,7 @@ async function left(partition: number): Promise<string[]> {
 
 const marksOf = (partition: number) => own.redis.hgetall(outboxMarksKey(partition));
 
-test('the drained mark moves to what is after it, by number and not by text, and never back', async (t) => {
+test('the drained mark moves forward by number and not by text, and never back', async (t) => {
   const markDrained = createMarkDrained(own.redis);
   for (const [index, id] of ids.entries()) {
     for (const earlier of [...ids.slice(0, index), '0-0', id]) {
@@ -41,7 +41,7 @@ test('the drained mark moves to what is after it, by number and not by text, and
   }
 });
 
-test('an outbox is trimmed up to the id itself and no further, and says so in its marks', async (t) => {
+test('an outbox is trimmed up to the given id, and its marks record that', async (t) => {
   const trim = createTrimOutbox(own.redis);
   await fill(1);
   await createMarkDrained(own.redis)(1, ids.at(-1) ?? '');
@@ -51,12 +51,12 @@ test('an outbox is trimmed up to the id itself and no further, and says so in it
     t.deepEqual(await marksOf(1), { drained: ids.at(-1) ?? '', trimmed: id });
     await trim(1, id);
     await trim(1, ids[0] ?? '');
-    t.deepEqual(await left(1), ids.slice(index + 1), 'repeated or late, it has no effect');
+    t.deepEqual(await left(1), ids.slice(index + 1), 'a repeated or late call has no effect');
     t.is((await marksOf(1)).trimmed, id);
   }
 });
 
-test('what is not drained is never trimmed', async (t) => {
+test('an entry that is not drained is never trimmed', async (t) => {
   const trim = createTrimOutbox(own.redis);
   await fill(2);
   await trim(2, '10-0');

@@ -14,7 +14,7 @@ function schedule() {
   };
 }
 
-test('nothing is due before it was in the store for so long, and each once', (t) => {
+test('an entry becomes due once, after its time in the store', (t) => {
   const { note, due, trimmed, at } = schedule();
   t.is(due(1), undefined);
   note(1, '5-0');
@@ -23,15 +23,15 @@ test('nothing is due before it was in the store for so long, and each once', (t)
   at(10);
   t.is(due(2), undefined);
   t.is(due(1), '5-0');
-  t.is(due(1), '5-0', 'until it has gone: a trim may fail');
+  t.is(due(1), '5-0', 'it stays due until it is trimmed: a trim may fail');
   trimmed(1);
   t.is(due(1), undefined);
   note(1, '5-0');
   at(100);
-  t.is(due(1), undefined, 'noted again, it is nothing new');
+  t.is(due(1), undefined, 'noting the same id again has no effect');
 });
 
-test('whatever is noted in between, each id has its time, and the latest comes in the end', (t) => {
+test('each id waits its full time, and the latest becomes due in the end', (t) => {
   const { note, due, trimmed, at } = schedule();
   const notedAt = new Map<string, number>();
   const said: string[] = [];
@@ -46,7 +46,7 @@ test('whatever is noted in between, each id has its time, and the latest comes i
     said.push(now);
     trimmed(1);
   }
-  t.true(said.length >= 4, 'it goes on under constant load');
+  t.true(said.length >= 4, 'trimming continues under constant load');
   at(200);
   t.is(due(1), '90-0');
   trimmed(1);

@@ -48,7 +48,7 @@ function startDrainer(redis: Redis, store: Store, given: Given = {}) {
   return { drainer, lines };
 }
 
-test('usage of all partitions comes to the store, and goes from the outboxes only later', async (t) => {
+test('usage of all partitions reaches the store, and is trimmed from the outboxes only later', async (t) => {
   await using own = await openRedisDatabase();
   await using home = await createSqliteHome();
   await using store = await home.open();
@@ -74,7 +74,7 @@ test('usage of all partitions comes to the store, and goes from the outboxes onl
   t.is(await own.redis.hget(outboxMarksKey(5), 'trimmed'), await own.redis.hget(outboxMarksKey(5), 'drained'));
 });
 
-test('usage that is rung for comes to the store at once, and other usage when its outbox is looked at', async (t) => {
+test('usage with a notification reaches the store at once, and other usage when its outbox is checked', async (t) => {
   await using own = await openRedisDatabase();
   await using home = await createSqliteHome();
   await using store = await home.open();
@@ -82,14 +82,14 @@ test('usage that is rung for comes to the store at once, and other usage when it
   const { drainer } = startDrainer(own.redis, store, { outboxesEveryMs: 60_000 });
   await using _drainer = drainer;
   await until(async () => drainer.held().length === partitionCount && (await isDrained(own.redis)));
-  t.false(drainer.notify(partitionCount), 'that is another worker’s');
+  t.false(drainer.notify(partitionCount), 'another worker holds it');
   const unheard = await appendUsage(own.redis, { account: accountOf(4) });
   records.push(await appendUsage(own.redis, { account: accountOf(3) }));
   t.true(drainer.notify(3));
   await until(
     async () => (await own.redis.hget(outboxMarksKey(3), 'drained')) !== null && !(await waits(own.redis, 3)),
   );
-  t.true(await waits(own.redis, 4), 'nothing was heard of it');
+  t.true(await waits(own.redis, 4), 'there was no notification');
   await drainer[Symbol.asyncDispose]();
 
   const { drainer: looking } = startDrainer(own.redis, store);
@@ -98,7 +98,7 @@ test('usage that is rung for comes to the store at once, and other usage when it
   await isExact(t, store, inOrder([...records, unheard]));
 });
 
-test('leases that have ended put usage into the outbox, which is brought to the store at once', async (t) => {
+test('usage of expired leases reaches the store at once', async (t) => {
   await using own = await openRedisDatabase();
   await using home = await createSqliteHome();
   await using store = await home.open();
@@ -114,7 +114,7 @@ test('leases that have ended put usage into the outbox, which is brought to the 
   await isExact(t, store, inOrder(records));
 });
 
-test('usage waits while the store is away, and comes to it when it is back', async (t) => {
+test('usage waits while the store is unavailable, and reaches it afterwards', async (t) => {
   await using own = await openRedisDatabase();
   await using home = await createSqliteHome();
   await using store = await home.open();
@@ -138,13 +138,13 @@ test('usage waits while the store is away, and comes to it when it is back', asy
   t.deepEqual(
     lines.map(({ level, message }) => [level, message]),
     [
-      ['warn', 'the store is away; usage waits in the outbox'],
-      ['info', 'the store is back; usage is drained again'],
+      ['warn', 'the store is unavailable; usage waits in the outbox'],
+      ['info', 'the store is available again; usage is drained'],
     ],
   );
 });
 
-test('leases are tended for each partition that is held, and a failure of that stops nothing', async (t) => {
+test('leases expire in each partition that is held, and a failure stops nothing else', async (t) => {
   await using own = await openRedisDatabase();
   await using home = await createSqliteHome();
   await using store = await home.open();
@@ -161,7 +161,7 @@ test('leases are tended for each partition that is held, and a failure of that s
   t.true(lines.length > 0);
 });
 
-test('a drainer that is disposed of ends at once, also in the midst of a call, and frees its partitions', async (t) => {
+test('disposing of a drainer ends it at once, also during a call, and releases its partitions', async (t) => {
   await using own = await openRedisDatabase();
   await using home = await createSqliteHome();
   await using store = await home.open();
@@ -176,7 +176,7 @@ test('a drainer that is disposed of ends at once, also in the midst of a call, a
   await called.promise;
   const begun = performance.now();
   await drainer[Symbol.asyncDispose]();
-  t.true(performance.now() - begun < 10_000, 'far above what it may take, far below a hang');
+  t.true(performance.now() - begun < 10_000, 'far longer than it may take, far shorter than a hang');
   t.deepEqual(await own.redis.keys('*keeper*'), []);
   never.resolve();
 
@@ -185,7 +185,7 @@ test('a drainer that is disposed of ends at once, also in the midst of a call, a
   await until(() => isDrained(own.redis));
 });
 
-test('drainers that are killed at any moment lose nothing and count nothing twice', async (t) => {
+test('drainers that are killed at any time lose nothing and count nothing twice', async (t) => {
   t.timeout(120_000);
   await using own = await openRedisDatabase();
   await using home = await createSqliteHome();
@@ -197,7 +197,7 @@ test('drainers that are killed at any moment lose nothing and count nothing twic
     model: `m.${index % 3}`,
   });
   const records: Awaited<ReturnType<typeof appendUsage>>[] = [];
-  // Not all at once: on a slow machine that is longer than a connection may be silent, and sent again.
+  // Not all at once: on a slow machine, the connection would be silent for too long, and the call would be sent again.
   while (records.length < 5_000) {
     const some = Array.from({ length: 500 }, (_, index) => appendUsage(own.redis, shape(records.length + index)));
     records.push(...(await Promise.all(some)));
@@ -213,7 +213,7 @@ test('drainers that are killed at any moment lose nothing and count nothing twic
       if (lines === round) setTimeout(() => drain.kill('SIGKILL'), Math.random() * 10);
     }
     await exited;
-    // What its end would do, so that the next need not wait for it.
+    // As if the lock had expired, so that the next drainer does not wait for it.
     for (let partition = 0; partition < partitionCount; partition += 1)
       await own.redis.del(partitionLockKey(partition));
   }
@@ -231,19 +231,19 @@ async function lengths(redis: Redis, partitions = Array.from({ length: partition
   return Promise.all(partitions.map((partition) => redis.xlen(outboxKey(partition))));
 }
 
-/** Whether every entry of every outbox is behind its mark. */
+/** True if every entry of every outbox is drained. */
 async function isDrained(redis: Redis): Promise<boolean> {
   const waiting = await Promise.all(Array.from({ length: partitionCount }, (_, partition) => waits(redis, partition)));
   return !waiting.includes(true);
 }
 
-/** Whether the partition has an entry that is not behind its mark. */
+/** True if the partition has an entry that is not drained. */
 async function waits(redis: Redis, partition: number): Promise<boolean> {
   const drained = (await redis.hget(outboxMarksKey(partition), 'drained')) ?? '0-0';
   return (await redis.xrange(outboxKey(partition), `(${drained}`, '+', 'COUNT', 1)).length > 0;
 }
 
-/** Until ava's own time-out. */
+/** Waits until ava's own timeout at most. */
 async function until(claim: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await claim())) await sleep(20);
 }
