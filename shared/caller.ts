@@ -12,20 +12,20 @@ export const callerSchema = z.object({
 });
 
 /**
- * Who calls: the account or device behind a credential as it was at this version, with its plan then. `keyId` where a key
- * was used. `topUp` is what was added to a month's allowance, perhaps one that is over.
+ * The caller: the account or device behind a credential, at this version, with its plan at that time. `keyId` is set if a key was used.
+ * `topUp` is the amount added to a month's allowance; that month may be over.
  */
 export type Caller = z.infer<typeof callerSchema>;
 
 type AccountStatus = Pick<Account, 'plan' | 'suspended' | 'version' | 'overageEnabled' | 'topUp'>;
 
-/** What a caller has of its account as the account stands. */
+/** Returns the fields of a caller that come from the current account. */
 export function accountStatusOf(account: AccountStatus): Omit<Caller, 'account' | 'keyId'> {
   const { plan, suspended, version, overageEnabled, topUp } = account;
   return { plan, suspended, version, overageEnabled, ...(topUp && { topUp }) };
 }
 
-/** An account as a caller; one that was never used stands on the default plan, at version 0. */
+/** Returns an account as a caller. An account that was never used has the default plan and version 0. */
 export function callerOf(account: string, known: Account | undefined, defaultPlan: string): Caller {
   const neverUsed = { plan: defaultPlan, suspended: false, version: 0, overageEnabled: false, topUp: undefined };
   return { account, ...accountStatusOf(known ?? neverUsed) };

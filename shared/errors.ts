@@ -2,8 +2,8 @@ import { z } from 'zod';
 import type { ValidationIssue } from './validation-issues.ts';
 
 /**
- * Every error code the service can answer with: its HTTP status, which of the two body shapes it has, and whether the
- * same request can succeed later. `UPSTREAM_INTERRUPTED` is sent in a stream's error frame only.
+ * Every error code of the service: its HTTP status, its body shape (one of two), and whether the same request can succeed later.
+ * `UPSTREAM_INTERRUPTED` is sent only in the error frame of a stream.
  */
 export const errorCodes = {
   NO_AUTH: { status: 401, shape: 'flat', retryable: false },
@@ -38,19 +38,19 @@ type Options = {
   cause?: unknown;
 };
 
-/** An SDK that is told to wait longer than this would rather hear that waiting is no use. */
+/** If an SDK would have to wait longer than this, it gets the error without a retry instead. */
 const retryWaitMsMax = 60_000;
 const defaultUnavailableWaitMs = 1_000;
 
 /**
- * A failure as the client is to see it. `message` and `fields` go out as they stand, so they never name a secret, a host
- * or another caller; what is for the operator goes into `cause`, which is logged and never sent.
+ * A failure for the client. `message` and `fields` are sent unchanged, so they never name a secret, a host or another caller. Details for
+ * the operator go into `cause`, which is logged and never sent.
  */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly code: ErrorCode;
   readonly fields: Fields;
-  /** What is wrong with the request, one by one; `message` says them together. */
+  /** The faults of the request; `message` combines them. */
   readonly faults: readonly ValidationIssue[];
   readonly retryAfterMs: number | undefined;
   readonly headers: Readonly<Record<string, string>>;
@@ -69,21 +69,21 @@ export function errorStatus(code: ErrorCode): number {
   return errorCodes[code].status;
 }
 
-/** All offending fields by their path, at most ten, as one 400. */
+/** Returns one 400 with all invalid fields by their path, at most ten. */
 export function validationError(faults: readonly ValidationIssue[], cause?: unknown): ApiError {
   const named = faults.slice(0, 10).map(({ path, message }) => `${path}: ${message}`);
   const more = faults.length > named.length ? '; and more' : '';
   return new ApiError('VALIDATION_ERROR', named.join('; ') + more, { cause, faults: faults.slice(0, 10) });
 }
 
-/** `attempted` are backend names in the order tried, each once. */
+/** `attempted` are the backend names in the order of the attempts, each once. */
 export function upstreamsExhausted(tier: string, attempted: readonly string[]): ApiError {
   return new ApiError('UPSTREAMS_EXHAUSTED', 'No model server could answer. Retry with exponential backoff.', {
     fields: { tier, attempted: [...new Set(attempted)] },
   });
 }
 
-/** The one answer while a part of ours is away or it is unknown whether a call was carried out. */
+/** The only error for an internal part that is unavailable, or for a call that may or may not have been executed. */
 export function temporarilyUnavailable(cause?: unknown): ApiError {
   return new ApiError('SERVICE_UNAVAILABLE', 'The service is not available right now. Retry.', { cause });
 }
@@ -93,18 +93,18 @@ export function waitedTooLong(): ApiError {
   return new ApiError('SERVICE_UNAVAILABLE', 'The request waited too long in the queue.', { retryAfterMs: 5_000 });
 }
 
-/** What is left to say when a part of the answer is missing: text that went out (`delivered`) cannot be taken back. */
+/** Returns the error for a reply of which a part is missing: text that was already sent (`delivered`) cannot be taken back. */
 export function replyLost(delivered: boolean): ApiError {
   if (delivered) return new ApiError('UPSTREAM_INTERRUPTED', 'The answer was interrupted.');
   return new ApiError('SERVICE_UNAVAILABLE', 'The answer was lost on its way. Retry.');
 }
 
-/** Said of a request whose client has left, to whoever still looks after it. */
+/** The error of a request whose client has disconnected, for the code that still handles the request. */
 export function clientGone(): ApiError {
-  return new ApiError('REQUEST_TIMEOUT', 'The client went away.');
+  return new ApiError('REQUEST_TIMEOUT', 'The client disconnected.');
 }
 
-/** The request was not over within `request_ms`. */
+/** The request did not end within `request_ms`. */
 export function deadlineExceeded(): ApiError {
   return new ApiError('DEADLINE_EXCEEDED', 'The request was not finished before its deadline.');
 }
@@ -119,7 +119,7 @@ export type BurstLimit =
   | 'guest_calls'
   | 'guest_mints';
 
-/** A limit that time lifts; `retryAfterMs` is when the same request would pass. */
+/** A limit that time lifts. `retryAfterMs` is the time until the same request would be admitted. */
 export function rateLimitExceeded(type: BurstLimit, message: string, retryAfterMs: number): ApiError {
   const noUse = type === 'batch_limit' || retryAfterMs > retryWaitMsMax;
   return new ApiError('rate_limit_exceeded', message, {
@@ -129,7 +129,7 @@ export function rateLimitExceeded(type: BurstLimit, message: string, retryAfterM
   });
 }
 
-/** The model is not in the caller's plan; waiting does not help. */
+/** The model is not in the caller's plan; a retry does not help. */
 export function planLimit(model: string, plan: string): ApiError {
   return new ApiError(
     'rate_limit_exceeded',
@@ -144,18 +144,18 @@ export type SpentQuota = { resetDate: string; topupUrl: string; overageEnabled: 
 export function quotaExceeded(quota: SpentQuota): ApiError {
   return new ApiError(
     'quota_exceeded',
-    `The monthly quota is used up. It refreshes on ${quota.resetDate}; overage or a top-up lifts it before.`,
+    `The monthly quota is used up. It resets on ${quota.resetDate}. Overage or a top-up lifts it earlier.`,
     { fields: { type: 'quota_limit', ...quota }, headers: { 'x-should-retry': 'false' } },
   );
 }
 
-/** The failure itself if it is one for clients, else `INTERNAL_ERROR` with the original as its cause. */
+/** Returns the error itself if it is one for clients, or else `INTERNAL_ERROR` with the original as its cause. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   return new ApiError('INTERNAL_ERROR', 'Something went wrong on our side.', { cause: error });
 }
 
-/** The JSON body in the code's shape. `docsUrl` is the documentation's address, without a slash at its end. */
+/** Returns the JSON body in the code's shape. `docsUrl` is the address of the documentation, without a slash at its end. */
 export function errorBody(error: ApiError, docsUrl: string): Record<string, unknown> {
   const { code, message, fields } = error;
   if (errorCodes[code].shape === 'flat') return { error: message, code, ...fields };
@@ -163,7 +163,7 @@ export function errorBody(error: ApiError, docsUrl: string): Record<string, unkn
   return { error: { code, message, param: null, ...fields, ...docs } };
 }
 
-/** Where the documentation says what the client can do (RFC 8288): about the limit, where one was exceeded, else about the code. */
+/** Returns the `Link` header with the documentation of the error (RFC 8288): of the limit if one was exceeded, or else of the code. */
 export function errorLink({ code, fields }: ApiError, docsUrl: string): string {
   const about = errorCodes[code].shape === 'nested' && typeof fields.type === 'string' ? fields.type : code;
   return `<${errorPage(docsUrl, about)}>; rel="help"`;
@@ -173,13 +173,13 @@ function errorPage(docsUrl: string, anchor: string): string {
   return `${docsUrl}/errors#${anchor}`;
 }
 
-/** What a stream that has begun carries instead of its end, whatever the code. */
+/** Returns the last frame of a stream that fails after its start, for any code. */
 export function errorFrame({ code, message, fields }: ApiError): Record<string, unknown> {
   const type = fields.type ?? (errorStatus(code) < 500 ? 'invalid_request_error' : 'server_error');
   return { error: { code, type, message, param: null } };
 }
 
-/** The headers that tell an official SDK whether and when to try again; 401 names its scheme (RFC 9110 11.6.1). */
+/** Returns the headers that control retries of the official SDKs; a 401 also names its scheme (RFC 9110 11.6.1). */
 export function errorHeaders({ code, headers, retryAfterMs }: ApiError): Record<string, string> {
   return {
     ...(errorStatus(code) === 401 && { 'www-authenticate': 'Bearer' }),
@@ -191,7 +191,7 @@ export function errorHeaders({ code, headers, retryAfterMs }: ApiError): Record<
 
 const codes = Object.keys(errorCodes) as [ErrorCode, ...ErrorCode[]]; // the keys of a literal table are its codes
 
-/** How a failure crosses from a worker to the ingress: without its cause, which stays in the worker's log. */
+/** A failure as a worker sends it to the ingress: without its cause, which is only in the worker's log. */
 export const carriedErrorSchema = z.object({
   code: z.enum(codes),
   message: z.string(),

@@ -1,4 +1,4 @@
-/** Levels of objects and arrays within each other. */
+/** Nesting levels of objects and arrays. */
 export const jsonDepthMax = 128;
 /** Objects, arrays and object members together. */
 export const jsonPartsMax = 25_000;
@@ -6,16 +6,16 @@ export const jsonPartsMax = 25_000;
 const [quote, backslash, colon, comma] = [0x22, 0x5c, 0x3a, 0x2c];
 const [openBrace, openBracket, closeBrace, closeBracket] = [0x7b, 0x5b, 0x7d, 0x5d];
 
-/** Which bytes mean something outside of strings: most do not, and one look tells. */
+/** The bytes that have a meaning outside of strings. Most bytes have none, and one lookup shows that. */
 const isStructural = new Uint8Array(256);
 for (const byte of [quote, colon, comma, openBrace, openBracket, closeBrace, closeBracket]) isStructural[byte] = 1;
 
 type Bounds = { depthMax?: number; partsMax?: number; commasMax?: number };
 
 /**
- * Which bound this JSON exceeds, as the end of a sentence, or undefined. Call it before the text is parsed: 4 MiB of nothing but
- * arrays takes a second to parse and to check, in which the process does nothing else. One pass over the bytes; for bytes that are
- * not JSON the result is an estimate. Numbers and strings in arrays are not bounded by default, because an embedding has many.
+ * Returns the bound that this JSON exceeds, as the end of a sentence, or undefined. Call it before the text is parsed: 4 MiB of nested
+ * arrays take a second to parse and check, and block the process for that time. It makes one pass over the bytes; for bytes that are not
+ * JSON the result is an estimate. Numbers and strings in arrays are not bounded by default, because an embedding has many.
  */
 export function exceededJsonBound(bytes: Uint8Array, bounds: Bounds = {}): string | undefined {
   const { depthMax = jsonDepthMax, partsMax = jsonPartsMax, commasMax = Number.POSITIVE_INFINITY } = bounds;
@@ -41,10 +41,10 @@ export function exceededJsonBound(bytes: Uint8Array, bounds: Bounds = {}): strin
   return undefined;
 }
 
-/** A search by the system costs as much as looking at so many bytes, and is much faster from there on. */
+/** A native search costs as much as checking this many bytes in JavaScript, and is much faster for longer strings. */
 const lookedAt = 64;
 
-/** Where the string ends whose first byte is at `start`: its closing quote, or the end of the bytes. */
+/** Returns where the string ends whose first byte is at `start`: its closing quote, or the end of the bytes. */
 function endOfString(bytes: Uint8Array, start: number): number {
   let index = start;
   for (;;) {

@@ -3,7 +3,10 @@ import { isIP } from 'node:net';
 const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?';
 const entry = new RegExp(`^(?:\\*|\\*\\.${label}(?:\\.${label})*|${label}(?:\\.${label})*(?::\\d{1,5})?)$`);
 
-/** Whether this can stand in `media_hosts`: `*`, `*.example.com`, or a name, with a port unless it is 443; never an IP address. */
+/**
+ * Returns whether this is a valid entry of `media_hosts`: `*`, `*.example.com`, or a name, with a port unless it is 443; never an IP
+ * address.
+ */
 export function isMediaHost(text: string): boolean {
   if (!entry.test(text)) return false;
   if (text === '*') return true;
@@ -12,7 +15,7 @@ export function isMediaHost(text: string): boolean {
   return url?.host === name && isIP(url.hostname) === 0;
 }
 
-/** Names that no public name server knows (RFC 6761, 6762, 8375, ICANN's `internal`), and those that networks use as such. */
+/** Names that public name servers do not resolve (RFC 6761, 6762, 8375, ICANN's `internal`), and common names of private networks. */
 const privateName =
   /(?:^|\.)(?:localhost|local|internal|arpa|lan|home|corp|intranet|private|localdomain|svc|test|invalid|alt|onion)$/;
 
@@ -21,10 +24,10 @@ const visible = /^[\x21-\x7e]*$/;
 const beginning = /^https:\/\/([^/?#]*)([?#]?)/i;
 
 /**
- * Why a model server may not be given this address of an image, a sound or a file; undefined if it may: a `data:` URL, or
- * `https:` with a host that `hosts` lists. The address is judged as it is written and never looked up, so a listed name may
- * still lead anywhere. What URL parsers read in different ways (a backslash, a user name, white space, no path, a host
- * in another spelling than its own) is refused.
+ * Returns why a model server may not get this address of an image, a sound or a file, or undefined if it may. Allowed are `data:` URLs, and
+ * `https:` URLs with a host that `hosts` lists. The address is checked as it is written and never resolved, so a listed name may still
+ * resolve to any address. Addresses that URL parsers read differently are refused: those with a backslash, a user name, white space, no
+ * path, or a host that is not in its normal form.
  */
 export function refuseMediaAddress(address: string, hosts: readonly string[]): string | undefined {
   if (/^data:/i.test(address)) return undefined;

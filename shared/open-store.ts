@@ -4,29 +4,32 @@ import type { Store } from './store/store.ts';
 type Log = { info(fields: object, message: string): void; warn(fields: object, message: string): void };
 
 /**
- * The store at this `DATABASE_URL`: `mongodb://` and `mongodb+srv://` name a database and are connected to at the first
- * call, so a server that is down is no reason not to start; `sqlite:<file>` is opened now. Throws an error for the
- * operator, which never repeats the address: it can hold a password.
+ * Opens the store at this `DATABASE_URL`. `mongodb://` and `mongodb+srv://` name a database and connect at the first call, so a process
+ * also starts while the server is down. `sqlite:<file>` is opened now. Throws an error for the operator, which never contains the URL: it
+ * can hold a password.
  */
 export async function openStore(url: string, { log }: { log: Pick<Log, 'warn'> }): Promise<Store> {
   if (/^mongodb(\+srv)?:\/\//.test(url)) {
-    // Loading its driver takes 0.2 s, which a process on SQLite saves.
+    // Loading the driver takes 0.2 s, which a process on SQLite saves.
     const { MongoStore } = await import('./store/mongo/mongo-store.ts');
     return new MongoStore(url, { log });
   }
   const file = /^sqlite:(?!\/\/)(.+)$/.exec(url)?.[1];
-  if (file === ':memory:') throw new Error('DATABASE_URL must name a file: a store in memory would forget every key.');
+  if (file === ':memory:') throw new Error('DATABASE_URL must name a file: a store in memory would lose every key.');
   if (file !== undefined) return SqliteStore.open(file);
   throw new Error(
     'DATABASE_URL must be mongodb://<host>/<database>, mongodb+srv://<host>/<database> or sqlite:<file>.',
   );
 }
 
-/** Makes the first call, which prepares the store, and says what it is; a store that is away is said, and not waited for. */
+/**
+ * Makes the first call, which prepares the store, and logs the store's description. If the store is unavailable, logs that and does not
+ * wait for it.
+ */
 export async function greetStore(store: Store, log: Log): Promise<void> {
   try {
-    log.info({ store: await store.describe() }, 'the store answers');
+    log.info({ store: await store.describe() }, 'the store is reachable');
   } catch (error) {
-    log.warn({ err: error }, 'the store cannot be reached; the next call tries again');
+    log.warn({ err: error }, 'the store is unreachable; the next call retries');
   }
 }

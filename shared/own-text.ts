@@ -1,9 +1,7 @@
-/** V8 copies a shorter part of a string; a longer one keeps the whole string in memory. */
+/** V8 copies a slice shorter than this; a longer slice keeps the original string in memory. */
 const sharedLengthMin = 13;
 
-/**
- * The same text in memory of its own, for a part of a large text that is kept longer than the rest. A lone surrogate becomes U+FFFD.
- */
+/** Copies a part of a large text, so that the large text is not kept in memory with it. A lone surrogate becomes U+FFFD. */
 export function ownText(text: string): string {
   return text.length < sharedLengthMin ? text : Buffer.from(text).toString();
 }

@@ -1,16 +1,16 @@
-/** Many who want the same thing, and few who fetch it. */
+/** Many callers that want the same value, and few fetches. */
 type SingleFlight<Wanted, Value> = {
-  /** Shares a fetch that is under way; what it brings may be from a moment before this call. */
+  /** Shares a fetch in progress; its result may be older than this call. */
   join(wanted: Wanted): Promise<Value>;
-  /** Shares the next fetch that begins: what it brings is no older than this call. */
+  /** Shares the next fetch that starts; its result is never older than this call. */
   joinNext(wanted: Wanted): Promise<Value>;
 };
 
 type Flight<Value> = { current: Promise<Value>; next?: Promise<Value> };
 
 /**
- * At most one fetch of the same thing at a time. A failure is that of everyone who shares it, and of those who wait for the
- * next: they have waited for as long as a fetch takes, and what has failed is not tried again on top of that.
+ * Makes at most one fetch of the same value at a time. All callers that share a fetch get its failure, and so do those that wait for the
+ * next fetch: they have already waited as long as a fetch takes, and are not made to wait for a retry.
  */
 export function createSingleFlight<Wanted, Value>(parts: {
   nameOf: (wanted: Wanted) => string;

@@ -1,4 +1,4 @@
 import { z } from 'zod';
 
-/** MongoDB keeps dates as such; SQLite keeps documents as JSON, where they are text. */
+/** MongoDB stores dates as dates; SQLite stores documents as JSON, with dates as text. */
 export const storedDate = z.date().or(z.iso.datetime().transform((text) => new Date(text)));

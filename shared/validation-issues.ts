@@ -1,12 +1,12 @@
 import type { z } from 'zod';
 
 /**
- * What is wrong, and where: `path` is `messages[2].content`, empty for the whole. `refused`, where a setting of the operator does not
- * allow it, is the name that it is counted by, one of a few.
+ * A fault and its place: `path` is `messages[2].content`, empty for the input itself. `refused` is set if the operator's settings do not
+ * allow the value: the name that it is counted by, one of a few.
  */
 export type ValidationIssue = { path: string; message: string; refused?: string };
 
-/** Every issue of a failed validation by its path, in words for whoever wrote the input; values are never repeated. */
+/** Returns every issue of a failed validation by its path, in terms of the input. Values are never repeated. */
 export function validationIssuesOf(error: z.ZodError): ValidationIssue[] {
   return error.issues.flatMap((issue) => {
     if (issue.code === 'unrecognized_keys') {
@@ -24,7 +24,7 @@ function pathOf(path: readonly PropertyKey[]): string {
   }, '');
 }
 
-/** A field without a name is written `""`, because an empty path stands for the whole. */
+/** A field without a name is written `""`, because an empty path means the input itself. */
 export function shownName(name: string): string {
   return name === '' ? '""' : name;
 }

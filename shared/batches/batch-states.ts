@@ -1,8 +1,8 @@
 import { type Batch, type BatchEnding, type BatchError, type BatchState, batchErrorsMax } from './batch.ts';
 
 /**
- * What happens to a batch. `validated`: its file has no fault; `refused`: it has; `counted`: results as they stand, and the first line
- * that may have none; `ran`: every line has its result; `written`: its files are there; `cleared`: nothing is left to clear up.
+ * An event of a batch. `validated`: its file is valid. `refused`: its file has faults. `counted`: the current counts of results, and the
+ * first line that may have no result. `ran`: every line has its result. `written`: its files exist. `cleared`: nothing is left to clean up.
  */
 export type BatchEvent =
   | { type: 'validated'; total: number }
@@ -13,32 +13,32 @@ export type BatchEvent =
 
 type Moves = { [Type in BatchEvent['type']]: readonly BatchState[] };
 
-/** The states in which each of them has a place; anywhere else it changes nothing. */
+/** The states in which each event applies; in any other state it changes nothing. */
 const from: Moves = {
   validated: ['validating'],
   refused: ['validating'],
   counted: ['in_progress', 'finalizing', 'cancelling'],
   cancel: ['validating', 'in_progress'],
-  // A file that can not be looked through, for whatever reason, must not hold its batch for ever.
+  // A file that cannot be validated, for any reason, must not keep its batch open forever.
   expire: ['validating', 'in_progress'],
   ran: ['in_progress'],
   written: ['finalizing', 'cancelling'],
   cleared: ['failed', 'completed', 'expired', 'cancelled'],
 };
 
-/** Where nothing happens to a batch any more that its owner could see. */
+/** Returns whether the batch will not change any more for its owner. */
 export function isOver({ state }: Pick<Batch, 'state'>): boolean {
   return from.cleared.includes(state);
 }
 
-/** Whether its lines may be run. */
+/** Returns whether its lines may run. */
 export function isRunning({ state }: Pick<Batch, 'state'>): boolean {
   return state === 'in_progress';
 }
 
 /**
- * The batch after this event, undefined where it has no place in the batch's state: then it has happened before, or something
- * else came first. Counts only grow.
+ * Returns the batch after this event, or undefined if the event does not apply in the batch's state: then it has already happened, or
+ * another event came first. Counts only grow.
  */
 export function nextBatch(batch: Batch, event: BatchEvent, at: Date): Batch | undefined {
   return from[event.type].includes(batch.state) ? move(batch, event, at) : undefined;

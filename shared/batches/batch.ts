@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { storedDate as date } from '../stored-date.ts';
 
-/** OpenAI's. The first four are those in which something is left to do. */
+/** OpenAI's states. In the first four there is work left. */
 export const batchStates = [
   'validating',
   'in_progress',
@@ -17,9 +17,9 @@ const count = z.int().nonnegative();
 
 const batchErrorSchema = z.object({
   code: z.string(),
-  /** From 1; null where the fault is the whole file's. */
+  /** From 1; null for a fault of the file itself. */
   line: z.int().positive().nullable(),
-  /** The field at fault, as a path within the line (`body.messages[2].content`). */
+  /** The invalid field, as a path within the line (`body.messages[2].content`). */
   param: z.string().nullable(),
   message: z.string(),
 });
@@ -34,9 +34,9 @@ export const batchSchema = z.object({
   metadata: z.record(z.string(), z.string()).nullable(),
   listedFieldsOnly: z.boolean().optional(),
   state: z.enum(batchStates),
-  /** What it ends as, once that is decided. */
+  /** The final state, once it is decided. */
   ending: z.enum(['completed', 'expired', 'cancelled']).optional(),
-  /** Something is left for a worker to do: to run it, or to clear up after it. */
+  /** A worker has work left: to run the batch, or to clean up after it. */
   open: z.boolean(),
   tokens: count,
   counts: z.object({ total: count, completed: count, failed: count }),
@@ -57,18 +57,17 @@ export const batchSchema = z.object({
 });
 
 /**
- * A batch as it is kept: one document, which moves by updates that are guarded by its `version`. `account` owns it,
- * `keyId` is the key that it was handed in with, empty for a sign-in token. `listedFieldsOnly`: its lines may have no field that
- * the plan file does not list; a batch that was handed in before there were lists does not say so. `tokens` is the estimate of all its prompts.
- * `position` is the first line (from 1) that may have no result yet, and where it begins in the file. Every line before it has
- * one. `errors` are the faults of its file, at most 100.
+ * A stored batch: one document, updated with its `version` as guard. `account` owns it. `keyId` is the key that it was created with, empty
+ * for a sign-in token. `listedFieldsOnly`: its lines may have no field that the plan file does not list; missing in batches created before
+ * there were lists. `tokens` is the estimate of all its prompts. `position` is the first line (from 1) that may have no result yet, and its
+ * offset in the file. Every line before it has a result. `errors` are the faults of its file, at most 100.
  */
 export type Batch = z.infer<typeof batchSchema>;
 export type BatchState = Batch['state'];
 export type BatchEnding = NonNullable<Batch['ending']>;
 export type BatchError = z.infer<typeof batchErrorSchema>;
 
-/** Faults of a file that are kept; there may be more of them. */
+/** Number of stored faults of a file, which may have more. */
 export const batchErrorsMax = 100;
 
 export const batchResultSchema = z.object({
@@ -76,31 +75,31 @@ export const batchResultSchema = z.object({
   line: z.int().positive(),
   customId: z.string(),
   requestId: z.string(),
-  /** Whether it belongs in the error file. */
+  /** Whether the result belongs in the error file. */
   failed: z.boolean(),
   promptTokens: count,
   completionTokens: count,
   cachedTokens: count,
   estimated: z.boolean(),
-  /** The answer's status, null where there is none. */
+  /** Status of the response, null if there is none. */
   status: z.int().nullable(),
-  /** The answer's body as JSON text. */
+  /** Body of the response as JSON text. */
   body: z.string().nullable(),
   error: z.object({ code: z.string(), message: z.string() }).nullable(),
 });
 
 /**
- * How one line of a batch has ended. Written once and never changed: the first to be written for a line is what the client
- * gets, and its tokens are what is charged, under `requestId`, for whichever run of that request settles it.
+ * The result of one line of a batch. Written once and never changed: the first result written for a line is what the client gets. Its
+ * tokens are charged, under `requestId`, no matter which run of that request settles it.
  */
 export type BatchResult = z.infer<typeof batchResultSchema>;
 
-/** Answers are kept up to this many bytes; beyond it a line ends in the error file. It is what a line may have, too. */
+/** Largest stored body of a response; a line with a larger one ends in the error file. It is also the largest size of a line. */
 export const lineBytesMax = 4_194_304;
 
 /**
- * A line that was queued more than once. `number` is that of its latest request, from 1; `failures` counts those that ended by
- * a backend's fault, `losses` those of which nothing came; it is not queued again before `notBefore`.
+ * A line that was queued more than once. `number` is that of its latest request, from 1. `failures` counts requests that ended by a
+ * backend's fault, `losses` those that ended without a result. The line is not queued again before `notBefore`.
  */
 export const batchRetrySchema = z.object({
   batch: z.string(),
@@ -118,7 +117,7 @@ export const storedFileSchema = z.object({
   account: z.string(),
   filename: z.string(),
   purpose: z.enum(['batch', 'batch_output']),
-  /** `writing` until all its bytes are there, `deleting` from when they may go. Only a `ready` one is there to others. */
+  /** `writing` until all its bytes are stored, `deleting` once they may be removed. Clients see only `ready` files. */
   state: z.enum(['writing', 'ready', 'deleting']),
   bytes: count,
   lines: count,
@@ -127,5 +126,5 @@ export const storedFileSchema = z.object({
   expiresAt: date,
 });
 
-/** What is known of a file beside its bytes. `lines` and `tokens` (of all prompts, an estimate) are counted as it is written. */
+/** The record of a file, without its bytes. `lines` and `tokens` (an estimate of all prompts) are counted during the upload. */
 export type StoredFile = z.infer<typeof storedFileSchema>;

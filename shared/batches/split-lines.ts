@@ -1,20 +1,20 @@
 /**
- * One line of a file: its number, from 1, where it begins in the file, and its bytes without the line feed; `bytes` is undefined
- * for one that is longer than may be. They may share memory with the chunk that they came in.
+ * One line of a file: its number (from 1), its offset in the file, and its bytes without the line feed. `bytes` is undefined for a line
+ * that is too long. The bytes may share memory with the chunk that they came in.
  */
 export type FileLine = { number: number; from: number; bytes: Buffer | undefined };
 
 export interface LineSplitter {
-  /** The lines that end in this chunk, and one that has become too long in it. */
+  /** Returns the lines that end in this chunk, and a line that became too long in it. */
   push(chunk: Uint8Array): FileLine[];
-  /** What stands after the last line feed, if anything does. */
+  /** Returns the rest after the last line feed, if there is any. */
   end(): FileLine[];
 }
 
 type Options = {
-  /** Of a line, its line feed aside. */
+  /** The limit of a line, without its line feed. */
   bytesMax: number;
-  /** The line that the first chunk begins with, and where that is in the file; left out, the first one. */
+  /** The line that the first chunk begins with, and its offset in the file; the first line by default. */
   start?: { line: number; byte: number };
 };
 
@@ -22,16 +22,16 @@ const lineFeed = 0x0a;
 const firstHeldBytes = 4_096;
 
 /**
- * Cuts a file into lines, however its bytes come. It holds the beginning of one line at most, and of one that is too long
- * nothing: that is told as soon as it is known, once, and the next line is what follows its line feed. An empty line is one,
- * and a carriage return is a byte like any other.
+ * Splits a file into lines, for any chunks. It buffers at most the beginning of one line, and nothing of a line that is too long: such a
+ * line is reported once, as soon as its length is known, and the next line starts after its line feed. An empty line counts, and a carriage
+ * return is an ordinary byte.
  */
 export function createLineSplitter({ bytesMax, start = { line: 1, byte: 0 } }: Options): LineSplitter {
   let number = start.line;
   let from = start.byte;
   let position = start.byte;
   let tooLong = false;
-  // Copied, and into one piece: a view of a few bytes would keep all of its chunk in memory.
+  // Copied into one buffer: a view of a few bytes would keep its complete chunk in memory.
   let held = Buffer.alloc(0);
   let heldBytes = 0;
 
@@ -50,7 +50,7 @@ export function createLineSplitter({ bytesMax, start = { line: 1, byte: 0 } }: O
     return lines;
   }
 
-  /** A part of the present line, and perhaps the last one. */
+  /** Adds a part of the current line, which may be its last. */
   function take(part: Buffer, lines: FileLine[], isLast: boolean): void {
     if (tooLong) return;
     if (heldBytes + part.length > bytesMax) {

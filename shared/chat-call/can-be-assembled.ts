@@ -2,9 +2,9 @@ import type { ChatRequest } from './chat-completion.ts';
 import { defaultExtraFields } from './extra-fields.ts';
 
 /**
- * Whether a whole answer may be asked of the backend as a stream: everything the request says means the same there. A field
- * that is not known may not work in a stream (vLLM's `use_beam_search`, `prompt_logprobs`), or come back in parts that cannot
- * be put together (`return_token_ids`), so one is enough to have the request sent as it came.
+ * Returns whether the worker may request a stream from the backend and assemble the complete response from it: all fields of the request
+ * must mean the same in a stream. An unknown field may not work in a stream (vLLM's `use_beam_search`, `prompt_logprobs`), or may return
+ * parts that cannot be assembled (`return_token_ids`). So with a single unknown field, the request is sent unchanged.
  */
 export function canBeAssembled(request: ChatRequest): boolean {
   const { modalities } = request;
@@ -13,7 +13,7 @@ export function canBeAssembled(request: ChatRequest): boolean {
   return isText && Object.keys(request).every((field) => meansTheSame.has(field));
 }
 
-/** Of OpenAI's fields, `audio` is left out, which a stream has in another format, and `moderation`, of other results there. */
+/** OpenAI's fields, except `audio`, whose format differs in a stream, and `moderation`, whose results differ there. */
 const openai = [
   ...['model', 'messages', 'stream', 'stream_options', 'modalities', 'n', 'seed', 'stop', 'user', 'store', 'metadata'],
   ...['max_tokens', 'max_completion_tokens', 'temperature', 'top_p', 'presence_penalty', 'frequency_penalty'],
@@ -23,7 +23,7 @@ const openai = [
 ];
 
 /**
- * Other fields by which model servers sample, constrain and template, which happens before there is anything to stream. Sources:
+ * Further fields of model servers for sampling, constraints and templates, which apply before there is anything to stream. Sources:
  * `ChatCompletionRequest` of vLLM 0.10 and of SGLang 0.5.9, the README of llama.cpp's server.
  */
 const modelServers = [

@@ -10,8 +10,8 @@ import { mayBeInexact } from './may-be-inexact.ts';
 import { type RequestCost, requestCost } from './request-cost.ts';
 
 /**
- * A chat completion as it will be queued; `body` is the client's object as JSON text, without its `model`, `max_tokens` and
- * `max_completion_tokens`, and `outputTokensMax` the limit that the backend is sent instead. `assembled` as in the job.
+ * A chat completion, ready to be queued. `body` is the client's object as JSON text, without its `model`, `max_tokens` and
+ * `max_completion_tokens`. `outputTokensMax` is the limit that the backend gets instead. `assembled` is as in the job.
  */
 export type ChatCall = {
   endpoint: '/v1/chat/completions';
@@ -24,23 +24,23 @@ export type ChatCall = {
   assembled: boolean;
   body: string;
   outputTokensMax: number;
-  /** How many choices it asks for (`n`). */
+  /** The number of choices (`n`). */
   choices: number;
   cost: RequestCost;
 };
 
-/** A JSON object, and the text that it was written as, or any that has the same numbers in it. */
+/** A JSON object and its original text, or any text with the same numbers in it. */
 export type SentJson = { value: object; text: string };
 
-/** Which fields of a request may reach a backend: those that the plan file lists, or any field, for batches older than the lists. */
+/** Which fields of a request may reach a backend: those that the plan file lists; or any field, for batches older than the lists. */
 export type FieldRule = ListedFields | 'any field';
 
 type Options = { rule: FieldRule; noSuchModel?: (name: string) => string };
 
 /**
- * Checks the body and prepares the backend's: the client's without `service_tier`, with a bound on the output, and with usage where
- * it is a stream. Fails with `VALIDATION_ERROR`, which names each field that is wrong or that the rule does not allow, and a model
- * that is not in `models` by the words of `noSuchModel`.
+ * Checks the body and prepares the backend's body: the client's without `service_tier`, with an output limit, and with usage if it is a
+ * stream. Fails with `VALIDATION_ERROR`, which names each field that is invalid or not allowed by the rule, and reports a model that is not
+ * in `models` with the text of `noSuchModel`.
  */
 export function parseChatCall(sent: SentJson, models: PlanFile['models'], options: Options): ChatCall {
   const { rule, noSuchModel = () => 'no such model' } = options;
@@ -79,7 +79,7 @@ function parseRequest(value: object, rule: FieldRule): ChatRequest {
   return parsed.data;
 }
 
-/** What the worker puts in front: some servers heed the last of two fields of one name. */
+/** Fields that the worker inserts in front: if a field occurs twice, some servers use the last. */
 const putInFront = { model: undefined, max_tokens: undefined, max_completion_tokens: undefined };
 
 type Sending = { stream: boolean; assembled: boolean; serviceTier: boolean };
@@ -88,30 +88,33 @@ function backendBody(sent: SentJson, { stream, assembled, serviceTier }: Sending
   const body = exactly(sent);
   const streaming = {
     ...(stream && { stream_options: { ...body.stream_options, include_usage: true } }),
-    // What the client said of it would contradict the stream that the worker asks for.
+    // The client's fields would contradict the stream that the worker requests.
     ...(assembled && { stream: undefined, stream_options: undefined }),
   };
   return JSON.stringify({ ...body, ...streaming, ...putInFront, ...(!serviceTier && { service_tier: undefined }) });
 }
 
-/** As the schema has seen it. */
+/** As validated by the schema. */
 type SentObject = { stream_options?: object | null };
 
-// TypeScript's library does not describe these parts of JSON yet (ECMAScript, "JSON.parse source text access").
+// TypeScript's library does not have types for this part of JSON yet (ECMAScript, "JSON.parse source text access").
 const sourceAccess = JSON as unknown as {
   rawJSON: (text: string) => unknown;
   parse: (text: string, reviver: (key: string, value: unknown, context: { source?: string }) => unknown) => SentObject;
 };
 
-/** The object with each number as it was written, so that a 64-bit seed reaches the backend as the client sent it. */
+/** Returns the object with each number as it was written, so that a 64-bit seed reaches the backend as the client sent it. */
 function exactly({ value, text }: SentJson): SentObject {
   return mayBeInexact(text) ? parseExactly(text) : value;
 }
 
-/** A value costs a call of a function: two million of them took four seconds. */
+/** Each value costs a function call: two million of them took four seconds. */
 const exactBounds = { commasMax: 50_000 };
 
-/** The object in this text, whose numbers are written again as they stand there; `VALIDATION_ERROR` for one of too many values. */
+/**
+ * Parses the object in this text so that its numbers are serialized again as they were written. Fails with `VALIDATION_ERROR` if there are
+ * too many values.
+ */
 export function parseExactly(text: string): object {
   const exceeded = exceededJsonBound(Buffer.from(text), exactBounds);
   if (exceeded !== undefined) {

@@ -1,16 +1,16 @@
 import { z } from 'zod';
 
 /**
- * The shapes of `POST /v1/chat/completions`, as far as the service looks into them. Known fields are checked, unknown ones
- * pass through in answers. Source: the OpenAI API reference, chat completions.
+ * The schemas of `POST /v1/chat/completions`, as far as the service reads them. Known fields are checked; unknown fields of responses pass
+ * through. Source: the OpenAI API reference, chat completions.
  */
 
 export const roles = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
 
-/** More faults are not looked for: only ten are named, and a body of nothing but faults must not cost seconds and gigabytes. */
+/** The check stops after this many faults: only ten are named, and a body with only faults must not cost seconds and gigabytes. */
 const faultsMax = 11;
 
-/** Puts the faults of a list's items into `ctx`, each under its item's index, until there are enough. */
+/** Adds the faults of a list's items to `ctx`, each under its item's index, until there are enough. */
 function checkItems(items: readonly unknown[], item: z.ZodType, ctx: z.RefinementCtx): void {
   let faults = 0;
   for (const [index, value] of items.entries()) {
@@ -22,7 +22,7 @@ function checkItems(items: readonly unknown[], item: z.ZodType, ctx: z.Refinemen
   }
 }
 
-/** `documentedAs`, here and below: the schema that would say what is checked by hand, for whoever describes it to clients. */
+/** `documentedAs`, here and below: the schema that documents for clients what is checked by hand. */
 function listOf(item: z.ZodType) {
   return z
     .custom<unknown[]>(Array.isArray, 'expected an array')
@@ -71,21 +71,23 @@ const logitBias = z
 
 const count = z.int().positive();
 
-/** What is checked of every request, and read by the service. */
+/** The fields that the service checks and reads in every request. */
 export const chatRequestSchema = z
   .looseObject({
     model: z.string().min(1).meta({ description: "A model of the caller's plan." }),
     messages: listOf(message)
       .refine((messages) => messages.length > 0, 'expected at least one message')
       .meta({ documentedAs: z.array(message).min(1) }),
-    stream: z.boolean().nullish().meta({ description: 'Whether to answer by server-sent events.' }),
+    stream: z.boolean().nullish().meta({ description: 'Whether to stream the response as server-sent events.' }),
     stream_options: z
       .looseObject({ include_usage: z.boolean().nullish() })
       .nullish()
       .meta({ description: 'With `stream` only.' }),
-    max_tokens: count.nullish().meta({ description: 'The most tokens to produce for each choice.' }),
-    max_completion_tokens: count.nullish().meta({ description: 'The same; of the two the larger counts.' }),
-    n: count.max(128).nullish().meta({ description: 'How many choices to produce.' }),
+    max_tokens: count.nullish().meta({ description: 'Maximum number of output tokens for each choice.' }),
+    max_completion_tokens: count
+      .nullish()
+      .meta({ description: 'Same as `max_tokens`. If both are set, the larger counts.' }),
+    n: count.max(128).nullish().meta({ description: 'Number of choices to generate.' }),
     temperature: z.number().min(0).max(2).nullish(),
     top_p: z.number().min(0).max(1).nullish(),
     presence_penalty: z.number().min(-2).max(2).nullish(),
@@ -110,7 +112,7 @@ export type ChatRequest = z.infer<typeof chatRequestSchema>;
 
 const object = z.looseObject({});
 
-/** OpenAI allows 4 for `stop`. Model servers look for each of them after every token. */
+/** OpenAI allows 4 for `stop`. Model servers search for each of them after every token. */
 const textsMax = 64;
 const areFewTexts = (value: unknown) => Array.isArray(value) && value.length <= textsMax && areTexts(value);
 
@@ -125,8 +127,8 @@ const modalities = z
   .meta({ documentedAs: z.array(z.string()).max(textsMax) });
 
 /**
- * All fields of OpenAI's published description of the endpoint (openai/openai-openapi, `CreateChatCompletionRequest`); the
- * parameter types of the official SDK have the same.
+ * All fields of OpenAI's published description of the endpoint (openai/openai-openapi, `CreateChatCompletionRequest`); the official SDK's
+ * parameter types have the same fields.
  */
 export const publishedRequestSchema = chatRequestSchema.safeExtend({
   audio: object.nullish(),
@@ -139,11 +141,11 @@ export const publishedRequestSchema = chatRequestSchema.safeExtend({
   prompt_cache_key: z.string().nullish(),
   prompt_cache_options: object.nullish(),
   prompt_cache_retention: z.string().nullish(),
-  // SGLang takes a number, too.
+  // SGLang also accepts a number.
   reasoning_effort: z.union([z.string(), z.number()], { error: 'expected a string or a number' }).nullish(),
   safety_identifier: z.string().nullish(),
   stop: fewStops.nullish(),
-  service_tier: z.string().nullish().meta({ description: 'Accepted, and not sent to the model server.' }),
+  service_tier: z.string().nullish().meta({ description: 'Accepted, but not sent to the model server.' }),
   store: z.boolean().nullish(),
   verbosity: z.string().nullish(),
   web_search_options: object.nullish(),
@@ -151,24 +153,24 @@ export const publishedRequestSchema = chatRequestSchema.safeExtend({
 
 export const publishedFields: ReadonlySet<string> = new Set(Object.keys(publishedRequestSchema.shape));
 
-/** No request has as many; a count beyond it is no count. */
+/** No request has this many tokens; a larger count is invalid. */
 const tokensMax = 1_000_000_000;
 const reportedTokens = z.int().nonnegative().max(tokensMax);
 
-/** Tokens as a backend reports them. */
+/** Usage as a backend reports it. */
 export const chatUsageSchema = z.looseObject({
   prompt_tokens: reportedTokens,
   completion_tokens: reportedTokens,
   prompt_tokens_details: z.looseObject({ cached_tokens: reportedTokens.nullish() }).nullish().catch(undefined),
 });
 
-/** A whole answer. `usage` is checked apart: one that cannot be read is as good as none. */
+/** A complete response. `usage` is checked separately: unreadable usage counts as missing. */
 export const chatAnswerSchema = z.looseObject({
   model: z.string().optional(),
   choices: z.array(z.looseObject({ message: z.looseObject({}).optional() })),
 });
 
-/** One event of a streamed answer. */
+/** One event of a streamed response. */
 export const chatChunkSchema = z.looseObject({
   model: z.string().optional(),
   choices: z.array(
@@ -182,7 +184,7 @@ export const chatChunkSchema = z.looseObject({
 
 export type ChatChunk = z.infer<typeof chatChunkSchema>;
 
-/** A backend's own error, in a body or in a stream's event, in one of the shapes that model servers use. */
+/** A backend's own error, in a body or in an event of a stream, in one of the shapes that model servers use. */
 export const chatErrorSchema = z.union([
   z.looseObject({ error: z.looseObject({ message: z.string() }) }).transform(({ error }) => error.message),
   z.looseObject({ error: z.string() }).transform(({ error }) => error),

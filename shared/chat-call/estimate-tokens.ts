@@ -14,14 +14,13 @@ import {
 } from './token-costs.ts';
 
 /**
- * About how many tokens a text is to a byte-level BPE tokenizer, rather too many than too few and never more than its bytes
- * in UTF-8. One pass without a regular expression: 4 MB take some 35 ms, whatever they hold.
+ * Estimates how many tokens a byte-level BPE tokenizer makes of a text: rather too many than too few, and never more than its bytes in
+ * UTF-8. One pass without a regular expression: 4 MB take about 35 ms, for any content.
  *
- * Measured against o200k_base on short samples: prose in 22 languages 15 to 59 % too much (English 42), code 46 to 58, JSON
- * 45 to 70, columns of numbers 5. Random data (base64, hexadecimal, letters, signs, code points of any plane, white space)
- * at most 15 % too little, and one character on and on up to thirty times too much: of a letter two are one token, of a dash
- * sixty-four. Vocabularies differ: cl100k_base, an older one, takes more tokens than this for most scripts but the Latin,
- * Georgian four times as many.
+ * Measured against o200k_base on short samples: prose in 22 languages 15 to 59 % too high (English 42), code 46 to 58, JSON 45 to 70,
+ * columns of numbers 5. Random data (base64, hexadecimal, letters, signs, code points of any plane, white space) at most 15 % too low. One
+ * repeated character up to thirty times too high: two of a letter are one token, and 64 of a dash. Vocabularies differ: cl100k_base, an
+ * older one, makes more tokens than this of most scripts except Latin, and four times as many of Georgian.
  */
 export function estimateTokens(text: string): number {
   const run: Run = { hundredths: 0, earlier: none, before: none, kindBefore: none, place: 0 };
@@ -30,7 +29,7 @@ export function estimateTokens(text: string): number {
   return Math.min(Math.max(atLeast, Math.ceil(run.hundredths / 100)), Buffer.byteLength(text));
 }
 
-/** Units of a text are read here: twice as fast as in the string. */
+/** The code units of a text are read from this array, which is twice as fast as from the string. */
 const units = new Uint16Array(0x10000);
 const unitBytes = Buffer.from(units.buffer);
 
@@ -39,7 +38,7 @@ function unitsOf(text: string, start: number): Uint16Array {
   return units.subarray(0, bytes / 2);
 }
 
-/** What was counted, and what the next unit's cost depends on: the two units before, and how many units of the run there are. */
+/** The cost so far, and the state that the next unit's cost depends on: the two units before, and the number of units in the run. */
 type Run = { hundredths: number; earlier: number; before: number; kindBefore: number; place: number };
 
 function addUnits(piece: Uint16Array, run: Run): void {
@@ -57,7 +56,10 @@ function addUnits(piece: Uint16Array, run: Run): void {
   Object.assign(run, { hundredths, earlier, before, kindBefore, place });
 }
 
-/** Where tokenizers cut a text before they look for tokens: a word, a number and a run of signs are apart from each other. */
+/**
+ * Returns whether the unit continues the run. Tokenizers split a text into runs before they look for tokens: words, numbers and runs of
+ * signs are separate.
+ */
 function continues(kind: number, kindBefore: number): boolean {
   if (kind !== lower && kind !== marked) return kind === kindBefore;
   return kindBefore === lower || kindBefore === marked || kindBefore === upper;
@@ -65,7 +67,7 @@ function continues(kind: number, kindBefore: number): boolean {
 
 type Unit = { unit: number; kind: number; before: number; kindBefore: number; place: number };
 
-/** In hundredths of a token, as everything below; `place` counts from 1 within a run. */
+/** In hundredths of a token, like everything below; `place` counts from 1 within a run. */
 function costOf({ unit, kind, before, kindBefore, place }: Unit): number {
   switch (kind) {
     case lower:
@@ -86,10 +88,10 @@ function costOf({ unit, kind, before, kindBefore, place }: Unit): number {
   }
 }
 
-/** Scripts of East Asia, from here on, are not set apart by spaces from what follows, and no token holds both. */
+/** The scripts of East Asia, above this, do not separate words by spaces, and no token mixes them with other scripts. */
 const lastBeforeAsia = 0x2fff;
 
-/** The longer a word, the less likely it is one token; capitals are met less often. */
+/** The longer a word, the less likely it is one token; capitals are less frequent. */
 function costLetter({ unit, kind, before, kindBefore, place }: Unit): number {
   if (place === 1) return before > lastBeforeAsia ? 130 : 100;
   if (kindBefore === marked) return 42;
@@ -97,19 +99,19 @@ function costLetter({ unit, kind, before, kindBefore, place }: Unit): number {
   return (place < 5 ? 9 : 24) + (kind === upper ? 14 : 0);
 }
 
-/** Three digits are a token; unlike a word's, the space before a number is another. */
+/** Three digits are a token. Unlike before a word, a space before a number is a token of its own. */
 function costDigit(kindBefore: number, place: number): number {
   if (place % 3 !== 1) return 0;
   return kindBefore === space ? 200 : 100;
 }
 
-/** One space belongs to the word behind it, the others of a run are a token together. */
+/** One space belongs to the word behind it; the other spaces of a run are one token together. */
 function costSpace(unit: number, before: number, place: number): number {
   if (place === 1) return unit === 0x20 ? 0 : 80;
   return place === 2 || unit !== before ? 100 : 5;
 }
 
-/** Two letters in a row that are not frequent are hardly ever one token. */
+/** Two infrequent letters in a row are almost never one token. */
 function costInScript({ unit, kind, before, place }: Unit): number {
   const each = costs[unit] ?? 0;
   if (place === 1) return each + (starts[kind] ?? 0);
@@ -117,7 +119,7 @@ function costInScript({ unit, kind, before, place }: Unit): number {
   return areUnusual ? each + 35 : each;
 }
 
-/** From the third of a kind on no rule of a language holds: of some signs sixteen are a token, of some letters two. */
+/** From the third repetition on, language statistics do not apply: sixteen of some signs are a token, and two of some letters. */
 function costRepeated(unit: number, kind: number): number {
   switch (kind) {
     case lower:

@@ -2,8 +2,8 @@ const plainName = /^[a-z0-9_]*$/;
 const nameLengthMax = 32;
 
 /**
- * The name of a field as servers written in Go compare it (encoding/json folds by Unicode): they take a field in whatever case it
- * comes. A name of more than 32 characters is none that is looked for, and stays as it is.
+ * Returns the name of a field as servers written in Go compare it: encoding/json matches names case-insensitively, with Unicode folding. A
+ * name of more than 32 characters matches no known field and is returned unchanged.
  */
 export function foldedName(name: string): string {
   return name.length > nameLengthMax || plainName.test(name) ? name : name.toUpperCase().toLowerCase();

@@ -8,18 +8,18 @@ import { foldedName } from './folded-name.ts';
 import { mediaValues } from './media-values.ts';
 import { schemaPatterns } from './schema-patterns.ts';
 
-/** Which fields, tools and addresses of a request may reach the backends of its model, by the plan file. */
+/** Checks which fields, tools and addresses of a request may reach the backends of its model, by the plan file. */
 export interface ListedFields {
-  /** What may not, each with the setting that would allow it; `refused` is its name for metrics. Eleven at most are looked for. */
+  /** Returns the faults, each with the setting that would allow the value; `refused` is its name for metrics. Stops after eleven. */
   faultsIn(request: object): ValidationIssue[];
 }
 
 type Json = Readonly<Record<string, unknown>>;
 type Rules = { name: string; fields: ReadonlySet<string>; tools: ReadonlySet<unknown>; mediaHosts: readonly string[] };
 
-/** Only ten faults are named. */
+/** Only ten faults are named in errors. */
 const faultsMax = 11;
-/** Longer names are cut in errors. */
+/** Longer names are truncated in errors. */
 const nameLengthMax = 64;
 
 export function createListedFields(planFile: Pick<PlanFile, 'models' | 'mediaHosts'>): ListedFields {
@@ -34,7 +34,7 @@ export function createListedFields(planFile: Pick<PlanFile, 'models' | 'mediaHos
     faultsIn(request) {
       const json: Json = { ...request };
       const known = typeof json.model === 'string' ? rules.get(json.model) : undefined;
-      // A model that does not exist is a fault of its own, and has no lists.
+      // A model that does not exist is reported separately, and has no lists.
       return known === undefined ? [] : firstOf(faultsOf(json, known));
     },
   };
@@ -59,7 +59,7 @@ function* faultsOf(request: Json, rules: Rules): Generator<ValidationIssue> {
   yield* mediaFaults(request, rules);
 }
 
-/** Far more than any model looks at; reading one takes a few microseconds. */
+/** Far more than any model reads; checking one takes a few microseconds. */
 const mediaMax = 2_000;
 
 function* mediaFaults(request: Json, rules: Rules): Generator<ValidationIssue> {
@@ -84,13 +84,13 @@ function* mediaFaults(request: Json, rules: Rules): Generator<ValidationIssue> {
 
 type Unlisted = { path: string; counted: string; listed?: string };
 
-/** `listed` is the name that would have to be in the list, where it is another than that of the field. */
+/** `listed` is the name that the list must contain, if it differs from that of the field. */
 function unlisted({ path, counted, listed = path }: Unlisted, { name }: Rules): ValidationIssue {
   const message = `is not accepted (the operator can allow it: "${listed}" in extra_fields of the model "${name}")`;
   return { path, message, refused: counted };
 }
 
-/** OpenAI's types of `response_format`. Others are regular expressions and grammars of model servers. */
+/** OpenAI's types of `response_format`. Other types are regular expressions and grammars of model servers. */
 const publishedFormats = new Set<unknown>(['text', 'json_object', 'json_schema']);
 /** Members of vLLM's `structured_outputs` whose cost is bounded; the others are regular expressions and grammars. */
 const structuredOutputs = new Set([
@@ -98,8 +98,8 @@ const structuredOutputs = new Set([
   ...['disable_any_whitespace', 'disable_additional_properties'],
 ]);
 /**
- * Members of `chat_template_kwargs` that are no variables of a template: model servers pass them on to Transformers'
- * `apply_chat_template`, which takes another template by them, or stops the server (CVE-2025-61620, CVE-2025-62426).
+ * Members of `chat_template_kwargs` that are not template variables: model servers pass them to Transformers' `apply_chat_template`, where
+ * they select another template or stop the server (CVE-2025-61620, CVE-2025-62426).
  */
 const templateArguments = new Set([
   ...['chat_template', 'conversation', 'conversations', 'messages', 'tokenize', 'tokenizer', 'tokenizer_kwargs'],
@@ -107,7 +107,7 @@ const templateArguments = new Set([
   ...['return_assistant_tokens_mask', 'load_audio_from_video', 'num_frames', 'video_load_backend'],
 ]);
 
-/** Members of listed fields that do the same as a field that is not listed. */
+/** Checks members of listed fields that have the same effect as an unlisted field. */
 function* innerFaults(request: Json, rules: Rules): Generator<ValidationIssue> {
   const { response_format: format, structured_outputs: structured, chat_template_kwargs: template } = request;
   if (isObject(format)) {
@@ -138,7 +138,10 @@ function* memberFaults({ field, members, isFree }: Members, rules: Rules): Gener
   }
 }
 
-/** Schemas of fields that OpenAI's API lacks. It has `pattern` in those of `response_format.json_schema` and of tools. */
+/**
+ * Checks schemas in fields that OpenAI's API does not have. OpenAI allows `pattern` in the schemas of `response_format.json_schema` and of
+ * tools.
+ */
 function* patternFaults(request: Json, rules: Rules): Generator<ValidationIssue> {
   const { response_format: format, structured_outputs: structured, guided_json, json_schema } = request;
   const schemas: Record<string, unknown> = { guided_json, json_schema };
@@ -180,14 +183,14 @@ function* toolFaults(tools: unknown, path: string, { name, tools: allowed }: Rul
   }
 }
 
-/** A server written in Go takes the last of `type` and `Type`. */
+/** A server written in Go uses the last of `type` and `Type`. */
 function* misspeltTypes(
   object: Json,
   { path, refused }: { path: string; refused: string },
 ): Generator<ValidationIssue> {
   for (const name in object) {
     if (name !== 'type' && foldedName(name) === 'type') {
-      yield { path: `${path}.${name}`, message: 'is to be spelt type', refused };
+      yield { path: `${path}.${name}`, message: 'must be spelled type', refused };
     }
   }
 }

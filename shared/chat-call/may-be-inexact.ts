@@ -1,6 +1,6 @@
 /**
- * Whether a number in this JSON may be one that `JSON.parse` does not keep as it is: of more digits than a JavaScript number keeps,
- * or with an exponent beyond its own. Strings count as well. Four megabytes take a few milliseconds, whatever they hold.
+ * Returns whether this JSON may have a number that `JSON.parse` changes: one with more digits than a JavaScript number keeps, or with an
+ * exponent out of range. Digits in strings count as well. Four megabytes take a few milliseconds, for any content.
  */
 export function mayBeInexact(text: string): boolean {
   return hasLongNumber(text) || largeExponent.test(text);
@@ -9,7 +9,7 @@ export function mayBeInexact(text: string): boolean {
 const largeExponent = /[eE](?<=\d[eE])[+-]?\d{3}/;
 const longNumber = 16;
 
-/** Whether 15 digits or points follow a digit. A run of so many cannot lie between two of the places that are looked at. */
+/** Returns whether a digit is followed by 15 digits or points. Every such run includes at least one of the positions that are checked. */
 function hasLongNumber(text: string): boolean {
   for (let at = longNumber - 1; at < text.length; at += longNumber) {
     if (!isDigit(text, at) && !isPoint(text, at)) continue;

@@ -2,37 +2,37 @@ import { isObject } from '../is-object.ts';
 import { foldedName } from './folded-name.ts';
 
 /**
- * A value of a request in a place in which model servers look for media. `field` is the field of the part that holds it, one of a few
- * names. An `address` may be fetched by the server; `data` is base64, an id or something else that no server fetches; a `cacheName`
- * names media in a cache that accounts share; what is `tooDeep` was not looked into.
+ * A value of a request in a place where model servers look for media. `field` is the field of the part that holds it, one of a few names.
+ * `address`: the server may fetch it. `data`: base64, an id, or another value that no server fetches. `cacheName`: the name of media in a
+ * cache that accounts share. `tooDeep`: the value was not searched.
  */
 export type MediaValue = { path: string; field: string } & (
   | { kind: 'address'; address: string }
   | { kind: 'data' | 'cacheName' | 'tooDeep' }
 );
 
-/** Fields of a content part, or of a message, in which model servers look for media, whatever the part's `type` says. */
+/** Fields of a content part, or of a message, in which model servers look for media, regardless of the part's `type`. */
 const mediaFields = new Set([
   ...['image_url', 'image', 'images', 'input_image', 'video_url', 'video', 'videos', 'input_video'],
   ...['audio_url', 'audio', 'audios', 'input_audio', 'file_url', 'file', 'files', 'input_file'],
 ]);
-/** Members of such a field, and fields of a part that is no text, that are an address or hold one. */
+/** Members of such a field, and fields of a part that is not text, that are or contain an address. */
 const addressMembers = new Set([...mediaFields, 'url', 'uri', 'href', 'path', 'source']);
-/** Members that hold the data itself, or an id, and an address for some servers. */
+/** Members that hold the data itself or an id; for some servers also an address. */
 const dataMembers = new Set(['data', 'file_data', 'file_id', 'id']);
-/** By these a client chooses under which name media is cached, in vLLM and in SGLang. */
+/** Members with which a client chooses the cache name of media, in vLLM and in SGLang. */
 const cacheMembers = new Set(['uuid', 'content_hash']);
 
-/** From the request on: a part within six others and the address in it. */
+/** Counted from the request: a part within six others, and the address in it. */
 const stepsMax = 16;
 
 type Json = Readonly<Record<string, unknown>>;
-/** Linked, because a path is written for few of the values that are visited. */
+/** A linked list, because a path is written for only a few of the visited values. */
 type JsonPosition = { outer?: JsonPosition; step: string | number; depth: number };
 
 /**
- * All such values of a request's messages and its prediction, in their order. An array is read only as far as the values are taken,
- * so who takes a bounded number of them visits a bounded number of items.
+ * Yields all such values of a request's messages and its prediction, in order. An array is read only as far as the caller takes values, so
+ * a caller that takes a bounded number visits a bounded number of items.
  */
 export function* mediaValues({ messages, prediction }: Json): Generator<MediaValue> {
   if (Array.isArray(messages)) {
@@ -44,7 +44,7 @@ export function* mediaValues({ messages, prediction }: Json): Generator<MediaVal
   if (isObject(prediction)) yield* ofFields(prediction, { step: 'prediction', depth: 0 }, false);
 }
 
-/** The fields of a message, or of a part; `isMedia` for a part that is no text. */
+/** Searches the fields of a message or of a part; `isMedia` for a part that is not text. */
 function* ofFields(fields: Json, place: JsonPosition, isMedia: boolean): Generator<MediaValue> {
   for (const name in fields) {
     const value = fields[name];
@@ -59,7 +59,7 @@ function* ofFields(fields: Json, place: JsonPosition, isMedia: boolean): Generat
   }
 }
 
-/** A part, or a list of parts. */
+/** Searches a part, or a list of parts. */
 function* ofContent(content: object, place: JsonPosition): Generator<MediaValue> {
   if (place.depth >= stepsMax) {
     yield { path: pathOf(place), field: 'content', kind: 'tooDeep' };
@@ -72,7 +72,7 @@ function* ofContent(content: object, place: JsonPosition): Generator<MediaValue>
   }
 }
 
-/** A server may take the last of `type` and `Type`. */
+/** A server may use the last of `type` and `Type`. */
 function isText(part: Json): boolean {
   for (const name in part) if (foldedName(name) === 'type' && part[name] !== 'text') return false;
   return part.type === 'text';
@@ -82,7 +82,7 @@ type Medium = { place: JsonPosition; field: string; isData: boolean };
 
 function* ofMedia(value: unknown, { place, field, isData }: Medium): Generator<MediaValue> {
   if (!isContainer(value)) {
-    // Base64 and ids have no colon, and every address has one.
+    // Base64 and ids contain no colon, and every address contains one.
     const isAddress = typeof value === 'string' && (!isData || value.includes(':'));
     yield { path: pathOf(place), field, ...(isAddress ? { kind: 'address', address: value } : { kind: 'data' }) };
   } else if (place.depth >= stepsMax) {

@@ -4,13 +4,13 @@ import type { ValidationIssue } from '../validation-issues.ts';
 import { foldedName } from './folded-name.ts';
 
 /**
- * What a request says of how much may be produced: tokens of each choice and choices, each with the field that said so;
- * without `tokens` where it left the limit to the model.
+ * The requested output limits: tokens of each choice, and number of choices, each with the field that set it. Without `tokens` if the
+ * request leaves the limit to the model.
  */
 type OutputLimit = { tokens?: Asked; choices: Asked };
 type Asked = { value: number; field: string };
 
-/** OpenAI's two names, and those that model servers listen to beside or instead of them. */
+/** OpenAI's two names, and those that model servers accept besides or instead of them. */
 const limitNames = [
   'max_tokens',
   'max_completion_tokens',
@@ -22,9 +22,7 @@ const limitNames = [
   'maxTokens', // Bedrock
 ] as const;
 
-/**
- * Some servers run `best_of` choices to return `n` of them; the others are its names in llama.cpp, Transformers and Gemini.
- */
+/** Some servers run `best_of` choices to return `n` of them; the others are its names in llama.cpp, Transformers and Gemini. */
 const choiceNames = ['n', 'best_of', 'n_cmpl', 'num_return_sequences', 'candidate_count', 'candidateCount'] as const;
 
 /** Objects in which some servers, and gateways in front of them, look for the same fields; none looks deeper. */
@@ -41,9 +39,9 @@ const choicesMax = 128;
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) > 0;
 
 /**
- * Reads it from a request's top, where a field can stand by any of its names, and from the objects that servers look into.
- * Several limits count as the largest. `VALIDATION_ERROR` naming each field that is no positive whole number, or asks for
- * more than `outputTokensMax` or 128 choices, or differs from one of these names in its spelling only.
+ * Reads the limits from the top level of a request, under any of their names, and from the objects that servers read. Of several limits the
+ * largest counts. Fails with `VALIDATION_ERROR`, which names each field that is not a positive integer, exceeds `outputTokensMax` or 128
+ * choices, or differs from one of these names only in case.
  */
 export function readOutputLimit(request: Readonly<Record<string, unknown>>, outputTokensMax: number): OutputLimit {
   const places = placesIn(request);
@@ -72,7 +70,7 @@ function placesIn(request: Readonly<Record<string, unknown>>): FieldsAt[] {
 
 type Reading = FieldsAt & { names: readonly string[]; max: number };
 
-/** A field that is null counts as left out, as it does to model servers. */
+/** A null field counts as omitted, as in model servers. */
 function readFields({ path, fields, names, max }: Reading, faults: ValidationIssue[]): Asked[] {
   const asked: Asked[] = [];
   for (const name of names) {
@@ -96,8 +94,8 @@ function largest(asked: readonly Asked[]): Asked | undefined {
 const guarded = new Set<string>(['model', ...limitNames, ...choiceNames, ...wrappers]);
 
 /**
- * Servers written in Go take a field in whatever case it comes, the last one of several: `Max_Tokens` would overrule the limit
- * that is put in front. So would `max_toKens` with the sign of the unit Kelvin (encoding/json folds by Unicode).
+ * Servers written in Go match field names case-insensitively and use the last of several: `Max_Tokens` would override the limit that the
+ * worker inserts in front. So would `max_toKens` with the Kelvin sign (encoding/json uses Unicode folding).
  */
 function misspelt(places: readonly FieldsAt[]): ValidationIssue[] {
   const faults: ValidationIssue[] = [];
@@ -105,7 +103,7 @@ function misspelt(places: readonly FieldsAt[]): ValidationIssue[] {
     for (const name of Object.keys(fields)) {
       const meant = foldedName(name);
       if (meant === name) continue;
-      if (guarded.has(meant)) faults.push({ path: path + name, message: `is to be spelt ${meant}` });
+      if (guarded.has(meant)) faults.push({ path: path + name, message: `must be spelled ${meant}` });
     }
   }
   return faults;

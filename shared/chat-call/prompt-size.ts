@@ -5,10 +5,9 @@ import { estimateTokens } from './estimate-tokens.ts';
 type Chat = { readonly messages: readonly unknown[] };
 
 /**
- * About how many tokens a chat request's prompt has. `text` is the request as JSON. Whatever is in it may get into the prompt
- * (tools, schemas, fields that we do not know), so all of it is counted, field names included. Only data in base64 that is
- * a part of a message is not counted as the text it is written in: an image is 1,500 tokens, sound one for each 100 bytes, a
- * file one for each 2.
+ * Estimates the number of tokens in the prompt of a chat request. `text` is the request as JSON. Any part of it may get into the prompt
+ * (tools, schemas, unknown fields), so all of it is counted, including field names. Only base64 data in a part of a message is not counted
+ * as text: an image counts 1,500 tokens, sound one token per 100 bytes, and a file one token per 2 bytes.
  */
 export function estimatePrompt(chat: Chat, text: string): number {
   const { tokens, messages } = takeMediaOut(chat.messages);
@@ -16,21 +15,21 @@ export function estimatePrompt(chat: Chat, text: string): number {
   return estimateTokens(withLineEnds(written)) + chat.messages.length * tokensPerMessage + tokens;
 }
 
-/** A model is given the end of a line and not its escape, which would count double. Far faster so than by `replaceAll`. */
+/** Models get the line feed and not its escape, which would count double. `split` and `join` are much faster than `replaceAll`. */
 function withLineEnds(json: string): string {
   return json.includes('\\n') ? json.split('\\n').join('\n') : json;
 }
 
-/** What stands around each message in the prompt of a chat model; as OpenAI's guide to counting tokens gives it. */
+/** Tokens around each message in the prompt of a chat model, from OpenAI's guide to counting tokens. */
 const tokensPerMessage = 4;
-/** The most that OpenAI's rule makes of an image in high detail is 85 + 8 × 170. */
+/** OpenAI's rule gives at most 85 + 8 × 170 for an image in high detail. */
 const tokensPerImage = 1_500;
-/** Models hear up to 25 tokens a second, and speech is hardly ever sent in less than 2,500 bytes a second. */
+/** Models encode up to 25 tokens per second of sound, and speech rarely has less than 2,500 bytes per second. */
 const audioBytesPerToken = 100;
-/** A file may be text, and compressed. */
+/** A file may be compressed text. */
 const fileBytesPerToken = 2;
 
-/** The messages with their media left empty, and the tokens of those. */
+/** Returns the messages with their media emptied, and the tokens of the media. */
 function takeMediaOut(messages: readonly unknown[]): { tokens: number; messages: unknown[] } {
   let tokens = 0;
   const emptied = messages.map((message) => {
@@ -45,7 +44,7 @@ function takeMediaOut(messages: readonly unknown[]): { tokens: number; messages:
   return { tokens, messages: emptied };
 }
 
-/** Only where its type says so is a part given to a schema, for a body can have a hundred thousand of them. */
+/** Parses a part only if its type is a media type, because a body can have a hundred thousand parts. */
 function parseMedia(part: unknown): { tokens: number; emptied: object } | undefined {
   return isObject(part) && mediaTypes.has(part.type) ? mediaPart.safeParse(part).data : undefined;
 }
@@ -55,7 +54,7 @@ const base64 = z.string().regex(/^[A-Za-z0-9+/_=-]+$/);
 const imageUrl = z.string().regex(/^data:image\/[^,]{1,200};base64,[A-Za-z0-9+/_=-]+$/);
 const dataUrl = z.string().regex(/^data:[^,]{1,200};base64,[A-Za-z0-9+/_=-]+$/);
 
-/** An image at an address that the backend fetches counts as one, too, and its address is text like any other. */
+/** An image at an address that the backend fetches also counts as an image, and its address counts as text. */
 const imagePart = z
   .looseObject({ type: z.literal('image_url'), image_url: z.looseObject({ url: z.string() }) })
   .transform(({ image_url: image, ...part }) => {

@@ -5,8 +5,8 @@ import { readOutputLimit } from './output-limit.ts';
 import { estimatePrompt } from './prompt-size.ts';
 
 /**
- * The most that a request may cost, in tokens: `tokens` = `promptTokens` + `outputTokensMax` × `choices`. `promptTokens` is
- * an estimate. `limitField` and `choicesField` are the fields that asked for the other two, as a client is to be told.
+ * The maximum cost of a request, in tokens: `tokens` = `promptTokens` + `outputTokensMax` × `choices`. `promptTokens` is an estimate.
+ * `limitField` and `choicesField` are the fields that set the other two, for error messages.
  */
 export type RequestCost = {
   promptTokens: number;
@@ -18,9 +18,9 @@ export type RequestCost = {
 };
 
 /**
- * What is reserved for a request. `text` is what goes to the backend, which is sent `outputTokensMax` as well: what
- * the client asked for by whichever name, else the model's own. `VALIDATION_ERROR` naming each field that is wrong or
- * asks for more than the model may produce.
+ * Returns the tokens to reserve for a request. `text` is the body for the backend, which also gets `outputTokensMax`: the client's limit
+ * under any of its names, or else the model's own. Fails with `VALIDATION_ERROR`, which names each field that is invalid or exceeds what
+ * the model may generate.
  */
 export function requestCost({
   request,
@@ -45,22 +45,22 @@ export function requestCost({
 }
 
 /**
- * A request that alone is more than a minute's tokens would never pass, however long its client waits:
- * `VALIDATION_ERROR` naming what has to be less, and the most of it that would pass. Undefined where there is no such limit,
- * or it is kept.
+ * Returns an error for a request that alone exceeds the tokens per minute: it would never be admitted, no matter how long its client waits.
+ * The `VALIDATION_ERROR` names the field to reduce, and its largest allowed value. Returns undefined if there is no such limit, or if the
+ * request is within it.
  */
 export function refuseLargerThanLimit(cost: RequestCost, tokensPerMinute: number | undefined): ApiError | undefined {
   if (tokensPerMinute === undefined || cost.tokens <= tokensPerMinute) return undefined;
   const outputTokens = tokensPerMinute - cost.promptTokens;
   const limit = `${tokensPerMinute} tokens per minute of the plan`;
   if (outputTokens < 1) {
-    const message = `are about ${cost.promptTokens} tokens, and with an answer more than the ${limit}`;
+    const message = `are about ${cost.promptTokens} tokens: with output, that exceeds the ${limit}`;
     return validationError([{ path: 'messages', message }]);
   }
   const most = Math.floor(outputTokens / cost.choices);
   if (most >= 1) {
-    return validationError([{ path: cost.limitField, message: `expected at most ${most}, for the ${limit}` }]);
+    return validationError([{ path: cost.limitField, message: `expected at most ${most}, because of the ${limit}` }]);
   }
-  const message = `expected at most ${outputTokens}, for the ${limit}`;
+  const message = `expected at most ${outputTokens}, because of the ${limit}`;
   return validationError([{ path: cost.choicesField, message }]);
 }

@@ -1,9 +1,9 @@
 import { isObject } from '../is-object.ts';
 
 /**
- * Which keywords of a JSON schema hold a client's regular expressions: `pattern` and `patternProperties`. A schema is an object, or
- * its JSON as a string, as some model servers take it. Each value is visited once. A string is searched and not parsed, so one that
- * escapes letters, which no serializer does, counts as having a `pattern`.
+ * Returns which keywords of a JSON schema hold a client's regular expressions: `pattern` and `patternProperties`. A schema is an object, or
+ * its JSON as a string, which some model servers accept. Each value is visited once. A string is searched and not parsed, so a string with
+ * escaped letters, which no serializer writes, counts as having a `pattern`.
  */
 export function schemaPatterns(schema: unknown): ReadonlySet<string> {
   const found = new Set<string>();
@@ -21,7 +21,7 @@ function searchValue(value: unknown, found: Set<string>): void {
   } else if (isObject(value)) {
     for (const name in value) {
       const member = value[name];
-      // A property may have either name: its value is then a schema.
+      // A property may also have one of these names: its value is then a schema.
       if (name === 'pattern' && typeof member === 'string') found.add(name);
       if (name === 'patternProperties' && typeof member === 'object' && member !== null) found.add(name);
       if (typeof member === 'object') searchValue(member, found);

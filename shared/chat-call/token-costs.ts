@@ -1,4 +1,4 @@
-/** What a UTF-16 code unit is to `estimateTokens`. Each script is a kind of its own, numbered from `firstScript`. */
+/** The kinds of UTF-16 code units for `estimateTokens`. Each script is its own kind, numbered from `firstScript`. */
 export const none = 0;
 export const digit = 1;
 export const lower = 2;
@@ -10,7 +10,7 @@ export const lineEnd = 7;
 export const other = 8;
 const firstScript = 9;
 
-/** What is none of the scripts below. ASCII costs nothing here: what it costs depends on where it stands. */
+/** The units outside of the scripts below. ASCII costs nothing here: its cost depends on its position. */
 const letters: readonly (readonly [kind: number, cost: number, range: readonly [number, number]])[] = [
   [other, 100, [0x00, 0x1f]],
   [punctuation, 0, [0x21, 0x7e]],
@@ -27,13 +27,12 @@ const letters: readonly (readonly [kind: number, cost: number, range: readonly [
   [marked, 80, [0x1e00, 0x1eff]],
 ];
 
-/** Costs are hundredths of a token; `start` comes on top where a word begins. */
+/** Costs are hundredths of a token; `start` is added at the beginning of a word. */
 type Script = { from: number; to: number; each: number; start?: number; frequent?: string; frequentEach?: number };
 
 /**
- * Blocks of Unicode in which a letter costs what it does on average. `frequent` are those that most of the text in the
- * script's languages is made of: a tokenizer has met them together so often that it joins them, while letters strung
- * together at random cost a token each, or more. The figures were fitted to o200k_base.
+ * Blocks of Unicode with the average cost of a letter. `frequent` are the letters that make up most text in the script's languages:
+ * tokenizers have learned to join them, while random sequences of letters cost a token or more each. The figures were fitted to o200k_base.
  */
 const scripts: readonly Script[] = [
   { from: 0x0080, to: 0x00bf, each: 100 },
@@ -104,8 +103,8 @@ const scripts: readonly Script[] = [
 ];
 
 /**
- * By first letter, a to z, the letters that often follow it in languages with the Latin alphabet: 320 of the 676 pairs, which
- * make up 98 % of the letter pairs within the tokens of o200k_base. At any other pair a token mostly ends.
+ * By first letter, a to z: the letters that often follow it in languages with the Latin alphabet. These are 320 of the 676 pairs, and 98 %
+ * of the letter pairs within the tokens of o200k_base. At any other pair, a token usually ends.
  */
 const followers = [
   'abcdfghijklmnprstuvwxyz aeijlorsuy acehiklorstuy adegilorsuy abcdefghiklmnopqrstuvwxyz aefilortu aeghilnorstu',
@@ -114,10 +113,10 @@ const followers = [
   'aeio aehinors ceipt aeilmnops aeio',
 ];
 
-/** By code unit: its kind, what it costs (zero where that depends on its place), and by kind what the start of a word costs. */
+/** By code unit: its kind, and its cost (zero if it depends on the position); by kind: the cost of the start of a word. */
 export const { kinds, costs, starts } = tabulate();
 
-/** 1 for each pair of letters that often stand together, at 32 × the first + the second, each 1 to 26. */
+/** 1 for each pair of letters that often occur together, at 32 × the first + the second, each 1 to 26. */
 export const joined = tabulatePairs();
 
 function tabulate() {

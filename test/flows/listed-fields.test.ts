@@ -66,7 +66,7 @@ test('a field that could harm others is refused from any key, naming the setting
     ],
     [
       { tools: [{ type: 'function', Type: 'mcp', server_url: 'http://127.0.0.1' }] },
-      /^tools\[0\]\.Type: is to be spelt type$/,
+      /^tools\[0\]\.Type: must be spelled type$/,
       'tools',
     ],
     [

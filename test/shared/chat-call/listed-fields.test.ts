@@ -400,7 +400,7 @@ test('a regular expression in a schema of a field that OpenAI lacks is rejected 
 test('a type in another letter case is rejected, because some servers take the last of two', (t) => {
   const tool = { type: 'function', Type: 'mcp', server_url: 'http://redis:6379' };
   const wrong = errorOf({ tools: [tool] });
-  t.is(wrong.message, 'tools[0].Type: is to be spelt type');
+  t.is(wrong.message, 'tools[0].Type: must be spelled type');
   t.deepEqual(pathsOf({ tools: [{ ...tool, TYPE: 'function' }] }, { extraTools: ['mcp'] }), [
     'tools[0].Type',
     'tools[0].TYPE',

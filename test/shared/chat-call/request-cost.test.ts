@@ -96,13 +96,13 @@ test('names an invalid number of tokens or choices, and one above the model’s 
 
 test('a field that a server could read as the limit in another spelling is rejected', (t) => {
   const cases: [fields: object, fault: string][] = [
-    [{ Max_Tokens: 5 }, 'Max_Tokens: is to be spelt max_tokens'],
-    [{ MODEL: 'other' }, 'MODEL: is to be spelt model'],
-    [{ N: 100 }, 'N: is to be spelt n'],
-    [{ 'max_to\u212aens': 5 }, 'max_to\u212aens: is to be spelt max_tokens'],
-    [{ 'be\u017ft_of': 5 }, 'be\u017ft_of: is to be spelt best_of'],
-    [{ Options: { num_predict: 5 } }, 'Options: is to be spelt options'],
-    [{ options: { Num_Predict: 5 } }, 'options.Num_Predict: is to be spelt num_predict'],
+    [{ Max_Tokens: 5 }, 'Max_Tokens: must be spelled max_tokens'],
+    [{ MODEL: 'other' }, 'MODEL: must be spelled model'],
+    [{ N: 100 }, 'N: must be spelled n'],
+    [{ 'max_to\u212aens': 5 }, 'max_to\u212aens: must be spelled max_tokens'],
+    [{ 'be\u017ft_of': 5 }, 'be\u017ft_of: must be spelled best_of'],
+    [{ Options: { num_predict: 5 } }, 'Options: must be spelled options'],
+    [{ options: { Num_Predict: 5 } }, 'options.Num_Predict: must be spelled num_predict'],
   ];
   for (const [fields, fault] of cases) t.deepEqual(faultsOf(fields), ['VALIDATION_ERROR', fault]);
   t.deepEqual(faultsOf({ maxTokens: 5, X_MODEL: 'a', Temperature: 1 }), []);
@@ -193,14 +193,17 @@ test('a request larger than a minute’s tokens is rejected with the largest acc
   const refused = (given: Partial<RequestCost>, limit: number) => refuseLargerThanLimit(cost(given), limit)?.message;
   t.is(refuseLargerThanLimit(cost({}), undefined), undefined);
   t.is(refused({}, 200), undefined);
-  t.is(refused({}, 199), 'max_tokens: expected at most 49, for the 199 tokens per minute of the plan');
+  t.is(refused({}, 199), 'max_tokens: expected at most 49, because of the 199 tokens per minute of the plan');
   t.is(refused({ outputTokensMax: 49 }, 199), undefined);
   const other = { limitField: 'max_completion_tokens' };
-  t.is(refused(other, 102), 'max_completion_tokens: expected at most 1, for the 102 tokens per minute of the plan');
+  t.is(
+    refused(other, 102),
+    'max_completion_tokens: expected at most 1, because of the 102 tokens per minute of the plan',
+  );
   t.is(refused({ ...other, outputTokensMax: 1 }, 102), undefined);
-  t.is(refused({}, 101), 'n: expected at most 1, for the 101 tokens per minute of the plan');
+  t.is(refused({}, 101), 'n: expected at most 1, because of the 101 tokens per minute of the plan');
   t.is(refused({ choices: 1, outputTokensMax: 1 }, 101), undefined);
-  const prompt = 'messages: are about 100 tokens, and with an answer more than the 100 tokens per minute of the plan';
+  const prompt = 'messages: are about 100 tokens: with output, that exceeds the 100 tokens per minute of the plan';
   t.is(refused({}, 100), prompt);
   t.is(refused({ outputTokensMax: 1, choices: 1 }, 100), prompt);
   t.is(refuseLargerThanLimit(cost({}), 199)?.code, 'VALIDATION_ERROR');
