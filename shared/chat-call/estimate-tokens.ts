@@ -99,7 +99,7 @@ function costLetter({ unit, kind, before, kindBefore, place }: Unit): number {
   return (place < 5 ? 9 : 24) + (kind === upper ? 14 : 0);
 }
 
-/** Three digits are a token. Unlike before a word, a space before a number is a token of its own. */
+/** Three digits are a token. Unlike before a word, a space before a number is a separate token. */
 function costDigit(kindBefore: number, place: number): number {
   if (place % 3 !== 1) return 0;
   return kindBefore === space ? 200 : 100;

@@ -27,8 +27,8 @@ export type AskLimits<Subject> = <Given extends Answer>(
 ) => Promise<Settled<Given>>;
 
 /**
- * After an outage of Redis no month is counted, and each seeding reads the outbox. If more than this many run at once, clients get a
- * retryable error.
+ * After an outage of Redis no month is counted, and each seeding reads the outbox. If more than this many run at once, clients get an error
+ * and retry after a second.
  */
 const seedingsMax = 64;
 /** A stale caller, an uncounted month and a change in between take six calls. */

@@ -71,7 +71,7 @@ function serializeError(error: unknown, causesLeft = causesMax): SerializedError
   };
 }
 
-/** A failed connection to a name with several addresses has no message of its own, but one error for each address. */
+/** A failed connection to a name with several addresses has no message, only one error for each address. */
 function messagesWithin(error: Error): string {
   if (!(error instanceof AggregateError)) return '';
   return error.errors.map((each) => (each instanceof Error ? each.message : '')).join('; ');

@@ -4,7 +4,7 @@ import { isMediaHost } from '../media-hosts.ts';
 import { type ValidationIssue, validationIssuesOf } from '../validation-issues.ts';
 
 const name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$/, 'expected a name of letters, digits and ._:/@-');
-// A pool is part of the queue names of the previous release, in which BullMQ gives a colon a meaning of its own.
+// A pool is part of the queue names of the previous release, in which a colon has a special meaning for BullMQ.
 const poolName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'expected a name of lower-case letters, digits and -');
 const positive = z.int().positive();
 const milliseconds = z.int().positive().max(86_400_000);
