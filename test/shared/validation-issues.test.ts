@@ -15,7 +15,7 @@ function faultsIn(value: unknown) {
   return parsed.success ? [] : validationIssuesOf(parsed.error);
 }
 
-test('names every fault by its path, in words for whoever wrote the input', (t) => {
+test('names every fault by its path, with a message for the author of the input', (t) => {
   t.deepEqual(faultsIn(right), []);
   t.deepEqual(faultsIn({ messages: [{ content: 'a' }, { content: 1 }], count: -1, names: { 'a.b': 'x' } }), [
     { path: 'messages[1].content', message: 'expected string, received number' },
@@ -27,7 +27,7 @@ test('names every fault by its path, in words for whoever wrote the input', (t) 
   ]);
 });
 
-test('names each field that is not known, at its own path', (t) => {
+test('names each unknown field by its own path', (t) => {
   t.deepEqual(faultsIn({ ...right, a: 1, b: 2, messages: [{ content: 'a', c: 3 }] }), [
     { path: 'messages[0].c', message: 'is not known' },
     { path: 'a', message: 'is not known' },
@@ -35,7 +35,7 @@ test('names each field that is not known, at its own path', (t) => {
   ]);
 });
 
-test('the whole has an empty path', (t) => {
+test('the input as such has an empty path', (t) => {
   t.deepEqual(faultsIn(null), [{ path: '', message: 'expected object, received null' }]);
 });
 

@@ -17,7 +17,7 @@ const partition = partitionOf(account);
 const lastOfMay = Date.UTC(2030, 4, 31, 23, 59, 55);
 const firstOfJune = Date.UTC(2030, 5, 1, 0, 0, 5);
 
-/** One account on a Redis and a store of its own. The clock is at the end of May 2030. */
+/** One account with its own Redis and store. The clock is at the end of May 2030. */
 async function open() {
   await using parts = new AsyncDisposableStack();
   const own = parts.use(await openRedisDatabase());

@@ -48,11 +48,11 @@ test.serial('everything that runs for a suspended account is stopped, and nothin
   const { watch, looked, change } = open(['user:a', 'user:b']);
   using _watch = watch;
   for (const account of ['user:a', 'user:b']) await own.redis.set(versionKey(account), 1);
-  const told: string[] = [];
-  watch.follow({ account: 'user:a', version: 1 }, () => told.push('a1'));
-  const unfollow = watch.follow({ account: 'user:a', version: 1 }, () => told.push('a2'));
-  watch.follow({ account: 'user:a', version: 1 }, () => told.push('a3'));
-  watch.follow({ account: 'user:b', version: 1 }, () => told.push('b'));
+  const stopped: string[] = [];
+  watch.follow({ account: 'user:a', version: 1 }, () => stopped.push('a1'));
+  const unfollow = watch.follow({ account: 'user:a', version: 1 }, () => stopped.push('a2'));
+  watch.follow({ account: 'user:a', version: 1 }, () => stopped.push('a3'));
+  watch.follow({ account: 'user:b', version: 1 }, () => stopped.push('b'));
   unfollow();
   await change('user:b', false);
   await until(() => looked.includes('user:b'));
@@ -61,25 +61,25 @@ test.serial('everything that runs for a suspended account is stopped, and nothin
     [],
     'an account at its known version is not looked at',
   );
-  t.deepEqual(told, []);
+  t.deepEqual(stopped, []);
   await change('user:a', true);
-  await until(() => told.length >= 2);
-  t.deepEqual([...new Set(told)].sort(), ['a1', 'a3']);
+  await until(() => stopped.length >= 2);
+  t.deepEqual([...new Set(stopped)].sort(), ['a1', 'a3']);
 });
 
 test.serial('an account of unknown version is looked at once, and again when it changes', async (t) => {
   const { watch, looked, change } = open(['user:c']);
   using _watch = watch;
-  let told = 0;
-  watch.follow({ account: 'user:c' }, () => void told++);
+  let stopped = 0;
+  watch.follow({ account: 'user:c' }, () => void stopped++);
   await until(() => looked.length === 1);
   await using commands = await watchRedis(own.url);
   const seen = await commands.during(() => new Promise((resolve) => setTimeout(resolve, 50)));
   t.true(seen.some((command) => command.includes(versionKey('user:c'))));
   t.is(looked.length, 1);
-  t.is(told, 0);
+  t.is(stopped, 0);
   await change('user:c', true);
-  await until(() => told > 0);
+  await until(() => stopped > 0);
   t.pass();
 });
 
@@ -108,27 +108,27 @@ test.serial('a failed look is repeated', async (t) => {
       return { account, version: 1, suspended: true } as Caller;
     },
   });
-  let told = 0;
-  watch.follow({ account: 'user:e' }, () => void told++);
-  await until(() => told > 0);
+  let stopped = 0;
+  watch.follow({ account: 'user:e' }, () => void stopped++);
+  await until(() => stopped > 0);
   t.true(looks >= 3);
 });
 
 test.serial('a suspended account is not looked at again until something else runs for it', async (t) => {
   const { watch, looked, change } = open(['user:f', 'user:g']);
   using _watch = watch;
-  let told = 0;
-  watch.follow({ account: 'user:f', version: 1 }, () => void told++);
+  let stopped = 0;
+  watch.follow({ account: 'user:f', version: 1 }, () => void stopped++);
   await change('user:f', true);
-  await until(() => told === 1);
+  await until(() => stopped === 1);
   const before = looked.length;
   // Its version is gone again, and a second account shows that the watch has looked since.
   await change('user:f', true);
   watch.follow({ account: 'user:g' }, () => {});
   await until(() => looked.includes('user:g'));
   t.deepEqual(looked.slice(before), ['user:g']);
-  watch.follow({ account: 'user:f', version: 1 }, () => void told++);
-  await until(() => told === 2);
+  watch.follow({ account: 'user:f', version: 1 }, () => void stopped++);
+  await until(() => stopped === 2);
   t.pass();
 });
 
@@ -142,9 +142,9 @@ test.serial('accounts whose looks fail do not block others', async (t) => {
       return { account, version: 1, suspended: true } as Caller; // the only fields that the watch reads
     },
   });
-  const told = Promise.withResolvers<void>();
+  const stopped = Promise.withResolvers<void>();
   for (let number = 0; number < 150; number++) watch.follow({ account: `user:failing-${number}` }, () => {});
-  watch.follow({ account: 'user:last' }, told.resolve);
-  await told.promise;
+  watch.follow({ account: 'user:last' }, stopped.resolve);
+  await stopped.promise;
   t.pass();
 });

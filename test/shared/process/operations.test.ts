@@ -75,11 +75,11 @@ test('/readyz is 200 when the process is ready and Redis answers, and 503 in any
 test('/readyz is 503 while Redis is unavailable, and 200 after it is back', async (t) => {
   let checkRedis = fails;
   const url = await start(t, { required: { redis: () => checkRedis() } });
-  const away = await readiness(url);
-  t.is(away.status, 503);
-  t.like(away.body, { ready: false, state: 'ready' });
-  t.is(away.body.dependencies.redis?.state, 'degraded');
-  t.false(away.text.includes('redis.internal'), 'the reason is only logged');
+  const unavailable = await readiness(url);
+  t.is(unavailable.status, 503);
+  t.like(unavailable.body, { ready: false, state: 'ready' });
+  t.is(unavailable.body.dependencies.redis?.state, 'degraded');
+  t.false(unavailable.text.includes('redis.internal'), 'the reason is only logged');
   checkRedis = answers;
   t.is((await readiness(url)).status, 200);
 });

@@ -5,7 +5,7 @@ import { rangeOf } from '../../../shared/store/account-pages.ts';
 const bytes = (text: string) => Buffer.from(text);
 const isBefore = (one: string, other: string) => Buffer.compare(bytes(one), bytes(other)) < 0;
 
-test('a range begins at its prefix, or after the id that is given, and ends before the first text without the prefix', (t) => {
+test('a range starts at its prefix, or after the given id, and ends before the first text without the prefix', (t) => {
   t.deepEqual(rangeOf({}), { from: '', includesFrom: true, end: undefined });
   t.deepEqual(rangeOf({ prefix: 'user:a' }), { from: 'user:a', includesFrom: true, end: 'user:b' });
   t.deepEqual(rangeOf({ prefix: 'a', after: 'a' }), { from: 'a', includesFrom: false, end: 'b' });
@@ -13,7 +13,7 @@ test('a range begins at its prefix, or after the id that is given, and ends befo
   t.deepEqual(rangeOf({ after: 'a' }), { from: 'a', includesFrom: false, end: undefined });
 });
 
-test('the last character that there is has nothing after it, and half a character is none', (t) => {
+test('there is no text after the last character, and half a surrogate pair is not a character', (t) => {
   const endOf = (prefix: string) => rangeOf({ prefix }).end;
   t.is(endOf('a\u{10ffff}'), 'b');
   t.is(endOf('a\u{10ffff}\u{10ffff}'), 'b');
@@ -22,7 +22,7 @@ test('the last character that there is has nothing after it, and half a characte
   t.is(endOf('a\uffff'), 'a\u{10000}');
 });
 
-test('whatever the prefix and the id, exactly those texts are in the range that begin with the one and come after the other', (t) => {
+test('for any prefix and id, a range has exactly the texts that start with the prefix and follow the id', (t) => {
   const text = fc.string({
     unit: fc.constantFrom('', 'a', 'b', '\0', '\ud7ff', '\ue000', '\uffff', '\u{10ffff}'),
     maxLength: 4,

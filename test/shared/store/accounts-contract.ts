@@ -4,37 +4,34 @@ import type { Account } from '../../../shared/store/accounts/account.ts';
 import type { AccountPage, Store } from '../../../shared/store/store.ts';
 import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
 
-/** What every store guarantees of the list of its accounts. */
+/** The guarantees of every store for its list of accounts. */
 export function testAccountsContract({ ordersUtf16 = false, ...contract }: Contract & { ordersUtf16?: boolean }): void {
-  const isTold = (text: string) => !ordersUtf16 || !otherwiseInUtf16.test(text);
-  const ids = odd.filter(isTold);
+  const isQueried = (text: string) => !ordersUtf16 || !otherwiseInUtf16.test(text);
+  const ids = odd.filter(isQueried);
   const prove = (
     title: string,
-    proof: (t: ExecutionContext, store: Store, told: Told, home: StoreHome) => Promise<void>,
+    proof: (t: ExecutionContext, store: Store, queried: Queried, home: StoreHome) => Promise<void>,
   ) =>
     provesOnStore(contract)(title, async (t, store, home) => {
-      if (ordersUtf16) t.log('without characters whose order is another in UTF-16, by which this server goes');
-      await proof(t, store, { ids, isTold }, home);
+      if (ordersUtf16) t.log('without characters that sort differently in UTF-16, because this server sorts by UTF-16');
+      await proof(t, store, { ids, isQueried }, home);
     });
-  prove(
-    'accounts are listed page by page, each once, in order of their bytes, whatever characters they hold',
-    listsAll,
-  );
-  prove('a prefix is taken as it is: those that begin with it, and no others', listsByPrefix);
-  prove('a page begins after the id that is given, be it there or not, within its prefix or outside', beginsAfter);
-  prove('an account in the list is as it stands now, without its keys and its history', showsPresentState);
-  prove('a removed account leaves nothing behind, and a new one of its id starts from nothing', removesAll);
+  prove('accounts are listed page by page, each once, in byte order, with any characters in their ids', listsAll);
+  prove('a prefix is literal: it matches the ids that start with it, and no others', listsByPrefix);
+  prove('a page starts after the given id, whether it exists or not, inside its prefix or outside', beginsAfter);
+  prove('a listed account has its current settings, without its keys and its history', showsPresentState);
+  prove('a removed account leaves nothing behind, and a new account of the same id starts empty', removesAll);
   prove('an account that was changed or used since it was read is not removed', keepsWhatMoved);
-  prove('of uses and removals at once, an account is used or removed, and never both', racesWithUse);
+  prove('if an account is used and removed at the same time, only one of the two happens', racesWithUse);
 }
 
-/** A server that stands in for MongoDB may order text by UTF-16, in which these do not stand where their bytes do. */
+/** A substitute for MongoDB may sort text by UTF-16. There these characters sort differently than by bytes. */
 const otherwiseInUtf16 = /[\ud7ff\ue000-\uffff]/u;
 
-/** `ids` are there, and `isTold` of each prefix that is asked for. */
-type Told = { ids: readonly string[]; isTold: (text: string) => boolean };
+/** `ids` are stored. `isQueried` says whether a prefix is queried. */
+type Queried = { ids: readonly string[]; isQueried: (text: string) => boolean };
 
-/** In order of their bytes in UTF-8, which is not that of UTF-16: the last but one is two units of it, that before it one. */
+/** In byte order of UTF-8, which differs from UTF-16: U+1F642 is two units of UTF-16, and U+FFFF is one. */
 const odd = [
   'device:00ff',
   'user:',
@@ -61,7 +58,7 @@ const odd = [
 ];
 
 async function fill(store: Store, ids: readonly string[]): Promise<void> {
-  // Neither in their order nor in the reverse of it.
+  // Neither in order nor in reverse order.
   for (const id of [...ids.filter((_, index) => index % 2 === 1), ...ids.filter((_, index) => index % 2 === 0)]) {
     await mint(store, id);
   }
@@ -71,14 +68,14 @@ async function idsOf(store: Store, page: AccountPage): Promise<string[]> {
   return (await store.listAccounts(page)).map(({ id }) => id);
 }
 
-async function listsAll(t: ExecutionContext, store: Store, { ids }: Told): Promise<void> {
+async function listsAll(t: ExecutionContext, store: Store, { ids }: Queried): Promise<void> {
   t.deepEqual(await store.listAccounts({ limit: 10 }), []);
   await fill(store, ids);
   t.deepEqual(
     ids.toSorted((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other))),
     ids,
   );
-  // Above and below how many a store may read at once.
+  // Above and below the number that a store may read at once.
   for (const limit of [1, 3, 21, 22, 100]) {
     const listed: string[] = [];
     for (let after: string | undefined; ; after = listed.at(-1)) {
@@ -91,7 +88,7 @@ async function listsAll(t: ExecutionContext, store: Store, { ids }: Told): Promi
   }
 }
 
-async function listsByPrefix(t: ExecutionContext, store: Store, { ids, isTold }: Told): Promise<void> {
+async function listsByPrefix(t: ExecutionContext, store: Store, { ids, isQueried }: Queried): Promise<void> {
   await fill(store, ids);
   const prefixes = [
     '',
@@ -108,14 +105,14 @@ async function listsByPrefix(t: ExecutionContext, store: Store, { ids, isTold }:
   ];
   const oddPrefixes = ['user:a%', 'user:a_', 'user:a\\', 'user:a.', 'user:a*', 'user:e', 'user:\ud7ff', 'user:\ue000'];
   const lastPrefixes = ['user:\uffff', 'user:\u{1f642}', 'user:\u{10ffff}', '\u{10ffff}', '\u{10ffff}\u{10ffff}'];
-  for (const prefix of [...prefixes, ...oddPrefixes, ...lastPrefixes].filter(isTold)) {
+  for (const prefix of [...prefixes, ...oddPrefixes, ...lastPrefixes].filter(isQueried)) {
     const wanted = ids.filter((id) => id.startsWith(prefix));
     t.deepEqual(await idsOf(store, { prefix, limit: 100 }), wanted, prefix);
     t.deepEqual(await idsOf(store, { prefix, limit: 1 }), wanted.slice(0, 1), prefix);
   }
 }
 
-async function beginsAfter(t: ExecutionContext, store: Store, { ids }: Told): Promise<void> {
+async function beginsAfter(t: ExecutionContext, store: Store, { ids }: Queried): Promise<void> {
   await fill(store, ids);
   const list = (after: string, prefix = 'user:a') => idsOf(store, { prefix, after, limit: 100 });
   const all = ids.filter((id) => id.startsWith('user:a'));
@@ -145,7 +142,7 @@ async function showsPresentState(t: ExecutionContext, store: Store): Promise<voi
 
 const device = 'device:00ff';
 
-/** A device with a key that was used, as it was read. */
+/** A device with a used key, as read from the store. */
 async function usedDevice(store: Store): Promise<Account> {
   const key = newKey();
   const guest = { secret: 's', pepper: 'p' };
@@ -155,7 +152,7 @@ async function usedDevice(store: Store): Promise<Account> {
   );
   await store.recordKeyUse([{ account: device, keyId: key.id, at: new Date(5) }]);
   const found = await store.findAccount(device);
-  if (found === undefined) throw new Error('it was made just now');
+  if (found === undefined) throw new Error('the account was just created');
   return found;
 }
 
@@ -168,10 +165,10 @@ async function removesAll(t: ExecutionContext, store: Store): Promise<void> {
   t.deepEqual(await idsOf(store, { limit: 10 }), ['user:ann']);
   t.false(await store.removeAccount(found), 'it is gone');
   await store.recordKeyUse([{ account: device, keyId: found.key?.id ?? '', at: new Date(6) }]);
-  t.is(await store.findAccount(device), undefined, 'a late note brings nothing back');
+  t.is(await store.findAccount(device), undefined, 'a late note restores nothing');
 
   const again = await mint(store, device);
-  t.deepEqual(await store.findAccount(device), again.account, 'with no use of the one before');
+  t.deepEqual(await store.findAccount(device), again.account, 'without the use of the previous one');
   t.false(await store.removeAccount(found), 'another one');
 }
 
@@ -189,10 +186,10 @@ async function keepsWhatMoved(t: ExecutionContext, store: Store): Promise<void> 
   t.true(suspended !== undefined && (await store.removeAccount(suspended)));
 
   const { account } = await mint(store, 'user:ann');
-  t.true(await store.removeAccount(account), 'one that was never used');
+  t.true(await store.removeAccount(account), 'a key that was never used');
 }
 
-async function racesWithUse(t: ExecutionContext, one: Store, _: Told, home: StoreHome): Promise<void> {
+async function racesWithUse(t: ExecutionContext, one: Store, _: Queried, home: StoreHome): Promise<void> {
   await using other = await home.open();
   for (let round = 0; round < 20; round++) {
     const found = await usedDevice(one);

@@ -7,24 +7,24 @@ import type { Store } from '../../../shared/store/store.ts';
 import { findAccount, namedBy } from './changes-contract.ts';
 import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
 
-/** What every store guarantees of the audit trail. */
+/** The guarantees of every store for the audit trail. */
 export function testAuditContract(contract: Contract): void {
   const prove = provesOnStore(contract);
   prove(
     'a change of settings leaves one record, which is listed at once and stays the same when copied',
     recordsChange,
   );
-  prove('what changes nothing leaves no record, and neither does a change of a key', recordsNothingElse);
+  prove('a call that changes nothing leaves no record, and neither does a change of a key', recordsNothingElse);
   prove('250 changes of one account are all listed, newest first, whether copied or not', listsAll);
   prove('changes of keys remove no record', outlivesKeyChanges);
-  prove('the list is of one account, of one actor, or of both', filters);
-  prove('a record that comes meanwhile is on no later page, and shifts none', staysInPlace);
-  prove('changes of the version before are listed beside the others, each once', listsEarlierChanges);
-  prove('a change of the version before keeps the reasons that were given', keepsReasons);
-  prove('a change of the version before that leaves the last 200 has its record', keepsWhatLeaves);
-  prove('accounts are copied page by page, and those with nothing to copy stay as they are', copiesByPage);
-  prove('an account that cannot be read keeps no other from being copied', copiesOthers);
-  prove('copying at once, and again, keeps each record once', copiesAtOnce);
+  prove('the list can be filtered by account, by actor, or by both', filters);
+  prove('a new record does not appear on a later page, and does not shift the others', staysInPlace);
+  prove('changes made by the previous release are listed with the others, each once', listsEarlierChanges);
+  prove('a change made by the previous release does not remove the stored reasons', keepsReasons);
+  prove('a change made by the previous release that drops out of the last 200 has its record', keepsWhatLeaves);
+  prove('accounts are copied page by page, and those with nothing to copy do not change', copiesByPage);
+  prove('an account that cannot be read does not prevent others from being copied', copiesOthers);
+  prove('concurrent and repeated copying keeps each record once', copiesAtOnce);
   prove('a record is listed while it is copied', listsWhileCopied);
 }
 
@@ -33,7 +33,7 @@ let clock = Date.parse('2026-03-01');
 
 type Wanted = { account?: string; by?: string; at?: Date; origin?: Origin };
 
-/** A decision on these settings, a millisecond after the one before. */
+/** A decision on these settings, a millisecond after the previous one. */
 function settle(settings: Settings, wanted: Wanted = {}): Decide<Account | undefined> {
   clock += 1;
   const { account = 'user:ann', by = 'user:olga', at = new Date(clock) } = wanted;
@@ -45,13 +45,13 @@ function set(store: Store, settings: Settings, wanted: Wanted = {}): Promise<Acc
   return store.changeAccount(wanted.account ?? 'user:ann', settle(settings, wanted));
 }
 
-/** The same, as the version before audit records does it. */
+/** Makes the same change as a release without audit records does. */
 async function setAsBefore(home: StoreHome, store: Store, settings: Settings, account = 'user:ann'): Promise<void> {
   const { next } = settle(settings, { account })(await store.findAccount(account));
   if (next !== undefined) await home.writeAsBefore(next);
 }
 
-/** All records, in pages of so many. */
+/** All records, read in pages. */
 async function listAll(store: Store, filter: Partial<AuditPage> = {}): Promise<AuditRecord[]> {
   const { limit = 100 } = filter;
   const all: AuditRecord[] = [];
@@ -62,7 +62,7 @@ async function listAll(store: Store, filter: Partial<AuditPage> = {}): Promise<A
   }
 }
 
-/** What the records say of top-ups, in their order. */
+/** The tokens of all top-ups, in the order of their records. */
 async function topUpsOf(store: Store, filter: Partial<AuditPage> = {}): Promise<number[]> {
   return (await listAll(store, filter)).map(({ change }) => change.topUp?.tokens ?? 0);
 }
@@ -76,7 +76,7 @@ async function recordsChange(t: ExecutionContext, store: Store): Promise<void> {
   await mint(store, 'user:ann');
   const changed = await set(store, { plan: 'pro', overageEnabled: true, suspended: true, ...topUp(5) }, { at, origin });
   t.deepEqual(changed?.changes[0]?.origin, origin);
-  t.false('origin' in ((await findAccount(store, 'user:ann')).changes[0] ?? {}), 'its record keeps that');
+  t.false('origin' in ((await findAccount(store, 'user:ann')).changes[0] ?? {}), 'only the record keeps the origin');
   const [record, ...others] = await listAll(store);
   t.deepEqual(others, []);
   t.deepEqual(record, {
@@ -89,7 +89,7 @@ async function recordsChange(t: ExecutionContext, store: Store): Promise<void> {
     reason: 'paid invoice 7',
   });
   t.regex(record?.id ?? '', auditId);
-  for (const account of ['user:ann', 'user:ann', 'user:nobody']) {
+  for (const account of ['user:ann', 'user:ann', 'user:missing']) {
     await store.audit.copyAudit(account);
     t.deepEqual(await listAll(store), [record]);
     t.deepEqual(await listAll(store, { account: 'user:ann' }), [record]);
@@ -98,7 +98,7 @@ async function recordsChange(t: ExecutionContext, store: Store): Promise<void> {
   await set(store, { suspended: false }, { at });
   const [second] = await listAll(store);
   t.like(second, { address: null, reason: null, change: { suspended: false } });
-  t.true((second?.id ?? '') > (record?.id ?? ''), 'of the same millisecond, the later one comes first');
+  t.true((second?.id ?? '') > (record?.id ?? ''), 'of two changes in the same millisecond, the later one comes first');
   await set(store, { plan: 'pro' }, { account: 'user:unknown' });
   t.like(await listAll(store, { account: 'user:unknown' }), { length: 1, 0: { change: { plan: { from: 'free' } } } });
 }
@@ -172,7 +172,7 @@ async function listsEarlierChanges(t: ExecutionContext, store: Store, home: Stor
   await setAsBefore(home, store, topUp(2));
   t.deepEqual(await topUpsOf(store, { account: 'user:ann' }), [2, 1]);
   await set(store, topUp(3), { origin });
-  t.deepEqual(await topUpsOf(store), [3, 2, 1], 'a change takes along those before it');
+  t.deepEqual(await topUpsOf(store), [3, 2, 1], 'a change records the earlier ones as well');
   await setAsBefore(home, store, topUp(4));
   await set(store, topUp(5), { origin });
   await setAsBefore(home, store, topUp(6));
@@ -235,7 +235,7 @@ async function copiesByPage(t: ExecutionContext, store: Store, home: StoreHome):
     copied += page.copied;
     after = page.last;
   }
-  t.deepEqual({ copied, pages }, { copied: 30, pages: 2 }, 'accounts with nothing waiting are not looked at');
+  t.deepEqual({ copied, pages }, { copied: 30, pages: 2 }, 'accounts without waiting records are skipped');
   t.deepEqual(
     await topUpsOf(store),
     downFrom(44).filter((index) => index % 3 !== 0),

@@ -6,37 +6,37 @@ import type { Store } from '../../../shared/store/store.ts';
 import { batchOf, fileOf } from './batch-records.ts';
 import { type Contract, provesOnStore, type StoreHome } from './store-contract.ts';
 
-/** What every store guarantees of what it knows of files and batches. */
+/** The guarantees of every store for its records of files and batches. */
 export function testBatchesContract(contract: Contract): void {
   const prove = provesOnStore(contract);
-  prove('what is known of a file is found as it was given, once, until it is removed', keepsFile);
-  prove('a file is changed only where it is in the state that was expected', guardsFile);
-  prove('files are listed by owner and purpose, in both orders, page by page, the ready ones alone', listsFiles);
-  prove('the bytes of files are those of an account’s ready ones', countsFiles);
-  prove('files to be removed are those that have expired, are to go, or were never finished', listsFilesToRemove);
-  prove('a batch is found as it was given, and one that is there stays as it is', keepsBatch);
-  prove('batches are listed by owner, in both orders, page by page', listsBatches);
-  prove('a change is written with the next version, and none where there is nothing to change', changesBatch);
-  prove('open batches of some accounts are listed in order of their ids, closed ones and others are not', listsOpen);
-  prove('accounts are listed once each while they have open batches', listsOpenAccounts);
+  prove('the record of a file is stored once and found unchanged until it is removed', keepsFile);
+  prove('a file is changed only if it is in the expected state', guardsFile);
+  prove('files are listed by owner and purpose, in both orders, page by page, and only ready ones', listsFiles);
+  prove('the byte count of an account includes only its ready files', countsFiles);
   prove(
-    'number, tokens and inputs are those of batches that are not over, whatever state they are in',
-    knowsUnfinished,
+    'the files to remove are those that have expired, are marked for deletion, or were never finished',
+    listsFilesToRemove,
   );
-  prove('batches are described by their states, with the oldest of those that wait', describes);
+  prove('a batch is found as it was inserted, and a second insert does not change it', keepsBatch);
+  prove('batches are listed by owner, in both orders, page by page', listsBatches);
+  prove('a change is written with the next version, and nothing is written without a change', changesBatch);
+  prove('only open batches of the given accounts are listed, in order of their ids', listsOpen);
+  prove('an account is listed once while it has open batches', listsOpenAccounts);
+  prove('number, tokens and inputs include the batches in every state that is not final', knowsUnfinished);
+  prove('batches are described by state, with the oldest of those that wait', describes);
 }
 
-/** The same under races: for tests that are alone, for they make many calls at once. */
+/** The same under concurrency, for serial tests, because they make many calls at once. */
 export function testBatchRacesContract(contract: Contract): void {
   const prove = provesOnStore(contract);
-  prove('of 200 cancellations at once one is made, and all others see it', cancelsOnce);
-  prove('of 60 changes at once each is made on what the one before it has left', makesEachChange);
+  prove('of 200 concurrent cancellations one is made, and all others see it', cancelsOnce);
+  prove('each of 60 concurrent changes is made on the result of the one before it', makesEachChange);
 }
 
 async function keepsFile(t: ExecutionContext, { batches }: Store): Promise<void> {
   const file = fileOf({ filename: '名前 "$set".jsonl', state: 'writing', bytes: 0 });
   t.is(await batches.findFile(file.id), undefined);
-  t.true(await batches.insertFile({ ...file, secret: 'what no file has' } as StoredFile));
+  t.true(await batches.insertFile({ ...file, secret: 'not a field of a file' } as StoredFile));
   t.false(await batches.insertFile({ ...file, account: 'user:bob' }));
   t.deepEqual(await batches.findFile(file.id), file);
   await batches.removeFile(file.id);
@@ -46,14 +46,14 @@ async function keepsFile(t: ExecutionContext, { batches }: Store): Promise<void>
 
 async function guardsFile(t: ExecutionContext, { batches }: Store): Promise<void> {
   const file = fileOf({ state: 'writing' });
-  t.false(await batches.changeFile(file.id, 'writing', { state: 'ready' }), 'there is none');
+  t.false(await batches.changeFile(file.id, 'writing', { state: 'ready' }), 'there is no such file');
   await batches.insertFile(file);
   t.false(await batches.changeFile(file.id, 'ready', { state: 'deleting' }));
   t.deepEqual(await batches.findFile(file.id), file);
   const expiresAt = new Date(7);
   t.true(await batches.changeFile(file.id, 'writing', { state: 'ready', bytes: 7, lines: 2, tokens: 3, expiresAt }));
   t.deepEqual(await batches.findFile(file.id), { ...file, state: 'ready', bytes: 7, lines: 2, tokens: 3, expiresAt });
-  t.true(await batches.changeFile(file.id, 'ready', {}), 'nothing is changed, in the state that was expected');
+  t.true(await batches.changeFile(file.id, 'ready', {}), 'an empty change succeeds in the expected state');
   const deletions = Array.from({ length: 20 }, () => batches.changeFile(file.id, 'ready', { state: 'deleting' }));
   t.is((await Promise.all(deletions)).filter((isMine) => isMine).length, 1);
 }
@@ -77,7 +77,7 @@ async function listsFiles(t: ExecutionContext, { batches }: Store): Promise<void
   await goesThrough(t, outputs, (page) => batches.listFiles('user:ann', { ...page, purpose: 'batch_output' }));
   await goesThrough(t, inputs, (page) => batches.listFiles('user:ann', { ...page, purpose: 'batch' }));
   t.deepEqual(idsOf(await list({ limit: 1_000 })), idsOf(ann).sort().reverse(), 'the newest first');
-  t.deepEqual(await batches.listFiles('user:nobody', { limit: 10 }), []);
+  t.deepEqual(await batches.listFiles('user:missing', { limit: 10 }), []);
 }
 
 async function countsFiles(t: ExecutionContext, { batches }: Store): Promise<void> {
@@ -98,7 +98,7 @@ async function countsFiles(t: ExecutionContext, { batches }: Store): Promise<voi
   t.deepEqual(await countOf('user:ann'), { files: 3, bytes: 2 * large + 7 });
   t.deepEqual(await countOf('user:bob'), { files: 1, bytes: 100 });
   const [writing] = others;
-  if (writing === undefined) throw new Error('there are others');
+  if (writing === undefined) throw new Error('there must be others');
   await batches.changeFile(writing.id, 'writing', { state: 'ready', bytes: 5 });
   t.deepEqual(await countOf('user:ann'), { files: 4, bytes: 2 * large + 12 });
   for (const { id } of own.slice(0, 2)) await batches.changeFile(id, 'ready', { state: 'deleting' });
@@ -127,7 +127,7 @@ async function listsFilesToRemove(t: ExecutionContext, { batches }: Store): Prom
   t.deepEqual(
     ages,
     ages.toSorted((one, other) => one - other),
-    'the one that has expired first comes first',
+    'in order of expiry',
   );
   t.deepEqual(idsOf(await batches.listFilesToRemove(at, writingSince, 3)), idsOf(found.slice(0, 3)));
 }
@@ -149,7 +149,7 @@ async function keepsBatch(t: ExecutionContext, { batches }: Store): Promise<void
   });
   const plain = batchOf({ metadata: {} });
   t.is(await batches.findBatch(whole.id), undefined);
-  await batches.insertBatch({ ...whole, secret: 'what no batch has' } as Batch);
+  await batches.insertBatch({ ...whole, secret: 'not a field of a batch' } as Batch);
   await batches.insertBatch(plain);
   t.deepEqual(await batches.findBatch(whole.id), whole);
   t.deepEqual(await batches.findBatch(plain.id), plain);
@@ -188,7 +188,7 @@ async function changesBatch(t: ExecutionContext, { batches }: Store): Promise<vo
 
   t.is(await batches.changeBatch(batch.id, (found) => ({ result: found?.version })), 2);
   t.deepEqual(await batches.findBatch(batch.id), running as Batch);
-  const refusal = new Error('what the caller throws is the caller’s');
+  const refusal = new Error('an error of the caller is passed on');
   const refusing = batches.changeBatch(batch.id, () => {
     throw refusal;
   });
@@ -204,12 +204,12 @@ async function listsOpen(t: ExecutionContext, { batches }: Store): Promise<void>
     batchOf({ open: index % 9 !== 0, account: `user:"${index % 6}"` }),
   );
   await inGroups(all, (batch) => batches.insertBatch(batch));
-  const wanted = ['user:"0"', 'user:"1"', 'user:"2"', 'user:nobody'];
+  const wanted = ['user:"0"', 'user:"1"', 'user:"2"', 'user:missing'];
   const open = all.filter((batch) => batch.open && wanted.includes(batch.account));
   t.true(open.length > 300, 'more than a page');
   t.deepEqual(await batches.listOpenBatches(wanted), open.toSorted(byId));
   const [first] = open;
-  if (first === undefined) throw new Error('some are open');
+  if (first === undefined) throw new Error('some must be open');
   await close(batches, first);
   t.deepEqual(idsOf(await batches.listOpenBatches(wanted)), idsOf(open.slice(1)).sort());
   t.like(await batches.findBatch(first.id), { open: false, version: 2 });
@@ -223,7 +223,7 @@ async function listsOpenAccounts(t: ExecutionContext, { batches }: Store): Promi
   const closed = batchOf({ account: 'user:closed', open: false });
   await inGroups([...twoOfEach, closed], (batch) => batches.insertBatch(batch));
   const [first, second] = twoOfEach.filter(({ account }) => account === 'user:0');
-  if (first === undefined || second === undefined) throw new Error('there are two of each');
+  if (first === undefined || second === undefined) throw new Error('there must be two of each');
   await close(batches, first);
   t.deepEqual((await batches.listOpenAccounts()).sort(), accounts);
   await close(batches, second);
@@ -246,9 +246,9 @@ async function knowsUnfinished(t: ExecutionContext, { batches }: Store): Promise
     1_111,
   );
   t.deepEqual(await batches.countUnfinished('user:bob'), { batches: 1, tokens: 5 });
-  t.deepEqual(await batches.countUnfinished('user:nobody'), { batches: 0, tokens: 0 });
+  t.deepEqual(await batches.countUnfinished('user:missing'), { batches: 0, tokens: 0 });
   for (const batch of all) t.is(await batches.isInputOfUnfinished(batch.inputFile), !isOver(batch), batch.state);
-  t.false(await batches.isInputOfUnfinished('file-nobody'));
+  t.false(await batches.isInputOfUnfinished('file-missing'));
 }
 
 async function describes(t: ExecutionContext, { batches }: Store): Promise<void> {
@@ -307,7 +307,7 @@ async function makesEachChange(t: ExecutionContext, one: Store, home: StoreHome)
   t.like(await other.batches.findBatch(batch.id), { tokens: batch.tokens + 60, version: 61 });
 }
 
-/** In both orders: as one page, and as pages of 7 of which each begins where the one before has ended. */
+/** Lists in both orders: as one page, and as pages of 7 that each start after the one before. */
 async function goesThrough<Item extends { id: string }>(
   t: ExecutionContext,
   expected: readonly Item[],
@@ -333,7 +333,7 @@ function idsOf(items: readonly { id: string }[]): string[] {
   return items.map(({ id }) => id);
 }
 
-/** As many at once as a store has connections: more would wait for each other until their calls are over. */
+/** At most as many at once as a store has connections: more would wait for each other until they time out. */
 async function inGroups<Item>(items: readonly Item[], insert: (item: Item) => Promise<unknown>): Promise<void> {
   for (let from = 0; from < items.length; from += 20) await Promise.all(items.slice(from, from + 20).map(insert));
 }

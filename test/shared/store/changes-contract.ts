@@ -4,17 +4,17 @@ import type { Account } from '../../../shared/store/accounts/account.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { type Contract, mint, newKey, provesOnStore } from './store-contract.ts';
 
-/** What every store guarantees of changes: those of specification section 3, one by one, and how they are decided. */
+/** The guarantees of every store for changes: the life cycle of keys, and how a change is decided. */
 export function testChangesContract(contract: Contract): void {
   const prove = provesOnStore(contract);
   prove('none, mint: the key is active', mints);
-  prove('active, mint: key, plan and version stay', keepsKey);
+  prove('active, mint: key, plan and version do not change', keepsKey);
   prove('active, rotate: the old key stops working, a new one works', rotates);
-  prove('active, revoke: the key stops working, and none takes its place until a mint', revokes);
-  prove('a key that is not the active one is neither rotated nor revoked, and nothing changes', refusesOtherKeys);
-  prove('overage and top-ups are kept, and are known of whoever has the key', keepsAllowance);
-  prove('a decision that fails fails the change with its own error, and leaves nothing', passesFailureOn);
-  prove('a decision without change writes nothing', writesNothing);
+  prove('active, revoke: the key stops working, and there is no key until the next mint', revokes);
+  prove('a key that is not active is neither rotated nor revoked, and nothing changes', refusesOtherKeys);
+  prove('overage and top-ups are kept, and returned with the owner of a key', keepsAllowance);
+  prove('a failed decision fails the change with its own error, and changes nothing', passesFailureOn);
+  prove('a decision without a change writes nothing', writesNothing);
 }
 
 async function mints(t: ExecutionContext, store: Store): Promise<void> {
@@ -81,11 +81,11 @@ async function refusesOtherKeys(t: ExecutionContext, store: Store): Promise<void
   for (const named of [...unknown, ...ended]) {
     t.is(await store.changeAccount('user:ann', rotateKey({ named, key: newKey() })), undefined);
     t.is(await store.changeAccount('user:ann', revokeKey({ named, at: new Date() })), undefined);
-    t.is(await store.changeAccount('user:nobody', rotateKey({ named, key: newKey() })), undefined);
+    t.is(await store.changeAccount('user:missing', rotateKey({ named, key: newKey() })), undefined);
   }
   t.deepEqual(await store.findAccount('user:ann'), before);
   t.deepEqual(await store.findAccount('user:bob'), other);
-  t.is(await store.findAccount('user:nobody'), undefined);
+  t.is(await store.findAccount('user:missing'), undefined);
 }
 
 async function keepsAllowance(t: ExecutionContext, store: Store): Promise<void> {
@@ -107,7 +107,7 @@ async function keepsAllowance(t: ExecutionContext, store: Store): Promise<void> 
 
 async function passesFailureOn(t: ExecutionContext, store: Store): Promise<void> {
   const { account } = await mint(store, 'user:ann');
-  // The last one is as SQLite itself reports a lock, after which the store would try again.
+  // The last one looks like a lock reported by SQLite, after which the store would try again.
   const busy = Object.assign(new Error('mine'), { code: 'ERR_SQLITE_ERROR', errcode: 5 });
   for (const failure of [new Error('mine'), new TypeError('mine'), busy]) {
     let asked = 0;
@@ -141,13 +141,13 @@ export function namedBy({ key }: Account): NamedKey {
   return { hashes: [key?.hash ?? ''] };
 }
 
-/** Whose the account's key of then is now. */
+/** The present owner of the key that the account had then. */
 export function keyOwner(store: Store, { key }: Account) {
   return store.findKeyOwner([key?.hash ?? '']);
 }
 
 export async function findAccount(store: Store, id: string): Promise<Account> {
   const account = await store.findAccount(id);
-  if (account === undefined) throw new Error(`${id} is not known`);
+  if (account === undefined) throw new Error(`${id} does not exist`);
   return account;
 }

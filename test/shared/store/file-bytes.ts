@@ -1,4 +1,4 @@
-/** These bytes in pieces of these sizes, over and over; views of them, so that there is nothing else in memory. */
+/** These bytes in pieces of these sizes, in turn. The pieces are views, so that they use no more memory. */
 export async function* inChunks(bytes: Buffer, sizes: readonly number[]): AsyncGenerator<Uint8Array> {
   let index = 0;
   for (let from = 0; from < bytes.length; index += 1) {
@@ -8,7 +8,7 @@ export async function* inChunks(bytes: Buffer, sizes: readonly number[]): AsyncG
   }
 }
 
-/** Yields what `chunks` does until it has come to so many bytes, then throws. */
+/** Yields the chunks until this many bytes were yielded, then throws. */
 export async function* breakingOff(chunks: AsyncIterable<Uint8Array>, after: number, error: Error) {
   let bytes = 0;
   for await (const chunk of chunks) {

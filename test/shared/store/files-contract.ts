@@ -18,26 +18,29 @@ const writer = fileURLToPath(new URL('write-file-from-process.ts', import.meta.u
 const MiB = 1_048_576;
 const oddSizes = [1, 300_001, 65_537, 0, 7, 261_120, 262_143];
 
-/** What every store guarantees of the bytes of files. */
+/** The guarantees of every store for the bytes of files. */
 export function testFilesContract(contract: Contract): void {
   const prove = provesOnStore(contract);
-  prove('a file is read as it was written, and gone when it was removed', keepsBytes);
-  prove('a file of no bytes is there', keepsEmpty);
-  prove('no name but that of a file reaches what bytes are kept in', refusesNames);
-  prove('a source that fails fails the writing with its own error, and leaves nothing', leavesNothing);
-  prove('a file is what it was until another writing of it is whole', keepsUntilWhole);
-  prove('a file that is removed while it is written does not come into being', removesWhileWritten);
-  prove('a store that is closed while a file is written fails the writing', failsWhenClosed);
+  prove('a file is read as it was written, and gone after it was removed', keepsBytes);
+  prove('an empty file exists', keepsEmpty);
+  prove('only a file id reaches stored bytes', refusesNames);
+  prove('a failing source fails the write with its own error, and leaves nothing', leavesNothing);
+  prove('a file keeps its bytes until another write is complete', keepsUntilWhole);
+  prove('a file that is removed during its write is not created', removesWhileWritten);
+  prove('closing the store during a write fails the write', failsWhenClosed);
 }
 
-/** The same with much or many at once: for tests that are alone. */
+/** The same with large or concurrent files, for serial tests. */
 export function testLargeFilesContract(contract: Contract): void {
   const prove = provesOnStore(contract);
-  prove('20 MiB in pieces of odd sizes are read back by ranges, byte for byte, and never whole in memory', keepsLarge);
-  prove('of two who write one file at once one has written it, and nothing of the other is left', writesOnce);
-  prove('whoever reads while a file is written anew gets all of the one or all of the other', readsWhole);
   prove(
-    'a process that is killed while it writes leaves nothing to read, and nothing once it is removed',
+    '20 MiB in pieces of odd sizes are read back by ranges, byte for byte, and never held in memory completely',
+    keepsLarge,
+  );
+  prove('of two concurrent writes of one file one succeeds, and nothing of the other is left', writesOnce);
+  prove('a reader during a rewrite gets all of the old bytes or all of the new ones', readsWhole);
+  prove(
+    'a process that is killed during a write leaves nothing to read, and nothing after the file is removed',
     survivesKill,
   );
 }
@@ -102,7 +105,7 @@ async function refusesNames(t: ExecutionContext, { files }: Store, home: StoreHo
     t.is(await files.read(name, 0, 10), undefined, name);
     await files.remove(name);
     const error = await t.throwsAsync(write(files, name, Buffer.from('no')), { message: /not a file id/ }, name);
-    t.false(error instanceof ApiError, 'a fault of ours, and no outage');
+    t.false(error instanceof ApiError, 'an internal error, not an outage');
   }
   t.is(await home.countPieces(), pieces);
   t.is(Buffer.from(await readAll(files, id)).toString(), 'kept');
@@ -111,7 +114,7 @@ async function refusesNames(t: ExecutionContext, { files }: Store, home: StoreHo
 async function leavesNothing(t: ExecutionContext, { files }: Store, home: StoreHome): Promise<void> {
   const [id, bytes] = [newFile(), randomBytes(2 * MiB)];
   for (const after of [0, 1, MiB]) {
-    const error = new Error('the client has gone');
+    const error = new Error('the client has disconnected');
     const failure = await t.throwsAsync(files.write(id, breakingOff(inChunks(bytes, oddSizes), after, error)));
     t.is(failure, error);
     t.is(await files.read(id, 0, 10), undefined);
@@ -123,13 +126,13 @@ async function keepsUntilWhole(t: ExecutionContext, { files }: Store, home: Stor
   const [id, first, second] = [newFile(), randomBytes(MiB), randomBytes(MiB)];
   await write(files, id, first);
   const pieces = await home.countPieces();
-  const error = new Error('the client has gone');
+  const error = new Error('the client has disconnected');
   await t.throwsAsync(files.write(id, breakingOff(inChunks(second, oddSizes), MiB / 2, error)), { is: error });
   t.true(first.equals(await readAll(files, id)));
 
   await files.write(id, whileReading(inChunks(second, oddSizes)));
   t.true(second.equals(await readAll(files, id)));
-  t.is(await home.countPieces(), pieces, 'nothing is left of the one before');
+  t.is(await home.countPieces(), pieces, 'nothing is left of the old bytes');
   await files.remove(id);
   t.is(await home.countPieces(), 0);
 
@@ -203,7 +206,7 @@ async function keepsLarge(t: ExecutionContext, { files }: Store): Promise<void> 
   t.is(await files.read(id, 0, 1), undefined);
 }
 
-/** The most memory in use after any MiB, above that before the first; garbage is collected before each measurement. */
+/** The most memory in use after any MiB, minus that before the first. Garbage is collected before each measurement. */
 function watchMemory() {
   setFlagsFromString('--expose-gc');
   const collect: unknown = runInNewContext('gc');
@@ -243,7 +246,7 @@ async function writesOnce(t: ExecutionContext, one: Store, home: StoreHome): Pro
   }
   const last = randomBytes(MiB);
   await write(other.files, id, last);
-  t.true(last.equals(await readAll(one.files, id)), 'the later one stands');
+  t.true(last.equals(await readAll(one.files, id)), 'the later one is kept');
 }
 
 async function readsWhole(t: ExecutionContext, one: Store, home: StoreHome): Promise<void> {
@@ -276,13 +279,13 @@ async function survivesKill(t: ExecutionContext, { files }: Store, home: StoreHo
     t.is((await exited)[1], 'SIGKILL');
 
     t.is(await files.read(id, 0, 10), undefined);
-    t.true((await home.countPieces()) > 0, 'it had begun');
+    t.true((await home.countPieces()) > 0, 'the write had started');
     await files.remove(id);
     t.is(await home.countPieces(), 0);
   }
 }
 
-/** In blocks of an odd size, as whoever streams it does. */
+/** Reads in blocks of an odd size, as a streaming reader does. */
 async function readAll(files: FileStore, id: string): Promise<Uint8Array> {
   const blocks: Uint8Array[] = [];
   for (let from = 0; ; from += blocks.at(-1)?.length ?? 0) {

@@ -3,8 +3,8 @@ import { openStore } from '../../../shared/open-store.ts';
 import { resultOf } from './batch-records.ts';
 
 /**
- * Waits for a line, then brings results of the lines 1 to 600, ten at a time, from either end; prints by whom those are that
- * stand for them, in order of the lines.
+ * Waits for a line, then inserts results for the lines 1 to 600, ten at a time, from either end. Prints who inserted the stored result of
+ * each line, in order of the lines.
  */
 const [url = '', batch = '', name = '', order = ''] = process.argv.slice(2);
 

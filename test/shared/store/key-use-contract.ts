@@ -4,16 +4,16 @@ import type { Account } from '../../../shared/store/accounts/account.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
 
-/** What every store guarantees of the notes of a key's last use. */
+/** The guarantees of every store for the last use of a key. */
 export function testKeyUseContract(contract: Contract): void {
   const prove = provesOnStore(contract);
-  prove('the last use of a key is noted, and moves no version', notesUse);
-  prove('a last use never goes backwards, in whatever order it is told', neverGoesBack);
-  prove('the use of a key that is not the active one is left out', leavesOutOtherKeys);
-  prove('the use of a new key takes the place of the old one’s, which the ended key keeps', passesToNewKey);
-  prove('a note that is taken while an account is changed stays, and so does the change', survivesChange);
-  prove('no notes at all are no fault', takesNone);
-  prove('a thousand notes are taken at once', takesThousand);
+  prove('the last use of a key is stored, and does not change the version', notesUse);
+  prove('the last use never goes back in time, in any order of notes', neverGoesBack);
+  prove('the use of a key that is not active is ignored', leavesOutOtherKeys);
+  prove('the use of a new key replaces that of the old one, which the ended key keeps', passesToNewKey);
+  prove('a note during a change of the account is kept, and so is the change', survivesChange);
+  prove('an empty list of notes is accepted', takesNone);
+  prove('a thousand notes are stored at once', takesThousand);
 }
 
 async function notesUse(t: ExecutionContext, store: Store): Promise<void> {
@@ -46,9 +46,9 @@ async function leavesOutOtherKeys(t: ExecutionContext, store: Store): Promise<vo
   const before = await Promise.all(['user:ann', 'user:bob'].map((id) => store.findAccount(id)));
 
   const elsewhere = { ...use(first, 5), account: 'user:bob' };
-  await store.recordKeyUse([use(first, 5), use(revoked, 5), elsewhere, { ...use(first, 5), account: 'user:nobody' }]);
+  await store.recordKeyUse([use(first, 5), use(revoked, 5), elsewhere, { ...use(first, 5), account: 'user:missing' }]);
   t.deepEqual(await Promise.all(['user:ann', 'user:bob'].map((id) => store.findAccount(id))), before);
-  t.is(await store.findAccount('user:nobody'), undefined);
+  t.is(await store.findAccount('user:missing'), undefined);
 }
 
 async function passesToNewKey(t: ExecutionContext, store: Store): Promise<void> {
@@ -57,7 +57,7 @@ async function passesToNewKey(t: ExecutionContext, store: Store): Promise<void> 
   const second = await rotate(store, first);
   t.deepEqual(second.endedKeys[0]?.lastUsedAt, new Date(50));
 
-  // Earlier by the clock of another machine, but of the key that counts now.
+  // Earlier by the clock of another machine, but of the active key.
   await store.recordKeyUse([use(second, 40)]);
   const after = await store.findAccount('user:ann');
   t.deepEqual(after, { ...second, lastUse: { keyId: second.key?.id ?? '', at: new Date(40) } });
@@ -69,7 +69,7 @@ async function survivesChange(t: ExecutionContext, one: Store, home: StoreHome):
   await using other = await home.open();
   const { account } = await mint(one, 'user:ann');
   await other.recordKeyUse([use(account, 5)]);
-  // Decided on an account as it was before the note.
+  // Decided on the account as it was before the note.
   const change = (plan: string) => changeSettings({ settings: { plan }, at: new Date(), by: 'user:operator' });
   await one.changeAccount('user:ann', () => change('pro')(account));
   t.like(await one.findAccount('user:ann'), { plan: 'pro', version: 2, lastUse: { at: new Date(5) } });

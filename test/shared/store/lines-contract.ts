@@ -16,28 +16,28 @@ type Inserter = ChildProcessByStdio<Writable, Readable, null>;
 
 const inserter = fileURLToPath(new URL('insert-results-from-process.ts', import.meta.url));
 
-/** What every store guarantees of the lines of batches. */
+/** The guarantees of every store for the lines of batches. */
 export function testLinesContract(contract: Contract): void {
   const prove = provesOnStore(contract);
-  prove('the first result of a line stands, and whoever brings another is told of it', keepsFirst);
-  prove('results of all shapes are found as they were given', keepsShapes);
-  prove('results are listed in order of their lines, page by page, each batch’s own', listsResults);
-  prove('a page of large results ends early, and the next one goes on', listsLargeResults);
-  prove('thousands of lines that have ended are counted, and listed in order', countsLines);
+  prove('the first result of a line is kept, and a later insert returns it', keepsFirst);
+  prove('results of all shapes are found unchanged', keepsShapes);
+  prove('results are listed in order of their lines, page by page, for one batch', listsResults);
+  prove('a page of large results ends early, and the next one continues', listsLargeResults);
+  prove('thousands of ended lines are counted, and listed in order', countsLines);
   prove(
-    'a line is found with its batch’s state, its latest request, what was noted of that, and its result',
+    'a line is found with the state of its batch, its latest request, the retry of that, and its result',
     findsLine,
   );
-  prove('a retry is noted only after the one before it, and again as often as it is given', guardsRetries);
-  prove('results and retries are removed in pieces, those of this batch alone', removesResults);
+  prove('a retry is stored only after the one before it, and storing it again succeeds', guardsRetries);
+  prove('results and retries of one batch are removed in pieces', removesResults);
 }
 
-/** The same under races: for tests that are alone, for they make many calls at once. */
+/** The same under concurrency, for serial tests, because they make many calls at once. */
 export function testLineRacesContract(contract: Contract): void {
   const prove = provesOnStore(contract);
-  prove('of many who bring a result of the same line at once all are told the same one', agreesOnResults);
-  prove('of processes that bring results of the same lines at once all are told the same ones', agreesOverProcesses);
-  prove('of 50 who note a line’s next request at once one does', notesRetryOnce);
+  prove('concurrent inserts for the same line all return the same result', agreesOnResults);
+  prove('concurrent inserts of several processes for the same lines all return the same results', agreesOverProcesses);
+  prove('of 50 concurrent retries of a line one is stored', notesRetryOnce);
 }
 
 const newBatch = () => `batch_${ulid()}`;
@@ -48,7 +48,7 @@ async function keepsFirst(t: ExecutionContext, { batches }: Store): Promise<void
   const batch = newBatch();
   const first = numbers(3).map((line) => resultOf(batch, line));
   t.deepEqual(await batches.insertResults(first), first);
-  t.deepEqual(await batches.insertResults(first), first, 'the same again');
+  t.deepEqual(await batches.insertResults(first), first, 'repeated');
   const other = numbers(4).map((line) => resultOf(batch, line, { customId: 'another', promptTokens: 99 }));
   t.deepEqual(await batches.insertResults(other.toReversed()), [...other.slice(3), ...first.toReversed()]);
   t.deepEqual(await batches.listResults(batch, { after: 0, limit: 10 }), [...first, ...other.slice(3)]);
@@ -147,16 +147,16 @@ async function findsLine(t: ExecutionContext, { batches }: Store): Promise<void>
 async function guardsRetries(t: ExecutionContext, { batches }: Store): Promise<void> {
   const batch = newBatch();
   const next = (number: number, failures = 1) => retryOf(batch, 10, { number, failures });
-  for (const early of [1, 3, 4]) t.false(await batches.recordRetry(next(early)), 'nothing stands there');
+  for (const early of [1, 3, 4]) t.false(await batches.recordRetry(next(early)), 'the number does not follow');
   t.deepEqual(await batches.listRetries(batch), []);
   t.true(await batches.recordRetry(next(2)));
-  t.true(await batches.recordRetry(next(2)), 'the same again');
-  t.false(await batches.recordRetry(next(2, 7)), 'another one of that number');
+  t.true(await batches.recordRetry(next(2)), 'repeated');
+  t.false(await batches.recordRetry(next(2, 7)), 'another retry with the same number');
   t.false(await batches.recordRetry(retryOf(batch, 10, { notBefore: new Date(1) })));
   t.false(await batches.recordRetry(next(4)));
   t.deepEqual(await batches.listRetries(batch), [next(2)]);
   t.true(await batches.recordRetry(next(3, 2)));
-  t.false(await batches.recordRetry(next(2)), 'one that is past');
+  t.false(await batches.recordRetry(next(2)), 'a past number');
 
   const others = [2, 100, 9].map((line) => retryOf(batch, line));
   for (const retry of others) t.true(await batches.recordRetry(retry));
@@ -187,17 +187,17 @@ async function agreesOnResults(t: ExecutionContext, one: Store, home: StoreHome)
   await using other = await home.open();
   const batch = newBatch();
   const lines = numbers(150);
-  const told = await Promise.all(
-    numbers(12).map((teller) => {
-      const { batches } = teller % 2 === 0 ? one : other;
-      const order = teller % 3 === 0 ? lines.toReversed() : lines;
-      return batches.insertResults(order.map((line) => resultOf(batch, line, { customId: `of ${teller}` })));
+  const returned = await Promise.all(
+    numbers(12).map((caller) => {
+      const { batches } = caller % 2 === 0 ? one : other;
+      const order = caller % 3 === 0 ? lines.toReversed() : lines;
+      return batches.insertResults(order.map((line) => resultOf(batch, line, { customId: `of ${caller}` })));
     }),
   );
   const stored = await storedResults(one.batches, batch);
   t.is(stored.size, lines.length);
-  for (const result of told.flat()) t.deepEqual(result, stored.get(result.line));
-  t.is(told.flat().length, 12 * lines.length);
+  for (const result of returned.flat()) t.deepEqual(result, stored.get(result.line));
+  t.is(returned.flat().length, 12 * lines.length);
 }
 
 async function agreesOverProcesses(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
@@ -209,9 +209,9 @@ async function agreesOverProcesses(t: ExecutionContext, store: Store, home: Stor
   const outputs = await Promise.all(processes.map(finishInserter));
   const stored = await storedResults(store.batches, batch);
   t.is(stored.size, 600);
-  const tellers = [...stored.values()].map(({ customId }) => customId);
-  for (const told of outputs) t.deepEqual(told, tellers);
-  t.deepEqual(new Set(tellers), new Set(['first', 'second']), 'each was the first for some');
+  const inserters = [...stored.values()].map(({ customId }) => customId);
+  for (const returned of outputs) t.deepEqual(returned, inserters);
+  t.deepEqual(new Set(inserters), new Set(['first', 'second']), 'each was the first for some');
 }
 
 async function startInserter(url: string, batch: string, args: readonly string[]): Promise<Inserter> {
@@ -220,7 +220,7 @@ async function startInserter(url: string, batch: string, args: readonly string[]
   return child;
 }
 
-/** By whom the results are that it was told of, line by line. */
+/** For each line, who inserted the result that this process was given. */
 async function finishInserter(child: Inserter): Promise<string[]> {
   const output = text(child.stdout);
   child.stdin.write('go\n');
@@ -246,5 +246,5 @@ async function notesRetryOnce(t: ExecutionContext, one: Store, home: StoreHome):
   }
   const again = retryOf(batch, 1, { number: 5 });
   const same = await Promise.all(numbers(20).map(() => other.batches.recordRetry(again)));
-  t.deepEqual(new Set(same), new Set([true]), 'the same one from everybody is noted, and each is told so');
+  t.deepEqual(new Set(same), new Set([true]), 'the same retry from many callers is stored, and each call succeeds');
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { openStore } from '../../../shared/open-store.ts';
 import { mint } from './store-contract.ts';
 
-/** Waits for a line, then opens the store and mints a key for each account; prints the ids of those it minted. */
+/** Waits for a line, then opens the store and mints a key for each account. Prints the ids of the accounts it minted for. */
 const [url = '', ...accounts] = process.argv.slice(2);
 process.stdout.write('ready\n');
 await once(process.stdin, 'data');

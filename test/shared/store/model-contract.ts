@@ -14,7 +14,7 @@ import type { Decide } from '../../../shared/store/accounts/decide.ts';
 import type { KeyUse, Store } from '../../../shared/store/store.ts';
 import { type Contract, provesOnStore } from './store-contract.ts';
 
-/** `key` picks one of all the keys that this sequence has offered, whatever became of it and whosesoever it is. */
+/** `key` selects one of all keys that this sequence has offered, in any state and of any account. */
 type Command =
   | { does: 'mint' | 'mint guest'; account: string; plan: string; inUse: boolean }
   | { does: 'rotate' | 'revoke'; account: string; key: number; by: 'hash' | 'display' }
@@ -32,7 +32,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   fc.record({ does: fc.constant('use'), account, key, at: fc.nat(1_000) }),
 );
 
-/** Whatever is done in whatever order, a store comes to the same accounts as the decisions themselves do. */
+/** For any sequence of commands, a store ends with the same accounts as the pure decisions. */
 export function testModelContract(contract: Contract): void {
   const prove = provesOnStore(contract);
   prove('any sequence of changes leaves the accounts as the decisions alone would', followsDecisions);
@@ -115,7 +115,7 @@ function numberedKey(prefix: string, number: number): NewKey {
   return { id: `key_${name}`, hash: `hash of ${name}`, display: `svc_${number}`, createdAt: new Date(number) };
 }
 
-/** Each id has its own number of tokens, so that a repeat is one, and no conflict. */
+/** Each id has its own number of tokens, so that a repeat is never a conflict. */
 function settings() {
   const topUp = fc.constantFrom(1, 2, 3).map((tokens) => ({ id: `top-up ${tokens}`, tokens }));
   return {

@@ -2,7 +2,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SqliteStore } from '../../../shared/store/sqlite/sqlite-store.ts';
 
-/** In a process of its own, whose umask takes nothing away: creates a store and a file in it, and prints the mode of each path. */
+/** Creates a store and a file in it, in a separate process with an empty umask. Prints the mode of each path. */
 const [folder = '', id = ''] = process.argv.slice(2);
 process.umask(0);
 

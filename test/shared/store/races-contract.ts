@@ -12,14 +12,14 @@ import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './st
 
 const rotator = fileURLToPath(new URL('rotate-from-process.ts', import.meta.url));
 
-/** What every store guarantees of changes of one account that are made at once, or cut short. */
+/** The guarantees of every store for changes of one account that are concurrent or cut off. */
 export function testRacesContract(contract: Contract): void {
   const prove = provesOnStore(contract);
-  prove('of 100 mints at once for a new account one is minted, and all return its key', mintsOnce);
-  prove('of 50 rotations at once of one key one succeeds, and one key is active', rotatesOnce);
-  prove('of a rotation and a revocation at once one has its way', racesToOneOutcome);
-  prove('of 50 changes at once each is made, and told exactly once', makesEachChange);
-  prove('a process that is killed in the midst of rotations leaves one active key, the last', survivesKill);
+  prove('of 100 concurrent mints for a new account one is made, and all return its key', mintsOnce);
+  prove('of 50 concurrent rotations of one key one succeeds, and one key is active', rotatesOnce);
+  prove('of a concurrent rotation and revocation exactly one succeeds', racesToOneOutcome);
+  prove('each of 50 concurrent changes is made, and returned exactly once', makesEachChange);
+  prove('a process that is killed during rotations leaves one active key, the last', survivesKill);
 }
 
 async function mintsOnce(t: ExecutionContext, one: Store, home: StoreHome): Promise<void> {
@@ -73,7 +73,7 @@ async function racesToOneOutcome(t: ExecutionContext, one: Store, home: StoreHom
     const [named, key] = [namedBy(account), newKey()];
     const rotating = () => one.changeAccount(id, rotateKey({ named, key }));
     const revoking = () => other.changeAccount(id, revokeKey({ named, at: new Date() }));
-    // Either is begun first as often, for a store that takes calls in their order.
+    // Either starts first equally often, because a store may process calls in order.
     const [rotated, revoked] =
       round % 2 === 0
         ? await Promise.all([rotating(), revoking()])
@@ -103,7 +103,7 @@ async function makesEachChange(t: ExecutionContext, one: Store, home: StoreHome)
   t.deepEqual(
     made.map(({ from }) => from),
     ['free', ...made.slice(0, -1).map(({ to }) => to)],
-    'each was decided on what the one before it had left',
+    'each was decided on the result of the one before it',
   );
   const versions = outcomes.map((outcome) => outcome?.version ?? 0);
   t.deepEqual(
@@ -131,12 +131,12 @@ async function survivesKill(t: ExecutionContext, store: Store, home: StoreHome):
     t.deepEqual(changes[0]?.keyRotated, { from: kept[0] ?? '', to: key?.id ?? '' });
     t.is((await store.findKeyOwner([key?.hash ?? '']))?.keyId, key?.id);
   }
-  t.log(`of ${kills} processes that were killed, ${unanswered} had made a rotation that they could not answer`);
+  t.log(`of ${kills} killed processes, ${unanswered} had made a rotation that they could not answer`);
 }
 
 /**
- * As an owner whose answer was lost would, by what the list shows. What a killed process may have left under way comes to
- * nothing by this: it was decided on a version that is no more.
+ * Rotates the listed key again, as an owner does who received no reply. A rotation that the killed process left unfinished has no effect:
+ * it was decided on an older version.
  */
 async function rotateAgain(store: Store): Promise<Account> {
   for (;;) {
@@ -147,7 +147,7 @@ async function rotateAgain(store: Store): Promise<Account> {
   }
 }
 
-/** The ids of the keys that a process said it has minted; it is killed while it goes on after so many of them. */
+/** The ids of the keys that a process reported as minted. It is killed while it continues after this many. */
 async function rotateUntilKilled(url: string, count: number): Promise<string[]> {
   const child = spawn(process.execPath, [rotator, url, 'user:ann'], { stdio: ['ignore', 'pipe', 'inherit'] });
   const exited = once(child, 'exit');
@@ -157,6 +157,6 @@ async function rotateUntilKilled(url: string, count: number): Promise<string[]> 
     if (answered.length === count) setTimeout(() => child.kill('SIGKILL'), Math.random() * 5);
   }
   const [, signal] = await exited;
-  if (signal !== 'SIGKILL') throw new Error('the process ended by itself');
+  if (signal !== 'SIGKILL') throw new Error('the process was not killed');
   return answered;
 }

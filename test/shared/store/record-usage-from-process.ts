@@ -1,7 +1,7 @@
 import { openStore } from '../../../shared/open-store.ts';
 import { plainRecord } from './usage-races-contract.ts';
 
-/** Records usage from one place up to another, twenty at a time, and prints how far it has come. */
+/** Records usage from one position to another, twenty at a time, and prints its progress. */
 const [url = '', from = '0', to = '0'] = process.argv.slice(2);
 
 await using store = await openStore(url, { log: { warn() {} } });

@@ -8,7 +8,7 @@ import type { StoreHome } from './store-contract.ts';
 
 export type SqliteHome = StoreHome & { folder: string; file: string };
 
-/** A file that is not there yet, in a folder of its own. */
+/** A file that does not exist yet, in its own folder. */
 export async function createSqliteHome(): Promise<SqliteHome> {
   const folder = await mkdtemp(join(tmpdir(), 'sqlite-store-'));
   const file = join(folder, 'store.db');
@@ -21,7 +21,7 @@ export async function createSqliteHome(): Promise<SqliteHome> {
       using database = new DatabaseSync(file, { timeout: 1_000 });
       const write = `INSERT INTO accounts (id, document) VALUES (?, ?)
         ON CONFLICT (id) DO UPDATE SET document = excluded.document`;
-      // The whole document, of the fields that it knows.
+      // The complete document, with the fields of that release.
       database.prepare(write).run(next.id, JSON.stringify(accountSchema.omit({ lastUse: true }).parse(next)));
     },
     spoilAccount: async (account) =>
@@ -38,14 +38,14 @@ function change(file: string, sql: string): void {
   database.exec(sql);
 }
 
-/** The lock that every writer needs, held until this connection lets go of it. */
+/** Holds the lock that every writer needs, until this connection releases it. */
 export function holdLock(file: string): DatabaseSync {
   const database = new DatabaseSync(file);
   database.exec('BEGIN IMMEDIATE');
   return database;
 }
 
-/** Lets go after so many turns of this process's event loop; the result says whether it has. */
+/** Releases the lock after this many turns of the event loop. The returned function says whether it is released. */
 export function releaseAfterTurns(
   lock: DatabaseSync,
   turns: number,

@@ -10,20 +10,20 @@ import { batchOf, fileOf, resultOf, retryOf } from './batch-records.ts';
 import { inChunks } from './file-bytes.ts';
 import { usageRecord } from './usage-records.ts';
 
-/** Where one test keeps its accounts: empty at first, reached by as many stores as it opens, thrown away at the end. */
+/** The data of one test: empty at first, opened by any number of stores, deleted at the end. */
 export type StoreHome = AsyncDisposable & {
   open(): Promise<Store>;
-  /** By which another process opens the same. */
+  /** The address with which another process opens the same data. */
   url: string;
-  /** Writes an account over the one before it, as the version of the service before audit records does. */
+  /** Replaces an account, as a release without audit records does. */
   writeAsBefore(next: Account): Promise<unknown>;
   /** Makes an account's document unreadable. */
   spoilAccount(account: string): Promise<unknown>;
-  /** Takes away all sums of usage, as if those who inserted the records had died before they summed them. */
+  /** Removes all sums of usage, as if every process that inserted records died before it summed them. */
   removeSums(): Promise<unknown>;
   /** Makes every sum of usage wrong. */
   spoilSums(): Promise<unknown>;
-  /** How many pieces there are of all files and of all that began to be written. */
+  /** The number of pieces of all files, including unfinished ones. */
   countPieces(): Promise<number>;
 };
 
@@ -34,22 +34,25 @@ export type Contract = {
 
 type Proof = (t: ExecutionContext, store: Store, home: StoreHome) => Promise<void>;
 
-/** What every store guarantees of what it keeps, whatever stands behind it. */
+/** The guarantees of every store, for any database. */
 export function testStoreContract(contract: Contract & { description: RegExp }): void {
   const prove = provesOnStore(contract);
-  prove('says which product and version it is, and answers a ping', provesItsIdentity(contract.description));
-  prove('an account comes into being with its first change, and is found as it was made', createsAccount);
-  prove('finds the account of a key by its hash, whichever of those asked for, and nobody by another', findsKeyOwner);
+  prove('reports its product and version, and answers a ping', provesItsIdentity(contract.description));
+  prove('an account is created by its first change, and found unchanged', createsAccount);
+  prove(
+    'finds the account of a key by its hash, at any position among several, and none by another hash',
+    findsKeyOwner,
+  );
   prove('finds the device of a guest key, with the secrets that the key was made with', findsGuest);
-  prove('keeps accounts apart', keepsAccountsApart);
-  prove('refuses a hash that is another account’s, and leaves both accounts as they were', refusesTakenHash);
-  prove('takes names as they are, whatever characters they hold', takesOddNames);
-  prove('keeps nothing but what an account is made of, least of all the key itself', keepsNothingElse);
-  prove('what was changed is found by whoever opens the store later', keepsForLater);
-  prove('every method says SERVICE_UNAVAILABLE once the store is closed', failsOnceClosed);
+  prove('does not mix up accounts', keepsAccountsApart);
+  prove('rejects the hash of another account, and does not change either account', refusesTakenHash);
+  prove('stores names unchanged, with any characters', takesOddNames);
+  prove('stores only the fields of an account, and never the full key', keepsNothingElse);
+  prove('a change is found by a store that is opened later', keepsForLater);
+  prove('every method fails with SERVICE_UNAVAILABLE after the store is closed', failsOnceClosed);
 }
 
-/** A proof on a store of its own, to which it can open more. */
+/** Runs a proof on a new store, and lets it open more stores of the same data. */
 export function provesOnStore({ test, createHome }: Contract): (title: string, prove: Proof) => void {
   return (title, prove) =>
     test(title, async (t) => {
@@ -68,7 +71,7 @@ export function mint(store: Store, account: string, { plan = 'free', key = newKe
   return store.changeAccount(account, mintKey({ account, plan, key }));
 }
 
-/** One call of every method, each of which must fail alike when the store cannot be used. */
+/** Calls every method once. All calls must fail alike if the store cannot be used. */
 export function callEveryMethod(store: Store): Promise<unknown>[] {
   return [
     store.describe(),
@@ -127,7 +130,7 @@ function callEveryBatchMethod({ batches, files }: Store): Promise<unknown>[] {
   ];
 }
 
-/** The failure, which must be one for clients, with this code and a cause for the log. */
+/** Returns the failure, which must be an `ApiError` with this code and a cause for the log. */
 export async function failsWith(t: ExecutionContext, code: ErrorCode, call: Promise<unknown>): Promise<ApiError> {
   const error = await t.throwsAsync(call, { instanceOf: ApiError });
   t.is(error.code, code);
@@ -228,7 +231,7 @@ async function refusesTakenHash(t: ExecutionContext, store: Store): Promise<void
   t.is((await store.findKeyOwner([key.hash]))?.account, 'user:ann');
 
   const repeat = await mint(store, 'user:bob', { key: again });
-  t.false(repeat.minted, 'an account with a key keeps it, whichever other key it is offered');
+  t.false(repeat.minted, 'an account with a key keeps it when it is offered another one');
 }
 
 async function takesOddNames(t: ExecutionContext, store: Store): Promise<void> {
@@ -285,6 +288,6 @@ async function failsOnceClosed(t: ExecutionContext, store: Store, home: StoreHom
   await store.ping();
   await store[Symbol.asyncDispose]();
   await Promise.all(callEveryMethod(store).map((call) => failsWith(t, 'SERVICE_UNAVAILABLE', call)));
-  await t.notThrowsAsync(async () => store[Symbol.asyncDispose](), 'closing twice is closing once');
-  await t.notThrowsAsync(other.ping(), 'another store of the same home goes on');
+  await t.notThrowsAsync(async () => store[Symbol.asyncDispose](), 'closing twice has no further effect');
+  await t.notThrowsAsync(other.ping(), 'another store of the same data continues');
 }

@@ -6,25 +6,25 @@ import type { UsageMonth, UsageSum } from '../../../shared/store/usage/usage-sum
 import { type Contract, provesOnStore, type StoreHome } from './store-contract.ts';
 import { entryAt, sumOf, usageRecord, usageRecords } from './usage-records.ts';
 
-/** What every store guarantees of usage records and of their sums. */
+/** The guarantees of every store for usage records and their sums. */
 export function testUsageContract(contract: Contract): void {
   const prove = provesOnStore(contract);
-  prove('a record is found by its request as it was given, and nobody has used anything before', keepsRecord);
-  prove('a sum holds each record once: by day, by model and in all', sumsUp);
-  prove('accounts and months have sums of their own, also out of one batch', keepsMonthsApart);
-  prove('names are taken as they are, whatever characters they hold', takesOddNames);
-  prove('numbers beyond 32 bits are added exactly', addsLargeNumbers);
-  prove('a batch may be repeated, whole, in part and in other pieces', ignoresRepeats);
-  prove('a request is counted once where it comes again under another entry', countsOnceUnderAnotherEntry);
-  prove('a request that comes again before its own entry was summed is counted all the same', countsTheUnsummed);
-  prove('an entry before what the sum holds is counted, too', countsMisplaced);
-  prove('a thousand records of many accounts are taken at once', takesThousand);
-  prove('no records at all are no fault, and what is no record is refused', takesNone);
-  prove('a sum that is wrong is found, and put right', repairs);
+  prove('a record is found unchanged by its request, and there is no usage before the first record', keepsRecord);
+  prove('a sum counts each record once: by day, by model and in total', sumsUp);
+  prove('accounts and months have separate sums, also within one batch', keepsMonthsApart);
+  prove('names are stored unchanged, with any characters', takesOddNames);
+  prove('numbers above 32 bits are added exactly', addsLargeNumbers);
+  prove('a batch may be repeated, completely, in part and in other pieces', ignoresRepeats);
+  prove('a request that comes again under another entry is counted once', countsOnceUnderAnotherEntry);
+  prove('a request that comes again before its own entry was summed is counted', countsTheUnsummed);
+  prove('an entry before the last entry of the sum is counted as well', countsMisplaced);
+  prove('a thousand records of many accounts are stored at once', takesThousand);
+  prove('an empty list of records is accepted, and an invalid record is rejected', takesNone);
+  prove('a wrong sum is found and repaired', repairs);
   prove('a month with records and no sum gets one', repairsMissing);
-  prove('a repair that has nothing to do leaves the sum as it is', repairsNothing);
-  prove('records that stand and are not summed yet are no difference, unless they are asked for', leavesOutTheUnsummed);
-  prove('a month of more records than are read at once is recomputed exactly', recomputesPages);
+  prove('a repair of a correct sum does not change it', repairsNothing);
+  prove('records that are not summed yet are no difference, unless they are requested', leavesOutTheUnsummed);
+  prove('a month of more records than one read returns is recomputed exactly', recomputesPages);
   prove('all months that have a sum or a record are listed, page by page', listsMonths);
   prove('old months are removed in bounded pieces, records before sums, and no other month', removesOld);
 }
@@ -35,7 +35,7 @@ async function keepsRecord(t: ExecutionContext, store: Store): Promise<void> {
   const record = usageRecord({ batch: 'batch_1', overage: true, entry: entryAt(1), cachedTokens: 3 });
   t.is(await store.findUsageRecord(record.requestId), undefined);
   t.is(await store.findUsageSum('user:ann', '2026-12'), undefined);
-  await store.recordUsage([plain, { ...record, secret: 'what no record has' } as UsageRecord]);
+  await store.recordUsage([plain, { ...record, secret: 'not a field of a record' } as UsageRecord]);
   t.deepEqual(await store.findUsageRecord(record.requestId), record);
   t.deepEqual(await store.findUsageRecord(plain.requestId), plain);
 }
@@ -147,16 +147,16 @@ async function countsOnceUnderAnotherEntry(t: ExecutionContext, store: Store): P
   await store.recordUsage([...again, usageRecord({ entry: entryAt(200), requestId: 'req_new' })]);
   for (const record of records) t.deepEqual(await store.findUsageRecord(record.requestId), record);
   const fresh = await store.findUsageRecord('req_new');
-  if (fresh === undefined) return t.fail('the new one beside them is taken');
+  if (fresh === undefined) return t.fail('the new record in the same batch must be stored');
   await isExact(t, store, [...records, fresh]);
 
-  // Twice within one batch, the first place counts.
+  // If it is in one batch twice, the first position counts.
   const twice = usageRecord({ entry: entryAt(300), account: 'user:bob' });
   await store.recordUsage([twice, { ...twice, entry: entryAt(301) }]);
   t.like(await store.findUsageSum('user:bob', '2026-12'), { total: { requests: 1 } });
 }
 
-/** As where a drainer died between records and sums, and Redis then lost its last writes: the old entry never comes back. */
+/** A drainer died between records and sums, and then Redis lost its last writes: the old entry never comes back. */
 async function countsTheUnsummed(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
   const [record] = usageRecords(1);
   if (record === undefined) return t.fail();
@@ -172,7 +172,7 @@ async function countsMisplaced(t: ExecutionContext, store: Store): Promise<void>
   const late = usageRecords(3, (index) => ({ entry: entryAt(500 + index), promptTokens: 100 }));
   await store.recordUsage(late);
   const early = usageRecords(20, (index) => ({ promptTokens: index, entry: entryAt(480 + index) }));
-  // Before it, at the end of it (an emptied Redis can give an id again), and past it in one.
+  // Before it, at its last entry (an emptied Redis can assign an id again), and after it in one batch.
   await store.recordUsage(early.slice(0, 5));
   await isExact(t, store, [...early.slice(0, 5), ...late]);
   const same = usageRecord({ entry: entryAt(502) });
@@ -242,7 +242,7 @@ async function leavesOutTheUnsummed(t: ExecutionContext, store: Store, home: Sto
 }
 
 async function recomputesPages(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
-  // Where one page ends, several records have one entry.
+  // At the end of a page, several records have the same entry.
   const records = usageRecords(600, (index) => ({
     entry: entryAt(index < 245 ? index : index < 255 ? 245 : index),
     promptTokens: index,
@@ -289,10 +289,10 @@ async function removesOld(t: ExecutionContext, store: Store): Promise<void> {
 
   t.is(await store.removeUsageBefore('2026-11', 7), 7);
   t.is((await found(store, records)).length, 33);
-  await isSummed(t, store, records, 'while there are records, the sums still hold all of them');
+  await isSummed(t, store, records, 'while there are records, the sums still include all of them');
   const removed: number[] = [];
   while (removed.at(-1) !== 0) removed.push(await store.removeUsageBefore('2026-11', 7));
-  t.deepEqual(removed, [7, 7, 7, 2, 4, 0], 'the rest of them, then two sums of each account');
+  t.deepEqual(removed, [7, 7, 7, 2, 4, 0], 'the remaining records, then two sums of each account');
   const left = records.filter(({ month }) => month === '2026-11');
   t.deepEqual(await found(store, records), left);
   await isExact(t, store, left);
@@ -305,10 +305,10 @@ async function removesOld(t: ExecutionContext, store: Store): Promise<void> {
   await isExact(t, store, [...left, ...again]);
 }
 
-/** Those of these records that stand. */
+/** The records of this list that are stored. */
 async function found(store: Store, records: readonly UsageRecord[]): Promise<UsageRecord[]> {
   const all: (UsageRecord | undefined)[] = [];
-  // A few at a time: how long a store lets its callers queue is not what is to be shown.
+  // A few at a time: how long a store lets its callers queue is not tested here.
   for (let from = 0; from < records.length; from += 50) {
     const some = records.slice(from, from + 50);
     all.push(...(await Promise.all(some.map(({ requestId }) => store.findUsageRecord(requestId)))));
@@ -316,16 +316,16 @@ async function found(store: Store, records: readonly UsageRecord[]): Promise<Usa
   return all.filter((record) => record !== undefined);
 }
 
-/** These records and no others stand, and the sums are what they come to. */
+/** Asserts that these records and no others are stored, and that the sums are correct. */
 export async function isExact(t: ExecutionContext, store: Store, records: readonly UsageRecord[]): Promise<void> {
   t.deepEqual(await found(store, records), [...records]);
   for (const expected of await isSummed(t, store, records)) {
     const { kept, recomputed } = await store.recomputeUsage(expected.account, expected.month, '');
-    t.deepEqual(recomputed, kept, 'and the store finds the same');
+    t.deepEqual(recomputed, kept, 'the store recomputes the same sum');
   }
 }
 
-/** The sum of each account and month is what these records come to. */
+/** Asserts that the sum of each account and month is that of these records. */
 async function isSummed(
   t: ExecutionContext,
   store: Store,

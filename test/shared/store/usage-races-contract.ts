@@ -14,14 +14,14 @@ import { entryAt, sumOf, usageRecord, usageRecords } from './usage-records.ts';
 
 const recorder = fileURLToPath(new URL('record-usage-from-process.ts', import.meta.url));
 
-/** What every store guarantees of usage that several record at once, or that is cut short. */
+/** The guarantees of every store for usage that is recorded concurrently, or cut off. */
 export function testUsageRacesContract(contract: Contract): void {
   const prove = provesOnStore(contract);
-  prove('of many who record the same at once each record is counted once', countsOnce);
-  prove('what comes before its time is counted while others go on', countsMisplacedMeanwhile);
-  prove('a repair never takes back what was counted meanwhile', repairsUnderTraffic);
-  prove('several drainers, cut off anywhere, with ids that came back and entries out of place: exact', survivesCuts);
-  prove('processes that are killed while they record leave nothing out and count nothing twice', survivesKills);
+  prove('if many callers record the same usage, each record is counted once', countsOnce);
+  prove('early entries are counted while later ones are recorded', countsMisplacedMeanwhile);
+  prove('a repair never removes what was counted in the meantime', repairsUnderTraffic);
+  prove('several drainers with calls cut off, repeated ids and entries out of order: the sums are exact', survivesCuts);
+  prove('processes that are killed while they record lose nothing and count nothing twice', survivesKills);
 }
 
 async function countsOnce(t: ExecutionContext, one: Store, home: StoreHome): Promise<void> {
@@ -59,7 +59,7 @@ async function repairsUnderTraffic(t: ExecutionContext, one: Store, home: StoreH
   await isExact(t, one, [...early, ...late]);
 }
 
-/** A place in an outbox that only goes forward, as the mark in Redis does. */
+/** A position in an outbox that only moves forward, as the mark in Redis does. */
 type Outbox = { records: readonly UsageRecord[]; drained: number };
 
 async function survivesCuts(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
@@ -78,8 +78,8 @@ async function survivesCuts(t: ExecutionContext, store: Store, home: StoreHome):
 }
 
 /**
- * One account's entries: a first outbox, and a second that was begun by a clock that is behind, with requests of the first
- * that came again.
+ * The entries of one account: a first outbox, and a second one that was started with a clock that is behind and repeats requests of the
+ * first.
  */
 function oddOutboxes(account: string): Outbox[] {
   const admitted = [new Date('2026-11-30T12:00:00Z'), new Date('2026-12-01T12:00:00Z')];
@@ -91,7 +91,7 @@ function oddOutboxes(account: string): Outbox[] {
   return [first, [...second, ...repeated]].map((records) => ({ records, drained: 0 }));
 }
 
-/** Drains with a store of its own, which is closed at some moment; 1 if that cut a call off. */
+/** Drains with a separate store, which is closed at a random moment. Returns 1 if that cut off a call. */
 async function drainUntilCut(home: StoreHome, outbox: Outbox): Promise<number> {
   await using store = await home.open();
   await store.ping();
@@ -113,7 +113,7 @@ async function drainUntilCut(home: StoreHome, outbox: Outbox): Promise<number> {
   }
 }
 
-/** Which of two places of a request counts is a matter of who came first; that it counts once is not. */
+/** Either of two positions of a request may count, but only one of them. */
 async function isSummed(t: ExecutionContext, store: Store, outboxes: readonly Outbox[]): Promise<void> {
   const delivered = outboxes.flatMap(({ records }) => records);
   const stored = new Map<string, UsageRecord>();
@@ -138,12 +138,12 @@ async function survivesKills(t: ExecutionContext, store: Store, home: StoreHome)
   for (let round = 0; drained < records.length; round += 1) {
     const places = await Promise.all([1, 2].map(() => recordUntilKilled(home.url, { drained, end: records.length })));
     drained = Math.max(drained, ...places);
-    if (round > 100) return t.fail('it does not go on');
+    if (round > 100) return t.fail('it makes no progress');
   }
   await isExact(t, store, records);
 }
 
-/** How far a process says it has come that is killed at some moment. */
+/** The last position that a process reported before it was killed at a random moment. */
 async function recordUntilKilled(url: string, { drained, end }: { drained: number; end: number }): Promise<number> {
   const child = spawn(process.execPath, [recorder, url, String(drained), String(end)], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -159,7 +159,7 @@ async function recordUntilKilled(url: string, { drained, end }: { drained: numbe
   return place;
 }
 
-/** The same in every process. */
+/** The same record in every process. */
 export function plainRecord(index: number): UsageRecord {
   const place = { account: `user:${index % 4}`, model: `m.${index % 3}` };
   return usageRecord({ ...place, requestId: `req_${index}`, entry: entryAt(index), promptTokens: index });

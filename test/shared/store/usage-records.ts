@@ -3,10 +3,10 @@ import { entryOf } from '../../../shared/jobs/usage-outbox.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import { createTally, totalOf, type UsageSum } from '../../../shared/store/usage/usage-sums.ts';
 
-/** The entry of the stream's nth id, if one came in each millisecond. */
+/** The entry of the stream's nth id, with one id per millisecond. */
 export const entryAt = (number: number) => entryOf(`${1_700_000_000_000 + number}-0`);
 
-/** A whole record of a request of its own; of the month that it was admitted in. */
+/** A complete record of a new request, in the month of its admission. */
 export function usageRecord(given: Partial<UsageRecord> = {}): UsageRecord {
   const admittedAt = given.admittedAt ?? new Date('2026-12-05T10:11:12.345Z');
   const [promptTokens, completionTokens] = [given.promptTokens ?? 10, given.completionTokens ?? 5];
@@ -39,7 +39,7 @@ export function usageRecord(given: Partial<UsageRecord> = {}): UsageRecord {
   };
 }
 
-/** So many records in the outbox's order, as `shape` makes them. */
+/** This many records in the order of the outbox, shaped by `shape`. */
 export function usageRecords(
   count: number,
   shape: (index: number) => Partial<UsageRecord> = () => ({}),
@@ -47,7 +47,7 @@ export function usageRecords(
   return Array.from({ length: count }, (_, index) => usageRecord({ entry: entryAt(index + 1), ...shape(index) }));
 }
 
-/** What the sum of these has to be, reckoned from the records alone; all are of one account and month. */
+/** The expected sum, computed from the records alone. All of them are of one account and month. */
 export function sumOf(records: readonly UsageRecord[]): UsageSum {
   const [first, last] = [records[0] ?? usageRecord(), records.at(-1) ?? usageRecord()];
   const tally = createTally();

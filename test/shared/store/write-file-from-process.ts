@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { openStore } from '../../../shared/open-store.ts';
 
-/** Writes a file that never ends, and says how many bytes of it were taken. */
+/** Writes an endless file, and prints how many bytes were taken. */
 const [url = '', id = ''] = process.argv.slice(2);
 
 async function* endless() {

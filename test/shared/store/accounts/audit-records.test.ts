@@ -14,7 +14,7 @@ function accountWith(changes: Change[], version = changes.length, id = 'user:ann
 const suspended = (value: boolean): Change => ({ at, by: 'user:olga', suspended: value });
 const minted: Change = { at, by: 'user:ann', keyMinted: 'key_1' };
 
-test('an id is the time, the version and the account: the same for the same change, another for every other one', (t) => {
+test('an id is derived from time, version and account: equal for the same change, different for any other', (t) => {
   const idOf = (account: Account) => newestRecord(account)?.id ?? '';
   const id = idOf(accountWith([suspended(true)]));
   t.regex(id, auditId);
@@ -28,11 +28,11 @@ test('an id is the time, the version and the account: the same for the same chan
   t.is(new Set([id, ...others]).size, 4);
   t.true(idOf(accountWith([suspended(true)], 2)) > id);
   t.true(idOf(accountWith([suspended(true)], 33)) > idOf(accountWith([suspended(true)], 32)));
-  // As released: a process of another version must come to the same.
+  // As released: a process of another version must compute the same id.
   t.is(id, 'audit_01KJMMA2KV0000015QP5D3J9J9');
 });
 
-test('what is unrecorded are changes of settings after a version, each with the id that it had when it was made', (t) => {
+test('unrecorded changes are those of settings after a version, each with its original id', (t) => {
   const trail = [suspended(false), minted, suspended(true)];
   const idsFrom = (recorded: number) => unrecorded({ account: accountWith(trail, 7), recorded }).map(({ id }) => id);
   const [third, first] = [accountWith([suspended(false)], 7), accountWith([suspended(true)], 5)].map(
@@ -45,7 +45,7 @@ test('what is unrecorded are changes of settings after a version, each with the 
   for (const recorded of [7, 8]) t.deepEqual(idsFrom(recorded), []);
 });
 
-test('a change adds its own record, and those that are missing of changes before it', (t) => {
+test('a change adds its own record, and the missing records of earlier changes', (t) => {
   const before = accountWith([suspended(true), minted], 2);
   const next = accountWith([suspended(false), ...before.changes], 3);
   const changesOf = (records: readonly AuditRecord[]) => records.map(({ change }) => change);
@@ -59,9 +59,9 @@ test('a change adds its own record, and those that are missing of changes before
   t.deepEqual(changesOf(recordsAdded({ account: before, recorded: 0 }, mint)), [{ suspended: true }]);
 });
 
-test('a page has each record once, newest first, and that which is kept rather than that which waits', (t) => {
+test('a page has each record once, newest first, and prefers a stored record to a waiting one', (t) => {
   const [one, two, three] = ['1', '2', '3'].map((id) => recordOf(id));
-  if (one === undefined || two === undefined || three === undefined) throw new Error('there are three');
+  if (one === undefined || two === undefined || three === undefined) throw new Error('there must be three');
   const kept = { ...two, reason: 'kept' };
   t.deepEqual(pageOf({ limit: 10 }, [three, two], [one, kept]), [three, kept, one]);
   t.deepEqual(pageOf({ limit: 2 }, [one], [kept, three]), [three, kept]);

@@ -15,20 +15,20 @@ testLargeFilesContract({ test: test.serial, createHome: createSqliteHome });
 const run = promisify(execFile);
 const newFile = () => `file-${ulid()}`;
 
-test('files are beside the database, each under its id', async (t) => {
+test('files are in a folder beside the database, each named by its id', async (t) => {
   await using home = await createSqliteHome();
   await using store = await home.open();
   t.deepEqual(
     await readdir(home.folder),
     ['store.db', 'store.db-shm', 'store.db-wal'],
-    'no folder before there is a file',
+    'no folder before the first file',
   );
   const id = newFile();
   await store.files.write(id, inChunks(Buffer.from('some bytes'), [3]));
   t.deepEqual(await readdir(`${home.file}-files`), [id]);
 });
 
-test('what is written has another name until it is whole', async (t) => {
+test('an unfinished file has another name', async (t) => {
   await using home = await createSqliteHome();
   await using store = await home.open();
   const id = newFile();
@@ -42,10 +42,10 @@ test('what is written has another name until it is whole', async (t) => {
   t.regex(seen[0]?.[0] ?? '', new RegExp(`^${id}\\.[0-9a-f-]{36}\\.part$`));
 });
 
-test('a folder that cannot be used is SERVICE_UNAVAILABLE, and the client does not learn where it is', async (t) => {
+test('an unusable folder is SERVICE_UNAVAILABLE, and the message does not contain its path', async (t) => {
   await using home = await createSqliteHome();
   await using store = await home.open();
-  await writeFile(`${home.file}-files`, 'a file where the folder is to be');
+  await writeFile(`${home.file}-files`, 'a file in the place of the folder');
   const id = newFile();
   for (const call of [
     store.files.write(id, inChunks(Buffer.from('some bytes'), [3])),
@@ -57,7 +57,7 @@ test('a folder that cannot be used is SERVICE_UNAVAILABLE, and the client does n
   }
 });
 
-test('what the store creates is for its owner alone, also with a umask that takes nothing away', async (t) => {
+test('files and folders of the store are accessible to their owner only, also with an empty umask', async (t) => {
   await using home = await createSqliteHome();
   const program = fileURLToPath(new URL('../modes-from-process.ts', import.meta.url));
   const { stdout } = await run(process.execPath, [program, home.folder, newFile()]);

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { inBlocks } from '../../../../shared/store/files/in-blocks.ts';
 import { inChunks } from '../file-bytes.ts';
 
-test('however they come, bytes leave in blocks of one size, and no block is empty', async (t) => {
+test('bytes are cut into blocks of one size for any sizes of chunks, and no block is empty', async (t) => {
   const sizes = fc.array(fc.nat(30), { minLength: 1, maxLength: 8 }).filter((all) => all.some((size) => size > 0));
   const property = fc.asyncProperty(
     fc.uint8Array({ maxLength: 200 }),

@@ -8,7 +8,7 @@ import { inChunks } from '../file-bytes.ts';
 import { testFilesContract, testLargeFilesContract } from '../files-contract.ts';
 import { failsWith } from '../store-contract.ts';
 
-/** Twice what a call may take. */
+/** Twice the time-out of a call. */
 const boundMs = 10_000;
 
 const { mongoTest, mongoTestAlone, createHome } = await openMongoTests(test);
@@ -21,7 +21,7 @@ const bytes = Buffer.alloc(2_000_000, 'some bytes');
 
 for (const mode of ['refuse', 'black hole'] as const) {
   mongoTest(
-    `a server that is lost in the midst of a writing (${mode}) fails it within seconds, and leaves nothing`,
+    `losing the server during a write (${mode}) fails the write within seconds, and leaves nothing`,
     async (t) => {
       await using home = await createHome();
       await using proxy = await home.startProxy('pass');
@@ -50,31 +50,28 @@ for (const mode of ['refuse', 'black hole'] as const) {
   );
 }
 
-mongoTest(
-  'a file of which the removal has begun does not come into being, though the removal never ends',
-  async (t) => {
-    await using home = await createHome();
-    await using store = await home.open();
-    await using proxy = await startTcpProxy(home.primary);
-    await using cut = new MongoStore(urlThrough(proxy.port, home.url), { log: { warn() {} } });
-    await cut.ping();
-    const id = newFile();
-    async function* source() {
-      yield* inChunks(bytes, [100_000]);
-      const reached = proxy.holdBefore('file_bytes.files');
-      const removing = failsWith(t, 'SERVICE_UNAVAILABLE', cut.files.remove(id));
-      await reached;
-      await cut[Symbol.asyncDispose]();
-      await removing;
-    }
-    await failsWith(t, 'SERVICE_UNAVAILABLE', store.files.write(id, source()));
-    t.is(await store.files.read(id, 0, 10), undefined);
-    t.is(await home.countPieces(), 0);
-  },
-);
+mongoTest('a file whose removal has begun is not created, even if the removal never ends', async (t) => {
+  await using home = await createHome();
+  await using store = await home.open();
+  await using proxy = await startTcpProxy(home.primary);
+  await using cut = new MongoStore(urlThrough(proxy.port, home.url), { log: { warn() {} } });
+  await cut.ping();
+  const id = newFile();
+  async function* source() {
+    yield* inChunks(bytes, [100_000]);
+    const reached = proxy.holdBefore('file_bytes.files');
+    const removing = failsWith(t, 'SERVICE_UNAVAILABLE', cut.files.remove(id));
+    await reached;
+    await cut[Symbol.asyncDispose]();
+    await removing;
+  }
+  await failsWith(t, 'SERVICE_UNAVAILABLE', store.files.write(id, source()));
+  t.is(await store.files.read(id, 0, 10), undefined);
+  t.is(await home.countPieces(), 0);
+});
 
 for (const gone of [0, 3]) {
-  mongoTest(`a file whose chunks are missing from number ${gone} on is not read as a shorter one`, async (t) => {
+  mongoTest(`a file whose chunks from number ${gone} on are missing is not read as a shorter file`, async (t) => {
     await using home = await createHome();
     await using store = await home.open();
     const id = newFile();
@@ -84,7 +81,7 @@ for (const gone of [0, 3]) {
   });
 }
 
-mongoTest('a file is in GridFS under its id, of which common tools can read it', async (t) => {
+mongoTest('a file is in GridFS under its id, readable by common tools', async (t) => {
   await using home = await createHome();
   await using store = await home.open();
   const id = newFile();

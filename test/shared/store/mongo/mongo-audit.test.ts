@@ -30,7 +30,7 @@ async function countIn(home: Home): Promise<{ outbox: number; records: number }>
   return { outbox: account?.outbox?.length ?? 0, records };
 }
 
-/** Each list has this one record, before what waits is copied and after. */
+/** Each list has exactly this record, before and after waiting records are copied. */
 async function isWhole(t: ExecutionContext, store: Store, home: Home): Promise<void> {
   const list = () =>
     Promise.all(
@@ -49,14 +49,14 @@ async function isWhole(t: ExecutionContext, store: Store, home: Home): Promise<v
 const points = [
   { title: 'before its record is copied', hold: 'holdBefore', text: 'audit_records', outbox: 1, records: 0 },
   {
-    title: 'before it hears that its record is copied',
+    title: 'before it learns that its record is copied',
     hold: 'holdAfter',
     text: 'audit_records',
     outbox: 1,
     records: 1,
   },
   { title: 'before the outbox is emptied', hold: 'holdBefore', text: '$pull', outbox: 1, records: 1 },
-  { title: 'before it hears that the outbox is empty', hold: 'holdAfter', text: '$pull', outbox: 0, records: 1 },
+  { title: 'before it learns that the outbox is empty', hold: 'holdAfter', text: '$pull', outbox: 0, records: 1 },
 ] as const;
 
 for (const { title, hold, text, ...left } of points) {
@@ -80,7 +80,7 @@ for (const { title, hold, text, ...left } of points) {
 
 for (const hold of ['holdBefore', 'holdAfter'] as const) {
   const where = hold === 'holdBefore' ? 'before' : 'after';
-  mongoTest(`a change that is cut ${where} it is made has a record if it was made`, async (t) => {
+  mongoTest(`a change that is cut off ${where} the write has a record if it was made`, async (t) => {
     await using home = await createHome();
     await using proxy = await startTcpProxy(home.primary);
     await using store = await home.open();
@@ -102,7 +102,7 @@ for (const hold of ['holdBefore', 'holdAfter'] as const) {
   });
 }
 
-mongoTest('a record is one document, and what records are searched by is indexed', async (t) => {
+mongoTest('a record is one document, and the searched fields are indexed', async (t) => {
   await using home = await createHome();
   await using store = await home.open();
   await store.changeAccount('user:ann', suspend);

@@ -17,7 +17,7 @@ testLineRacesContract({ test: mongoTestAlone, createHome });
 
 for (const where of ['before', 'after'] as const) {
   mongoTest(
-    `a connection that is cut ${where} results are written loses nothing, and they can be given again`,
+    `a connection that is cut ${where} results are written loses nothing, and they can be inserted again`,
     async (t) => {
       await using home = await createHome();
       await using store = await home.open();
@@ -41,7 +41,7 @@ for (const where of ['before', 'after'] as const) {
 }
 
 mongoTest(
-  'documents are found by their ids and few indexes, and only open batches are in the index of those',
+  'documents are found by id and by few indexes, and the index of open batches contains only those',
   async (t) => {
     await using home = await createHome();
     await using store = await home.open();

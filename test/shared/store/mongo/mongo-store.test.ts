@@ -16,12 +16,12 @@ import { testModelContract } from '../model-contract.ts';
 import { testRacesContract } from '../races-contract.ts';
 import { callEveryMethod, failsWith, mint, newKey, testStoreContract } from '../store-contract.ts';
 
-/** Twice what a call may take; without limits of ours, the driver notices a silent network after 12 s at the earliest. */
+/** Twice the time-out of a call. Without these time-outs, the driver notices a silent network after 12 s at the earliest. */
 const boundMs = 10_000;
 
 const { mongo, server, mongoTest, mongoTestAlone, createHome } = await openMongoTests(test);
 
-mongoTest('the report names the server that the contract was proved on', async (t) => {
+mongoTest('the report names the server that the contract was tested on', async (t) => {
   await using home = await createHome();
   await using store = await home.open();
   const description = await store.describe();
@@ -42,7 +42,7 @@ testRacesContract({ test: mongoTestAlone, createHome });
 testKeyUseContract({ test: mongoTestAlone, createHome });
 testModelContract({ test: mongoTestAlone, createHome });
 
-mongoTest('an account is one document, which holds its key, its history and its last use', async (t) => {
+mongoTest('an account is one document with its key, its history and its last use', async (t) => {
   await using home = await createHome();
   await using store = await home.open();
   const key = newKey();
@@ -50,7 +50,7 @@ mongoTest('an account is one document, which holds its key, its history and its 
   await store.recordKeyUse([{ account: 'user:ann', keyId: key.id, at: new Date(5) }]);
   t.deepEqual(await home.database.collection('accounts').find().toArray(), [
     {
-      _id: 'user:ann' as never, // the driver's type for documents of no known shape has an ObjectId here
+      _id: 'user:ann' as never, // the driver's type for untyped documents has an ObjectId here
       plan: 'free',
       suspended: false,
       overageEnabled: false,
@@ -66,7 +66,7 @@ mongoTest('an account is one document, which holds its key, its history and its 
   ]);
 });
 
-mongoTest('documents of the earlier version are read, and changed', async (t) => {
+mongoTest('documents of the previous version can be read and changed', async (t) => {
   await using home = await createHome();
   await using store = await home.open();
   const [createdAt, key] = [new Date(), { ...newKey(), plan: 'free' }];
@@ -104,7 +104,7 @@ mongoTest('documents of the earlier version are read, and changed', async (t) =>
   for (const { account } of mints) t.like(account, { plan: 'pro', version: 2, key: { plan: 'pro' } });
 });
 
-mongoTest('a document of another shape is a fault, neither an unknown key nor an outage', async (t) => {
+mongoTest('an invalid document is an internal error, neither an unknown key nor an outage', async (t) => {
   await using home = await createHome();
   await using store = await home.open();
   await home.insert({ _id: 'user:ann', plan: 7, version: '1', key: { id: 'key_1', hash: 'odd' } });
@@ -113,14 +113,14 @@ mongoTest('a document of another shape is a fault, neither an unknown key nor an
   await t.throwsAsync(mint(store, 'user:ann'), { instanceOf: z.ZodError });
 });
 
-mongoTest('the indexes are there after the first call, whichever it is', async (t) => {
+mongoTest('the indexes exist after the first call, whichever it is', async (t) => {
   await using home = await createHome();
   await using store = await home.open();
-  await store.findKeyOwner(['nobody']);
+  await store.findKeyOwner(['unknown']);
   t.deepEqual(await home.indexes(), indexes);
 });
 
-mongoTest('a standalone server is warned about, once, however often it is lost and found', async (t) => {
+mongoTest('a standalone server is warned about once, however often the connection is lost', async (t) => {
   await using home = await createHome();
   await using proxy = await home.startProxy('pass');
   await using store = home.openThrough(proxy);
@@ -133,7 +133,7 @@ mongoTest('a standalone server is warned about, once, however often it is lost a
   t.deepEqual(aboutIt, standalone ? [true] : []);
 });
 
-test('a server that is not there is SERVICE_UNAVAILABLE within seconds', async (t) => {
+test('an unreachable server is SERVICE_UNAVAILABLE within seconds', async (t) => {
   const url = `mongodb://127.0.0.1:${await freePort()}/keys`;
   await using store = new MongoStore(url, { log: { warn() {} } });
   const error = await failsInTime(t, store);
@@ -162,7 +162,7 @@ test('a server that accepts and never answers is SERVICE_UNAVAILABLE within seco
   mute.close();
 });
 
-mongoTest('starts while the server is down, and works when it comes up', async (t) => {
+mongoTest('starts while the server is down, and works when it is up', async (t) => {
   await using home = await createHome();
   await using proxy = await home.startProxy('refuse');
   await using store = home.openThrough(proxy);
@@ -174,24 +174,21 @@ mongoTest('starts while the server is down, and works when it comes up', async (
   t.true((await mint(store, 'user:ann')).minted);
 });
 
-mongoTest(
-  'a network that falls silent is SERVICE_UNAVAILABLE within seconds, and is used again when it is back',
-  async (t) => {
-    await using home = await createHome();
-    await using proxy = await home.startProxy('pass');
-    await using store = home.openThrough(proxy);
-    const key = newKey();
-    await mint(store, 'user:ann', { key });
+mongoTest('a silent network is SERVICE_UNAVAILABLE within seconds, and is used again when it is back', async (t) => {
+  await using home = await createHome();
+  await using proxy = await home.startProxy('pass');
+  await using store = home.openThrough(proxy);
+  const key = newKey();
+  await mint(store, 'user:ann', { key });
 
-    proxy.become('black hole');
-    await failsInTime(t, store);
-    proxy.become('pass');
-    await untilItWorks(() => store.ping());
-    t.is((await store.findKeyOwner([key.hash]))?.keyId, key.id);
-  },
-);
+  proxy.become('black hole');
+  await failsInTime(t, store);
+  proxy.become('pass');
+  await untilItWorks(() => store.ping());
+  t.is((await store.findKeyOwner([key.hash]))?.keyId, key.id);
+});
 
-mongoTestAlone('connections that are lost in the moment of a write are not the end of the store', async (t) => {
+mongoTestAlone('the store recovers after connections are lost during a write', async (t) => {
   const { createConnection } = net;
   t.teardown(() => Object.assign(net, { createConnection }));
   let areLost = false;
@@ -214,10 +211,10 @@ mongoTestAlone('connections that are lost in the moment of a write are not the e
   areLost = false;
   await untilItWorks(() => Promise.all(Array.from({ length: 5 }, () => store.ping())));
   const again = home.warnings.filter((line) => line.includes('stopped checking a server'));
-  t.is(again.length, 1, 'calls at the same time connect again once');
+  t.is(again.length, 1, 'concurrent calls reconnect once');
 });
 
-mongoTestAlone('a server that is lost in the midst of calls fails them, and no key is minted twice', async (t) => {
+mongoTestAlone('losing the server during calls fails them, and no key is minted twice', async (t) => {
   await using home = await createHome();
   await using proxy = await home.startProxy('pass');
   await using store = home.openThrough(proxy);
@@ -241,7 +238,7 @@ const indexes = [
   { key: { 'outbox.id': 1 }, unique: undefined, sparse: true },
 ];
 
-/** Every method at once; one of the failures, for a closer look. */
+/** Calls every method at once. Returns one of the failures for a closer check. */
 async function failsInTime(t: ExecutionContext, store: Store): Promise<ApiError> {
   const begun = performance.now();
   const failures = await Promise.all(callEveryMethod(store).map((call) => failsWith(t, 'SERVICE_UNAVAILABLE', call)));
@@ -253,7 +250,7 @@ async function failsInTime(t: ExecutionContext, store: Store): Promise<ApiError>
   return failure;
 }
 
-/** As a client would: again after each 503, with a pause, until ava's own time-out. */
+/** Repeats the call after each 503, with a pause, as a client would, until ava's own time-out. */
 async function untilItWorks(call: () => Promise<unknown>): Promise<void> {
   for (;;) {
     try {

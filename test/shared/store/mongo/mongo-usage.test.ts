@@ -15,7 +15,7 @@ testUsageRacesContract({ test: mongoTestAlone, createHome });
 
 for (const collection of ['usage_records', 'usage_sums']) {
   for (const where of ['before', 'after'] as const) {
-    mongoTest(`a connection that is cut ${where} a write of ${collection} has been made loses nothing`, async (t) => {
+    mongoTest(`a connection that is cut ${where} a write of ${collection} loses nothing`, async (t) => {
       await using home = await createHome();
       await using proxy = await startTcpProxy(home.primary);
       const records = usageRecords(50, (index) => ({ account: `user:${index % 3}` }));
@@ -37,7 +37,7 @@ for (const collection of ['usage_records', 'usage_sums']) {
   }
 }
 
-mongoTest('a record and a sum are one document each, and what they are searched by is indexed', async (t) => {
+mongoTest('a record and a sum are one document each, and the searched fields are indexed', async (t) => {
   await using home = await createHome();
   await using store = await home.open();
   const { requestId, ...record } = usageRecord({ model: 'a.b$c%' });

@@ -31,7 +31,7 @@ for (const [event, fields] of [
   ['serverHeartbeatFailed', { connectionId: 'mongo:27017' }],
   ['serverClosed', { address: 'mongo:27017' }],
 ] as const) {
-  test(`a check that has ended by ${event} is never stuck, one of another server is`, (t) => {
+  test(`a check that ended with ${event} is never stuck, but one of another server is`, (t) => {
     const { client, clock, checks, begin } = createWatch();
     begin(false);
     client.emit(event, fields);

@@ -7,7 +7,7 @@ import { createSqliteHome } from '../sqlite-home.ts';
 
 const mebibyte = 1_048_576;
 
-test('a log that has grown long is taken into the file beside the process, and nothing of it is lost', async (t) => {
+test('a long log is moved into the file in another thread, and nothing is lost', async (t) => {
   await using home = await createSqliteHome();
   using database = await openSqlite(home.file);
   let now = 0;
@@ -20,13 +20,13 @@ test('a log that has grown long is taken into the file beside the process, and n
   await commits.last();
   t.true((await stat(`${home.file}-wal`)).size > 6 * mebibyte);
 
-  // The first look was at a short log; the next one is five seconds later.
+  // The first check saw a short log. The next one is five seconds later.
   t.is((await stat(home.file)).size, before.size);
   now += 5_000;
   await commits.last();
   while ((await stat(home.file)).size < before.size + 6 * mebibyte) await nextTurn();
 
-  // A log that has been taken over begins anew, and is cut: its length says how much is in it.
+  // After a checkpoint the log starts again and is truncated, so its length shows how much it holds.
   while ((await stat(`${home.file}-wal`)).size > 2 * mebibyte) {
     now += 5_000;
     insert.run(`user:${now}`, 'x');
@@ -38,7 +38,7 @@ test('a log that has grown long is taken into the file beside the process, and n
   });
 });
 
-test('closing waits for the thread and for the disk, and whoever comes later is told', async (t) => {
+test('closing waits for the thread and for the disk, and later calls fail', async (t) => {
   await using home = await createSqliteHome();
   using database = await openSqlite(home.file);
   const commits = openDurableCommits(home.file);
@@ -52,7 +52,7 @@ test('closing waits for the thread and for the disk, and whoever comes later is 
   await t.throwsAsync(commits.last(), { message: 'the store is closed' });
 });
 
-test('many that wait for the disk at once all hear of it, also one that has lost its file', async (t) => {
+test('all concurrent calls that wait for the disk settle, also after the file is lost', async (t) => {
   await using home = await createSqliteHome();
   using database = await openSqlite(home.file);
   await using commits = openDurableCommits(home.file);
@@ -62,7 +62,7 @@ test('many that wait for the disk at once all hear of it, also one that has lost
   await t.throwsAsync(elsewhere.last(), { code: 'ENOENT' });
 });
 
-test('a disk that has failed once fails every later call, though it would not fail again', async (t) => {
+test('after one disk failure every later call fails, even if the disk would succeed', async (t) => {
   await using home = await createSqliteHome();
   using database = await openSqlite(home.file);
   database.exec(`INSERT INTO accounts (id, document) VALUES ('user:ann', '{}')`);

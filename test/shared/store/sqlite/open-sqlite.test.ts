@@ -7,7 +7,7 @@ import { SqliteStore } from '../../../../shared/store/sqlite/sqlite-store.ts';
 import { createSqliteHome, holdLock, releaseAfterTurns, type SqliteHome } from '../sqlite-home.ts';
 import { failsWith, mint, newKey } from '../store-contract.ts';
 
-/** As released; never to be changed. */
+/** As released. Do not change. */
 const tablesOfVersion1 = `CREATE TABLE accounts (
     id TEXT NOT NULL PRIMARY KEY,
     plan TEXT NOT NULL,
@@ -25,7 +25,7 @@ const tablesOfVersion1 = `CREATE TABLE accounts (
   ) STRICT;
   CREATE UNIQUE INDEX accounts_by_key_hash ON accounts (key_hash)`;
 
-test('opening waits for whoever is creating the tables, and then finds them', async (t) => {
+test('opening waits for another process that creates the tables, and then finds them', async (t) => {
   await using home = await createSqliteHome();
   using lock = new DatabaseSync(home.file);
   lock.exec('PRAGMA journal_mode = WAL; BEGIN IMMEDIATE');
@@ -43,7 +43,7 @@ test('opening gives up on a lock that is never released', async (t) => {
   await t.throwsAsync(home.open(), { message: /cannot be opened.*locked/ });
 });
 
-test('a file of the earlier version is brought to the present one, with its accounts and keys', async (t) => {
+test('a file of the previous version is migrated, with its accounts and keys', async (t) => {
   await using home = await createSqliteHome();
   using database = new DatabaseSync(home.file);
   database.exec(`${tablesOfVersion1}; PRAGMA user_version = 1`);
@@ -67,7 +67,7 @@ test('a file of the earlier version is brought to the present one, with its acco
   await failsWith(t, 'INTERNAL_ERROR', mint(store, 'user:carl', { key: { ...newKey(), hash: 'the hash' } }));
 });
 
-test('readers do not wait for writers, and no commit waits for the disk by itself', async (t) => {
+test('readers do not wait for writers, and a commit alone does not wait for the disk', async (t) => {
   await using home = await createSqliteHome();
   using database = await openSqlite(home.file);
   t.like(database.prepare('PRAGMA journal_mode').get(), { journal_mode: 'wal' });
@@ -89,7 +89,7 @@ test('a transaction that finds the disk full leaves nothing behind, and the next
   t.like(database.prepare('SELECT group_concat(id) AS ids FROM accounts').get(), { ids: 'user:carl' });
 });
 
-test('refuses a database of a newer version, and leaves it as it is', async (t) => {
+test('rejects a database of a newer version, and does not change it', async (t) => {
   await using home = await createSqliteHome();
   const database = new DatabaseSync(home.file);
   database.exec('CREATE TABLE later (id TEXT) STRICT; PRAGMA user_version = 99');
@@ -97,24 +97,24 @@ test('refuses a database of a newer version, and leaves it as it is', async (t) 
   await refusesAndKeeps(t, home, /version 99.*newer/);
 });
 
-test('refuses a file that is no database, and leaves it as it is', async (t) => {
+test('rejects a file that is not a database, and does not change it', async (t) => {
   await using home = await createSqliteHome();
   await writeFile(home.file, 'not a database. '.repeat(1_000));
   await refusesAndKeeps(t, home, /not a database/);
 });
 
-test('refuses a folder', async (t) => {
+test('rejects a folder', async (t) => {
   await using home = await createSqliteHome();
   await t.throwsAsync(SqliteStore.open(home.folder), { message: /cannot be opened/ });
 });
 
-test('creates the folders that the file is to be in', async (t) => {
+test('creates the parent folders of the file', async (t) => {
   await using home = await createSqliteHome();
   await using store = await SqliteStore.open(join(home.folder, 'not', 'yet', 'store.db'));
   await t.notThrowsAsync(store.ping());
 });
 
-/** What creates the tables of a store, and says that they are there. */
+/** The statements that create the tables of a store and set its version. */
 async function tablesOfAnother(): Promise<string> {
   await using home = await createSqliteHome();
   using database = await openSqlite(home.file);

@@ -5,7 +5,7 @@ import { testAuditContract } from '../audit-contract.ts';
 import { createSqliteHome } from '../sqlite-home.ts';
 import { failsWith, mint } from '../store-contract.ts';
 
-// What makes many calls keeps this process busy, and others beside it from letting go of a lock in time.
+// Tests with many calls block this process, and would keep concurrent tests from releasing a lock in time.
 testAuditContract({ test: test.serial, createHome: createSqliteHome });
 
 const suspend = changeSettings({ settings: { suspended: true }, at: new Date(), by: 'user:olga' });
@@ -24,14 +24,14 @@ test('a change and its record are made together or not at all', async (t) => {
   t.like(await store.audit.listAudit({ limit: 10 }), { length: 1, 0: { change: { suspended: true } } });
 });
 
-test('the version of the database stays, so that the version before audit records still opens it', async (t) => {
+test('the database version stays the same, so that the previous release can still open it', async (t) => {
   await using home = await createSqliteHome();
   await using _store = await home.open();
   using database = new DatabaseSync(home.file);
   t.deepEqual({ ...database.prepare('PRAGMA user_version').get() }, { user_version: 4 });
 });
 
-test('the table is added to a database that the version before has made, and opening again changes nothing', async (t) => {
+test('the table is added to a database of the previous release, and opening it again changes nothing', async (t) => {
   await using home = await createSqliteHome();
   await using store = await home.open();
   await mint(store, 'user:ann');

@@ -6,11 +6,11 @@ import { createSqliteHome } from '../sqlite-home.ts';
 
 testBatchesContract({ test, createHome: createSqliteHome });
 testLinesContract({ test, createHome: createSqliteHome });
-// What makes many calls keeps this process busy, and others beside it from letting go of a lock in time.
+// Tests with many calls block this process, and would keep concurrent tests from releasing a lock in time.
 testBatchRacesContract({ test: test.serial, createHome: createSqliteHome });
 testLineRacesContract({ test: test.serial, createHome: createSqliteHome });
 
-test.serial('the process goes on while thousands of lines are written, listed and removed', async (t) => {
+test.serial('the process is not blocked while thousands of lines are written, listed and removed', async (t) => {
   await using home = await createSqliteHome();
   await using store = await home.open();
   const { id } = batchOf();
@@ -22,7 +22,7 @@ test.serial('the process goes on while thousands of lines are written, listed an
   t.deepEqual(await store.batches.countResults(id), { completed: 0, failed: 0 });
 });
 
-/** How often this process came to do something else meanwhile. */
+/** How often this process could do something else in the meantime. */
 async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
   let turns = 0;
   let isOver = false;

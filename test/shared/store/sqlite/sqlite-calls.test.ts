@@ -6,7 +6,7 @@ import { createSqliteHome } from '../sqlite-home.ts';
 
 const insert = `INSERT INTO accounts (id, document) VALUES ('user:ann', '{}')`;
 
-test('a write is answered when its commit lasts, and not before', async (t) => {
+test('a write returns only after its commit is durable', async (t) => {
   await using home = await createSqliteHome();
   using database = await openSqlite(home.file);
   const onDisk = Promise.withResolvers<void>();
@@ -29,7 +29,7 @@ test('a write is answered when its commit lasts, and not before', async (t) => {
   t.true(isAnswered);
 });
 
-test('an answer that rests on what was read waits for the disk as well', async (t) => {
+test('a result that depends on a read waits for the disk as well', async (t) => {
   await using home = await createSqliteHome();
   using database = await openSqlite(home.file);
   let asked = 0;
@@ -45,7 +45,7 @@ test('an answer that rests on what was read waits for the disk as well', async (
   t.is(asked, 1);
 });
 
-test('a disk that fails is a store that is away, and a transaction that fails asks for no disk', async (t) => {
+test('a failed disk is SERVICE_UNAVAILABLE, and a failed transaction does not wait for the disk', async (t) => {
   await using home = await createSqliteHome();
   using database = await openSqlite(home.file);
   let asked = 0;
@@ -61,9 +61,9 @@ test('a disk that fails is a store that is away, and a transaction that fails as
   );
   await t.throwsAsync(
     write(() => {
-      throw new Error('no such thing');
+      throw new Error('the transaction failed');
     }),
-    { message: 'no such thing' },
+    { message: 'the transaction failed' },
   );
   t.is(asked, 1);
 });

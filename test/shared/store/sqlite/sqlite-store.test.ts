@@ -26,25 +26,25 @@ const minter = fileURLToPath(new URL('mint-from-process.ts', import.meta.url));
 testStoreContract({ test, createHome: createSqliteHome, description: /^sqlite 3\.\d+\.\d+$/ });
 testChangesContract({ test, createHome: createSqliteHome });
 testAccountsContract({ test, createHome: createSqliteHome });
-// What makes many calls keeps this process busy, and others beside it from letting go of a lock in time.
+// Tests with many calls block this process, and would keep concurrent tests from releasing a lock in time.
 testRacesContract({ test: test.serial, createHome: createSqliteHome });
 testKeyUseContract({ test: test.serial, createHome: createSqliteHome });
 testModelContract({ test: test.serial, createHome: createSqliteHome });
 
-test('a lock that another connection holds is waited for, and the process goes on meanwhile', async (t) => {
+test('waits for a lock of another connection, without blocking the process', async (t) => {
   await using home = await createSqliteHome();
   await using store = await home.open();
   using lock = holdLock(home.file);
   const key = newKey();
   const minting = mint(store, 'user:ann', { key });
-  // Released by this very process: a store that stood still until it has the lock would never get it.
+  // Released by this process: a store that blocks while it waits would never get it.
   const released = releaseAfterTurns(lock, 5);
   t.true((await minting).minted);
   t.true(released());
   t.is((await store.findKeyOwner([key.hash]))?.account, 'user:ann');
 });
 
-test('a lock that is never released is SERVICE_UNAVAILABLE for those who write, and no matter for those who read', async (t) => {
+test('a lock that is never released is SERVICE_UNAVAILABLE for writers, and does not affect readers', async (t) => {
   await using home = await createSqliteHome();
   await using store = await home.open();
   const key = newKey();
@@ -52,7 +52,7 @@ test('a lock that is never released is SERVICE_UNAVAILABLE for those who write, 
   using lock = holdLock(home.file);
   const mints = [1, 2, 3].map((index) => mint(store, `user:${index}`));
   t.is((await store.findKeyOwner([key.hash]))?.account, 'user:ann');
-  t.false((await mint(store, 'user:ann')).minted, 'nothing is to be written');
+  t.false((await mint(store, 'user:ann')).minted, 'nothing has to be written');
   const errors = await Promise.all(mints.map((minting) => failsWith(t, 'SERVICE_UNAVAILABLE', minting)));
   for (const { message } of errors) t.false(message.includes(home.folder));
 
@@ -61,7 +61,7 @@ test('a lock that is never released is SERVICE_UNAVAILABLE for those who write, 
   t.true((await mint(store, 'user:1')).minted);
 });
 
-test('a store that is closed while a mint waits for a lock fails the mint', async (t) => {
+test('closing the store while a mint waits for a lock fails the mint', async (t) => {
   await using home = await createSqliteHome();
   const store = await home.open();
   using _lock = holdLock(home.file);
@@ -70,7 +70,7 @@ test('a store that is closed while a mint waits for a lock fails the mint', asyn
   await failsWith(t, 'SERVICE_UNAVAILABLE', minting);
 });
 
-test('processes that start at once on a file that is not there mint each key once', async (t) => {
+test('processes that open a new file at the same time mint each key once', async (t) => {
   await using home = await createSqliteHome();
   const accounts = Array.from({ length: 25 }, (_, index) => `user:${index}`);
   const processes = await Promise.all([1, 2, 3, 4].map(() => startMinter(home.url, accounts)));
@@ -81,7 +81,7 @@ test('processes that start at once on a file that is not there mint each key onc
   for (const account of accounts) t.like(await store.findAccount(account), { plan: 'free', version: 1 });
 });
 
-test('what was decided on a plain read is decided anew under the lock', async (t) => {
+test('a decision on a plain read is repeated under the lock', async (t) => {
   await using home = await createSqliteHome();
   await using store = await home.open();
   await mint(store, 'user:ann');
@@ -97,7 +97,7 @@ test('what was decided on a plain read is decided anew under the lock', async (t
   t.deepEqual(await store.findAccount('user:ann'), changed);
 });
 
-test('a document of another shape is a fault, neither an unknown key nor an outage', async (t) => {
+test('an invalid document is an internal error, neither an unknown key nor an outage', async (t) => {
   await using home = await createSqliteHome();
   await using store = await home.open();
   using database = new DatabaseSync(home.file);
@@ -109,7 +109,7 @@ test('a document of another shape is a fault, neither an unknown key nor an outa
   t.throws(() => insert.run('user:bob', 'no document'), { message: /JSON/ });
 });
 
-test('a database that was damaged is SERVICE_UNAVAILABLE, not an unknown key', async (t) => {
+test('a damaged database is SERVICE_UNAVAILABLE, not an unknown key', async (t) => {
   await using home = await createSqliteHome();
   const before = await home.open();
   const key = newKey();
@@ -137,7 +137,7 @@ async function finishMinter(child: Minter): Promise<unknown[]> {
   return z.array(z.string()).parse(JSON.parse(await output));
 }
 
-/** Overwrites the first page of every table and index; the schema, which is read when the database is opened, stays whole. */
+/** Overwrites the first page of every table and index. The schema, which is read when the database is opened, stays intact. */
 async function damage(file: string): Promise<void> {
   const pages = rootPages(file);
   const bytes = await readFile(file);
@@ -151,7 +151,7 @@ function rootPages(file: string): number[] {
   return rows.map((row) => z.object({ rootpage: z.int() }).parse(row).rootpage);
 }
 
-test('a change that finds nothing to change waits for the disk as well, and one that has failed is told of', async (t) => {
+test('a change without an effect waits for the disk as well, and reports a failed disk', async (t) => {
   await using home = await createSqliteHome();
   let asked = 0;
   let failure: Error | undefined;

@@ -7,7 +7,7 @@ import { createUsageStore } from '../../../../shared/store/usage/usage-store.ts'
 import { createSqliteHome } from '../sqlite-home.ts';
 import { entryAt, sumOf, usageRecord, usageRecords } from '../usage-records.ts';
 
-test('of two repairs at once, the one that has not seen a record does not undo the other', async (t) => {
+test('of two concurrent repairs, one that missed a record does not undo the other', async (t) => {
   await using home = await createSqliteHome();
   using database = await openSqlite(home.file);
   await using commits = openDurableCommits(home.file);
@@ -29,7 +29,7 @@ test('of two repairs at once, the one that has not seen a record does not undo t
   t.deepEqual(await store.findUsageSum('user:ann', '2026-12'), sumOf([misplaced, ...records]));
 });
 
-test('a repair that finds the sum moved each time gives up in the end, as a store that is busy', async (t) => {
+test('a repair gives up with SERVICE_UNAVAILABLE if the sum changes each time', async (t) => {
   await using home = await createSqliteHome();
   using database = await openSqlite(home.file);
   await using commits = openDurableCommits(home.file);

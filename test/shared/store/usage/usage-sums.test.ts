@@ -2,7 +2,7 @@ import test from 'ava';
 import { byMonth, createTally, totalOf } from '../../../../shared/store/usage/usage-sums.ts';
 import { entryAt, usageRecord } from '../usage-records.ts';
 
-test('what is added in pieces comes to the same, by day and model in their order', (t) => {
+test('adding in pieces gives the same result, ordered by day and model', (t) => {
   const records = ['b', 'a', 'b', 'constructor'].flatMap((model) =>
     ['2026-12-02', '2026-12-01'].map((day) => usageRecord({ model, admittedAt: new Date(`${day}T12:00:00Z`) })),
   );
@@ -22,7 +22,7 @@ test('what is added in pieces comes to the same, by day and model in their order
   t.like(totalOf([]), { requests: 0, chargedTokens: 0 });
 });
 
-test('a batch is taken apart by account and month, each in the order of its entries and each entry once', (t) => {
+test('a batch is split by account and month, each in the order of its entries and with each entry once', (t) => {
   const of = (requestId: string, number: number, account = 'ann') =>
     usageRecord({ requestId, entry: entryAt(number), account });
   const [first, second, third] = [of('r1', 1), of('r2', 2), of('r3', 3)];
