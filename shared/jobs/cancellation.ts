@@ -3,8 +3,8 @@ import { z } from 'zod';
 
 const cancellationSchema = z.object({ request: z.string() });
 
-/** If more cancellations than this are unread, the oldest are dropped: their worker is dead. */
-const controlStreamLengthMax = 10_000;
+/** If a control stream has more unread entries than this, the oldest are dropped: its worker is dead. */
+export const controlStreamLengthMax = 10_000;
 
 /** Asks the worker behind this control stream to abort a request. Has no effect if the worker or the request is gone. */
 export async function sendCancellation(redis: Redis, control: string, request: string): Promise<void> {

@@ -106,9 +106,9 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   const settle = fragile('settle', createSettle(redis, { pauseMs: 1 }));
   const insertResults = fragile('insertResults', store.batches.insertResults.bind(store.batches));
   const writeResult = createWriteResults({ store: { insertResults }, metrics, log, pauseMs: 10 });
-  const news: LineEvent[] = [];
-  const sendLineEvent: SendLineEvent = ({ batch, line, number }, told) =>
-    void news.push({ ...told, batch, line, number } as LineEvent); // an event of that line
+  const events: LineEvent[] = [];
+  const sendLineEvent: SendLineEvent = ({ batch, line, number }, change) =>
+    void events.push({ ...change, batch, line, number });
   const records = {
     findLine: fragile('findLine', store.batches.findLine.bind(store.batches)),
     recordRetry: fragile('recordRetry', store.batches.recordRetry.bind(store.batches)),
@@ -168,7 +168,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   const owned = parts.move();
 
   return {
-    ...{ account, batch, store: store.batches, servers, slots, broken, news, lines, metrics, registry, planFile },
+    ...{ account, batch, store: store.batches, servers, slots, broken, events, lines, metrics, registry, planFile },
     ...{ jobOf, run, startRun, release, writeResult },
     endLost: createFailLostLine({
       writeResult,
@@ -200,7 +200,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       if (taken.outcome !== 'slot') throw new Error(`there is no room: ${taken.outcome}`);
       return () => taken.slot.end('abandoned');
     },
-    heard: () => news.map((told) => told.news),
+    eventTypes: () => events.map(({ type }) => type),
     leases: () => redis.hlen(leasesKey(account, 'batch')),
     /** The tokens of this month: charged and reserved. */
     async charged(): Promise<{ used: number; reserved: number }> {

@@ -9,7 +9,7 @@ import type { LineRequest } from './batch-job.ts';
 import type { SendLineEvent } from './line-events.ts';
 import { unfinished, usageOf } from './line-results.ts';
 
-/** One run of a line, as it is settled. */
+/** One run of a line, with all that settling it takes. */
 export type LineRun = {
   job: LineRequest;
   run: number;
@@ -19,8 +19,8 @@ export type LineRun = {
 };
 
 /**
- * Settles a line by the result that stands for it, and tells who queued it: what is charged is what stands there, if it is this
- * request's, whoever has written it.
+ * Settles a run by the stored result of its line, and sends the event to the worker that queued it. The run is charged what the result
+ * says if the result is of its request, no matter which worker wrote it.
  */
 export type EndLine = (run: LineRun, stored: BatchResult) => Promise<void>;
 
@@ -55,9 +55,9 @@ export function createEndLine({
       metrics.settled.inc({ outcome, counted: report.counted });
     } else {
       metrics.settleFailures.inc({ reason: settled });
-      log.debug({ requestId: job.requestId, run }, 'a line was settled before');
+      log.debug({ requestId: job.requestId, run }, 'a line was already settled');
     }
-    sendLineEvent(job, { news: 'ended', answered: stored.status !== null });
+    sendLineEvent(job, { type: 'ended', answered: stored.status !== null });
   };
 }
 

@@ -1,46 +1,66 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import { batchRetrySchema } from '../../../shared/batches/batch.ts';
+import { type BatchRetry, batchRetrySchema } from '../../../shared/batches/batch.ts';
+import { controlStreamLengthMax } from '../../../shared/jobs/cancellation.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import type { BatchJob } from './batch-job.ts';
 
-const about = { batch: z.string(), line: z.int().positive(), number: z.int().positive() };
+/** The request of a line that an event is about. */
+type LineId = Pick<BatchJob, 'batch' | 'line' | 'number'>;
 
 /**
- * What a worker tells the one that has queued a line. `started`; `later`, and `full` from the release before: it is in its queue
- * again, and comes after a while; `ended`: it has a result, `answered` if a backend has given it; `again`: it is to be queued
- * again, as `retry` says; `dropped`: it was not run, and who queued it has to see why. None of it needs to arrive: who queued
- * it looks after what it does not hear of.
+ * What happened to a line's request. `postponed`: its job is back in the queue and becomes due later; `ended`: the line has a
+ * result, and `answered` says whether a backend gave it; `retry`: the line must be queued again as `retry` says; `dropped`: it
+ * was not run, and the worker that queued it must find out why.
  */
-const eventSchema = z.discriminatedUnion('news', [
-  z.object({ news: z.enum(['started', 'later', 'full', 'dropped']), ...about }),
-  z.object({ news: z.literal('ended'), answered: z.boolean(), ...about }),
-  z.object({ news: z.literal('again'), ...about, retry: batchRetrySchema }),
-]);
+export type LineChange =
+  | { type: 'started' | 'postponed' | 'dropped' }
+  | { type: 'ended'; answered: boolean }
+  | { type: 'retry'; retry: BatchRetry };
 
-export type LineEvent = z.infer<typeof eventSchema>;
+/** Sent to the worker that queued the line. Events may be lost: that worker checks lines that it has no event of. */
+export type LineEvent = LineId & LineChange;
+
+/** The names of the types in the stream's entries. The previous release reads and writes the same ones. */
+const wireNames = {
+  started: 'started',
+  postponed: 'later',
+  ended: 'ended',
+  retry: 'again',
+  dropped: 'dropped',
+} as const;
+
+const lineId = { batch: z.string(), line: z.int().positive(), number: z.int().positive() };
+
+const eventSchema = z.discriminatedUnion('news', [
+  z.object({ news: z.enum(['started', 'dropped']), ...lineId }).transform(({ news, ...id }) => ({ type: news, ...id })),
+  // `full` is a name that an older release sends.
+  z
+    .object({ news: z.enum(['later', 'full']), ...lineId })
+    .transform(({ news, ...id }) => ({ type: 'postponed' as const, ...id })),
+  z
+    .object({ news: z.literal('ended'), answered: z.boolean(), ...lineId })
+    .transform(({ news, ...ended }) => ({ type: news, ...ended })),
+  z
+    .object({ news: z.literal('again'), ...lineId, retry: batchRetrySchema })
+    .transform(({ news, ...retry }) => ({ type: 'retry' as const, ...retry })),
+]);
 
 const fieldsSchema = z.object({ line: z.string() });
 
-/** More than these at once, unread by their worker, and the oldest are dropped. */
-const controlStreamLengthMax = 10_000;
-
-/** What is told of a line beside which it is. */
-type News = LineEvent extends infer One ? (One extends LineEvent ? Omit<One, keyof typeof about> : never) : never;
-
-/** To the worker that has queued this line; of no effect where that is gone. Not waited for. */
-export type SendLineEvent = (line: Pick<BatchJob, keyof typeof about | 'tellTo'>, news: News) => void;
+/** Does not wait for Redis, and has no effect if the worker that queued the line is gone. */
+export type SendLineEvent = (line: LineId & Pick<BatchJob, 'tellTo'>, change: LineChange) => void;
 
 export function createSendLineEvent(redis: Redis, log: Log): SendLineEvent {
-  return function sendLineEvent({ tellTo, batch, line, number }, news) {
-    const fields = ['line', JSON.stringify({ ...news, batch, line, number })];
+  return function sendLineEvent({ tellTo, batch, line, number }, { type, ...rest }) {
+    const fields = ['line', JSON.stringify({ news: wireNames[type], ...rest, batch, line, number })];
     redis
       .xadd(tellTo, 'NOMKSTREAM', 'MAXLEN', '~', controlStreamLengthMax, '*', ...fields)
-      .catch((error: unknown) => log.debug({ err: error }, 'who queued a line was not told of it'));
+      .catch((error: unknown) => log.debug({ err: error }, 'a line event was not sent'));
   };
 }
 
-/** The news in an entry of a control stream, undefined for anything else that stands there. */
+/** Returns the event in an entry of a control stream, or undefined for any other entry. */
 export function decodeLineEvent(fields: Readonly<Record<string, string>>): LineEvent | undefined {
   const entry = fieldsSchema.safeParse(fields);
   if (!entry.success) return undefined;

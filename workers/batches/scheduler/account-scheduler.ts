@@ -28,7 +28,7 @@ import type { createRecoverLostLines } from './recover-lost-lines.ts';
 export interface AccountScheduler {
   /** What is to be run, as it stands in the store; whatever else was run is let go. */
   look(running: readonly Batch[], now: number): Promise<void>;
-  heard(news: LineEvent): void;
+  heard(event: LineEvent): void;
   /** Lets all of it go; what is queued stays there for whoever comes next. */
   stop(): Promise<void>;
 }
@@ -201,30 +201,29 @@ export function createAccountScheduler(deps: {
       void pump();
     },
 
-    heard(news) {
-      const feed = held.get(news.batch)?.feed;
-      const line = feed?.inHand.get(news.line);
-      if (feed === undefined || line === undefined || line.number !== news.number) return;
+    heard(event) {
+      const feed = held.get(event.batch)?.feed;
+      const line = feed?.inHand.get(event.line);
+      if (feed === undefined || line === undefined || line.number !== event.number) return;
       const now = Date.now();
-      switch (news.news) {
+      switch (event.type) {
         case 'started':
-          feed.changed(news.line, 'started', now);
+          feed.changed(event.line, 'started', now);
           break;
-        case 'full': // of a worker of the release before
-        case 'later':
-          feed.changed(news.line, 'put off', now);
+        case 'postponed':
+          feed.changed(event.line, 'put off', now);
           break;
         case 'dropped':
           doubtful.add(line.requestId);
           break;
-        case 'again':
-          if (news.retry.failures > line.failures) health.failed(line.model);
-          feed.again(news.retry);
+        case 'retry':
+          if (event.retry.failures > line.failures) health.failed(line.model);
+          feed.again(event.retry);
           break;
         case 'ended':
-          feed.ended(news.line);
-          uncounted.add(news.batch);
-          if (news.answered) noteAnswer(line.model, now);
+          feed.ended(event.line);
+          uncounted.add(event.batch);
+          if (event.answered) noteAnswer(line.model, now);
           if (feed.isDone()) deps.lookSoon();
       }
       void pump();

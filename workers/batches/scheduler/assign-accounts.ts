@@ -1,17 +1,15 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
+import { controlStreamLengthMax } from '../../../shared/jobs/cancellation.ts';
 import { controlStreamKey } from '../../../shared/redis/keys.ts';
 
 const fieldsSchema = z.object({ accounts: z.string() });
 const accountsSchema = z.array(z.string());
 
-/** More entries than these at once, unread by their worker, and the oldest are dropped. */
-const controlStreamLengthMax = 10_000;
-
-/** Asks a worker to look after the batches of these accounts. False if the worker is gone. */
+/** Asks a worker to run the batches of these accounts. False if the worker is gone. */
 export type AssignAccounts = (worker: string, accounts: readonly string[]) => Promise<boolean>;
 
-/** `redis` is the one that has the control streams. */
+/** `redis` is the one with the control streams. */
 export function createAssignAccounts(redis: Redis): AssignAccounts {
   return async function assignAccounts(worker, accounts) {
     const entry = ['accounts', JSON.stringify(accounts)];
@@ -20,7 +18,7 @@ export function createAssignAccounts(redis: Redis): AssignAccounts {
   };
 }
 
-/** The accounts that an entry of a control stream assigns; none in any other entry. */
+/** Returns the accounts that an entry of a control stream assigns. Empty for any other entry. */
 export function decodeAssignment(fields: Readonly<Record<string, string>>): string[] {
   const entry = fieldsSchema.safeParse(fields);
   if (!entry.success) return [];

@@ -15,7 +15,7 @@ export interface BatchSupervisor extends AsyncDisposable {
   /** Looks after the batches of these accounts, too, if no other worker holds them. */
   take(accounts: readonly string[]): void;
   /** Of a line that it has queued. */
-  heard(news: LineEvent): void;
+  heard(event: LineEvent): void;
 }
 
 /** With many batches each look is work for the store: a pause of so long for each of them. */
@@ -133,8 +133,8 @@ export function superviseBatches(
         .then(() => void takings.delete(taking));
       takings.add(taking);
     },
-    heard(news) {
-      for (const run of accounts.values()) run.heard(news);
+    heard(event) {
+      for (const run of accounts.values()) run.heard(event);
     },
     async [Symbol.asyncDispose]() {
       closing.abort();

@@ -14,75 +14,107 @@ test.before(async () => {
 
 test.after.always(() => own?.[Symbol.asyncDispose]());
 
-const about = { batch: 'batch_1', line: 7, number: 2 };
-const all: LineEvent[] = [
-  { news: 'started', ...about },
-  { news: 'later', ...about },
-  { news: 'full', ...about },
-  { news: 'dropped', ...about },
-  { news: 'ended', answered: true, ...about },
-  { news: 'ended', answered: false, ...about },
-  { news: 'again', ...about, retry: retryOf('batch_1', 7, { notBefore: new Date('2026-12-05T10:11:12.345Z') }) },
+const id = { batch: 'batch_1', line: 7, number: 2 };
+const retry = retryOf('batch_1', 7, { notBefore: new Date('2026-12-05T10:11:12.345Z') });
+
+/** Each event as it is on the wire, which the previous release reads and writes, too. */
+const entries: [LineEvent, object][] = [
+  [
+    { type: 'started', ...id },
+    { news: 'started', ...id },
+  ],
+  [
+    { type: 'postponed', ...id },
+    { news: 'later', ...id },
+  ],
+  [
+    { type: 'dropped', ...id },
+    { news: 'dropped', ...id },
+  ],
+  [
+    { type: 'ended', answered: true, ...id },
+    { news: 'ended', answered: true, ...id },
+  ],
+  [
+    { type: 'ended', answered: false, ...id },
+    { news: 'ended', answered: false, ...id },
+  ],
+  [
+    { type: 'retry', retry, ...id },
+    { news: 'again', retry, ...id },
+  ],
 ];
 
-test('what is told arrives as it was, and in its order', async (t) => {
-  const tell = createSendLineEvent(own.redis, recordedLog().log);
+test('events arrive unchanged and in order, under the names that the previous release reads', async (t) => {
+  const send = createSendLineEvent(own.redis, recordedLog().log);
   const control = controlStreamKey('here');
   await own.redis.xadd(control, '*', 'a', 'b');
-  for (const { batch, line, number, ...news } of all) tell({ batch, line, number, tellTo: control }, news);
-  const [, ...entries] = await own.redis.xrange(control, '-', '+'); // behind the telling, on the same connection
-  const heard = entries.map(([, [name = '', value = '']]) => decodeLineEvent({ [name]: value }));
-  t.deepEqual(heard, all);
+  for (const [event] of entries) send({ ...id, tellTo: control }, event);
+  const [, ...stored] = await own.redis.xrange(control, '-', '+'); // on the same connection, so it runs after the sends
+  const values = stored.map(([, [name, value = '']]) => ({ name, value }));
+  t.deepEqual(
+    values.map(({ name, value }) => [name, JSON.parse(value)]),
+    entries.map(([, wire]) => ['line', JSON.parse(JSON.stringify(wire))]),
+  );
+  t.deepEqual(
+    values.map(({ value }) => decodeLineEvent({ line: value })),
+    entries.map(([event]) => event),
+  );
 });
 
-test('a worker that is gone is told nothing, and nothing is left of that', async (t) => {
-  const tell = createSendLineEvent(own.redis, recordedLog().log);
+test('a line that an older release reports as full is postponed', (t) => {
+  const line = JSON.stringify({ news: 'full', ...id });
+  t.deepEqual(decodeLineEvent({ line }), { type: 'postponed', ...id });
+});
+
+test('sends nothing to a worker that is gone, and leaves nothing behind', async (t) => {
+  const send = createSendLineEvent(own.redis, recordedLog().log);
   for (const control of [controlStreamKey('gone'), '']) {
-    tell({ ...about, tellTo: control }, { news: 'started' });
+    send({ ...id, tellTo: control }, { type: 'started' });
     t.is(await own.redis.exists(control), 0);
   }
 });
 
-test('a telling that fails is noted, and nobody’s concern', async (t) => {
+test('a failure to send is logged and has no other effect', async (t) => {
   const { log, lines } = recordedLog();
   await own.redis.set('no stream', 'but a string');
-  createSendLineEvent(own.redis, log)({ ...about, tellTo: 'no stream' }, { news: 'started' });
+  createSendLineEvent(own.redis, log)({ ...id, tellTo: 'no stream' }, { type: 'started' });
   await own.redis.ping();
   t.like(lines, { 0: { level: 'debug' }, length: 1 });
 });
 
-test('a stream that nobody reads stays about as long as its bound', async (t) => {
+test('a stream that no worker reads stays near its length limit', async (t) => {
   const control = controlStreamKey('silent');
   await own.redis.xadd(control, '*', 'a', 'b');
-  const tell = createSendLineEvent(own.redis, recordedLog().log);
-  for (let count = 0; count < 11_000; count++) tell({ ...about, tellTo: control }, { news: 'started' });
+  const send = createSendLineEvent(own.redis, recordedLog().log);
+  for (let count = 0; count < 11_000; count++) send({ ...id, tellTo: control }, { type: 'started' });
   const length = await own.redis.xlen(control);
   t.true(length >= 10_000 && length < 10_200, String(length));
 });
 
 const hostile: Record<string, Record<string, string>> = {
-  nothing: {},
+  'an empty entry': {},
   'a cancellation': { cancel: 'req_1' },
-  'no JSON': { line: '{' },
+  'text that is not JSON': { line: '{' },
   'a scalar': { line: '7' },
-  'other news': { line: JSON.stringify({ news: 'eaten', ...about }) },
-  'no line': { line: JSON.stringify({ news: 'started', batch: 'b', number: 1 }) },
-  'line 0': { line: JSON.stringify({ news: 'started', ...about, line: 0 }) },
-  'a line that is no number': { line: JSON.stringify({ news: 'started', ...about, line: '7' }) },
-  'an end that does not say how': { line: JSON.stringify({ news: 'ended', ...about }) },
-  'another try without its retry': { line: JSON.stringify({ news: 'again', ...about }) },
+  'an unknown event': { line: JSON.stringify({ news: 'eaten', ...id }) },
+  'an event without a line': { line: JSON.stringify({ news: 'started', batch: 'b', number: 1 }) },
+  'an event of line 0': { line: JSON.stringify({ news: 'started', ...id, line: 0 }) },
+  'an event whose line is a string': { line: JSON.stringify({ news: 'started', ...id, line: '7' }) },
+  'an end that does not say whether a backend answered': { line: JSON.stringify({ news: 'ended', ...id }) },
+  'a retry without its request': { line: JSON.stringify({ news: 'again', ...id }) },
   'a retry without a time': {
-    line: JSON.stringify({ news: 'again', ...about, retry: { ...about, failures: 1, losses: 0 } }),
+    line: JSON.stringify({ news: 'again', ...id, retry: { ...id, failures: 1, losses: 0 } }),
   },
 };
 
 for (const [name, fields] of Object.entries(hostile)) {
-  test(`${name} is no news`, (t) => {
+  test(`${name} is ignored`, (t) => {
     t.is(decodeLineEvent(fields), undefined);
   });
 }
 
-test('no entry makes whoever reads it fail', (t) => {
+test('no entry makes the decoder throw', (t) => {
   const anyFields = fc.oneof(
     fc.dictionary(fc.string(), fc.string()),
     fc.record({ line: fc.oneof(fc.json(), fc.string({ unit: 'binary' })) }),

@@ -42,7 +42,7 @@ test('a worker that was killed between the result and its settling: the next one
   t.is(side.calls().length, 1, 'of the worker that was killed');
   t.like(await side.records(), { 0: { chargedTokens: 42, runs: 2, outcome: 'completed' }, length: 1 });
   t.is(await side.leases(), 0);
-  t.like(side.news.at(-1), { news: 'ended', answered: true });
+  t.like(side.events.at(-1), { type: 'ended', answered: true });
 });
 
 test('a worker that was killed before its line had a result: the next one runs it', async (t) => {
@@ -179,7 +179,7 @@ test('a fault of ours costs a line one of its three tries', async (t) => {
   t.like(await side.result(), { failed: true, error: { code: 'INTERNAL_ERROR' } });
   t.is(await side.leases(), 0);
   t.deepEqual(await side.charged(), { used: 0, reserved: 0 });
-  t.is(side.news.at(-1)?.news, 'ended');
+  t.is(side.events.at(-1)?.type, 'ended');
 });
 
 test('a line whose workers kept dying ends with an error, and gives its lease back', async (t) => {

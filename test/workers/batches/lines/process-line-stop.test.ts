@@ -40,7 +40,7 @@ for (const [ending, state, code] of [
     t.true((result?.promptTokens ?? 0) > 0);
     t.deepEqual(await side.charged(), { used: result?.promptTokens ?? 0, reserved: 0 });
     t.like(await side.records(), { 0: { outcome: 'cancelled' }, length: 1 });
-    t.like(side.news.at(-1), { news: 'ended', answered: false });
+    t.like(side.events.at(-1), { type: 'ended', answered: false });
   });
 }
 
@@ -54,7 +54,7 @@ test('a line whose account is suspended ends its call, is charged nothing, and w
   t.deepEqual(await side.charged(), nothing);
   t.is(await side.leases(), 0);
   t.like((await side.retries())[0], { number: 2, losses: 0, failures: 0 });
-  t.is(side.news.at(-1)?.news, 'again');
+  t.is(side.events.at(-1)?.type, 'retry');
 
   side.servers[0]?.heal();
   const next = side.jobOf({ number: 2 });
@@ -78,7 +78,7 @@ test('a line whose backend never answers by its deadline is tried three times, a
     if (number < 3) {
       t.is(await side.result(), undefined);
       t.like((await side.retries())[0], { number: number + 1, losses: losses + 1, failures: 0 });
-      t.is(side.news.at(-1)?.news, 'again');
+      t.is(side.events.at(-1)?.type, 'retry');
     }
   }
   t.like(await side.result(), { failed: true, error: { code: 'DEADLINE_EXCEEDED' } });
@@ -94,7 +94,7 @@ test('a line that was taken without a slot, and finds no room, is put off and ha
     const outcome = await side.run(job);
     if (outcome.outcome !== 'later') return t.fail(outcome.outcome);
     job = batchJobSchema.parse(outcome.job);
-    t.is(side.news.at(-1)?.news, 'later');
+    t.is(side.events.at(-1)?.type, 'postponed');
   }
   t.deepEqual(await side.retries(), []);
   releaseLock();
@@ -133,7 +133,7 @@ test('a line whose lock is lost ends without a word, its call with it, and its l
   t.is((await side.servers[0]?.waitForCall(({ state }) => state !== 'running'))?.state, 'aborted');
   t.is(await side.result(), undefined);
   t.deepEqual(await side.retries(), []);
-  t.deepEqual(side.heard(), ['started']);
+  t.deepEqual(side.eventTypes(), ['started']);
   t.is(await side.leases(), 1);
 });
 
@@ -150,7 +150,7 @@ for (const [heldMs, isWritten] of [
     await side.moveBatch({ state: 'cancelled', ending: 'cancelled', open: false });
     t.deepEqual(await hanging.outcome, { outcome: 'done' });
     t.is((await side.result()) !== undefined, isWritten);
-    t.is(side.news.at(-1)?.news, isWritten ? 'ended' : 'dropped');
+    t.is(side.events.at(-1)?.type, isWritten ? 'ended' : 'dropped');
     if (!isWritten) t.deepEqual(await side.charged(), nothing);
     t.is(await side.leases(), 0);
   });

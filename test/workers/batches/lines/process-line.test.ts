@@ -33,9 +33,9 @@ test('a line that is answered has its result, is charged what that says, and is 
     0: { requestId, batch: side.batch.id, outcome: 'completed', chargedTokens: tokens, runs: 1 },
     length: 1,
   });
-  t.deepEqual(side.news, [
-    { news: 'started', batch: side.batch.id, line: 1, number: 1 },
-    { news: 'ended', answered: true, batch: side.batch.id, line: 1, number: 1 },
+  t.deepEqual(side.events, [
+    { type: 'started', batch: side.batch.id, line: 1, number: 1 },
+    { type: 'ended', answered: true, batch: side.batch.id, line: 1, number: 1 },
   ]);
   t.regex(await side.registry.metrics(), /^svc_batch_lines_total\{outcome="completed"\} 1$/m);
 });
@@ -50,7 +50,7 @@ test('a line that its backend refuses ends in the error file, in its words, and 
   t.deepEqual(await side.charged(), nothing);
   t.like(await side.records(), { 0: { outcome: 'failed', chargedTokens: 0 }, length: 1 });
   t.is(side.calls().length, 1, 'no other is asked');
-  t.deepEqual(side.heard(), ['started', 'ended']);
+  t.deepEqual(side.eventTypes(), ['started', 'ended']);
 });
 
 test('a line whose backends fail is noted for another try, gives its lease back, and is charged nothing', async (t) => {
@@ -66,7 +66,7 @@ test('a line whose backends fail is noted for another try, gives its lease back,
   t.is(await side.leases(), 0);
   t.deepEqual(await side.records(), []);
   t.is(side.calls().length, 2, 'each backend once');
-  t.like(side.news.at(-1), { news: 'again', retry: { number: 2 } });
+  t.like(side.events.at(-1), { type: 'retry', retry: { number: 2 } });
 
   for (const server of side.servers) server.heal();
   await side.run(side.jobOf({ number: 2, failures: 1 }));
@@ -86,7 +86,7 @@ test('while an account has as many lines in hand as it may, the next one comes l
   const job = side.jobOf({ line: 2 });
   t.like(await side.run(job), { outcome: 'later', job: { requestId: job.requestId, earlierRuns: [] } });
   t.is(await side.leases(), 1);
-  t.like(side.news.at(-1), { news: 'later', line: 2 });
+  t.like(side.events.at(-1), { type: 'postponed', line: 2 });
   side.servers[0]?.heal();
   stop.abort('lock lost');
   t.deepEqual(await first, { outcome: 'done' });
@@ -107,7 +107,7 @@ test('a line whose account has spent its month ends with that, and calls no back
   t.like(await side.result(), { failed: true, status: null, error: { code: 'quota_exceeded' } });
   t.deepEqual(await side.charged(), charged);
   t.is(side.calls().length, 1);
-  t.like(side.news.at(-1), { news: 'ended', answered: false });
+  t.like(side.events.at(-1), { type: 'ended', answered: false });
 });
 
 test('a line whose model its account’s plan has no more ends with that', async (t) => {
@@ -168,7 +168,7 @@ test('a job of a request that is not the line’s latest is dropped with its lea
   t.is(await side.leases(), 0);
   t.deepEqual(await side.charged(), nothing);
   t.is(await side.result(), undefined);
-  t.is(side.news.at(-1)?.news, 'dropped');
+  t.is(side.events.at(-1)?.type, 'dropped');
   t.is(side.calls().length, 1);
 });
 
@@ -179,7 +179,7 @@ for (const state of ['cancelling', 'finalizing', 'completed'] as const) {
     t.deepEqual(await side.run(), { outcome: 'done' });
     t.is(side.calls().length, 0);
     t.is(await side.result(), undefined);
-    t.is(side.news.at(-1)?.news, 'dropped');
+    t.is(side.events.at(-1)?.type, 'dropped');
   });
 }
 

@@ -64,10 +64,10 @@ function run(t: ExecutionContext, side: BatchSide, given: Given = {}) {
     async answer(line: number, number = 1): Promise<void> {
       await store.batches.insertResults([resultOf(side.batch.id, line)]);
       await side.queue.remove({ model: 'small-chat', requestId: side.requestOf(line, number) });
-      accountRun.heard({ news: 'ended', answered: true, batch: side.batch.id, line, number });
+      accountRun.heard({ type: 'ended', answered: true, batch: side.batch.id, line, number });
     },
-    heard: (news: Partial<LineEvent> & Pick<LineEvent, 'news'>) =>
-      accountRun.heard({ batch: side.batch.id, line: 1, number: 1, ...news } as LineEvent), // whole by what each test gives
+    heard: (event: Partial<LineEvent> & Pick<LineEvent, 'type'>) =>
+      accountRun.heard({ batch: side.batch.id, line: 1, number: 1, ...event } as LineEvent), // whole by what each test gives
   };
 }
 
@@ -96,7 +96,7 @@ test.serial('a batch whose every line has ended has been run, and is counted', a
   t.like(await side.find(), { state: 'in_progress', counts: { completed: 1, failed: 0 }, position: { line: 2 } });
   await account.answer(2);
   await side.store.batches.insertResults([resultOf(side.batch.id, 3, { failed: true })]);
-  account.heard({ news: 'ended', answered: false, line: 3 });
+  account.heard({ type: 'ended', answered: false, line: 3 });
   while (account.looksSoon() === 0) await sleep(5); // the end of the file is found meanwhile
   await account.look();
   t.like(await side.find(), { state: 'finalizing', ending: 'completed', counts: { completed: 2, failed: 1 } });
@@ -150,7 +150,7 @@ test.serial('a line that is to be run again is queued at its time, as its next r
   const retry = retryOf(side.batch.id, 1, { notBefore: new Date(Date.now() + 300) });
   await side.store.batches.recordRetry(retry);
   const heardAt = Date.now();
-  account.heard({ news: 'again', retry });
+  account.heard({ type: 'retry', retry });
   while (account.queued.length < 2) await sleep(5);
   t.true(Date.now() - heardAt >= 295);
   t.deepEqual(account.lines(), [1, '1 again']);
@@ -164,7 +164,7 @@ test.serial('a line that was dropped is looked for at once, and run again if not
   await side.queue.remove({ model: 'small-chat', requestId: side.requestOf(1) });
   await account.look();
   t.deepEqual(account.lines(), [1], 'it was heard of a moment ago');
-  account.heard({ news: 'dropped' });
+  account.heard({ type: 'dropped' });
   await account.look(2);
   t.deepEqual(account.lines(), [1, '1 again']);
 });
@@ -173,9 +173,9 @@ test.serial('news of a request that is not the line’s latest changes nothing',
   await using side = await openBatchSide(own.redis, { lines: 9 });
   const account = run(t, side);
   await account.look(8);
-  account.heard({ news: 'ended', answered: true, number: 2 });
-  account.heard({ news: 'ended', answered: true, line: 9 });
-  account.heard({ news: 'ended', answered: true, batch: 'batch_another' });
+  account.heard({ type: 'ended', answered: true, number: 2 });
+  account.heard({ type: 'ended', answered: true, line: 9 });
+  account.heard({ type: 'ended', answered: true, batch: 'batch_another' });
   await sleep(300);
   t.is(account.queued.length, 8);
 });
@@ -235,7 +235,7 @@ test.serial(
     await account.look(2);
     await account.answer(1);
     await side.queue.remove({ model: 'small-chat', requestId: side.requestOf(2) });
-    account.heard({ news: 'ended', answered: true, line: 2 }); // which is not true
+    account.heard({ type: 'ended', answered: true, line: 2 }); // which is not true
     while (account.looksSoon() === 0) await sleep(5);
     await account.look();
     t.is((await side.find()).state, 'in_progress');
@@ -251,7 +251,7 @@ test.serial('a batch that runs no more is let go, and what is queued stays', asy
   await account.look(8);
   await side.moveBatch({ state: 'cancelling' });
   await account.look();
-  account.heard({ news: 'ended', answered: true });
+  account.heard({ type: 'ended', answered: true });
   await sleep(300);
   t.is(account.queued.length, 8);
   t.is(await jobsIn(side), 8);
@@ -262,7 +262,7 @@ test.serial('one that was stopped queues nothing more', async (t) => {
   const account = run(t, side);
   await account.look(8);
   await account.stop();
-  for (let line = 1; line <= 8; line++) account.heard({ news: 'ended', answered: true, line });
+  for (let line = 1; line <= 8; line++) account.heard({ type: 'ended', answered: true, line });
   await sleep(300);
   t.is(account.queued.length, 8);
 });

@@ -53,7 +53,7 @@ function keep(
       runs.push(run);
       return {
         look: async (running) => void run.looks.push(running.map(({ id }) => id)),
-        heard: (news) => void heard.push(news),
+        heard: (event) => void heard.push(event),
         stop: async () => {
           run.isStopped = true;
           await parts.stop?.();
@@ -282,9 +282,9 @@ test.serial('news reaches the run of each account', async (t) => {
   await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
   const { keeper, runs, heard } = keep(t, side, 'one');
   await until(() => runs[0]?.looks[0]);
-  const news = { news: 'started', batch: side.batch.id, line: 1, number: 1 } as const;
-  keeper.heard(news);
-  t.deepEqual(heard, [news]);
+  const event = { type: 'started', batch: side.batch.id, line: 1, number: 1 } as const;
+  keeper.heard(event);
+  t.deepEqual(heard, [event]);
 });
 
 test.serial(

@@ -1,0 +1,96 @@
+import type { Counter } from 'prom-client';
+import type { BatchResult } from '../../../shared/batches/batch.ts';
+import { isOver } from '../../../shared/batches/batch-states.ts';
+import { validationError } from '../../../shared/errors.ts';
+import { unchallengedMs } from '../../../shared/jobs/queues.ts';
+import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
+import { promptUsage } from '../../answers/answer-request.ts';
+import type { Found } from '../../answers/find-answer.ts';
+import type { CallingRun, Outcome, StopReason } from '../../answers/run.ts';
+import type { BatchJob } from './batch-job.ts';
+import type { EndLine, LineRun } from './end-line.ts';
+import { type FinishLineAttempt, unavailable } from './finish-line-attempt.ts';
+import { answeredLine, failedLine, refusedLine, unfinished } from './line-results.ts';
+import { retryAfterFailure, retryAfterWaiting } from './retry-line.ts';
+import type { WriteResult } from './write-results.ts';
+
+/**
+ * A run of a line that may call backends. `takenAt` is when this worker took the job, by `now`; `hadTime` is whether at least half of the
+ * request's time was left when the run began.
+ */
+export type StartedLine = LineRun & CallingRun & { job: BatchJob; takenAt: number; hadTime: boolean };
+
+/** Ends a run by what its backends returned, or by the reason for which it was stopped. */
+export type ConcludeLine = (run: StartedLine, found: Found, signal: AbortSignal) => Promise<Outcome>;
+
+const done: Outcome = { outcome: 'done' };
+const fullMs = 1_000;
+
+export function createConcludeLine(deps: {
+  store: Pick<BatchStore, 'findLine'>;
+  finishAttempt: FinishLineAttempt;
+  writeResult: WriteResult;
+  endLine: EndLine;
+  metrics: { batchLineRetries: Counter<'reason'> };
+  now: () => number;
+}): ConcludeLine {
+  const { store, finishAttempt, writeResult, endLine, metrics, now } = deps;
+
+  return async function concludeLine(run, found, signal): Promise<Outcome> {
+    const { job } = run;
+    switch (found.outcome) {
+      case 'answered':
+        return end(run, answeredLine(job, found.answer.body ?? '', found.answer.usage), signal);
+      case 'refused':
+        return end(run, refusedLine(job, validationError([{ path: 'body', message: found.message }])), signal);
+      case 'exhausted':
+      case 'interrupted':
+        metrics.batchLineRetries.inc({ reason: 'failed' });
+        return finishAttempt.retry(run, retryAfterFailure(job, Date.now()));
+      case 'late':
+        return finishAttempt.postpone(withRun(run), { pauseMs: fullMs });
+      case 'stopped':
+        return stop(run, signal);
+      case 'fault':
+        throw found.error;
+    }
+  };
+
+  async function stop(run: StartedLine, signal: AbortSignal): Promise<Outcome> {
+    const reason = run.signal.reason as StopReason; // nothing else aborts this signal
+    const { job, ledger } = run;
+    // The next request is admitted when the account is no longer suspended.
+    if (reason === 'account suspended') return finishAttempt.retry(run, retryAfterWaiting(job, Date.now()));
+    if (reason === 'deadline') return finishAttempt.expire(run, run.hadTime && ledger.attempts().length > 0, signal);
+    if (reason !== 'batch cancelled' && reason !== 'batch expired') return handBack(withRun(run), reason);
+    // The answer is not delivered, so only its prompt is charged. A call that had already failed produced nothing.
+    const wasCalling = ledger.attempts().at(-1)?.outcome === 'stopped';
+    const error = reason === 'batch expired' ? unfinished.expired : unfinished.cancelled;
+    return end(run, failedLine(job, error, wasCalling ? await promptUsage(job) : undefined), signal);
+  }
+
+  /** After the result is stored, a failure to settle it is no reason to run the line again. */
+  async function end(run: StartedLine, result: BatchResult, signal: AbortSignal): Promise<Outcome> {
+    if (now() - run.takenAt > unchallengedMs && (await isCleared(run.job))) return finishAttempt.drop(run);
+    const stored = await writeResult(result, signal);
+    return endLine(run, stored).then(
+      () => done,
+      (error: unknown) => finishAttempt.postpone(withRun(run), unavailable(error)),
+    );
+  }
+
+  /** A worker that was frozen for long may have lost the line to another one, and its batch may be cleared by now. */
+  async function isCleared({ batch, line: number }: BatchJob): Promise<boolean> {
+    const line = await store.findLine(batch, number);
+    return line === undefined || (line.result === undefined && isOver(line));
+  }
+}
+
+/** The outcome for a job that this worker must give up. If its lock was lost, another worker has the job, and ends the line. */
+export function handBack(job: BatchJob, reason: unknown): Outcome {
+  return reason === ('lock lost' satisfies StopReason) ? done : { outcome: 'requeue', job };
+}
+
+function withRun({ job, run, ledger }: StartedLine): BatchJob {
+  return { ...job, earlierRuns: [...job.earlierRuns, { run, attempts: [...ledger.attempts()] }] };
+}
