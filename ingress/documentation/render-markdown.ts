@@ -16,6 +16,7 @@ type Wishes = {
 };
 
 const otherPage = /^([\w-]+)\.md(#.*)?$/;
+const comment = /^<!--(?:(?!-->)[\s\S])*-->\s*$/;
 const followed = /^(https?:\/\/|#|\/(?!\/))/;
 
 /**
@@ -60,7 +61,8 @@ export function renderMarkdown(markdown: string, { fill = (text) => text, hrefOf
         return followed.test(target) ? `<a href="${escapeHtml(target)}">${content}</a>` : content;
       },
       image: ({ text }) => escapeHtml(text),
-      html: ({ text }) => escapeHtml(text),
+      // Comments mark what is generated; any other tag is text.
+      html: ({ text }) => (comment.test(text) ? '' : escapeHtml(text)),
     },
   });
   const body = marked.parser(tokens);
