@@ -8,14 +8,14 @@ import { withBars, withCharts } from './bench/comparison/documents.ts';
 import { resultsSchema } from './bench/comparison/results.ts';
 import { byId, declaredFaults, isId, isMeant } from './support/faults/declared-faults.ts';
 import { notRun } from './support/faults/not-run.ts';
-import { notShown, tableIn, tableOf, whenDown } from './support/faults/when-down.ts';
+import { notShown, pageFile, tableIn, tableOf, whenDown } from './support/faults/when-down.ts';
 
 const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), 'utf8');
 const settings = [...new Set([...settingNames.ingress, ...settingNames.worker])];
 
 /** The rows of the table of settings: the names, the processes that read them, and the default of each. */
 function documentedSettings() {
-  const rows = read('README.md')
+  const rows = read('ingress/documentation/configuration.md')
     .split('\n')
     .filter((line) => /^\| `[A-Z_]+`/.test(line))
     .map((line) => line.split('|').map((cell) => cell.replaceAll('`', '').trim()));
@@ -45,7 +45,7 @@ function defaultOf(name: string): string {
   return differ ? `${ingress || 'optional'} ingress, ${worker || 'optional'} worker` : (ingress ?? worker ?? '');
 }
 
-test('every setting stands in the table of the README with its process and default, and nothing else does', (t) => {
+test('every setting is in the table of configuration.md with its process and default, and nothing else is', (t) => {
   const documented = documentedSettings();
   t.deepEqual(documented.map(({ name }) => name).toSorted(), settings.toSorted());
   for (const { name, process, text } of documented) {
@@ -56,7 +56,7 @@ test('every setting stands in the table of the README with its process and defau
   }
 });
 
-test('every setting stands in .env.example: what is required is set, what is commented out shows its default', (t) => {
+test('every setting is in .env.example: what is required is set, what is commented out shows its default', (t) => {
   const lines = [...read('.env.example').matchAll(/^(# )?([A-Z_]+)=(.*)$/gm)]
     .map(([, comment, name = '', value = '']) => ({ name, value, isRequired: comment === undefined }))
     .filter(({ name }) => name !== 'CLOUD_API_KEY');
@@ -70,20 +70,15 @@ test('every setting stands in .env.example: what is required is set, what is com
   }
 });
 
-test('the plan file in the README is one that the service takes', (t) => {
-  const [, yaml = ''] = /```yaml\n(.*?)```/s.exec(read('README.md')) ?? [];
-  t.true('planFile' in parsePlanFile(yaml));
-});
-
-test('the plan file of the stand-ins in containers is one that the service takes', (t) => {
+test('the service accepts the plan file of the stand-ins in containers', (t) => {
   const parsed = parsePlanFile(read('test/stack/container-plans.yaml'));
   t.deepEqual('faults' in parsed ? parsed.faults : [], []);
 });
 
-test('the table of what fails is that of the tests which show it, and each row has one', (t) => {
-  t.is(tableIn(read('README.md')), tableOf(whenDown));
+test('the table of failures is that of the tests which show it, and each row has one', (t) => {
+  t.is(tableIn(read(pageFile)), tableOf(whenDown));
   const ids = declaredFaults().map(({ id }) => id);
-  for (const { away, shownBy } of whenDown) t.true(shownBy.length > 0, away);
+  for (const { unavailable, shownBy } of whenDown) t.true(shownBy.length > 0, unavailable);
   const told = ids.map((id) => ({ id, verdict: 'ok' as const }));
   t.deepEqual(notShown(whenDown, { told, declared: ids }), [], 'there are no such faults');
 });
@@ -114,7 +109,7 @@ test('no fault is declared in a way that the list does not see', (t) => {
     const text = read(`test/faults/${name}`);
     const count = [...text.matchAll(/\bpromised:/g)].length;
     t.is(byFile.get(`test/faults/${name}`)?.length ?? 0, count, name);
-    if (name.endsWith('.long.ts')) t.true(count > 0, `${name} is run by nobody`);
+    if (name.endsWith('.long.ts')) t.true(count > 0, `${name} declares no fault`);
   }
 });
 

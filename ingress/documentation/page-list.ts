@@ -9,7 +9,9 @@ const names = [
   'streaming',
   'batches',
   'waiting',
+  'configuration',
   'operating',
+  'failures',
   'security',
   'benchmarks',
 ] as const;

@@ -3,9 +3,9 @@ import { skipTest } from '../skip-test.ts';
 import { noteFault } from './fault-notes.ts';
 
 /**
- * One of the faults that the service is built to stand. `id`: its number in the list and a letter where a fault has several
- * tests; batches have B before it, what happens all at once has A. `done` is what befalls the service, `promised` what holds
- * then, in the words of the README.
+ * A fault that the service must survive. `id`: its number in the list, and a letter if the fault has several tests; those of
+ * batches begin with B, combined faults with A. `done` is what happens to the service, `promised` what is guaranteed then, in
+ * the words of the page `failures.md`.
  */
 export type Fault = { id: string; done: string; promised: string };
 

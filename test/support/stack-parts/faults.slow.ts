@@ -70,7 +70,7 @@ test('a row is shown when every fault that it means has held, not one of them', 
 });
 
 test('the table stands between its marks', (t) => {
-  const table = tableOf([{ away: 'a', newRequests: 'b', inFlight: 'c', shownBy: ['1', '2'] }]);
+  const table = tableOf([{ unavailable: 'a', newRequests: 'b', inFlight: 'c', shownBy: ['1', '2'] }]);
   t.regex(table, /\n\| a \| b \| c \| 1, 2 \|$/);
   t.is(tableIn(`x\n<!-- from npm run faults -->\n${table}\n<!-- to here -->\ny`), table);
   t.is(tableIn(table), undefined);
