@@ -4,7 +4,7 @@ import { parsePlanFile } from '../shared/plan-file.ts';
 import { settingDefaults, settingNames } from '../shared/settings.ts';
 import { chartsOf } from './bench/charts/charts.ts';
 import { drawChart } from './bench/charts/draw-chart.ts';
-import { withBars, withCharts } from './bench/comparison/documents.ts';
+import { withResults } from './bench/comparison/documents.ts';
 import { resultsSchema } from './bench/comparison/results.ts';
 import { byId, declaredFaults, isId, isMeant } from './support/faults/declared-faults.ts';
 import { notRun } from './support/faults/not-run.ts';
@@ -70,6 +70,20 @@ test('every setting is in .env.example: what is required is set, what is comment
   }
 });
 
+test('the page for operators explains every metric, and no other', (t) => {
+  const written = ['ingress', 'workers', 'shared']
+    .flatMap((folder) =>
+      readdirSync(new URL(`../${folder}`, import.meta.url), { recursive: true }).map((name) => `${folder}/${name}`),
+    )
+    .filter((name) => name.endsWith('.ts'))
+    .flatMap((name) => [...read(name).matchAll(/'(svc_[a-z_]+)'/g)].map(([, metric = '']) => metric));
+  const [, table = ''] = read('ingress/documentation/operating.md').split('\n### Metrics\n');
+  const [rows = ''] = table.split('\n### ');
+  const explained = [...rows.matchAll(/`(svc_\w+)`/g)].map(([, metric = '']) => metric);
+  t.true(explained.length > 30);
+  t.deepEqual(explained.toSorted(), [...new Set(written)].toSorted());
+});
+
 test('the service accepts the plan file of the stand-ins in containers', (t) => {
   const parsed = parsePlanFile(read('test/stack/container-plans.yaml'));
   t.deepEqual('faults' in parsed ? parsed.faults : [], []);
@@ -113,14 +127,13 @@ test('no fault is declared in a way that the list does not see', (t) => {
   }
 });
 
-test('the figures in the README, its charts and the page about benchmarks are those of the results that are kept beside them', (t) => {
+test('the figures and charts of the page about benchmarks are those of the results beside them', (t) => {
   const results = resultsSchema.parse(JSON.parse(read('test/bench/results/results.json')));
   t.true(results.runs.length > 0);
-  t.is(withCharts(read('README.md'), results), read('README.md'));
-  const page = 'ingress/documentation/benchmarks.md';
-  t.is(withBars(read(page), results), read(page));
+  const page = read('ingress/documentation/benchmarks.md');
+  t.is(withResults(page, results), page);
   for (const [name, chart] of Object.entries(chartsOf(results))) {
     t.is(drawChart(chart), read(`test/bench/results/${name}`));
-    t.true(read('README.md').includes(`(test/bench/results/${name})`), `${name} is shown`);
+    t.true(page.includes(`(../../test/bench/results/${name})`), `${name} is linked`);
   }
 });
