@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import test from 'ava';
 import { parsePlanFile } from '../shared/plan-file.ts';
 import { settingDefaults, settingNames } from '../shared/settings.ts';
@@ -53,6 +53,26 @@ test('every setting is in the table of configuration.md with its process and def
     const expected = defaultOf(name);
     if (expected !== '') t.is(text, expected, name);
     else t.notRegex(text ?? '', /^(required|\d*)$/, `${name} depends on something else`);
+  }
+});
+
+test('the README lists the settings that are required, and no other', (t) => {
+  const rows = [...read('README.md').matchAll(/^\| `([A-Z_]+)` \| (\w+) \|/gm)];
+  const listed = rows.map(([, name = '', process = '']) => ({ name, process }));
+  const required = settings.flatMap((name) => {
+    const by = [settingDefaults.ingress.get(name), settingDefaults.worker.get(name)];
+    if (!by.includes('required')) return [];
+    return [{ name, process: by.every((one) => one === 'required') ? 'all' : 'ingress' }];
+  });
+  const byName = (one: { name: string }, other: { name: string }) => one.name.localeCompare(other.name);
+  t.deepEqual(listed.toSorted(byName), required.toSorted(byName));
+});
+
+test('every link of the README and of the files in .github leads to a file', (t) => {
+  for (const file of ['README.md', '.github/CONTRIBUTING.md', '.github/SECURITY.md', '.github/CHANGELOG.md']) {
+    for (const [, link = ''] of read(file).matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)) {
+      if (!link.startsWith('https:')) t.true(existsSync(new URL(link, new URL(`../${file}`, import.meta.url))), link);
+    }
   }
 });
 
