@@ -63,7 +63,7 @@ export const whenDown: readonly Row[] = [
   {
     unavailable: 'the store',
     newRequests:
-      'callers that the ingress knows: unaffected; other keys, key management, usage by day, and accounts whose month Redis does not count: 503, never 401',
+      'callers that the ingress knows: unaffected; other keys, key management, and accounts whose month Redis does not count: 503, never 401',
     inFlight: 'unaffected; usage waits in Redis',
     shownBy: ['14', '15'],
   },
