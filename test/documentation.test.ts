@@ -1,21 +1,21 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import test from 'ava';
 import { parsePlanFile } from '../shared/process/plan-file.ts';
 import { settingDefaults, settingNames } from '../shared/process/settings.ts';
 import { chartsOf } from './bench/charts/charts.ts';
 import { drawChart } from './bench/charts/draw-chart.ts';
-import { withBars, withCharts } from './bench/comparison/documents.ts';
+import { withResults } from './bench/comparison/documents.ts';
 import { resultsSchema } from './bench/comparison/results.ts';
 import { byId, declaredFaults, isId, isMeant } from './support/faults/declared-faults.ts';
 import { notRun } from './support/faults/not-run.ts';
-import { notShown, tableIn, tableOf, whenDown } from './support/faults/when-down.ts';
+import { notShown, pageFile, tableIn, tableOf, whenDown } from './support/faults/when-down.ts';
 
 const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), 'utf8');
 const settings = [...new Set([...settingNames.ingress, ...settingNames.worker])];
 
 /** The rows of the table of settings: the names, the processes that read them, and the default of each. */
 function documentedSettings() {
-  const rows = read('README.md')
+  const rows = read('ingress/documentation/configuration.md')
     .split('\n')
     .filter((line) => /^\| `[A-Z_]+`/.test(line))
     .map((line) => line.split('|').map((cell) => cell.replaceAll('`', '').trim()));
@@ -45,7 +45,7 @@ function defaultOf(name: string): string {
   return differ ? `${ingress || 'optional'} ingress, ${worker || 'optional'} worker` : (ingress ?? worker ?? '');
 }
 
-test('every setting stands in the table of the README with its process and default, and nothing else does', (t) => {
+test('every setting is in the table of configuration.md with its process and default, and nothing else is', (t) => {
   const documented = documentedSettings();
   t.deepEqual(documented.map(({ name }) => name).toSorted(), settings.toSorted());
   for (const { name, process, text } of documented) {
@@ -56,7 +56,27 @@ test('every setting stands in the table of the README with its process and defau
   }
 });
 
-test('every setting stands in .env.example: what is required is set, what is commented out shows its default', (t) => {
+test('the README lists the settings that are required, and no other', (t) => {
+  const rows = [...read('README.md').matchAll(/^\| `([A-Z_]+)` \| (\w+) \|/gm)];
+  const listed = rows.map(([, name = '', process = '']) => ({ name, process }));
+  const required = settings.flatMap((name) => {
+    const by = [settingDefaults.ingress.get(name), settingDefaults.worker.get(name)];
+    if (!by.includes('required')) return [];
+    return [{ name, process: by.every((one) => one === 'required') ? 'all' : 'ingress' }];
+  });
+  const byName = (one: { name: string }, other: { name: string }) => one.name.localeCompare(other.name);
+  t.deepEqual(listed.toSorted(byName), required.toSorted(byName));
+});
+
+test('every link of the README and of the files in .github leads to a file', (t) => {
+  for (const file of ['README.md', '.github/CONTRIBUTING.md', '.github/SECURITY.md', '.github/CHANGELOG.md']) {
+    for (const [, link = ''] of read(file).matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)) {
+      if (!link.startsWith('https:')) t.true(existsSync(new URL(link, new URL(`../${file}`, import.meta.url))), link);
+    }
+  }
+});
+
+test('every setting is in .env.example: what is required is set, what is commented out shows its default', (t) => {
   const lines = [...read('.env.example').matchAll(/^(# )?([A-Z_]+)=(.*)$/gm)]
     .map(([, comment, name = '', value = '']) => ({ name, value, isRequired: comment === undefined }))
     .filter(({ name }) => name !== 'CLOUD_API_KEY');
@@ -70,20 +90,29 @@ test('every setting stands in .env.example: what is required is set, what is com
   }
 });
 
-test('the plan file in the README is one that the service takes', (t) => {
-  const [, yaml = ''] = /```yaml\n(.*?)```/s.exec(read('README.md')) ?? [];
-  t.true('planFile' in parsePlanFile(yaml));
+test('the page for operators explains every metric, and no other', (t) => {
+  const written = ['ingress', 'workers', 'shared']
+    .flatMap((folder) =>
+      readdirSync(new URL(`../${folder}`, import.meta.url), { recursive: true }).map((name) => `${folder}/${name}`),
+    )
+    .filter((name) => name.endsWith('.ts'))
+    .flatMap((name) => [...read(name).matchAll(/'(svc_[a-z_]+)'/g)].map(([, metric = '']) => metric));
+  const [, table = ''] = read('ingress/documentation/operating.md').split('\n### Metrics\n');
+  const [rows = ''] = table.split('\n### ');
+  const explained = [...rows.matchAll(/`(svc_\w+)`/g)].map(([, metric = '']) => metric);
+  t.true(explained.length > 30);
+  t.deepEqual(explained.toSorted(), [...new Set(written)].toSorted());
 });
 
-test('the plan file of the stand-ins in containers is one that the service takes', (t) => {
+test('the service accepts the plan file of the stand-ins in containers', (t) => {
   const parsed = parsePlanFile(read('test/stack/container-plans.yaml'));
   t.deepEqual('faults' in parsed ? parsed.faults : [], []);
 });
 
-test('the table of what fails is that of the tests which show it, and each row has one', (t) => {
-  t.is(tableIn(read('README.md')), tableOf(whenDown));
+test('the table of failures is that of the tests which show it, and each row has one', (t) => {
+  t.is(tableIn(read(pageFile)), tableOf(whenDown));
   const ids = declaredFaults().map(({ id }) => id);
-  for (const { away, shownBy } of whenDown) t.true(shownBy.length > 0, away);
+  for (const { unavailable, shownBy } of whenDown) t.true(shownBy.length > 0, unavailable);
   const told = ids.map((id) => ({ id, verdict: 'ok' as const }));
   t.deepEqual(notShown(whenDown, { told, declared: ids }), [], 'there are no such faults');
 });
@@ -114,18 +143,17 @@ test('no fault is declared in a way that the list does not see', (t) => {
     const text = read(`test/faults/${name}`);
     const count = [...text.matchAll(/\bpromised:/g)].length;
     t.is(byFile.get(`test/faults/${name}`)?.length ?? 0, count, name);
-    if (name.endsWith('.long.ts')) t.true(count > 0, `${name} is run by nobody`);
+    if (name.endsWith('.long.ts')) t.true(count > 0, `${name} declares no fault`);
   }
 });
 
-test('the figures in the README, its charts and the page about benchmarks are those of the results that are kept beside them', (t) => {
+test('the figures and charts of the page about benchmarks are those of the results beside them', (t) => {
   const results = resultsSchema.parse(JSON.parse(read('test/bench/results/results.json')));
   t.true(results.runs.length > 0);
-  t.is(withCharts(read('README.md'), results), read('README.md'));
-  const page = 'ingress/documentation/benchmarks.md';
-  t.is(withBars(read(page), results), read(page));
+  const page = read('ingress/documentation/benchmarks.md');
+  t.is(withResults(page, results), page);
   for (const [name, chart] of Object.entries(chartsOf(results))) {
     t.is(drawChart(chart), read(`test/bench/results/${name}`));
-    t.true(read('README.md').includes(`(test/bench/results/${name})`), `${name} is shown`);
+    t.true(page.includes(`(../../test/bench/results/${name})`), `${name} is linked`);
   }
 });

@@ -5,7 +5,7 @@ import { onceMade } from '../pages/once-made.ts';
 import { createStaticContent, type StaticContent } from '../pages/static-content.ts';
 import { fillPlaceholders, type Placeholders } from './fill-placeholders.ts';
 import { type Frame, layOutPage, type PageLink, pageType } from './page-layout.ts';
-import { readPages, reference } from './page-list.ts';
+import { linkedPage, pageGroups, pageNames, readPages, reference } from './page-list.ts';
 import type { RenderReference } from './reference/render-reference.ts';
 import { type RenderedPage, renderMarkdown } from './render-markdown.ts';
 
@@ -51,23 +51,27 @@ export function createDocumentation({
   const files = readAssets();
   const { assets, nameOf } = createAssetSet(files);
   const pages = renderPages(placeholders(links, model), home);
-  const referenceLink: PageLink = { title: reference.title, href: `${home}/${reference.name}` };
+  const titles = new Map([
+    ...pages.map(({ name, page }) => [name, page.title] as const),
+    [reference.name, reference.title],
+  ]);
+  const linkTo = (name: string): PageLink => ({ title: titles.get(name) ?? name, href: `${home}/${name}` });
   const frame: Frame = {
     home: home === '' ? '/' : home,
-    pages: [...pages.map(({ name, page }) => ({ title: page.title, href: `${home}/${name}` })), referenceLink],
-    site: siteLinks(links, referenceLink),
+    groups: pageGroups.map(({ title, names }) => ({ title, pages: names.map(linkTo) })),
+    site: siteLinks(links, linkTo(reference.name)),
     assets: [...files.keys()].map((file) => `${home}/assets/${nameOf(file)}`),
   };
   const laidOut = new Map(
-    pages.map(({ name, page }, index) => {
-      const html = layOutPage({ ...page, index, canonical: `${docsUrl}/${name}` }, frame);
+    pages.map(({ name, page }) => {
+      const html = layOutPage({ ...page, index: pageNames.indexOf(name), canonical: `${docsUrl}/${name}` }, frame);
       return [name, createStaticContent(html, pageType)] as const;
     }),
   );
-  const askReference = onceMade(
-    () => renderReference({ frame, home, index: pages.length, canonical: `${docsUrl}/${reference.name}` }),
-    now,
-  );
+  const askReference = onceMade(() => {
+    const index = pageNames.indexOf(reference.name);
+    return renderReference({ frame, home, index, canonical: `${docsUrl}/${reference.name}` });
+  }, now);
   const [first] = laidOut.values();
   return {
     assets,
@@ -77,15 +81,14 @@ export function createDocumentation({
 }
 
 function renderPages(values: Placeholders, home: string) {
-  const written = readPages();
-  const known = new Set([...written.map(({ name }) => name), reference.name]);
-  const hrefOf = (name: string) => {
-    if (!known.has(name)) throw new Error(`There is no page "${name}".`);
+  const hrefFrom = (from: string) => (link: string) => {
+    const name = linkedPage(from, link);
+    if (!pageNames.includes(name)) throw new Error(`There is no page "${name}".`);
     return `${home}/${name}`;
   };
-  return written.map(({ name, markdown }) => ({
+  return readPages().map(({ name, markdown }) => ({
     name,
-    page: renderMarkdown(markdown, { hrefOf, fill: (text) => fillPlaceholders(text, values) }),
+    page: renderMarkdown(markdown, { hrefOf: hrefFrom(name), fill: (text) => fillPlaceholders(text, values) }),
   }));
 }
 

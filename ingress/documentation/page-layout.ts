@@ -4,9 +4,12 @@ import type { RenderedPage, Section } from './render-markdown.ts';
 /** A page in the navigation. */
 export type PageLink = { title: string; href: string };
 
+/** Pages under a title in the navigation. */
+export type PageGroup = { title: string; pages: readonly PageLink[] };
+
 /** What all pages have around them: addresses, in the order of the navigation, and what they load. */
 export type Frame = {
-  pages: readonly PageLink[];
+  groups: readonly PageGroup[];
   site: readonly PageLink[];
   /** Of the documentation itself, without a slash at its end. */
   home: string;
@@ -15,7 +18,7 @@ export type Frame = {
 };
 
 type Page = RenderedPage & {
-  /** Where it stands in `frame.pages`, if it does. */
+  /** Its place among the pages of all groups, if it has one. */
   index?: number;
   /** The address that others know it by, if it has one. */
   canonical?: string;
@@ -28,9 +31,10 @@ const serviceName = 'Inference service';
 
 /** A whole HTML document: no script, and nothing inline, so that it needs neither from its policy. */
 export function layOutPage({ title, body, sections, index, canonical, listedDepth = 2 }: Page, frame: Frame): string {
-  const { pages, site, home, assets } = frame;
+  const { groups, site, home, assets } = frame;
+  const pages = groups.flatMap((group) => group.pages);
   const listed = sections.filter(({ depth }) => depth > 1 && depth <= listedDepth);
-  const all = pageList(pages, index);
+  const all = groupLists(groups, index === undefined ? undefined : pages[index]);
   const own = sectionList(listed);
   const links = site.map(({ title, href }) => `<li><a href="${escapeHtml(href)}">${escapeHtml(title)}</a></li>`);
   return `<!doctype html>
@@ -71,12 +75,16 @@ function assetLink(href: string): string {
   return `<link rel="${href.endsWith('.css') ? 'stylesheet' : 'icon'}" href="${escapeHtml(href)}">`;
 }
 
-function pageList(pages: readonly PageLink[], current: number | undefined): string {
-  const items = pages.map(({ title, href }, index) => {
-    const mark = index === current ? ' aria-current="page"' : '';
-    return `<li><a href="${escapeHtml(href)}"${mark}>${escapeHtml(title)}</a></li>`;
+function groupLists(groups: readonly PageGroup[], current: PageLink | undefined): string {
+  const lists = groups.map(({ title, pages }) => {
+    const items = pages.map((page) => {
+      const mark = page === current ? ' aria-current="page"' : '';
+      return `<li><a href="${escapeHtml(page.href)}"${mark}>${escapeHtml(page.title)}</a></li>`;
+    });
+    const name = escapeHtml(title);
+    return `<p class="list-title">${name}</p><ul class="links" aria-label="${name}">${items.join('')}</ul>`;
   });
-  return `<ul class="links">${items.join('')}</ul>`;
+  return lists.join('');
 }
 
 function sectionList(sections: readonly Section[]): string {

@@ -11,11 +11,12 @@ export type RenderedPage = { title: string; body: string; sections: Section[] };
 type Wishes = {
   /** What text, code and addresses become before they are written. */
   fill?: (text: string) => string;
-  /** Where a link to another page's file leads; `page` is the file's name without `.md`. */
+  /** Where a link to another page's file leads; `page` is the relative path of the file without `.md`. */
   hrefOf: (page: string) => string;
 };
 
-const otherPage = /^([\w-]+)\.md(#.*)?$/;
+const otherPage = /^((?:\.\.\/|[\w-]+\/)*[\w-]+)\.md(#.*)?$/;
+const comment = /^<!--(?:(?!-->)[\s\S])*-->\s*$/;
 const followed = /^(https?:\/\/|#|\/(?!\/))/;
 
 /**
@@ -60,7 +61,8 @@ export function renderMarkdown(markdown: string, { fill = (text) => text, hrefOf
         return followed.test(target) ? `<a href="${escapeHtml(target)}">${content}</a>` : content;
       },
       image: ({ text }) => escapeHtml(text),
-      html: ({ text }) => escapeHtml(text),
+      // Comments mark what is generated; any other tag is text.
+      html: ({ text }) => (comment.test(text) ? '' : escapeHtml(text)),
     },
   });
   const body = marked.parser(tokens);

@@ -14,8 +14,8 @@ import { measureWaiting } from './waiting.ts';
 const written = 'test/bench/results';
 const usage = `Usage: npm run bench [-- <part> [<lines>]] [--rounds 5] [--seconds 5] [--no-peers] [--peers <folder>] [--write]
 Peers are installed into a temporary folder, or into one that is given and kept; results are kept in .bench, and with --write
-in ${written}, the README and the page about benchmarks; those of peers not if there were fewer than 3 rounds, rounds of less than
-3 s, or a peer that was not measured.
+in ${written} and in the page about benchmarks. The figures of peers are not written if there were fewer than 3 rounds, rounds of
+less than 3 s, or a peer that was not measured.
 Parts, all of them but the last unless one is named; each prints tables, and those of batches their figures as JSON too:
   peers               this service, a bare Koa proxy, Portkey's gateway and LiteLLM's proxy in front of the same model server
   truth               what holds of the limits of each: at a window's edge, at once, after kill -9, without Redis
@@ -54,7 +54,7 @@ const serviceMs = Number(values['service-ms']);
 
 const comparison = {
   ...{ rounds, seconds, withPeers: !values['no-peers'] },
-  keeping: { folder: values.write ? written : '.bench', intoDocuments: values.write },
+  keeping: { folder: values.write ? written : '.bench', intoPage: values.write },
   peers: values.peers === undefined ? undefined : resolve(values.peers),
 };
 

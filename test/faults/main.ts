@@ -3,14 +3,14 @@ import { declaredFaults, isMeant } from '../support/faults/declared-faults.ts';
 import { notRun } from '../support/faults/not-run.ts';
 import { runFaults } from '../support/faults/run-faults.ts';
 import { summary, type Told, tell } from '../support/faults/tell-faults.ts';
-import { writeReadme } from '../support/faults/when-down.ts';
+import { writeTable } from '../support/faults/when-down.ts';
 
 const help = `npm run faults                  all faults, on real processes: about half an hour
-npm run faults -- 9 13a B       only the faults of these numbers
-npm run faults -- --readme      all faults; if all of them hold, writes the table of failures in the README
-npm run faults -- --list        the list of faults
+npm run faults -- 9 13a B       only those with these numbers
+npm run faults -- --write       all of them; if all promises held, writes the table of ingress/documentation/failures.md
+npm run faults -- --list        their names
 
-Reports for each fault what was done, promised and seen. Exits with 1 if one failed or is missing.`;
+Reports for each fault what was done, what was promised and what was seen. The exit code is 1 if one failed or is missing.`;
 
 const wishes = process.argv.slice(2);
 const options = wishes.filter((wish) => wish.startsWith('--'));
@@ -22,7 +22,7 @@ const hindered: Told[] = notRun
   .map(({ reason, ...fault }) => ({ ...fault, verdict: 'not run', seen: [reason], ms: 0 }));
 const wanted = declared.filter(isWanted);
 const unknown = [
-  ...options.filter((option) => !['--help', '--readme', '--list'].includes(option)),
+  ...options.filter((option) => !['--help', '--write', '--list'].includes(option)),
   ...numbers.filter((number) => ![...declared, ...notRun].some(({ id }) => isMeant(id, number))),
 ];
 
@@ -40,5 +40,5 @@ if (unknown.length > 0) {
   console.log(`\n${summary([...told, ...hindered])}`);
   if (problem !== undefined) console.error(problem);
   if (problem !== undefined || told.some(({ verdict }) => verdict === 'FAILED')) process.exitCode = 1;
-  else if (options.includes('--readme')) console.log(await writeReadme(told));
+  else if (options.includes('--write')) console.log(await writeTable(told));
 }

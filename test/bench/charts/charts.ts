@@ -11,7 +11,7 @@ const drawn = [names.one, names.two, names.portkey, names.litellm];
 /** A bar so much longer than the next one would leave no room to tell the others apart. */
 const cutAt = 3;
 
-/** The charts of the README, by the names of their files. */
+/** The charts of the page about benchmarks, by the names of their files. */
 export function chartsOf(results: Results): Record<string, Chart> {
   return {
     'requests.svg': {

@@ -45,29 +45,35 @@ export function barsOf(results: Measured): Bar[] {
   const { portkey } = names;
   return [
     {
-      claim: `${many}: CPU a request, of Portkey’s`,
+      claim: `${many}: CPU per request, relative to Portkey’s`,
       measured: ratio(many, portkey, cpuMicros),
       atMost: 1.2,
       goal: 0.9,
       load: many,
     },
     {
-      claim: `${many}: requests/s of Portkey’s`,
+      claim: `${many}: requests/s, relative to Portkey’s`,
       measured: ratio(many, portkey, requestsPerSecond),
       atLeast: 1,
       goal: 1.3,
       load: many,
     },
-    { claim: `${many}: p99 of Portkey’s`, measured: ratio(many, portkey, p99), atMost: 1, goal: 0.8, load: many },
     {
-      claim: `${many}: requests/s of LiteLLM’s`,
+      claim: `${many}: p99, relative to Portkey’s`,
+      measured: ratio(many, portkey, p99),
+      atMost: 1,
+      goal: 0.8,
+      load: many,
+    },
+    {
+      claim: `${many}: requests/s, relative to LiteLLM’s`,
       measured: ratio(many, names.litellm, requestsPerSecond),
       atLeast: 15,
       goal: 22,
       load: many,
     },
     {
-      claim: `${alone}: p50 of the bare proxy’s`,
+      claim: `${alone}: p50, relative to the bare proxy’s`,
       measured: ratio(alone, names.proxy, p50),
       atMost: 6,
       goal: 4,
@@ -75,13 +81,13 @@ export function barsOf(results: Measured): Bar[] {
     },
     ...ofStreams.flatMap(({ load, late: bound }) => [
       {
-        claim: `${load}: CPU a token, of Portkey’s`,
+        claim: `${load}: CPU per token, relative to Portkey’s`,
         measured: ratio(load, portkey, cpuMicros),
         atMost: 1,
         goal: 0.7,
         load,
       },
-      { claim: `${load}: a token late, p99, ms`, measured: own(load, late), ...bound, load },
+      { claim: `${load}: delay of a token, p99, ms`, measured: own(load, late), ...bound, load },
     ]),
     {
       claim: '256 streams: first token p50, ms',
@@ -91,7 +97,7 @@ export function barsOf(results: Measured): Bar[] {
       load: '256 streams',
     },
     {
-      claim: `${many}: two and two of one and one`,
+      claim: `${many}: requests/s of 2+2, relative to 1+1`,
       measured: ratio(many, names.one, requestsPerSecond, names.two),
       atLeast: 1.05,
       load: many,
@@ -99,7 +105,7 @@ export function barsOf(results: Measured): Bar[] {
       ...(busyIn(runs, { row: names.one, load: many }) >= busyMax && { notJudged: 'no core is free here' }),
     },
     ...costBars(costs),
-    { claim: 'over-admitted, lost usage and duplicates', measured: wrongIn(results), atMost: 0 },
+    { claim: 'over-admitted requests, lost tokens and duplicates', measured: wrongIn(results), atMost: 0 },
   ];
 }
 
@@ -116,9 +122,9 @@ function costBars(costs: Results['costs']): Bar[] {
       goal: 4,
     },
     { claim: 'idle: Redis commands/s', measured: commands, atMost: 60 },
-    { claim: 'idle: Redis commands/s of a further worker', measured: further, atMost: 10 },
+    { claim: 'idle: Redis commands/s of one more worker', measured: further, atMost: 10 },
     {
-      claim: 'a killed worker’s runs begin again within, s',
+      claim: 'until a killed worker’s requests run again, s',
       measured: slowest && slowest / 1_000,
       atMost: 15,
       goal: 12,

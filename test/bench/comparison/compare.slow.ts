@@ -53,7 +53,7 @@ test('a round asks each row, this service loses, doubles and lets through nothin
   t.deepEqual(Object.keys(ours?.cpuMicros ?? {}).sort(), ['ingress', 'redis', 'worker']);
 
   const folder = join(directory, 'results');
-  const keeping = { folder, intoDocuments: false };
+  const keeping = { folder, intoPage: false };
   await keepResults(keeping, {
     part: 'truth',
     found: { truth: [{ row: names.one, question: 'what', answer: 'this' }] },

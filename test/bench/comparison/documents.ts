@@ -8,55 +8,51 @@ const [begin, end] = ['<!-- figures of npm run bench -->', '<!-- end of the figu
 const shown = [names.proxy, names.one, names.two, names.portkey, names.litellm];
 const many = '64 clients';
 
-/** A document with these figures between its two marks; fails where it has none. */
-function withFigures(document: string, figures: readonly string[]): string {
-  const [from, to] = [document.indexOf(begin), document.indexOf(end)];
-  if (from < 0 || to < from) throw new Error('the document has no place for figures');
-  return `${document.slice(0, from)}${begin}\n${figures.join('\n')}\n${document.slice(to)}`;
+/** What each chart of `results/` shows. */
+const chartWords: Readonly<Record<string, string>> = {
+  'requests.svg': 'requests per second',
+  'cpu.svg': 'processor time of a request',
+  'streams.svg': 'first token and delay of tokens',
+};
+
+/** The page about benchmarks with these results between its two marks. Throws if it does not have them. */
+export function withResults(page: string, results: Results): string {
+  const [from, to] = [page.indexOf(begin), page.indexOf(end)];
+  if (from < 0 || to < from) throw new Error('the page has no place for figures');
+  return `${page.slice(0, from)}${begin}\n${partsOf(results).join('\n')}\n${page.slice(to)}`;
 }
 
-/** The README with the charts and what a request costs. */
-export function withCharts(readme: string, results: Results): string {
-  const chart = (file: string, words: string) => `![${words}](test/bench/results/${file})`;
-  return withFigures(readme, [
-    howMeasured(results),
-    '',
-    chart('requests.svg', 'Requests a second of each, as a share of a bare Koa proxy’s, with 1, 64 and 256 clients'),
-    chart('cpu.svg', 'Processor time for a request of each, by process'),
-    chart('streams.svg', 'Time to first token and lateness of tokens of each, above a bare Koa proxy'),
-    '',
-    ...costTable(results),
-  ]);
-}
-
-/** The page about benchmarks with every bar, what a processor can carry, and what holds of each gateway. */
-export function withBars(page: string, results: Results): string {
-  return withFigures(page, [
+function partsOf(results: Results): string[] {
+  return [
     ...[howMeasured(results), ...howCostsWereMeasured(results)],
-    '',
-    ...barsTable(results),
-    '',
-    '## What a processor can carry',
-    '',
-    ...capacityOf(results),
-    '',
-    '## What holds of each',
-    '',
-    `Asked on ${takenOn(results.taken.truth)}:`,
-    '',
-    ...truthTable(results),
-    '',
-    '## What a fleet asks of Redis',
-    '',
-    `Redis commands a second of one ingress and so many workers, those of scripts included, on ${takenOn(results.taken.fleet)}:`,
-    '',
-    ...fleetTable(results.fleet),
-  ]);
+    ...section('Cost of a request', [...costTable(results), '', chartLinks]),
+    ...section('Claims and results', [aboutClaims, '', ...barsTable(results)]),
+    ...section('Capacity of a processor', capacityOf(results)),
+    ...section('Limits under failures', [`Measured on ${takenOn(results.taken.truth)}:`, '', ...truthTable(results)]),
+    ...section('Redis commands of a fleet', [
+      'Redis commands per second of one ingress and several workers, including those of scripts, on',
+      `${takenOn(results.taken.fleet)}:`,
+      '',
+      ...fleetTable(results.fleet),
+    ]),
+  ];
 }
+
+function section(heading: string, lines: readonly string[]): string[] {
+  return ['', `## ${heading}`, '', ...lines];
+}
+
+/** The charts of `results/`: the pages of the service show their names, a repository links them. */
+const chartLinks = `Charts in the repository: ${Object.keys(chartWords)
+  .map((file) => `[\`${file}\`](../../test/bench/results/${file}) (${chartWords[file]})`)
+  .join(', ')}.`;
+
+const aboutClaims =
+  'The bounds were set before these figures were measured. The figures are medians of one ingress and one worker, unless the claim says otherwise. The wait for a killed worker is the longest one, with two workers.';
 
 function howMeasured({ taken, warnings, rounds, seconds }: Results): string {
   const words = `${rounds} rounds of ${seconds} s on ${takenOn(taken.peers)}.`;
-  return [words, ...warnings.map((each) => `**But ${each}.**`)].join(' ');
+  return [words, ...warnings.map((each) => `**Warning: ${each}.**`)].join(' ');
 }
 
 function howCostsWereMeasured({ taken: { costs } }: Results): string[] {
@@ -76,10 +72,10 @@ function barsTable(results: Results): string[] {
     const figures = [measured?.toPrecision(3) ?? '–', wanted, goal === undefined ? '' : String(goal)];
     return [claim, ...figures, verdictOf(bar), boundOf(bar, results)];
   });
-  return tableOf(['claim', 'measured', 'wanted', 'goal', 'verdict', 'measured with'], lines);
+  return tableOf(['claim', 'measured', 'bound', 'goal', 'verdict', 'measured with'], lines);
 }
 
-/** By what each process takes of a processor: how many requests or streams one of it can serve at most. */
+/** From the processor time of each process: how many requests or streams one processor can serve at most. */
 function capacityOf({ runs }: Results): string[] {
   const microsOf = (load: string, name: string) =>
     spreadOf(runsOf(runs, { row: names.one, load }).map(({ cpuMicros: micros }) => micros[name]))?.median ?? Number.NaN;
@@ -124,7 +120,7 @@ function costTable({ rows, runs, warmUps }: Results): string[] {
     'CPU, µs a request',
     'MiB',
   ];
-  const wrong = ['over-admitted, lost, twice'];
+  const wrong = ['over-admitted, lost, duplicates'];
   const lines = shown.map((row) => {
     const missing = rows.find(({ name }) => name === row)?.missing;
     const of = runsOf(runs, { row, load: many });
@@ -163,21 +159,21 @@ function fleetTable({ workers, models }: Fleet = { workers: [], models: [] }): s
   });
   const counts = workers.map((row) => `${row.workers} worker${row.workers === 1 ? '' : 's'}`);
   return [
-    ...tableOf(['load', ...counts, 'for more'], rows),
+    ...tableOf(['load', ...counts, 'any number'], rows),
     '',
     ...tableOf(
-      ['an idle worker more', 'Redis commands/s', 'connections to Redis'],
+      ['one more idle worker', 'Redis commands/s', 'connections to Redis'],
       models.map((row) => [`with ${row.models} models`, row.commands.toFixed(0), String(row.connections)]),
     ),
     '',
-    'This is the second worker; it costs more than later ones.',
+    'This is the second worker. It costs more than later ones.',
   ];
 }
 
 const fleetWords = {
   idle: 'idle',
   loaded: '50 requests a second',
-  openBatches: '200 accounts with batches that wait',
+  openBatches: '200 accounts with waiting batches',
 } as const;
 
 function wrongOf(runs: readonly Pick<Run, 'books'>[]): string {

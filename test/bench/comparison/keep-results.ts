@@ -4,20 +4,18 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chartsOf } from '../charts/charts.ts';
 import { drawChart } from '../charts/draw-chart.ts';
-import { withBars, withCharts } from './documents.ts';
+import { withResults } from './documents.ts';
 import { type Part, type Results, resultsSchema, type Taken } from './results.ts';
 
-const [readmeFile, benchmarksFile] = ['README.md', 'ingress/documentation/benchmarks.md'].map((name) =>
-  fileURLToPath(new URL(`../../../${name}`, import.meta.url)),
-) as [string, string]; // as many as there are names
+const pageFile = fileURLToPath(new URL('../../../ingress/documentation/benchmarks.md', import.meta.url));
 
-/** `intoDocuments`: the figures go into the README, which shows the charts of this folder, and into the page about benchmarks. */
-export type Keeping = { folder: string; intoDocuments: boolean };
+/** `intoPage`: the figures go into the page about benchmarks, which links to the charts of the repository. */
+export type Keeping = { folder: string; intoPage: boolean };
 
 type Found = { part: Part; found: Partial<Omit<Results, 'taken'>> };
 
 /** Puts what a part has found into `results.json` in the folder, beside what the other part found last; all of it, and charts. */
-export async function keepResults({ folder, intoDocuments }: Keeping, { part, found }: Found): Promise<Results> {
+export async function keepResults({ folder, intoPage }: Keeping, { part, found }: Found): Promise<Results> {
   const file = join(folder, 'results.json');
   const before = await readFile(file, 'utf8').catch(() => undefined);
   const kept = resultsSchema.safeParse(before === undefined ? undefined : JSON.parse(before));
@@ -26,10 +24,7 @@ export async function keepResults({ folder, intoDocuments }: Keeping, { part, fo
   await mkdir(folder, { recursive: true });
   await writeFile(file, `${JSON.stringify(results, null, 1)}\n`);
   for (const [name, chart] of Object.entries(chartsOf(results))) await writeFile(join(folder, name), drawChart(chart));
-  if (intoDocuments) {
-    await writeFile(readmeFile, withCharts(await readFile(readmeFile, 'utf8'), results));
-    await writeFile(benchmarksFile, withBars(await readFile(benchmarksFile, 'utf8'), results));
-  }
+  if (intoPage) await writeFile(pageFile, withResults(await readFile(pageFile, 'utf8'), results));
   return results;
 }
 

@@ -26,14 +26,14 @@ type Options = {
 
 /** As programs end; `wrong`: usage was let through, lost or counted twice, or this service could not be asked. */
 const [wellDone, wrong, notWritten] = [0, 1, 2];
-const unwritten: Keeping = { folder: '.bench', intoDocuments: false };
+const unwritten: Keeping = { folder: '.bench', intoPage: false };
 
 /** The comparison; resolves with what to exit with. */
 export async function runPeers(options: Options): Promise<number> {
   await using place = await openPlace(options.peers);
   const { rounds, seconds, keeping } = options;
   const found = { ...(await compare({ ...options, ...place })), rounds, seconds };
-  const missing = keeping.intoDocuments ? peersNotMeasured(found) : undefined;
+  const missing = keeping.intoPage ? peersNotMeasured(found) : undefined;
   const results = await keepResults(missing === undefined ? keeping : unwritten, { part: 'peers', found });
   printTables(results);
   printBars(results);
@@ -46,7 +46,7 @@ export async function runPeers(options: Options): Promise<number> {
 export async function runTruth({ keeping, peers, withPeers }: Options): Promise<number> {
   await using place = await openPlace(peers);
   const { truth, failed } = await findTruth({ ...place, withPeers });
-  const isToBeKept = failed.length === 0 || !keeping.intoDocuments;
+  const isToBeKept = failed.length === 0 || !keeping.intoPage;
   printTruth(await keepResults(isToBeKept ? keeping : unwritten, { part: 'truth', found: { truth } }));
   if (!isToBeKept) sayUnwritten(`${failed.join(', ')} could not be asked`);
   if (failed.some(isOurs)) return wrong;

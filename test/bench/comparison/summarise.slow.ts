@@ -53,9 +53,9 @@ test('a bar is measured against the row and the round that it names', (t) => {
     sampleRun({ row: names.portkey, load, round: 1, answered: 1_000 }),
   ];
   const byClaim = new Map(barsOf({ runs, warmUps: [] }).map((bar) => [bar.claim, bar.measured]));
-  t.is(byClaim.get('64 clients: requests/s of Portkey’s'), 1.3);
-  t.is(byClaim.get('64 clients: CPU a request, of Portkey’s'), 0.8);
-  t.is(byClaim.get('64 clients: requests/s of LiteLLM’s'), undefined);
+  t.is(byClaim.get('64 clients: requests/s, relative to Portkey’s'), 1.3);
+  t.is(byClaim.get('64 clients: CPU per request, relative to Portkey’s'), 0.8);
+  t.is(byClaim.get('64 clients: requests/s, relative to LiteLLM’s'), undefined);
   t.is(byClaim.get('over-admitted, lost usage and duplicates'), undefined, 'nothing was counted');
 });
 
@@ -90,7 +90,9 @@ test('what bounds a bar that was missed is told from figures, and nothing of one
       sampleRun({ row: names.one, load, round: 1, answered, machineCpu, cpuMicros: { redis: 20, ingress: 60.4 } }),
       sampleRun({ row: names.portkey, load, round: 1 }),
     ];
-    const bar = barsOf({ runs, warmUps: [] }).find(({ claim }) => claim === '64 clients: requests/s of Portkey’s');
+    const bar = barsOf({ runs, warmUps: [] }).find(
+      ({ claim }) => claim === '64 clients: requests/s, relative to Portkey’s',
+    );
     return bar && boundOf(bar, { runs });
   };
   t.is(bound(2_000, 1), '');

@@ -7,7 +7,7 @@ const idleCpuMax = 0.15;
 /** Of the rounds only the comparison knows. */
 type Wanted = { part: Part; rounds: number; seconds: number; withPeers: boolean };
 
-/** Why figures of such a run must not stand in the README; undefined if they may. */
+/** Why figures of such a run must not be on the page about benchmarks; undefined if they may. */
 export function notWorthWriting({ part, rounds, seconds, withPeers }: Wanted): string | undefined {
   if (!withPeers) return 'the peers are left out';
   if (part === 'truth') return undefined;

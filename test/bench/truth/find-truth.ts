@@ -9,7 +9,7 @@ type Options = Place & { peers: string; withPeers: boolean };
 const questions = {
   edge: `admitted of a limit of ${limits.perMinute} requests a minute, fired at a window's edge`,
   tokens: `tokens through a limit of ${limits.tokensPerMinute} a minute, 100 requests at once before that edge and after`,
-  away: `admitted while Redis is away, of a limit of ${limits.awayPerMinute}`,
+  away: `admitted while Redis is unavailable, of a limit of ${limits.awayPerMinute}`,
   gateway: `of ${limits.atOnce} at once, refused after a kill -9 of the gateway with ${limits.atOnce} streams open`,
   'all processes': 'the same, all its processes killed',
 } as const;

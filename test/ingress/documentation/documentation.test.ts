@@ -123,6 +123,39 @@ test('pages link to each other where others have them, in their order', async (t
   t.true(atTop.includes('<a class="name" href="/">'));
 });
 
+test('the navigation has a list of pages for each group, and pages about the internals are the last', async (t) => {
+  const html = await textOf(create().page('internals/decisions'));
+  const [, navigation = ''] = html.split('<nav class="pages wide" aria-label="Pages">');
+  const groups = [
+    ...navigation.matchAll(/<p class="list-title">(.*?)<\/p><ul class="links" aria-label="(.*?)">(.*?)<\/ul>/g),
+  ];
+  t.deepEqual(
+    groups.slice(0, 2).map(([, title, label]) => [title, label]),
+    [
+      ['Guides', 'Guides'],
+      ['Internals', 'Internals'],
+    ],
+  );
+  t.regex(groups[0]?.[3] ?? '', /<a href="\/help\/reference">API reference<\/a><\/li>$/);
+  t.regex(groups[1]?.[3] ?? '', /^<li><a href="\/help\/internals\/contract">Contract<\/a><\/li>/);
+  t.true(groups[1]?.[3]?.includes('<a href="/help/internals/decisions" aria-current="page">Decisions</a>'));
+  t.true(html.includes('<link rel="canonical" href="https://docs.example.com/help/internals/decisions">'));
+  t.true(html.includes('<a rel="prev" href="/help/internals/contract">'));
+  t.true(html.includes('href="/help/internals/glossary"'), 'links of a page are relative to its folder');
+});
+
+test('a page about the internals is served below its folder, and the folder has no page', async (t) => {
+  await using site = await serveDocumentation();
+  for (const path of ['internals/contract', 'internals/contract/']) {
+    const answer = await fetch(`${site.url}/docs/${path}`);
+    t.is(answer.status, 200, path);
+    t.true((await answer.text()).includes('<title>Contract – Inference service</title>'), path);
+  }
+  for (const path of ['internals', 'internals/', 'contract', 'internals/errors']) {
+    t.is((await fetch(`${site.url}/docs/${path}`)).status, 404, path);
+  }
+});
+
 test('examples ask for a model that a new account may use', (t) => {
   const plan = batchPlan();
   t.is(exampleModel(plan), 'small-chat');

@@ -1,9 +1,9 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import test from 'ava';
 import { usage } from '../../../ingress/api/response-schemas.ts';
 import { placeholders } from '../../../ingress/documentation/documentation.ts';
 import { fillPlaceholders } from '../../../ingress/documentation/fill-placeholders.ts';
-import { readPages, reference } from '../../../ingress/documentation/page-list.ts';
+import { linkedPage, readPages, reference } from '../../../ingress/documentation/page-list.ts';
 import { renderMarkdown } from '../../../ingress/documentation/render-markdown.ts';
 import { limitTypes } from '../../../ingress/openapi/description/refusals.ts';
 import {
@@ -31,7 +31,7 @@ const links = { baseUrl: 'https://api.example.com', authUrl: 'https://auth.examp
 const values = placeholders({ ...links, consoleUrl: 'https://c.example', topupUrl: 'https://t.example' }, 'small-chat');
 const pages = readPages().map(({ name, markdown }) => {
   const page = renderMarkdown(markdown, {
-    hrefOf: (other) => `/${other}`,
+    hrefOf: (link) => `/${linkedPage(name, link)}`,
     fill: (text) => fillPlaceholders(text, values),
   });
   return { name, ...page, examples: examplesOf(fillPlaceholders(markdown, values)) };
@@ -77,6 +77,19 @@ test('every link within the documentation leads to something', (t) => {
       if (anchor !== undefined && page !== reference.name) t.true(idsOn.get(page)?.has(anchor), `${name}: ${href}`);
     }
   }
+});
+
+test('a link is relative to the file that it is in', (t) => {
+  t.is(linkedPage('errors', 'limits'), 'limits');
+  t.is(linkedPage('errors', 'internals/contract'), 'internals/contract');
+  t.is(linkedPage('internals/contract', 'glossary'), 'internals/glossary');
+  t.is(linkedPage('internals/contract', '../errors'), 'errors');
+});
+
+test('every page about the internals is in the navigation', (t) => {
+  const files = readdirSync(new URL('../../../ingress/documentation/internals', import.meta.url));
+  const listed = readPages().filter(({ name }) => name.startsWith('internals/'));
+  t.deepEqual(files.toSorted(), listed.map(({ name }) => `${name.replace('internals/', '')}.md`).toSorted());
 });
 
 /** Of a service in which something has failed; the others are compared with what a stack answers. */
@@ -148,7 +161,7 @@ test('an example fits what it shows, and nothing else', (t) => {
 
 test('each threat on the page of security names tests that exist, and settings that exist', (t) => {
   const { markdown = '' } = readPages().find(({ name }) => name === 'security') ?? {};
-  const rows = markdown.split('\n').filter((line) => /^\| (?!who |---)/.test(line));
+  const rows = markdown.split('\n').filter((line) => /^\| (?!attacker |---)/.test(line));
   t.true(rows.length > 20);
   for (const row of rows) {
     const tests = [...row.matchAll(/`(test\/[^`]+)`/g)].map(([, path = '']) => path);

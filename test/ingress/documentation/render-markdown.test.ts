@@ -55,11 +55,27 @@ test('no markup but that of Markdown comes through', (t) => {
   t.notRegex(body, /data-language="[^"]*[<>]/);
 });
 
+test('comments are left out, and nothing else that looks like one', (t) => {
+  const { body } = render('# T\n\n<!-- begin -->\n| a |\n|---|\n| b |\n<!-- end -->\n\n<!-- x --><b>y</b> <!-- z -->');
+  t.notRegex(body, /begin|end/);
+  t.true(body.includes('<td>b</td>'));
+  t.true(body.includes('&lt;b&gt;y'));
+});
+
 test('links lead to pages by the name of their file, and elsewhere as they stand', (t) => {
-  const { body } = render('[a](errors.md) [b](errors.md#NO_AUTH) [c](#here) [d](https://example.com/?a=1&b=2)');
+  const { body } = render(
+    '[a](errors.md) [b](errors.md#NO_AUTH) [c](#here) [d](https://example.com/?a=1&b=2) [e](in/errors.md#NO_AUTH) [f](../up.md)',
+  );
   t.deepEqual(
     [...body.matchAll(/href="([^"]*)"/g)].map(([, href]) => href),
-    ['/here/errors', '/here/errors#NO_AUTH', '#here', 'https://example.com/?a=1&amp;b=2'],
+    [
+      '/here/errors',
+      '/here/errors#NO_AUTH',
+      '#here',
+      'https://example.com/?a=1&amp;b=2',
+      '/here/in/errors#NO_AUTH',
+      '/here/../up',
+    ],
   );
 });
 

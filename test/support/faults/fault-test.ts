@@ -3,9 +3,9 @@ import { skipTest } from '../skip-test.ts';
 import { noteFault } from './fault-notes.ts';
 
 /**
- * A fault that the service is built to survive. `id`: its number in the list, and a letter if a fault has several tests; faults of batches
- * begin with B, several faults at once with A. `done` is what happens to the service, `promised` what holds then, in the words of the
- * README.
+ * A fault that the service must survive. `id`: its number in the list, and a letter if the fault has several tests; those of
+ * batches begin with B, combined faults with A. `done` is what happens to the service, `promised` what is guaranteed then, in
+ * the words of the page `failures.md`.
  */
 export type Fault = { id: string; done: string; promised: string };
 

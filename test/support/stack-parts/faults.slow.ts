@@ -70,7 +70,7 @@ test('a row is shown only if every fault that it refers to has held', (t) => {
 });
 
 test('the table is between its marks', (t) => {
-  const table = tableOf([{ away: 'a', newRequests: 'b', inFlight: 'c', shownBy: ['1', '2'] }]);
+  const table = tableOf([{ unavailable: 'a', newRequests: 'b', inFlight: 'c', shownBy: ['1', '2'] }]);
   t.regex(table, /\n\| a \| b \| c \| 1, 2 \|$/);
   t.is(tableIn(`x\n<!-- from npm run faults -->\n${table}\n<!-- to here -->\ny`), table);
   t.is(tableIn(table), undefined);
