@@ -21,7 +21,7 @@ import { failsWith, mint, newKey, testStoreContract } from '../store-contract.ts
 type Minter = ChildProcessByStdio<Writable, Readable, null>;
 
 const pageBytes = 4_096;
-const minter = fileURLToPath(new URL('mint-from-process.ts', import.meta.url));
+const minter = fileURLToPath(new URL('../mint-from-process.ts', import.meta.url));
 
 testStoreContract({ test, createHome: createSqliteHome, description: /^sqlite 3\.\d+\.\d+$/ });
 testChangesContract({ test, createHome: createSqliteHome });
