@@ -18,7 +18,7 @@ import { UsagePage } from './usage/usage-page.ts';
 
 type Props = { session: Session; api: Api; settings: ConsoleSettings };
 
-/** The whole page: who is signed in, where they are, and that page. */
+/** The header and the current page, or the sign-in page. */
 export function App({ session, api, settings }: Props) {
   const state = useSession(session);
   const route = useRoute();
@@ -38,7 +38,7 @@ export function App({ session, api, settings }: Props) {
   }, [isSignedIn, place]);
 
   return [
-    h('a', { class: 'skip', href: '#main', onClick: (event: Event) => skip(event, main.current) }, 'To the content'),
+    h('a', { class: 'skip', href: '#main', onClick: (event: Event) => skip(event, main.current) }, 'Skip to content'),
     h(Header, { state, route, docsUrl: settings.docsUrl, signOut: () => void session.signOut() }),
     h(
       'main',
@@ -57,7 +57,7 @@ type PageProps = Omit<Props, 'session'> & {
   setFreshKey: (key: string | undefined) => void;
 };
 
-/** A page that fails of itself takes nothing else with it. */
+/** An exception in a page leaves the header working. */
 function Page(props: PageProps) {
   const [error, recover] = useErrorBoundary();
   if (error !== undefined)
@@ -73,7 +73,7 @@ function KnownPage({ api, route, settings, isOperator, freshKey, setFreshKey }: 
   if (!isOperator) {
     return [
       h('h1', { tabIndex: -1 }, 'Operators'),
-      h('p', { class: 'empty' }, 'This page is for operators: it needs a sign-in with the scope svc:admin.'),
+      h('p', { class: 'empty' }, 'This page is for operators: it requires the scope svc:admin.'),
     ];
   }
   if (route.section === 'audit') return h(AuditPage, { api, filter: route.filter ?? {} });
@@ -84,7 +84,7 @@ function KnownPage({ api, route, settings, isOperator, freshKey, setFreshKey }: 
 
 function SignedOut({ state, signIn }: { state: SessionState; signIn: () => Promise<void> }) {
   const doing = useDoing(signIn);
-  if (state.name === 'starting') return h('p', { role: 'status', class: 'quiet' }, 'Asking who you are …');
+  if (state.name === 'starting') return h('p', { role: 'status', class: 'quiet' }, 'Checking your sign-in …');
   if (state.name === 'signing out') return h('p', { role: 'status', class: 'quiet' }, 'Signing out …');
   const message = state.name === 'signed out' ? state.message : undefined;
 
@@ -92,7 +92,7 @@ function SignedOut({ state, signIn }: { state: SessionState; signIn: () => Promi
     'section',
     { class: 'sign-in' },
     h('h1', { tabIndex: -1 }, 'Console'),
-    h('p', null, 'Keys, usage and batches of your account. You sign in at your sign-in provider, and come back here.'),
+    h('p', null, 'Keys, usage and batches of your account. You sign in at your sign-in provider and return here.'),
     message && h('p', { role: 'alert', class: 'warning' }, message),
     h('button', { type: 'button', class: 'primary', 'aria-disabled': doing.busy, onClick: doing.run }, 'Sign in'),
   );
@@ -117,7 +117,7 @@ function useRoute(): Route {
   return route;
 }
 
-/** A page that is new is read from its heading on, or from the part that its address is of; the first one of all leaves the focus where browsers have it. */
+/** Moves the focus to the heading of a new page, or to the section that its address names; the first page keeps the browser's default focus. */
 function useFocusOn(main: { current: HTMLElement | null }, place: string): void {
   const before = useRef(place);
   useEffect(() => {
@@ -129,7 +129,7 @@ function useFocusOn(main: { current: HTMLElement | null }, place: string): void 
   }, [place]);
 }
 
-/** The fragment says which page this is, so that a link to a part of it must not change it. */
+/** The fragment identifies the page, so the skip link must not change it. */
 function skip(event: Event, main: HTMLElement | null): void {
   event.preventDefault();
   main?.focus();

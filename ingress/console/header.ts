@@ -4,7 +4,6 @@ import type { SessionState } from './session/session.ts';
 
 type Props = { state: SessionState; route: Route; docsUrl: string; signOut: () => void };
 
-/** Where one can go, and who is signed in. */
 export function Header({ state, route, docsUrl, signOut }: Props) {
   const isSignedIn = state.name === 'signed in';
   const shown = (Object.keys(pages) as PageName[]).filter(

@@ -24,7 +24,7 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       await page.getByRole('dialog').waitFor();
     },
     async tidy({ page }) {
-      await page.getByRole('button', { name: 'Keep as it is' }).click();
+      await page.getByRole('button', { name: 'Go back' }).click();
       await page.getByRole('button', { name: 'I have stored it' }).click();
     },
   },
@@ -46,7 +46,7 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
   'the usage of a month without requests': {
     account: 'idler',
     fragment: 'usage',
-    fill: ({ page }) => page.getByText(/^Nothing was used in /).waitFor(),
+    fill: ({ page }) => page.getByText(/^No usage in /).waitFor(),
   },
   'an answer': {
     account: 'asker',
@@ -54,7 +54,7 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
     async fill({ page }) {
       await page.getByLabel('API key').fill(await stack().mintKey('asker'));
       await page.getByRole('button', { name: 'Send' }).click();
-      await page.getByText('The answer is whole.').waitFor();
+      await page.getByText('The answer is complete.').waitFor();
     },
   },
   'finished batches, and the errors of one': {
@@ -63,10 +63,10 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
     async fill({ page }) {
       for (const [name, lines] of Object.entries({ 'good.jsonl': linesOf(3), 'bad.jsonl': 'no JSON' })) {
         const file = { name, mimeType: 'application/jsonl', buffer: Buffer.from(lines) };
-        await page.getByLabel(/^Drop a file/).setInputFiles(file);
-        await page.getByText(`${name} is handed in`).waitFor();
+        await page.getByLabel(/^Drop a JSONL file/).setInputFiles(file);
+        await page.getByText(`A batch was created from ${name}`).waitFor();
       }
-      await page.getByText('Faults by line').first().waitFor();
+      await page.getByText('Errors by line').first().waitFor();
       await page.getByRole('button', { name: 'Download results' }).waitFor();
     },
   },
@@ -103,7 +103,7 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
   'long texts without a place to break': {
     account: 'olga',
     fragment: `operators/user%3A${'x'.repeat(200)}`,
-    fill: ({ page }) => page.getByText('there is nobody of this name').waitFor(),
+    fill: ({ page }) => page.getByText('or does not exist').waitFor(),
   },
   'a failure': {
     account: 'olga',

@@ -14,10 +14,10 @@ browserTest('a file of 200 lines goes from upload to download, and the progress 
   const { page } = console;
   await console.goTo('batches');
   await console.signIn('batcher');
-  await page.getByText('You have handed in no batch yet.').waitFor();
-  await page.getByLabel(/^Drop a file/).setInputFiles(asFile('in.jsonl', linesOf(200)));
-  await page.getByText('in.jsonl is handed in.').waitFor();
-  const bar = page.getByRole('progressbar', { name: /^Lines done of batch_/ });
+  await page.getByText('You have no batches yet.').waitFor();
+  await page.getByLabel(/^Drop a JSONL file/).setInputFiles(asFile('in.jsonl', linesOf(200)));
+  await page.getByText('A batch was created from in.jsonl.').waitFor();
+  const bar = page.getByRole('progressbar', { name: /^Finished lines of batch_/ });
   const seen = new Set<number>();
   const download = page.getByRole('button', { name: 'Download results' });
   while (!(await download.isVisible())) {
@@ -47,7 +47,7 @@ browserTest('the progress bar of an upload follows the bytes sent, and a stopped
   const slowly = { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: 600_000 };
   await network.send('Network.emulateNetworkConditions', slowly);
   const lines = asFile('large.jsonl', linesOf(2_000, { content: 'x'.repeat(900) }));
-  await page.getByLabel(/^Drop a file/).setInputFiles(lines);
+  await page.getByLabel(/^Drop a JSONL file/).setInputFiles(lines);
   const bar = page.getByRole('progressbar', { name: 'Upload of large.jsonl' });
   const sent = async () => Number(await bar.getAttribute('value'));
   const whole = Number(await bar.getAttribute('max'));
@@ -63,7 +63,7 @@ browserTest('the progress bar of an upload follows the bytes sent, and a stopped
   await page.getByRole('button', { name: 'Stop the upload' }).click();
   await bar.waitFor({ state: 'detached' });
   t.is(await page.locator('.failure').count(), 0);
-  t.true(await page.getByText('You have handed in no batch yet.').isVisible());
+  t.true(await page.getByText('You have no batches yet.').isVisible());
   await console.requireClean(t);
 });
 
@@ -73,8 +73,8 @@ browserTest('errors in a file are shown by line and field', async (t) => {
   await console.goTo('batches');
   await console.signIn('careless');
   const lines = [lineOf('good'), lineOf('good'), 'no JSON', lineOf('elsewhere', { model: 'no-such-model' })];
-  await page.getByLabel(/^Drop a file/).setInputFiles(asFile('bad.jsonl', lines.join('\n')));
-  const faults = page.getByRole('region', { name: 'Faults by line' });
+  await page.getByLabel(/^Drop a JSONL file/).setInputFiles(asFile('bad.jsonl', lines.join('\n')));
+  const faults = page.getByRole('region', { name: 'Errors by line' });
   await faults.waitFor();
   const rows = (await faults.locator('tbody tr').allInnerTexts()).map((row) => row.split('\t').slice(0, 2));
   t.deepEqual(rows, [
@@ -82,10 +82,10 @@ browserTest('errors in a file are shown by line and field', async (t) => {
     ['3', '–'],
     ['4', 'body.model'],
   ]);
-  t.true(await page.getByText('3 faults in the file: nothing of it was run or charged').isVisible());
+  t.true(await page.getByText('3 errors in the file: no line was run or charged').isVisible());
 
   console.expectFailures();
-  await page.getByLabel(/^Drop a file/).setInputFiles(asFile('empty.jsonl', ''));
+  await page.getByLabel(/^Drop a JSONL file/).setInputFiles(asFile('empty.jsonl', ''));
   const refusal = page.locator('.failure');
   t.regex(await refusal.innerText(), /VALIDATION_ERROR · request req_/);
   await console.requireClean(t);
@@ -97,11 +97,11 @@ browserTest('a running batch is cancelled after confirmation, and finished lines
   await console.goTo('batches');
   await console.signIn('canceller');
   const slow = linesOf(400, { maxTokens: 40, content: 'a rather long answer, please '.repeat(4) });
-  await page.getByLabel(/^Drop a file/).setInputFiles(asFile('slow.jsonl', slow));
+  await page.getByLabel(/^Drop a JSONL file/).setInputFiles(asFile('slow.jsonl', slow));
   await page.getByText(/^[1-9]\d* of 400 lines/).waitFor();
   await page.getByRole('button', { name: 'Cancel' }).click();
   const dialog = page.getByRole('dialog', { name: 'Cancel this batch?' });
-  t.regex(await dialog.innerText(), /Lines that have not run yet end as batch_cancelled, and cost nothing/);
+  t.regex(await dialog.innerText(), /Lines that have not run yet end as batch_cancelled and cost nothing/);
   await dialog.getByRole('button', { name: 'Cancel the batch' }).click();
   await page.locator('.state.cancelled').waitFor();
   const [file] = await Promise.all([

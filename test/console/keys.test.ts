@@ -37,8 +37,8 @@ browserTest(
     const masked = `${first.slice(0, 10)}****`;
     await page.getByRole('button', { name: 'Rotate' }).click();
     const dialog = page.getByRole('dialog', { name: 'Rotate this key?' });
-    t.true((await dialog.innerText()).includes(`${masked} stops working everywhere, at once`));
-    await dialog.getByRole('button', { name: 'Keep as it is' }).click();
+    t.true((await dialog.innerText()).includes(`${masked} stops working everywhere, immediately`));
+    await dialog.getByRole('button', { name: 'Go back' }).click();
     await dialog.waitFor({ state: 'detached' });
     t.is(await page.evaluate('document.activeElement.innerText'), 'Rotate', 'the focus returns to where it was');
     t.is(await models(first), 2, 'an unconfirmed action is not executed');
@@ -59,7 +59,7 @@ browserTest(
     t.is(await models(second), 401);
     t.is(await page.evaluate('document.activeElement.innerText'), 'Keys', 'the focused element is gone');
     const states = await page.locator('tbody .state').allInnerTexts();
-    t.deepEqual(states, ['revoked', 'rotated away']);
+    t.deepEqual(states, ['revoked', 'rotated']);
     await console.requireClean(t);
   },
 );
@@ -90,7 +90,7 @@ browserTest('a key changed elsewhere meanwhile gets the error of the API, with t
   const failure = await dialog.locator('.failure').innerText();
   t.regex(failure, /The API key is unknown, revoked or rotated away\./);
   t.regex(failure, /401 INVALID_KEY · request req_[0-9A-Z]{26}/);
-  await dialog.getByRole('button', { name: 'Keep as it is' }).click();
+  await dialog.getByRole('button', { name: 'Go back' }).click();
   await page.getByText('You have no active key').waitFor();
   await page.getByRole('button', { name: 'Sign out' }).waitFor();
   t.is(renewals, 0, 'a 401 for a key is not a 401 for the token');

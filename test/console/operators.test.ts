@@ -24,31 +24,31 @@ browserTest('an operator finds an account and changes its plan, which applies to
 
   await page.getByLabel('Plan of the account').selectOption('pro');
   const card = (title: string) => page.locator('.card', { has: page.getByRole('heading', { name: title }) });
-  const reason = 'Reason, for the audit trail';
+  const reason = 'Reason (for the audit trail)';
   await card('Plan').getByLabel(reason).fill(' Signed the contract. ');
   await page.getByRole('button', { name: 'Change the plan' }).click();
-  await page.getByText('It counts on the next request').waitFor();
+  await page.getByText('Applies from the next request').waitFor();
   t.is(await card('Plan').getByLabel(reason).inputValue(), '', 'a reason applies to one change');
   t.is((await keys.infer(key, 'large-chat')).status, 200);
 
   await page.getByLabel('Tokens to add').fill('12345');
-  await page.getByLabel('Id, which counts once').fill('invoice-7');
+  await page.getByLabel('ID (applied once)').fill('invoice-7');
   await card('Top up this month').getByLabel(reason).fill('paid');
   await page.getByRole('button', { name: 'Top up' }).click();
   await page.getByText('12,345 tokens').first().waitFor();
   await card('Overage').getByLabel(reason).fill('asked for it');
-  await page.getByRole('button', { name: 'Switch overage on' }).click();
-  await page.getByRole('button', { name: 'Switch overage off' }).waitFor();
+  await page.getByRole('button', { name: 'Turn overage on' }).click();
+  await page.getByRole('button', { name: 'Turn overage off' }).waitFor();
   const { body } = await keys.send('GET', '/billing/quota', { bearer: key });
   t.like(body, { topUp: 12_345, overageEnabled: true, plan: 'pro' });
 
   await page.getByRole('button', { name: 'Suspend' }).click();
   await page.getByRole('dialog').getByLabel(reason).fill('abuse');
   await page.getByRole('dialog').getByRole('button', { name: 'Suspend' }).click();
-  await page.getByRole('button', { name: 'Let it go on' }).waitFor();
+  await page.getByRole('button', { name: 'Resume' }).waitFor();
   t.like(await keys.infer(key), { status: 403, code: 'FORBIDDEN' });
-  await page.getByRole('button', { name: 'Let it go on' }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Let it go on' }).click();
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Resume' }).click();
   await page.getByRole('button', { name: 'Suspend' }).waitFor();
   t.is((await keys.infer(key)).status, 200);
 
@@ -110,7 +110,7 @@ browserTest('an operator reads the changes of all accounts, of one account, and 
 
   await page.getByLabel('Changed by').fill('user:unknown');
   await show();
-  await page.getByText('Nothing was changed.').waitFor();
+  await page.getByText('There are no changes.').waitFor();
   await page.goBack();
   await reason('why a').waitFor();
   t.is(await page.getByLabel('Changed by').inputValue(), 'user:otto');
@@ -131,8 +131,8 @@ browserTest('an operator finds a device by the id that it sends', async (t) => {
   const { page } = console;
   await console.goTo('operators');
   await console.signIn('olga');
-  await page.getByLabel('Find by').selectOption('device id');
-  await page.getByRole('searchbox', { name: 'Device id' }).fill('device-of-a-guest');
+  await page.getByLabel('Find by').selectOption('device ID');
+  await page.getByRole('searchbox', { name: 'Device ID' }).fill('device-of-a-guest');
   await page.getByRole('button', { name: 'Find' }).click();
   await page.getByRole('heading', { name: /^device:[0-9a-f]{64}$/ }).waitFor();
   await page.getByText('guest-device').first().waitFor();
@@ -149,7 +149,7 @@ browserTest('a signed-in user without a key can be given a plan by name', async 
   console.expectFailures();
   await console.goTo('operators/user%3Anewcomer');
   await console.signIn('olga');
-  await page.getByText('This account has had no key and no change yet').waitFor();
+  await page.getByText('This account has no key and no changes yet').waitFor();
   await page.getByLabel('Plan of the account').selectOption('pro');
   await page.getByRole('button', { name: 'Change the plan' }).click();
   await page.getByRole('region', { name: 'Changes, newest first' }).waitFor();
@@ -163,7 +163,7 @@ browserTest('a user without the operator scope sees no operator page, and the ad
   const { page } = console;
   await console.goTo('operators');
   await console.signIn('visitor');
-  await page.getByText('it needs a sign-in with the scope svc:admin').waitFor();
+  await page.getByText('it requires the scope svc:admin').waitFor();
   t.is(await page.getByRole('link', { name: 'Operators' }).count(), 0);
   await console.requireClean(t);
 });

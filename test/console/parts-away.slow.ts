@@ -19,7 +19,10 @@ browserTestAlone('a response whose connection is lost says so, and the text rece
   ingress?.process.kill('SIGKILL');
   await ingress?.process.exited;
   const failure = await page.locator('.failure').innerText();
-  t.regex(failure, /The answer broke off before it was whole\. Try again\.\s+200 cut off · request req_/);
+  t.regex(
+    failure,
+    /The connection was lost before the response was complete\. Try again\.\s+200 cut off · request req_/,
+  );
   t.true((await page.locator('.answer').innerText()).length > 0);
   await page.getByLabel('API key').fill('');
   await stack().startIngress();
@@ -51,7 +54,7 @@ browserTestAlone('an unreachable API is reported, and a page continues when it i
   await page.getByRole('button', { name: 'Try again' }).waitFor();
   await stack().startIngress();
   await page.getByRole('button', { name: 'Try again' }).click();
-  await page.getByText('You have handed in no batch yet.').waitFor();
+  await page.getByText('You have no batches yet.').waitFor();
   await console.requireClean(t);
 });
 

@@ -27,15 +27,15 @@ browserTest('an answer streams with its times and tokens, and the key is stored 
   const answer = page.locator('.answer');
   await page.getByText('Streaming …').waitFor();
   const part = await answer.innerText();
-  await page.getByText('The answer is whole.').waitFor();
+  await page.getByText('The answer is complete.').waitFor();
   const whole = await answer.innerText();
   t.true(whole.includes('Count to five, slowly.'), whole);
   t.true(whole.startsWith(part) && part.length < whole.length, 'it appeared in parts');
   const figures = await page.locator('section:has(#answer-title) .figures').innerText();
   t.regex(figures, /Time to first token\n+[\d,]+ ms/);
   t.regex(figures, /Prompt tokens\n+\d+\n/);
-  t.regex(figures, /Request\n+req_[0-9A-Z]{26}/);
-  const [prompt = 0, completion = 0, total = 0] = ['Prompt tokens', 'Completion tokens', 'Tokens in all'].map((name) =>
+  t.regex(figures, /Request ID\n+req_[0-9A-Z]{26}/);
+  const [prompt = 0, completion = 0, total = 0] = ['Prompt tokens', 'Completion tokens', 'Total tokens'].map((name) =>
     Number(new RegExp(`${name}\\n+(\\d+)`).exec(figures)?.[1]),
   );
   t.true(prompt > 0 && completion > 0);
@@ -50,7 +50,7 @@ browserTest('the shown code sends the same request', async (t) => {
   await console.goTo('try-it');
   await console.signIn('coder');
   await page.getByLabel('Text of message 1').fill(`It's "five" & $KEY\n</script>`);
-  await page.getByLabel('Most tokens of the answer').fill('64');
+  await page.getByLabel('Max output tokens').fill('64');
   await using folder = await openExampleFolder();
   const directory = folder.path;
   const code = page.locator('pre code');
@@ -85,7 +85,7 @@ browserTest('a stopped answer, an interrupted one and a refusal are labelled as 
   await page.getByRole('button', { name: 'Send' }).click();
   await page.getByText('Streaming …').waitFor();
   await page.getByRole('button', { name: 'Stop' }).click();
-  await page.getByText('Stopped before the answer was whole.').waitFor();
+  await page.getByText('Stopped before the answer was complete.').waitFor();
 
   for (const server of stack().modelServers) server.fail({ cutAfterChunks: 3 }, 'medium-chat');
   await page.getByLabel('Text of message 1').fill('Break off in the middle of this');

@@ -56,8 +56,8 @@ browserTest(
     await page.getByRole('radio', { name: 'requests' }).check();
     t.regex((await page.locator('.chart svg[role=img]').getAttribute('aria-label')) ?? '', /\(3\)/);
 
-    await page.getByRole('button', { name: 'Month before' }).click();
-    await page.getByText(/^Nothing was used in /).waitFor();
+    await page.getByRole('button', { name: 'Previous month' }).click();
+    await page.getByText(/^No usage in /).waitFor();
     t.true(await page.getByRole('cell', { name: 'small-chat, medium-chat' }).isVisible(), 'the limits of the plan');
     await console.requireClean(t);
   },

@@ -1,9 +1,9 @@
-/** Why a call of the API came to nothing, in the API's own words; `requestId` is what to name when asking for help. */
+/** A failed call of the API with the message of the API; `requestId` identifies it in a support request. */
 export class ApiFailure extends Error {
   override readonly name = 'ApiFailure';
   readonly code: string;
   readonly requestId: string | undefined;
-  /** 0 where there was no answer. */
+  /** 0 if there was no response. */
   readonly status: number;
 
   constructor(
@@ -17,7 +17,7 @@ export class ApiFailure extends Error {
   }
 }
 
-/** There was no answer at all. */
+/** There was no response. */
 export function unreachable(): ApiFailure {
   return new ApiFailure('The API cannot be reached. Check your connection, or try again in a moment.', {
     code: 'unreachable',
@@ -25,16 +25,16 @@ export function unreachable(): ApiFailure {
   });
 }
 
-/** An answer had begun, and its connection was lost. */
+/** The connection was lost during the response. */
 export function brokenOff(status: number, requestId: string | null): ApiFailure {
-  return new ApiFailure('The answer broke off before it was whole. Try again.', {
+  return new ApiFailure('The connection was lost before the response was complete. Try again.', {
     code: 'cut off',
     status,
     requestId: requestId ?? undefined,
   });
 }
 
-/** Both shapes of the API's refusals, and whatever a proxy before it may say. */
+/** Reads both error formats of the API, and any response of a proxy in front of it. */
 export function failureOf(status: number, body: string, requestId: string | null): ApiFailure {
   const { error, code } = fieldsOf(body);
   const known = { status, requestId: requestId ?? undefined };
@@ -42,7 +42,10 @@ export function failureOf(status: number, body: string, requestId: string | null
   if (typeof error === 'object' && error !== null && 'message' in error && 'code' in error) {
     return new ApiFailure(String(error.message), { code: String(error.code), ...known });
   }
-  return new ApiFailure(`The answer was ${status}, and is not one of the API.`, { code: 'not the API', ...known });
+  return new ApiFailure(`The response with status ${status} does not come from the API.`, {
+    code: 'not the API',
+    ...known,
+  });
 }
 
 function fieldsOf(body: string): { error?: unknown; code?: unknown } {

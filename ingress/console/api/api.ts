@@ -7,20 +7,20 @@ type Call = { method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'; body?: unknown; sign
 
 type Transfer = { progress: Progress; signal: AbortSignal };
 
-/** The API as the person who is signed in. Everything fails with `ApiFailure`, or with its signal's reason where that is aborted. */
+/** The API, called as the user who is signed in. All calls fail with `ApiFailure`, or with the reason of their signal if it is aborted. */
 export interface Api {
-  /** The answer, which is of the shape that the API documents for this path. */
+  /** Returns the response, whose type is the one that the API documents for this path. */
   call<Answer>(path: string, call?: Call): Promise<Answer>;
   download(path: string, transfer: Transfer): Promise<Blob>;
   /** `purpose=batch` and the file, as a form. */
   upload<Answer>(file: File, transfer: Transfer): Promise<Answer>;
 }
 
-/** Until an answer has begun, and between two pieces of it. */
+/** Timeout for the start of a response, and between two chunks of it. */
 const silenceMs = 30_000;
 
 export function createApi({ baseUrl, session }: { baseUrl: string; session: Session }): Api {
-  /** Once more with a fresh token where the API does not take this one; other refusals, 401 or not, are answers. */
+  /** Retries once with a fresh token if the API rejects this one; other errors, 401 or not, are final. */
   async function withToken<Result>(run: (token: string) => Promise<Result>, signal?: AbortSignal): Promise<Result> {
     const token = await session.token();
     try {
@@ -33,7 +33,7 @@ export function createApi({ baseUrl, session }: { baseUrl: string; session: Sess
     }
   }
 
-  /** The body of a good answer, in pieces as they come. */
+  /** Returns the body of a successful response; reports its progress. */
   async function send(path: string, { method = 'GET', body, signal, progress }: Call & { progress?: Progress }) {
     return withToken(async (token) => {
       const silence = createSilence(signal);
@@ -52,7 +52,7 @@ export function createApi({ baseUrl, session }: { baseUrl: string; session: Sess
           throw unreachable();
         });
         const requestId = answer.headers.get('x-request-id');
-        const bytes = await readBody(answer, { heard: silence.heard, progress }).catch(() => {
+        const bytes = await readBody(answer, { onBytes: silence.restart, progress }).catch(() => {
           signal?.throwIfAborted();
           throw brokenOff(answer.status, requestId);
         });
@@ -76,14 +76,14 @@ export function createApi({ baseUrl, session }: { baseUrl: string; session: Sess
   };
 }
 
-/** A signal that is aborted with another one, or where nothing is heard for too long. */
+/** A signal that is aborted with another one, or after `silenceMs` without data. */
 function createSilence(signal: AbortSignal | undefined) {
   const silent = new AbortController();
   const begin = () => setTimeout(() => silent.abort(), silenceMs);
   let timer = begin();
   return {
     signal: signal === undefined ? silent.signal : AbortSignal.any([signal, silent.signal]),
-    heard() {
+    restart() {
       clearTimeout(timer);
       timer = begin();
     },
@@ -91,18 +91,18 @@ function createSilence(signal: AbortSignal | undefined) {
   };
 }
 
-type Reading = { heard: () => void; progress: Progress | undefined };
+type Reading = { onBytes: () => void; progress: Progress | undefined };
 
-async function readBody({ body, headers }: Response, { heard, progress }: Reading): Promise<Blob> {
+async function readBody({ body, headers }: Response, { onBytes, progress }: Reading): Promise<Blob> {
   if (body === null) return new Blob();
-  // What is compressed comes out longer than its length says.
+  // A compressed body is longer than its content-length once it is decompressed.
   const length = headers.has('content-encoding') ? undefined : Number(headers.get('content-length') ?? Number.NaN);
   const total = length === undefined || Number.isNaN(length) ? undefined : length;
   const pieces: Uint8Array<ArrayBuffer>[] = [];
   let received = 0;
   const reader = body.getReader();
   for (let read = await reader.read(); !read.done; read = await reader.read()) {
-    heard();
+    onBytes();
     pieces.push(read.value);
     received += read.value.length;
     progress?.(received, total);

@@ -1,11 +1,11 @@
 import { failureOf, unreachable } from './api-failure.ts';
 
-/** Bytes that have gone or come, and all of them where that is known. */
+/** Called with the bytes transferred so far, and the total if it is known. */
 export type Progress = (bytes: number, totalBytes: number | undefined) => void;
 
 type Upload = { url: string; token: string; file: File; progress: Progress; signal: AbortSignal };
 
-/** Sends a file as `purpose=batch`; the text of a good answer, else `ApiFailure`. (`fetch` tells nothing of what has gone.) */
+/** Uploads a file with `purpose=batch`; returns the text of a successful response, else fails with `ApiFailure`. (`fetch` reports no upload progress.) */
 export function postForm({ url, token, file, progress, signal }: Upload): Promise<string> {
   signal.throwIfAborted();
   const form = new FormData();

@@ -14,14 +14,14 @@ type BatchError = NonNullable<Batch['errors']>['data'][number];
 const errorsShownMax = 100;
 const canBeCancelled = new Set(['validating', 'in_progress']);
 
-/** One batch: how far it is, what can be done about it, and what is wrong with its file. */
+/** One batch: its progress, the available actions, and the errors in its file. */
 export function BatchCard({ api, batch, cancel }: { api: Api; batch: Batch; cancel: () => void }) {
   const { id, status, errors, output_file_id: output, error_file_id: failed, created_at } = batch;
   return h(
     'li',
     { class: 'card', 'data-batch': id },
     h(BatchHead, { batch }),
-    h('p', { class: 'quiet' }, `Handed in ${formatTime(created_at)} · ${endOf(batch)}`),
+    h('p', { class: 'quiet' }, `Created ${formatTime(created_at)} · ${endOf(batch)}`),
     h(
       'div',
       { class: 'actions' },
@@ -29,34 +29,34 @@ export function BatchCard({ api, batch, cancel }: { api: Api; batch: Batch; canc
       failed && h(Download, { api, file: failed, name: `${id}-errors.jsonl`, label: 'Download failed lines' }),
       canBeCancelled.has(status) && h('button', { type: 'button', class: 'danger', onClick: cancel }, 'Cancel'),
     ),
-    errors && h(BatchErrors, { faults: errors.data }),
+    errors && h(BatchErrors, { found: errors.data }),
   );
 }
 
 function endOf({ expires_at, completed_at, failed_at, expired_at, cancelled_at }: Batch): string {
   const endedAt = completed_at ?? failed_at ?? expired_at ?? cancelled_at;
-  return endedAt === null ? `ends by ${formatTime(expires_at)}` : `ended ${formatTime(endedAt)}`;
+  return endedAt === null ? `expires ${formatTime(expires_at)}` : `ended ${formatTime(endedAt)}`;
 }
 
-/** The API tells of the first hundred. */
+/** The API returns at most the first hundred. */
 function countOf({ length }: readonly BatchError[]): string {
-  if (length === errorsShownMax) return `The first ${length} faults`;
-  return length === 1 ? '1 fault' : `${formatCount(length)} faults`;
+  if (length === errorsShownMax) return `The first ${length} errors`;
+  return length === 1 ? '1 error' : `${formatCount(length)} errors`;
 }
 
-function BatchErrors({ faults }: { faults: readonly BatchError[] }) {
+function BatchErrors({ found }: { found: readonly BatchError[] }) {
   return h(
     'details',
     { open: true },
-    h('summary', null, `${countOf(faults)} in the file: nothing of it was run or charged`),
+    h('summary', null, `${countOf(found)} in the file: no line was run or charged`),
     h(Table<BatchError>, {
-      caption: 'Faults by line',
-      rows: faults,
+      caption: 'Errors by line',
+      rows: found,
       rowKey: ({ line, code, param }) => `${line} ${code} ${param}`,
       columns: [
-        { title: 'Line', cell: ({ line }) => line ?? 'the whole file' },
+        { title: 'Line', cell: ({ line }) => line ?? 'all lines' },
         { title: 'Field', cell: ({ param }) => (param === null ? '–' : h('code', null, param)) },
-        { title: 'What is wrong', cell: ({ message }) => message, holds: 'text' },
+        { title: 'Error', cell: ({ message }) => message, holds: 'text' },
         { title: 'Code', cell: ({ code }) => h('code', null, code) },
       ],
     }),
@@ -74,7 +74,7 @@ function Download({ api, file, name, label }: { api: Api; file: string; name: st
   });
   return [
     h('button', { type: 'button', 'aria-disabled': doing.busy, onClick: doing.run }, label),
-    doing.busy && h('span', { class: 'quiet', role: 'status' }, `${formatBytes(received)} have come`),
+    doing.busy && h('span', { class: 'quiet', role: 'status' }, `${formatBytes(received)} received`),
     doing.error !== undefined && h(Failure, { error: doing.error }),
   ];
 }

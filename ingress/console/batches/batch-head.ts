@@ -4,7 +4,7 @@ import { formatCount } from '../page/format.ts';
 
 type Props = { batch: Pick<Batch, 'id' | 'status' | 'request_counts'> };
 
-/** Which batch it is, and how far. */
+/** The id, status and progress of a batch. */
 export function BatchHead({ batch }: Props) {
   const { id, status } = batch;
   return [
@@ -13,7 +13,7 @@ export function BatchHead({ batch }: Props) {
   ];
 }
 
-/** How many lines are done, as a bar and in words; a bar without a value while the lines are not counted yet. */
+/** The number of finished lines as a bar and as text; the bar has no value while the lines are not counted yet. */
 function BatchProgress({ batch }: Props) {
   const { total, completed, failed } = batch.request_counts;
   const done = completed + failed;
@@ -23,14 +23,14 @@ function BatchProgress({ batch }: Props) {
     'div',
     { class: 'progress' },
     h('progress', {
-      'aria-label': `Lines done of ${batch.id}`,
+      'aria-label': `Finished lines of ${batch.id}`,
       ...(!isValidating && { max: total, value: done }),
     }),
     h(
       'span',
       null,
       isValidating
-        ? 'checking its lines'
+        ? 'validating lines'
         : `${formatCount(done)} of ${formatCount(total)} lines${failed > 0 ? `, ${formatCount(failed)} failed` : ''}`,
     ),
   );

@@ -13,7 +13,7 @@ const lookEveryMs = 1_500;
 const lookAfterFailureMs = 10_000;
 const moving = new Set(['validating', 'in_progress', 'finalizing', 'cancelling']);
 
-/** Hand in a file, watch how it goes, cancel it, fetch what came of it. */
+/** Create batches, watch their progress, cancel them, download results. */
 export function BatchesPage({ api }: { api: Api }) {
   const [asking, setAsking] = useState<string>();
   const loaded = useNewest<Batch>(api, '/v1/batches');
@@ -29,13 +29,13 @@ export function BatchesPage({ api }: { api: Api }) {
   const close = () => setAsking(undefined);
   return [
     h('h1', { tabIndex: -1 }, 'Batches'),
-    h(UploadForm, { api, handedIn: loaded.reload }),
+    h(UploadForm, { api, created: loaded.reload }),
     h('h2', null, 'Your batches'),
     h(LoadedView<NonNullable<typeof loaded.value>>, {
       loaded,
       what: 'your batches',
       children: ({ data, has_more }) => [
-        data.length === 0 && h('p', { class: 'empty' }, 'You have handed in no batch yet.'),
+        data.length === 0 && h('p', { class: 'empty' }, 'You have no batches yet.'),
         h(
           'ul',
           { class: 'cards' },
@@ -55,7 +55,7 @@ function CancelDialog({ run, close }: { run: () => Promise<void>; close: () => v
     h(
       'p',
       null,
-      'Lines that have not run yet end as batch_cancelled, and cost nothing. What is done stays, is charged, and can be fetched.',
+      'Lines that have not run yet end as batch_cancelled and cost nothing. Lines that are done are charged, and their results can be downloaded.',
     ),
   );
 }

@@ -15,15 +15,14 @@ type State =
 
 const endpoint = '/v1/chat/completions';
 
-/** A file is dropped or chosen, uploaded with a bar that moves, and handed in as a batch. */
-export function UploadForm({ api, handedIn }: { api: Api; handedIn: () => void }) {
+/** Uploads a file that is dropped or chosen, shows the progress, and creates a batch from it. */
+export function UploadForm({ api, created }: { api: Api; created: () => void }) {
   const [state, setState] = useState<State>({ name: 'idle' });
-  const [isOver, setOver] = useState(false);
   const stop = useRef(() => {});
   useEffect(() => () => stop.current(), []);
   const isBusy = state.name === 'uploading' || state.name === 'creating';
 
-  async function handIn(file: File): Promise<void> {
+  async function submit(file: File): Promise<void> {
     const aborting = new AbortController();
     stop.current = () => aborting.abort();
     setState({ name: 'uploading', file: file.name, sent: 0, total: file.size });
@@ -34,66 +33,69 @@ export function UploadForm({ api, handedIn }: { api: Api; handedIn: () => void }
       });
       aborting.signal.throwIfAborted();
       setState({ name: 'creating', file: file.name });
-      await create(id);
+      await createBatch(api, id);
       setState({ name: 'done', file: file.name });
-      handedIn();
+      created();
     } catch (error) {
       setState(aborting.signal.aborted ? { name: 'idle' } : { name: 'failed', error });
     }
   }
 
-  async function create(id: string): Promise<void> {
-    try {
-      const body = { input_file_id: id, endpoint, completion_window: '24h' };
-      await api.call<Batch>('/v1/batches', { method: 'POST', body });
-    } catch (error) {
-      // What was refused is of no use there. Where there was no answer, a batch may have it.
-      const isRefused = error instanceof ApiFailure && error.status >= 400 && error.status < 500;
-      if (isRefused) void api.call(`/v1/files/${id}`, { method: 'DELETE' }).catch(() => {});
-      throw error;
-    }
-  }
-
   function take(files: FileList | null | undefined): void {
     const [file] = files ?? [];
-    if (file !== undefined && !isBusy) void handIn(file);
-  }
-
-  function drop(event: DragEvent): void {
-    event.preventDefault();
-    setOver(false);
-    take(event.dataTransfer?.files);
+    if (file !== undefined && !isBusy) void submit(file);
   }
 
   return h(
     'section',
     { 'aria-labelledby': 'upload-title' },
-    h('h2', { id: 'upload-title' }, 'Hand in a file'),
-    h(
-      'div',
-      {
-        class: isOver ? 'drop over' : 'drop',
-        onDragOver: (event: DragEvent) => {
-          event.preventDefault();
-          setOver(true);
-        },
-        onDragLeave: () => setOver(false),
-        onDrop: drop,
-      },
-      h('label', { for: 'batch-file' }, 'Drop a file of JSON lines here, or choose one'),
-      h('input', {
-        id: 'batch-file',
-        type: 'file',
-        accept: '.jsonl,.ndjson,application/jsonl',
-        disabled: isBusy,
-        onChange: ({ currentTarget }: { currentTarget: HTMLInputElement }) => {
-          take(currentTarget.files);
-          currentTarget.value = ''; // so that the same file can be chosen again
-        },
-      }),
-      h('p', { class: 'quiet' }, 'One request a line: custom_id, method POST, url /v1/chat/completions, body.'),
-    ),
+    h('h2', { id: 'upload-title' }, 'Create a batch'),
+    h(FileField, { isBusy, take }),
     h(Progress, { state, stop: () => stop.current() }),
+  );
+}
+
+async function createBatch(api: Api, fileId: string): Promise<void> {
+  try {
+    const body = { input_file_id: fileId, endpoint, completion_window: '24h' };
+    await api.call<Batch>('/v1/batches', { method: 'POST', body });
+  } catch (error) {
+    // A file whose batch was refused is useless. Without an answer, a batch may have been created from it.
+    const isRefused = error instanceof ApiFailure && error.status >= 400 && error.status < 500;
+    if (isRefused) void api.call(`/v1/files/${fileId}`, { method: 'DELETE' }).catch(() => {});
+    throw error;
+  }
+}
+
+function FileField({ isBusy, take }: { isBusy: boolean; take: (files: FileList | null | undefined) => void }) {
+  const [isOver, setOver] = useState(false);
+  return h(
+    'div',
+    {
+      class: isOver ? 'drop over' : 'drop',
+      onDragOver: (event: DragEvent) => {
+        event.preventDefault();
+        setOver(true);
+      },
+      onDragLeave: () => setOver(false),
+      onDrop: (event: DragEvent) => {
+        event.preventDefault();
+        setOver(false);
+        take(event.dataTransfer?.files);
+      },
+    },
+    h('label', { for: 'batch-file' }, 'Drop a JSONL file here, or choose one'),
+    h('input', {
+      id: 'batch-file',
+      type: 'file',
+      accept: '.jsonl,.ndjson,application/jsonl',
+      disabled: isBusy,
+      onChange: ({ currentTarget }: { currentTarget: HTMLInputElement }) => {
+        take(currentTarget.files);
+        currentTarget.value = ''; // so that the same file can be chosen again
+      },
+    }),
+    h('p', { class: 'quiet' }, 'One request per line: custom_id, method POST, url /v1/chat/completions, body.'),
   );
 }
 
@@ -102,8 +104,8 @@ function Progress({ state, stop }: { state: State; stop: () => void }) {
   const words = {
     idle: '',
     uploading: state.name === 'uploading' ? `Uploading ${state.file}` : '',
-    creating: state.name === 'creating' ? `Handing in ${state.file} …` : '',
-    done: state.name === 'done' ? `${state.file} is handed in. Its lines are being checked.` : '',
+    creating: state.name === 'creating' ? `Creating a batch from ${state.file} …` : '',
+    done: state.name === 'done' ? `A batch was created from ${state.file}. Its lines are being validated.` : '',
   };
   return [
     h('p', { role: 'status' }, words[state.name]),

@@ -12,12 +12,12 @@ export function RotateDialog({ shown: { key }, run, close }: Props) {
       'p',
       null,
       h('code', null, key),
-      ' stops working everywhere, at once: every program that has it gets 401 INVALID_KEY.',
+      ' stops working everywhere, immediately: programs that use it get 401 INVALID_KEY.',
     ),
     h(
       'p',
       null,
-      'A new key takes its place and is shown once. Plan, quota, usage and the limits of this minute carry over.',
+      'A new key replaces it and is shown once. Plan, quota, usage and the counters of rate limits stay the same.',
     ),
   );
 }
@@ -30,8 +30,8 @@ export function RevokeDialog({ shown: { key }, run, close }: Props) {
       'p',
       null,
       h('code', null, key),
-      ' stops working everywhere, at once: every program that has it gets 401 INVALID_KEY.',
+      ' stops working everywhere, immediately: programs that use it get 401 INVALID_KEY.',
     ),
-    h('p', null, 'Nothing takes its place until you mint another key. Batches that you have handed in go on.'),
+    h('p', null, 'Your account has no key until you mint another one. Batches that you have created continue.'),
   );
 }

@@ -5,13 +5,13 @@ import { Table } from '../page/table.ts';
 
 type Props = {
   keys: readonly DeveloperKey[];
-  /** Left out, the keys are somebody else's. */
+  /** Omitted for the keys of another account. */
   ask?: (what: 'rotate' | 'revoke', key: DeveloperKey) => void;
 };
 
-const states = { active: 'active', rotated: 'rotated away', revoked: 'revoked' };
+const states = { active: 'active', rotated: 'rotated', revoked: 'revoked' };
 
-/** Every key of an account that is kept, masked, newest first. */
+/** All stored keys of an account, masked, newest first. */
 export function KeyTable({ keys, ask }: Props) {
   return h(Table<DeveloperKey>, {
     caption: 'Keys, newest first',

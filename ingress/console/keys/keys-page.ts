@@ -13,19 +13,18 @@ import { NewKey } from './new-key.ts';
 type Asking = { what: 'rotate' | 'revoke'; key: DeveloperKey };
 type Props = {
   api: Api;
-  /** A key that was minted and not put away yet: whoever looks at another page meanwhile finds it here again. */
+  /** A new key that is not dismissed yet: it is shown again after a visit to another page. */
   fresh: string | undefined;
   setFresh: (key: string | undefined) => void;
 };
 
 const path = '/v1/keys/developer';
 
-/** Mint, rotate and revoke the account's key. */
 export function KeysPage({ api, fresh, setFresh }: Props) {
   const loaded = useLoaded((signal) => api.call<{ data: DeveloperKey[] }>(path, { signal }), []);
   const [asking, setAsking] = useState<Asking>();
 
-  /** Whatever comes of it, the list says what is so: an answer can be lost, and somebody else can have been first. */
+  /** Reloads the list after success and failure: a response can be lost, and another user can have changed the key first. */
   async function change(change: 'mint' | 'rotate' | 'revoke', body: object): Promise<void> {
     try {
       const { key } = await api.call<MintedKey>(change === 'mint' ? path : `${path}/${change}`, {
@@ -44,7 +43,7 @@ export function KeysPage({ api, fresh, setFresh }: Props) {
     h(
       'p',
       { class: 'lead' },
-      'Your programs call the API with this key. An account has one at a time; whoever has it can spend what the account may.',
+      'Your programs call the API with this key. An account has one key at a time. Keep it secret: anyone who has it can use your quota.',
     ),
     fresh && h(NewKey, { value: fresh, putAway: () => setFresh(undefined) }),
     h(LoadedView<{ data: DeveloperKey[] }>, {
@@ -68,7 +67,7 @@ function NoKey({ isFirst, mint }: { isFirst: boolean; mint: () => Promise<void> 
   return h(
     'section',
     { class: 'empty' },
-    h('p', null, isFirst ? 'You have no key yet.' : 'You have no active key: nothing can call the API as you.'),
+    h('p', null, isFirst ? 'You have no key yet.' : 'You have no active key: no program can call the API as you.'),
     h('button', { type: 'button', class: 'primary', 'aria-disabled': doing.busy, onClick: doing.run }, 'Mint a key'),
     doing.error !== undefined && h(Failure, { error: doing.error }),
   );

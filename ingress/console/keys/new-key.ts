@@ -2,7 +2,7 @@ import { h } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { CopyButton } from '../page/copy-button.ts';
 
-/** The full value, once. */
+/** The full value, shown once. */
 export function NewKey({ value, putAway }: { value: string; putAway: () => void }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus(), [value]);
@@ -10,7 +10,7 @@ export function NewKey({ value, putAway }: { value: string; putAway: () => void 
     'section',
     { class: 'notice', 'aria-labelledby': 'new-key' },
     h('h2', { id: 'new-key', tabIndex: -1, ref: heading }, 'Your new key'),
-    h('p', null, 'Store it now, where your program keeps its secrets. It is shown this once and cannot be recovered.'),
+    h('p', null, 'Store it now with the secrets of your program. It is shown only once and cannot be recovered.'),
     h('p', null, h('code', { class: 'key' }, value)),
     h(
       'div',

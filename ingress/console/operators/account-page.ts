@@ -19,7 +19,7 @@ import { TopUpForm } from './top-up-form.ts';
 
 type Shown = { account: Account | undefined; plans: string[] };
 
-/** One account or device: its standing, what can be changed, and what was. */
+/** One account or device: its state, forms to change it, and its history. */
 export function AccountPage({ api, name }: { api: Api; name: string }) {
   const path = `/admin/accounts/${encodeURIComponent(name)}`;
   const [said, setSaid] = useState('');
@@ -40,7 +40,7 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
     setSaid('');
     const why = reason.trim();
     await api.call<ChangedAccount>(path, { method: 'PATCH', body: { ...settings, ...(why && { reason: why }) } });
-    setSaid('Changed. It counts on the next request of this account.');
+    setSaid('Changed. Applies from the next request of this account.');
     loaded.reload();
     records.reload();
   }
@@ -62,7 +62,7 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
   ];
 }
 
-/** Whoever has signed in, and has no key yet, can be changed as anybody else. */
+/** An account without a key or a change is not stored yet, but can be changed. */
 function unlessUnknown(error: unknown, name: string): undefined {
   const isUnknown = error instanceof ApiFailure && error.status === 404 && name.startsWith('user:');
   if (!isUnknown) throw error;
@@ -74,7 +74,7 @@ function Unknown() {
   return h(
     'p',
     { class: 'notice' },
-    'This account has had no key and no change yet, or there is nobody of this name. A change that you make here counts when they come.',
+    'This account has no key and no changes yet, or does not exist. Changes that you make here apply from its first request.',
   );
 }
 
@@ -86,15 +86,15 @@ function AccountStatus({ account: { plan, suspended, overageEnabled, topUp, crea
       ['Plan', plan],
       ['State', suspended ? 'suspended' : 'active'],
       ['Overage', overageEnabled ? 'on' : 'off'],
-      ['Topped up this month', `${formatCount(topUp)} tokens`],
-      ['Since', formatTime(createdAt)],
+      ['Top-ups this month', `${formatCount(topUp)} tokens`],
+      ['Created', formatTime(createdAt)],
     ].map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
   );
 }
 
 function Forms({ account, plans, change }: AccountFormProps & { plans: readonly string[] }) {
   return [
-    h('h2', null, 'Change it'),
+    h('h2', null, 'Change the account'),
     h(
       'div',
       { class: 'forms' },
@@ -110,7 +110,7 @@ function History({ account: { batches, keys }, records }: { account: Account; re
   return [
     h('h2', null, 'Batches'),
     batches.length === 0
-      ? h('p', { class: 'empty' }, 'It has handed in no batch.')
+      ? h('p', { class: 'empty' }, 'It has no batches.')
       : h(
           'ul',
           { class: 'cards' },
@@ -119,12 +119,12 @@ function History({ account: { batches, keys }, records }: { account: Account; re
               'li',
               { class: 'card', key: batch.id },
               h(BatchHead, { batch }),
-              h('p', { class: 'quiet' }, `Handed in ${formatTime(batch.created_at)}`),
+              h('p', { class: 'quiet' }, `Created ${formatTime(batch.created_at)}`),
             ),
           ),
         ),
     h('h2', null, 'Keys'),
-    keys.length === 0 ? h('p', { class: 'empty' }, 'It has never had a key.') : h(KeyTable, { keys }),
+    keys.length === 0 ? h('p', { class: 'empty' }, 'It has no keys.') : h(KeyTable, { keys }),
     h('h2', null, 'Audit trail'),
     h(AuditTrail, { records }),
   ];

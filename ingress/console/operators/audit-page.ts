@@ -7,12 +7,12 @@ import { useNewest } from '../page/use-newest.ts';
 import { accountName } from './account-name.ts';
 import { AuditTrail } from './audit-trail.ts';
 
-/** What operators changed in all accounts, or in one, or what one of them changed. */
+/** Changes by operators, filtered by account and operator. */
 export function AuditPage({ api, filter }: { api: Api; filter: AuditFilter }) {
   const [asked, setAsked] = useState(0);
   const show = (wanted: AuditFilter) => {
     if (auditLink(wanted) === auditLink(filter)) setAsked(asked + 1);
-    else window.location.hash = auditLink(wanted); // so that Back from an account leads here again
+    else window.location.hash = auditLink(wanted); // so that Back from an account returns here
   };
   return [
     h('h1', { tabIndex: -1 }, 'Audit trail'),

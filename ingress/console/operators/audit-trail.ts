@@ -8,18 +8,18 @@ import type { Newest } from '../page/use-newest.ts';
 
 type Props = {
   records: Newest<AuditRecord>;
-  /** Where they are of more than one account. */
+  /** Set if the records are of more than one account. */
   showsAccounts?: boolean;
 };
 
-/** What operators changed, when, from where and why; newest first, and further ones at the press of a button. */
+/** Changes by operators, newest first, with a button for more. */
 export function AuditTrail({ records, showsAccounts = false }: Props) {
   return h(LoadedView<NonNullable<typeof records.value>>, {
     loaded: records,
     what: 'the audit trail',
     children: ({ data, has_more }) => [
       data.length === 0
-        ? h('p', { class: 'empty' }, 'Nothing was changed.')
+        ? h('p', { class: 'empty' }, 'There are no changes.')
         : h(Table<AuditRecord>, {
             caption: 'Changes, newest first',
             rows: data,

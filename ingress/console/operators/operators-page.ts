@@ -14,7 +14,7 @@ type Page = { data: AccountSummary[]; has_more: boolean };
 
 const pageSize = 50;
 
-/** Find an account by how its name begins, or a device by its id. */
+/** Finds an account by the start of its name, or a device by its id. */
 export function OperatorsPage({ api, prefix }: { api: Api; prefix: string }) {
   const [after, setAfter] = useState<string>();
   const query = new URLSearchParams({ limit: String(pageSize), ...(prefix && { prefix }), ...(after && { after }) });
@@ -22,7 +22,7 @@ export function OperatorsPage({ api, prefix }: { api: Api; prefix: string }) {
   const search = (wanted: string) => {
     setAfter(undefined);
     if (wanted === prefix) loaded.reload();
-    else window.location.hash = searchLink(wanted); // so that Back from an account leads here again
+    else window.location.hash = searchLink(wanted); // so that Back from an account returns here
   };
   return [
     h('h1', { tabIndex: -1 }, 'Operators'),
@@ -33,7 +33,11 @@ export function OperatorsPage({ api, prefix }: { api: Api; prefix: string }) {
       what: 'the accounts',
       children: ({ data, has_more }) => [
         data.length === 0
-          ? h('p', { class: 'empty' }, prefix === '' ? 'There are no accounts.' : `No account begins with "${prefix}".`)
+          ? h(
+              'p',
+              { class: 'empty' },
+              prefix === '' ? 'There are no accounts.' : `No account name starts with "${prefix}".`,
+            )
           : h(AccountTable, { accounts: data }),
         h(
           'div',
@@ -72,18 +76,18 @@ function SearchForm({ shown, search }: { shown: string; search: (prefix: string)
           onChange: ({ currentTarget }: { currentTarget: HTMLSelectElement }) =>
             setKind(currentTarget.value === 'device' ? 'device' : 'account'),
         },
-        h('option', { value: 'account' }, 'beginning of the account'),
-        h('option', { value: 'device' }, 'device id'),
+        h('option', { value: 'account' }, 'start of the account name'),
+        h('option', { value: 'device' }, 'device ID'),
       ),
     ),
     h(
       'label',
       null,
-      kind === 'account' ? 'Account' : 'Device id',
+      kind === 'account' ? 'Account' : 'Device ID',
       h('input', {
         type: 'search',
         value: text,
-        placeholder: kind === 'account' ? 'user:alice' : 'the id that the device sends',
+        placeholder: kind === 'account' ? 'user:alice' : 'the device ID that the app sends',
         autocomplete: 'off',
         onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setText(currentTarget.value),
       }),
@@ -105,7 +109,7 @@ function AccountTable({ accounts }: { accounts: readonly AccountSummary[] }) {
         cell: ({ suspended }) => (suspended ? h('span', { class: 'state revoked' }, 'suspended') : 'active'),
       },
       { title: 'Overage', cell: ({ overageEnabled }) => (overageEnabled ? 'on' : 'off') },
-      { title: 'Since', cell: ({ createdAt }) => formatTime(createdAt) },
+      { title: 'Created', cell: ({ createdAt }) => formatTime(createdAt) },
     ],
   });
 }

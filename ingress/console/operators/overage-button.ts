@@ -19,14 +19,14 @@ export function OverageButton({ account: { overageEnabled }, change }: AccountFo
       'p',
       null,
       overageEnabled
-        ? 'On: past its allowance the account goes on, and what it uses is counted as overage.'
-        : 'Off: past its allowance the account gets 402 quota_exceeded.',
+        ? 'On: requests beyond the allowance are admitted and counted as overage.'
+        : 'Off: requests beyond the allowance get 402 quota_exceeded.',
     ),
     h(ReasonField, { reason, setReason }),
     h(
       'button',
       { type: 'button', 'aria-disabled': doing.busy, onClick: doing.run },
-      overageEnabled ? 'Switch overage off' : 'Switch overage on',
+      overageEnabled ? 'Turn overage off' : 'Turn overage on',
     ),
     doing.error !== undefined && h(Failure, { error: doing.error }),
   );

@@ -26,7 +26,7 @@ export function PlanForm({ account, plans, change }: AccountFormProps & { plans:
           value: plan,
           onChange: ({ currentTarget }: { currentTarget: HTMLSelectElement }) => setPlan(currentTarget.value),
         },
-        // The plan that it has may have gone from the plan file.
+        // The current plan may no longer be in the plan file.
         [...new Set([account.plan, ...plans])].map((name) => h('option', { key: name, value: name }, name)),
       ),
     ),

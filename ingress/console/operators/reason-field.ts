@@ -2,12 +2,12 @@ import { h } from 'preact';
 
 type Props = { reason: string; setReason: (reason: string) => void };
 
-/** Why a change is made, for the audit trail; it may be left empty. */
+/** The optional reason of a change, for the audit trail. */
 export function ReasonField({ reason, setReason }: Props) {
   return h(
     'label',
     null,
-    'Reason, for the audit trail',
+    'Reason (for the audit trail)',
     h('input', {
       type: 'text',
       value: reason,

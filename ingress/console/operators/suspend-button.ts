@@ -15,18 +15,14 @@ export function SuspendButton({ account: { account, suspended }, change }: Accou
     'section',
     { class: 'card' },
     h('h3', null, 'Suspension'),
-    h('p', null, suspended ? 'Suspended: all its requests are 403 FORBIDDEN.' : 'Not suspended.'),
-    h(
-      'button',
-      { type: 'button', class: suspended ? '' : 'danger', onClick: ask },
-      suspended ? 'Let it go on' : 'Suspend',
-    ),
+    h('p', null, suspended ? 'Suspended: all requests get 403 FORBIDDEN.' : 'Not suspended.'),
+    h('button', { type: 'button', class: suspended ? '' : 'danger', onClick: ask }, suspended ? 'Resume' : 'Suspend'),
     isAsking &&
       h(
         ConfirmDialog,
         {
-          title: suspended ? 'Let this account go on?' : 'Suspend this account?',
-          action: suspended ? 'Let it go on' : 'Suspend',
+          title: suspended ? 'Resume this account?' : 'Suspend this account?',
+          action: suspended ? 'Resume' : 'Suspend',
           isDangerous: !suspended,
           run: () => change({ suspended: !suspended }, reason),
           close: () => setAsking(false),
@@ -36,8 +32,8 @@ export function SuspendButton({ account: { account, suspended }, change }: Accou
           'p',
           null,
           suspended
-            ? 'Its requests are let in again, and its batches go on.'
-            : 'From its next request on everything it asks is 403 FORBIDDEN, and its batches stand still.',
+            ? 'Its requests are admitted again, and its batches continue.'
+            : 'From the next request on, all its requests get 403 FORBIDDEN, and its batches pause.',
         ),
         h(ReasonField, { reason, setReason }),
       ),

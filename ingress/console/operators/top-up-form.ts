@@ -5,7 +5,7 @@ import { useDoing } from '../page/use-doing.ts';
 import type { ChangeAccount } from './change-account.ts';
 import { ReasonField } from './reason-field.ts';
 
-/** Each id counts once, so that sending the same again after an answer that was lost adds nothing twice. */
+/** Each id is applied once, so a retry after a lost response does not add the tokens twice. */
 export function TopUpForm({ change }: { change: ChangeAccount }) {
   const [tokens, setTokens] = useState('');
   const [id, setId] = useState(newId);
@@ -36,7 +36,7 @@ export function TopUpForm({ change }: { change: ChangeAccount }) {
     h(
       'label',
       null,
-      'Id, which counts once',
+      'ID (applied once)',
       h('input', {
         type: 'text',
         required: true,

@@ -3,13 +3,13 @@ import { useId } from 'preact/hooks';
 
 type Props<Name extends string> = {
   legend: string;
-  /** What can be chosen, and the words for it. */
+  /** The options and their labels. */
   options: Readonly<Record<Name, string>>;
   chosen: Name;
   choose: (name: Name) => void;
 };
 
-/** One of a few, all of them in sight. */
+/** Radio buttons. */
 export function Choice<Name extends string>({ legend, options, chosen, choose }: Props<Name>) {
   const group = useId();
   return h(

@@ -5,7 +5,7 @@ import { useDoing } from './use-doing.ts';
 
 type Props = {
   title: string;
-  /** What it says on the button that does it. */
+  /** Label of the button that confirms. */
   action: string;
   isDangerous?: boolean;
   run: () => Promise<void>;
@@ -13,11 +13,11 @@ type Props = {
   children?: ComponentChildren;
 };
 
-/** Asks before something is done that cannot be undone. It stays while that is under way, and where it fails says why. */
+/** Asks for confirmation. Stays open while the action runs, and shows its error if it fails. */
 export function ConfirmDialog({ title, action, isDangerous = false, run, close, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const titleId = useId();
-  // Closed before it is taken away: the browser then puts the focus back to where it was.
+  // Closed before it is removed: the browser then restores the focus.
   const leave = () => dialog.current?.close();
   const doing = useDoing(async () => {
     await run();
@@ -43,7 +43,7 @@ export function ConfirmDialog({ title, action, isDangerous = false, run, close, 
       h(
         'div',
         { class: 'actions' },
-        h('button', { type: 'button', onClick: leave, 'aria-disabled': doing.busy }, 'Keep as it is'),
+        h('button', { type: 'button', onClick: leave, 'aria-disabled': doing.busy }, 'Go back'),
         h('button', { type: 'submit', class: isDangerous ? 'danger' : 'primary', 'aria-disabled': doing.busy }, action),
       ),
     ),

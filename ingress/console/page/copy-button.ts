@@ -1,14 +1,14 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
 
-/** Puts the text on the clipboard, and says so of this text and no other. */
+/** Copies the text to the clipboard. The confirmation disappears if the text changes. */
 export function CopyButton({ text, label }: { text: string; label: string }) {
   const [said, setSaid] = useState({ of: '', words: '' });
   const say = (words: string) => setSaid({ of: text, words });
   const copy = () =>
     navigator.clipboard.writeText(text).then(
       () => say('Copied.'),
-      () => say('The browser does not allow it: select the text and copy it.'),
+      () => say('The browser does not allow this: select the text and copy it.'),
     );
   return h(
     'span',

@@ -14,12 +14,12 @@ export function formatShort(count: number): string {
   return short.format(count);
 }
 
-/** A limit of a plan, none being null. */
+/** A limit of a plan; null is no limit. */
 export function formatLimit(limit: number | null): string {
   return limit === null ? 'no limit' : whole.format(limit);
 }
 
-/** In the reader's own time zone. `time` is ISO 8601 text or seconds since 1970. */
+/** In the time zone of the user. `time` is ISO 8601 text or seconds since 1970. */
 export function formatTime(time: string | number): string {
   return dateAndTime.format(typeof time === 'number' ? time * 1000 : new Date(time));
 }
@@ -34,7 +34,7 @@ export function formatMonth(month: string): string {
   return monthAlone.format(new Date(`${month}-01T00:00:00Z`));
 }
 
-/** So many months after this one: `YYYY-MM`. */
+/** Adds `months`, which may be negative: `YYYY-MM`. */
 export function monthAfter(month: string, months: number): string {
   const date = new Date(`${month}-01T00:00:00Z`);
   date.setUTCMonth(date.getUTCMonth() + months);

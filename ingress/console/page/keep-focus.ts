@@ -1,6 +1,6 @@
 /**
- * Whoever goes by the keyboard must not start at the top of the page when what had the focus is taken away: the focus then goes
- * to the heading of this part of the page. Until what it returns is called.
+ * Moves the focus to the heading of this part of the page when the focused element is removed: a keyboard user must not start again at
+ * the top of the page. Stops when the returned function is called.
  */
 export function keepFocus(part: HTMLElement): () => void {
   let last: Element | null = null;

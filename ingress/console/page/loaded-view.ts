@@ -4,12 +4,12 @@ import type { Loaded } from './use-loaded.ts';
 
 type Props<Value> = {
   loaded: Loaded<Value>;
-  /** What is being loaded, for the words while it is. */
+  /** Name of the value, for the message while it loads. */
   what: string;
   children: (value: Value) => ComponentChildren;
 };
 
-/** A view in each of its states: loading, failed, there; and there while loading it anew has failed. */
+/** Shows a value while it loads, after it failed, and when it is loaded; a loaded value stays if a reload fails. */
 export function LoadedView<Value>({ loaded: { value, error, loading, reload }, what, children }: Props<Value>) {
   return h(
     'div',

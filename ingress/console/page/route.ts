@@ -1,4 +1,4 @@
-/** The pages, by the first part of the address's fragment. */
+/** Titles of the pages, by the first part of the fragment of the address. */
 export const pages = {
   keys: 'Keys',
   usage: 'Usage',
@@ -9,12 +9,12 @@ export const pages = {
 
 export type PageName = keyof typeof pages;
 
-/** Which audit records are shown; all of them where both are left out. */
+/** Filter of the audit records; without both fields, all are shown. */
 export type AuditFilter = { account?: string; actor?: string };
 
 /**
- * The part of the console that is shown: `#operators/user%3Aalice` is an account, `#operators?user%3Aal` a search for accounts,
- * `#audit?actor=user%3Aolga` a part of the audit trail.
+ * The view that the address names: `#operators/user%3Aalice` is an account, `#operators?user%3Aal` a search for accounts,
+ * `#audit?actor=user%3Aolga` a filtered audit trail.
  */
 export type Route = {
   page: PageName;
@@ -24,13 +24,13 @@ export type Route = {
   filter?: AuditFilter;
 };
 
-/** What says nothing that is known leads to the keys. */
+/** An unknown fragment leads to the keys. */
 export function parseRoute(hash: string): Route {
   const [, page = '', mark, rest = ''] = /^#?([^/?]*)([/?])?(.*)$/s.exec(hash) ?? [];
   if (page === 'top-up') return { page: 'usage', section: 'top-up' };
   if (page === 'audit') return { page: 'operators', section: 'audit', filter: parseFilter(rest) };
   if (page === 'operators' && rest !== '') return { page, [mark === '?' ? 'search' : 'account']: decode(rest) };
-  return { page: Object.hasOwn(pages, page) ? (page as PageName) : 'keys' }; // it is one of theirs
+  return { page: Object.hasOwn(pages, page) ? (page as PageName) : 'keys' }; // `hasOwn` has checked it
 }
 
 export function titleOf({ page, account, section }: Route): string {

@@ -3,7 +3,7 @@ import { type ComponentChildren, h } from 'preact';
 export type Column<Row> = {
   title: string;
   cell: (row: Row) => ComponentChildren;
-  /** Numbers stand at the end of their column; texts may go over several lines, as nothing else does. */
+  /** Numbers are aligned right; texts wrap, other cells do not. */
   holds?: 'number' | 'text';
 };
 type Props<Row> = {
@@ -13,7 +13,7 @@ type Props<Row> = {
   rowKey: (row: Row) => string;
 };
 
-/** Larger than its place it scrolls by itself, with the keyboard as well. The first cell of each row names it. */
+/** A table that scrolls on its own if it is too wide, also by keyboard. The first cell of each row is its header. */
 export function Table<Row>({ caption, columns, rows, rowKey }: Props<Row>) {
   return h(
     'div',

@@ -1,6 +1,6 @@
 import { useRef, useState } from 'preact/hooks';
 
-/** Something that is done at the press of a button: whether it is under way, and why it failed. `run` while it is does nothing. */
+/** An action of a button: whether it is running, and its last error. `run` does nothing while it is running. */
 export type Doing = { busy: boolean; error: unknown; run: (event?: Event) => void };
 
 export function useDoing(what: () => Promise<void>): Doing {

@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 
-/** What a view shows, or why it cannot. A value stays while it is loaded again, and where that fails. */
+/** The value of a view, or the error of loading it. The value stays during a reload, and if the reload fails. */
 export type Loaded<Value> = {
   value: Value | undefined;
   error: unknown;
@@ -8,10 +8,10 @@ export type Loaded<Value> = {
   reload: () => void;
 };
 
-/** Loads when the view appears, when `reload` is called, and when one of `wishes` changes; what comes too late is dropped. */
+/** Loads when the view appears, when `reload` is called, and when one of `inputs` changes; outdated results are dropped. */
 export function useLoaded<Value>(
   load: (signal: AbortSignal) => Promise<Value>,
-  wishes: readonly unknown[],
+  inputs: readonly unknown[],
 ): Loaded<Value> {
   const [state, setState] = useState<Omit<Loaded<Value>, 'reload'>>({
     value: undefined,
@@ -21,20 +21,20 @@ export function useLoaded<Value>(
   const [times, setTimes] = useState(0);
   const present = useRef(load);
   present.current = load;
-  const shownFor = useRef<readonly unknown[]>(wishes);
+  const shownFor = useRef<readonly unknown[]>(inputs);
 
   useEffect(() => {
     const leaving = new AbortController();
     const { signal } = leaving;
-    const isSame = wishes.every((wish, index) => Object.is(wish, shownFor.current[index]));
-    shownFor.current = wishes;
+    const isSame = inputs.every((input, index) => Object.is(input, shownFor.current[index]));
+    shownFor.current = inputs;
     setState(({ value, error }) => (isSame ? { value, error, loading: true } : { ...nothing, loading: true }));
     present.current(signal).then(
       (value) => signal.aborted || setState({ value, error: undefined, loading: false }),
       (error: unknown) => signal.aborted || setState(({ value }) => ({ value, error, loading: false })),
     );
     return () => leaving.abort();
-  }, [times, ...wishes]);
+  }, [times, ...inputs]);
 
   const reload = useCallback(() => setTimes((before) => before + 1), []);
   return { ...state, reload };
@@ -42,7 +42,7 @@ export function useLoaded<Value>(
 
 const nothing = { value: undefined, error: undefined };
 
-/** Calls back every so many milliseconds while `active`, unless the page is out of sight. */
+/** Calls `run` every `everyMs` milliseconds while `active`, unless the page is hidden. */
 export function useRepeated(run: () => void, { everyMs, active }: { everyMs: number; active: boolean }): void {
   const present = useRef(run);
   present.current = run;

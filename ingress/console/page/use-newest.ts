@@ -4,11 +4,11 @@ import { type Loaded, useLoaded } from './use-loaded.ts';
 
 type Page<Item> = { data: Item[]; has_more: boolean };
 
-/** A list of the API, newest first: its first items, and more of them after each `showMore`. */
+/** The first items of a list of the API, newest first; `showMore` loads more. */
 export type Newest<Item> = Loaded<Page<Item>> & { showMore: () => void };
 
 const pageSize = 20;
-/** The most that the API gives at once. */
+/** Maximum page size of the API. */
 const callSizeMax = 100;
 
 export function useNewest<Item extends { id: string }>(
@@ -34,7 +34,7 @@ export function useNewest<Item extends { id: string }>(
   };
 }
 
-/** So many items, in as many calls as that takes. */
+/** Reads up to `wanted` items, in as many calls as needed. */
 async function readNewest<Item extends { id: string }>(
   wanted: number,
   read: (page: Record<string, string>) => Promise<Page<Item>>,

@@ -7,12 +7,12 @@ type Props = { state: 'idle' | 'running' | 'stopped' | 'done' | 'failed'; answer
 const words = {
   idle: 'No answer yet.',
   running: 'Waiting for the first token …',
-  stopped: 'Stopped before the answer was whole. What had come is charged.',
-  done: 'The answer is whole.',
-  failed: 'The answer is not whole.',
+  stopped: 'Stopped before the answer was complete. The part received so far is charged.',
+  done: 'The answer is complete.',
+  failed: 'The answer is incomplete.',
 };
 
-/** The text as it comes, and what it took. */
+/** The text as it arrives, with its timing and usage. */
 export function AnswerView({ state, answer }: Props) {
   const isStreaming = state === 'running' && answer !== undefined && answer.text !== '';
   return h(
@@ -27,12 +27,12 @@ export function AnswerView({ state, answer }: Props) {
         { class: 'figures' },
         [
           ['Time to first token', milliseconds(answer.firstTokenMs)],
-          ['Whole answer', milliseconds(answer.totalMs)],
+          ['Total time', milliseconds(answer.totalMs)],
           ['Prompt tokens', tokens(answer.usage?.prompt_tokens)],
           ['Completion tokens', tokens(answer.usage?.completion_tokens)],
-          ['Tokens in all', tokens(answer.usage?.total_tokens)],
-          ['Ended by', answer.finishReason ?? '–'],
-          ['Request', answer.requestId ?? '–'],
+          ['Total tokens', tokens(answer.usage?.total_tokens)],
+          ['Finish reason', answer.finishReason ?? '–'],
+          ['Request ID', answer.requestId ?? '–'],
         ].map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
       ),
     ],

@@ -1,4 +1,4 @@
-/** What is sent to `POST /v1/chat/completions`. */
+/** The body of `POST /v1/chat/completions`. */
 export type ChatRequest = {
   model: string;
   messages: { role: 'system' | 'user' | 'assistant'; content: string }[];
@@ -10,11 +10,11 @@ export type ChatRequest = {
 export type Draft = {
   model: string;
   messages: ChatRequest['messages'];
-  /** As it was typed; empty, the model's own bound. */
+  /** As typed; if empty, the limit of the model applies. */
   maxTokens: string;
 };
 
-/** The request of a draft, without the messages that have nothing in them. */
+/** The request of a draft, without its empty messages. */
 export function requestOf({ model, messages, maxTokens }: Draft): ChatRequest {
   const max = Number(maxTokens);
   return {
@@ -29,7 +29,7 @@ export function requestOf({ model, messages, maxTokens }: Draft): ChatRequest {
 export const languages = { curl: 'curl', node: 'Node.js', python: 'Python' } as const;
 export type Language = keyof typeof languages;
 
-/** The same request from a program, which has its key in the environment as `KEY`. */
+/** The same request as program code, which reads the key from the environment variable `KEY`. */
 export function codeFor(language: Language, request: ChatRequest, baseUrl: string): string {
   return { curl: curlCode, node: nodeCode, python: pythonCode }[language](request, `${baseUrl}/v1`);
 }
@@ -69,7 +69,7 @@ for chunk in stream:
         print(chunk.choices[0].delta.content or "", end="", flush=True)`;
 }
 
-/** Texts, numbers, and lists and objects of them: there JSON and Python are the same. */
+/** For strings, numbers, and lists and objects of them, JSON and Python are the same. */
 function pythonOf(value: unknown, depth: number): string {
   return JSON.stringify(value, null, 4).replaceAll('\n', `\n${'    '.repeat(depth)}`);
 }

@@ -4,7 +4,7 @@ import { Choice } from '../page/choice.ts';
 import { CopyButton } from '../page/copy-button.ts';
 import { type ChatRequest, codeFor, type Language, languages } from './chat-request.ts';
 
-/** The request as a program would make it. The key is in none of it: programs take it from their environment. */
+/** The request as program code. The key is not in it: programs read it from their environment. */
 export function CodeView({ request, baseUrl }: { request: ChatRequest; baseUrl: string }) {
   const [language, setLanguage] = useState<Language>('curl');
   const code = codeFor(language, request, baseUrl);

@@ -7,7 +7,7 @@ type Props = { messages: Messages; change: (messages: Messages) => void };
 
 const roles: Message['role'][] = ['system', 'user', 'assistant'];
 
-/** The messages of a conversation, to be changed, added and removed. */
+/** Fields to change, add and remove the messages of a conversation. */
 export function MessageFields({ messages, change }: Props) {
   const replace = (index: number, part: Partial<Message>) =>
     change(messages.map((message, at) => (at === index ? { ...message, ...part } : message)));
@@ -25,7 +25,7 @@ export function MessageFields({ messages, change }: Props) {
             'aria-label': `Role of message ${index + 1}`,
             value: role,
             onChange: ({ currentTarget }: { currentTarget: HTMLSelectElement }) =>
-              replace(index, { role: currentTarget.value as Message['role'] }), // it is one of the options
+              replace(index, { role: currentTarget.value as Message['role'] }), // one of the options
           },
           roles.map((name) => h('option', { key: name, value: name }, name)),
         ),

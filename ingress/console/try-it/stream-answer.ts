@@ -2,7 +2,7 @@ import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { ApiFailure, brokenOff, failureOf, unreachable } from '../api/api-failure.ts';
 import type { ChatRequest } from './chat-request.ts';
 
-/** What of an answer has come. Times are in milliseconds from when the request was sent. */
+/** The answer so far. Times are in milliseconds since the request was sent. */
 export type Answer = {
   text: string;
   firstTokenMs?: number;
@@ -23,8 +23,8 @@ type Call = { baseUrl: string; key: string; request: ChatRequest; signal: AbortS
 const bufferCharactersMax = 1_000_000;
 
 /**
- * Asks for an answer and shows it as it comes. Fails with `ApiFailure`: refused, broken off (the text that came stays shown),
- * or ended without saying that it is whole; or as its signal says.
+ * Requests an answer and shows it as it arrives. Fails with `ApiFailure` if the request is refused, the connection is lost (the text so
+ * far stays visible), or the stream ends without `[DONE]`; or with the reason of its signal.
  */
 export async function streamAnswer({ baseUrl, key, request, signal, show }: Call): Promise<void> {
   const sentAt = performance.now();

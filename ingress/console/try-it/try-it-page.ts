@@ -13,7 +13,7 @@ import { type Answer, streamAnswer } from './stream-answer.ts';
 
 type Run = { name: 'idle' | 'running' | 'stopped' | 'done' } | { name: 'failed'; error: unknown };
 
-/** One chat completion with a key that is pasted in. The key stays in its field: it is not kept, and not shown in the code. */
+/** Runs one chat completion with a pasted API key. The key stays in its field: it is not stored and not shown in the code. */
 export function TryItPage({ api, baseUrl }: { api: Api; baseUrl: string }) {
   const models = useLoaded((signal) => api.call<{ data: Model[] }>('/v1/models', { signal }), []);
   return [
@@ -23,7 +23,7 @@ export function TryItPage({ api, baseUrl }: { api: Api; baseUrl: string }) {
       what: 'the models of your plan',
       children: ({ data }) =>
         data.length === 0
-          ? h('p', { class: 'empty' }, 'Your plan includes no model that is served here.')
+          ? h('p', { class: 'empty' }, 'Your plan includes no models.')
           : h(TryIt, { models: data.map(({ id }) => id), baseUrl }),
     }),
   ];
@@ -61,39 +61,42 @@ function TryIt({ models, baseUrl }: { models: readonly string[]; baseUrl: string
     h(
       'form',
       { onSubmit: (event: Event) => void send(event) },
-      h(
-        'div',
-        { class: 'fields' },
-        h(KeyField, { field: key }),
-        h(
-          'label',
-          null,
-          'Model',
-          h(
-            'select',
-            { value: draft.model, onChange: (event: Event) => change({ model: fieldValue(event) }) },
-            models.map((model) => h('option', { key: model, value: model }, model)),
-          ),
-        ),
-        h(
-          'label',
-          null,
-          'Most tokens of the answer',
-          h('input', {
-            type: 'number',
-            min: 1,
-            value: draft.maxTokens,
-            placeholder: 'the model’s own bound',
-            onInput: (event: Event) => change({ maxTokens: fieldValue(event) }),
-          }),
-        ),
-      ),
+      h('div', { class: 'fields' }, h(KeyField, { field: key }), h(ModelFields, { models, draft, change })),
       h(MessageFields, { messages: draft.messages, change: (messages) => change({ messages }) }),
       h(Buttons, { request, isRunning: run.name === 'running', stop: () => stop.current() }),
     ),
     h(AnswerView, { state: run.name, answer }),
     run.name === 'failed' && h(Failure, { error: run.error }),
     h(CodeView, { request, baseUrl }),
+  ];
+}
+
+type ModelFieldsProps = { models: readonly string[]; draft: Draft; change: (part: Partial<Draft>) => void };
+
+function ModelFields({ models, draft, change }: ModelFieldsProps) {
+  return [
+    h(
+      'label',
+      null,
+      'Model',
+      h(
+        'select',
+        { value: draft.model, onChange: (event: Event) => change({ model: fieldValue(event) }) },
+        models.map((model) => h('option', { key: model, value: model }, model)),
+      ),
+    ),
+    h(
+      'label',
+      null,
+      'Max output tokens',
+      h('input', {
+        type: 'number',
+        min: 1,
+        value: draft.maxTokens,
+        placeholder: 'model limit',
+        onInput: (event: Event) => change({ maxTokens: fieldValue(event) }),
+      }),
+    ),
   ];
 }
 
@@ -115,7 +118,7 @@ function KeyField({ field }: { field: { current: HTMLInputElement | null } }) {
       placeholder: 'svc_…',
       'aria-describedby': 'key-hint',
     }),
-    h('span', { class: 'quiet', id: 'key-hint' }, 'Is not kept: it is gone with this page.'),
+    h('span', { class: 'quiet', id: 'key-hint' }, 'Not stored: the key is lost when you leave this page.'),
   );
 }
 
@@ -133,5 +136,5 @@ function Buttons({ request, isRunning, stop }: { request: ChatRequest; isRunning
 }
 
 function fieldValue({ currentTarget }: Event): string {
-  return (currentTarget as HTMLInputElement | HTMLSelectElement).value; // it is on no other element
+  return (currentTarget as HTMLInputElement | HTMLSelectElement).value; // used on these elements only
 }

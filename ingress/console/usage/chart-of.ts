@@ -1,21 +1,21 @@
 import type { UsageDay } from '../../api/response-schemas.ts';
 
-/** What the chart can show, and its name. */
+/** The measures of the chart and their labels. */
 export const measures = { chargedTokens: 'tokens charged', requests: 'requests' } as const;
 export type Measure = keyof typeof measures;
 
-/** Of one model on one day, stacked: from here to there, drawn as the series of this number. */
+/** The segment of one model in the stacked bar of one day, from `from` to `to`, drawn as the series of this number. */
 type Part = { model: string; from: number; to: number; series: number };
 type Day = { day: string; total: number; parts: Part[] };
 export type Chart = {
-  /** Every day of the month, those of no use included. */
+  /** Every day of the month, including days without usage. */
   days: Day[];
   series: { model: string; series: number }[];
   max: number;
   ticks: number[];
 };
 
-/** Each model of the first few has a series of its own, by how much it was used; all others share the last one. */
+/** The most used models have a series each; the others share the last one. */
 const seriesMax = 6;
 const others = 'other models';
 
@@ -61,7 +61,7 @@ function daysOf(month: string): string[] {
   return Array.from({ length: count }, (_, index) => `${month}-${String(index + 1).padStart(2, '0')}`);
 }
 
-/** Round steps from 0 to at least `most`: four or five of them. */
+/** Round values from 0 to at least `most`, in four or five steps. */
 function ticksUpTo(most: number): number[] {
   const rough = Math.max(most, 4) / 4;
   const power = 10 ** Math.floor(Math.log10(rough));

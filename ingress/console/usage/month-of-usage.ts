@@ -9,11 +9,11 @@ import { UsageChart } from './usage-chart.ts';
 
 type Props = {
   load: (month: string, signal: AbortSignal) => Promise<Usage>;
-  /** Called when somebody asks for the present figures. */
+  /** Called when the user clicks Refresh. */
   refreshed?: () => void;
 };
 
-/** One month of an account by day and model, and the months before it. */
+/** The usage of one month by day and model, with buttons for other months. */
 export function MonthOfUsage({ load, refreshed }: Props) {
   const thisMonth = new Date().toISOString().slice(0, 7);
   const [month, setMonth] = useState(thisMonth);
@@ -29,11 +29,11 @@ export function MonthOfUsage({ load, refreshed }: Props) {
     h(
       'div',
       { class: 'actions' },
-      h('button', { type: 'button', onClick: () => setMonth(monthAfter(month, -1)) }, 'Month before'),
+      h('button', { type: 'button', onClick: () => setMonth(monthAfter(month, -1)) }, 'Previous month'),
       h(
         'button',
         { type: 'button', disabled: month >= thisMonth, onClick: () => setMonth(monthAfter(month, 1)) },
-        'Month after',
+        'Next month',
       ),
       h('button', { type: 'button', onClick: refresh }, 'Refresh'),
     ),
@@ -42,11 +42,11 @@ export function MonthOfUsage({ load, refreshed }: Props) {
 }
 
 function UsageOfMonth({ usage: { month, total, data } }: { usage: Usage }) {
-  if (data.length === 0) return h('p', { class: 'empty' }, `Nothing was used in ${formatMonth(month)}.`);
+  if (data.length === 0) return h('p', { class: 'empty' }, `No usage in ${formatMonth(month)}.`);
   return [
     h(UsageChart, { month, days: data }),
     h(Table<UsageDay>, {
-      caption: `By day (UTC) and model; in all ${formatCount(total.requests)} requests, ${formatCount(total.chargedTokens)} tokens charged`,
+      caption: `By day (UTC) and model; total: ${formatCount(total.requests)} requests, ${formatCount(total.chargedTokens)} tokens charged`,
       rows: data,
       rowKey: ({ day, model }) => `${day} ${model}`,
       columns: [
@@ -69,5 +69,5 @@ const counts = [
   ['Prompt tokens', 'promptTokens'],
   ['Completion tokens', 'completionTokens'],
   ['Charged tokens', 'chargedTokens'],
-  ['Of them overage', 'overageTokens'],
+  ['Overage tokens', 'overageTokens'],
 ] as const satisfies readonly (readonly [string, keyof UsageDay])[];

@@ -5,21 +5,21 @@ import { Table } from '../page/table.ts';
 
 type Row = { name: string; value: string };
 
-/** The limits of a plan, and the models it includes. */
+/** The limits and models of a plan. */
 export function PlanTable({ plan }: { plan: PlanLimits }) {
   const rows: Row[] = [
     { name: 'Plan', value: plan.plan },
     { name: 'Requests per minute', value: formatLimit(plan.requestsPerMinute) },
     { name: 'Tokens per minute', value: formatLimit(plan.tokensPerMinute) },
-    { name: 'Requests at once', value: formatLimit(plan.requestsAtOnce) },
+    { name: 'Concurrent requests', value: formatLimit(plan.requestsAtOnce) },
     { name: 'Requests per day', value: formatLimit(plan.requestsPerDay) },
     { name: 'Tokens per month', value: formatLimit(plan.tokensPerMonth) },
-    { name: 'Batch lines at once', value: formatLimit(plan.batchRequestsAtOnce) },
+    { name: 'Concurrent batch lines', value: formatLimit(plan.batchRequestsAtOnce) },
     { name: 'Tokens in waiting batches', value: formatLimit(plan.batchTokensWaiting) },
     { name: 'Models', value: plan.models.join(', ') },
   ];
   return h(Table<Row>, {
-    caption: 'What the plan allows',
+    caption: 'Limits of the plan',
     rows,
     rowKey: ({ name }) => name,
     columns: [

@@ -2,14 +2,14 @@ import { type ComponentChildren, h } from 'preact';
 import type { Quota } from '../../api/response-schemas.ts';
 import { formatCount, formatDay, formatMonth } from '../page/format.ts';
 
-/** This month's tokens: a bar for the eye, and each figure in words. */
+/** The tokens of this month as a bar and as numbers. */
 export function QuotaView({ quota }: { quota: Quota }) {
   const { period, limit, used, reserved, remaining, overageEnabled, overageUsed, topUp, resetDate, topupUrl } = quota;
   const isSpent = remaining === 0;
   return h(
     'section',
     { 'aria-labelledby': 'quota-title' },
-    h('h2', { id: 'quota-title' }, `Tokens of ${formatMonth(period.start.slice(0, 7))}`),
+    h('h2', { id: 'quota-title' }, `Tokens in ${formatMonth(period.start.slice(0, 7))}`),
     limit !== null && h(QuotaBar, { quota, limit }),
     h(
       'dl',
@@ -18,7 +18,7 @@ export function QuotaView({ quota }: { quota: Quota }) {
       figure('Reserved', formatCount(reserved), 'reserved'),
       figure('Remaining', remaining === null ? 'no limit' : formatCount(remaining), 'rest', 'remaining'),
       figure('Allowance', limit === null ? 'no limit' : formatCount(limit), 'limit'),
-      figure('Topped up', formatCount(topUp), 'topUp'),
+      figure('Top-ups', formatCount(topUp), 'topUp'),
       figure('Overage', `${overageEnabled ? 'on' : 'off'}, ${formatCount(overageUsed)} used`, 'over', 'overage'),
       figure('Resets', formatDay(resetDate), 'resetDate'),
     ),
@@ -27,14 +27,14 @@ export function QuotaView({ quota }: { quota: Quota }) {
         'p',
         { class: 'warning' },
         overageEnabled
-          ? 'The allowance is spent. Overage is on: requests go on, and are counted as overage.'
-          : `The allowance is spent: requests get 402 quota_exceeded until ${formatDay(resetDate)}, a top-up, or overage.`,
+          ? 'The allowance is used up. Overage is on: requests continue and are counted as overage.'
+          : `The allowance is used up: requests get 402 quota_exceeded until ${formatDay(resetDate)}, a top-up, or overage.`,
       ),
     h('p', null, h('a', { href: topupUrl }, 'Top up')),
   );
 }
 
-/** `colour` is that of its part in the bar, by its name; so is the figure, unless it has one of its own. */
+/** `colour` names the segment of the bar; the figure has the same name unless `name` is given. */
 function figure(term: string, value: ComponentChildren, colour: string, name = colour) {
   const swatch = parts.has(colour) && h('span', { class: `swatch ${colour}`, 'aria-hidden': true });
   return h('div', { key: name }, h('dt', null, swatch, term), h('dd', { 'data-figure': name }, value));
@@ -42,7 +42,7 @@ function figure(term: string, value: ComponentChildren, colour: string, name = c
 
 const parts = new Set(['used', 'reserved', 'rest', 'over']);
 
-/** What goes beyond the allowance has a colour of its own, and begins at a mark. */
+/** Usage beyond the allowance has a separate colour and starts at a mark. */
 function QuotaBar({ quota, limit }: { quota: Quota; limit: number }) {
   const { used, reserved, remaining } = quota;
   const whole = Math.max(1, limit, used + reserved);

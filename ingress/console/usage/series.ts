@@ -2,10 +2,10 @@ import { type ComponentChildren, h } from 'preact';
 
 type Box = { x: number; y: number; width: number; height: number };
 
-/** What each series but the first is told by where colours are not: lines and dots, by their paths in a square of 8. */
+/** Distinguish all series except the first without colours: SVG paths of lines and dots in a square of 8. */
 const patterns = ['', 'M-2 2 2-2M0 8 8 0M6 10 10 6', 'M2 2h2M6 6h2', 'M4 0v8', 'M0 4h8', 'M-2 6 2 10M0 0 8 8M6-2 10 2'];
 
-/** Said once in a picture, for every series that is drawn in it or beside it. */
+/** Defines the patterns, once per SVG, for all series drawn in it or beside it. */
 export function SeriesPatterns() {
   return h(
     'defs',
@@ -20,7 +20,7 @@ export function SeriesPatterns() {
   );
 }
 
-/** A box in the colour and the pattern of a series. */
+/** A box with the colour and pattern of a series. */
 export function SeriesBox({ series, children, ...box }: Box & { series: number; children?: ComponentChildren }) {
   return h(
     'g',

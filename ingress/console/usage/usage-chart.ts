@@ -12,7 +12,7 @@ const left = 60;
 const bottom = 30;
 const top = 8;
 
-/** Stacked bars, a day each, a colour and a pattern of its own for each model. The table beside it has the figures. */
+/** One stacked bar per day, with a colour and a pattern for each model. The table below has the numbers. */
 export function UsageChart({ month, days }: { month: string; days: readonly UsageDay[] }) {
   const [measure, setMeasure] = useState<Measure>('chargedTokens');
   const chart = chartOf({ month, days, measure });
@@ -86,5 +86,5 @@ function describe({ days }: Chart, measure: Measure): string {
   const most = used.toSorted((one, other) => other.total - one.total)[0];
   if (most === undefined) return `${measures[measure]}: none on any day`;
   const onDays = used.length === 1 ? 'on one day' : `on ${used.length} days`;
-  return `${measures[measure]} by day and model: ${onDays}, most on ${formatDay(most.day)} (${formatCount(most.total)}). The table below has each figure.`;
+  return `${measures[measure]} by day and model: ${onDays}, most on ${formatDay(most.day)} (${formatCount(most.total)}). The table below has all numbers.`;
 }

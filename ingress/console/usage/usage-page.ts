@@ -7,7 +7,7 @@ import { MonthOfUsage } from './month-of-usage.ts';
 import { PlanTable } from './plan-table.ts';
 import { QuotaView } from './quota-view.ts';
 
-/** Where the account's month stands, what it was spent on, and what its plan allows. */
+/** The quota, usage and plan limits of the account. */
 export function UsagePage({ api, isTopUp }: { api: Api; isTopUp: boolean }) {
   const quota = useLoaded((signal) => api.call<Quota>('/billing/quota', { signal }), []);
   const plan = useLoaded((signal) => api.call<PlanLimits>('/billing/plan', { signal }), []);
@@ -24,7 +24,7 @@ export function UsagePage({ api, isTopUp }: { api: Api; isTopUp: boolean }) {
   ];
 }
 
-/** What the link of a spent quota leads to where the operator has named no page of their own. */
+/** Target of the top-up link if the operator has configured no page. */
 function TopUp() {
   return h(
     'section',
@@ -33,7 +33,7 @@ function TopUp() {
     h(
       'p',
       null,
-      'Whoever runs this service adds tokens to your month, or lets you go on past it (overage). Ask them, and name your account as it is shown at the top of this page. What is added counts at once, until the reset date.',
+      'The operator of this service can add tokens to your month, or allow usage beyond it (overage). Ask the operator, and name your account as shown at the top of this page. Added tokens are available immediately, until the reset date.',
     ),
   );
 }

@@ -19,7 +19,7 @@ test('both shapes of a refusal give its own words, its code and its request', (t
 test('what is no answer of the API is not shown as one', (t) => {
   for (const body of ['', '<html>502 Bad Gateway</html>', 'null', '[]', '"x"', '{"error":1}', '{"error":{}}']) {
     t.like(failureOf(502, body, null), {
-      message: 'The answer was 502, and is not one of the API.',
+      message: 'The response with status 502 does not come from the API.',
       code: 'not the API',
       requestId: undefined,
     });
