@@ -4,9 +4,8 @@ import { createAssetSet } from '../pages/asset-set.ts';
 import { onceMade } from '../pages/once-made.ts';
 import { createStaticContent, type StaticContent } from '../pages/static-content.ts';
 import { fillPlaceholders, type Placeholders } from './fill-placeholders.ts';
-import { type Frame, layOutPage, type PageLink, pageType } from './page-layout.ts';
+import { type Frame, layOutPage, type PageLink, pageType, type RenderReference } from './page-layout.ts';
 import { linkedPage, pageGroups, pageNames, readPages, reference } from './page-list.ts';
-import type { RenderReference } from './reference/render-reference.ts';
 import { type RenderedPage, renderMarkdown } from './render-markdown.ts';
 
 /** What is served under `/docs`. */

@@ -1,4 +1,5 @@
 import { escapeHtml } from '../pages/escape-html.ts';
+import type { StaticContent } from '../pages/static-content.ts';
 import type { RenderedPage, Section } from './render-markdown.ts';
 
 /** A page in the navigation. */
@@ -16,6 +17,12 @@ export type Frame = {
   /** Style sheets in their order, and the icon. */
   assets: readonly string[];
 };
+
+/** The page that is generated from the OpenAPI document. Other pages are at `home`, a slash and their name. */
+export type ReferencePage = { frame: Frame; home: string; index: number; canonical: string };
+
+/** Fails with `SERVICE_UNAVAILABLE`. */
+export type RenderReference = (page: ReferencePage) => Promise<StaticContent>;
 
 type Page = RenderedPage & {
   /** Its place among the pages of all groups, if it has one. */

@@ -1,12 +1,9 @@
 import { makeInThread, withBuffers } from '../../pages/make-in-thread.ts';
 import type { StaticContent } from '../../pages/static-content.ts';
-import type { Frame } from '../page-layout.ts';
+import type { ReferencePage, RenderReference } from '../page-layout.ts';
 
-/** What the thread gets: the OpenAPI document, and where its page stands; pages are at `home`, a slash and their name. */
-export type ReferenceRequest = { document: object; frame: Frame; home: string; index: number; canonical: string };
-
-/** The page of the OpenAPI document; fails with `SERVICE_UNAVAILABLE`. */
-export type RenderReference = (page: Omit<ReferenceRequest, 'document'>) => Promise<StaticContent>;
+/** What the thread is given. */
+export type ReferenceRequest = ReferencePage & { document: object };
 
 /** `document` is anything that can be written as JSON. */
 export function createRenderReference({ document }: { document: object }): RenderReference {

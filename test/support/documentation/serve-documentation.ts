@@ -3,10 +3,8 @@ import { createServer } from 'node:http';
 import Router from '@koa/router';
 import Koa from 'koa';
 import { createDocumentation, type DocumentationLinks } from '../../../ingress/documentation/documentation.ts';
-import {
-  createRenderReference,
-  type RenderReference,
-} from '../../../ingress/documentation/reference/render-reference.ts';
+import type { RenderReference } from '../../../ingress/documentation/page-layout.ts';
+import { createRenderReference } from '../../../ingress/documentation/reference/render-reference.ts';
 import { answerErrors } from '../../../ingress/middleware/answer-errors.ts';
 import { assignRequestId } from '../../../ingress/middleware/assign-request-id.ts';
 import { refuseUnrouted } from '../../../ingress/middleware/refuse-unrouted.ts';
