@@ -6,7 +6,7 @@ function treeOf(texts: Record<string, string>): SourceFile[] {
   return Object.entries(texts).map(([path, text]) => ({ path, text, imports: importsOf(path, text) }));
 }
 
-test('chooses the tests named for a file and those that import it, and no test of the whole service', (t) => {
+test('chooses the tests named for a file and those that import it, and no test of the complete service', (t) => {
   const files = treeOf({
     'shared/a.ts': '',
     'shared/a-b.ts': '',
@@ -23,7 +23,7 @@ test('chooses the tests named for a file and those that import it, and no test o
   ]);
 });
 
-test('chooses the nearest tests when none imports the file itself, and none when there are none', (t) => {
+test('chooses the nearest tests if none imports the file itself, and none if there are none', (t) => {
   const files = treeOf({
     'shared/a.ts': '',
     'shared/b.ts': "import { a } from './a.ts';",
@@ -36,7 +36,7 @@ test('chooses the nearest tests when none imports the file itself, and none when
   t.deepEqual(chooseTests(files, 'shared/alone.ts'), []);
 });
 
-test('chooses only tests of its own folder when there are some', (t) => {
+test('chooses only tests of its own folder if there are any', (t) => {
   const files = treeOf({
     'shared/a.ts': '',
     'test/shared/b.test.ts': "import { a } from '../../shared/a.ts';",

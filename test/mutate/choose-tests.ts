@@ -1,13 +1,13 @@
 import { dirname } from 'node:path';
 import { importsOf, type SourceFile } from '../support/source-files.ts';
 
-/** Tests of the whole service: too slow to run for each mutant, and they say little about one file. */
+/** Tests of the complete service: too slow to run for each mutant, and they say little about one file. */
 const wholeService = /^test\/(bench|console|faults|flows|mutate|soak|stack)\//;
 
 /**
- * The test files to run against mutants of this file: those named for it (`test/<path>.test.ts`, `test/<path>-*.test.ts`)
- * and those that import it. Without any, the tests with the fewest imports in between. If some of them are in the folder
- * of the file's own tests, only these. Imports of types do not count, and tests of the whole service are left out.
+ * Returns the test files for mutants of this file: those named for it (`test/<path>.test.ts`, `test/<path>-*.test.ts`) and those that
+ * import it. If there are none, returns the tests with the fewest imports in between. If some of them are in the folder of the file's own
+ * tests, returns only these. Type imports do not count, and tests of the complete service are left out.
  */
 export function chooseTests(files: readonly SourceFile[], mutated: string): string[] {
   const importers = importersOf(files);

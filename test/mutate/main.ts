@@ -8,8 +8,8 @@ import { chooseTests } from './choose-tests.ts';
 
 const usage = `Usage: npm run mutate -- <file or folder> ... [--with <test file>] [--jobs <number>] [--list]
 Changes each TypeScript file in many small ways, one at a time, and runs the file's tests against each change. A change that
-no test notices is a survivor: a gap in the tests, or code that does nothing. Lua scripts are not changed.
---with  runs this test file as well, and may be given again: for tests that reach the file through test/support
+no test detects is a survivor: a gap in the tests, or code without an effect. Lua scripts are not changed.
+--with  also runs this test file, and may be repeated: for tests that reach the file through test/support
 --jobs  how many changes are tested at once (default: one for each processor)
 --list  prints the test files of each file and changes nothing
 Each file gets a report at node_modules/.cache/mutation/<path>.html.`;
@@ -38,7 +38,7 @@ if (values.help || mutated.length === 0 || !(jobs >= 1)) {
   process.exit(values.help ? 0 : 2);
 }
 
-// Outside of the project: ava would find the tests of the copy, and Node strips no types below `node_modules`.
+// Outside the project: ava would find the tests of the copy, and Node strips no types below `node_modules`.
 const directory = mkdtempSync(join(tmpdir(), 'inference-mutants-'));
 process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
 
@@ -55,7 +55,7 @@ for (const path of mutated) {
     tallies.push(tally);
     console.log([`${path}: ${scoreOf(tally)}`, ...survivorsOf(path, results)].join('\n'));
   } catch {
-    console.error(`${path}: its tests fail without any change, or they cannot run on a copy of the project`);
+    console.error(`${path}: its tests fail without any change, or cannot run on a copy of the project`);
     process.exitCode = 1;
   }
 }
@@ -99,7 +99,7 @@ function scoreOf({ killed, timedOut, survived }: Tally): string {
   const all = killed + timedOut + survived;
   if (all === 0) return 'nothing to change';
   const share = ((100 * (killed + timedOut)) / all).toFixed(1);
-  return `${share}% of ${all} changes noticed (killed ${killed}, timed out ${timedOut}, survived ${survived})`;
+  return `${share}% of ${all} changes detected (killed ${killed}, timed out ${timedOut}, survived ${survived})`;
 }
 
 function survivorsOf(path: string, results: readonly MutantResult[]): string[] {

@@ -2,21 +2,20 @@ import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { findProgram, installByApt } from './install-by-apt.ts';
 
-/** The scripts' flags need it. */
+/** Required by the flags of the scripts. */
 const majorVersionMin = 7;
 
 /**
- * The program that `findRedis` finds has to be started under this name (`argv0`): `redis-server` and `redis-check-rdb` are
- * one binary, which goes by the name that it is started with.
+ * The program that `findRedis` finds must be started under this name (`argv0`): `redis-server` and `redis-check-rdb` are one binary,
+ * which acts by the name that it is started with.
  */
 export const redisName = 'redis-server';
 
-const advice = 'install redis-server 7 or later, or set REDIS_URL to a Redis of yours';
+const advice = 'install redis-server 7 or later, or set REDIS_URL to your own Redis';
 
 /**
- * The path of a Redis server, version 7 or later; where there is none and apt can be used, it is installed. What gets
- * installed is `redis-tools`, which holds the binary without a service: nothing starts, now or at boot, and port 6379
- * stays free. Otherwise it throws, and the message says how to get one.
+ * Returns the path of a Redis server, version 7 or later. If there is none and apt can be used, installs `redis-tools`, which has the
+ * binary without a service: nothing starts, now or at boot, and port 6379 stays free. Otherwise throws; the message says how to get one.
  */
 export async function findRedis(): Promise<string> {
   const found = (await findProgram(redisName)) ?? (await findProgram('redis-check-rdb'));

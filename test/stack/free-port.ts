@@ -5,8 +5,8 @@ import { createServer } from 'node:net';
 const attemptsMax = 100;
 
 /**
- * A free port, for a listener whose address must be known before it starts or stay the same after a restart. It is below the
- * range from which Linux takes ports for outgoing connections and for port 0, so neither can take it in the meantime.
+ * A free port, for a listener whose address must be known before it starts or must stay the same after a restart. It is below the range
+ * from which Linux takes ports for outgoing connections and for port 0, so neither can take it in the meantime.
  */
 export async function freePort(): Promise<number> {
   for (let attempt = 1; ; attempt += 1) {

@@ -13,37 +13,37 @@ import {
   signInPagesPolicy,
 } from './sign-in-pages.ts';
 
-/** The client that tokens on the command line and in tests come from, and the grant type that only it may use. */
+/** The client that requests tokens on the command line and in tests, and the grant type that only it may use. */
 const localClientId = 'local-tokens';
 const localGrantType = 'urn:local:account';
 
 const adminScope = 'svc:admin';
-/** Who signs in on its pages as an operator. Tokens by `requestToken` are an operator's for anybody. */
+/** Who is an operator after a sign-in on the pages. `requestToken` can issue an operator's token for any account. */
 const operators = new Set(['olga']);
 const consoleTokenSeconds = 3_600;
 const localTokenSeconds = 43_200;
 const sessionSeconds = 14 * 86_400;
 
 export interface IdentityProviderOptions {
-  /** Whom the access tokens are for: the API's `BASE_URL`. */
+  /** The audience of the access tokens: the API's `BASE_URL`. */
   audience: string;
-  /** Default: a free port, which it can be restarted on. */
+  /** Default: a free port, which stays the same after a restart. */
   port?: number | undefined;
   host?: string;
-  /** What clients reach this by, if it is not the address listened on. */
+  /** The address for clients, if it is not the one listened on. */
   issuer?: string;
-  /** Where the signing key and the local client's secret stay, so that tokens outlive a restart. */
+  /** Where the signing key and the local client's secret are kept, so that tokens outlive a restart. */
   dataDirectory?: string;
-  /** Left out: `<audience>/console`, with and without a slash at its end. */
+  /** Default: `<audience>/console`, with and without a trailing slash. */
   consoleRedirectUris?: readonly string[];
 }
 
 export type IdentityProvider = Awaited<ReturnType<typeof startIdentityProvider>>;
 
 /**
- * A real OpenID provider for one machine: JWT access tokens (ES256, `at+jwt`) for one API, a public client `console` that
- * signs in with PKCE on pages that accept any name, and tokens for any account by `requestToken`. It listens
- * when this resolves. Sessions and refresh tokens are in memory and end with it.
+ * A real OpenID provider for one machine: JWT access tokens (ES256, `at+jwt`) for one API, a public client `console` that signs in with
+ * PKCE on pages that accept any name, and tokens for any account by `requestToken`. Resolves when it listens. Sessions and refresh tokens
+ * are kept in memory only.
  */
 export async function startIdentityProvider(options: IdentityProviderOptions) {
   const { audience, host = '127.0.0.1', port = await freePort() } = options;
@@ -83,13 +83,13 @@ export async function startIdentityProvider(options: IdentityProviderOptions) {
     clientSecret,
     /** A sign-in token for this account, as the token endpoint issues it. A negative `expiresIn` makes an expired one. */
     token: (account: string, wishes: TokenWishes = {}) => requestToken({ issuer, clientSecret, account, ...wishes }),
-    /** From now on it signs with a new key, until it ends. What it signed with before stays published unless withdrawn. */
+    /** Signs with a new key until the provider ends. The previous keys stay published unless `withdraw` is set. */
     async rotateKey({ withdraw = false } = {}): Promise<void> {
       const { signingKey: fresh } = await loadIdentitySecrets();
       published = withdraw ? [fresh] : [fresh, ...published];
       answer = answerWith(published);
     },
-    /** It takes connections and requests, and answers none until it heals; those it was sent meanwhile never. */
+    /** Accepts connections and requests, but answers none until `heal`. Requests sent in between are never answered. */
     hang(): void {
       hangs = true;
     },
@@ -111,13 +111,13 @@ interface TokenWishes {
   admin?: boolean;
   /** In seconds. */
   expiresIn?: number;
-  /** Another than the API. */
+  /** Another audience than the API. */
   audience?: string;
 }
 
 const tokenReply = z.object({ access_token: z.string() });
 
-/** A sign-in token for any account, from a running `startIdentityProvider` whose local client's secret is known. */
+/** Requests a sign-in token for any account from a running `startIdentityProvider`, with the secret of its local client. */
 export async function requestToken(
   request: { issuer: string; clientSecret: string; account: string } & TokenWishes,
 ): Promise<string> {
@@ -160,7 +160,7 @@ function registerLocalGrant(provider: Provider, audience: string): void {
         scope,
         grantId: localGrantType,
         gty: localGrantType,
-        // Set outright, because a lifetime has to be positive there and an expired token is one of the wishes.
+        // Set directly, because a lifetime must be positive there and callers can request an expired token.
         exp: Math.floor(Date.now() / 1_000) + expiresIn,
       });
       ctx.body = { access_token: await token.save(), token_type: token.tokenType, expires_in: expiresIn, scope };
@@ -180,10 +180,10 @@ function configurationFor(parts: { audience: string; redirectUris: readonly stri
     renderError,
     loadExistingGrant: (ctx) => grantAll(ctx, audience),
     findAccount: (_ctx, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
-    // Also where nobody was asked for it (`prompt=none`), as other providers do.
+    // Also for `prompt=none`, where no one was asked for consent, as other providers do.
     issueRefreshToken: (_ctx, client) => client.grantTypeAllowed('refresh_token'),
     clientBasedCORS: (_ctx, origin) => origins.has(origin),
-    // The service reads access tokens only, and the console asks for no more.
+    // The service reads access tokens only, and the console requests nothing else.
     features: {
       devInteractions: { enabled: false },
       rpInitiatedLogout: { enabled: true, logoutSource, postLogoutSuccessSource },
@@ -194,7 +194,7 @@ function configurationFor(parts: { audience: string; redirectUris: readonly stri
         useGrantedResource: () => true,
         getResourceServerInfo: (ctx, resource) => {
           if (resource !== audience) throw new errors.InvalidTarget();
-          // Who it is may not be known yet; the token is what counts.
+          // The account may not be known yet. The check of the token decides.
           const account = ctx.oidc.account?.accountId;
           return resourceServerFor(resource, account === undefined || operators.has(account));
         },
@@ -212,14 +212,14 @@ function configurationFor(parts: { audience: string; redirectUris: readonly stri
   } satisfies Configuration;
 }
 
-/** The console counts as a native client for its plain http address, but is a page, and may ask without asking anybody. */
+/** The console counts as a native client because of its plain http address, but it is a page and needs no consent prompt. */
 function promptsForBrowsers() {
   const prompts = interactionPolicy.base();
   prompts.get('consent')?.checks.remove('native_client_prompt');
   return prompts;
 }
 
-/** Whoever signs in lets the console do all that they may do themselves. */
+/** Grants the console everything that the signed-in account may do. */
 async function grantAll(ctx: KoaContextWithOIDC, audience: string) {
   const { client, session, provider } = ctx.oidc;
   const accountId = session?.accountId;
@@ -230,7 +230,7 @@ async function grantAll(ctx: KoaContextWithOIDC, audience: string) {
   const grant = known ?? new provider.Grant({ accountId, clientId });
   grant.addOIDCScope('openid offline_access');
   if (operators.has(accountId)) grant.addResourceScope(audience, adminScope);
-  else grant.rejectResourceScope(audience, adminScope); // else it would be asked for without end
+  else grant.rejectResourceScope(audience, adminScope); // otherwise it would be requested again and again
   await grant.save();
   return grant;
 }
@@ -271,7 +271,7 @@ function localClient(secret: string) {
   } as const;
 }
 
-/** The provider warns, as it is made, of what this one is on purpose: in memory, and with pages for development. */
+/** Hides warnings about properties that this provider has on purpose: in-memory storage and development pages. */
 function withoutWarnings<T>(make: () => T): T {
   const { warn } = console;
   console.warn = (...words: unknown[]) => {

@@ -22,8 +22,8 @@ const secretsSchema = z.object({
 export type IdentitySecrets = z.infer<typeof secretsSchema>;
 
 /**
- * What the identity provider keeps secret, made on first use. With a directory it stays in `identity-secrets.json` there,
- * readable by its owner only; without one it is new each time.
+ * The secrets of the identity provider, created on first use. With a directory they are kept in `identity-secrets.json` there, readable
+ * by its owner only. Without one they are new each time.
  */
 export async function loadIdentitySecrets(directory?: string): Promise<IdentitySecrets> {
   if (directory === undefined) return makeSecrets();
@@ -33,7 +33,7 @@ export async function loadIdentitySecrets(directory?: string): Promise<IdentityS
   await mkdir(directory, { recursive: true });
   await writeOnce(file, JSON.stringify(await makeSecrets()));
   const written = await readSecrets(file);
-  if (written === undefined) throw new Error(`${file} was written and is not there`);
+  if (written === undefined) throw new Error(`${file} was written but is missing`);
   return written;
 }
 
@@ -41,12 +41,12 @@ async function readSecrets(file: string): Promise<IdentitySecrets | undefined> {
   try {
     return secretsSchema.parse(JSON.parse(await readFile(file, 'utf8')));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // anything else has no such code
-    throw new Error(`${file} cannot be used; remove it to have it made anew`, { cause: error });
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // other errors have no such code
+    throw new Error(`${file} cannot be used. Remove it to have it created again`, { cause: error });
   }
 }
 
-/** Whole or not at all, and never over another's: two that start at once then share what the first one made. */
+/** Writes the complete file or nothing, and never replaces another one: two that start at once then share the first one's secrets. */
 async function writeOnce(file: string, text: string): Promise<void> {
   const draft = `${file}.${randomUUID()}`;
   try {

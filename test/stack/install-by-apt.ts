@@ -5,10 +5,10 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** `apt-get update` on a slow line, or another apt that is still at work. */
+/** Enough for `apt-get update` on a slow line, or for another apt that is still running. */
 const aptWithinMs = 300_000;
 
-/** Installs programs where apt can be used, by packages that start no service; else it throws, with `advice` on how to get them. */
+/** Installs programs by apt, from packages that start no service. Throws if apt cannot be used; `advice` then says how to get them. */
 export async function installByApt(wanted: { what: string; packages: string[]; advice: string }): Promise<void> {
   const { what, packages, advice } = wanted;
   const asRoot = (await findProgram('apt-get')) === undefined ? undefined : await rootPrefix();
@@ -22,7 +22,7 @@ export async function installByApt(wanted: { what: string; packages: string[]; a
     aptGet('install', '-y', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=120', ...packages);
   try {
     await install().catch(async () => {
-      await aptGet('update', '-q'); // the usual reason: no package lists, or old ones
+      await aptGet('update', '-q'); // the usual reason: missing or old package lists
       await install();
     });
   } catch (cause) {
@@ -30,7 +30,7 @@ export async function installByApt(wanted: { what: string; packages: string[]; a
   }
 }
 
-/** What makes a command run as root without asking anybody: nothing, or `sudo -n`; `undefined` if that is refused. */
+/** The prefix that runs a command as root without a prompt: nothing, or `sudo -n`. `undefined` if that is refused. */
 async function rootPrefix(): Promise<string[] | undefined> {
   if (process.getuid?.() === 0) return [];
   const allowed = await run('sudo', ['-n', 'true'], { timeout: 10_000 }).then(
@@ -40,7 +40,7 @@ async function rootPrefix(): Promise<string[] | undefined> {
   return allowed ? ['sudo', '-n'] : undefined;
 }
 
-/** The first of this name on the path that can be run. */
+/** The first executable of this name on the path. */
 export async function findProgram(name: string): Promise<string | undefined> {
   for (const directory of (process.env.PATH ?? '').split(delimiter).filter(Boolean)) {
     const path = join(directory, name);

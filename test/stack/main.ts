@@ -14,7 +14,7 @@ Runs the whole service on this machine until Ctrl-C; its data is kept in .data/.
 --free-ports  listens on free ports instead of the usual ones`;
 
 const shutdown = shutdownSignal();
-/** The processes that Node restarted since the start. */
+/** The processes that Node has restarted. */
 const restarted = new Set<string>();
 const options = readArguments();
 if (options?.help) {
@@ -56,7 +56,7 @@ async function run({ quiet, watch, data, 'free-ports': freePorts }: Options): Pr
       databaseUrl: process.env.DATABASE_URL || undefined,
       ports: freePorts ? { ingress: await freePort() } : usualPorts(),
       modelServers: { firstTokenMs: 100, tokensPerSecond: 50 },
-      // A restart waits for requests in flight. Half a minute of that is too long at a desk.
+      // A restart waits for requests in flight. Half a minute is too long for a developer.
       ...(watch && { env: { SHUTDOWN_GRACE_MS: '1000' } }),
       onLine: quiet ? () => {} : show,
     });
@@ -66,10 +66,12 @@ async function run({ quiet, watch, data, 'free-ports': freePorts }: Options): Pr
     await removeRunningStack(directory);
   } catch (error) {
     const inUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
-    console.error(`${error instanceof Error ? error.message : error}${inUse ? ' (does another stack run here?)' : ''}`);
+    console.error(
+      `${error instanceof Error ? error.message : error}${inUse ? ' (is another stack running here?)' : ''}`,
+    );
     process.exitCode = 1;
   }
-  // Keep-alive connections of those who used the stand-ins would hold the process.
+  // Keep-alive connections of clients would keep the process alive.
   process.exit();
 }
 
@@ -90,7 +92,7 @@ async function introduce(stack: Stack): Promise<void> {
   const token = await stack.identity.token('alice');
   console.log(`
 API                ${url}
-Console            ${url}/console (sign in by any name; olga is an operator)
+Console            ${url}/console (sign in with any name; olga is an operator)
 Operations         ${stack.ingresses[0]?.operationsUrl}/readyz (ingress), ${stack.workers[0]?.operationsUrl}/readyz (worker)
 Identity provider  ${issuer}
 Model servers      ${stack.modelServers.map((server) => server.url).join(', ')}
@@ -111,7 +113,7 @@ curl -s ${url}/v1/chat/completions -H "authorization: Bearer $KEY" -H 'content-t
 ready ${url}`);
 }
 
-/** Shows what goes wrong in a process, and what Node says when it watches one; the rest of the log is of no use here. */
+/** Shows warnings and errors of a process, and what Node prints when it watches one. The rest of the log is not needed here. */
 function show(from: string, { level, msg, ...fields }: LogLine): void {
   if (level === undefined || (restarted.has(from) && msg === 'ready')) console.log(`${from}: ${msg}`);
   if (level === undefined) restarted.add(from);

@@ -19,7 +19,7 @@ const message = z.looseObject({
 
 const count = z.int().positive().nullish();
 
-/** What the simulated server insists on in a chat completion; whatever else arrives is recorded and ignored. */
+/** What the simulated server requires of a chat completion. All other fields are recorded and ignored. */
 export const chatSchema = z.looseObject({
   model: z.string().min(1),
   messages: z.array(message).min(1),
@@ -39,11 +39,11 @@ export type Chat = z.infer<typeof chatSchema>;
 
 /** One choice, as the tokens that it consists of. */
 export interface Choice {
-  /** What it thought before it said anything. */
+  /** The reasoning before the text. */
   readonly reasoning: readonly string[];
   readonly content: readonly string[] | null;
   readonly refusal: readonly string[] | null;
-  /** Whether each token of the text comes with its probability. */
+  /** Whether each token of the text has its probability. */
   readonly logprobs: boolean;
   readonly toolCalls: readonly ToolCall[];
   readonly finishReason: 'stop' | 'length' | 'tool_calls';
@@ -62,8 +62,8 @@ export interface Answer {
 }
 
 /**
- * What the model answers: text, or calls of the tools that the last user message asks for by `call <name>`, or, if that says
- * `refuse to answer`, that it does not. It thinks first where it is asked to `think aloud`.
+ * What the model answers: text, or calls of the tools that the last user message requests with `call <name>`, or a refusal if that
+ * message says `refuse to answer`. It reasons first if the message says `think aloud`.
  */
 export function answerChat(chat: Chat): Answer {
   const infinite = Number.POSITIVE_INFINITY;
@@ -76,7 +76,7 @@ export function answerChat(chat: Chat): Answer {
   };
 }
 
-/** The arguments that the simulated model gives to every tool it calls, as JSON. */
+/** The arguments that the simulated model passes to every tool, as JSON. */
 export function toolArgumentsFor(messages: readonly Message[]): string {
   return JSON.stringify({ said: lastUserText(messages).slice(0, 200).toWellFormed(), digest: digest(messages) });
 }
@@ -88,7 +88,7 @@ function choiceOf(chat: Chat, index: number, tokensMax: number): Choice {
   const toolCalls = names.map((name, call) => ({
     id: `call_${digest(chat.messages)}_${index}_${call}`,
     name,
-    // The limit holds over all calls of the choice together: each gets what those before it left.
+    // The limit applies to all calls of the choice together: each gets what the previous ones left.
     arguments: tokens.slice(0, Math.max(0, tokensMax - call * tokens.length)),
   }));
   const cut = names.length * tokens.length > tokensMax;

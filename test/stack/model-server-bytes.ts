@@ -1,13 +1,12 @@
-/** The longest piece, in bytes; a prime, so that pieces drift across whatever repeats in the text. */
+/** The longest piece, in bytes. It is a prime, so that the cuts shift against any repetition in the text. */
 const pieceBytesMax = 331;
 
-/** Text in which every character is cut would be nothing but tiny pieces. */
+/** The shortest piece, in bytes: if every multi-byte character were cut, there would be only tiny pieces. */
 const pieceBytesMin = 61;
 
 /**
- * Cuts bytes where a careless reader breaks: inside multi-byte characters, and so that events, their `data:` and the
- * blank lines between them lie on both sides of a cut. There are at least two pieces, of two bytes or more; joined, the
- * pieces are the bytes.
+ * Cuts bytes where a careless reader breaks: inside multi-byte characters, and so that events, their `data:` and the blank lines between
+ * them are on both sides of a cut. There are at least two pieces, of two bytes or more. Joined, the pieces are the bytes.
  */
 export function oddPieces(bytes: Buffer): Buffer[] {
   const result: Buffer[] = [];
@@ -24,9 +23,9 @@ export function oddPieces(bytes: Buffer): Buffer[] {
   return result;
 }
 
-/** The bytes of a JSON reply or event with one in each content that is never UTF-8. */
+/** The bytes of a JSON reply or event with one byte in each content that is never valid UTF-8. */
 export function withInvalidUtf8(json: string): Buffer {
-  // U+0001 never stands in JSON unescaped, so each one found afterwards is ours.
+  // JSON never contains an unescaped U+0001, so each one found afterwards was inserted here.
   const bytes = Buffer.from(json.replaceAll('"content":"', '"content":"\u0001'));
   for (let at = bytes.indexOf(1); at !== -1; at = bytes.indexOf(1, at + 1)) bytes[at] = 0xff;
   return bytes;

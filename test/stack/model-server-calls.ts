@@ -1,20 +1,20 @@
-/** One call as a model server saw it. `body` is what arrived, parsed; `undefined` if it was not JSON. */
+/** One call as received by a model server. `body` is the parsed body, `undefined` if it was not JSON. */
 export interface Call {
   readonly id: number;
   readonly model: string;
   readonly stream: boolean;
   readonly body: unknown;
-  /** What the caller calls the request, by its `x-request-id`. */
+  /** The caller's `x-request-id`. */
   readonly requestId: string | undefined;
   readonly headers: { readonly contentType: string | undefined; readonly hasAuthorization: boolean };
-  /** `aborted`: the client left first. `failed`: the server answered an error or broke the reply off. */
+  /** `aborted`: the client left first. `failed`: the server answered with an error or cut off the reply. */
   readonly state: 'running' | 'completed' | 'aborted' | 'failed';
-  /** Events that carried a token; of a whole reply 1. */
+  /** Events that carried a token; 1 for a whole reply. */
   readonly chunksSent: number;
   readonly promptTokens: number;
-  /** What was produced so far: of a stream what was sent. */
+  /** Produced so far; of a stream, what was sent. */
   readonly completionTokens: number;
-  /** How many of its model were running when it came, itself among them. */
+  /** How many calls of its model were running when it arrived, including itself. */
   readonly atOnce: number;
   /** Milliseconds of Unix time. */
   readonly startedAt: number;
@@ -31,7 +31,7 @@ export type CallList = ReturnType<typeof createCallList>;
 export function createCallList(kept: number) {
   const calls = new Map<number, Writable<Call>>();
   const watchers = new Set<() => void>();
-  /** By model; counted along the way, for a benchmark keeps very many calls. */
+  /** Totals by model, counted with each call, because a benchmark makes very many calls. */
   const running = new Map<string, number>();
   let nextId = 1;
   const count = (model: string, change: number) => {
@@ -39,7 +39,7 @@ export function createCallList(kept: number) {
     running.set(model, now);
     return now;
   };
-  const tell = () => {
+  const resolveWaiting = () => {
     for (const look of watchers) look();
   };
   return {
@@ -58,16 +58,16 @@ export function createCallList(kept: number) {
       calls.set(call.id, call);
       const oldest = calls.size > kept ? calls.keys().next().value : undefined;
       if (oldest !== undefined) calls.delete(oldest);
-      tell();
+      resolveWaiting();
       return call;
     },
     change(call: Call, change: Change): void {
       if (call.state === 'running' && (change.state ?? 'running') !== 'running') count(call.model, -1);
       Object.assign(call, change);
       if (change.state !== undefined) Object.assign(call, { endedAt: Date.now() });
-      tell();
+      resolveWaiting();
     },
-    /** The first kept call that matches, as soon as there is one; rejects after `withinMs`. */
+    /** Resolves with the first kept call that matches. Rejects after `withinMs`. */
     wait(matches: (call: Call) => boolean, withinMs: number): Promise<Call> {
       return new Promise((resolve, reject) => {
         const look = () => {

@@ -41,7 +41,7 @@ export function createChatRoute(options: Options, parts: { calls: CallList; take
     try {
       await reply(parsed.data, { res, calls, call, fault, pace, splitBytes, signal }, name);
     } catch (error) {
-      if (!signal.aborted) throw error; // or else it is the wait that ended because the client left
+      if (!signal.aborted) throw error; // otherwise the wait ended because the client left
     }
   };
 }
@@ -87,7 +87,7 @@ function arrivalOf(req: IncomingMessage, body: unknown): Arrival {
   };
 }
 
-/** Aborts when the connection ends before the reply did, and says so in the call. */
+/** Aborts when the connection ends before the reply, and marks the call as aborted. */
 function watchClient(res: ServerResponse, call: Call, calls: CallList): AbortSignal {
   const left = new AbortController();
   res.once('close', () => {

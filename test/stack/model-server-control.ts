@@ -3,7 +3,7 @@ import type { CallList } from './model-server-calls.ts';
 import { type Faults, faultSchema } from './model-server-faults.ts';
 import { parseJson, readBody, sendError, sendJson } from './model-server-http.ts';
 
-/** What tests steer a model server by. A fault that is not understood is refused, or a misspelt one would prove nothing. */
+/** The control endpoints for tests. An unknown fault is rejected, because a misspelt one would prove nothing. */
 export async function answerControl(
   req: IncomingMessage,
   res: ServerResponse,

@@ -4,7 +4,7 @@ import type { Writable } from 'node:stream';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Call, CallList } from './model-server-calls.ts';
 
-/** What can come in place of the rest of a reply. Those that are endless go on until the client leaves. */
+/** What can replace the rest of a reply. The endless ones continue until the client leaves. */
 export const derailments = [
   'a closed connection',
   'an error event',
@@ -18,11 +18,11 @@ export const derailments = [
 
 export type Derailment = (typeof derailments)[number];
 
-/** A careless reader skips what it cannot read, and takes the end for that of the answer. */
+/** A careless reader skips what it cannot read, and takes this as the end of the answer. */
 const end = 'data: [DONE]\n\n';
 const paceMs = 20;
 
-/** `signal` aborts when the client leaves, and then this rejects. */
+/** `signal` aborts when the client leaves, and then the call rejects. */
 type Begun = {
   res: ServerResponse;
   calls: CallList;
@@ -66,7 +66,7 @@ function errorOf(message = 'The engine is dead.') {
   return { message, type: 'server_error', code: 500 };
 }
 
-/** Writes the same without end, as fast as it is read. */
+/** Writes the same text endlessly, as fast as it is read. */
 export async function pour(to: Writable, text: string, signal: AbortSignal): Promise<void> {
   const bytes = Buffer.from(text);
   while (!signal.aborted) {

@@ -4,7 +4,7 @@ import { derailments } from './model-server-derail.ts';
 const milliseconds = z.int().min(0).max(3_600_000);
 const chunks = z.int().min(0);
 
-/** What a simulated model server can be told to do wrong. Several can hold at once; the first that ends the call wins. */
+/** The faults of a simulated model server. Several can apply at once; the first that ends the call wins. */
 export const faultSchema = z
   .strictObject({
     /** Waits this long before anything else. */
@@ -14,57 +14,57 @@ export const faultSchema = z
     /** Resets the connection (RST), or closes it (FIN), without a byte. */
     resetBeforeHeaders: z.boolean().optional(),
     closeBeforeHeaders: z.boolean().optional(),
-    /** Sends one line of a header after another. */
+    /** Sends header lines endlessly. */
     endlessHeaders: z.boolean().optional(),
-    /** Answers bytes that are not HTTP, or a 200 whose body is JSON that is not JSON, a web page, or an error. */
+    /** Answers with bytes that are not HTTP, or with a 200 whose body is invalid JSON, a web page, or an error. */
     garbage: z.enum(['http', 'json', 'html', 'error']).optional(),
-    /** Answers this status, with `errorMessage` (which an error event has as well), a `Retry-After` and a `Location` if given. */
+    /** Answers with this status, with `errorMessage` (also used by an error event), a `Retry-After` and a `Location` if given. */
     status: z.int().min(300).max(599).optional(),
     retryAfterSeconds: z.int().min(0).optional(),
     location: z.string().optional(),
     errorMessage: z.string().optional(),
-    /** Takes this long to send the header, bit by bit; the reply then ends with its connection. */
+    /** Takes this long to send the header, in small pieces. The reply then ends with its connection. */
     slowHeadersMs: milliseconds.optional(),
-    /** Announces a body this many times as long as it is, sends what there is, and closes the connection. */
+    /** Announces a body this many times its length, sends the body, and closes the connection. */
     lengthFactor: z.number().min(0).max(10).optional(),
     /**
-     * After this many tokens: resets the connection; ends the response properly, with neither `finish_reason` nor
-     * `[DONE]`; goes silent. A whole reply breaks off half-way through its body instead.
+     * After this many tokens: resets the connection; ends the response properly, with neither `finish_reason` nor `[DONE]`; goes silent.
+     * A whole reply breaks off half-way through its body instead.
      */
     cutAfterChunks: chunks.optional(),
     endAfterChunks: chunks.optional(),
     stallAfterChunks: chunks.optional(),
-    /** After this many tokens, or after half of a whole reply, this comes in place of the rest. */
+    /** After this many tokens, or after half of a whole reply, this replaces the rest. */
     derails: z.strictObject({ afterChunks: chunks, into: z.enum(derailments) }).optional(),
-    /** The pause before each token but the first, in place of the server's own pace. */
+    /** The pause before each token except the first, instead of the server's own pace. */
     chunkMs: milliseconds.optional(),
     /** Never stops producing: a stream of tokens, or one whole reply without an end. */
     endless: z.boolean().optional(),
-    /** Streams: events whose JSON breaks off, from the first token on. */
+    /** Streams only: events with truncated JSON, from the first token on. */
     badEvents: z.boolean().optional(),
-    /** Puts a byte that is never UTF-8 into every content. */
+    /** Puts a byte that is never valid UTF-8 into every content. */
     invalidUtf8: z.boolean().optional(),
-    /** Produces what it has to say, however much it was told to produce at most. */
+    /** Produces its complete answer, without regard to the requested limit. */
     ignoresLimit: z.boolean().optional(),
     noUsage: z.boolean().optional(),
     noDone: z.boolean().optional(),
-    /** How many of the following calls it happens to; left out: all, until it is cleared. */
+    /** How many of the following calls are affected. Omitted: all, until it is cleared. */
     times: z.int().min(1).optional(),
   })
-  .refine((fault) => Object.keys(fault).some((key) => key !== 'times'), { error: 'names no fault' });
+  .refine((fault) => Object.keys(fault).some((key) => key !== 'times'), { error: 'contains no fault' });
 
 export type Fault = z.infer<typeof faultSchema>;
 
 export type Faults = ReturnType<typeof createFaults>;
 
-/** The faults that hold now, for one model or for all that have none of their own; each call that meets one takes one of its `times`. */
+/** The present faults, for one model or for all models without their own. Each affected call uses up one of `times`. */
 export function createFaults() {
   const faults = new Map<string, { fault: Fault; left: number }>();
   return {
     set(fault: Fault, model = everyModel): void {
       faults.set(model, { fault, left: fault.times ?? Number.POSITIVE_INFINITY });
     },
-    /** Those of one model, or all. */
+    /** The faults of one model, or of all models. */
     clear(model?: string): void {
       if (model === undefined) faults.clear();
       else faults.delete(model);

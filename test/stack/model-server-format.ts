@@ -1,6 +1,6 @@
 import type { Answer, Choice } from './model-server-answer.ts';
 
-/** What names a reply: its id, who made it (shown as `system_fingerprint`), the model asked for, Unix seconds. */
+/** The identity of a reply: its id, its server (shown as `system_fingerprint`), the requested model, Unix seconds. */
 export interface ReplyName {
   readonly id: string;
   readonly server: string;
@@ -14,7 +14,7 @@ export interface StreamEvent {
   readonly text: string;
 }
 
-/** The whole reply as JSON. */
+/** The complete reply as JSON. */
 export function formatReply(answer: Answer, name: ReplyName, withUsage: boolean): string {
   return JSON.stringify({
     ...heading(name, 'chat.completion'),

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 
 const bodyBytesMax = 64 * 1024 * 1024;
 
-/** The whole body as text; rejects when the client leaves first, or sends more than 64 MiB. */
+/** The complete body as text. Rejects when the client leaves first, or sends more than 64 MiB. */
 export function readBody(req: IncomingMessage): Promise<string> {
   return new Promise((resolve, reject) => {
     const parts: Buffer[] = [];
@@ -17,7 +17,7 @@ export function readBody(req: IncomingMessage): Promise<string> {
   });
 }
 
-/** What the text means, or `undefined` if it is not JSON. */
+/** The parsed text, or `undefined` if it is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

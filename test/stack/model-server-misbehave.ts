@@ -4,16 +4,16 @@ import type { Fault } from './model-server-faults.ts';
 import { sendError, sendJson } from './model-server-http.ts';
 import { type Reply, streamHeaders, untilClosed, wait } from './model-server-reply.ts';
 
-/** Into how many pieces slow headers are cut. */
+/** The number of pieces of slow headers. */
 const slowPieces = 20;
 
-/** Whether the fault leaves no room for an answer. */
+/** Whether the fault replaces the answer. */
 export function answersInstead(fault: Fault): boolean {
   const { hang, resetBeforeHeaders, closeBeforeHeaders, endlessHeaders, garbage, status } = fault;
   return Boolean(hang || resetBeforeHeaders || closeBeforeHeaders || endlessHeaders || garbage || status);
 }
 
-/** Does what the fault has in place of an answer. */
+/** Does what the fault requires instead of an answer. */
 export async function answerInstead({ res, calls, call, fault, signal }: Reply): Promise<void> {
   if (fault.hang) return untilClosed(signal);
   if (fault.endlessHeaders) return writeEndlessHeaders(res, signal);
@@ -53,7 +53,7 @@ async function writeEndlessHeaders(res: ServerResponse, signal: AbortSignal): Pr
   await pour(res.socket, `x-more: ${'and so on '.repeat(100)}\r\n`, signal);
 }
 
-/** A reply of another length than its header says, past Node's own writer, which would not have it. */
+/** Writes a reply of another length than its header says. Bypasses Node's writer, which would reject it. */
 export function writeWrongLength({ res, calls, call, fault }: Reply, body: string): void {
   const types = call.stream ? streamHeaders : { 'content-type': 'application/json' };
   const length = Math.round(Buffer.byteLength(body) * (fault.lengthFactor ?? 1));
@@ -62,7 +62,7 @@ export function writeWrongLength({ res, calls, call, fault }: Reply, body: strin
   res.socket?.end(`HTTP/1.1 200 OK\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
 }
 
-/** A reply whose header comes bit by bit, past Node's own writer, and whose body ends with its connection. */
+/** Writes a reply whose header is sent in small pieces, bypassing Node's writer, and whose body ends with its connection. */
 export async function writeSlowHeaders(reply: Reply, body: string, completionTokens: number): Promise<void> {
   const { res, calls, call, fault, signal } = reply;
   const types = call.stream ? streamHeaders : { 'content-type': 'application/json' };

@@ -7,7 +7,7 @@ import { type Derailment, derail, pour } from './model-server-derail.ts';
 import type { Fault } from './model-server-faults.ts';
 import type { StreamEvent } from './model-server-format.ts';
 
-/** One reply on its way out. `signal` aborts when the client leaves, which ends every wait in here. */
+/** One reply that is being sent. `signal` aborts when the client leaves, which ends every wait in here. */
 export interface Reply {
   readonly res: ServerResponse;
   readonly calls: CallList;
@@ -18,18 +18,18 @@ export interface Reply {
   readonly signal: AbortSignal;
 }
 
-/** What waits in memory before it is written, in bytes: enough to make one packet of a whole fast stream. */
+/** The most bytes to gather before a write: enough to make one packet of a complete fast stream. */
 const gatheredBytesMax = 16_384;
 
 /**
- * A reset throws away what was not sent yet, and so may a client what came along with bytes that it cannot read: this long is
- * enough, on this machine, for the client to get it first.
+ * A reset drops data that was not sent yet, and a client may drop data that arrives with unreadable bytes. This pause is long enough, on
+ * this machine, for the client to receive the data first.
  */
 const beforeBreakMs = 20;
 
 export const streamHeaders = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' };
 
-/** Sends a whole JSON reply, with the pace of a stream, as the fault has it. */
+/** Sends a whole JSON reply, at the pace of a stream and with the given fault. */
 export async function writeWhole(reply: Reply, json: string, completionTokens: number): Promise<void> {
   const { res, calls, call, fault, pace, signal } = reply;
   await wait(pace.firstTokenMs + pace.tokenMs * completionTokens, signal);
@@ -46,7 +46,7 @@ export async function writeWhole(reply: Reply, json: string, completionTokens: n
   calls.change(call, { state: 'completed', chunksSent: 1, completionTokens });
 }
 
-/** Sends events at the pace asked for, as the fault has it. Without a pace they go out in as few packets as possible. */
+/** Sends events at the requested pace and with the given fault. Without a pace they are sent in as few packets as possible. */
 export async function writeStream(reply: Reply, events: Iterable<StreamEvent>): Promise<void> {
   const { res, calls, call, fault, pace, signal } = reply;
   const output = createOutput(reply);
@@ -73,7 +73,10 @@ export async function writeStream(reply: Reply, events: Iterable<StreamEvent>): 
   calls.change(call, { state: 'completed' });
 }
 
-/** Gathers events until they are flushed or enough. The call counts their tokens first: a client may leave with the last byte. */
+/**
+ * Gathers events until they are flushed or the limit is reached. Counts their tokens in the call first, because a client may leave with
+ * the last byte.
+ */
 function createOutput({ res, calls, call, splitBytes, signal }: Reply) {
   let gathered: Buffer[] = [];
   let length = 0;
@@ -98,7 +101,7 @@ function createOutput({ res, calls, call, splitBytes, signal }: Reply) {
       tokensGathered = tokens;
       if (length < gatheredBytesMax) return;
       await flush();
-      // A client that takes everything at once must not keep the others waiting.
+      // A client that reads everything at once must not block the others.
       await nextTurn(undefined, { signal });
     },
   };
@@ -110,7 +113,7 @@ function bytesOf({ kind, text }: StreamEvent, fault: Fault): Buffer {
   return fault.invalidUtf8 ? withInvalidUtf8(text) : Buffer.from(text);
 }
 
-/** A stream that goes on about the same tokens. */
+/** A stream that repeats the same tokens endlessly. */
 function* withoutEnd(events: Iterable<StreamEvent>): Generator<StreamEvent> {
   const chunks: StreamEvent[] = [];
   for (const event of events) {
@@ -148,7 +151,7 @@ function breakingPoint(fault: Fault): BreakingPoint | undefined {
     );
 }
 
-/** A stream with fewer tokens than asked for breaks off before it finishes. */
+/** A stream with fewer tokens than the fault's number breaks off before it finishes. */
 function isReached(after: number, { kind }: StreamEvent, tokens: number): boolean {
   return kind === 'chunk' ? tokens >= after : kind !== 'role';
 }
@@ -165,12 +168,12 @@ async function breakOff(reply: Reply, how: BreakingPoint['how']): Promise<void> 
   else res.end();
 }
 
-/** Waits until the client has gone. */
+/** Waits until the client has disconnected. */
 export async function untilClosed(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort');
 }
 
-/** Waits, unless there is nothing to wait for; rejects when the client leaves. */
+/** Waits, except for 0 ms. Rejects when the client leaves. */
 export async function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
   if (milliseconds > 0) await sleep(milliseconds, undefined, { signal });
 }

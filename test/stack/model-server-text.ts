@@ -1,21 +1,21 @@
 import { hash } from 'node:crypto';
 
-/** One message as a model server reads it: text, or parts of which only those of type `text` are read. */
+/** One message as a model server reads it: text, or parts, of which only those of type `text` are read. */
 export interface Message {
   role: string;
   content?: string | readonly { type: string; text?: string | undefined }[] | null | undefined;
 }
 
-/** An answer repeats at most this much of what the user said, in UTF-16 units. */
+/** The most that an answer repeats of the user's text, in UTF-16 units. */
 const echoedMax = 2_000;
 
 /** Accents, an emoji beyond 16 bits and one joined from several: a character is anything from one byte to 25. */
 const multiByteText = 'Crème brûlée, Żółć, 東京の空, 한글, 🙂 and 👩‍👩‍👧‍👦.';
 
 /**
- * The text that the simulated model answers, the same for the same messages: the last thing the user said, some
- * multi-byte characters, and a digest of every message, so that a lost or changed one shows. `repeat 20` in the last
- * user message makes the answer 20 times as long (9,999 at most). Each choice of several has its own text.
+ * The text that the simulated model answers, which is the same for the same messages: the last user message, some multi-byte characters,
+ * and a digest of every message, which shows a lost or changed one. `repeat 20` in the last user message makes the answer 20 times as
+ * long (9,999 at most). Each choice of several has its own text.
  */
 export function answerFor(messages: readonly Message[], choice = 0): string {
   const said = lastUserText(messages);
@@ -26,22 +26,22 @@ export function answerFor(messages: readonly Message[], choice = 0): string {
   return Array.from({ length: Math.max(1, times) }, () => text).join('\n');
 }
 
-/** What the simulated model says in place of an answer, where the last user message asks it to `refuse to answer`. */
+/** The refusal of the simulated model, if the last user message says `refuse to answer`. */
 export function refusalFor(messages: readonly Message[]): string | undefined {
   return /\brefuse to answer\b/.test(lastUserText(messages)) ? `I'm sorry, not ${digest(messages)}.` : undefined;
 }
 
-/** What it thinks before it answers, where it is asked to `think aloud`. */
+/** The reasoning before the answer, if the last user message says `think aloud`. */
 export function thoughtsFor(messages: readonly Message[]): string {
   return /\bthink aloud\b/.test(lastUserText(messages)) ? `Hm, 東京 – that is ${digest(messages)}.` : '';
 }
 
-/** Cuts a text into what the simulated model counts as tokens: up to four characters, with the white space before them. */
+/** Splits a text into the simulated model's tokens: up to four characters, with the white space before them. */
 export function pieces(text: string): string[] {
   return text.match(/\s*\S{1,4}|\s+/gu) ?? [];
 }
 
-/** What the last message with the role `user` says; empty if there is none. */
+/** The text of the last user message; empty if there is none. */
 export function lastUserText(messages: readonly Message[]): string {
   const last = messages.findLast(({ role }) => role === 'user');
   return last === undefined ? '' : textOf(last);
@@ -54,8 +54,8 @@ export function promptTokensOf(messages: readonly Message[]): number {
 
 /** Twelve hexadecimal digits that change with the role or text of any message. */
 export function digest(messages: readonly Message[]): string {
-  const heard = messages.map((message) => [message.role, textOf(message)]);
-  return hash('sha256', JSON.stringify(heard)).slice(0, 12);
+  const texts = messages.map((message) => [message.role, textOf(message)]);
+  return hash('sha256', JSON.stringify(texts)).slice(0, 12);
 }
 
 function textOf({ content }: Message): string {

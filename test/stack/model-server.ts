@@ -13,30 +13,29 @@ export type { Fault } from './model-server-faults.ts';
 export { answerFor, pieces, promptTokensOf } from './model-server-text.ts';
 
 export interface ModelServerOptions {
-  /** Shown as `system_fingerprint` in every reply, so that a test can tell who answered. */
+  /** Shown as `system_fingerprint` in every reply, so that a test can identify the server. */
   name: string;
   port?: number;
   host?: string;
-  /** What `GET /v1/models` lists; chat completions take any model. Left out: the server's name. */
+  /** The models that `GET /v1/models` lists; chat completions accept any model. Default: the server's name. */
   models?: readonly string[];
   /** From the request to the first token. A whole reply takes as long as its stream would have. */
   firstTokenMs?: number;
-  /** Left out, a reply is sent at once. */
+  /** Default: a reply is sent at once. */
   tokensPerSecond?: number;
-  /** If given, `/v1` needs it as its bearer token. */
+  /** If given, `/v1` requires it as the bearer token. */
   apiKey?: string;
-  /** Streams are written in pieces that split characters and events; true unless told otherwise. */
+  /** Whether streams are written in pieces that split characters and events. Default: true. */
   splitBytes?: boolean;
-  /** How many of the last calls are remembered; 100,000 unless told otherwise. */
+  /** How many of the last calls are kept. Default: 100,000. */
   callsKept?: number;
 }
 
 export type ModelServer = Awaited<ReturnType<typeof startModelServer>>;
 
 /**
- * An OpenAI-compatible model server whose answers, token counts and faults are known in advance; it listens when this
- * resolves. `PUT /control` with a `Fault` makes chat completions fail from then on, `DELETE /control` heals them;
- * `GET /control/calls` lists what was asked, `DELETE /control/calls` forgets it.
+ * An OpenAI-compatible model server with known answers, token counts and faults. Resolves when it listens. `PUT /control` with a `Fault`
+ * makes chat completions fail, `DELETE /control` ends that; `GET /control/calls` lists the calls, `DELETE /control/calls` removes them.
  */
 export async function startModelServer(options: ModelServerOptions) {
   const { name, port: wanted = 0, host = '127.0.0.1', callsKept = 100_000 } = options;
@@ -67,20 +66,20 @@ export async function startModelServer(options: ModelServerOptions) {
     name,
     port,
     url: `http://${host}:${port}/v1`,
-    /** The same as `PUT /control`; with a model, for calls of that one alone. */
+    /** The same as `PUT /control`. With a model, only for calls of that model. */
     fail: (fault: Fault, model?: string): void => faults.set(fault, model),
     /** The same as `DELETE /control`. */
     heal: (model?: string): void => faults.clear(model),
-    /** How many connections are in use: those that wait for their next call are closed by asking. */
+    /** How many connections are in use. Asking closes the idle ones first. */
     async connectionsInUse(): Promise<number> {
       server.closeIdleConnections();
       const { promise, resolve, reject } = Promise.withResolvers<number>();
       server.getConnections((error, count) => (error === null ? resolve(count) : reject(error)));
       return promise;
     },
-    /** The remembered calls as they stand now, oldest first. */
+    /** The kept calls in their present state, oldest first. */
     calls: (): Call[] => calls.list(),
-    /** The first remembered call that matches, as soon as there is one; rejects after `withinMs`. */
+    /** Resolves with the first kept call that matches. Rejects after `withinMs`. */
     waitForCall: (matches: (call: Call) => boolean, withinMs = 10_000) => calls.wait(matches, withinMs),
     async [Symbol.asyncDispose](): Promise<void> {
       if (!server.listening) return;

@@ -1,8 +1,8 @@
 import { stringify } from 'yaml';
 
-/** What a test may say of a backend. */
+/** The settings of a backend that a test may choose. */
 export type BackendSettings = {
-  /** Of a backend of its own, in place of a model server of the stack. */
+  /** The address of the test's own backend, instead of a model server of the stack. */
   url?: string;
   requests_at_once?: number;
   api_key_env?: string;
@@ -38,12 +38,14 @@ const threeTiers: Record<string, StackModel> = {
   'large-chat': { tier: 'premium', pool: 'large' },
 };
 
-/** The model of guests on one backend alone, for tests that have to know which one is called. */
+/** The guests' model on one backend only, for tests that must know which one is called. */
 export const oneBackend: Record<string, StackModel> = {
   'small-chat': { tier: 'guest', pool: 'default', backends: ['onprem-a'] },
 };
 
-/** A plan file for the stack: models of three tiers in two pools and those that are given, each served by every backend unless it names its own. */
+/**
+ * A plan file for the stack: models of three tiers in two pools and the given ones, each served by every backend unless it names its own.
+ */
 export function planFileFor({
   backends,
   timeouts = {},

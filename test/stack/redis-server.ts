@@ -9,37 +9,37 @@ import { freePort } from './free-port.ts';
 
 export { findRedis } from './find-redis.ts';
 
-/** Redis itself has 16 where nothing else is said. */
+/** The default of Redis itself. */
 export const databasesMax = 64;
 
 /** A large append-only file takes a while to load. */
 const startWithinMs = 30_000;
 
-/** How long Redis may take to write and close its file when it is asked to stop, before it is killed. */
+/** How long Redis may take to write and close its file after SIGTERM, before it is killed. */
 const stopWithinMs = 10_000;
 
 /** Between the choice of a free port and Redis's own bind another process may take it. */
 const portAttempts = 5;
 
-/** Starts a guard, which holds nothing but a pipe from us: it ends Redis when that breaks, however we died. */
+/** Starts a guard that holds only a pipe from this process. It ends Redis when the pipe breaks, in whichever way this process died. */
 const guardScript = 'read -r _; kill -CONT "$1" && kill -TERM "$1"';
 
 export interface RedisServer {
   readonly url: string;
   readonly port: number;
   readonly pid: number;
-  /** Asks it to stop and waits until it has; does nothing if it has already. */
+  /** Stops Redis and waits until it has ended. Does nothing if it has ended already. */
   stop(): Promise<void>;
-  /** Sends a signal; waits for the end if it is one that ends a process. */
+  /** Sends a signal. Waits for the end if the signal ends a process. */
   kill(signal: NodeJS.Signals): Promise<void>;
-  /** Stops it if it runs, and starts it on the same port and data. */
+  /** Stops Redis if it runs, and starts it on the same port and data. */
   restart(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
- * A private Redis as production needs it: append-only file, nothing evicted, reachable from this machine only; it answers
- * when this resolves. Its data and its log (`redis.log`) are in `directory`. It ends with this process, even a killed one.
+ * A private Redis with the settings of production: append-only file, no eviction, reachable from this machine only. Resolves when it
+ * answers. Its data and its log (`redis.log`) are in `directory`. It ends with this process, even if that is killed.
  */
 export async function startRedis({ directory, port = 0 }: { directory: string; port?: number }): Promise<RedisServer> {
   const program = await findRedis();
@@ -50,7 +50,7 @@ export async function startRedis({ directory, port = 0 }: { directory: string; p
     if (!['SIGSTOP', 'SIGCONT'].includes(signal)) await running.ended;
   };
   const stop = async () => {
-    running.child.kill('SIGCONT'); // a frozen process hears nothing else
+    running.child.kill('SIGCONT'); // a frozen process handles no other signal
     running.child.kill('SIGTERM');
     const late = setTimeout(() => running.child.kill('SIGKILL'), stopWithinMs);
     await running.ended;
@@ -92,7 +92,7 @@ async function startOnFreePort(wanted: Start): Promise<Running> {
 }
 
 async function start({ program, directory, port }: Start) {
-  // Its own process group: Ctrl-C is for us, and we stop it after whoever still needs it.
+  // Its own process group, so that Ctrl-C does not reach it: it is stopped after everything that still needs it.
   const child = spawn(program, argumentsFor(directory, port), { argv0: redisName, detached: true, stdio: 'ignore' });
   await once(child, 'spawn');
   const pid = child.pid ?? 0; // a spawned child has one
@@ -102,7 +102,7 @@ async function start({ program, directory, port }: Start) {
   });
   guard.unref();
   const ended = once(child, 'exit').then(() => {
-    guard.kill('SIGKILL'); // its process id may soon be another's
+    guard.kill('SIGKILL'); // its process id may soon belong to another process
   });
   try {
     await untilAnswering(child, port);
@@ -132,11 +132,11 @@ function argumentsFor(directory: string, port: number): string[] {
   return Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
 }
 
-/** Waits until this very process answers: on a port that was taken meanwhile, somebody else's Redis would. */
+/** Waits until this very process answers: if the port was taken in the meantime, another Redis would answer. */
 async function untilAnswering(child: ChildProcess, port: number): Promise<void> {
   const deadline = Date.now() + startWithinMs;
   while (Date.now() < deadline) {
-    if (child.exitCode !== null || child.signalCode !== null) throw new Error('it ended at once');
+    if (child.exitCode !== null || child.signalCode !== null) throw new Error('Redis ended at once');
     if (await answers(port, child.pid)) return;
     await sleep(20);
   }

@@ -18,12 +18,12 @@ const stackSchema = z.object({
 });
 
 /**
- * How to reach the running stack: its identity provider, the secret that tokens are requested with, and, where it runs on this
- * machine, its API and stores.
+ * How to reach the running stack: its identity provider, the secret for requesting tokens, and, if it runs on this machine, its API and
+ * stores.
  */
 export type RunningStack = z.infer<typeof stackSchema>;
 
-/** Readable by its owner only. */
+/** Writes the file with access for its owner only. */
 export async function writeRunningStack(runningStack: RunningStack, directory = dataDirectory): Promise<void> {
   await mkdir(directory, { recursive: true });
   await writeFile(join(directory, stackFile), JSON.stringify(runningStack), { mode: 0o600 });
@@ -33,7 +33,7 @@ export async function removeRunningStack(directory = dataDirectory): Promise<voi
   await rm(join(directory, stackFile), { force: true });
 }
 
-/** Throws when no stack runs. After a stack was killed its file is still there. */
+/** Throws when no stack runs. The file of a killed stack is not removed. */
 export async function readRunningStack(directory = dataDirectory): Promise<RunningStack> {
   try {
     return stackSchema.parse(JSON.parse(await readFile(join(directory, stackFile), 'utf8')));

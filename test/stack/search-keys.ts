@@ -5,27 +5,27 @@ import { isWellFormedKey } from '../../ingress/callers/api-key.ts';
 import type { ServiceProcess } from './service-process.ts';
 
 /**
- * Every full API key in this text, by its form and its checksum: chance makes one in 57 billion. Bytes of files are looked
- * through as Latin-1, in which a key is what it is in UTF-8.
+ * Every full API key in this text, recognized by form and checksum: a random text matches one time in 57 billion. Bytes of files are
+ * searched as Latin-1, in which a key has the same characters as in UTF-8.
  */
 export function fullKeysIn(text: string): string[] {
   return [...text.matchAll(/svc_[0-9A-Za-z]{38}/g)].map(([key]) => key).filter(isWellFormedKey);
 }
 
-/** Stands in requests of tests, beside what they ask: no log may hold a request. */
+/** Part of the requests of tests: no log may contain a request. */
 export const canary = 'canary-9f1c';
 
 export type Remains = {
   directory: string;
   processes: readonly ServiceProcess[];
   databaseUrl?: string | undefined;
-  /** What no log may hold. */
+  /** Texts that no log may contain. */
   secrets?: () => readonly string[];
 };
 
 /**
- * Throws when what a stack leaves behind holds a full key anywhere: the data of its Redis, down to the log of every write
- * that it was ever given, its store, and what its processes said. In what they said no request and no secret may stand either.
+ * Throws when anything that a stack leaves behind contains a full key: the data of its Redis with the log of all writes, its store, and
+ * the logs of its processes. The logs must contain no request and no secret either.
  */
 export async function requireNoFullKeys({ directory, processes, databaseUrl, secrets }: Remains): Promise<void> {
   const found: string[] = [];

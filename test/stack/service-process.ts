@@ -6,22 +6,22 @@ import { fileURLToPath } from 'node:url';
 
 export type LogLine = { level?: string; msg?: string; port?: number; [field: string]: unknown };
 
-/** One running ingress or worker, and what it has said. */
+/** One running ingress or worker, and its logs. */
 export interface ServiceProcess {
   readonly pid: number;
   readonly logs: readonly LogLine[];
   /** Everything written to standard error. */
   readonly errors: () => string;
   readonly exited: Promise<number | null>;
-  /** The first line that fits, whether it has been written already or is written later. */
+  /** Resolves with the first line that matches, past or future. */
   line(fits: (line: LogLine) => boolean): Promise<LogLine>;
   kill(signal: NodeJS.Signals): void;
-  /** Asks it to end and waits until it has. */
+  /** Asks the process to end and waits until it has ended. */
   stop(): Promise<void>;
 }
 
 const ownRoot = fileURLToPath(new URL('../..', import.meta.url));
-/** A process of a stack that finds its modules compiled starts in a third less time. */
+/** With a compile cache, a process of a stack starts in a third less time. */
 const compileCache = process.env.NODE_COMPILE_CACHE ?? join(ownRoot, 'node_modules/.cache/compile');
 const linesKept = 50_000;
 const stopWithinMs = 45_000;
@@ -35,24 +35,24 @@ process.once('exit', () => {
 type Options = {
   side: 'ingress' | 'workers';
   env: Record<string, string>;
-  /** Where the code stands; this project unless told otherwise. */
+  /** The folder of the code. Default: this project. */
   root?: string | undefined;
-  /** Whether Node starts it again each time that a file of its side or of `shared` changes. */
+  /** Whether Node restarts it each time a file of its side or of `shared` changes. */
   watch?: boolean | undefined;
-  /** Given each log line as it is written; a stack on a terminal shows some of them. */
+  /** Called with each log line as it is written. A stack on a terminal shows some of them. */
   onLine?: (line: LogLine) => void;
 };
 
-/** Starts `ingress/main.ts` or `workers/main.ts` under this process's own Node, configured by its environment alone. */
+/** Starts `ingress/main.ts` or `workers/main.ts` under the present Node, configured only by its environment. */
 export function startServiceProcess({ side, env, root = ownRoot, watch = false, onLine }: Options): ServiceProcess {
   const watchFlags = watch ? ['--watch', '--watch-preserve-output', `--watch-path=${side}`, '--watch-path=shared'] : [];
   const child = spawn(process.execPath, [...watchFlags, `${side}/main.ts`], {
     cwd: root,
     env: { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: compileCache, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    detached: watch, // a group of its own: the watching process and the one that it starts
+    detached: watch, // a process group for the watching process and the one that it starts
   });
-  if (watch) child.stderr.pipe(process.stderr); // what the last change broke
+  if (watch) child.stderr.pipe(process.stderr); // errors of the last change
   const logs: LogLine[] = [];
   const waiting = new Set<(line: LogLine) => void>();
   let errors = '';
@@ -88,7 +88,7 @@ export function startServiceProcess({ side, env, root = ownRoot, watch = false, 
   return started;
 }
 
-/** The watching process passes on SIGTERM, but not SIGKILL: its child would stay. */
+/** The watching process passes on SIGTERM, but not SIGKILL: its child would remain. */
 function killGroup({ pid, exitCode, signalCode }: ChildProcess, signal: NodeJS.Signals): void {
   if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, signal);
 }
@@ -113,7 +113,7 @@ function lineThatFits({ fits, logs, waiting, child, errors }: Search): Promise<L
     waiting.add(take);
     child.once('exit', (code) => {
       const last = logs.slice(-3).map((line) => JSON.stringify(line));
-      reject(new Error([`the process ended with ${code} before it said so`, ...last, errors()].join('\n')));
+      reject(new Error([`the process ended with ${code} before this line`, ...last, errors()].join('\n')));
     });
   });
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider';
 
-/** The pages have a style and a script of their own, inline, and reach nothing. */
+/** The pages have their own inline style and script, and load nothing. */
 export const signInPagesPolicy =
   "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
@@ -13,8 +13,8 @@ export function interactionUrl(_ctx: unknown, { uid }: { uid: string }): string 
 }
 
 /**
- * Answers what the provider asks a person: anybody may sign in by any name, and there is nothing to consent to, for the
- * console belongs to the service. False for a request that is none of its own.
+ * Answers the pages of the provider. Any name can sign in, and there is no consent page, because the console belongs to the service.
+ * Returns false for any other request.
  */
 export async function answerSignIn(provider: Provider, req: IncomingMessage, res: ServerResponse): Promise<boolean> {
   if (!path.test(req.url ?? '')) return false;
@@ -31,12 +31,16 @@ export async function answerSignIn(provider: Provider, req: IncomingMessage, res
       show(res, 200, signInPage);
     }
   } catch {
-    show(res, 400, page('Sign in', '<p>This sign-in has expired. Go back to where you came from and begin anew.</p>'));
+    show(
+      res,
+      400,
+      page('Sign in', '<p>This sign-in has expired. Go back to where you came from and sign in again.</p>'),
+    );
   }
   return true;
 }
 
-/** Sends the form at once, as providers do that know by the ID token who is leaving. */
+/** Sends the form at once, as other providers do if the ID token identifies the user. */
 export function logoutSource(ctx: KoaContextWithOIDC, form: string): void {
   const submit = '<button type="submit" form="op.logoutForm" name="logout" value="yes">Sign out</button>';
   ctx.body = page('Sign out', `${form}${submit}<script>document.querySelector('button').click()</script>`);
@@ -54,7 +58,7 @@ export function postLogoutSuccessSource(ctx: KoaContextWithOIDC): void {
 const signInPage = page(
   'Sign in',
   `<form method="post">
-<p>This stands in for your identity provider: any name will do, and olga is an operator.</p>
+<p>This page replaces your identity provider during development. Any name works, and olga is an operator.</p>
 <label>Name <input name="login" required maxlength="255" autocomplete="username" autofocus></label>
 <button type="submit">Sign in</button>
 </form>`,

@@ -10,35 +10,35 @@ import { type Remains, requireNoFullKeys } from './search-keys.ts';
 import { type LogLine, type ServiceProcess, startServiceProcess } from './service-process.ts';
 
 export type StackOptions = {
-  /** Where everything is kept; left out, a temporary folder that goes with the stack and is searched for keys then. */
+  /** The folder of all data. Default: a temporary folder, which is searched for keys and removed when the stack ends. */
   directory?: string;
   ingresses?: number;
   workers?: number;
-  /** Ports of what others reach; left out, free ones. */
+  /** Ports of the listeners. Default: free ones. */
   ports?: Partial<{
     ingress: number;
     identity: number;
     models: [number, number, number];
     operations: [number, number];
   }>;
-  /** Left out, a private `redis-server`. */
+  /** Default: a private `redis-server`. */
   redisUrl?: string | undefined;
   databaseUrl?: string | undefined;
   timeouts?: Record<string, number>;
   /** Bounds of files and batches. */
   batch?: Record<string, number>;
-  /** Limits of guest mint, and how long devices are kept. */
+  /** Limits of minting guest keys, and how long devices are kept. */
   guests?: Record<string, number>;
-  /** Plans beside those that every stack has, or in their place. */
+  /** Plans that are added to the default ones, or replace them. */
   plans?: Record<string, object>;
-  /** Models beside those that every stack has. */
+  /** Models that are added to the default ones. */
   models?: Record<string, StackModel>;
-  /** What each backend of the plan file has beside its address, by name. */
+  /** Further settings of each backend of the plan file, by name. */
   backends?: Record<string, BackendSettings>;
   /** Hosts that media may be fetched from. */
   mediaHosts?: readonly string[];
   env?: Record<string, string>;
-  /** Whether ingress and worker start again each time that their source changes. */
+  /** Whether ingress and worker restart each time their source changes. */
   watch?: boolean;
   modelServers?: Pick<ModelServerOptions, 'firstTokenMs' | 'tokensPerSecond' | 'splitBytes' | 'callsKept'>;
   onLine?: (from: string, line: LogLine) => void;
@@ -50,18 +50,18 @@ export type RunningIngress = RunningProcess & { url: string };
 export interface Stack extends AsyncDisposable {
   directory: string;
   baseUrl: string;
-  /** In the order they were ready. */
+  /** In the order in which they became ready. */
   ingresses: RunningIngress[];
   workers: RunningProcess[];
   identity: IdentityProvider;
-  /** Undefined when the stack runs on a Redis that was given. */
+  /** Undefined when the stack runs on a given Redis. */
   redis: RedisServer | undefined;
   redisUrl: string;
   databaseUrl: string;
   planFile: string;
   /** Two on-prem replicas, then the cloud. */
   modelServers: [ModelServer, ModelServer, ModelServer];
-  /** Resolves when it is ready. `root`: where its code stands, if it is another version of the service. */
+  /** Resolves when it is ready. `root` is the folder of the code, for another version of the service. */
   startIngress(env?: Record<string, string>, root?: string): Promise<RunningIngress>;
   startWorker(env?: Record<string, string>, root?: string): Promise<RunningProcess>;
   /** Every process that was started, ready or not, running or ended. */
@@ -70,7 +70,7 @@ export interface Stack extends AsyncDisposable {
   mintKey(account: string): Promise<string>;
 }
 
-/** The whole service on this machine, with stand-ins for what its operator brings: identity provider and model servers. */
+/** Starts the complete service on this machine, with a simulated identity provider and simulated model servers. */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   await using started = new AsyncDisposableStack();
   const { ports, modelServers: pace = {}, watch, onLine } = options;
@@ -95,7 +95,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     }),
   );
 
-  // After what has fixed ports: a second stack on the same folder ends there, before it opens the first one's data.
+  // After the parts with fixed ports: a second stack on the same folder fails there, before it opens the first one's data.
   const redis =
     options.redisUrl === undefined ? started.use(await startRedis({ directory: join(directory, 'redis') })) : undefined;
   const redisUrl = options.redisUrl ?? redis?.url ?? '';
@@ -166,7 +166,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     return key;
   }
 
-  // The processes end first, and before what they lean on.
+  // The processes end first, before the parts that they depend on.
   started.defer(async () => {
     await Promise.all(processes.map((child) => child.stop()));
   });
@@ -194,7 +194,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   };
 }
 
-/** It goes with the stack, and not before it is known that no key was kept in it, nor told by a process. */
+/** The folder is removed with the stack, after the check that it contains no key and that no process logged one. */
 async function temporaryDirectory(started: AsyncDisposableStack, others: Omit<Remains, 'directory'>): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'inference-stack-'));
   started.defer(() => rm(directory, { recursive: true, force: true }));
@@ -202,7 +202,7 @@ async function temporaryDirectory(started: AsyncDisposableStack, others: Omit<Re
   return directory;
 }
 
-/** The secrets among these settings, and the passwords of their addresses. */
+/** The secrets among these settings, and the passwords in their addresses. */
 function secretsIn(settings: Record<string, string>): string[] {
   const { KEY_PEPPER = '', GUEST_KEY_SECRET = '', REDIS_URL = '', REPLY_REDIS_URL = '' } = settings;
   const passwords = [REDIS_URL, REPLY_REDIS_URL].flatMap((url) => URL.parse(url)?.password ?? []);
@@ -216,7 +216,7 @@ async function urlOf(child: ServiceProcess, listener: 'ready' | 'operations'): P
   return `http://127.0.0.1:${port}`;
 }
 
-/** The secrets of this stack, made at its first start and kept beside its data, readable by its owner only. */
+/** The secrets of this stack, created at its first start and kept with its data, readable by its owner only. */
 async function readSecrets(directory: string): Promise<Record<string, string>> {
   const file = join(directory, 'secrets.json');
   try {

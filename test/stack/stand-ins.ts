@@ -3,8 +3,8 @@ import { startIdentityProvider } from './identity-provider.ts';
 import { startModelServer } from './model-server.ts';
 import { dataDirectory, writeRunningStack } from './running-stack.ts';
 
-// What an operator brings, in one process for a stack of containers: the identity provider on port 9100 and three
-// simulated model servers on 9101 to 9103. ISSUER is how the other containers reach it, BASE_URL whom its tokens are for.
+// The operator's parts, in one process for a stack of containers: the identity provider on port 9100 and three
+// simulated model servers on 9101 to 9103. ISSUER is its address for the other containers, BASE_URL the audience of its tokens.
 const host = '0.0.0.0';
 const { ISSUER: issuer, BASE_URL: audience } = process.env;
 if (!issuer || !audience) {

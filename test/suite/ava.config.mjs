@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 
-/** Set where `main.ts` has chosen the files. */
+/** Set if `main.ts` has chosen the files. */
 const order = new Map(JSON.parse(process.env.TEST_ORDER ?? '[]').map((file, index) => [resolve(file), index]));
 const placeOf = (file) => order.get(file) ?? 0;
 

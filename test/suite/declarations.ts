@@ -1,6 +1,6 @@
 const declarations: (() => void)[] = [];
 
-/** ava begins a moment after the first test is declared, so nothing is declared until the last file is loaded. */
+/** ava starts shortly after the first test is declared, so nothing is declared until the last file is loaded. */
 export function declareLater(declare: () => void): void {
   declarations.push(declare);
 }

@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { afterTests, beforeTests, inFileTurn, runFilesInTurn } from './file-turns.ts';
 
-/** A file whose steps are written to `steps`, and how its tests and its last hook end. */
+/** Declares a file that writes its steps to `steps`. `outcomes` returns how its tests and its last hook end. */
 function declareFile(path: string, { steps, failing = '' }: { steps: string[]; failing?: string }) {
   const step = (name: string) => async () => {
     steps.push(`${path} ${name} begins`);
@@ -18,7 +18,7 @@ function declareFile(path: string, { steps, failing = '' }: { steps: string[]; f
   ];
   const hook = afterTests(path, step('after'));
   return {
-    /** As AVA does: all tests at once. */
+    /** Starts all tests at once, as AVA does. */
     outcomes: async () => {
       const ended = await Promise.allSettled([...tests.map(runAsAva), hook()]);
       return ended.map((one) => (one.status === 'rejected' ? one.reason.message : 'passed'));
@@ -33,7 +33,7 @@ async function runAsAva(declared: (t: ExecutionContext) => unknown): Promise<unk
   const t = {
     teardown: (run: () => unknown) => teardowns.push(run),
     timeout: () => late.reject(new Error('late')),
-  } as unknown as ExecutionContext; // all that these tests use of it
+  } as unknown as ExecutionContext; // the only methods that these tests use
   try {
     return await Promise.race([declared(t), late.promise]);
   } finally {
@@ -41,7 +41,7 @@ async function runAsAva(declared: (t: ExecutionContext) => unknown): Promise<unk
   }
 }
 
-test.serial('the next test begins after the teardowns of the one before it, also if that one hangs', async (t) => {
+test.serial('the next test starts after the teardowns of the one before it, even if that one hangs', async (t) => {
   const steps: string[] = [];
   const serial = (name: string, end: (t: ExecutionContext) => unknown) =>
     inFileTurn('hanging', {
@@ -69,7 +69,7 @@ test.serial('the next test begins after the teardowns of the one before it, also
   t.deepEqual(steps, ['hangs', 'hangs teardown', 'follows', 'follows teardown']);
 });
 
-test.serial('each file has its turn, whatever fails in another', async (t) => {
+test.serial('each file has its turn, independently of failures in others', async (t) => {
   const steps: string[] = [];
   const files = [
     declareFile('a', { steps }),

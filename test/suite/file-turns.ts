@@ -1,7 +1,7 @@
 import type { ExecutionContext } from 'ava';
 
 type Run = () => unknown;
-/** Begun by AVA, which begins all tests at once, and run in its turn. */
+/** A test that AVA, which starts all tests at once, has started, and that waits for its turn. */
 type Waiting = {
   begun: PromiseWithResolvers<Run>;
   ended: PromiseWithResolvers<unknown>;
@@ -17,12 +17,12 @@ function fileAt(path: string): File {
   return file;
 }
 
-/** `run` before the tests of this file, which fail if it does. */
+/** Calls `run` before the tests of this file. If it fails, they fail. */
 export function beforeTests(path: string, run: Run): void {
   fileAt(path).before.push(run);
 }
 
-/** `run` after the tests of this file, even if one failed. Returns a hook for the very end, which fails if it did. */
+/** Calls `run` after the tests of this file, even if one failed. Returns a hook for the very end, which fails if `run` failed. */
 export function afterTests(path: string, run: Run): () => Promise<unknown> {
   const ended = Promise.withResolvers<unknown>();
   ended.promise.catch(() => {}); // a failure is reported by the hook
@@ -32,7 +32,10 @@ export function afterTests(path: string, run: Run): () => Promise<unknown> {
 
 type Test = { isSerial: boolean; run: (t: ExecutionContext) => unknown };
 
-/** Returns what AVA runs at once. In the file's turn its serial tests run one after another, then all others at the same time. */
+/**
+ * Returns the function that AVA runs with all others. In the file's turn its serial tests run one after another, then all others at the
+ * same time.
+ */
 export function inFileTurn(path: string, { isSerial, run }: Test): (t: ExecutionContext) => Promise<unknown> {
   const test: Waiting = {
     begun: Promise.withResolvers(),
@@ -42,13 +45,13 @@ export function inFileTurn(path: string, { isSerial, run }: Test): (t: Execution
   const { serial, concurrent } = fileAt(path);
   (isSerial ? serial : concurrent).push(test);
   return (t) => {
-    t.teardown(() => test.finished.resolve()); // the last of its teardowns, also of a test that timed out
+    t.teardown(() => test.finished.resolve()); // runs after the other teardowns, also for a test that timed out
     test.begun.resolve(() => run(t));
     return test.ended.promise;
   };
 }
 
-/** Gives each file that was loaded its turn, in their order. */
+/** Runs the loaded files one after another. */
 export async function runFilesInTurn(): Promise<void> {
   const turns = [...files.values()];
   files.clear();
@@ -61,7 +64,7 @@ export async function runFilesInTurn(): Promise<void> {
   }
 }
 
-/** Resolves when AVA has nothing more to do for this test. */
+/** Resolves when AVA has finished this test. */
 async function runOnce(ready: Promise<unknown>, { begun, ended, finished }: Waiting): Promise<void> {
   const run = await begun.promise;
   void settle(ended, () => ready.then(run));

@@ -9,20 +9,20 @@ import { openTemporaryFolder } from './temporary-folder.ts';
 import { root, shareProcesses, testFiles } from './test-files.ts';
 
 const help = `npm test                       the fast tests
-npm run test:rest              all others except those of npm run faults alone, and random and repeated cases at full size
+npm run test:rest              all others except those that only npm run faults runs, and random and repeated cases at full size
 npm run test:all               both
-npm run test:one -- <file>     one file or more, with options of ava
-npm run test:sized -- [times]  random and repeated cases, five times the full size or as many times as you say`;
+npm run test:one -- <file>     one or more files, with options of ava
+npm run test:sized -- [times]  random and repeated cases, at five times the full size, or this many times`;
 
-/** One more than the cores for which the times are promised: a process with stacks of its own waits half of the time. */
+/** One more than the cores for which the times are promised: a process with its own stacks waits half of the time. */
 const processesAtOnce = 3;
 
-const [command, ...wishes] = process.argv.slice(2);
-const times = Number(wishes[0] ?? 5);
+const [command, ...args] = process.argv.slice(2);
+const times = Number(args[0] ?? 5);
 if (command === 'fast') await runFiles(testFiles('fast'), 'small');
 else if (command === 'rest') await runFiles(testFiles('rest'), '1');
 else if (command === 'sized' && times > 0) await runFiles(testFiles('sized'), String(times));
-else if (command === 'one' && wishes.length > 0) process.exitCode = await runAva(wishes);
+else if (command === 'one' && args.length > 0) process.exitCode = await runAva(args);
 else {
   console.error(help);
   process.exitCode = 2;
@@ -37,7 +37,7 @@ async function runFiles(files: readonly string[], size: string): Promise<void> {
   const inProcesses = [...sequences, ...shares];
   const groups = inProcesses.map((_, number) => `test/suite/shared-${number}.group.ts`);
   const missing = groups.filter((file) => !existsSync(join(root, file)));
-  if (missing.length > 0) throw new Error(`${missing.join(', ')} must be there, like the other groups`);
+  if (missing.length > 0) throw new Error(`${missing.join(', ')} must exist, like the other groups`);
   const others = weave(groups.slice(sequences.length), alone);
   const beside = Math.ceil(sequences.length / 2);
   // Sequences take longest, so they start early. They mostly wait, so one other process computes beside two of them.
@@ -58,9 +58,9 @@ function weave(some: readonly string[], others: readonly string[]): string[] {
   return some.length === 0 ? [...others] : some.flatMap((file, index) => [file, ...after(index)]);
 }
 
-/** Its exit code. */
-async function runAva(wishes: readonly string[], env: Record<string, string> = {}): Promise<number> {
-  const child = spawn('ava', ['--config', 'test/suite/ava.config.mjs', ...wishes], {
+/** Returns the exit code. */
+async function runAva(args: readonly string[], env: Record<string, string> = {}): Promise<number> {
+  const child = spawn('ava', ['--config', 'test/suite/ava.config.mjs', ...args], {
     cwd: root,
     env: { NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/compile'), ...process.env, ...env },
     stdio: 'inherit',

@@ -2,7 +2,7 @@ import { findRedis } from '../stack/redis-server.ts';
 import { provideChromium } from '../support/browser/find-chromium.ts';
 import { providePython } from '../support/documentation/provide-python.ts';
 
-/** Installs once what is missing, so that several test files do not at the same time. Fails where a test could not run. */
+/** Installs missing programs once, before several test files would do so at the same time. Throws if a test could not run without one. */
 export async function prepare(): Promise<void> {
   await findRedis();
   for (const provide of [provideChromium, providePython]) {

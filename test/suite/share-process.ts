@@ -7,12 +7,12 @@ import { runFilesInTurn } from './file-turns.ts';
 import { root } from './test-files.ts';
 import { runAtOnce } from './tests-at-once.ts';
 
-/** Names the variable with the files of each process, as JSON. */
+/** The environment variable with the files of each process, as JSON. */
 export const sharesVariable = 'TEST_SHARES';
 
 const shareSchema = z.object({ files: z.array(z.string()), testsAtOnce: z.int().optional() });
 
-/** Loads the files of the process of this number, each with a test function of its own. */
+/** Loads the files of the process of this number, each with its own test function. */
 export async function shareProcess(number: number): Promise<void> {
   const shares = z.array(shareSchema).parse(JSON.parse(process.env[sharesVariable] ?? '[]'));
   const { files: paths, testsAtOnce } = shares[number] ?? { files: [] };

@@ -6,8 +6,8 @@ const memory = '/dev/shm';
 const bytesMin = 4 * 2 ** 30;
 
 /**
- * A folder for all that a run leaves for a while, removed after it. In memory where there is room for it: a test that waits for a
- * busy disk would prove how busy that is.
+ * A folder for the temporary files of a run, removed after it. It is in memory if there is room for it: a test that waits for a busy disk
+ * would measure the disk.
  */
 export async function openTemporaryFolder(): Promise<AsyncDisposable & { path: string }> {
   const path = await mkdtemp(join((await hasRoom()) ? memory : tmpdir(), 'tests-'));

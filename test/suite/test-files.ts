@@ -6,12 +6,12 @@ import { importsOf, projectFiles, reachableFrom } from '../support/source-files.
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
- * `fast`: what `npm test` runs. `rest`: what `npm run test:all` runs besides, files that end in `.slow.ts` and those that are small
- * in `npm test`. `sized`: all whose size can be chosen.
+ * `fast`: the files of `npm test`. `rest`: the other files of `npm run test:all`, which end in `.slow.ts` or run with small sizes in `npm
+ * test`. `sized`: all files whose size can be chosen.
  */
 export type Selection = 'fast' | 'rest' | 'sized';
 
-/** Files with tests, by their path from the top. */
+/** Files with tests, by their path from the project folder. */
 export function testFiles(selection: Selection): string[] {
   const files = projectFiles().filter((path) => path.startsWith('test/') && path.endsWith('.ts'));
   const fast = files.filter((path) => path.endsWith('.test.ts'));
@@ -27,10 +27,10 @@ export function testFiles(selection: Selection): string[] {
   return selection === 'sized' ? [...fast, ...slow].filter(isSized) : [...fast.filter(isSized), ...slow];
 }
 
-/** Of two sizes: the first is for `npm test`. */
+/** Has two sizes: the first is for `npm test`. */
 const hasFullSize = /\bsized\(\s*[^(),]+,/;
 
-/** Starts stacks of its own, unless it shares one. */
+/** Starts its own stacks, unless it shares one. */
 const hasStack = /^test\/(faults|flows)\//;
 /** Kills processes that write in the folder of the tests. */
 const hasOwnProcess = /-file-store\./;
@@ -41,12 +41,12 @@ const isTimed = /\bconnectForRequests\b|\brequest_ms: \d|\bwindowMs\b/;
 const isSearch = /^test\/fuzz\/.*\.slow\.ts$/;
 const concernsProcess = /\bmock\.timers\b|\bfindChromium\b|\bopenMongoTests\b/;
 
-/** Files that share a process, and how many of their tests run at the same time. Left out, the files run one after another. */
+/** Files that share a process, and how many of their tests run at the same time. Without a number, the files run one after another. */
 export type Share = { files: string[]; testsAtOnce?: number };
 
 /**
- * A process costs as much as a dozen files that need no stack, so those share some; tests of the console share a stack and a
- * browser; files with stacks of their own run one after another. `alone`: the others.
+ * A process costs as much as a dozen files without a stack, so those share some. Tests of the console share a stack and a browser. Files
+ * with their own stacks run one after another. `alone` has the other files.
  */
 export function shareProcesses(files: readonly string[]): { shares: Share[]; sequences: Share[]; alone: string[] } {
   const { console = [], flows = [], timed = [], small = [], stacks = [], alone = [] } = Object.groupBy(files, kindOf);
@@ -75,7 +75,7 @@ function kindOf(path: string): 'console' | 'flows' | 'timed' | 'small' | 'stacks
   return isTimed.test(text) ? 'timed' : 'small';
 }
 
-/** Few, for each costs a process; so many that none is still running for long when all others have ended. */
+/** A few, because each costs a process, and enough that none still runs for long after all others have ended. */
 const smallSharesMax = 5;
 const sequencesMax = 6;
 

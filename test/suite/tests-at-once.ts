@@ -1,7 +1,7 @@
 let free = 1;
 const waiting: (() => void)[] = [];
 
-/** To be called before the first test begins: more tests than this would only wait for each other's processor time. */
+/** Must be called before the first test starts. More tests than this would only wait for each other's processor time. */
 export function runAtOnce(tests: number): void {
   free = tests;
 }

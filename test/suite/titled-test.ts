@@ -4,7 +4,7 @@ import { afterTests, beforeTests, inFileTurn } from './file-turns.ts';
 import { inTurn } from './tests-at-once.ts';
 
 const { searchParams } = new URL(import.meta.url);
-/** The file of this copy of the module, by its path from the top. */
+/** The file of this copy of the module, by its path from the project folder. */
 const file = searchParams.get('file') ?? '';
 const isFileByFile = searchParams.has('fileByFile');
 
@@ -12,8 +12,8 @@ type Implementation = (t: ExecutionContext) => unknown;
 const eachHook = /^(before|after)Each$/;
 
 /**
- * The test function of one file that shares its process with others: titles begin with the file's path, so that they are unique and
- * say where they stand; hooks for each test leave the tests of other files alone.
+ * The test function of a file that shares its process with others. Titles begin with the file's path, so that they are unique and say
+ * which file they are in. Hooks for each test do not affect the tests of other files.
  */
 export default titled(ava, []);
 
@@ -30,7 +30,7 @@ function titled<Chain extends object>(chain: Chain, names: readonly string[]): C
       const [implementation, ...more] = others;
       if (typeof implementation !== 'function' || names.includes('skip'))
         return declareLater(() => Reflect.apply(call, self, [title, ...others]));
-      const run = implementation as Implementation; // as its file has given it to ava
+      const run = implementation as Implementation; // as its file passed it to ava
       if (isFileByFile) return declareInTurn(names, title, run);
       const isHook = names.some((name) => /^(before|after)/.test(name));
       const forEach = names.some((name) => eachHook.test(name));
@@ -43,7 +43,7 @@ function titled<Chain extends object>(chain: Chain, names: readonly string[]): C
   }) as Chain;
 }
 
-/** A hook gets nothing from ava, for it runs when ava has begun all tests; hooks of one file run at the same time. */
+/** A hook gets no argument from ava, because it runs after ava has started all tests. Hooks of one file run at the same time. */
 function declareInTurn(names: readonly string[], title: string, run: Implementation): void {
   const hook = run as () => unknown;
   const others = names.filter((name) => !['serial', 'before', 'after', 'always'].includes(name));

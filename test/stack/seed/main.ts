@@ -52,7 +52,7 @@ async function seed(data: string): Promise<void> {
     ...{ url, store },
     tokenOf: (account, admin = false) => requestToken({ issuer, clientSecret, account, admin }),
     pastMonths: [monthsAgo(2), monthsAgo(1)],
-    tell: (line) => console.log(line),
+    print: (line) => console.log(line),
   });
   for (const account of accounts) await seedAccount(account);
   console.log(`Done. Sign in at ${url}/console as ${accounts.map(({ name }) => name).join(', ')}, or as olga.`);

@@ -10,8 +10,8 @@ const attemptOutcomes = { completed: 'completed', failed: 'status', cancelled: '
 const dayMs = 86_400_000;
 
 /**
- * A month of usage records as workers write them: in order of their outbox entries, and the same ones, with the same ids, for
- * the same account and month. `month` is `YYYY-MM`, in UTC.
+ * A month of usage records as workers write them, in order of their outbox entries. The records and ids are the same each time for the
+ * same account and month. `month` is `YYYY-MM`, in UTC.
  */
 export function pastUsage(caller: Caller, month: string): UsageRecord[] {
   const random = seededRandom(
@@ -24,7 +24,7 @@ export function pastUsage(caller: Caller, month: string): UsageRecord[] {
   }));
 }
 
-/** When requests were admitted, in order. Fewer on weekends, in working hours, and none so late that it ends in the next day. */
+/** When requests were admitted, in order: fewer on weekends, in working hours, and none so late that it ends on the next day. */
 function timesOf(month: string, requestsPerDay: number, random: Random): number[] {
   const [firstMs, endMs] = [Date.parse(`${month}-01T00:00:00Z`), startOfNext(month)];
   const times: number[] = [];

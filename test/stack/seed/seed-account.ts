@@ -8,16 +8,16 @@ export type SeedAccount = {
   name: string;
   plan: 'free' | 'pro';
   models: readonly PastModel[];
-  /** Of past months, on a working day. */
+  /** For past months, on a working day. */
   requestsPerDay: number;
-  /** Of this month, sent now. */
+  /** For this month, sent now. */
   requestsNow: number;
-  /** Whether its first key is rotated, so that the list of its keys has a past. */
+  /** Whether its first key is rotated, so that the list of its keys has a history. */
   rotates: boolean;
   batches: readonly SeedBatch[];
 };
 
-/** One that ends `completed`, one that ends `failed` for a line that is not JSON, and one that is cancelled. */
+/** A batch that ends as `completed`, one that ends as `failed` because of a line that is not JSON, and one that is cancelled. */
 export type SeedBatch = 'completed' | 'failed' | 'cancelled';
 
 type Parts = {
@@ -25,7 +25,7 @@ type Parts = {
   store: Pick<Store, 'findUsageSum' | 'recordUsage'>;
   tokenOf: (account: string, admin?: boolean) => Promise<string>;
   pastMonths: readonly string[];
-  tell: (line: string) => void;
+  print: (line: string) => void;
 };
 
 const batchWithinMs = 120_000;
@@ -33,8 +33,8 @@ const over = ['completed', 'failed', 'expired', 'cancelled'];
 const minted = z.object({ key: z.string() });
 const listed = z.object({ data: z.array(z.object({ id: z.string(), plan: z.string() })) });
 
-/** Seeds one account; what a run before this one has made stays as it is. Throws where the service refuses a request. */
-export function createSeedAccount({ url, store, tokenOf, pastMonths, tell }: Parts) {
+/** Seeds one account. Data of an earlier run is not changed. Throws if the service rejects a request. */
+export function createSeedAccount({ url, store, tokenOf, pastMonths, print }: Parts) {
   async function send(method: string, path: string, bearer: string, body?: object): Promise<unknown> {
     const response = await fetch(`${url}${path}`, {
       method,
@@ -46,7 +46,7 @@ export function createSeedAccount({ url, store, tokenOf, pastMonths, tell }: Par
     return JSON.parse(text);
   }
 
-  /** The new key in full, or undefined when the account has one already. */
+  /** The new full key, or undefined if the account already has a key. */
   async function openAccount({ name, plan, rotates }: SeedAccount, token: string): Promise<string | undefined> {
     if (listed.parse(await send('GET', '/v1/keys/developer', token)).data.length > 0) return undefined;
     const { key } = minted.parse(await send('POST', '/v1/keys/developer', token, {}));
@@ -61,7 +61,7 @@ export function createSeedAccount({ url, store, tokenOf, pastMonths, tell }: Par
     const account = `user:${name}`;
     let count = 0;
     for (const month of pastMonths) {
-      // A month that was counted is in Redis as well: more in the store alone would be drift.
+      // A month that was counted is in Redis as well: adding usage to the store only would be drift.
       if ((await store.findUsageSum(account, month)) !== undefined) continue;
       const records = pastUsage({ account, keyId: newest.id, plan: newest.plan, models, requestsPerDay }, month);
       await store.recordUsage(records);
@@ -99,16 +99,16 @@ export function createSeedAccount({ url, store, tokenOf, pastMonths, tell }: Par
     const { name } = account;
     const token = await tokenOf(name);
     const key = await openAccount(account, token);
-    tell(`${name}: ${key === undefined ? 'has a key already' : `a new key, plan ${account.plan}`}`);
-    tell(`${name}: ${await recordPast(account, token)} requests recorded in ${pastMonths.join(' and ')}`);
+    print(`${name}: ${key === undefined ? 'has a key already' : `a new key, plan ${account.plan}`}`);
+    print(`${name}: ${await recordPast(account, token)} requests recorded in ${pastMonths.join(' and ')}`);
     if (key !== undefined) {
       await sendRequests(account, key);
-      tell(`${name}: ${account.requestsNow} requests sent now`);
+      print(`${name}: ${account.requestsNow} requests sent now`);
     }
     const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: token });
-    if ((await client.batches.list({ limit: 1 })).data.length > 0) return tell(`${name}: has batches already`);
+    if ((await client.batches.list({ limit: 1 })).data.length > 0) return print(`${name}: has batches already`);
     for (const kind of account.batches) await handIn(kind, client);
-    if (account.batches.length > 0) tell(`${name}: ${account.batches.length} batches (${account.batches.join(', ')})`);
+    if (account.batches.length > 0) print(`${name}: ${account.batches.length} batches (${account.batches.join(', ')})`);
   };
 }
 
