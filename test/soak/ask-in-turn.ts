@@ -4,7 +4,7 @@ import type { TrafficParts } from './traffic.ts';
 
 const pauseMs = { from: 20, to: 80 };
 
-/** One client that asks one question after another, and does with the answers what clients do. */
+/** One client that asks one question after another, and reads the answers or disconnects, as clients do. */
 export async function askInTurn(parts: TrafficParts & { keyOf: () => string }): Promise<void> {
   const { stack, random, count, answered, attempt, signal, keyOf } = parts;
 
@@ -22,13 +22,17 @@ export async function askInTurn(parts: TrafficParts & { keyOf: () => string }): 
   async function read(what: string, response: Response): Promise<void> {
     const text = await response.text();
     const isBroken = response.status === 200 && what === 'streamed' && !text.includes('[DONE]');
-    // What an answer that broke off says of itself is what was promised; one that says nothing would be a lie.
-    const ending = isBroken ? (text.includes('UPSTREAM_INTERRUPTED') ? ' interrupted' : ' cut without a word') : '';
+    // An interrupted stream must end with an error event. One that ends without any is a wrong answer.
+    const ending = isBroken
+      ? text.includes('UPSTREAM_INTERRUPTED')
+        ? ' interrupted'
+        : ' cut off without an error'
+      : '';
     count(`${what}: ${response.status}${ending}`);
     if (response.status === 200 && !isBroken) answered(response.headers.get('x-request-id') ?? '');
   }
 
-  /** In the middle of a stream, or while it waits. */
+  /** Leaves in the middle of a stream, or while it waits. */
   async function leave(asked: { url: string; question: string }, stream: boolean): Promise<void> {
     const leaving = new AbortController();
     try {
@@ -38,7 +42,7 @@ export async function askInTurn(parts: TrafficParts & { keyOf: () => string }): 
       leaving.abort();
       await reader?.cancel();
     } catch {
-      // The connection was ended by ourselves.
+      // The client closed the connection itself.
     }
     count(`${stream ? 'streamed' : 'whole'}: left`);
   }

@@ -12,10 +12,10 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const nothingDiffers = 0;
 const driftFoundWithinMs = 120_000;
 
-/** `wrong` is in words: by request, and by the months' sums in Redis and the store, of which `report` tells more. */
+/** `wrong` has one message per fault: by request, and by the monthly sums in Redis and the store. `report` has the details of the sums. */
 type Checked = { found: Record<string, number>; report: string; wrong: string[] };
 
-/** The books, once nothing is under way. */
+/** Compares the clients' answers, the usage records and the calls. Call it after all traffic has ended. */
 export async function checkBooks(stack: Stack, answered: readonly string[]): Promise<Checked> {
   const databaseUrl = `sqlite:${stack.directory}/store.sqlite`;
   await using store = await openStore(databaseUrl, recordedLog());
@@ -28,11 +28,11 @@ export async function checkBooks(stack: Stack, answered: readonly string[]): Pro
   const found = compareBooks({ answered, records, calls });
   const wrong = Object.entries(found).flatMap(([what, count]) => (count > 0 ? [`${what}: ${count}`] : []));
   const { report, code } = await findDrift(stack, databaseUrl);
-  if (code !== nothingDiffers) wrong.push(`drift: the comparison ended with ${code}`);
+  if (code !== nothingDiffers) wrong.push(`drift: the comparison exited with ${code}`);
   return { found: { 'answered whole': answered.length, calls: calls.length, ...found }, report, wrong };
 }
 
-/** By the program that operators look for drift with. */
+/** Runs the program that operators use to find drift. */
 async function findDrift(
   { directory, redisUrl }: Stack,
   databaseUrl: string,

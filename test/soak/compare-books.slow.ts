@@ -16,20 +16,20 @@ const right = {
 const wrongIn = (evidence: Parameters<typeof compareBooks>[0]) =>
   Object.entries(compareBooks(evidence)).filter(([, count]) => count > 0);
 
-test('a request that was served once and charged for it is right, a call that failed before it included', (t) => {
+test('a request that was served once and charged for it is right, including an earlier failed call', (t) => {
   t.deepEqual(wrongIn(right), []);
 });
 
-test('an answer that nobody charged, or that was charged otherwise, is found', (t) => {
-  t.deepEqual(wrongIn({ ...right, records: new Map([['a', record]]) }), [['answered, without a usage record', 1]]);
+test('an answer without a charge, or with a different charge, is reported', (t) => {
+  t.deepEqual(wrongIn({ ...right, records: new Map([['a', record]]) }), [['answered, but without a usage record', 1]]);
   const cancelled = new Map(right.records).set('b', { ...record, outcome: 'cancelled' });
-  t.deepEqual(wrongIn({ ...right, records: cancelled }), [['answered, without a usage record', 1]]);
+  t.deepEqual(wrongIn({ ...right, records: cancelled }), [['answered, but without a usage record', 1]]);
   const cheaper = new Map(right.records).set('b', { ...record, chargedTokens: 14 });
-  t.deepEqual(wrongIn({ ...right, records: cheaper }), [['charged other tokens than were served', 1]]);
+  t.deepEqual(wrongIn({ ...right, records: cheaper }), [['charged tokens differ from served tokens', 1]]);
 });
 
-test('an answer that nobody served, that was served twice, or that has the id of another, is found', (t) => {
-  t.deepEqual(wrongIn({ ...right, calls: [call('a')] }), [['answered, and no model server has served it', 1]]);
+test('an answer that was not served, was served twice, or has the id of another, is reported', (t) => {
+  t.deepEqual(wrongIn({ ...right, calls: [call('a')] }), [['answered, but served by no model server', 1]]);
   t.deepEqual(wrongIn({ ...right, calls: [...right.calls, call('a')] }), [['served twice', 1]]);
-  t.deepEqual(wrongIn({ ...right, answered: ['a', 'b', 'a'] }), [['answered twice under one id', 1]]);
+  t.deepEqual(wrongIn({ ...right, answered: ['a', 'b', 'a'] }), [['answered twice with one id', 1]]);
 });

@@ -1,12 +1,12 @@
 import type { Tally } from './traffic.ts';
 
-/** Faults of ours, and what broke in the traffic itself. */
-const mustNotBe = /: (500|502|504)$|cut without a word|batch: (failed|expired)|^failed: /;
+/** Internal errors, and errors of the traffic itself. */
+const wrong = /: (500|502|504)$|cut off without an error|batch: (failed|expired)|^failed: /;
 const answeredShareMin = 0.8;
-/** A moment when the ill model server and a change meet. */
+/** Requests can fail for a moment if the failing model server and a change coincide. */
 const unavailableShareMax = 0.01;
 
-/** What was wrong with the answers, in words; of those that nobody left, as many have to be what was asked for. */
+/** Returns what was wrong with the answers, as messages. Of the requests that no client left, enough must have succeeded. */
 export function wrongAnswers(tally: Tally): string[] {
   const asked = Object.entries(tally).filter(([what]) => /^(whole|streamed): (?!left)/.test(what));
   const shareOf = (matches: (what: string) => boolean) =>
@@ -16,7 +16,7 @@ export function wrongAnswers(tally: Tally): string[] {
     shareOf((what) => what.includes(': 503')),
   ];
   return [
-    ...Object.keys(tally).filter((what) => mustNotBe.test(what)),
+    ...Object.keys(tally).filter((what) => wrong.test(what)),
     ...(answered < answeredShareMin ? [`only ${percent(answered)} of whole and streamed answers are 200`] : []),
     ...(unavailable > unavailableShareMax ? [`${percent(unavailable)} of whole and streamed answers are 503`] : []),
   ];

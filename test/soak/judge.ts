@@ -1,35 +1,35 @@
 import { median } from '../bench/measure.ts';
 
-/** What stood somewhere before and after the traffic, in one unit; more than `allowed` on top of `before` is a leak. */
+/** A value before and after the traffic, in one unit. It leaks if `after` exceeds `before` by more than `allowed`. */
 export type Figure = {
   what: string;
   before: number;
   after: number;
   allowed: number;
   leaks: boolean;
-  /** Of memory: what each request would have to leave behind for this to be seen. */
+  /** For memory: how much each request must leave behind to show as a leak. */
   seenFromBytes?: number;
 };
 
-/** Of one process while there was traffic, sample after sample; `heapMiB` is empty where it has no such heap. */
+/** The samples of one process during the traffic. `heapMiB` is empty if the process has no such heap. */
 export type Course = { residentMiB: readonly number[]; heapMiB: readonly number[] };
 
-/** How many requests came to the process meanwhile, and what each of them may leave behind for good reasons. */
+/** How many requests the process handled in that time, and what each of them may legitimately leave behind. */
 export type Passed = { requests: number; keptBytes?: number };
 
-/** What a process holds open, and what Redis keeps, while nothing is going on. */
+/** The open handles of processes, and the contents of Redis, while there is no traffic. */
 export type Rest = Record<string, number>;
 
-/** Memory of a process goes up and down with its garbage: a tenth, and so many MiB for what is only now compiled or cached. */
+/** The memory of a process varies with its garbage: allows a tenth, and this many MiB for code and caches that are loaded late. */
 const share = 0.1;
 const slackMiB = 16;
 const bytesPerMiB = 1_048_576;
-/** Connections that are kept for the next request, and timers that have not come yet. */
+/** Connections that are kept for the next request, and timers that are still pending. */
 const slackOpen = 8;
 
 /**
- * The heap by its floor, that which is left after a collection, in the second and in the last quarter; what is resident by its
- * medians there. In the first one it still grows to what it needs. Half of the requests come between the two.
+ * Compares the second and the last quarter: the heap by its floor, which is what remains after a collection, and resident memory by its
+ * median. In the first quarter memory still grows to its normal size. Half of the requests are between the two.
  */
 export function judgeMemory(name: string, { residentMiB, heapMiB }: Course, passed: Passed): Figure[] {
   const between = passed.requests / 2;
@@ -50,14 +50,14 @@ export function judgeMemory(name: string, { residentMiB, heapMiB }: Course, pass
   ];
 }
 
-/** `allowedOf` says what may have come on top of each; left out, what connections and timers come to. */
+/** `allowedOf` is the allowed increase of each value. Default: a few connections and timers. */
 export function judgeRest(before: Rest, after: Rest, allowedOf: Rest = {}): Figure[] {
   return Object.entries(before).map(([what, value]) =>
     judged({ what, before: value, after: after[what] ?? Number.NaN, allowed: allowedOf[what] ?? slackOpen }),
   );
 }
 
-/** What was not measured counts as a leak, too. */
+/** A missing value counts as a leak, too. */
 function judged(figure: Omit<Figure, 'leaks'>): Figure {
   return { ...figure, leaks: !(figure.after <= figure.before + figure.allowed) };
 }

@@ -3,31 +3,31 @@ import { parseArgs } from 'node:util';
 import { startStack } from '../stack/stack.ts';
 import { seededRandom } from '../support/random.ts';
 import { checkBooks } from './check-books.ts';
-import { lines } from './hand-in-batches.ts';
 import { type Figure, judgeMemory, judgeRest, type Passed } from './judge.ts';
 import { wrongAnswers } from './judge-answers.ts';
 import { callers, marks, observeRest, redisName, usedMiB, watchProcesses } from './observe.ts';
+import { lines } from './submit-batches.ts';
 import { accounts, type Seen, startTraffic, type Tally } from './traffic.ts';
 
 const usage = `Usage: npm run soak -- <minutes> [--seed 1]
-Two ingresses, two workers and Redis under mixed traffic for so many minutes: whole and streamed answers, clients that leave, keys
-that are rotated and revoked, plans that change, guests, batches, and a model server that fails every ten seconds. Before and
-after it, at rest, what every process holds open and what Redis keeps; meanwhile the memory of each process. A leak, an answer
-that there must not be, or books that do not agree (what clients were answered, what model servers have served, what is charged)
-fail it. Each process has a heap of 192 MiB at most. Calls are remembered for about four hours.
-At rest V8 gives memory back and takes it again in the first minutes: resident memory tells little in less than ten.`;
+Runs two ingresses, two workers and Redis under mixed traffic for this many minutes: whole and streamed answers, clients that
+leave, keys that are rotated and revoked, plans that change, guests, batches, and a model server that fails every ten seconds.
+Measures the open handles of every process and the contents of Redis before and after the traffic, and the memory of each
+process during it. Fails if there is a leak or a wrong answer, or if answers, served calls and charged usage differ. Each
+process has a heap of 192 MiB at most. Calls are kept for about four hours.
+V8 releases memory at rest and takes it again in the first minutes: resident memory means little in less than ten minutes.`;
 
-/** V8 leaves garbage lying for as long as there is memory, which looks like a leak; with so little it cannot. */
+/** V8 does not collect garbage while there is memory left, which looks like a leak. With so small a heap it must. */
 const heapMiBMax = 192;
 const minuteMs = 60_000;
 const progressEveryMs = 15_000;
-/** Code that runs for the first time is compiled, and caches fill: what comes in this time is no leak. */
+/** Code is compiled when it first runs, and caches fill: growth in this time is no leak. */
 const warmUpMs = (minutes: number) => Math.min(3 * minuteMs, Math.max(minuteMs, (minutes * minuteMs) / 4));
-/** What Redis may grow by at rest, beside the marks: fragments, and streams that are trimmed by the node. */
+/** How much Redis may grow at rest, in addition to the marks: fragmentation, and streams that are trimmed in complete nodes only. */
 const redisSlackMiB = 8;
-/** That each ended request leaves in Redis for an hour: its mark, with its place in two tables, and some room. */
+/** What each ended request leaves in Redis for an hour: its mark, with its entries in two tables, and some room. */
 const markBytes = 400;
-/** Of each model server, for the books. */
+/** Per model server, for the comparison with the usage records. */
 const callsKept = 1_000_000;
 
 const { values, positionals } = parseArgs({
@@ -81,7 +81,7 @@ console.table(tally);
 console.table(
   figures.map(({ what, leaks, seenFromBytes, ...numbers }) => ({
     ...{ what, ...rounded(numbers), verdict: leaks ? 'LEAK' : 'flat' },
-    ...(seenFromBytes !== undefined && { 'a leak is seen from': `${seenFromBytes} bytes a request` }),
+    ...(seenFromBytes !== undefined && { 'a leak shows from': `${seenFromBytes} bytes per request` }),
   })),
 );
 const leaks = figures.filter((figure) => figure.leaks).map(({ what }) => what);
@@ -90,21 +90,25 @@ const books = await checkBooks(stack, [...warmUp.answered, ...answered]);
 console.table(books.found);
 console.log(books.report);
 const wrong = [...leaks, ...wrongAnswers(tally), ...brokenBefore.map((what) => `warming up: ${what}`), ...books.wrong];
-console.log(wrong.length === 0 ? 'no leak, no wrong answer, books that agree' : `FAILED: ${wrong.join('; ')}`);
+console.log(
+  wrong.length === 0
+    ? 'no leak, no wrong answer, no difference between answers and usage'
+    : `FAILED: ${wrong.join('; ')}`,
+);
 process.exitCode = wrong.length === 0 ? 0 : 1;
 
-/** One mark for each that was admitted, so no more than there were answers and lines. */
+/** One mark per admitted request, so at most one per answer and batch line. */
 function requestsIn(answers: Tally): number {
   return Object.entries(answers).reduce((sum, [what, each]) => sum + each * (what.startsWith('batch') ? lines : 1), 0);
 }
 
-/** Two ingresses and two workers share them, Redis has all. */
+/** Two ingresses and two workers share the requests. Redis has all of them. */
 function passedBy(name: string): Passed {
   const requests = requestsIn(tally);
   return name === redisName ? { requests, keptBytes: markBytes } : { requests: requests / 2 };
 }
 
-/** Of those that traffic began with, each account has another one. */
+/** Each account may have one more key than the traffic changed. */
 function keysIn(answers: Tally): number {
   const changed = Object.entries(answers).filter(([what]) => what.startsWith('key '));
   return changed.reduce((sum, [, each]) => sum + each, 0) + accounts.length + 1;

@@ -9,7 +9,7 @@ import type { Course, Rest } from './judge.ts';
 const bytesPerMiB = 1_048_576;
 const sampleEveryMs = 2_000;
 const restWithinMs = 120_000;
-/** The model servers keep a connection for 75 s after its last call; what the drainer leaves in the outbox is gone before. */
+/** The model servers keep a connection for 75 s after its last call. By then the drainer has emptied the outbox. */
 const settleMs = 80_000;
 
 export function processesOf({ ingresses, workers }: Stack): Record<string, RunningProcess> {
@@ -21,7 +21,7 @@ export function processesOf({ ingresses, workers }: Stack): Record<string, Runni
 
 export const redisName = 'redis';
 
-/** Samples every process of the stack, and its Redis, until it is told to stop. */
+/** Samples every process of the stack, and its Redis, until `stop` is called. */
 export function watchProcesses(stack: Stack) {
   const stopping = new AbortController();
   const courses = Object.entries(processesOf(stack)).map(([name, process]) => ({
@@ -51,7 +51,7 @@ export function watchProcesses(stack: Stack) {
   };
 }
 
-/** Waits until nothing is under way, then looks at what every process and Redis hold. */
+/** Waits until no request is in progress, then reads what every process and Redis hold. */
 export async function observeRest(stack: Stack): Promise<Rest> {
   const giveUpAt = performance.now() + restWithinMs;
   const isBusy = async () =>
@@ -59,7 +59,7 @@ export async function observeRest(stack: Stack): Promise<Rest> {
     0;
   while (await isBusy()) {
     if (performance.now() > giveUpAt)
-      throw new Error('requests are still under way long after the traffic has stopped');
+      throw new Error('requests are still in progress long after the traffic has stopped');
     await sleep(500);
   }
   await sleep(settleMs);
@@ -72,25 +72,25 @@ export async function observeRest(stack: Stack): Promise<Rest> {
   return { ...rest, ...(await observeRedis(stack)) };
 }
 
-/** Marks by which a request that was ended is known for an hour: one for each, and nothing else grows by requests. */
+/** Marks that identify ended requests for an hour: one per request. Nothing else grows with the number of requests. */
 export const marks = 'Redis: marks of ended requests';
-/** For an hour as well, one for each key that was used. */
+/** Also for an hour, one per key that was used. */
 export const callers = 'Redis: callers by their keys';
 export const usedMiB = 'Redis: data without these two, MiB';
-/** Redis counts a key's place in the table of keys as a part of the key, and as none of its data. */
+/** Redis counts a key's place in the table of keys as a part of the key, but not of its data. */
 const placeBytes = 24;
 
 async function observeRedis({ redisUrl }: Stack): Promise<Rest> {
   const redis = new Redis(redisUrl);
   try {
-    const found = { marks: 0, callers: 0, forGood: 0, expiring: 0, bytes: 0 };
+    const found = { marks: 0, callers: 0, permanent: 0, expiring: 0, bytes: 0 };
     for (const key of await redis.keys('*')) {
       const isMark = key.includes(':ended:');
       if (isMark) found.marks++;
       else if (key.startsWith('svc:caller:')) found.callers++;
-      else if ((await redis.pttl(key)) === -1) found.forGood++;
+      else if ((await redis.pttl(key)) === -1) found.permanent++;
       else found.expiring++;
-      // Marks are all alike, and too many to ask for each.
+      // All marks have the same size, and there are too many to ask for each.
       if (isMark && found.marks % 100 === 1) found.bytes += 100 * (await bytesOf(redis, key));
       if (key.startsWith('svc:caller:')) found.bytes += await bytesOf(redis, key);
     }
@@ -99,7 +99,7 @@ async function observeRedis({ redisUrl }: Stack): Promise<Rest> {
       [marks]: found.marks,
       [callers]: found.callers,
       'Redis: other keys that expire': found.expiring,
-      'Redis: keys that do not expire': found.forGood,
+      'Redis: keys that do not expire': found.permanent,
       [usedMiB]: (data - found.bytes) / bytesPerMiB,
     };
   } finally {

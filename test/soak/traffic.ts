@@ -3,30 +3,30 @@ import type { Stack } from '../stack/stack.ts';
 import { createKeyClient } from '../support/key-client.ts';
 import type { Random } from '../support/random.ts';
 import { askInTurn } from './ask-in-turn.ts';
-import { handInBatches } from './hand-in-batches.ts';
+import { submitBatches } from './submit-batches.ts';
 
-/** How often what came, by a few words each. */
+/** How often each outcome occurred, by a short name. */
 export type Tally = Record<string, number>;
 
-/** `answered`: the ids of requests that were answered 200 and whole, lines of batches among them. */
+/** `answered`: the ids of requests with a complete answer and status 200, including lines of batches. */
 export type Seen = { tally: Tally; answered: readonly string[] };
 
 export const accounts = Array.from({ length: 12 }, (_, index) => `soak-${index + 1}`);
 const clients = 16;
 const devices = Array.from({ length: 20 }, (_, index) => `soak-device-${index + 1}`);
-const modelServerIll = { forMs: 3_000, everyMs: 10_000 };
+const modelServerFailure = { forMs: 3_000, everyMs: 10_000 };
 
 export type TrafficParts = {
   stack: Stack;
   random: Random;
   count: (what: string) => void;
   answered: (requestId: string) => void;
-  /** What breaks in a step is in the tally as `failed: …`, and the traffic goes on: one reset connection would end all of it. */
+  /** An error of a step is counted as `failed: …`, and the traffic continues, because one reset connection would end all of it. */
   attempt: (what: string, step: () => Promise<void>) => Promise<void>;
   signal: AbortSignal;
 };
 
-/** Everything that users and operators do, at once, until it is stopped; the numbers are what chance makes of this seed. */
+/** Does everything that users and operators do, concurrently, until it is stopped. The random choices depend on the seed. */
 export async function startTraffic(stack: Stack, random: Random) {
   const stopping = new AbortController();
   const tally: Tally = {};
@@ -48,10 +48,10 @@ export async function startTraffic(stack: Stack, random: Random) {
   const keys = new Map<string, string>();
   const client = createKeyClient(stack);
   for (const account of accounts) keys.set(account, await currentKey(account));
-  // All that can come have been there once, so that what is kept of each grows no more.
+  // Every device is known from the start, so that the number of devices does not grow later.
   for (const device of devices) await client.infer(String((await client.guest(device)).body.key));
 
-  /** One that an earlier traffic has left can only be replaced: it is shown in full once. */
+  /** The key of an earlier traffic can only be rotated, because a key is shown in full once. */
   async function currentKey(account: string): Promise<string> {
     const minted = await client.mint(account);
     const key = String(minted.body.key);
@@ -86,10 +86,10 @@ export async function startTraffic(stack: Stack, random: Random) {
     if (status === 200) count(`guest asked: ${(await client.infer(String(body.key))).status}`);
   }
 
-  async function fallIll(): Promise<void> {
+  async function failForAWhile(): Promise<void> {
     const server = stack.modelServers[1];
     server.fail(random.oneOf([{ status: 500 }, { resetBeforeHeaders: true }, { hang: true }, { cutAfterChunks: 3 }]));
-    await sleep(modelServerIll.forMs, undefined, { signal: stopping.signal }).catch(() => {});
+    await sleep(modelServerFailure.forMs, undefined, { signal: stopping.signal }).catch(() => {});
     server.heal();
   }
 
@@ -100,8 +100,8 @@ export async function startTraffic(stack: Stack, random: Random) {
     repeat('keys', changeKeys, 1_000),
     repeat('plans', changePlans, 2_000),
     repeat('guests', comeAsGuest, 3_000),
-    repeat('model server', fallIll, modelServerIll.everyMs - modelServerIll.forMs),
-    handInBatches({ ...parts, key: await batchKey() }),
+    repeat('model server', failForAWhile, modelServerFailure.everyMs - modelServerFailure.forMs),
+    submitBatches({ ...parts, key: await batchKey() }),
   ];
 
   async function batchKey(): Promise<string> {
@@ -127,7 +127,7 @@ export async function startTraffic(stack: Stack, random: Random) {
   };
 }
 
-/** Short, and without what differs each time: it is a row of the tally. */
+/** A short text without variable parts, because it is a row of the tally. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return typeof error;
   const { code = error.message } = (error.cause ?? error) as { code?: string }; // of a system's error

@@ -7,14 +7,14 @@ export const lines = 100;
 const everyMs = 5_000;
 const endsWithinMs = 60_000;
 
-/** One batch after another, some of them cancelled; nothing of them is left behind. */
-export async function handInBatches(parts: TrafficParts & { key: string }): Promise<void> {
+/** Submits one batch after another, cancels some of them, and deletes their files. */
+export async function submitBatches(parts: TrafficParts & { key: string }): Promise<void> {
   const { stack, random, count, answered, attempt, signal, key } = parts;
   const user = await openBatchClient(stack, 'soak-batches', key);
 
-  async function handIn(): Promise<void> {
+  async function submit(): Promise<void> {
     const { id, input_file_id } = await user.create(linesOf(lines));
-    if (random() < 0.2) await user.client.batches.cancel(id).catch(() => undefined); // it may be over already
+    if (random() < 0.2) await user.client.batches.cancel(id).catch(() => undefined); // it may have ended already
     const batch = await user.ended(id, endsWithinMs);
     count(`batch: ${batch.status}`);
     for (const { response } of await user.output(batch)) answered(response?.request_id ?? '');
@@ -24,7 +24,7 @@ export async function handInBatches(parts: TrafficParts & { key: string }): Prom
   }
 
   while (!signal.aborted) {
-    await attempt('batches', handIn);
+    await attempt('batches', submit);
     await sleep(everyMs, undefined, { signal }).catch(() => {});
   }
 }
