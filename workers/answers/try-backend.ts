@@ -16,6 +16,8 @@ export type Attempt = { received: Received | undefined } & (
   | { outcome: 'fault'; error: unknown }
 );
 
+type CallMetrics = Pick<AnswerMetrics, 'attempts' | 'attemptDuration' | 'firstToken'>;
+
 /** Calls one backend for a run, and ends the slot of the call. */
 export type TryBackend = (run: CallingRun, slot: Slot) => Promise<Attempt>;
 
@@ -24,34 +26,15 @@ export function createTryBackend(deps: {
   callBackend: CallBackend;
   ownFields: ReturnType<typeof createOwnFields>;
   firstTokenMs: number;
-  metrics: Pick<AnswerMetrics, 'attempts' | 'attemptDuration' | 'firstToken'>;
+  metrics: CallMetrics;
   log: Log;
 }): TryBackend {
   const { metrics, log } = deps;
 
-  /** Measures a call for the metrics and for the usage record. */
-  function measure({ job, ledger }: CallingRun, backend: string) {
-    const labels = { backend, model: job.model };
-    const endTimer = metrics.attemptDuration.startTimer(labels);
-    const endFirstToken = metrics.firstToken.startTimer(labels);
-    const endAttempt = ledger.beginAttempt(backend);
-    return {
-      firstToken() {
-        ledger.firstToken();
-        endFirstToken();
-      },
-      end(outcome: BackendError['outcome']) {
-        endTimer();
-        endAttempt(outcome);
-        metrics.attempts.inc({ ...labels, outcome });
-      },
-    };
-  }
-
   return async function tryBackend(run, slot) {
     const { job, reply, signal } = run;
     const { name, backend } = slot;
-    const measured = measure(run, name);
+    const measured = measure(metrics, run, name);
     const call = {
       backend,
       apiKey: deps.apiKeys[name],
@@ -95,6 +78,25 @@ export function createTryBackend(deps: {
         log.warn({ err: error, requestId: job.requestId, backend: name }, 'a backend failed');
       return { outcome: 'failed', error, received };
     }
+  };
+}
+
+/** Measures a call for the metrics and for the usage record. */
+function measure(metrics: CallMetrics, { job, ledger }: CallingRun, backend: string) {
+  const labels = { backend, model: job.model };
+  const endTimer = metrics.attemptDuration.startTimer(labels);
+  const endFirstToken = metrics.firstToken.startTimer(labels);
+  const endAttempt = ledger.beginAttempt(backend);
+  return {
+    firstToken() {
+      ledger.firstToken();
+      endFirstToken();
+    },
+    end(outcome: BackendError['outcome']) {
+      endTimer();
+      endAttempt(outcome);
+      metrics.attempts.inc({ ...labels, outcome });
+    },
   };
 }
 

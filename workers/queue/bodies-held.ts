@@ -1,19 +1,25 @@
-/** The bodies of the jobs that this process has in hand. */
+/** The bodies of the jobs in progress in this process. */
 export interface BodiesHeld {
-  /** Counts a body until it is disposed. */
+  /** Counts a body until it is disposed of. */
   hold(bytes: number): Disposable;
-  /** How many further jobs may be taken now; 0 if there is no room. */
+  /** How many more jobs may be taken now; 0 if there is no room. */
   furtherJobs(): number;
 }
 
-/** A worker needs 512 MiB of memory in all, and a body is there more than once while it is read and sent. */
+/** A worker needs 512 MiB of memory in total, and holds more than one copy of a body while it is read and sent. */
 const defaultBytesMax = 134_217_728;
 
 /**
- * Bounds the memory of a process. A worker learns how large a job is by taking it: so what is left of `bytesMax` counts in jobs of
- * `bodyBytesMax`. While there is room at all, one may be taken: it can pass the bound by that one.
+ * Bounds the memory of a process. A worker learns the size of a job only by taking it. So the rest of `bytesMax` is counted in jobs of
+ * `bodyBytesMax`. One job may be taken while there is any room, so the bound can be exceeded by one body.
  */
-export function createBodiesHeld({ bodyBytesMax, bytesMax = defaultBytesMax }: Bounds): BodiesHeld {
+export function createBodiesHeld({
+  bodyBytesMax,
+  bytesMax = defaultBytesMax,
+}: {
+  bodyBytesMax: number;
+  bytesMax?: number;
+}): BodiesHeld {
   let held = 0;
   return {
     hold(bytes) {
@@ -27,5 +33,3 @@ export function createBodiesHeld({ bodyBytesMax, bytesMax = defaultBytesMax }: B
     furtherJobs: () => (held >= bytesMax ? 0 : Math.max(1, Math.floor((bytesMax - held) / bodyBytesMax))),
   };
 }
-
-type Bounds = { bodyBytesMax: number; bytesMax?: number };

@@ -1,69 +1,69 @@
 import { createRedisBackend, Job, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
-import { lockMs, type QueueId, renewLocksEveryMs, workerOptions } from '../../shared/jobs/queues.ts';
+import { lockMs, type QueueId, workerOptions } from '../../shared/jobs/queues.ts';
 import type { Lane } from '../../shared/lane.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { repeatWhile } from '../../shared/process/repeat-while.ts';
-import type { Outcome, ProcessJob, StopReason } from '../answers/run.ts';
+import type { Outcome, ProcessJob, StopReason, TakenJob } from '../answers/run.ts';
 import type { Reservation } from '../backends/reservation.ts';
 import type { BodiesHeld } from './bodies-held.ts';
+import { createJobLocks } from './job-locks.ts';
 import type { QueueMetrics } from './queue-metrics.ts';
 
-/** What is done with the jobs of a lane. */
+/** The work on the jobs of a lane. */
 export type LaneWork = {
   processJob: ProcessJob;
-  /** Ends a job that will not be run again: `isStalled` if its workers kept dying, else it failed by a fault of ours. */
+  /** Ends a job that will not run again. `isStalled`: its workers kept dying; else it failed because of an internal error. */
   endLost: (job: { data: unknown; taken: number; isStalled: boolean }) => Promise<void>;
   /** Called with jobs that are back in their queue because their workers have died. Never fails. */
   onRecovered?: (data: readonly unknown[]) => Promise<void>;
 };
 
-/** A job that this worker has taken, with the lock that proves it. */
+/** A job that this worker has taken, with the token of its lock. */
 export type LockedJob = { job: Job; token: string };
 
-/** One queue, as a worker sees it: it takes jobs, keeps their locks, runs them, and ends them in the queue. */
+/** A worker of one queue: takes jobs, renews their locks, runs them, and ends them in the queue. */
 export interface LaneWorker extends AsyncDisposable {
   /** Where BullMQ notes that there may be a job (`BZPOPMIN`). */
   markerKey: string;
-  /** There while workers have jobs of this queue in hand, and while jobs wait or were put off. */
+  /** Exists while jobs of this queue are in progress. */
   activeKey: string;
+  /** They exist while jobs wait or are delayed. */
   waitingKeys: readonly string[];
-  /** The next job; else when the next one that was put off is due, in milliseconds since 1970, or 0 if there is none. */
+  /** The next job. If there is none: when the next delayed job is due, in milliseconds since 1970, or 0. */
   take(): Promise<LockedJob | { nextAt: number }>;
-  /** Runs a job to its end in the queue; never fails. What was reserved for it is released if it calls no backend. */
+  /** Runs a job to its end in the queue. Never fails. Releases the reservation if the job calls no backend. */
   run(taken: LockedJob, reservation: Reservation | undefined): Promise<void>;
   /** Aborts one job, if this worker has it. */
   cancel(requestId: string, reason: StopReason): void;
-  /** Aborts every job in hand: those that have sent nothing go back to the queue. */
+  /** Aborts all jobs in progress. Those that have sent nothing go back to the queue. */
   requeueAll(): void;
-  /** Jobs in hand. */
+  /** The number of jobs in progress. */
   running(): number;
-  /** Has a worker with room look for jobs. */
+  /** Makes a worker with room look for jobs. */
   setMarker(): void;
   /** Puts jobs of dead workers back into the queue. */
   recover(): Promise<void>;
 }
 
-export function createLaneWorker(
-  deps: LaneWork & {
-    queue: QueueId;
-    labels: { pool: string; lane: Lane };
-    connection: Redis;
-    bodies: Pick<BodiesHeld, 'hold'>;
-    /** Aborted when the process is asked to end: a job that arrives after that goes back at once. */
-    shutdown: AbortSignal;
-    metrics: Pick<QueueMetrics, 'running'>;
-    log: Log;
-  },
-): LaneWorker {
-  const { queue, labels, connection, bodies, shutdown, metrics, log } = deps;
-  // BullMQ's own loop takes jobs without asking whether a backend has room, and needs a blocking connection for each queue.
-  const worker = new Worker(queue.name, null, workerOptions(queue, connection), (name, options) =>
-    createRedisBackend(name, options),
-  );
-  worker.on('error', (error) => log.debug({ err: error, queue: queue.name }, 'a queue reported an error'));
+type LaneWorkerDeps = LaneWork & {
+  queue: QueueId;
+  labels: { pool: string; lane: Lane };
+  connection: Redis;
+  bodies: Pick<BodiesHeld, 'hold'>;
+  /** Aborted when the process is asked to stop. A job that arrives later is requeued at once. */
+  shutdown: AbortSignal;
+  metrics: Pick<QueueMetrics, 'running'>;
+  log: Log;
+};
+
+export function createLaneWorker(deps: LaneWorkerDeps): LaneWorker {
+  const { labels, connection, bodies, metrics, log } = deps;
+  const queue = deps.queue.name;
+  const worker = openWorker(deps);
   const markerKey = worker.toKey('marker');
-  const inHand = new Map<string, { token: string; stop: AbortController }>();
+  const setMarker = () => connection.zadd(markerKey, 0, '0');
+  const locks = createJobLocks({ extend: (ids, tokens) => worker.extendJobLocks(ids, tokens, lockMs), queue, log });
+  const process = createProcess(deps);
   let takings = 0;
 
   async function take(): Promise<LockedJob | { nextAt: number }> {
@@ -75,115 +75,97 @@ export function createLaneWorker(
 
   async function run(taken: LockedJob, reservation: Reservation | undefined): Promise<void> {
     const id = String(taken.job.id);
-    const stop = new AbortController();
-    inHand.set(id, { token: taken.token, stop });
-    renewing.begin();
+    const lock = locks.hold(id, taken.token);
     metrics.running.inc(labels);
     using _body = bodies.hold(bodyLength(taken.job));
     try {
-      const outcome = await process(taken, { signal: stop.signal, reservation });
+      const outcome = await process(taken.job, { signal: lock.signal, reservation });
       reservation?.release();
-      // Its lock is not renewed any more: the worker that finds it expired runs the job again, and learns that it was ended.
-      letGo(id, stop);
-      await end(taken, outcome);
+      // If the job cannot be ended here, its lock expires: another worker runs it again, and finds that it was ended.
+      lock.release();
+      await endInQueue(taken, outcome, setMarker);
     } catch (error) {
-      log.warn({ err: error, requestId: id, queue: queue.name }, 'a job was not ended in its queue');
+      log.warn({ err: error, requestId: id, queue }, 'a job was not ended in its queue');
     } finally {
       reservation?.release();
-      letGo(id, stop);
+      lock.release();
       metrics.running.dec(labels);
     }
   }
 
-  /** If its lock was lost, this worker may have taken the job again meanwhile. */
-  function letGo(id: string, stop: AbortController): void {
-    if (inHand.get(id)?.stop === stop) inHand.delete(id);
-  }
-
-  async function process({ job }: LockedJob, given: { signal: AbortSignal; reservation: Reservation | undefined }) {
-    if (shutdown.aborted) return 'requeue';
-    const taken = job.attemptsStarted;
-    try {
-      if (job.deferredFailure === undefined) return await deps.processJob({ data: job.data, taken, ...given });
-      log.error({ requestId: job.id, queue: queue.name }, 'a job is given up: its workers kept dying');
-    } catch (error) {
-      log.error({ err: error, requestId: job.id }, 'a job failed');
-    }
-    const lost = { data: job.data, taken: taken + 1, isStalled: job.deferredFailure !== undefined };
-    await deps.endLost(lost).catch((cause: unknown) => log.error({ err: cause }, 'a lost job was not ended'));
-    return { outcome: 'done' } as const;
-  }
-
-  async function end({ job, token }: LockedJob, outcome: Outcome | 'requeue'): Promise<void> {
-    if (outcome === 'requeue') return requeue({ job, token });
-    if (outcome.outcome === 'done') {
-      await job.moveToCompleted(null, token, false);
-      return;
-    }
-    await job.updateData(outcome.job);
-    if (outcome.outcome === 'requeue') return requeue({ job, token });
-    // Others of its queue run meanwhile: in front of the queue it would hold them up.
-    await job.moveToDelayed(Date.now() + outcome.pauseMs * (0.5 + Math.random()), token);
-  }
-
-  async function requeue({ job, token }: LockedJob): Promise<void> {
-    await job.moveToWait(token);
-    // BullMQ sets no marker for a job with a priority that comes back.
-    await setMarker();
-  }
-
-  const setMarker = () => connection.zadd(markerKey, 0, '0');
-
-  async function renewLocks(): Promise<void> {
-    const renewed = [...inHand];
-    const tokens = renewed.map(([, { token }]) => token);
-    const ids = renewed.map(([id]) => id);
-    const failed = await worker.extendJobLocks(ids, tokens, lockMs);
-    // One that has just ended is not this worker's any more, and was renewed a moment too late.
-    const lost = failed.filter((id) => inHand.get(id)?.token === tokens[ids.indexOf(id)]);
-    if (lost.length > 0) log.warn({ requests: lost, queue: queue.name }, 'the locks of jobs were lost');
-    for (const id of lost) cancel(id, 'lock lost');
-  }
-
-  function cancel(requestId: string, reason: StopReason): void {
-    inHand.get(requestId)?.stop.abort(reason);
-  }
-
-  const renewing = repeatWhile({
-    everyMs: renewLocksEveryMs,
-    work: renewLocks,
-    isNeeded: () => inHand.size > 0,
-    onFailure: (error) => log.debug({ err: error, queue: queue.name }, 'locks of jobs could not be renewed'),
-  });
-
   return {
-    markerKey,
+    ...{ markerKey, take, run, cancel: locks.cancel, running: locks.count },
     activeKey: worker.toKey('active'),
     waitingKeys: ['wait', 'prioritized', 'delayed'].map((name) => worker.toKey(name)),
-    take,
-    run,
-    cancel,
-    requeueAll() {
-      for (const { stop } of inHand.values()) stop.abort('shutdown' satisfies StopReason);
-    },
-    running: () => inHand.size,
+    requeueAll: () => locks.cancelAll('shutdown'),
     setMarker() {
-      setMarker().catch((error: unknown) => log.debug({ err: error, queue: queue.name }, 'a marker was not set'));
+      setMarker().catch((error: unknown) => log.debug({ err: error, queue }, 'a marker was not set'));
     },
-    async recover() {
-      const ids = await worker.backend.moveStalledJobsToWait();
-      if (deps.onRecovered === undefined || ids.length === 0) return;
-      const jobs = await Promise.all(ids.map((id) => Job.fromId(worker, id)));
-      await deps.onRecovered(jobs.flatMap((job) => (job === undefined ? [] : [job.data])));
-    },
+    recover: () => recoverStalled(worker, deps.onRecovered),
     async [Symbol.asyncDispose]() {
-      renewing[Symbol.dispose]();
+      locks[Symbol.dispose]();
       await worker.close();
     },
   };
 }
 
-/** Jobs of another release may have another shape; the run refuses what cannot be read. */
+/** BullMQ's own loop does not run: it ignores whether a backend has room, and needs a blocking connection for each queue. */
+function openWorker({ queue, connection, log }: LaneWorkerDeps): Worker {
+  const worker = new Worker(queue.name, null, workerOptions(queue, connection), (name, options) =>
+    createRedisBackend(name, options),
+  );
+  worker.on('error', (error) => log.debug({ err: error, queue: queue.name }, 'a queue reported an error'));
+  return worker;
+}
+
+/** Runs a job, or ends one that is lost. Never fails. */
+function createProcess({ queue, processJob, endLost, shutdown, log }: LaneWorkerDeps) {
+  return async function process(
+    job: Job,
+    given: Pick<TakenJob, 'signal' | 'reservation'>,
+  ): Promise<Outcome | 'requeue'> {
+    if (shutdown.aborted) return 'requeue';
+    const taken = job.attemptsStarted;
+    try {
+      if (job.deferredFailure === undefined) return await processJob({ data: job.data, taken, ...given });
+      log.error({ requestId: job.id, queue: queue.name }, 'a job is given up: its workers kept dying');
+    } catch (error) {
+      log.error({ err: error, requestId: job.id }, 'a job failed');
+    }
+    const lost = { data: job.data, taken: taken + 1, isStalled: job.deferredFailure !== undefined };
+    await endLost(lost).catch((cause: unknown) => log.error({ err: cause }, 'a lost job was not ended'));
+    return { outcome: 'done' };
+  };
+}
+
+type SetMarker = () => Promise<unknown>;
+
+async function endInQueue({ job, token }: LockedJob, ended: Outcome | 'requeue', setMarker: SetMarker): Promise<void> {
+  if (ended === 'requeue') return requeue({ job, token }, setMarker);
+  if (ended.outcome === 'done') {
+    await job.moveToCompleted(null, token, false);
+    return;
+  }
+  await job.updateData(ended.job);
+  if (ended.outcome === 'requeue') return requeue({ job, token }, setMarker);
+  // Other jobs of its queue run meanwhile. In front of the queue, it would block them.
+  await job.moveToDelayed(Date.now() + ended.pauseMs * (0.5 + Math.random()), token);
+}
+
+async function requeue({ job, token }: LockedJob, setMarker: SetMarker): Promise<void> {
+  await job.moveToWait(token);
+  // BullMQ sets no marker for a job with a priority that comes back.
+  await setMarker();
+}
+
+async function recoverStalled(worker: Worker, onRecovered: LaneWork['onRecovered']): Promise<void> {
+  const ids = await worker.backend.moveStalledJobsToWait();
+  if (onRecovered === undefined || ids.length === 0) return;
+  const jobs = await Promise.all(ids.map((id) => Job.fromId(worker, id)));
+  await onRecovered(jobs.flatMap((job) => (job === undefined ? [] : [job.data])));
+}
+
+/** Jobs of another release may have another shape. The run rejects what it cannot read. */
 function bodyLength({ data }: Job): number {
   const { body } = data as { body?: unknown };
   return typeof body === 'string' ? Buffer.byteLength(body) : 0;

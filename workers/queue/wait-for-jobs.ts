@@ -3,9 +3,9 @@ import type { Redis } from 'ioredis';
 import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
 
-/** Waits for jobs in many queues at once, by one connection. */
+/** Waits for jobs in many queues at once, on one connection. */
 export interface JobWait extends AsyncDisposable {
-  /** The queues to wait for have changed. Of no effect while all of these are waited for. */
+  /** The queues to wait for have changed. No effect if all of them are already awaited. */
   changed(): void;
 }
 
@@ -16,8 +16,8 @@ const bellLifeMs = 60_000;
 const closeMs = 500;
 
 /**
- * BullMQ sets a queue's marker with each job that it adds, and with each that is taken. `BZPOPMIN` gives a marker to one of those
- * that wait for it, the one that has waited longest; so each job wakes one worker, and idle workers take turns.
+ * BullMQ sets a queue's marker with each job that is added, and with each that is taken. `BZPOPMIN` gives the marker to the client that
+ * has waited longest. So each job wakes one worker, and idle workers take turns.
  */
 export function waitForJobs({
   reader,
@@ -27,23 +27,23 @@ export function waitForJobs({
   bellKey,
   log,
 }: {
-  /** A connection of its own: a blocked read holds up everything behind it. */
+  /** A separate connection: a blocked read delays every command after it. */
   reader: Redis;
   redis: Redis;
-  /** The markers of the queues that are to be waited for now, except these. */
+  /** The markers of the queues to wait for now, except these. */
   markers: (except?: ReadonlySet<string>) => readonly string[];
   /**
-   * A marker was taken: there may be a job, at once or from `at` on (milliseconds since 1970). Resolves once it is known whether
-   * its queue is to be waited for again.
+   * A marker was taken: there may be a job, now or at `at` (milliseconds since 1970). Resolves when it is known whether to wait for its
+   * queue again.
    */
   onMarker: (marker: string, at: number) => Promise<void> | undefined;
-  /** A sorted set of this process alone, by which it ends its own wait. */
+  /** A sorted set that only this process uses, to end its own wait. */
   bellKey: string;
   log: Log;
 }): JobWait {
   const closing = new AbortController();
   let waitedFor: ReadonlySet<string> | undefined;
-  let isRinging = false;
+  let isWaking = false;
 
   async function waitOnce(): Promise<void> {
     const keys = markers();
@@ -53,36 +53,36 @@ export function waitForJobs({
     if (answer !== null && answer[0] !== bellKey) await onMarker(answer[0], Number(answer[2]));
   }
 
-  async function keepWaiting(): Promise<void> {
+  async function waitUntilClosed(): Promise<void> {
     while (!closing.signal.aborted) {
       try {
         await waitOnce();
       } catch (error) {
         waitedFor = undefined;
         if (closing.signal.aborted) return;
-        log.warn({ err: error }, 'jobs could not be waited for; trying again');
+        log.warn({ err: error }, 'waiting for jobs failed; trying again');
         await sleep(failedPauseMs, undefined, { signal: closing.signal }).catch(() => {});
       }
     }
   }
 
-  async function ring(): Promise<void> {
-    isRinging = true;
+  async function wake(): Promise<void> {
+    isWaking = true;
     await redis
       .multi()
       .zadd(bellKey, 0, '0')
       .pexpire(bellKey, bellLifeMs)
       .exec()
       .catch((error: unknown) => log.debug({ err: error }, 'a wait for jobs could not be ended'));
-    isRinging = false;
+    isWaking = false;
   }
 
-  const waiting = keepWaiting();
+  const waiting = waitUntilClosed();
 
   return {
     changed() {
-      if (isRinging || closing.signal.aborted || waitedFor === undefined) return;
-      if (markers(waitedFor).length > 0) void ring();
+      if (isWaking || closing.signal.aborted || waitedFor === undefined) return;
+      if (markers(waitedFor).length > 0) void wake();
     },
     async [Symbol.asyncDispose]() {
       closing.abort();

@@ -2,12 +2,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import type { Lane } from '../../../shared/lane.ts';
 import type { Reserved } from '../../../workers/backends/backend-slots.ts';
-import { createDispatcher, type DispatchedQueue } from '../../../workers/queue/dispatcher.ts';
+import { createDispatcher } from '../../../workers/queue/dispatcher.ts';
 import type { LaneWorker, LockedJob } from '../../../workers/queue/lane-worker.ts';
+import type { DispatchedQueue } from '../../../workers/queue/queue-state.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 type Queue = {
-  /** Jobs that wait, and what of it is in hand. */
+  /** Jobs that wait, and those in progress. */
   waiting: number;
   running: Set<() => void>;
   takings: number;
@@ -24,7 +25,7 @@ type Wishes = {
   queues: Record<string, { lane?: Lane; waiting?: number }>;
 };
 
-/** Queues in memory and backends with so many slots together, which `free` changes. */
+/** Queues in memory, and backends with a total number of slots, which `free` changes. */
 function openSubject(
   t: ExecutionContext,
   { slots = 100, concurrency = 100, batchConcurrency = 100, ...wishes }: Wishes,
@@ -51,13 +52,13 @@ function openSubject(
       async take() {
         queue.takings++;
         await nextTurn();
-        if (queue.fail) throw new Error('Redis is away');
+        if (queue.fail) throw new Error('Redis is unavailable');
         if (queue.waiting === 0) return { nextAt: queue.nextAt };
         queue.waiting--;
         order.push(name);
-        // As BullMQ sets the marker, and a worker that waits for it hears of it.
+        // As BullMQ sets the marker, and a waiting worker gets it.
         if (queue.waiting > 0) queue.isMarked = true;
-        return { job: {}, token: '' } as LockedJob; // nothing of it is looked at
+        return { job: {}, token: '' } as LockedJob; // its content is not read
       },
       run: (_taken, reservation) =>
         new Promise<void>((resolve) => {
@@ -70,7 +71,7 @@ function openSubject(
         }),
       running: () => queue.running.size,
       setMarker: () => queue.markersSet++,
-    } as Partial<LaneWorker> as LaneWorker; // a dispatcher asks nothing else of it here
+    } as Partial<LaneWorker> as LaneWorker; // a dispatcher uses nothing else of it here
     return {
       ...{ lane, owner: name.split('.')[0] ?? name, worker },
       reserve(): Reserved {
@@ -117,7 +118,7 @@ function openSubject(
   return {
     ...{ dispatcher, of, order, lines },
     free: () => free,
-    /** How often a slot was wanted: a worker that is told of none asks for a larger share. */
+    /** How often a slot was requested: a worker without one asks for a larger share. */
     wanted: () => wanted,
     setFree(count: number) {
       free = count;
@@ -133,7 +134,7 @@ async function settled(): Promise<void> {
   for (let turns = 0; turns < 40; turns++) await nextTurn();
 }
 
-test('takes what waits as far as there are slots, and one more for each slot that becomes free', async (t) => {
+test('takes waiting jobs while there are slots, and one more for each slot that becomes free', async (t) => {
   const { dispatcher, of, free, endOne } = openSubject(t, { slots: 3, queues: { m: { waiting: 10 } } });
   dispatcher.slotsChanged();
   await settled();
@@ -143,7 +144,7 @@ test('takes what waits as far as there are slots, and one more for each slot tha
   t.deepEqual([of('m').running.size, of('m').waiting], [3, 6]);
 });
 
-test('an empty queue is asked once, gives its slot back, and is waited for from then on', async (t) => {
+test('an empty queue is tried once, releases its slot, and is awaited from then on', async (t) => {
   const { dispatcher, of, free } = openSubject(t, { slots: 2, queues: { m: {}, n: {} } });
   dispatcher.slotsChanged();
   await settled();
@@ -159,7 +160,7 @@ test('an empty queue is asked once, gives its slot back, and is waited for from 
   t.is(of('m').running.size, 1);
 });
 
-test('a queue without a slot is not waited for, and its marker is left to a worker that has one', async (t) => {
+test('a queue without a slot is not awaited, and its marker is left to a worker that has a slot', async (t) => {
   const { dispatcher, of, setFree } = openSubject(t, { slots: 1, queues: { m: {}, n: {} } });
   dispatcher.slotsChanged();
   await settled();
@@ -176,7 +177,7 @@ test('a queue without a slot is not waited for, and its marker is left to a work
   t.is(of('n').running.size, 1);
 });
 
-test('jobs that came while this worker had no slot are taken when it has', async (t) => {
+test('jobs that came while this worker had no slot are taken when it has one', async (t) => {
   const { dispatcher, of, setFree } = openSubject(t, { slots: 1, queues: { m: {}, n: {} } });
   dispatcher.slotsChanged();
   await settled();
@@ -189,7 +190,7 @@ test('jobs that came while this worker had no slot are taken when it has', async
   t.is(of('n').running.size, 3);
 });
 
-test('where there is no slot none is wanted, unless jobs wait', async (t) => {
+test('without a slot, none is requested unless jobs wait', async (t) => {
   const { dispatcher, of, wanted, setFree } = openSubject(t, { slots: 0, queues: { m: {}, n: {} } });
   dispatcher.slotsChanged();
   await dispatcher.checkFull();
@@ -199,7 +200,7 @@ test('where there is no slot none is wanted, unless jobs wait', async (t) => {
   await dispatcher.checkFull();
   const after = wanted();
   dispatcher.slotsChanged();
-  t.deepEqual([after, wanted()], [before + 1, before + 1], 'only for the marker of m, which was given back');
+  t.deepEqual([after, wanted()], [before + 1, before + 1], 'only for the marker of m, which was set again');
   of('n').waiting = 1;
   await dispatcher.checkFull();
   t.true(wanted() > after);
@@ -225,7 +226,7 @@ test('models that share a backend take turns', async (t) => {
   );
 });
 
-test('requests of clients come before lines of batches, of whichever model', async (t) => {
+test('requests come before lines of batches of any model', async (t) => {
   const queues = { 'one.batch': { lane: 'batch', waiting: 5 }, 'two.interactive': { waiting: 3 } } as const;
   const { dispatcher, order, endOne } = openSubject(t, { slots: 1, queues });
   dispatcher.slotsChanged();
@@ -237,7 +238,7 @@ test('requests of clients come before lines of batches, of whichever model', asy
   t.deepEqual(order, [...Array(3).fill('two.interactive'), 'one.batch', 'one.batch']);
 });
 
-test('lines take what the requests of their model leave of its concurrency, and no more than they may', async (t) => {
+test('lines use what requests of their model leave of its concurrency, and at most the batch concurrency', async (t) => {
   const queues = { 'm.interactive': { waiting: 2 }, 'm.batch': { lane: 'batch', waiting: 9 } } as const;
   const both = openSubject(t, { concurrency: 5, batchConcurrency: 4, queues });
   both.dispatcher.slotsChanged();
@@ -246,7 +247,7 @@ test('lines take what the requests of their model leave of its concurrency, and 
   both.of('m.interactive').waiting = 9;
   await both.dispatcher.mayHaveJob('m.interactive', 0);
   await settled();
-  t.is(both.of('m.interactive').running.size, 5, 'lines take nothing from requests');
+  t.is(both.of('m.interactive').running.size, 5, 'lines take no concurrency from requests');
 
   const alone = openSubject(t, { concurrency: 5, batchConcurrency: 4, queues: { 'm.batch': queues['m.batch'] } });
   alone.dispatcher.slotsChanged();
@@ -254,7 +255,7 @@ test('lines take what the requests of their model leave of its concurrency, and 
   t.is(alone.of('m.batch').running.size, 4);
 });
 
-test('a job that was put off is looked for when it is due', async (t) => {
+test('a delayed job is looked for when it is due', async (t) => {
   const { dispatcher, of } = openSubject(t, { queues: { m: {} } });
   of('m').nextAt = Date.now() + 60;
   dispatcher.slotsChanged();
@@ -265,7 +266,7 @@ test('a job that was put off is looked for when it is due', async (t) => {
   t.true(Date.now() >= of('m').nextAt - 5);
 });
 
-test('a taking that fails is logged, loses no slot, and is tried again', async (t) => {
+test('a failed taking is logged, loses no slot, and is retried', async (t) => {
   const { dispatcher, of, free, lines } = openSubject(t, { slots: 1, queues: { m: { waiting: 1 } } });
   of('m').fail = true;
   dispatcher.slotsChanged();
@@ -280,7 +281,7 @@ test('a taking that fails is logged, loses no slot, and is tried again', async (
   t.is(of('m').waiting, 0);
 });
 
-test('one that finishes takes nothing more, and waits for what it has', async (t) => {
+test('a dispatcher that finishes takes no more jobs, and waits for those in progress', async (t) => {
   const { dispatcher, of, endOne } = openSubject(t, { slots: 2, queues: { m: { waiting: 5 } } });
   dispatcher.slotsChanged();
   await settled();

@@ -26,7 +26,7 @@ test.before(async () => {
 
 test.after.always(() => given?.[Symbol.asyncDispose]());
 
-/** The queue of a model of the test's own, and workers of it. */
+/** The queue of a model that only this test uses, and workers of it. */
 function openQueue(t: ExecutionContext, side: WorkerSide) {
   const served = openServedQueues(t, given);
   const [model = ''] = served.models;
@@ -64,24 +64,21 @@ function pause(): Promise<void> {
 const expected = answerFor(messages);
 
 for (const stream of [false, true]) {
-  test.serial(
-    `a job is answered, and leaves nothing of itself in Redis, ${stream ? 'streamed' : 'whole'}`,
-    async (t) => {
-      await using side = await openWorkerSide(given.redis);
-      const { startWorker, add, untilEmpty } = openQueue(t, side);
-      await add(await side.admit({ stream }));
-      t.true((await contentsOf(given.redis)).includes('東京'), 'while it waits its question is there');
-      startWorker();
-      await side.stream.reply(({ kind }) => kind === 'end');
-      await untilEmpty();
-      t.is(textOf(await side.stream.replies()), expected);
-      await given.redis.del(side.stream.key);
-      t.notRegex(await contentsOf(given.redis), /東京|Grüße|choices/);
-    },
-  );
+  test.serial(`a job is answered, and leaves nothing in Redis, ${stream ? 'streamed' : 'whole'}`, async (t) => {
+    await using side = await openWorkerSide(given.redis);
+    const { startWorker, add, untilEmpty } = openQueue(t, side);
+    await add(await side.admit({ stream }));
+    t.true((await contentsOf(given.redis)).includes('東京'), 'while it waits, its prompt is in Redis');
+    startWorker();
+    await side.stream.reply(({ kind }) => kind === 'end');
+    await untilEmpty();
+    t.is(textOf(await side.stream.replies()), expected);
+    await given.redis.del(side.stream.key);
+    t.notRegex(await contentsOf(given.redis), /東京|Grüße|choices/);
+  });
 }
 
-test('cancelling aborts one job by its id, and no other', async (t) => {
+test('cancelling aborts one job by its id, and no other job', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { startWorker, add, untilEmpty } = openQueue(t, side);
   const worker = startWorker();
@@ -101,7 +98,7 @@ test('cancelling aborts one job by its id, and no other', async (t) => {
   t.deepEqual(kindsOf(await side.stream.replies()), ['error', 'error']);
 });
 
-test('a worker that ends hands back what has sent nothing, and another runs it', async (t) => {
+test('a worker that stops requeues jobs that have sent nothing, and another worker runs them', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { startWorker, add, untilEmpty, lines } = openQueue(t, side);
   const first = startWorker();
@@ -117,14 +114,14 @@ test('a worker that ends hands back what has sent nothing, and another runs it',
   await side.stream.reply(({ kind }) => kind === 'end');
   await untilEmpty();
   const replies = await side.stream.replies();
-  const end = replies.find(({ kind }) => kind === 'end'); // that the first run began may be told after it
+  const end = replies.find(({ kind }) => kind === 'end'); // the start of the first run may be reported after it
   t.is(end?.run, 2);
   t.deepEqual(kindsOf(replies), ['end']);
   t.is(textOf(replies), expected);
-  t.deepEqual(lines, [], 'nothing went wrong in the queue');
+  t.deepEqual(lines, [], 'there was no error in the queue');
 });
 
-test('a worker that is asked to end finishes what it has, and takes nothing more', async (t) => {
+test('a worker that is asked to stop finishes its jobs, and takes no more', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { startWorker, add, queue } = openQueue(t, side);
   const worker = startWorker();
@@ -141,7 +138,7 @@ test('a worker that is asked to end finishes what it has, and takes nothing more
   t.is((await queue.getJobCounts()).prioritized, 1);
 });
 
-test('each taking of a job has a number of its own, higher than the one before', async (t) => {
+test('each taking of a job has a higher number than the one before', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { startWorker, add, untilEmpty } = openQueue(t, side);
   const takings: number[] = [];
@@ -173,7 +170,7 @@ function openLaneWorker(t: ExecutionContext, { name, opts }: Queue, work: Partia
   return worker;
 }
 
-test('a job that this worker has taken again stays in its hands when the earlier run of it ends', async (t) => {
+test('a job that this worker has taken again stays locked when its earlier run ends', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { queue, add } = openQueue(t, side);
   const runs: { end: () => void; signal: AbortSignal }[] = [];
@@ -195,7 +192,7 @@ test('a job that this worker has taken again stays in its hands when the earlier
   t.is(worker.running(), 0);
 });
 
-test('jobs of a worker that died are put back into their queue, and told of', async (t) => {
+test('jobs of a dead worker are put back into their queue, and reported', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { queue, add } = openQueue(t, side);
   const told: unknown[] = [];
@@ -204,7 +201,7 @@ test('jobs of a worker that died are put back into their queue, and told of', as
   const taken = await worker.take();
   if (!('job' in taken)) return t.fail();
   await given.redis.del(queue.toKey(`${requestId}:lock`));
-  // A job is only taken for stalled when it was found without a lock twice.
+  // A job counts as stalled only when it was found twice without a lock.
   for (const expected of [0, 1]) {
     await worker.recover();
     await given.redis.del(queue.toKey('stalled-check'));
@@ -214,7 +211,7 @@ test('jobs of a worker that died are put back into their queue, and told of', as
   t.is((await queue.getJobCounts()).waiting, 1);
 });
 
-test('a job that arrives during a shutdown goes back unseen, for another worker', async (t) => {
+test('a job that arrives during a shutdown is requeued for another worker', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { startWorker, add, queue, lines } = openQueue(t, side);
   const shutdown = new AbortController();
@@ -235,7 +232,7 @@ test('a job that arrives during a shutdown goes back unseen, for another worker'
   t.is(textOf(await side.stream.replies()), expected);
 });
 
-test('the client of a job that fails is told so, once, and the worker goes on', async (t) => {
+test('the client of a job that fails gets one error, and the worker continues', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { startWorker, add, untilEmpty, lines } = openQueue(t, side);
   let failing = true;
@@ -245,7 +242,7 @@ test('the client of a job that fails is told so, once, and the worker goes on', 
   };
   startWorker({ processRequest });
   const lost = await add();
-  await add({}); // no job that anybody could answer
+  await add({}); // not a job that can be answered
   const reply = await side.stream.reply(({ kind }) => kind === 'error');
   t.like(reply, { request: lost, run: 1, sequence: 0, data: { code: 'INTERNAL_ERROR' } });
   t.false(JSON.stringify(reply).includes('disk'));
@@ -258,7 +255,7 @@ test('the client of a job that fails is told so, once, and the worker goes on', 
   t.deepEqual(kindsOf(await side.stream.replies()), ['error', 'end']);
 });
 
-test('a job has a signal of its own, how often it was taken, and its data as it was queued', async (t) => {
+test('a job is run with its own signal, its number of takings, and its data as queued', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { startWorker, add } = openQueue(t, side);
   const executions: Parameters<ProcessJob>[0][] = [];

@@ -24,7 +24,7 @@ type Held = { lane: Lane; data: unknown; signal: AbortSignal; end: (outcome?: Ou
 
 type Wishes = { models?: number; concurrency: number; batchConcurrency: number; bodies?: BodiesHeld };
 
-/** The queues of models of the test's own, whose jobs stay in hand until the test ends them. */
+/** The queues of models that only this test uses. Their jobs stay in progress until the test ends them. */
 function openModels(t: ExecutionContext, { models = 1, ...wishes }: Wishes) {
   const served = openServedQueues(t, given, models);
   const held = new Set<Held>();
@@ -62,7 +62,7 @@ function openModels(t: ExecutionContext, { models = 1, ...wishes }: Wishes) {
     while (!holds()) {
       const inHand = [...held].map(({ lane }) => lane);
       await once(changed, 'change', { signal }).catch(() => {
-        throw new Error(`it has not come to that: ${inHand}`);
+        throw new Error(`this state was not reached: ${inHand}`);
       });
     }
   }
@@ -84,7 +84,7 @@ function openModels(t: ExecutionContext, { models = 1, ...wishes }: Wishes) {
   };
 }
 
-test('the batch lane takes what the interactive lane leaves free, and no more', async (t) => {
+test('the batch lane uses only what the interactive lane leaves free', async (t) => {
   const queues = openModels(t, { concurrency: 6, batchConcurrency: 4 });
   await queues.add('interactive', 3);
   await queues.until(() => queues.inHand('interactive').length === 3);
@@ -92,9 +92,9 @@ test('the batch lane takes what the interactive lane leaves free, and no more', 
   await queues.until(() => queues.inHand('batch').length === 3);
   await queues.add('interactive', 3);
   await queues.until(() => queues.inHand('interactive').length === 6);
-  t.is(queues.inHand('batch').length, 3, 'what it has in hand is not taken from it');
+  t.is(queues.inHand('batch').length, 3, 'jobs in progress are not taken from it');
 
-  // Its places are not filled again while the interactive lane has all of them.
+  // Its places stay empty while the interactive lane uses all of them.
   for (const job of queues.inHand('batch')) job.end();
   const waiting = new Set<number | undefined>();
   for (let looks = 0; looks < 200; looks++) waiting.add(await queues.waiting('batch'));
@@ -107,7 +107,7 @@ test('the batch lane takes what the interactive lane leaves free, and no more', 
   t.is(await queues.waiting('batch'), 1);
 });
 
-test('the batch lane has no more at once than it may, however much is free', async (t) => {
+test('the batch lane never exceeds its concurrency, even if more is free', async (t) => {
   const queues = openModels(t, { concurrency: 50, batchConcurrency: 2 });
   await queues.add('batch', 5);
   await queues.until(() => queues.inHand('batch').length === 2);
@@ -117,7 +117,7 @@ test('the batch lane has no more at once than it may, however much is free', asy
   t.is(await queues.waiting('batch'), 2);
 });
 
-test('no further job is taken while those in hand have as many bytes as they may, whatever their size', async (t) => {
+test('no job is taken while those in progress have reached the limit of bytes', async (t) => {
   const megabyte = 1_048_576;
   const bodies = createBodiesHeld({ bodyBytesMax: 4 * megabyte, bytesMax: 16 * megabyte });
   const queues = openModels(t, { concurrency: 20, batchConcurrency: 10, bodies });
@@ -138,7 +138,7 @@ test('no further job is taken while those in hand have as many bytes as they may
   await queues.until(() => queues.inHand('interactive').length === 20);
 });
 
-test('no job is taken while one has the whole bound, and many as soon as there is room', async (t) => {
+test('no job is taken while one job uses the whole limit, and many as soon as there is room', async (t) => {
   const bodies = createBodiesHeld({ bodyBytesMax: 10, bytesMax: 1_000_000 });
   const queues = openModels(t, { concurrency: 20, batchConcurrency: 10, bodies });
   await queues.add('interactive', 1, { body: 'x'.repeat(1_000_000) });
@@ -153,7 +153,7 @@ test('no job is taken while one has the whole bound, and many as soon as there i
   t.is(await queues.waiting('interactive'), 0);
 });
 
-test('a lane that may have none is not served', async (t) => {
+test('a lane with a concurrency of 0 is not served', async (t) => {
   const queues = openModels(t, { concurrency: 2, batchConcurrency: 0 });
   await queues.add('batch', 1);
   await queues.add('interactive', 2);
@@ -161,7 +161,7 @@ test('a lane that may have none is not served', async (t) => {
   t.is(await queues.waiting('batch'), 1);
 });
 
-test('a batch job that is put off comes again, and others run meanwhile', async (t) => {
+test('a delayed batch job runs again, and others run meanwhile', async (t) => {
   const queues = openModels(t, { concurrency: 4, batchConcurrency: 1 });
   await queues.add('batch', 2);
   await queues.until(() => queues.inHand('batch').length === 1);
@@ -176,7 +176,7 @@ test('a batch job that is put off comes again, and others run meanwhile', async 
   t.deepEqual(queues.lines, []);
 });
 
-test('a job of either lane is aborted by its id, and all go back at a shutdown', async (t) => {
+test('a job of either lane is aborted by its id, and all are requeued at a shutdown', async (t) => {
   const queues = openModels(t, { concurrency: 4, batchConcurrency: 2 });
   await queues.add('interactive', 1);
   await queues.add('batch', 1);
@@ -194,7 +194,7 @@ test('a job of either lane is aborted by its id, and all go back at a shutdown',
   t.deepEqual([await queues.waiting('interactive'), await queues.waiting('batch')], [1, 1]);
 });
 
-test('a worker that is asked to end takes no job while it stops waiting for jobs', async (t) => {
+test('a worker that is asked to stop takes no job while its wait for jobs ends', async (t) => {
   const served = openServedQueues(t, given);
   const queue = served.queue(modelQueue(served.models[0] ?? '', 'interactive'));
   await queue.add(jobName, jobFor('svc:reply:test', {}), { jobId: 'job_1' });
@@ -208,8 +208,8 @@ test('a worker that is asked to end takes no job while it stops waiting for jobs
       hasSlot: () => hasSlot,
       reserve: () => (hasSlot ? slotsForAll.reserve('', 'interactive') : { outcome: 'full' }),
     },
-    // Redis does not answer: the wait for jobs ends at its own bound.
-    reader: { bzpopmin: () => new Promise(() => {}), disconnect() {} } as unknown as Redis, // all that is called of it
+    // Redis does not answer, so the wait for jobs ends at its own time limit.
+    reader: { bzpopmin: () => new Promise(() => {}), disconnect() {} } as unknown as Redis, // only this is called
   });
   const finished = worker.finish();
   hasSlot = true;
@@ -219,7 +219,7 @@ test('a worker that is asked to end takes no job while it stops waiting for jobs
   t.is((await queue.getJob('job_1'))?.attemptsStarted, 0);
 });
 
-test('jobs that the release before has queued for the pool are run, whatever their model', async (t) => {
+test('jobs that the previous release queued for the pool are run, of any model', async (t) => {
   const queues = openModels(t, { models: 2, concurrency: 4, batchConcurrency: 2 });
   for (const lane of ['interactive', 'batch'] as const) {
     const queue = queues.queue(poolQueue(queues.pool, lane));
@@ -230,7 +230,7 @@ test('jobs that the release before has queued for the pool are run, whatever the
   t.deepEqual(queues.lines, []);
 });
 
-test('each model has its concurrency for itself', async (t) => {
+test('each model has its own concurrency', async (t) => {
   const queues = openModels(t, { models: 3, concurrency: 2, batchConcurrency: 1 });
   await queues.add('interactive', 5, {}, 0);
   await queues.add('interactive', 5, {}, 1);
@@ -239,7 +239,7 @@ test('each model has its concurrency for itself', async (t) => {
   t.is(await queues.waiting('interactive'), 3);
 });
 
-test('what waits in a queue that is paused stays there, and comes when it is not', async (t) => {
+test('jobs in a paused queue stay there, and run when it is resumed', async (t) => {
   const queues = openModels(t, { concurrency: 4, batchConcurrency: 2 });
   const queue = queues.queueOf('interactive');
   await queue.pause();
@@ -251,7 +251,7 @@ test('what waits in a queue that is paused stays there, and comes when it is not
   await queues.until(() => queues.inHand('interactive').length === 2);
 });
 
-/** A worker that has died: it has taken a job, and its lock expires. */
+/** A dead worker: it has taken a job, and its lock expires. */
 async function leaveStalled(t: ExecutionContext, queue: Queue, model: string): Promise<void> {
   const id = { name: queue.name, prefix: queue.opts.prefix ?? '' };
   const dead = new Worker(queue.name, null, { ...workerOptions(id, given.redis), lockDuration: 1 });
@@ -261,7 +261,7 @@ async function leaveStalled(t: ExecutionContext, queue: Queue, model: string): P
   await dead.getNextJob('dead', { block: false });
 }
 
-test('a job that was put off is run, also if the worker that took the marker with its time has left', async (t) => {
+test('a delayed job is run, also if the worker that took the marker with its time has stopped', async (t) => {
   t.timeout(60_000);
   const served = openServedQueues(t, given);
   const queue = served.queue(modelQueue(served.models[0] ?? '', 'batch'));
@@ -275,7 +275,7 @@ test('a job that was put off is run, also if the worker that took the marker wit
   const work = { processJob, endLost: async () => {} };
   served.serve({ work: { interactive: work, batch: work }, reader });
   const taken = another.bzpopmin(queue.toKey('marker'), 0);
-  // Redis gives it to the one that has waited longest.
+  // Redis gives it to the client that has waited longest.
   while ((await idleSeconds(readerId)) >= (await idleSeconds(anotherId))) await sleep(50);
   await queue.add(jobName, jobFor('svc:reply:test', {}), { jobId: 'put-off', delay: 100 });
   t.truthy(await taken);
@@ -289,7 +289,7 @@ async function idleSeconds(id: number): Promise<number> {
   return Number(/ idle=(\d+) /.exec(line ?? '')?.[1]);
 }
 
-test('a worker that runs no lines of batches puts those of a dead worker back all the same', async (t) => {
+test('a worker that runs no lines of batches still requeues those of a dead worker', async (t) => {
   t.timeout(60_000);
   const served = openServedQueues(t, given);
   const [model = ''] = served.models;
@@ -301,7 +301,7 @@ test('a worker that runs no lines of batches puts those of a dead worker back al
   t.is(await queue.getActiveCount(), 0);
 });
 
-test('the jobs of a worker that is gone are run by another within 15 s, as its next run', async (t) => {
+test('the jobs of a dead worker are run by another within 15 s, as their next run', async (t) => {
   t.timeout(60_000);
   const served = openServedQueues(t, given);
   const [model = ''] = served.models;

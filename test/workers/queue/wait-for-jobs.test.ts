@@ -13,7 +13,7 @@ test.before(async () => {
 test.after.always(() => own?.[Symbol.asyncDispose]());
 test.serial.beforeEach(() => own.redis.flushdb());
 
-/** Waits for the markers that `markers` names when it is asked. */
+/** Waits for the markers that `markers` returns. */
 function open(t: ExecutionContext, markers: Set<string>, bellKey = 'bell') {
   const heard: [string, number][] = [];
   const { log, lines } = recordedLog();
@@ -34,7 +34,7 @@ function open(t: ExecutionContext, markers: Set<string>, bellKey = 'bell') {
 
 const mark = (marker: string, at = 0) => own.redis.zadd(marker, at, '0');
 
-test.serial('hears of each marker once, and when its job is due', async (t) => {
+test.serial('reports each marker once, with the time its job is due', async (t) => {
   const { heard, until } = open(t, new Set(['m', 'n']));
   await mark('n');
   await until(1);
@@ -47,7 +47,7 @@ test.serial('hears of each marker once, and when its job is due', async (t) => {
   t.is(await own.redis.exists('m', 'n'), 0);
 });
 
-test.serial('a queue that comes to be waited for is, at once, and the bell leaves nothing', async (t) => {
+test.serial('a queue that is added is awaited at once, and the wake-up leaves nothing in Redis', async (t) => {
   const markers = new Set(['m']);
   const { wait, until, heard } = open(t, markers);
   await mark('n');
@@ -60,7 +60,7 @@ test.serial('a queue that comes to be waited for is, at once, and the bell leave
   t.is(await own.redis.exists('bell'), 0);
 });
 
-test.serial('a marker wakes one of several that wait, and they take turns', async (t) => {
+test.serial('a marker wakes one of several waiting workers, and they take turns', async (t) => {
   const both = [open(t, new Set(['m']), 'bell 1'), open(t, new Set(['m']), 'bell 2')];
   for (let marks = 1; marks <= 20; marks++) {
     await mark('m');
@@ -71,7 +71,7 @@ test.serial('a marker wakes one of several that wait, and they take turns', asyn
   t.true(Math.min(...counts) >= 8, String(counts));
 });
 
-test.serial('with nothing to wait for it waits for its bell alone, and ends at once', async (t) => {
+test.serial('with no queues it waits only for its wake-up, and ends at once', async (t) => {
   const markers = new Set<string>();
   const { wait, until, lines } = open(t, markers);
   await mark('m');
@@ -81,11 +81,11 @@ test.serial('with nothing to wait for it waits for its bell alone, and ends at o
   await until(1);
   const startedAt = performance.now();
   await wait[Symbol.asyncDispose]();
-  t.true(performance.now() - startedAt < 2_000, 'not after its wait has ended by itself');
+  t.true(performance.now() - startedAt < 2_000, 'not only when its wait has timed out');
   t.deepEqual(lines, []);
 });
 
-test.serial('one whose connection is lost waits again', async (t) => {
+test.serial('waits again after its connection was lost', async (t) => {
   const { until, heard } = open(t, new Set(['m']));
   await mark('m');
   await until(1);
