@@ -51,10 +51,9 @@ const streams = fc
   .tuple(fc.array(events, { minLength: 1, maxLength: 12 }), fc.constantFrom('\n\n', '\r\n\r\n', '\r\r'), fc.boolean())
   .map(([list, end, isEnded]) => [...list, ...(isEnded ? ['data: [DONE]'] : [])].map((one) => one + end).join(''));
 
-/** What a model server answers: an event stream, or a whole answer where it begins as JSON. */
+/** The reply of a model server: an event stream, or a whole reply if it starts like JSON. */
 export const backendStreams: FuzzTarget = {
-  promise:
-    'any bytes in any pieces give a client valid events or one declared failure, the same however they are split',
+  promise: 'any bytes give a client valid events or one declared failure, with the same result however they are split',
   words: [
     ...[
       'data: ',
@@ -111,15 +110,15 @@ export const backendStreams: FuzzTarget = {
 
 const beginsAsJson = (bytes?: Uint8Array) => bytes?.[0] === 0x7b;
 
-/** What was sent to the client, and how it ended: `done`, or the outcome of a failure. */
+/** The text sent to the client, and how it ended: `done`, or the outcome of a failure. */
 type Ended = { sent: string; end: string };
 type Pieces = readonly Uint8Array[];
 
 async function bothWays(whole: Buffer, pieces: Pieces, answer: (pieces: Pieces) => Promise<Ended>): Promise<string> {
   const [one, other] = [await answer([whole]), await answer(pieces)];
-  require(one.end === other.end, `${one.end}, and in pieces ${other.end}`);
+  require(one.end === other.end, `${one.end}, but in pieces ${other.end}`);
   require(one.sent ===
-    other.sent, `the client gets ${one.sent.slice(0, 500)}, and in pieces ${other.sent.slice(0, 500)}`);
+    other.sent, `the client gets ${one.sent.slice(0, 500)}, but in pieces ${other.sent.slice(0, 500)}`);
   return one.end;
 }
 
@@ -144,13 +143,14 @@ async function streamTo(pieces: Pieces): Promise<Ended> {
 async function assemble(pieces: Pieces): Promise<Ended> {
   const job = { ...callOf(false), assembled: true };
   let sent = '';
-  const reply = { chunk: () => Promise.reject(new Error('a whole answer sends no chunk')) };
+  const reply = { chunk: () => Promise.reject(new Error('a whole reply sends no chunk')) };
   const end = await endOf(async () => {
     const { body = '', usage } = await answerWhole({ ...answering(pieces, job), reply, onFirstToken() {} });
     checkUsage(usage);
     const answer = JSON.parse(body);
-    require(answer.model === model && Array.isArray(answer.choices), 'it is no chat completion under its own name');
-    require(answer.error == null, 'it names an error');
+    require(answer.model === model &&
+      Array.isArray(answer.choices), "it is no chat completion with the client's name of the model");
+    require(answer.error == null, 'it contains an error');
     sent = body;
   });
   return { sent, end };
@@ -162,7 +162,7 @@ async function endOf(answer: () => Promise<void>): Promise<string> {
     return 'accepted';
   } catch (error) {
     if (!(error instanceof BackendError)) throw error;
-    require(!error.message.includes(apiKey), 'a failure names the key of the backend');
+    require(!error.message.includes(apiKey), "the message of a failure contains the backend's key");
     return error.outcome;
   }
 }
@@ -175,19 +175,19 @@ function checkUsage({ promptTokens, completionTokens, cachedTokens }: TokenUsage
   require(cachedTokens <= promptTokens, 'more is cached than was sent');
 }
 
-/** Each event is one line of JSON under the client's name of the model; the usage stands alone, at the end. */
+/** Each event is one line of JSON with the client's name of the model. The usage is only in the last event. */
 function checkEvents(sent: string, isWhole: boolean): void {
-  require(sent === '' || sent.endsWith('\n\n'), 'the last event does not end');
+  require(sent === '' || sent.endsWith('\n\n'), 'the last event is not complete');
   const list = sent.split('\n\n').slice(0, -1);
   for (const [index, event] of list.entries()) {
     require(event.startsWith('data: ') &&
-      !/[\r\n]/.test(event), `an event of more than one line: ${JSON.stringify(event)}`);
+      !/[\r\n]/.test(event), `an event has more than one line: ${JSON.stringify(event)}`);
     const chunk = JSON.parse(event.slice('data: '.length));
     const isLast = isWhole && index === list.length - 1;
-    require(chunk.model === model || chunk.model === undefined, 'a chunk has another model');
-    require(Array.isArray(chunk.choices) && chunk.error == null, 'an event is no chunk');
-    require((chunk.usage !== undefined) === isLast, 'usage is told in another place than the end');
-    if (isLast) require(chunk.choices.length === 0, 'the usage has choices');
+    require(chunk.model === model || chunk.model === undefined, 'a chunk names another model');
+    require(Array.isArray(chunk.choices) && chunk.error == null, 'an event is not a chunk');
+    require((chunk.usage !== undefined) === isLast, 'usage is not in the last event only');
+    if (isLast) require(chunk.choices.length === 0, 'the event with the usage has choices');
   }
 }
 
@@ -207,14 +207,14 @@ function callOf(stream: boolean): QueuedCall {
   };
 }
 
-/** The call of a backend as it is, on a connection that brings these pieces. */
+/** The unchanged call of a backend, on a connection that delivers these pieces. */
 function answering(pieces: Pieces, job: QueuedCall) {
   const callBackend = createCallBackend({ agent: fakeAgent(pieces), timeouts });
   const signal = new AbortController().signal;
   return { job, callBackend, call: { backend, apiKey, requestId: job.requestId, body, signal } };
 }
 
-/** Hands over these pieces, one in each turn of the event loop, until it is aborted. */
+/** Delivers these pieces, one in each turn of the event loop, until it is aborted. */
 function fakeAgent(pieces: Pieces): Pick<Dispatcher, 'dispatch'> {
   const type = beginsAsJson(pieces[0]) ? 'application/json' : 'text/event-stream';
   const controller = {

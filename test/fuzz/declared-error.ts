@@ -3,11 +3,11 @@ import { require } from './search/fuzz-target.ts';
 
 const messageLengthMax = 4_096;
 
-/** The code of a failure that clients may get here; anything else that was thrown is a fault of ours, and is thrown on. */
+/** Returns the code of a failure that clients may get here. Throws any other error again, because it is an internal error. */
 export function declaredError(error: unknown, codes: readonly ErrorCode[]): string {
   if (!(error instanceof ApiError) || !codes.includes(error.code)) throw error;
   require(error.message !== '' &&
     error.message.length <= messageLengthMax, `its message has ${error.message.length} characters`);
-  require(error.faults.every(({ path }) => path !== ''), 'a fault names no field');
+  require(error.faults.every(({ path }) => path !== ''), 'a fault has no path');
   return error.code;
 }

@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib';
 import type { AppContext, RequestState } from '../../ingress/request-state.ts';
 import { seededRandom } from '../support/random.ts';
 
-/** A request as far as the stages read it: these headers, each once, and a body that comes in these pieces. */
+/** A request as the stages read it: these headers, each once, and a body that arrives in these pieces. */
 export function fakeContext(
   headers: Readonly<Record<string, string>>,
   body: Iterable<Uint8Array>,
@@ -13,7 +13,7 @@ export function fakeContext(
   const rawHeaders = Object.entries(headers).flat();
   const socket = { remoteAddress: '192.0.2.1' };
   const req = Object.assign(Readable.from(body, { objectMode: false }), { headers, rawHeaders, socket });
-  // Of both no more is read than is there.
+  // The stages read nothing else of the two.
   return { req: req as unknown as IncomingMessage, res: { writeContinue() {} }, state } as unknown as AppContext;
 }
 

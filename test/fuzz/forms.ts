@@ -21,7 +21,8 @@ const parts = fc.oneof(
 
 /** Uploads: the first line is the header `Content-Type`, the rest is the body. */
 export const forms: FuzzTarget = {
-  promise: 'an upload is stored or refused as declared, however its bytes are split; a refused one leaves nothing',
+  promise:
+    'an upload is stored or rejected as declared, however its bytes are split, and a rejected one leaves nothing',
   words: [
     ...[
       '\r\n',
@@ -68,7 +69,7 @@ export const forms: FuzzTarget = {
     const [type, body] = [input.subarray(0, end).toString('latin1'), input.subarray(end + 1)];
     const whole = await uploaded(type, [body]);
     const inParts = await uploaded(type, inPieces(body));
-    require(whole.outcome === inParts.outcome, `${whole.outcome}, and in pieces ${inParts.outcome}`);
+    require(whole.outcome === inParts.outcome, `${whole.outcome}, but in pieces ${inParts.outcome}`);
     return whole.code;
   },
 };
@@ -84,21 +85,23 @@ async function uploaded(type: string, body: readonly Uint8Array[]): Promise<{ co
     await upload(ctx, async () => {});
   } catch (error) {
     const code = declaredError(error, dispositions);
-    require(kept().length === 0, 'a refused upload has left something');
+    require(kept().length === 0, 'a rejected upload left something');
     return { code, outcome: code };
   }
   const [one, ...others] = kept();
-  require(one !== undefined && others.length === 0 && one.state === 'ready', 'an upload is not there');
+  require(one !== undefined && others.length === 0 && one.state === 'ready', 'the upload is missing');
   const { filename, bytes, lines, tokens, written = '' } = one;
   const sent = Buffer.concat(body).toString('latin1');
   require(written.length === bytes && sent.includes(`\r\n\r\n${written}\r\n--`), 'it is not the file that was sent');
   require(sent.includes('batch\r\n--'), 'it has no purpose');
   require(lines >= 1 && lines <= planFile.batch.requestsMax && Number.isSafeInteger(tokens), `it has ${lines} lines`);
-  require(filename !== '' && filename.isWellFormed() && !/[/\\\p{Cc}]/u.test(filename), 'its name is not clean');
+  require(filename !== '' &&
+    filename.isWellFormed() &&
+    !/[/\\\p{Cc}]/u.test(filename), 'its name contains forbidden characters');
   return { code: 'accepted', outcome: JSON.stringify([filename, bytes, lines, tokens, written]) };
 }
 
-/** Records and bytes of files as a store keeps them, of one upload. */
+/** The records and bytes of files in a store, for one upload. */
 function memoryStore() {
   const records = new Map<string, StoredFile>();
   const contents = new Map<string, string>();
@@ -132,9 +135,9 @@ function memoryStore() {
   const kept = () =>
     [...new Set([...records.keys(), ...contents.keys()])].map((id) => {
       const record = records.get(id);
-      require(record !== undefined, 'bytes without a record are there');
+      require(record !== undefined, 'there are bytes without a record');
       return { ...record, written: contents.get(id) };
     });
-  // An upload calls no more of a store than this.
+  // An upload calls no other methods of a store.
   return { store: { batches, files } as unknown as Pick<Store, 'batches' | 'files'>, kept };
 }

@@ -8,21 +8,21 @@ import {
   sign,
 } from 'node:crypto';
 
-/** The same keys on every machine, so that a token that they signed can be kept as a seed. They sign for no one else. */
+/** The same keys on every machine, so that a token signed by them can be kept as a seed. They are used for nothing else. */
 const issuerKey = p256('the key of the issuer, for fuzzing');
 const strangerKey = p256('a key that no issuer has, for fuzzing');
 const keyId = 'fuzz-1';
 
 type Pair = { privateKey: KeyObject; publicJwk: JsonWebKey };
 
-/** What the issuer publishes. */
+/** The issuer's key set. */
 export const publishedKeys = { keys: [{ ...issuerKey.publicJwk, kid: keyId, alg: 'ES256', use: 'sig' }] };
 
-/** By whom a header and claims are signed; `public`: by HMAC with the issuer's public key as the secret. */
+/** Who signs a header and claims. `public`: an HMAC with the issuer's public key as the secret. */
 export const signers = ['issuer', 'stranger', 'public'] as const;
 export type Signer = (typeof signers)[number];
 
-/** A token of this header and these claims, which are signed as they are, whether they are JSON or not. */
+/** A token with this header and these claims, which are signed unchanged, whether they are JSON or not. */
 export function signText(by: Signer, header: Buffer, claims: Buffer): string {
   const signed = `${header.toString('base64url')}.${claims.toString('base64url')}`;
   return `${signed}.${signatureOf(by, Buffer.from(signed)).toString('base64url')}`;

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { root } from '../suite/test-files.ts';
+import { describeFailure, describeReport, keepInput } from './search/describe-search.ts';
 import { searchInThread } from './search/search-in-thread.ts';
-import { keepInput, tellFailure, tellReport } from './search/tell-search.ts';
 import { targets } from './targets.ts';
 
 const seconds = 10;
@@ -9,15 +9,15 @@ const seconds = 10;
 const triedMin = 50;
 
 for (const name of Object.keys(targets)) {
-  test.serial(`${name}: what holds for its inputs holds for some seconds of mutated ones`, async (t) => {
+  test.serial(`${name}: the promise about its inputs holds for some seconds of mutated ones`, async (t) => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     const targetsUrl = new URL('targets.ts', import.meta.url).href;
     const report = await searchInThread({ targetsUrl, name, seconds, seed });
-    t.log(`${tellReport(name, report)}, --seed ${seed}`);
+    t.log(`${describeReport(name, report)}, --seed ${seed}`);
     const { failure } = report;
     if (failure !== undefined) {
       const file = await keepInput(root, name, failure.input);
-      t.fail(tellFailure(name, failure, { seed, file }));
+      t.fail(describeFailure(name, failure, { seed, file }));
     }
     t.true(report.tried >= triedMin, `${report.tried} inputs were tried`);
   });

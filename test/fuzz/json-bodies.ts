@@ -62,7 +62,7 @@ const fields = {
   top_k: anyValue,
   chat_template_kwargs: orAny(fc.dictionary(text, anyValue)),
 };
-/** Mostly right, each with a few fields. */
+/** Usually valid, with a few fields each. */
 const calls = fc
   .record({
     messages: orAny(messages),
@@ -75,7 +75,7 @@ const calls = fc
     return JSON.stringify({ model: 'small-chat', messages, ...Object.fromEntries(asked), ...(stream && { stream }) });
   });
 
-/** Bodies of chat completions, from the bytes of the client to those for the backend. */
+/** Bodies of chat completions, from the client's bytes to those for the backend. */
 export const jsonBodies: FuzzTarget = {
   promise: 'a body is a chat call whose bounds agree with JSON.parse, or one declared 400 or 413',
   words: [
@@ -106,7 +106,7 @@ export const jsonBodies: FuzzTarget = {
     } catch (error) {
       return declaredError(error, ['VALIDATION_ERROR', 'PAYLOAD_TOO_LARGE']);
     } finally {
-      require(budget.bytesHeld() === 0, 'its bytes are still counted');
+      require(budget.bytesHeld() === 0, 'its bytes are still counted as held');
     }
     const { call } = ctx.state;
     require(call !== undefined, 'a body that was accepted has no call');
@@ -158,21 +158,22 @@ function partsOf(value: unknown): number {
 const ours = new Set(['model', 'max_tokens', 'max_completion_tokens', 'service_tier', 'stream', 'stream_options']);
 const backends = Object.values(planFile.backends);
 
-/** What the client sent reaches each backend, once, behind the fields that are ours. */
+/** The client's fields reach each backend unchanged, in addition to the fields that the service sets. */
 async function checkCall(call: ChatCall, text: string): Promise<void> {
   const { cost, outputTokensMax } = call;
   const model = planFile.models[call.model];
-  require(model !== undefined && outputTokensMax <= model.outputTokensMax, 'it may produce more than its model');
+  require(model !== undefined &&
+    outputTokensMax <= model.outputTokensMax, 'its output limit is above that of its model');
   const isCount = (tokens: number) => Number.isSafeInteger(tokens) && tokens >= 0;
   require(outputTokensMax >= 1 &&
-    Object.values(cost).every((one) => typeof one === 'string' || isCount(one)), 'its cost');
+    Object.values(cost).every((one) => typeof one === 'string' || isCount(one)), 'its cost is invalid');
   const asked = withoutOurs(JSON.parse(text));
   for (const backend of backends) {
     const sent = JSON.parse(bodyFor(call, backend));
-    require(isDeepStrictEqual(withoutOurs(sent), asked), `${backend.url} is sent other fields`);
-    require(sent.max_tokens === outputTokensMax, 'the output limit is another');
+    require(isDeepStrictEqual(withoutOurs(sent), asked), `${backend.url} receives other fields`);
+    require(sent.max_tokens === outputTokensMax, 'the output limit differs');
     require(!('service_tier' in sent), 'service_tier is sent');
-    require((sent.stream === true) === (call.stream || call.assembled), 'stream is another');
+    require((sent.stream === true) === (call.stream || call.assembled), 'stream differs');
   }
   require(isCount(await countPromptTokens(call.body)), 'the prompt cannot be counted');
 }

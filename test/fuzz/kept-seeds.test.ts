@@ -4,7 +4,7 @@ import { keptSeeds, seedsFolder } from './search/kept-seeds.ts';
 import { targets } from './targets.ts';
 
 for (const [name, target] of Object.entries(targets)) {
-  test(`${name}: every kept seed keeps the promise as it is, and a valid one is accepted`, async (t) => {
+  test(`${name}: every kept seed satisfies the promise unchanged, and a valid one is accepted`, async (t) => {
     const seeds = keptSeeds(name);
     for (const { name: seed, bytes } of seeds) {
       try {
@@ -23,7 +23,7 @@ for (const [name, target] of Object.entries(targets)) {
   });
 }
 
-test('each folder of seeds is that of a target', (t) => {
+test('each folder of seeds belongs to a target', (t) => {
   const folders = readdirSync(seedsFolder).filter((name) => !name.startsWith('.'));
   t.deepEqual(folders.toSorted(), Object.keys(targets).toSorted());
 });

@@ -9,7 +9,7 @@ import { fakeContext } from './fake-request.ts';
 import { type FuzzTarget, require } from './search/fuzz-target.ts';
 
 const peppers = ['a pepper of the fuzzing', 'an older pepper'];
-/** The one key that exists; it is in the seeds, too. */
+/** The only existing key. It is in the seeds, too. */
 const key = deriveKey('fuzz', 'a key of the fuzzing');
 const hashOf = (pepper: string) => createHmac('sha256', pepper).update(key, 'latin1').digest('hex');
 const caller = { account: 'user:alice', plan: 'free', suspended: false, version: 0, overageEnabled: false };
@@ -18,9 +18,10 @@ const authenticate = authenticateKey({
   callers: {
     knows: () => false,
     async find(credential) {
-      require('hashes' in credential, 'a key is looked up by something else');
+      require('hashes' in credential, 'a key is looked up without hashes');
       const { hashes } = credential;
-      require(hashes.length === peppers.length && hashes.every((hash) => /^[0-9a-f]{64}$/.test(hash)), 'its hashes');
+      require(hashes.length === peppers.length &&
+        hashes.every((hash) => /^[0-9a-f]{64}$/.test(hash)), 'its hashes are wrong');
       if (hashes.join() !== peppers.map(hashOf).join()) throw invalidKey();
       return caller;
     },
@@ -41,9 +42,10 @@ const nearKeys = fc
   .map(([at, character]) => key.slice(0, at) + character + key.slice(at + 1));
 const otherKeys = fc.string().map((text) => deriveKey(text, 'another secret'));
 
-/** Values of the header `Authorization`, as Node gives them: a byte is a character. */
+/** Values of the header `Authorization`, as Node passes them: a byte is a character. */
 export const keyStrings: FuzzTarget = {
-  promise: 'only the very key is accepted, all else is a declared 401; checksums agree with another implementation',
+  promise:
+    'only the exact key is accepted, anything else is a declared 401, and checksums agree with another implementation',
   words: [
     key,
     'svc_',
@@ -73,25 +75,27 @@ export const keyStrings: FuzzTarget = {
     try {
       await authenticate(ctx, async () => {});
     } catch (error) {
-      require(!isKey, 'the key was refused');
+      require(!isKey, 'the key was rejected');
       const code = declaredError(error, ['NO_AUTH', 'INVALID_KEY', 'INVALID_TOKEN']);
       const secret = value.trim().slice(-20);
       require(secret.length < 20 || !(error as ApiError).message.includes(secret), 'the message repeats the value');
       return code;
     }
-    require(isKey, 'something else was taken for the key');
+    require(isKey, 'something else was accepted as the key');
     return 'accepted';
   },
 };
 
 function checkForm(text: string): void {
-  require(isWellFormedKey(text) === isKeyByItsText(text), 'the checksum is judged in another way');
+  require(isWellFormedKey(text) === isKeyByItsText(text), 'the other implementation of the checksum disagrees');
   if (!isWellFormedKey(text)) return;
   const masked = maskKey(text);
-  require(isMaskedKey(masked) && !isWellFormedKey(masked) && text.startsWith(masked.slice(0, 10)), 'its masked form');
+  require(isMaskedKey(masked) &&
+    !isWellFormedKey(masked) &&
+    text.startsWith(masked.slice(0, 10)), 'its masked form is wrong');
 }
 
-/** `svc_`, 32 characters, and the CRC-32 of all that in base62: by the definition, bit by bit. */
+/** `svc_`, 32 characters, and their CRC-32 in base62: computed bit by bit, as defined. */
 function isKeyByItsText(text: string): boolean {
   if (text.length !== 42 || !text.startsWith(keyPrefix) || /[^0-9A-Za-z]/.test(text.slice(4))) return false;
   let crc = 0xffffffff;

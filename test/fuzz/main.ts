@@ -1,22 +1,22 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { describeFailure, describeReport, keepInput } from './search/describe-search.ts';
 import { checkInput } from './search/fuzz-target.ts';
 import { keptSeeds } from './search/kept-seeds.ts';
 import { searchInThread } from './search/search-in-thread.ts';
-import { keepInput, tellFailure, tellReport } from './search/tell-search.ts';
 import { targets } from './targets.ts';
 
 const help = `npm run fuzz                    every target of the list, 60 s each
-npm run fuzz -- forms tokens    these targets alone
-npm run fuzz -- --seconds 600   so long for each target
-npm run fuzz -- --seed 123      the same inputs as every other search with this number, while code and seeds are the same
-npm run fuzz -- forms --seed 123 --path 4:0:1   one failure again, and its shrinking
+npm run fuzz -- forms tokens    only these targets
+npm run fuzz -- --seconds 600   this many seconds for each target
+npm run fuzz -- --seed 123      the same inputs as every search with this number, while code and seeds are the same
+npm run fuzz -- forms --seed 123 --path 4:0:1   repeats one failure, and shrinks it
 npm run fuzz -- forms --input <file>            the bytes of this file as the only input
-npm run fuzz -- --list          the targets, and what holds for every input of each
+npm run fuzz -- --list          the targets, and the promise about all inputs of each
 
-Mutates the inputs kept in test/fuzz/seeds/ and calls the code that reads such inputs, in this process. Says how many inputs
-each target tried and what came of them. An input that breaks a promise is made smaller, shown and written to a file; ends with 1 then.`;
+Mutates the inputs kept in test/fuzz/seeds/ and calls the code that reads such inputs, in this process. Prints how many inputs
+each target tried, and their outcomes. Shrinks an input that breaks a promise, prints it, writes it to a file, and exits with 1.`;
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const { values, positionals } = parseArgs({
@@ -52,10 +52,10 @@ async function search(name: string): Promise<void> {
   console.log(`${name}: ${keptSeeds(name).length} seeds, ${seconds} s, --seed ${seed} …`);
   const targetsUrl = new URL('targets.ts', import.meta.url).href;
   const report = await searchInThread({ targetsUrl, name, seconds, seed, path: values.path });
-  console.log(tellReport(name, report));
+  console.log(describeReport(name, report));
   if (report.failure === undefined) return;
   const file = await keepInput(root, name, report.failure.input);
-  console.log(tellFailure(name, report.failure, { seed, file }));
+  console.log(describeFailure(name, report.failure, { seed, file }));
   process.exitCode = 1;
 }
 

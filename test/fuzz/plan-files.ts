@@ -6,9 +6,9 @@ const faultLengthMax = 1_300;
 const faultsMax = 100;
 const globals = Object.getOwnPropertyNames(Object.prototype).join();
 
-/** Plan files, as an operator writes them or by mistake names another file. */
+/** Plan files, as an operator writes them, or another file that was named by mistake. */
 export const planFiles: FuzzTarget = {
-  promise: 'any text is a plan, or faults that name their places, within two seconds for 8 KiB',
+  promise: 'any text is a plan, or faults with their places, within two seconds for 8 KiB',
   words: [
     ...[
       '&a ',
@@ -84,11 +84,12 @@ export const planFiles: FuzzTarget = {
       '{a: b}: c',
     ],
   ],
-  // The parser compares each key of a map with all others: 2,000 of them, in 16 KiB, take it a second.
+  // The parser compares each key of a map with all others: 2,000 keys, in 16 KiB, take a second.
   bytesMax: 8_192,
   check(input) {
     const parsed = parsePlanFile(input.toString());
-    require(Object.getOwnPropertyNames(Object.prototype).join() === globals, 'the prototype of all objects is another');
+    require(Object.getOwnPropertyNames(Object.prototype).join() ===
+      globals, 'the prototype of all objects has changed');
     if ('planFile' in parsed) {
       checkPlan(parsed.planFile);
       return 'accepted';
@@ -98,24 +99,24 @@ export const planFiles: FuzzTarget = {
     for (const { path, message } of parsed.faults) {
       require(message !== '' &&
         path.length + message.length <= faultLengthMax, `a fault of ${message.length} characters`);
-      require(path !== '' || namesPlace(message), `a fault names no place: ${message}`);
+      require(path !== '' || namesPlace(message), `a fault has no place: ${message}`);
     }
     return parsed.faults[0]?.path === '' ? 'no YAML' : 'faults';
   },
 };
 
-/** A line of the file, an alias or a key in it, or the file as a whole. */
+/** A line of the file, an alias or a key in it, or the file as such. */
 function namesPlace(message: string): boolean {
   return /\bline \d+|\balias\b|^expected object/.test(message);
 }
 
-/** Everything in it is frozen, its names are found, and the code that reads plans can read it. */
+/** Everything in it is frozen, its names exist, and the code that reads plans can read it. */
 function checkPlan(planFile: PlanFile): void {
   requireFrozen(planFile);
   require(Object.hasOwn(planFile.plans, planFile.defaultPlan), 'there is no default plan');
   for (const [name, { backends, outputTokensMax }] of Object.entries(planFile.models)) {
     require(backends.every((backend) => planFile.backends[backend] !== undefined), `a backend of ${name} is missing`);
-    require(Number.isSafeInteger(outputTokensMax) && outputTokensMax > 0, `the output limit of ${name}`);
+    require(Number.isSafeInteger(outputTokensMax) && outputTokensMax > 0, `the output limit of ${name} is invalid`);
   }
   for (const names of [planFile.plans, planFile.models, planFile.backends]) {
     require(Object.getPrototypeOf(names) === null, 'names of the prototype are found');

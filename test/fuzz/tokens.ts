@@ -21,7 +21,7 @@ const year2100 = 4_102_444_800;
 const header = { alg: 'ES256', typ: 'at+jwt', kid: 'fuzz-1' };
 const claims = { iss: issuer, aud: audience, sub: 'alice', exp: year2100 };
 
-/** What the issuer has signed for this service; the same text is in a seed, with its signature. */
+/** The part of a token that the issuer signed for this service. The same text is in a seed, with its signature. */
 const genuine = [header, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.');
 
 const headers = fc.record(
@@ -54,10 +54,10 @@ const signedTexts = fc
   .tuple(fc.constantFrom(...signers), headers, otherClaims)
   .map(([by, header, claims]) => Buffer.from(`${by}\n${JSON.stringify(header)}\n${JSON.stringify(claims)}`));
 
-/** A token; or a signer, a header and claims, each in a line, of which a token is signed first. */
+/** A token, or three lines: a signer, a header and claims, from which a token is signed first. */
 export const tokens: FuzzTarget = {
   promise:
-    'no token is accepted unless the issuer signed these very claims for this service; all else is INVALID_TOKEN',
+    'a token is accepted only if the issuer signed these exact claims for this service, anything else is INVALID_TOKEN',
   words: [
     ...[
       '"alg":"none"',
@@ -106,7 +106,7 @@ export const tokens: FuzzTarget = {
     try {
       const { account, scopes } = await signIn.identify(token);
       if (asked === undefined)
-        require(token.startsWith(`${genuine}.`), 'a token that the issuer has not signed is accepted');
+        require(token.startsWith(`${genuine}.`), 'a token that the issuer did not sign is accepted');
       else checkAccepted(asked, account, scopes);
       return asked === undefined ? 'accepted' : 'accepted as signed';
     } catch (error) {
@@ -125,14 +125,14 @@ function signingAsked(input: Buffer): Asked | undefined {
   return end < 0 ? undefined : { by, header: rest.subarray(0, end), claims: rest.subarray(end + 1) };
 }
 
-/** Everything that these claims have to say, read again from the bytes that were signed. */
+/** Checks all claims again, from the signed bytes. */
 function checkAccepted({ by, ...signed }: Asked, account: string, scopes: readonly string[]): void {
-  require(by === 'issuer', `a token that ${by} has signed is accepted`);
+  require(by === 'issuer', `a token signed by ${by} is accepted`);
   const [header, claims] = [signed.header, signed.claims].map((bytes) => JSON.parse(bytes.toString()));
-  require(header.alg === 'ES256' && [undefined, 'fuzz-1'].includes(header.kid), 'its key is another');
-  require(header.crit === undefined, 'an extension that it calls critical is unknown');
-  require(header.typ === undefined || /^(application\/)?(at\+)?jwt$/i.test(header.typ), 'it is no access token');
-  require(claims.iss === issuer, 'it is of another issuer');
+  require(header.alg === 'ES256' && [undefined, 'fuzz-1'].includes(header.kid), 'it is signed by another key');
+  require(header.crit === undefined, 'it has an unknown critical extension');
+  require(header.typ === undefined || /^(application\/)?(at\+)?jwt$/i.test(header.typ), 'it is not an access token');
+  require(claims.iss === issuer, 'it is from another issuer');
   require([claims.aud].flat().includes(audience), 'it is for another audience');
   const now = Date.now() / 1_000;
   require(typeof claims.exp === 'number' && claims.exp > now - 60, 'it has expired');
@@ -141,5 +141,5 @@ function checkAccepted({ by, ...signed }: Asked, account: string, scopes: readon
   const isName = typeof claims.sub === 'string' && claims.sub !== '' && claims.sub.isWellFormed();
   require(isName && account === `user:${claims.sub}`, 'it is for another account');
   const isGranted = typeof claims.scope === 'string' && claims.scope.split(' ').includes('svc:admin');
-  require(scopes.includes('svc:admin') === isGranted, 'its scopes are others');
+  require(scopes.includes('svc:admin') === isGranted, 'its scopes differ');
 }

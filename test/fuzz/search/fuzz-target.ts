@@ -1,30 +1,30 @@
 import type fc from 'fast-check';
 
-/** A part of the service that takes bytes from outside, and what holds for all of them. */
+/** A part of the service that reads bytes from outside, and a promise that holds for all of them. */
 export type FuzzTarget = {
-  /** What holds, in one line. */
+  /** The promise, in one line. */
   promise: string;
-  /** Texts that mean something in this format. Mutations put them in. */
+  /** Texts with a meaning in this format. Mutations insert them. */
   words: readonly string[];
-  /** Inputs that are nearly well-formed, beside the mutated seeds. */
+  /** Inputs that are nearly well-formed, in addition to the mutated seeds. */
   structured?: fc.Arbitrary<Uint8Array>;
-  /** No input is longer; `inputBytesMax` if left out. */
+  /** The most bytes of an input. Default: `inputBytesMax`. */
   bytesMax?: number;
-  /** Of one input, in milliseconds of processor time; `defaultCpuMsMax` if left out. */
+  /** The most processor time of an input, in milliseconds. Default: `defaultCpuMsMax`. */
   cpuMsMax?: number;
-  /** Throws if the promise is broken; else returns what came of the input, for the statistics: `accepted`, or an error's code. */
+  /** Throws if the promise is broken. Otherwise returns the outcome for the statistics: `accepted`, or an error's code. */
   check(input: Buffer): string | Promise<string>;
 };
 
-/** Each by the name that its seeds' folder has. */
+/** By name, which is also the name of the folder of seeds. */
 export type FuzzTargets = Readonly<Record<string, FuzzTarget>>;
 
-/** An ordinary input takes less than a millisecond. The slowest machine and a collection of garbage are in this. */
+/** An ordinary input takes less than a millisecond. This allows for a slow machine and a garbage collection. */
 export const defaultCpuMsMax = 2_000;
-/** No input of any target is longer. */
+/** The most bytes of an input of any target. */
 export const inputBytesMax = 65_536;
 
-/** Checks one input, and that it does not take too long. Fails as the target's own check does. */
+/** Checks one input and its processor time. Throws the errors of the target's own check. */
 export async function checkInput(target: FuzzTarget, input: Buffer): Promise<string> {
   const { cpuMsMax = defaultCpuMsMax } = target;
   const before = process.threadCpuUsage();
@@ -35,7 +35,7 @@ export async function checkInput(target: FuzzTarget, input: Buffer): Promise<str
   return outcome;
 }
 
-/** Fails with this message, which names the promise that is broken. */
+/** Fails with this message, which names the broken promise. */
 export function require(holds: boolean, broken: string): asserts holds {
   if (!holds) throw new Error(broken);
 }

@@ -7,7 +7,7 @@ export type Seed = { name: string; bytes: Buffer };
 
 export const seedsFolder = fileURLToPath(new URL('../seeds', import.meta.url));
 
-/** The seeds of this target, in the order of their names, so that one number gives the same search everywhere. */
+/** The seeds of this target, ordered by name, so that one number gives the same search on every machine. */
 export function keptSeeds(target: string): Seed[] {
   const folder = join(seedsFolder, target);
   const names = readdirSync(folder).toSorted();

@@ -5,7 +5,7 @@ import type { Seed } from './kept-seeds.ts';
 /** `from`: the seed's name, or `structured`. */
 export type FuzzInput = { from: string; edits: readonly Edit[]; bytes: Buffer };
 
-/** Positions are counted modulo the input's length, so that each fits every input. */
+/** Positions are taken modulo the input's length, so that each fits every input. */
 type Edit = { at: number } & (
   | { kind: 'flip'; bit: number }
   | { kind: 'remove'; length: number }
@@ -17,13 +17,13 @@ type Edit = { at: number } & (
 
 const editsMax = 8;
 
-/** Kept seeds with a few edits, and structured inputs with and without. What fails shrinks to few edits of an early seed. */
+/** Kept seeds with a few edits, and structured inputs with and without edits. A failure shrinks to few edits of an early seed. */
 export function mutatedInputs(
   { words, structured, bytesMax = inputBytesMax }: Pick<FuzzTarget, 'words' | 'structured' | 'bytesMax'>,
   seeds: readonly Seed[],
 ): fc.Arbitrary<FuzzInput> {
   const edit = editsOf(words, seeds);
-  // Of many edits nearly none leaves an input that is read to its end.
+  // After many edits hardly any input is read to its end.
   const edits = fc.oneof(
     { weight: 3, arbitrary: fc.tuple(edit) },
     { weight: 1, arbitrary: fc.array(edit, { minLength: 1, maxLength: editsMax }) },
@@ -46,7 +46,7 @@ export function mutatedInputs(
 }
 
 const positions = fc.nat(inputBytesMax - 1);
-/** Mostly short; a long one takes a large part of a seed. */
+/** Usually short. A long one takes a large part of a seed. */
 const lengths = fc.oneof(
   { weight: 3, arbitrary: fc.constant(0) },
   { weight: 5, arbitrary: fc.nat(8) },
@@ -102,7 +102,7 @@ function changeBy(edit: Edit, bytes: Buffer, at: number): { removed: number; pie
   }
 }
 
-/** In one line, such as `flip bit 3 at 17`. */
+/** One line, such as `flip bit 3 at 17`. */
 export function describeEdit(edit: Edit): string {
   switch (edit.kind) {
     case 'flip':

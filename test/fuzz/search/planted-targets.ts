@@ -4,12 +4,12 @@ const words = ['bad', '!'];
 const promise = 'no input is bad';
 const isBad = (input: Buffer) => input.includes('bad!');
 
-/** Targets that fail by the word `bad!`, each in another way. */
+/** Targets that fail on the word `bad!`, each in another way. */
 export const targets: FuzzTargets = {
   throws: {
     ...{ promise, words },
     check(input) {
-      if (isBad(input)) throw new Error('it is bad');
+      if (isBad(input)) throw new Error('the input is bad');
       return 'accepted';
     },
   },
@@ -27,7 +27,7 @@ export const targets: FuzzTargets = {
   rejects: {
     ...{ promise, words },
     check(input) {
-      if (isBad(input)) void Promise.reject(new Error('nothing catches it'));
+      if (isBad(input)) void Promise.reject(new Error('an uncaught error'));
       return 'accepted';
     },
   },

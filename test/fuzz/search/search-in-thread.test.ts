@@ -1,57 +1,57 @@
 import test, { type ExecutionContext } from 'ava';
+import { describeFailure, describeReport } from './describe-search.ts';
 import { searchInThread } from './search-in-thread.ts';
-import { tellFailure, tellReport } from './tell-search.ts';
 
 const targetsUrl = new URL('planted-targets.ts', import.meta.url).href;
 const seedTexts = ['some text', 'more'];
 
-/** Long enough to find it on any machine; what is found ends the search. */
-const search = (name: string, wishes: object = {}) =>
-  searchInThread({ targetsUrl, name, seedTexts, seconds: 60, seed: 7, ...wishes });
+/** Long enough on any machine. A failure ends the search early. */
+const search = (name: string, options: object = {}) =>
+  searchInThread({ targetsUrl, name, seedTexts, seconds: 60, seed: 7, ...options });
 
-async function failureOf(t: ExecutionContext, name: string, wishes: object = {}) {
-  const { failure, tried } = await search(name, wishes);
-  if (failure === undefined) return t.fail('nothing was found') as never;
+async function failureOf(t: ExecutionContext, name: string, options: object = {}) {
+  const { failure, tried } = await search(name, options);
+  if (failure === undefined) return t.fail('no failure was found') as never;
   t.true(tried > 0);
   t.true(Buffer.from(failure.input).includes('bad!'), `of ${Buffer.from(failure.input)}`);
   return failure;
 }
 
-test('an input that breaks the promise is found, made small, and found again by its path', async (t) => {
+test('an input that breaks the promise is found, shrunk, and found again by its path', async (t) => {
   const failure = await failureOf(t, 'throws');
-  t.true(failure.message.startsWith('Error: it is bad'));
-  t.true(failure.origin.split('\n').length <= 5, `few edits are left of eight: ${failure.origin}`);
+  t.true(failure.message.startsWith('Error: the input is bad'));
+  t.true(failure.origin.split('\n').length <= 5, `few of eight edits remain: ${failure.origin}`);
   const again = await failureOf(t, 'throws', { path: failure.path });
   t.deepEqual(again.input, failure.input);
-  const told = tellFailure('throws', failure, { seed: 7, file: 'a/file' });
-  for (const part of ['it is bad', 'bad!', 'made from', '--seed 7 --path', '--input a/file', 'seeds/throws/']) {
-    t.true(told.includes(part), part);
+  const text = describeFailure('throws', failure, { seed: 7, file: 'a/file' });
+  for (const part of ['the input is bad', 'bad!', 'made from', '--seed 7 --path', '--input a/file', 'seeds/throws/']) {
+    t.true(text.includes(part), part);
   }
 });
 
 for (const name of ['loops', 'waits']) {
-  test(`an input with which the code never ends is found: ${name}`, async (t) => {
+  test(`an input on which the code never ends is found: ${name}`, async (t) => {
     t.is((await failureOf(t, name, { stuckMs: 5_000 })).message, 'did not end within 5000 ms');
   });
 }
 
-test('an error that nothing catches is found, with the input that it came from', async (t) => {
-  t.regex((await failureOf(t, 'rejects')).message, /nothing catches it/);
+test('an uncaught error is found, with the input that caused it', async (t) => {
+  t.regex((await failureOf(t, 'rejects')).message, /an uncaught error/);
 });
 
 test('an input that takes too much processor time is found', async (t) => {
   t.regex((await failureOf(t, 'computes')).message, /took \d+ ms of processor time, more than 10 ms/);
 });
 
-test('a search that finds nothing ends with its time, and says what it tried', async (t) => {
+test('a search without a failure ends with its time, and reports what it tried', async (t) => {
   const report = await search('holds', { seconds: 1 });
   t.is(report.failure, undefined);
   t.true(report.tried > 10);
   const { accepted = 0, refused = 0 } = report.outcomes;
-  t.true([0, 1].includes(report.tried - accepted - refused), 'all but the input at which the time was over');
-  t.regex(tellReport('holds', report), /^holds: [\d,]+ inputs \(accepted [\d,]+/);
+  t.true([0, 1].includes(report.tried - accepted - refused), 'all except the input at the end of the time');
+  t.regex(describeReport('holds', report), /^holds: [\d,]+ inputs \(accepted [\d,]+/);
 });
 
-test('a target that is not there is an error of the search', async (t) => {
+test('an unknown target is an error of the search', async (t) => {
   await t.throwsAsync(search('nothing'), { message: 'there is no target nothing' });
 });

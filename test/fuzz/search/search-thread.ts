@@ -4,7 +4,7 @@ import { keptSeeds, type Seed } from './kept-seeds.ts';
 import { runSearch } from './run-search.ts';
 import { type Searching, shareInput } from './search-in-thread.ts';
 
-const { targetsUrl, name, shared, seedTexts, ...options } = workerData as Searching; // of the only module that starts this one
+const { targetsUrl, name, shared, seedTexts, ...options } = workerData as Searching; // from the only module that starts this thread
 const { targets }: { targets: FuzzTargets } = await import(targetsUrl);
 const target = targets[name];
 if (target === undefined) throw new Error(`there is no target ${name}`);

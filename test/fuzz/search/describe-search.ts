@@ -7,17 +7,21 @@ const shownBytesMax = 1_000;
 const shownLinesMax = 12;
 const outcomesMax = 8;
 
-/** What was tried and what came of it, most frequent first. */
-export function tellReport(name: string, { tried, outcomes }: SearchReport): string {
+/** The number of inputs and their outcomes, the most frequent first. */
+export function describeReport(name: string, { tried, outcomes }: SearchReport): string {
   const most = Object.entries(outcomes).toSorted(([, one], [, other]) => other - one);
   const named = most.slice(0, outcomesMax).map(([outcome, count]) => `${outcome} ${count.toLocaleString('en')}`);
   const rest = most.length > outcomesMax ? [`${most.length - outcomesMax} other outcomes`] : [];
   return `${name}: ${tried.toLocaleString('en')} inputs (${[...named, ...rest].join(', ')})`;
 }
 
-/** The input, escaped and cut, where it came from, and how to try it again and keep it; `file` holds all of it. */
-export function tellFailure(name: string, { message, input, path, origin }: SearchFailure, wishes: Told): string {
-  const { seed, file } = wishes;
+/** The input, escaped and truncated, its origin, and how to try it again and keep it. `file` contains the complete input. */
+export function describeFailure(
+  name: string,
+  { message, input, path, origin }: SearchFailure,
+  options: Details,
+): string {
+  const { seed, file } = options;
   const again = `npm run fuzz -- ${name}`;
   return [
     `${name}: FAILED`,
@@ -33,9 +37,9 @@ export function tellFailure(name: string, { message, input, path, origin }: Sear
   ].join('\n');
 }
 
-type Told = { seed: number; file: string };
+type Details = { seed: number; file: string };
 
-/** Writes the input to a file; returns its path from the top. */
+/** Writes the input to a file. Returns its path from the project folder. */
 export async function keepInput(root: string, name: string, input: Uint8Array): Promise<string> {
   const folder = 'node_modules/.cache/fuzz';
   await mkdir(join(root, folder), { recursive: true });
@@ -44,7 +48,7 @@ export async function keepInput(root: string, name: string, input: Uint8Array): 
   return file;
 }
 
-/** As a string of JavaScript, byte by byte. */
+/** A JavaScript string of the input, byte by byte. */
 export function escaped(input: Uint8Array): string {
   const text = Buffer.from(input.subarray(0, shownBytesMax))
     .toString('latin1')
