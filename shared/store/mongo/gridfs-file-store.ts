@@ -6,7 +6,7 @@ import { storeUnavailable } from '../adapters/store-errors.ts';
 import { isFileId } from '../files/file-ids.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { inBlocks } from '../files/in-blocks.ts';
-import type { MongoCalls } from './mongo-calls.ts';
+import type { MongoCalls } from './database/mongo-calls.ts';
 
 const bucketName = 'file_bytes';
 const chunkSizeBytes = 261_120; // GridFS's own default: with its other fields, a document is just below a power of two

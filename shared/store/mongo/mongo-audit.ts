@@ -2,9 +2,9 @@ import type { Collection, Db } from 'mongodb';
 import { z } from 'zod';
 import { pageOf } from '../accounts/audit-records.ts';
 import { type AuditPage, type AuditRecord, type AuditStore, auditRecordSchema } from '../accounts/audit-store.ts';
+import type { MongoCalls } from './database/mongo-calls.ts';
+import { refusedAsDuplicates } from './database/mongo-duplicates.ts';
 import { accountsOf, readWaiting, type WaitingAudit, withId } from './mongo-account-documents.ts';
-import type { MongoCalls } from './mongo-calls.ts';
-import { refusedAsDuplicates } from './mongo-duplicates.ts';
 
 const documentSchema = auditRecordSchema.omit({ id: true }).extend({ _id: z.string() });
 

@@ -13,6 +13,12 @@ import type { AccountPage, KeyOwner, KeyUse, ListedAccount, Store } from '../sto
 import type { UsageRecord } from '../usage/usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from '../usage/usage-store.ts';
 import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
+import { createBatchIndexes } from './batches/mongo-batch-documents.ts';
+import { createMongoBatches } from './batches/mongo-batches.ts';
+import { createMongoFiles } from './batches/mongo-files.ts';
+import { createMongoLines } from './batches/mongo-lines.ts';
+import { createMongoCalls, type MongoCalls } from './database/mongo-calls.ts';
+import { changeGuarded } from './database/mongo-change.ts';
 import { createFileIndexes, createGridFsFileStore } from './gridfs-file-store.ts';
 import {
   type AccountDocument,
@@ -25,12 +31,6 @@ import {
   withId,
 } from './mongo-account-documents.ts';
 import { createAuditIndexes, createMongoAudit } from './mongo-audit.ts';
-import { createBatchIndexes } from './mongo-batch-documents.ts';
-import { createMongoBatches } from './mongo-batches.ts';
-import { createMongoCalls, type MongoCalls } from './mongo-calls.ts';
-import { changeGuarded } from './mongo-change.ts';
-import { createMongoFiles } from './mongo-files.ts';
-import { createMongoLines } from './mongo-lines.ts';
 import { createMongoUsage } from './mongo-usage.ts';
 import { createUsageIndexes } from './mongo-usage-documents.ts';
 

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { UsageRecord } from '../usage/usage-record.ts';
 import { byMonth, type MonthBatch } from '../usage/usage-sums.ts';
 import type { UsageTables } from '../usage/usage-tables.ts';
-import type { MongoCalls } from './mongo-calls.ts';
-import { refusedAsDuplicates } from './mongo-duplicates.ts';
+import type { MongoCalls } from './database/mongo-calls.ts';
+import { refusedAsDuplicates } from './database/mongo-duplicates.ts';
 import { moveOf, recordsOf, sumId, sumsOf, toRecordDocument } from './mongo-usage-documents.ts';
 
 const recordsAtOnce = 500;

@@ -2,8 +2,8 @@ import type { Collection } from 'mongodb';
 import { usageRecordSchema } from '../usage/usage-record.ts';
 import { summedRecordSchema, type UsageMonth, type UsageSum } from '../usage/usage-sums.ts';
 import type { KeptSum, UsageTables } from '../usage/usage-tables.ts';
-import type { MongoCalls } from './mongo-calls.ts';
-import { refusedAsDuplicates } from './mongo-duplicates.ts';
+import type { MongoCalls } from './database/mongo-calls.ts';
+import { refusedAsDuplicates } from './database/mongo-duplicates.ts';
 import { createTakeUsage } from './mongo-take-usage.ts';
 import { readSumDocument, recordsOf, sumId, sumsOf, toSumDocument, withRequestId } from './mongo-usage-documents.ts';
 

@@ -4,7 +4,7 @@ import { type IdRange, listedAccountSchema, rangeOf } from '../account-pages.ts'
 import { readPages } from '../adapters/read-pages.ts';
 import { storedJson } from '../adapters/stored-json.ts';
 import type { ListedAccount, Store } from '../store.ts';
-import type { SqliteCalls } from './sqlite-calls.ts';
+import type { SqliteCalls } from './database/sqlite-calls.ts';
 
 const accountRow = z
   .object({

@@ -5,8 +5,8 @@ import { pageOf, type Trail, unrecorded } from '../accounts/audit-records.ts';
 import { type AuditPage, type AuditRecord, type AuditStore, auditRecordSchema } from '../accounts/audit-store.ts';
 import { readPages } from '../adapters/read-pages.ts';
 import { storedJson } from '../adapters/stored-json.ts';
-import type { SqliteCalls } from './sqlite-calls.ts';
-import { rowsAtOnce } from './sqlite-pages.ts';
+import type { SqliteCalls } from './database/sqlite-calls.ts';
+import { rowsAtOnce } from './database/sqlite-pages.ts';
 
 const idRow = z.object({ id: z.string() });
 const recordRow = z.object({ document: storedJson.pipe(auditRecordSchema) });

@@ -16,14 +16,14 @@ import type { AccountPage, KeyOwner, KeyUse, ListedAccount, Store } from '../sto
 import type { UsageRecord } from '../usage/usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from '../usage/usage-store.ts';
 import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
-import { type DurableCommits, openDurableCommits } from './durable-commits.ts';
-import { openSqlite } from './open-sqlite.ts';
+import { createSqliteBatches } from './batches/sqlite-batches.ts';
+import { createSqliteFiles } from './batches/sqlite-files.ts';
+import { createSqliteLines } from './batches/sqlite-lines.ts';
+import { type DurableCommits, openDurableCommits } from './database/durable-commits.ts';
+import { openSqlite } from './database/open-sqlite.ts';
+import { createSqliteCalls, type SqliteCalls } from './database/sqlite-calls.ts';
 import { createSqliteAccounts } from './sqlite-accounts.ts';
 import { createSqliteAudit, type InsertRecords } from './sqlite-audit.ts';
-import { createSqliteBatches } from './sqlite-batches.ts';
-import { createSqliteCalls, type SqliteCalls } from './sqlite-calls.ts';
-import { createSqliteFiles } from './sqlite-files.ts';
-import { createSqliteLines } from './sqlite-lines.ts';
 import { createSqliteUsage } from './sqlite-usage.ts';
 
 /** The last use is kept in its own table: a change cannot undo it. */

@@ -5,8 +5,8 @@ import { storedJson } from '../adapters/stored-json.ts';
 import { type UsageRecord, usageRecordSchema } from '../usage/usage-record.ts';
 import { byMonth, summedRecordSchema } from '../usage/usage-sums.ts';
 import type { DoubtfulMonth, UsageTables } from '../usage/usage-tables.ts';
-import type { SqliteCalls } from './sqlite-calls.ts';
-import { rowsAtOnce } from './sqlite-pages.ts';
+import type { SqliteCalls } from './database/sqlite-calls.ts';
+import { rowsAtOnce } from './database/sqlite-pages.ts';
 import { createSqliteSums } from './sqlite-usage-sums.ts';
 
 const recordRow = z.object({ document: storedJson.pipe(usageRecordSchema) });

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { z } from 'zod';
 import { changeSettings } from '../../../../ingress/callers/account-changes.ts';
-import type { DurableCommits } from '../../../../shared/store/sqlite/durable-commits.ts';
+import type { DurableCommits } from '../../../../shared/store/sqlite/database/durable-commits.ts';
 import { SqliteStore } from '../../../../shared/store/sqlite/sqlite-store.ts';
 import { testAccountsContract } from '../accounts-contract.ts';
 import { testChangesContract } from '../changes-contract.ts';

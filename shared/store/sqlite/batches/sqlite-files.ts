@@ -1,11 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
-import { type StoredFile, storedFileSchema } from '../../batches/batch.ts';
-import { readPages } from '../adapters/read-pages.ts';
-import { storedJson } from '../adapters/stored-json.ts';
-import type { FileRecords } from '../batches/batch-store.ts';
-import type { SqliteCalls } from './sqlite-calls.ts';
-import { orders, rowsAtOnce } from './sqlite-pages.ts';
+import { type StoredFile, storedFileSchema } from '../../../batches/batch.ts';
+import { readPages } from '../../adapters/read-pages.ts';
+import { storedJson } from '../../adapters/stored-json.ts';
+import type { FileRecords } from '../../batches/batch-store.ts';
+import type { SqliteCalls } from '../database/sqlite-calls.ts';
+import { orders, rowsAtOnce } from '../database/sqlite-pages.ts';
 
 const fileRow = z.object({ document: storedJson.pipe(storedFileSchema) });
 const countRow = z.object({ files: z.int(), bytes: z.int() });

@@ -1,9 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { type BatchResult, type BatchRetry, batchRetrySchema, batchStates } from '../../batches/batch.ts';
-import { readPages } from '../adapters/read-pages.ts';
-import { inPieces, nextRetry, pageCharactersMax } from '../batches/batch-lines.ts';
-import type { LineRecords } from '../batches/batch-store.ts';
+import { type BatchResult, type BatchRetry, batchRetrySchema, batchStates } from '../../../batches/batch.ts';
+import { readPages } from '../../adapters/read-pages.ts';
+import { inPieces, nextRetry, pageCharactersMax } from '../../batches/batch-lines.ts';
+import type { LineRecords } from '../../batches/batch-store.ts';
+import type { MongoCalls } from '../database/mongo-calls.ts';
+import { changeGuarded } from '../database/mongo-change.ts';
+import { refusedAsDuplicates } from '../database/mongo-duplicates.ts';
 import {
   batchesOf,
   lineId,
@@ -16,9 +19,6 @@ import {
   toResultDocument,
   toRetryDocument,
 } from './mongo-batch-documents.ts';
-import type { MongoCalls } from './mongo-calls.ts';
-import { changeGuarded } from './mongo-change.ts';
-import { refusedAsDuplicates } from './mongo-duplicates.ts';
 
 /** The size of one call's piece, small enough to finish well before its deadline. */
 const pieceSize = { count: 100, characters: 4_194_304 };

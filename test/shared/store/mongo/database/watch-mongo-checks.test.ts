@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import test from 'ava';
-import { watchMongoChecks } from '../../../../shared/store/mongo/watch-mongo-checks.ts';
+import { watchMongoChecks } from '../../../../../shared/store/mongo/database/watch-mongo-checks.ts';
 
 function createWatch() {
   const client = new EventEmitter();

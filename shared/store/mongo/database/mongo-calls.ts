@@ -1,8 +1,8 @@
 import { type Db, MongoClient, type TopologyDescription } from 'mongodb';
 import { z } from 'zod';
-import { ApiError } from '../../errors.ts';
-import { within } from '../../process/shutdown.ts';
-import { storeUnavailable } from '../adapters/store-errors.ts';
+import { ApiError } from '../../../errors.ts';
+import { within } from '../../../process/shutdown.ts';
+import { storeUnavailable } from '../../adapters/store-errors.ts';
 import { watchMongoChecks } from './watch-mongo-checks.ts';
 
 type Log = { warn(fields: object, message: string): void };

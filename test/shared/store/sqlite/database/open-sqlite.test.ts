@@ -2,10 +2,10 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import test, { type ExecutionContext } from 'ava';
-import { inTransaction, openSqlite } from '../../../../shared/store/sqlite/open-sqlite.ts';
-import { SqliteStore } from '../../../../shared/store/sqlite/sqlite-store.ts';
-import { createSqliteHome, holdLock, releaseAfterTurns, type SqliteHome } from '../sqlite-home.ts';
-import { failsWith, mint, newKey } from '../store-contract.ts';
+import { inTransaction, openSqlite } from '../../../../../shared/store/sqlite/database/open-sqlite.ts';
+import { SqliteStore } from '../../../../../shared/store/sqlite/sqlite-store.ts';
+import { createSqliteHome, holdLock, releaseAfterTurns, type SqliteHome } from '../../sqlite-home.ts';
+import { failsWith, mint, newKey } from '../../store-contract.ts';
 
 /** As released. Do not change. */
 const tablesOfVersion1 = `CREATE TABLE accounts (

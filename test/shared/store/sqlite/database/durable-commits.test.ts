@@ -1,9 +1,9 @@
 import { stat } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
-import { openDurableCommits } from '../../../../shared/store/sqlite/durable-commits.ts';
-import { openSqlite } from '../../../../shared/store/sqlite/open-sqlite.ts';
-import { createSqliteHome } from '../sqlite-home.ts';
+import { openDurableCommits } from '../../../../../shared/store/sqlite/database/durable-commits.ts';
+import { openSqlite } from '../../../../../shared/store/sqlite/database/open-sqlite.ts';
+import { createSqliteHome } from '../../sqlite-home.ts';
 
 const mebibyte = 1_048_576;
 

@@ -1,8 +1,8 @@
 import test from 'ava';
-import { openSqlite } from '../../../../shared/store/sqlite/open-sqlite.ts';
-import { createSqliteBatches } from '../../../../shared/store/sqlite/sqlite-batches.ts';
-import { createSqliteCalls } from '../../../../shared/store/sqlite/sqlite-calls.ts';
-import { createSqliteHome } from '../sqlite-home.ts';
+import { createSqliteBatches } from '../../../../../shared/store/sqlite/batches/sqlite-batches.ts';
+import { openSqlite } from '../../../../../shared/store/sqlite/database/open-sqlite.ts';
+import { createSqliteCalls } from '../../../../../shared/store/sqlite/database/sqlite-calls.ts';
+import { createSqliteHome } from '../../sqlite-home.ts';
 
 const insert = `INSERT INTO accounts (id, document) VALUES ('user:ann', '{}')`;
 

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { within } from '../../process/shutdown.ts';
-import { keyHashTaken, storeUnavailable } from '../adapters/store-errors.ts';
+import { within } from '../../../process/shutdown.ts';
+import { keyHashTaken, storeUnavailable } from '../../adapters/store-errors.ts';
 import type { DurableCommits } from './durable-commits.ts';
 import { inTransaction } from './open-sqlite.ts';
 import { patiently, sqliteErrorCode } from './sqlite-patience.ts';

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { type FileHandle, open } from 'node:fs/promises';
 import { Worker } from 'node:worker_threads';
-import { within } from '../../process/shutdown.ts';
-import { createSingleFlight } from '../../single-flight.ts';
+import { within } from '../../../process/shutdown.ts';
+import { createSingleFlight } from '../../../single-flight.ts';
 
 /** Forces the commits of one SQLite database to the disk, without blocking the process. */
 export interface DurableCommits extends AsyncDisposable {

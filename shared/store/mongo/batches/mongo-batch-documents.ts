@@ -9,8 +9,8 @@ import {
   batchSchema,
   type StoredFile,
   storedFileSchema,
-} from '../../batches/batch.ts';
-import { storedJson } from '../adapters/stored-json.ts';
+} from '../../../batches/batch.ts';
+import { storedJson } from '../../adapters/stored-json.ts';
 
 const fileDocumentSchema = storedFileSchema.omit({ id: true }).extend({ _id: z.string() });
 

@@ -1,14 +1,14 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
-import { type Batch, batchSchema, batchStates } from '../../batches/batch.ts';
-import { storedDate } from '../../stored-date.ts';
-import { captureDecision } from '../adapters/capture-decision.ts';
-import { readPages } from '../adapters/read-pages.ts';
-import { storedJson } from '../adapters/stored-json.ts';
-import { batchStatsOf, unfinishedStates } from '../batches/batch-stats.ts';
-import type { BatchRecords, DecideBatch } from '../batches/batch-store.ts';
-import type { SqliteCalls } from './sqlite-calls.ts';
-import { orders, rowsAtOnce } from './sqlite-pages.ts';
+import { type Batch, batchSchema, batchStates } from '../../../batches/batch.ts';
+import { storedDate } from '../../../stored-date.ts';
+import { captureDecision } from '../../adapters/capture-decision.ts';
+import { readPages } from '../../adapters/read-pages.ts';
+import { storedJson } from '../../adapters/stored-json.ts';
+import { batchStatsOf, unfinishedStates } from '../../batches/batch-stats.ts';
+import type { BatchRecords, DecideBatch } from '../../batches/batch-store.ts';
+import type { SqliteCalls } from '../database/sqlite-calls.ts';
+import { orders, rowsAtOnce } from '../database/sqlite-pages.ts';
 
 const batchRow = z.object({ document: storedJson.pipe(batchSchema) });
 const unfinishedRow = z.object({ batches: z.int(), tokens: z.int() });

@@ -1,8 +1,8 @@
 import test from 'ava';
-import { batchOf, resultOf } from '../batch-records.ts';
-import { testBatchesContract, testBatchRacesContract } from '../batches-contract.ts';
-import { testLineRacesContract, testLinesContract } from '../lines-contract.ts';
-import { createSqliteHome } from '../sqlite-home.ts';
+import { batchOf, resultOf } from '../../batch-records.ts';
+import { testBatchesContract, testBatchRacesContract } from '../../batches-contract.ts';
+import { testLineRacesContract, testLinesContract } from '../../lines-contract.ts';
+import { createSqliteHome } from '../../sqlite-home.ts';
 
 testBatchesContract({ test, createHome: createSqliteHome });
 testLinesContract({ test, createHome: createSqliteHome });

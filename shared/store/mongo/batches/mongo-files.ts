@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { type StoredFile, storedFileSchema } from '../../batches/batch.ts';
-import { readPages } from '../adapters/read-pages.ts';
-import type { FileRecords } from '../batches/batch-store.ts';
+import { type StoredFile, storedFileSchema } from '../../../batches/batch.ts';
+import { readPages } from '../../adapters/read-pages.ts';
+import type { FileRecords } from '../../batches/batch-store.ts';
+import type { MongoCalls } from '../database/mongo-calls.ts';
+import { refusedAsDuplicates } from '../database/mongo-duplicates.ts';
 import { filesOf, readFileDocument, toFileDocument } from './mongo-batch-documents.ts';
-import type { MongoCalls } from './mongo-calls.ts';
-import { refusedAsDuplicates } from './mongo-duplicates.ts';
 
 const filesAtOnce = 1_000;
 const countSchema = z.array(z.object({ files: z.int(), bytes: z.int() }));

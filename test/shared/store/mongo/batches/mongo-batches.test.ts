@@ -1,12 +1,12 @@
 import test from 'ava';
-import { MongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
-import { openMongoTests } from '../../../support/mongodb/mongo-tests.ts';
-import { urlThrough } from '../../../support/mongodb/start-mongo.ts';
-import { startTcpProxy } from '../../../support/tcp-proxy.ts';
-import { batchOf, resultOf, retryOf } from '../batch-records.ts';
-import { testBatchesContract, testBatchRacesContract } from '../batches-contract.ts';
-import { testLineRacesContract, testLinesContract } from '../lines-contract.ts';
-import { failsWith } from '../store-contract.ts';
+import { MongoStore } from '../../../../../shared/store/mongo/mongo-store.ts';
+import { openMongoTests } from '../../../../support/mongodb/mongo-tests.ts';
+import { urlThrough } from '../../../../support/mongodb/start-mongo.ts';
+import { startTcpProxy } from '../../../../support/tcp-proxy.ts';
+import { batchOf, resultOf, retryOf } from '../../batch-records.ts';
+import { testBatchesContract, testBatchRacesContract } from '../../batches-contract.ts';
+import { testLineRacesContract, testLinesContract } from '../../lines-contract.ts';
+import { failsWith } from '../../store-contract.ts';
 
 const { mongoTest, mongoTestAlone, createHome } = await openMongoTests(test);
 

@@ -1,13 +1,13 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
-import { type BatchResult, batchResultSchema, batchRetrySchema, batchStates } from '../../batches/batch.ts';
-import { readPages } from '../adapters/read-pages.ts';
-import { storedJson } from '../adapters/stored-json.ts';
-import { charactersOf, inPieces, nextRetry, pageCharactersMax } from '../batches/batch-lines.ts';
-import type { LineRecords } from '../batches/batch-store.ts';
-import type { SqliteCalls } from './sqlite-calls.ts';
-import { rowsAtOnce } from './sqlite-pages.ts';
+import { type BatchResult, batchResultSchema, batchRetrySchema, batchStates } from '../../../batches/batch.ts';
+import { readPages } from '../../adapters/read-pages.ts';
+import { storedJson } from '../../adapters/stored-json.ts';
+import { charactersOf, inPieces, nextRetry, pageCharactersMax } from '../../batches/batch-lines.ts';
+import type { LineRecords } from '../../batches/batch-store.ts';
+import type { SqliteCalls } from '../database/sqlite-calls.ts';
+import { rowsAtOnce } from '../database/sqlite-pages.ts';
 
 /** Bodies per transaction; more would block the process for too long. A single body can exceed this. */
 const charactersAtOnce = 1_048_576;

@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { type Batch, batchStates } from '../../batches/batch.ts';
-import { captureDecision } from '../adapters/capture-decision.ts';
-import { readPages } from '../adapters/read-pages.ts';
-import { batchStatsOf, unfinishedStates } from '../batches/batch-stats.ts';
-import type { BatchRecords } from '../batches/batch-store.ts';
+import { type Batch, batchStates } from '../../../batches/batch.ts';
+import { captureDecision } from '../../adapters/capture-decision.ts';
+import { readPages } from '../../adapters/read-pages.ts';
+import { batchStatsOf, unfinishedStates } from '../../batches/batch-stats.ts';
+import type { BatchRecords } from '../../batches/batch-store.ts';
+import type { MongoCalls } from '../database/mongo-calls.ts';
+import { changeGuarded } from '../database/mongo-change.ts';
+import { refusedAsDuplicates } from '../database/mongo-duplicates.ts';
 import { batchesOf, readBatchDocument, toBatchDocument, toBatchUpdate } from './mongo-batch-documents.ts';
-import type { MongoCalls } from './mongo-calls.ts';
-import { changeGuarded } from './mongo-change.ts';
-import { refusedAsDuplicates } from './mongo-duplicates.ts';
 
 const batchesAtOnce = 200;
 

@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
-import { ownerOnly } from '../files/owner-only.ts';
+import { ownerOnly } from '../../files/owner-only.ts';
 import { patiently } from './sqlite-patience.ts';
 import { additions, migrations } from './sqlite-schema.ts';
 
