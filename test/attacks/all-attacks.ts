@@ -20,7 +20,7 @@ import { deepLines } from './files/deep-lines.ts';
 import { hostileBatches } from './files/hostile-batches.ts';
 import { tricklingUploads } from './files/trickling-uploads.ts';
 
-/** In the order in which they are run. */
+/** In the order in which they run. */
 export const allAttacks: readonly Attack[] = [
   anonymousBodies,
   anonymousNesting,
@@ -44,7 +44,7 @@ export const allAttacks: readonly Attack[] = [
   fullQueue,
 ];
 
-/** By its id; throws if there is none. */
+/** Finds an attack by its id. Throws if there is none. */
 export function findAttack(id: string): Attack {
   const found = allAttacks.find((attack) => attack.id === id);
   if (found === undefined) throw new Error(`there is no attack ${id}`);

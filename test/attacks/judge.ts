@@ -2,19 +2,19 @@ export const phases = ['before', 'during', 'after'] as const;
 export type Phase = (typeof phases)[number];
 export type ByPhase<Value> = Record<Phase, Value>;
 
-/** How long callers waited, in milliseconds; not a number if none was answered. */
+/** How long callers waited, in milliseconds. Not a number if none was answered. */
 export type Waits = { p50: number; p99: number; answers: number };
 
 export type Observed = {
-  /** By who they are. */
+  /** By kind of caller. */
   waits: Record<string, ByPhase<Waits>>;
-  /** Resident memory at most, in MiB, by process. */
+  /** The maximum of resident memory, in MiB, by process. */
   peakMiB: Record<string, ByPhase<number>>;
-  /** Of legitimate callers, each in words. */
+  /** Refusals of legitimate callers, as messages. */
   refused: readonly string[];
-  /** Answers that were broken, wrong or not settled exactly once, each in words. */
+  /** Answers that were broken, wrong or not settled exactly once, as messages. */
   lost: readonly string[];
-  /** What the attacker got although it must not have. */
+  /** What the attacker got without permission. */
   gains: readonly string[];
   /** Processes that ended. */
   ended: readonly string[];
@@ -23,10 +23,10 @@ export type Observed = {
 /** How many times longer others may wait during an attack, at the median. */
 export const slowdownMax = 3;
 export const residentMiBMax = 512;
-const examplesTold = 3;
+const examplesMax = 3;
 
-/** Each bar that was missed, in words. What was not measured misses its bar. */
-export function missedBars({ waits, peakMiB, refused, lost, gains, ended }: Observed): string[] {
+/** Each exceeded limit, as a message. A missing value exceeds its limit. */
+export function exceededLimits({ waits, peakMiB, refused, lost, gains, ended }: Observed): string[] {
   return [
     ...Object.entries(waits).flatMap(([who, { before, during }]) =>
       during.p50 <= slowdownMax * before.p50
@@ -37,22 +37,22 @@ export function missedBars({ waits, peakMiB, refused, lost, gains, ended }: Obse
       const mostMiB = Math.max(...Object.values(peaks));
       return mostMiB <= residentMiBMax ? [] : [`${name} had ${mostMiB} MiB, more than ${residentMiBMax}`];
     }),
-    ...told('refused', refused),
-    ...told('lost', lost),
+    ...listed('refused', refused),
+    ...listed('lost', lost),
     ...gains.map((gain) => `the attacker got ${gain}`),
     ...ended.map((name) => `${name} ended`),
   ];
 }
 
-function told(what: string, each: readonly string[]): string[] {
+function listed(what: string, each: readonly string[]): string[] {
   if (each.length === 0) return [];
-  const rest = each.length > examplesTold ? ', …' : '';
-  return [`${each.length} ${what}: ${each.slice(0, examplesTold).join(', ')}${rest}`];
+  const rest = each.length > examplesMax ? ', …' : '';
+  return [`${each.length} ${what}: ${each.slice(0, examplesMax).join(', ')}${rest}`];
 }
 
-/** Of the whole report: 1 if any attack missed a bar. */
-export function exitCodeOf(results: readonly { missed: readonly string[] }[]): 0 | 1 {
-  return results.some(({ missed }) => missed.length > 0) ? 1 : 0;
+/** The exit code of the report: 1 if any attack exceeded a limit. */
+export function exitCodeOf(results: readonly { exceeded: readonly string[] }[]): 0 | 1 {
+  return results.some(({ exceeded }) => exceeded.length > 0) ? 1 : 0;
 }
 
 export function waitsOf(ms: readonly number[]): Waits {

@@ -7,14 +7,14 @@ import type { Witnesses } from '../support/truth/open-witnesses.ts';
 import type { Attack } from './attack.ts';
 
 const clients = 8;
-/** Between an answer and the next question: what is measured is the attack, not these callers. */
+/** The pause between an answer and the next question: the attack is measured, not these callers. */
 const pauseMs = 100;
 const newcomerEveryMs = 250;
 const uploadEveryMs = 1_000;
 /** A caller that waits longer has lost its answer. */
 const patienceMs = 60_000;
 
-/** One use of the service: when it began and how long it took, in milliseconds; `refusal` if it was not done. */
+/** One use of the service: its start and duration, in milliseconds. `refusal` if it was not served. */
 type Use = { who: 'callers' | 'newcomers' | 'uploads'; at: number; ms: number; refusal?: string };
 export type Used = {
   uses: readonly Use[];

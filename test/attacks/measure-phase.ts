@@ -6,9 +6,9 @@ import { serviceMetrics } from '../support/service-metric.ts';
 const sampleEveryMs = 100;
 
 export type Watched = {
-  /** Whose memory and processor time are measured, by name. */
+  /** The processes whose memory and processor time are measured, by name. */
   pids: Record<string, number>;
-  /** Whose event loops are measured, by name. */
+  /** The processes whose event loops are measured, by name. */
   services: Record<string, RunningProcess>;
 };
 
@@ -18,17 +18,17 @@ export type Measured = {
   to: number;
   peakMiB: Record<string, number>;
   lastMiB: Record<string, number>;
-  /** Of one processor. */
+  /** The share of one processor. */
   cpuShare: Record<string, number>;
-  /** Of all processors, by everything that runs on this machine. */
+  /** The share of all processors, used by everything that runs on this machine. */
   machineShare: number;
-  /** How late the event loop was at most, in milliseconds. */
+  /** The longest delay of the event loop, in milliseconds. */
   lateMs: Record<string, number>;
 };
 
-/** What processes need within this time, from now on. */
+/** Measures what the processes need during this time, starting now. */
 export async function measurePhase({ pids, services }: Watched, forMs: number): Promise<Measured> {
-  await eventLoopsLate(services); // what came before does not count
+  await eventLoopsLate(services); // resets the values of the time before
   const from = performance.now();
   const [cpuBefore, ticksBefore] = [await cpuSeconds(pids), await machineTicks()];
   const peakMiB: Record<string, number> = {};
@@ -51,7 +51,7 @@ export async function measurePhase({ pids, services }: Watched, forMs: number): 
   };
 }
 
-/** Since this was last asked. */
+/** The values since the last call. */
 async function eventLoopsLate(services: Watched['services']): Promise<Record<string, number>> {
   const late = Object.entries(services).map(async ([name, process]) => {
     const [seconds = Number.NaN] = await serviceMetrics(process, ['nodejs_eventloop_lag_max_seconds']);

@@ -4,13 +4,13 @@ import { type Stack, startStack } from '../stack/stack.ts';
 import { createKeyClient } from '../support/key-client.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
 import type { Attack, Tally, Target } from './attack.ts';
-import { type ByPhase, missedBars, type Observed, type phases, waitsOf } from './judge.ts';
+import { type ByPhase, exceededLimits, type Observed, type phases, waitsOf } from './judge.ts';
 import { startCallers, type Used } from './legitimate-callers.ts';
 import { type Measured, measurePhase } from './measure-phase.ts';
 import { lostOf } from './settled-once.ts';
 import { startAttacker } from './start-attacker.ts';
 
-/** As the image of docker-compose.yml has it, and about the heap that Node gives itself in 512 MiB. */
+/** The settings of the image of docker-compose.yml, and about the heap that Node chooses in 512 MiB. */
 const containerEnv = {
   MALLOC_ARENA_MAX: '2',
   MALLOC_MMAP_THRESHOLD_: '131072',
@@ -26,10 +26,10 @@ export type Result = {
   tally: Tally;
   observed: Observed;
   measured: ByPhase<Measured>;
-  missed: readonly string[];
+  exceeded: readonly string[];
 };
 
-/** On a stack of its own: legitimate callers alone, with the attacker, and alone again. */
+/** Runs an attack on a new stack: legitimate callers alone, then with the attacker, and alone again. */
 export async function runAttack(attack: Attack): Promise<Result> {
   await using prepared = await attack.prepare?.();
   const env = { ...containerEnv, ...attack.stack?.env, ...prepared?.stack.env };
@@ -62,7 +62,7 @@ export async function runAttack(attack: Attack): Promise<Result> {
     gains: attack.gains?.(tally) ?? [],
     ended: Object.entries(services).flatMap(([name, { process }]) => (isRunning(process.pid) ? [] : [name])),
   };
-  return { attack, tally, observed, measured, missed: missedBars(observed) };
+  return { attack, tally, observed, measured, exceeded: exceededLimits(observed) };
 }
 
 async function targetOf(stack: Stack, { accounts = 0, isUnlimited = false }: Attack): Promise<Target> {
@@ -80,7 +80,7 @@ async function newKeys(stack: Stack, name: string, count: number): Promise<strin
   return keys;
 }
 
-/** A use belongs to the phase in which it began. */
+/** A use belongs to the phase in which it started. */
 function waitsIn({ uses }: Used, measured: ByPhase<Measured>): Observed['waits'] {
   const groups = Map.groupBy(uses, ({ who }) => who);
   const waits = [...groups].map(([who, group]) => {

@@ -12,13 +12,13 @@ const quotaSchema = z.object({ used: z.number(), reserved: z.number() });
 type Parts = { stack: Stack; witnesses: Witnesses; asked: readonly Asked[]; keys: readonly string[] };
 
 /**
- * What was lost of these requests, in words: each that was not answered whole and right, has no usage record or several, or is not
- * charged as its backend counted it; and if what all accounts together used is not the sum of their records. `keys`: one of each
- * account that asked.
+ * The lost requests, as messages: each that has no complete and correct answer, no usage record or several, or a charge that differs from
+ * its backend's count. Also reports if the usage of all accounts is not the sum of their records. `keys` has one key of each account that
+ * asked.
  */
 export async function lostOf({ stack, witnesses, asked, keys }: Parts): Promise<string[]> {
   const evidence = await within(restWithinMs, witnesses.evidenceOf(asked));
-  if (evidence === undefined) return [`requests or usage records are still under way after ${restWithinMs} ms`];
+  if (evidence === undefined) return [`requests or usage records are still in progress after ${restWithinMs} ms`];
   const own = ownOf(evidence);
   const unanswered = asked.filter(({ ending }) => ending !== 'answered' && ending !== 'refused');
   return [
@@ -28,7 +28,7 @@ export async function lostOf({ stack, witnesses, asked, keys }: Parts): Promise<
   ];
 }
 
-/** Without what the attacker asked. */
+/** Without the attacker's requests. */
 function ownOf({ asked, calls, events, records }: Evidence): Evidence {
   const ids = new Set(asked.map(({ requestId }) => requestId));
   return {
@@ -48,7 +48,7 @@ async function unequalSums(stack: Stack, keys: readonly string[], charged: numbe
     if (quota.reserved !== 0) return [`${quota.reserved} tokens are still reserved`];
     used += quota.used;
   }
-  return used === charged ? [] : [`the accounts used ${used} tokens, their usage records say ${charged}`];
+  return used === charged ? [] : [`the accounts used ${used} tokens, but their usage records have ${charged}`];
 }
 
 async function within<Value>(ms: number, value: Promise<Value>): Promise<Value | undefined> {

@@ -7,24 +7,24 @@ import type { Tally, Target } from './attack.ts';
 
 const main = fileURLToPath(new URL('./attacker/main.ts', import.meta.url));
 const tallySchema = z.record(z.string(), z.int());
-/** An attacker has processors of its own. Here it shares ours, so it yields to the service. */
+/** A real attacker has its own processors. Here it shares them with the service, so it runs with a lower priority. */
 const niceness = 10;
 
-/** The process that is going to attack; `stop` resolves when it has ended, and its connections with it. */
+/** Starts the process of the attack. `stop` resolves when it has ended with its connections. */
 export async function startAttacker(id: string) {
   const child = fork(main, [id], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   const ended = once(child, 'exit');
   await once(child, 'message'); // it is ready
-  const pid = child.pid ?? 0; // a child that spoke has one
+  const pid = child.pid ?? 0; // a child that sent a message has one
   setPriority(pid, niceness);
   return {
     pid,
     begin: (target: Target) => void child.send(target),
     async stop(): Promise<Tally> {
       if (child.exitCode !== null) throw new Error(`the attacker ended with ${child.exitCode}`);
-      const told = once(child, 'message');
+      const reported = once(child, 'message');
       child.send('stop');
-      const [tally] = await told;
+      const [tally] = await reported;
       await ended;
       return tallySchema.parse(tally);
     },

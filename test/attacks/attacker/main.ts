@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { findAttack } from '../all-attacks.ts';
 import type { Tally, Target } from '../attack.ts';
 
-/** The process of one attack. It attacks from when it receives the target, and ends, with its connections, at the message `stop`. */
+/** The process of one attack. It starts the attack when it receives the target, and ends, with its connections, on the message `stop`. */
 
 const tally: Tally = {};
 const stopping = new AbortController();
@@ -17,10 +17,10 @@ process.on('message', (message: Target | 'stop') => {
     stopping.abort();
     process.send?.(tally, () => process.disconnect());
   } else {
-    // What an attack fails with ends this process, and the report says so.
+    // An error of an attack ends this process, and the report shows it.
     void attack.run({ target: message, signal: stopping.signal, count });
   }
 });
-// Also if the report has ended.
+// Also if the process of the report has ended.
 process.on('disconnect', () => process.exit());
 process.send?.('ready');

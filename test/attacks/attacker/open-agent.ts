@@ -4,7 +4,7 @@ import { outcomeOf } from './outcome.ts';
 
 type Sent = { method?: 'GET' | 'POST'; path: string; bearer?: string; headers?: Record<string, string>; body?: object };
 
-/** Sends requests as HTTP clients do, on connections that are kept, and counts each answer. */
+/** Sends requests as HTTP clients do, on keep-alive connections, and counts each answer. */
 export function openAgent({ target: { port }, signal, count }: Attacker) {
   const agent = new Agent({ localAddress: attackerAddress });
   signal.addEventListener('abort', () => void agent.destroy());

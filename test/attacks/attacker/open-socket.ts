@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { type Attacker, attackerAddress } from '../attack.ts';
 
-/** A connection from the attacker's address, or undefined if there is none. Its end is counted, and it ends with the attack. */
+/** A connection from the attacker's address, or undefined if it is refused. Its end is counted. It ends with the attack. */
 export async function openSocket({ target: { port }, signal, count }: Attacker): Promise<Socket | undefined> {
   const socket = connect({ port, host: '127.0.0.1', localAddress: attackerAddress });
   let failure = 'connections closed';
@@ -18,10 +18,10 @@ export async function openSocket({ target: { port }, signal, count }: Attacker):
   return socket;
 }
 
-/** A status line may come in two pieces. */
+/** A status line may arrive in two pieces. */
 const keptCharacters = 12;
 
-/** Counts the status of each answer that comes on this connection. */
+/** Counts the status of each answer on this connection. */
 export function countAnswers({ count }: Pick<Attacker, 'count'>, socket: Socket): void {
   let rest = '';
   socket.on('data', (bytes: Buffer) => {
@@ -39,7 +39,7 @@ export async function untilClosed(socket: Socket): Promise<void> {
   if (!socket.closed) await until(socket, ['close']);
 }
 
-/** The first of these events. An error is followed by the end of the connection. */
+/** Resolves with the first of these events. An error is followed by the end of the connection. */
 function until(socket: Socket, events: readonly ('connect' | 'close')[]): Promise<void> {
   return new Promise((resolve) => {
     for (const event of events) socket.once(event, () => resolve());

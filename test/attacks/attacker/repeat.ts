@@ -3,11 +3,11 @@ import type { Attacker } from '../attack.ts';
 
 type Repeat = {
   clients: number;
-  /** Of all clients together, at most. */
+  /** The maximum of all clients together. */
   perSecond: number;
 };
 
-/** So many clients take this step again and again, until the attack is over. What a step throws is counted. */
+/** This many clients repeat the step until the attack is over. Errors of a step are counted. */
 export async function repeat(
   { signal, count }: Attacker,
   { clients, perSecond }: Repeat,
@@ -16,7 +16,7 @@ export async function repeat(
   let next = performance.now();
   let index = 0;
 
-  /** One that falls behind does not catch up. */
+  /** A client that falls behind does not catch up. */
   async function turn(): Promise<void> {
     const at = Math.max(next, performance.now());
     next = at + 1_000 / perSecond;
@@ -37,7 +37,7 @@ export async function repeat(
   await Promise.all(Array.from({ length: clients }, (_, client) => run(client)));
 }
 
-/** Without what differs each time. */
+/** A short text without variable parts. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return typeof error;
   const { code = error.message } = error as { code?: string }; // of a system's error

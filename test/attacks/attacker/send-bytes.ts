@@ -5,7 +5,7 @@ import { outcomeOf } from './outcome.ts';
 
 const withinMs = 60_000;
 
-/** Sends these bytes on a connection of their own, and counts the first answer. Rejects if there is none. */
+/** Sends these bytes on a new connection, and counts the first answer. Rejects if there is none. */
 export async function sendBytes({ target: { port }, count }: Attacker, bytes: Buffer): Promise<string> {
   const { status, body } = await exchange({ port, send: bytes, localAddress: attackerAddress, withinMs });
   count(outcomeOf(status, body));

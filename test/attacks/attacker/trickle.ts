@@ -4,16 +4,16 @@ import { repeat } from './repeat.ts';
 
 type Trickle = {
   connections: number;
-  /** How a connection begins. */
+  /** The first bytes of a connection. */
   begin: (client: number) => string | Buffer;
-  /** What it sends each second from then on. */
+  /** What it sends each second after that. */
   piece: string;
 };
 
-/** Opened so fast at most, all together. */
+/** The maximum rate of opening connections, for all together. */
 const openedPerSecond = 500;
 
-/** So many connections that send a little each second. One that is closed is opened again. */
+/** This many connections that send a little each second. A closed connection is opened again. */
 export async function trickle(attacker: Attacker, { connections, begin, piece }: Trickle): Promise<void> {
   await repeat(attacker, { clients: connections, perSecond: openedPerSecond }, async (client) => {
     const socket = await openSocket(attacker);

@@ -6,7 +6,7 @@ import { bodyBytesMax } from '../hostile-json.ts';
 const withheldBytes = 10;
 const path = '/v1/keys/guest';
 const withLength = post({ path, body: Buffer.alloc(bodyBytesMax, ' ') });
-/** The same without an announced length. */
+/** The same body without an announced length. */
 const inChunks = Buffer.concat([
   Buffer.from(
     `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`,
@@ -19,7 +19,7 @@ const inChunks = Buffer.concat([
 export const anonymousBodies: Attack = {
   id: '1',
   name: 'anonymous-bodies',
-  does: 'bodies of 4 MiB whose last bytes never come, without a credential, with and without a length, on 130 connections; at most 100 MiB a second',
+  does: 'bodies of 4 MiB without their last bytes, without a credential, with and without a length, on 130 connections; at most 100 MiB a second',
   run: (attacker) =>
     repeat(attacker, { clients: 130, perSecond: 25 }, (_, index) =>
       sendBytes(attacker, (index % 2 === 0 ? withLength : inChunks).subarray(0, -withheldBytes)),

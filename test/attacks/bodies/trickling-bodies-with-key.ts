@@ -8,7 +8,7 @@ const forMs = 40_000;
 export const tricklingBodiesWithKey: Attack = {
   id: '5b',
   name: 'trickling-bodies-with-key',
-  does: 'chat requests that begin with 64 KiB and go on with a byte a second, with keys of 8 accounts, on 1,000 connections',
+  does: 'chat requests that start with 64 KiB and continue with a byte a second, with keys of 8 accounts, on 1,000 connections',
   accounts: 8,
   forMs,
   run: (attacker) =>

@@ -8,7 +8,7 @@ const clients = 60;
 const asksPerSecond = 3;
 const slowBytesPerSecond = 4_096;
 
-/** Clients that ask for long answers, and read them slowly or never. One that is disconnected comes again. */
+/** Clients that ask for long answers, and read them slowly or never. A disconnected client reconnects. */
 export async function askForMuch(attacker: Attacker, { stream }: { stream: boolean }): Promise<void> {
   const body = JSON.stringify({ model: 'long-chat', stream, messages: [{ role: 'user', content: 'Hi' }] });
   await repeat(attacker, { clients, perSecond: asksPerSecond }, async (client) => {

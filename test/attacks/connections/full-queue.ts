@@ -31,7 +31,7 @@ async function prepareSlowModel(): Promise<Prepared> {
 export const fullQueue: Attack = {
   id: '13',
   name: 'full-queue',
-  does: 'requests to a model that is busy, 400 at once of one account without limits, where 100 may wait; at most 200 a second',
+  does: 'requests to a busy model, 400 at once from one account without limits, where 100 may wait; at most 200 a second',
   accounts: 1,
   isUnlimited: true,
   prepare: prepareSlowModel,

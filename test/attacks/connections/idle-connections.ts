@@ -5,7 +5,7 @@ import { repeat } from '../attacker/repeat.ts';
 export const idleConnections: Attack = {
   id: '10a',
   name: 'idle-connections',
-  does: '2,500 connections on which nothing comes, opened again when they are closed; at most 500 a second',
+  does: '2,500 connections without data, opened again when they are closed; at most 500 a second',
   run: (attacker) =>
     repeat(attacker, { clients: 2_500, perSecond: 500 }, async () => {
       const socket = await openSocket(attacker);

@@ -7,8 +7,8 @@ const usage = { prompt_tokens: 10, completion_tokens: 900_000, total_tokens: 900
 const named = { id: 'chatcmpl-long', created: 1_700_000_000, model: 'long-chat' };
 
 /**
- * A stack with a model whose answers have 4 MiB, made before they are asked for: the stack's own model servers would need longer than
- * the service.
+ * A stack with a model whose answers have 4 MiB and are prepared in advance: the stack's own model servers would need more time than the
+ * service.
  */
 export async function prepareLongAnswers({ stream }: { stream: boolean }): Promise<Prepared> {
   const answer = Buffer.from(stream ? rawAnswer(events()) : rawAnswer(whole(), { type: 'application/json' }));

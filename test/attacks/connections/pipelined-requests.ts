@@ -21,7 +21,7 @@ export const pipelinedRequests: Attack = {
       const socket = await openSocket(attacker);
       if (socket === undefined) return;
       countAnswers(attacker, socket);
-      // Within what may wait on a connection, and far beyond it.
+      // Within the limit of waiting requests on a connection, and far beyond it.
       const requests = index % 4 < 2 ? 100 : 500;
       socket.end(Buffer.concat(Array.from({ length: requests }, () => request)));
       await untilClosed(socket);

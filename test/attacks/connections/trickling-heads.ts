@@ -4,7 +4,7 @@ import { trickle } from '../attacker/trickle.ts';
 export const tricklingHeads: Attack = {
   id: '10b',
   name: 'trickling-heads',
-  does: 'heads of requests of a header a second, on 1,900 connections',
+  does: 'request heads that grow by a header a second, on 1,900 connections',
   forMs: 25_000,
   run: (attacker) =>
     trickle(attacker, {

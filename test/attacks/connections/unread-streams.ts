@@ -5,7 +5,7 @@ import { prepareLongAnswers } from './long-answers.ts';
 export const unreadStreams: Attack = {
   id: '11b',
   name: 'unread-streams',
-  does: 'streams of 4 MiB, read by half of the clients not at all and by the others at 4 KB a second, on 60 connections of 2 accounts; at most 3 new ones a second',
+  does: 'streams of 4 MiB, which half of the clients do not read and the others read at 4 KB a second, on 60 connections of 2 accounts; at most 3 new ones a second',
   accounts: 2,
   isUnlimited: true,
   prepare: () => prepareLongAnswers({ stream: true }),

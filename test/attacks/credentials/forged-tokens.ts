@@ -8,7 +8,7 @@ const dayS = 86_400;
 export const forgedTokens: Attack = {
   id: '12',
   name: 'forged-tokens',
-  does: "sign-in tokens with a stranger's signature, an unknown key id each, and claims of 8 KB, on 20 connections; at most 600 a second",
+  does: 'sign-in tokens with a foreign signature, an unknown key id each, and claims of 8 KB, on 20 connections; at most 600 a second',
   gains({ 200: signedIn = 0 }) {
     return signedIn > 0 ? [`${signedIn} answers to forged tokens`] : [];
   },

@@ -13,7 +13,7 @@ const atOnce = 250;
 export const madeUpKeys: Attack = {
   id: '7',
   name: 'made-up-keys',
-  does: 'made-up keys with a right checksum, 250 at once, twice a second at most',
+  does: 'made-up keys with a valid checksum, 250 at once, at most twice a second',
   others: 'newcomers',
   gains({ '401 INVALID_KEY': failures = 0 }) {
     return failures > failuresMax ? [`${failures} keys looked up, more than ${failuresMax}`] : [];

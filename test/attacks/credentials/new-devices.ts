@@ -18,7 +18,7 @@ export const newDevices: Attack = {
   async run(attacker) {
     const send = openAgent(attacker);
     await repeat(attacker, { clients: 20, perSecond: 100 }, (_, index) => {
-      // Spread over all its /56.
+      // Spread over all /56 networks of the /48.
       const network = (index * 257) % devicesOfNetwork;
       return send({
         path: '/v1/keys/guest',

@@ -15,7 +15,7 @@ import {
   wideArrays,
 } from '../hostile-json.ts';
 
-/** Of a line, beside its body. */
+/** The rest of a line, outside its body. */
 const bytes = fieldBytes - 300;
 const bodies = [
   chatBody(allowedArrays(bytes)),

@@ -11,7 +11,7 @@ const beginning = [
 export const tricklingUploads: Attack = {
   id: '8',
   name: 'trickling-uploads',
-  does: 'uploads of a byte a second by 8 accounts, each with as many as it may have at once',
+  does: 'uploads of a byte a second by 8 accounts, each with the maximum of concurrent uploads',
   accounts: 8,
   forMs: 25_000,
   others: 'uploads',

@@ -1,8 +1,8 @@
 import { phases } from './judge.ts';
 import type { Result } from './run-attack.ts';
 
-/** An attack and what came of it. Three figures are before, during and after it. */
-export function tell({ attack, tally, observed, measured, missed }: Result): string {
+/** An attack and its result. Three figures are those before, during and after it. */
+export function describeResult({ attack, tally, observed, measured, exceeded }: Result): string {
   const three = (at: (phase: (typeof phases)[number]) => number) => phases.map(at).join(' / ');
   const percent = (share = 0) => Math.round(100 * share);
   const waits = Object.entries(observed.waits).map(
@@ -20,14 +20,14 @@ export function tell({ attack, tally, observed, measured, missed }: Result): str
   );
   const got = Object.entries(tally).map(([what, times]) => `${times} × ${what}`);
   return [
-    `${attack.id.padEnd(4)} ${missed.length === 0 ? 'ok' : 'MISSED'}, ${attack.name}`,
+    `${attack.id.padEnd(4)} ${exceeded.length === 0 ? 'ok' : 'FAILED'}, ${attack.name}`,
     row('does', [attack.does]),
     row('got', [got.join(', ') || 'nothing']),
     row('waits', waits),
     row('memory', memory),
     row('processor', [...processor, `the machine ${three((phase) => percent(measured[phase].machineShare))} %`]),
     row('event loop', [`late by at most: ${late.join(', ')}`]),
-    ...(missed.length === 0 ? [] : [row('missed', missed)]),
+    ...(exceeded.length === 0 ? [] : [row('failed', exceeded)]),
   ].join('\n');
 }
 
@@ -35,8 +35,8 @@ function row(name: string, lines: readonly string[]): string {
   return lines.map((line, index) => `     ${(index === 0 ? name : '').padEnd(11)}${line}`).join('\n');
 }
 
-export function summary(results: readonly Pick<Result, 'attack' | 'missed'>[]): string {
-  const missed = results.filter((result) => result.missed.length > 0).map(({ attack }) => attack.id);
-  const names = missed.length === 0 ? '' : ` (${missed.join(', ')})`;
-  return `${results.length} attacks: ${results.length - missed.length} ok, ${missed.length} MISSED${names}`;
+export function summary(results: readonly Pick<Result, 'attack' | 'exceeded'>[]): string {
+  const exceeded = results.filter((result) => result.exceeded.length > 0).map(({ attack }) => attack.id);
+  const names = exceeded.length === 0 ? '' : ` (${exceeded.join(', ')})`;
+  return `${results.length} attacks: ${results.length - exceeded.length} ok, ${exceeded.length} failed${names}`;
 }
