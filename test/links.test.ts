@@ -75,3 +75,32 @@ test('every rule of the contract has a unique number and a short title', (t) => 
   t.true(numbers.length > 100);
   t.is(new Set(numbers).size, numbers.length);
 });
+
+/** Paths of files and folders of the project in a text. */
+function pathsIn(text: string): string[] {
+  const path =
+    /(?<![\w./-])(?:ingress|workers|shared|test)\/[\w/-]*(?:\w\/|\.(?:ts|mjs|lua|css|md|py|yaml|json|svg)\b)/g;
+  return [...text.matchAll(path)].map(([found]) => found);
+}
+
+test('every path of this project that a comment or a page names exists', (t) => {
+  const files = projectFiles();
+  const known = new Set(files.flatMap((path) => [path, ...foldersAbove(path)]));
+  const named =
+    /^(README\.md|\.github\/(?!CHANGELOG)|ingress\/documentation\/|\.env\.example$|(ingress|workers|shared)\/)/;
+  const texts = files.filter((path) => named.test(path) && /\.(md|ts|mjs|lua|css|example)$/.test(path));
+  t.true(texts.length > 400);
+  const missing = texts.flatMap((path) =>
+    pathsIn(read(path)).flatMap((name) => (known.has(name) ? [] : [`${path}: ${name}`])),
+  );
+  t.deepEqual(missing, []);
+  t.deepEqual(pathsIn('see `shared/limits/admit.lua`, workers/queue/ and https://a.test/shared/x.ts'), [
+    'shared/limits/admit.lua',
+    'workers/queue/',
+  ]);
+});
+
+function foldersAbove(path: string): string[] {
+  const parts = path.split('/').slice(0, -1);
+  return parts.map((_, index) => `${parts.slice(0, index + 1).join('/')}/`);
+}

@@ -8,21 +8,20 @@ import { type Frame, layOutPage, type PageLink, pageType, type RenderReference }
 import { linkedPage, pageGroups, pageNames, readPages, reference } from './page-list.ts';
 import { type RenderedPage, renderMarkdown } from './render-markdown.ts';
 
-/** What is served under `/docs`. */
+/** The content that is served under `/docs`. */
 export interface Documentation {
-  /** Style sheets and the icon, by names with a hash in them. */
+  /** Style sheets and the icon, by names that contain a hash. */
   assets: ReadonlyMap<string, StaticContent>;
   /**
-   * A page by its name, the first one by no name as well; undefined for a name that there is not. The reference is made when it
-   * is first asked for, and fails with `SERVICE_UNAVAILABLE` where it cannot be; after a failure it is made again five seconds later at
-   * the earliest.
+   * Returns a page by its name, for an empty name the first page, and undefined for an unknown name. The reference is rendered at its first
+   * request. If that fails, this fails with `SERVICE_UNAVAILABLE`, and the next attempt is at least five seconds later.
    */
   page(name: string): StaticContent | Promise<StaticContent> | undefined;
-  /** What stands at every other path. */
+  /** The page for every other path. */
   missing: StaticContent;
 }
 
-/** Addresses as others know them; `docsUrl` has no slash at its end. */
+/** Public addresses; `docsUrl` has no trailing slash. */
 export type DocumentationLinks = {
   baseUrl: string;
   authUrl: string;
@@ -31,7 +30,7 @@ export type DocumentationLinks = {
   docsUrl: string;
 };
 
-/** Reads and lays out every page that is written by hand. Throws for a place-holder or a link to a page that there is not. */
+/** Reads and renders every page that is written by hand. Throws for an unknown placeholder, or a link to a page that does not exist. */
 export function createDocumentation({
   links,
   model,
@@ -39,10 +38,10 @@ export function createDocumentation({
   now,
 }: {
   links: DocumentationLinks;
-  /** The model that examples ask for. */
+  /** The model in examples. */
   model: string;
   renderReference: RenderReference;
-  /** Milliseconds, of a clock that only goes forward. */
+  /** Milliseconds of a monotonic clock. */
   now?: () => number;
 }): Documentation {
   const { docsUrl } = links;
@@ -97,7 +96,7 @@ function renderMissing(home: string): RenderedPage {
   return renderMarkdown(text, { hrefOf: (name) => `${home}/${name}` });
 }
 
-/** What pages name. The API's address has no slash at its end, so that a path can follow. */
+/** The values of placeholders. The API's address has no trailing slash, so that a path can follow. */
 export function placeholders(links: DocumentationLinks, model: string): Placeholders {
   const { baseUrl, authUrl, consoleUrl, topupUrl, docsUrl } = links;
   return {
@@ -122,7 +121,7 @@ function withoutSlash(url: string): string {
   return url.replace(/\/$/, '');
 }
 
-/** The theme comes first, so that the documentation's own rules come after it. */
+/** The theme comes first, so that the documentation's own rules override it. */
 function readAssets(): Map<string, string> {
   const files = ['../pages/theme.css', './documentation.css', '../pages/icon.svg'];
   return new Map(files.map((file) => [basename(file), readFileSync(new URL(file, import.meta.url), 'utf8')]));

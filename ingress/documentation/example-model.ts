@@ -1,6 +1,6 @@
 import type { PlanFile } from '../../shared/process/plan-file.ts';
 
-/** The model that examples ask for: the first one that a new account may use, for they are run as they stand. */
+/** The model in examples: the first one that a new account may use, because readers run the examples unchanged. */
 export function exampleModel({
   models,
   plans,

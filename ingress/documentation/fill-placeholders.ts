@@ -1,10 +1,10 @@
-/** The addresses that pages name: what `{{name}}` stands for, by its name. */
+/** The value of each `{{name}}` by its name. */
 export type Placeholders = Readonly<Record<string, string>>;
 
-/** Puts the value of each `{{name}}` in its place, as it is; throws for a name that there is not. */
+/** Replaces each `{{name}}` by its value. Throws for an unknown name. */
 export function fillPlaceholders(text: string, values: Placeholders): string {
   return text.replace(/\{\{(.*?)\}\}/g, (_whole, name: string) => {
-    if (!Object.hasOwn(values, name)) throw new Error(`There is no place-holder "${name}".`);
+    if (!Object.hasOwn(values, name)) throw new Error(`There is no placeholder "${name}".`);
     return values[name] ?? '';
   });
 }

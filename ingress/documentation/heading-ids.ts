@@ -1,10 +1,10 @@
-/** What is known of a heading: `code` where it is one code span and nothing else. */
+/** `code`: the heading is a single code span. */
 export type HeadingText = { text: string; depth: number; code: boolean };
 
 /**
- * Gives each heading of a page an id of its own, in the order they stand. A code span keeps its text, letter for letter, so that
- * `#rate_limit_exceeded` is where its code says; any other is lower-case words with hyphens. One that is taken already has the id of the
- * heading it stands under in front, so that it stays the same when others are added elsewhere.
+ * Gives each heading of a page a unique id; call it in the order of the headings. The id of a code span is its exact text, so that
+ * `#rate_limit_exceeded` links to that code. Other ids are lower-case words joined by hyphens. If an id is taken, the id of the parent heading is put
+ * in front, so that the id does not change when headings are added elsewhere.
  */
 export function createHeadingIds(): (heading: HeadingText) => string {
   const taken = new Set<string>(['content']); // the id of the page's <main>

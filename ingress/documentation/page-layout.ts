@@ -8,17 +8,17 @@ export type PageLink = { title: string; href: string };
 /** Pages under a title in the navigation. */
 export type PageGroup = { title: string; pages: readonly PageLink[] };
 
-/** What all pages have around them: addresses, in the order of the navigation, and what they load. */
+/** The parts that all pages share: navigation, in order, and assets. */
 export type Frame = {
   groups: readonly PageGroup[];
   site: readonly PageLink[];
-  /** Of the documentation itself, without a slash at its end. */
+  /** The path of the documentation, without a trailing slash. */
   home: string;
-  /** Style sheets in their order, and the icon. */
+  /** Style sheets in order, and the icon. */
   assets: readonly string[];
 };
 
-/** The page that is generated from the OpenAPI document. Other pages are at `home`, a slash and their name. */
+/** The page that is generated from the OpenAPI document. Other pages are at `<home>/<name>`. */
 export type ReferencePage = { frame: Frame; home: string; index: number; canonical: string };
 
 /** Fails with `SERVICE_UNAVAILABLE`. */
@@ -27,16 +27,16 @@ export type RenderReference = (page: ReferencePage) => Promise<StaticContent>;
 type Page = RenderedPage & {
   /** Its place among the pages of all groups, if it has one. */
   index?: number;
-  /** The address that others know it by, if it has one. */
+  /** Its public address, if it has one. */
   canonical?: string;
-  /** The deepest headings that its own list has. */
+  /** The deepest level of headings in its list of sections. */
   listedDepth?: number;
 };
 
 export const pageType = 'text/html; charset=utf-8';
 const serviceName = 'Inference service';
 
-/** A whole HTML document: no script, and nothing inline, so that it needs neither from its policy. */
+/** Returns the HTML document of a page. It has no script and nothing inline, so its content security policy allows neither. */
 export function layOutPage({ title, body, sections, index, canonical, listedDepth = 2 }: Page, frame: Frame): string {
   const { groups, site, home, assets } = frame;
   const pages = groups.flatMap((group) => group.pages);

@@ -26,7 +26,10 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
       reference.name,
     ],
   },
-  { title: 'Internals', names: ['internals/contract', 'internals/decisions', 'internals/glossary'] },
+  {
+    title: 'Internals',
+    names: ['internals/architecture', 'internals/contract', 'internals/decisions', 'internals/glossary'],
+  },
 ];
 
 export const pageNames: readonly string[] = pageGroups.flatMap(({ names }) => names);

@@ -2,16 +2,16 @@ import { Marked, type Token, type Tokens } from 'marked';
 import { escapeHtml } from '../pages/escape-html.ts';
 import { createHeadingIds } from './heading-ids.ts';
 
-/** A heading of a page, `text` without its markup. */
+/** A heading of a page; `text` has no markup. */
 export type Section = { id: string; text: string; depth: number };
 
-/** `title` is the text of its heading of the first level; `body` is HTML; `sections` are all its other headings. */
+/** `title` is the text of the first-level heading; `body` is HTML; `sections` are all other headings. */
 export type RenderedPage = { title: string; body: string; sections: Section[] };
 
 type Wishes = {
-  /** What text, code and addresses become before they are written. */
+  /** Applied to text, code and addresses before they are written. */
   fill?: (text: string) => string;
-  /** Where a link to another page's file leads; `page` is the relative path of the file without `.md`. */
+  /** Returns the address of another page; `page` is the relative path of its file without `.md`. */
   hrefOf: (page: string) => string;
 };
 
@@ -20,9 +20,9 @@ const comment = /^<!--(?:(?!-->)[\s\S])*-->\s*$/;
 const followed = /^(https?:\/\/|#|\/(?!\/))/;
 
 /**
- * A page as HTML that holds no markup but that of Markdown: tags that stand in it are text, and links of other schemes are
- * none. Each heading has an id and is a link to itself; code and tables are regions that can be scrolled by keyboard, each
- * named for the heading it stands under.
+ * Renders a page to HTML that contains only the markup of Markdown: HTML tags in it become text, and links with other schemes become plain
+ * text. Each heading has an id and links to itself. Code blocks and tables are regions that can be scrolled by keyboard, each
+ * named for the heading above it.
  */
 export function renderMarkdown(markdown: string, { fill = (text) => text, hrefOf }: Wishes): RenderedPage {
   const marked = new Marked({ gfm: true });
@@ -99,7 +99,7 @@ function plainText(tokens: readonly Token[]): string {
     .join('');
 }
 
-/** Two regions of one name could not be told apart by those who hear them. */
+/** Region names are unique, so that screen readers can distinguish them. */
 function createRegionNames(): (kind: string, under: string) => string {
   const counts = new Map<string, number>();
   return function regionName(kind, under) {

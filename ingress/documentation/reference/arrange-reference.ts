@@ -2,9 +2,9 @@ import { reference } from '../page-list.ts';
 import { isRefusal, type OpenApiDocument, type Operation, operationsOf } from './openapi-document.ts';
 
 /**
- * The page of the document, of what its renderer has made of the prepared one: there operations stand one after another; here they
- * stand under their tags, each with its path, its credentials and its refusals, which lead to the page of errors. Of the schemas at the
- * end those are kept that no operation has shown, and that no refusal is. Throws where there is not one part for each operation.
+ * Returns the page of the OpenAPI document, from what the renderer made of the prepared document. The renderer lists operations one after
+ * another. Here they are grouped by tag, each with its path, its credentials and its errors, which link to the page about errors. The schemas at the end
+ * are those that no operation has shown, without those of errors. Throws unless there is one rendered part for each operation.
  */
 export function arrangeReference(markdown: string, document: OpenApiDocument): string {
   const parts = partsUnder('Operations', markdown);
@@ -30,7 +30,7 @@ function partsUnder(heading: string, markdown: string): string[] {
   return rendered.split(/^(?=### )/m).filter((part) => part.startsWith('### '));
 }
 
-/** What is told of in words alone: the events of a stream, for instance, which are text to the document. */
+/** Schemas that only descriptions name, for example the events of a stream, which are plain text in the document. */
 function otherSchemas(
   schemas: readonly string[],
   parts: readonly string[],
@@ -53,7 +53,7 @@ function introduction({ info, servers }: OpenApiDocument): string {
   return [`# ${reference.title}`, info.description, `Version ${info.version}, at ${addresses}.`].join('\n\n');
 }
 
-/** Code is marked as such in descriptions, letter for letter; and a choice between types is not one type, whatever the renderer calls it. */
+/** Marks code in descriptions exactly, and names each type of a union, which the renderer shows as one type. */
 function plainer(part: string): string {
   return part
     .replace(/\\`([^`]*)\\`/g, (_whole, code: string) => `\`${code.replace(/\\([!-/:-@[-`{-~])/g, '$1')}\``)
@@ -62,7 +62,7 @@ function plainer(part: string): string {
     );
 }
 
-/** In place of the list that says method, path, id and tags one by one. */
+/** Replaces the renderer's list of method, path, id and tags. */
 function withHead(part: string, { operation, document }: { operation: Operation; document: OpenApiDocument }): string {
   const { method, path } = operation;
   const head = `\`${method.toUpperCase()} ${path}\`\n\n${credentials(operation, document)}\n`;
@@ -84,7 +84,7 @@ function credentials({ security }: Operation, { components }: OpenApiDocument): 
 
 const startsWithCode = /^`(\w+)`: /;
 
-/** One row for each code, which leads to what can be done about it. */
+/** One row for each code, with a link to its explanation. */
 function refusals({ responses }: Operation): string {
   const rows = Object.entries(responses)
     .filter(([status]) => isRefusal(status))

@@ -8,8 +8,8 @@ import { documentSchema } from './openapi-document.ts';
 import { prepareDocument } from './prepare-document.ts';
 import type { ReferenceRequest } from './render-reference.ts';
 
-// A thread: it makes one page of one OpenAPI document, and ends.
-const { document, frame, home, index, canonical } = workerData as ReferenceRequest; // as whoever started this thread gave it
+// A thread that renders one page of one OpenAPI document, and ends.
+const { document, frame, home, index, canonical } = workerData as ReferenceRequest; // as render-reference.ts passes it
 const markdown = await createMarkdownFromOpenApi(prepareDocument(document));
 const arranged = arrangeReference(markdown, documentSchema.parse(document));
 const page = renderMarkdown(arranged, { hrefOf: (name) => `${home}/${name}` });

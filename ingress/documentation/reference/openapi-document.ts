@@ -7,7 +7,7 @@ const operationSchema = z.looseObject({
   responses: z.record(z.string(), described).default({}),
 });
 
-/** As much of an OpenAPI document (3.1) as its page is arranged by. */
+/** The parts of an OpenAPI document (3.1) that the page uses. */
 export const documentSchema = z.looseObject({
   info: described.extend({ version: z.string() }),
   servers: z.array(z.looseObject({ url: z.string() })).default([]),
@@ -21,7 +21,7 @@ export type Operation = z.infer<typeof operationSchema> & { method: string; path
 
 const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
-/** In the order in which the document has them. */
+/** In the order of the document. */
 export function operationsOf({ paths }: OpenApiDocument): Operation[] {
   return Object.entries(paths).flatMap(([path, item]) =>
     Object.entries(item)

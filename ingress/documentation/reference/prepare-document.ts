@@ -1,14 +1,13 @@
 import { isRefusal } from './openapi-document.ts';
 
-/** What every operation takes and answers with is said once, at the top of the page. */
+/** What all operations have in common is described once, at the top of the page. */
 const everywhere = ['x-client-request-id', 'x-request-id', '#/components/parameters/clientRequestId'];
 
 type Fields = Record<string, unknown>;
 
 /**
- * The document as its renderer is to have it. What it would repeat under each operation is left out: servers, credentials,
- * refusals, and what all operations have alike; schemas that say the same in more words are put shortly: a type that may be
- * null, and that nothing else may be there.
+ * Prepares the document for the renderer. Leaves out what it would repeat under each operation: servers, credentials, errors, and what all
+ * operations have in common. Shortens schemas where possible: nullable types, and objects without other properties.
  */
 export function prepareDocument(document: object): Fields {
   const { servers: _servers, security: _security, ...rest } = document as Fields; // an object has fields
@@ -23,7 +22,7 @@ function shorten(value: unknown): unknown {
 }
 
 function shortenField(name: string, field: unknown): [string, unknown][] {
-  // What an example holds is no schema, whatever it looks like.
+  // An example is not a schema, even if it looks like one.
   if (name === 'example' || name === 'examples' || name === 'default') return [[name, field]];
   if (name === 'additionalProperties' && field === false) return [];
   if (name === 'security' && Array.isArray(field)) return [];
@@ -44,7 +43,7 @@ function without(fields: Fields, leaveOut: (name: string) => boolean): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([name]) => !leaveOut(name)));
 }
 
-/** A choice that is nothing but a choice between others stands for those. */
+/** A union of unions becomes one union. */
 function choicesOf(schema: unknown): unknown[] {
   return isFields(schema) && Array.isArray(schema.anyOf) && Object.keys(schema).length === 1 ? schema.anyOf : [schema];
 }

@@ -137,7 +137,7 @@ test('the navigation has a list of pages for each group, and pages about the int
     ],
   );
   t.regex(groups[0]?.[3] ?? '', /<a href="\/help\/reference">API reference<\/a><\/li>$/);
-  t.regex(groups[1]?.[3] ?? '', /^<li><a href="\/help\/internals\/contract">Contract<\/a><\/li>/);
+  t.regex(groups[1]?.[3] ?? '', /^<li><a href="\/help\/internals\/architecture">Architecture<\/a><\/li>/);
   t.true(groups[1]?.[3]?.includes('<a href="/help/internals/decisions" aria-current="page">Decisions</a>'));
   t.true(html.includes('<link rel="canonical" href="https://docs.example.com/help/internals/decisions">'));
   t.true(html.includes('<a rel="prev" href="/help/internals/contract">'));

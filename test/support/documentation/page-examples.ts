@@ -5,7 +5,7 @@ export type Example = { text: string; under: string } & (
   | { role: 'run'; language: 'sh' | 'ts' | 'python' }
   | { role: 'output'; language: 'json' | 'text' }
   | { role: 'error' | 'frame' | 'answer'; about: string }
-  | { role: 'stream' | 'line' | 'plan' | 'query' }
+  | { role: 'stream' | 'line' | 'plan' | 'query' | 'diagram' }
 );
 
 const runnable = ['sh', 'ts', 'python'] as const;
@@ -35,6 +35,7 @@ function exampleOf(text: string, info: string, under: string): Example {
   if (info === 'text stream') return { text, under, role: 'stream' };
   if (info === 'jsonl line') return { text, under, role: 'line' };
   if (info === 'yaml plan') return { text, under, role: 'plan' };
+  if (info === 'text diagram') return { text, under, role: 'diagram' };
   if (info === 'promql query') return { text, under, role: 'query' };
   throw new Error(`a block under "${under}" is neither run nor checked: "${info}"`);
 }
