@@ -79,7 +79,7 @@ test('every rule of the contract has a unique number and a short title', (t) => 
 /** Paths of files and folders of the project in a text. */
 function pathsIn(text: string): string[] {
   const path =
-    /(?<![\w./-])(?:ingress|workers|shared|test)\/[\w/-]*(?:\w\/|\.(?:ts|mjs|lua|css|md|py|yaml|json|svg)\b)/g;
+    /(?<![\w./-])(?:ingress|workers|shared|test)\/[\w./-]*(?:\w\/|\.(?:ts|mjs|lua|css|md|py|yaml|json|svg)\b)/g;
   return [...text.matchAll(path)].map(([found]) => found);
 }
 

@@ -140,7 +140,7 @@ test('a block of code that is neither run nor checked is found', (t) => {
   for (const info of ['', 'sh', 'json', 'yaml', 'ts output', 'text', 'python check']) {
     t.throws(() => examplesOf(`## Here\n\n\`\`\`${info}\nx\n\`\`\`\n`), { message: /under "Here"/ }, info);
   }
-  t.throws(() => examplesOf('```json output\n{}\n```'), { message: /output of nothing/ });
+  t.throws(() => examplesOf('```json output\n{}\n```'), { message: /output without a command/ });
   t.throws(() => examplesOf('    indented'), { message: /neither run nor checked/ });
 });
 
