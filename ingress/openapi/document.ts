@@ -10,19 +10,19 @@ type Addresses = { baseUrl: string; docsUrl: string; authUrl: string };
 
 const tags: Record<Tag, string> = {
   Inference: 'Chat completions, and the models that answer them.',
-  Keys: 'The API key of an account, by its sign-in token; and the keys of devices.',
+  Keys: 'The API key of an account, managed with a sign-in token; and the keys of devices.',
   Files: 'Input and results of batches.',
   Batches: 'Many requests in one file, run within a day.',
-  Billing: 'What an account may use, and what it has used.',
+  Billing: 'Limits and usage of an account.',
   Operators: 'For sign-in tokens with the scope `svc:admin`.',
-  Documentation: 'This document, and where the others are.',
+  Documentation: 'This document, and links to the others.',
 };
 
-const about = `Keys, inference, batches and usage. Every answer has an \`x-request-id\`; a client's own \`x-client-request-id\` comes back
-beside it. Errors have a stable \`code\`, in one of two shapes: \`{"error": "…", "code": "…"}\`, or \`{"error": {"code": "…", …}}\`
-for \`rate_limit_exceeded\` and \`quota_exceeded\`. A method that a path does not take is 405 \`METHOD_NOT_ALLOWED\`.`;
+const about = `Keys, inference, batches and usage. Every response has an \`x-request-id\`; an \`x-client-request-id\` of the client is returned
+with it. Errors have a stable \`code\`, in one of two shapes: \`{"error": "…", "code": "…"}\`, or \`{"error": {"code": "…", …}}\`
+for \`rate_limit_exceeded\` and \`quota_exceeded\`. A method that a path does not support gets 405 \`METHOD_NOT_ALLOWED\`.`;
 
-/** The API as an OpenAPI 3.1 document: plain JSON, made of the schemas that check requests and those that answers have. */
+/** The API as an OpenAPI 3.1 document: plain JSON, made from the schemas of requests and responses. */
 export function createOpenApiDocument({ baseUrl, docsUrl, authUrl }: Addresses): object {
   return {
     openapi: '3.1.1',
@@ -46,7 +46,7 @@ export function createOpenApiDocument({ baseUrl, docsUrl, authUrl }: Addresses):
 const clientRequestId = {
   name: 'x-client-request-id',
   in: 'header',
-  description: "The client's own id of the request: echoed and logged.",
+  description: 'An id of the request chosen by the client: returned and logged.',
   schema: { type: 'string', pattern: '^[\\x21-\\x7e]{1,512}$' },
 };
 
@@ -75,7 +75,7 @@ function pathsOf(routes: RouteDescriptions): Record<string, object> {
   return paths;
 }
 
-/** A path as OpenAPI writes it: `/v1/files/{file}` for `/v1/files/:file`. */
+/** A path in the syntax of OpenAPI: `/v1/files/{file}` for `/v1/files/:file`. */
 function templateOf(pattern: string): string {
   return pattern.replace(/[:*](\w+)/g, '{$1}');
 }

@@ -10,12 +10,12 @@ const ownRoutes = {
   'GET /': {
     id: 'retrieveHome',
     tag: 'Documentation',
-    summary: 'Retrieve where the console and the documentation are',
+    summary: 'Retrieve the addresses of the console and the documentation',
     credential: 'none',
     answer: {
       description: 'The addresses.',
       schema: 'Home',
-      redirect: 'For `Accept: text/html`: to the console.',
+      redirect: 'With `Accept: text/html`: redirects to the console.',
       example: {
         console: 'https://api.example.com/console',
         docs: 'https://api.example.com/docs',
@@ -34,7 +34,7 @@ const ownRoutes = {
   },
 } as const satisfies RouteDescriptions;
 
-/** Every route of the public listener but those of pages, by its method and its path as the router has it. */
+/** All routes of the public listener except pages, by method and path in the syntax of the router. */
 export const documentedRoutes = {
   ...inferenceRoutes,
   ...keyRoutes,

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { createStaticContent, type StaticContent } from './static-content.ts';
 
 /**
- * What a page loads, each by a name that begins with one hash of them all: modules that import each other by relative paths
- * are of one release, and none of it is ever out of date under its name. `nameOf` gives the name of a path.
+ * The assets of a page. Each name starts with one hash over all assets, so modules that import each other by relative paths are of the
+ * same release, and no asset is ever stale under its name. `nameOf` returns the name of a path.
  */
 export type AssetSet = { assets: ReadonlyMap<string, StaticContent>; nameOf: (path: string) => string };
 
@@ -13,7 +13,7 @@ const types: Record<string, string> = {
   svg: 'image/svg+xml',
 };
 
-/** `files` are texts by path; the ending says what each is. */
+/** `files` are texts by path; the extension determines the media type. */
 export function createAssetSet(files: ReadonlyMap<string, string>): AssetSet {
   const hash = createHash('sha256');
   for (const [path, text] of files) hash.update(`${path}\0${text}\0`);

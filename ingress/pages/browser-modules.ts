@@ -4,13 +4,13 @@ import { posix, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parse } from 'es-module-lexer/js';
 
-/** JavaScript that a browser can load, by the path under which the others of its graph import it. */
+/** JavaScript that a browser can load, by the path under which other modules import it. */
 export type BrowserModules = ReadonlyMap<string, string>;
 
 /**
- * Everything that this module imports, at whatever distance, for a browser: types stripped, and every import written as the
- * relative path of what it means, for a browser resolves no package. Ours keep their path below `directory`, those of
- * packages are below `packages/`. The entry is the first. Throws for an import that leads nowhere, or out of `directory`.
+ * Collects this module and all its direct and indirect imports for a browser: types are stripped, and each import becomes a relative path,
+ * because browsers resolve no packages. Our modules keep their path below `directory`; those of packages are below `packages/`. The entry
+ * is the first. Throws for an import that does not resolve, or that leaves `directory`.
  */
 export function collectBrowserModules({ directory, entry }: { directory: string; entry: string }): BrowserModules {
   const modules = new Map<string, string>();
@@ -19,7 +19,7 @@ export function collectBrowserModules({ directory, entry }: { directory: string;
   function collect(url: string): void {
     const path = pathOf(url);
     if (modules.has(path)) return;
-    modules.set(path, ''); // it holds its place, so that a ring of imports ends
+    modules.set(path, ''); // a placeholder, so that import cycles end
     const code = withoutTypes(url);
     let written = '';
     let end = 0;
@@ -37,7 +37,7 @@ export function collectBrowserModules({ directory, entry }: { directory: string;
   return modules;
 }
 
-/** A package is resolved as for this file, so that there is one of each. */
+/** Packages are resolved from this file, so that each is included once. */
 function resolve(specifier: string, importer: string): string {
   return specifier.startsWith('.') ? new URL(specifier, importer).href : import.meta.resolve(specifier);
 }
@@ -47,7 +47,7 @@ function withoutTypes(url: string): string {
   return url.endsWith('.ts') ? withoutWarning(() => stripTypeScriptTypes(code)) : code;
 }
 
-/** Node warns of what it does here that it may change, as it no longer does of the same thing when it runs a file. */
+/** Node reports this function as experimental, although it no longer does so for the same step when it runs a file. */
 function withoutWarning<T>(run: () => T): T {
   const { emitWarning } = process;
   process.emitWarning = () => {};

@@ -1,12 +1,12 @@
 /**
- * What a page of ours may do (CSP Level 3): load scripts, styles and pictures from our own host and nothing inline, and fetch
- * from there and from these origins. It sends no form, is framed by nobody, and makes no HTML of text.
+ * The content security policy of our pages (CSP Level 3): scripts, styles and images only from our own host and not inline; `fetch` also
+ * to these origins; no form submissions, no framing, and no HTML from strings.
  */
 export function contentSecurityPolicy(connect: readonly string[] = []): string {
   return policyOf({ script: ["'self'"], connect: ["'self'", ...connect] });
 }
 
-/** The same for a page that runs no script and fetches nothing. */
+/** The same for a page without scripts and `fetch`. */
 export function scriptlessPolicy(): string {
   return policyOf({ script: ["'none'"], connect: ["'none'"] });
 }

@@ -5,17 +5,16 @@ import type { StaticContent } from './static-content.ts';
 
 const makeMsMax = 60_000;
 
-/** `request` is what the module at `url` gets as its `workerData`; `what` names for clients what it makes. */
+/** `request` is the `workerData` of the module at `url`; `what` names the result in the error message for clients. */
 type Making = { url: URL; request: object; what: string };
 
 /**
- * The one message of a thread, which ends with it: for what takes long to make, needs much code, and is made once. Fails with
- * `SERVICE_UNAVAILABLE`.
+ * Returns the only message of a thread: for results that are made once and need much time and code. Fails with `SERVICE_UNAVAILABLE`.
  */
 export async function makeInThread<Made>({ url, request, what }: Making): Promise<Made> {
   try {
     const thread = new Worker(url, { workerData: request });
-    thread.unref(); // it does not keep the process alive
+    thread.unref();
     const late = setTimeout(() => void thread.terminate(), makeMsMax);
     return await firstMessage<Made>(thread).finally(() => clearTimeout(late));
   } catch (error) {
@@ -28,11 +27,11 @@ function firstMessage<Made>(thread: Worker): Promise<Made> {
   return new Promise((resolve, reject) => {
     thread.once('message', resolve);
     thread.once('error', reject);
-    thread.once('exit', (code) => reject(new Error(`the thread ended with ${code} and has made nothing`)));
+    thread.once('exit', (code) => reject(new Error(`the thread exited with ${code} without a result`)));
   });
 }
 
-/** Between threads a buffer arrives as the array that it is a view of. */
+/** Buffers arrive from another thread as plain `Uint8Array`s. */
 export function withBuffers({ bytes, br, gzip, ...rest }: StaticContent): StaticContent {
   return {
     ...rest,

@@ -1,9 +1,9 @@
-/** A try costs a thread and up to a second of a processor. After a failure, the next try waits this long. */
+/** A try costs a thread and up to one second of CPU time. After a failure, the next try waits this long. */
 export const makePauseMs = 5_000;
 
 /**
- * What is made when it is first asked for, and then kept. A failure is kept for `makePauseMs`, so that repeated requests do not
- * start a try each. `now`: milliseconds of a clock that only goes forward.
+ * Makes a result at the first call, and returns the same result from then on. A failure is kept for `makePauseMs`, so that repeated
+ * requests do not start a try each. `now`: milliseconds of a monotonic clock.
  */
 export function onceMade<Result>(
   make: () => Promise<Result>,

@@ -2,12 +2,12 @@ import { ApiError } from '../../shared/errors.ts';
 import type { AppContext, Stage } from '../request-state.ts';
 import type { StaticContent } from './static-content.ts';
 
-/** A year, and never asked for again: its address changes with its bytes (RFC 8246). */
-const forGood = 'public, max-age=31536000, immutable';
-/** Kept, and asked for each time: 304 while it is the same. */
+/** Cached for a year without revalidation: the address changes with the bytes (RFC 8246). */
+const immutable = 'public, max-age=31536000, immutable';
+/** Cached, but revalidated each time: 304 while it is unchanged. */
 export const askFirst = 'no-cache';
 
-/** `GET` of a page of our own: it may load and reach what `policy` names, be framed by nobody, and tells nobody where one came from. */
+/** `GET` of one of our pages: it may load and call only what `policy` allows, cannot be framed, and sends no referrer. */
 export function servePage(content: StaticContent, policy: string, status: Status = 200): Stage {
   return async function servePage(ctx) {
     ctx.set({
@@ -20,12 +20,12 @@ export function servePage(content: StaticContent, policy: string, status: Status
   };
 }
 
-/** `GET` of what a page loads, by the name that has its hash in it; any other is `missing`, left out `NOT_FOUND`. */
+/** `GET` of an asset by its name with a hash; other names run `missing`, or get `NOT_FOUND` without it. */
 export function serveAsset(assets: ReadonlyMap<string, StaticContent>, missing?: Stage): Stage {
   return async function serveAsset(ctx, next) {
-    const { params } = ctx as { params?: { asset?: string } }; // the router sets it for the route that names it
+    const { params } = ctx as { params?: { asset?: string } }; // set by the router for routes with this parameter
     const content = assets.get(params?.asset ?? '');
-    if (content !== undefined) return send(ctx, content, forGood);
+    if (content !== undefined) return send(ctx, content, immutable);
     if (missing === undefined) throw new ApiError('NOT_FOUND', 'There is nothing at this path.');
     await missing(ctx, next);
   };
@@ -33,14 +33,14 @@ export function serveAsset(assets: ReadonlyMap<string, StaticContent>, missing?:
 
 type Status = 200 | 404;
 
-/** As small as its client can read it; 304 with no body to one that has it, unless the status is 404. */
+/** Sends the smallest encoding that the client accepts; 304 without a body if the client has the content, unless the status is 404. */
 export function send(ctx: AppContext, content: StaticContent, cacheControl: string, status: Status = 200): void {
   ctx.status = status;
   ctx.type = content.type;
   ctx.set({
     'cache-control': cacheControl,
     'cross-origin-resource-policy': 'same-origin',
-    etag: `W/"${content.hash}"`, // weak: it is the same compressed or not
+    etag: `W/"${content.hash}"`, // weak: the same for all encodings
   });
   ctx.vary('Accept-Encoding');
   if (ctx.fresh) {

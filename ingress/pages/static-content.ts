@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 
-/** Bytes that do not change while the process runs: as they are, compressed, and the hash that names them. */
+/** Bytes that do not change while the process runs, uncompressed and compressed, with their hash. */
 export type StaticContent = { type: string; bytes: Buffer; br?: Buffer; gzip?: Buffer; hash: string };
 
-/** Below this a compressed answer is no smaller by the time it has its headers. */
+/** Compression makes smaller responses no shorter, because it adds headers. */
 const compressedFrom = 512;
 const quality = 6;
 
-/** `type` is a media type, with its character set. */
+/** `type` is a media type with its charset. */
 export function createStaticContent(content: Buffer | string, type: string): StaticContent {
   const bytes = Buffer.from(content);
   const hash = createHash('sha256').update(bytes).digest('base64url').slice(0, 16);

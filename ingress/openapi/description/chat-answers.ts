@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { errorCodes } from '../../../shared/errors.ts';
 
-/** Answers of models in OpenAI's shape; whatever else a model server says in them reaches the client untouched. */
+/** Answers of models in OpenAI's format. Other fields from a model server reach the client unchanged. */
 
 const count = z.int().nonnegative();
 
@@ -11,7 +11,7 @@ const tokens = z
     completion_tokens: count,
     total_tokens: count.optional(),
   })
-  .meta({ description: 'As the model server has counted, or by tokenizer where it has not.' });
+  .meta({ description: 'As counted by the model server, or by a tokenizer if the model server reports no counts.' });
 
 const toolCall = z.looseObject({
   id: z.string().optional(),
@@ -27,12 +27,12 @@ const head = {
   id: z.string().optional(),
   object: z.string().optional(),
   created: z.int().optional().meta({ description: 'Seconds since 1970, UTC.' }),
-  model: z.string().meta({ description: 'By the name that was asked for.' }),
+  model: z.string().meta({ description: 'The requested model name.' }),
 };
 const finishReason = z
   .string()
   .nullish()
-  .meta({ description: '`stop`, `length`, `tool_calls`, `content_filter`; null while it goes on.' });
+  .meta({ description: '`stop`, `length`, `tool_calls`, `content_filter`; null before the answer is complete.' });
 
 export const chatCompletion = z.looseObject({
   ...head,
@@ -46,14 +46,14 @@ export const chatCompletionChunk = z.looseObject({
   ...head,
   choices: z
     .array(z.looseObject({ index: count.optional(), delta: written.nullish(), finish_reason: finishReason }))
-    .meta({ description: 'Empty in the chunk of the usage, which comes last and only if it was asked for.' }),
+    .meta({ description: 'Empty in the usage chunk, which is the last one and sent only on request.' }),
   usage: tokens.nullish(),
 });
 
-const codes = Object.keys(errorCodes) as [string, ...string[]]; // the keys of a table that is not empty
+const codes = Object.keys(errorCodes) as [string, ...string[]]; // the table is not empty
 
 export const streamError = z
   .strictObject({
     error: z.strictObject({ code: z.enum(codes), type: z.string(), message: z.string(), param: z.null() }),
   })
-  .meta({ description: 'The last event of a stream that broke off, whatever the code; no `[DONE]` follows.' });
+  .meta({ description: 'The last event of an interrupted stream, for every code; no `[DONE]` follows.' });

@@ -5,7 +5,7 @@ import { limitTypes, meanings } from './refusals.ts';
 import { codesOf, limitsOf } from './route-codes.ts';
 import type { Credential, RouteDescription } from './route-description.ts';
 
-/** One route as an Operation Object (OpenAPI 3.1, 4.8.10); `path` as OpenAPI writes it. */
+/** One route as an Operation Object (OpenAPI 3.1, 4.8.10); `path` in the syntax of OpenAPI. */
 export function describeOperation(path: string, route: RouteDescription): object {
   const { id, tag, summary, description, credential, body } = route;
   return {
@@ -36,7 +36,7 @@ const securities: Record<Credential, object[]> = {
 };
 
 const pathDescriptions: Record<string, string> = {
-  model: 'The name of a model, which can have slashes in it.',
+  model: 'The name of a model. It can contain slashes.',
   file: 'The id of a file.',
   batch: 'The id of a batch.',
   account: '`user:<sub>`, or `device:<SHA-256 of its id>`.',
@@ -75,7 +75,7 @@ const eventStream = {
   example: 'data: {"model":"small-chat","choices":[{"index":0,"delta":{"content":"Hello"}}]}\n\ndata: [DONE]\n\n',
 };
 
-/** Only what can be streamed is queued. */
+/** Only routes that can stream are queued. */
 function ofQueue({ stream }: RouteDescription['answer']): HeaderName[] {
   return stream ? ['x-svc-queue-ms'] : [];
 }
@@ -98,7 +98,7 @@ function describeAnswer({ answer, credential }: RouteDescription): object {
     ...(redirect !== undefined && {
       302: { description: redirect, headers: refsTo([...common, 'location']), content },
     }),
-    ...(cached && { 304: { description: 'It is what `If-None-Match` says.', headers } }),
+    ...(cached && { 304: { description: 'Unchanged: the entity tag is in `If-None-Match`.', headers } }),
   };
 }
 
@@ -107,7 +107,7 @@ function bodySchema(schema: RouteDescription['answer']['schema']): JsonSchema {
   return schema === 'object' ? { type: 'object' } : refTo(schema);
 }
 
-/** One response for each status; where it has several codes, the body is that of one of them. */
+/** One response for each status; with several codes, the body is one of their schemas. */
 function describeRefusals(route: RouteDescription): Record<number, object> {
   const byStatus = Map.groupBy(codesOf(route), errorStatus);
   const described = [...byStatus].map(([status, codes]) => {

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 
-/** JSON Schema 2020-12, as OpenAPI 3.1 takes it. */
+/** JSON Schema 2020-12, as used by OpenAPI 3.1. */
 export type JsonSchema = Record<string, unknown>;
 
-/** What a client may send (`input`), or what it is answered (`output`). */
+/** Schema of a request (`input`) or of a response (`output`). */
 type Direction = 'input' | 'output';
 
 type Shown = { zodSchema: z.core.$ZodTypes; jsonSchema: JsonSchema };
@@ -13,11 +13,11 @@ export function refTo(name: string): JsonSchema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-/** Each schema under its name, as a component of the document; where one is part of another it is referred to. */
+/** Each schema as a component of the document under its name; schemas within other schemas become references. */
 export function toComponents(schemas: Readonly<Record<string, z.ZodType>>, io: Direction): Record<string, JsonSchema> {
   const names = z.registry<{ id: string }>();
   for (const [id, schema] of Object.entries(schemas)) names.add(schema, { id });
-  const { schemas: converted } = z.toJSONSchema(names, { ...optionsFor(io), uri: (id) => refTo(id).$ref as string }); // as refTo has it
+  const { schemas: converted } = z.toJSONSchema(names, { ...optionsFor(io), uri: (id) => refTo(id).$ref as string }); // the form that `refTo` writes
   return Object.fromEntries(Object.entries(converted).map(([name, schema]) => [name, withoutHead(schema)]));
 }
 
@@ -34,7 +34,7 @@ function withoutHead(schema: JsonSchema): JsonSchema {
   return rest;
 }
 
-/** What a schema checks by hand is described by the one that it names for it. */
+/** A schema with custom checks names another schema that describes it. */
 function simplify({ zodSchema, jsonSchema }: Shown, io: Direction): void {
   const { documentedAs, ...meta } = z.globalRegistry.get(zodSchema) ?? {};
   if (documentedAs instanceof z.ZodType) {
@@ -44,7 +44,7 @@ function simplify({ zodSchema, jsonSchema }: Shown, io: Direction): void {
   dropNoise(jsonSchema);
 }
 
-/** What is true of any JSON, or said by `format` already, and what says nothing to a client. */
+/** Removes constraints that hold for all JSON or repeat `format`, and keywords without meaning for clients. */
 function dropNoise(schema: JsonSchema): void {
   if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum;
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;
@@ -52,12 +52,12 @@ function dropNoise(schema: JsonSchema): void {
   if (schema.format === 'binary') delete schema.contentEncoding;
   if (isDeepStrictEqual(schema.propertyNames, { type: 'string' })) delete schema.propertyNames;
   if (isDeepStrictEqual(schema.additionalProperties, {})) delete schema.additionalProperties;
-  // A field that may never be there goes without saying, where no unknown one may.
+  // A field that must not be present is omitted if unknown fields are not allowed anyway.
   const properties = propertiesOf(schema);
   for (const [name, property] of Object.entries(properties)) if ('not' in property) delete properties[name];
 }
 
-/** The schemas of an object's fields by their names. */
+/** The schemas of the fields of an object, by name. */
 export function propertiesOf({ properties = {} }: JsonSchema): Record<string, JsonSchema> {
-  return properties as Record<string, JsonSchema>; // what stands there is made by the same conversion
+  return properties as Record<string, JsonSchema>; // written by the same conversion
 }

@@ -1,69 +1,69 @@
 import { z } from 'zod';
 import { type ErrorCode, errorCodes } from '../../../shared/errors.ts';
 
-/** When each code is answered, for clients. */
+/** The meaning of each error code, for clients. */
 export const meanings: Record<ErrorCode, string> = {
   NO_AUTH: 'No `Authorization` header was sent.',
-  INVALID_KEY: 'The API key is unknown, revoked or rotated away, or a sign-in token came where a key is needed.',
+  INVALID_KEY: 'The API key is unknown, revoked or rotated away, or a sign-in token was sent where a key is required.',
   INVALID_TOKEN:
-    'The bearer value is neither an API key nor a valid sign-in token, or a key came where a token is needed.',
-  VALIDATION_ERROR: 'The request is malformed. The message names each field that is wrong, at most ten.',
+    'The bearer value is neither an API key nor a valid sign-in token, or a key was sent where a token is required.',
+  VALIDATION_ERROR: 'The request is malformed. The message names each invalid field, at most ten.',
   FORBIDDEN:
-    'The account is suspended, or this is not for such a credential: a guest key, or a token without the scope.',
-  NOT_FOUND: 'There is none of this name for this caller.',
-  METHOD_NOT_ALLOWED: 'The path does not take this method; `Allow` has those that it takes.',
+    'The account is suspended, or the credential is not allowed here: a guest key, or a token without the scope.',
+  NOT_FOUND: 'The resource does not exist for this caller.',
+  METHOD_NOT_ALLOWED: 'The path does not support this method; `Allow` lists the supported ones.',
   REQUEST_TIMEOUT: 'The request did not arrive in time.',
-  CONFLICT: 'It contradicts what is there already.',
-  PAYLOAD_TOO_LARGE: 'The body is larger than it may be.',
-  UNSUPPORTED_MEDIA_TYPE: 'The body is of another type than this route takes, of another charset, or compressed.',
+  CONFLICT: 'The request conflicts with the current state.',
+  PAYLOAD_TOO_LARGE: 'The body exceeds the size limit.',
+  UNSUPPORTED_MEDIA_TYPE: 'The route does not accept the media type or charset of the body, or the body is compressed.',
   HEADERS_TOO_LARGE: 'The headers are larger than 16 KiB, or too many.',
-  INTERNAL_ERROR: 'A fault of the service.',
-  SERVICE_UNAVAILABLE: 'A part of the service is away or overloaded. Retry after `Retry-After`.',
+  INTERNAL_ERROR: 'An internal error of the service.',
+  SERVICE_UNAVAILABLE: 'A part of the service is unavailable or overloaded. Retry after `Retry-After`.',
   UPSTREAMS_EXHAUSTED:
-    'No model server could answer: each failed, or has failed so often that it was not asked. Retry with exponential backoff and jitter.',
-  UPSTREAM_INTERRUPTED: 'In a stream only: it broke off after its first token.',
-  DEADLINE_EXCEEDED: 'The request was not finished before its deadline.',
-  rate_limit_exceeded: 'A limit was passed; `type` says which.',
-  quota_exceeded: "The month's allowance is spent. Wait for `resetDate`, have overage enabled, or top up.",
+    'No model server could answer: each failed, or was skipped because it keeps failing. Retry with exponential backoff and jitter.',
+  UPSTREAM_INTERRUPTED: 'Only in a stream: it was interrupted after its first token.',
+  DEADLINE_EXCEEDED: 'The request did not finish before its deadline.',
+  rate_limit_exceeded: 'A limit was exceeded; `type` says which.',
+  quota_exceeded: 'The allowance of this month is used up. Wait for `resetDate`, have overage enabled, or top up.',
 };
 
 export const limitTypes = {
   requests_limit: 'requests per minute',
   tokens_limit: 'tokens per minute',
   daily_limit: 'requests per day, UTC',
-  concurrency_limit: 'requests, or uploads, at once',
-  batch_limit: 'tokens or batches that wait',
-  plan_limit: 'the model is not in the plan, and waiting does not help',
+  concurrency_limit: 'concurrent requests or uploads',
+  batch_limit: 'waiting tokens or batches',
+  plan_limit: 'the model is not in the plan; waiting does not help',
   auth_failures: 'unknown API keys from one network within a minute',
   guest_calls: 'calls from one network within a minute',
-  guest_mints: 'new devices within an hour, from one network or in all',
+  guest_mints: 'new devices within an hour, from one network or in total',
 } as const;
 
 export type LimitType = keyof typeof limitTypes;
 
-const message = z.string().meta({ description: 'For people; it may change.' });
-const limitNames = Object.keys(limitTypes) as [LimitType, ...LimitType[]]; // the keys of a literal table are its types
+const message = z.string().meta({ description: 'For humans; may change.' });
+const limitNames = Object.keys(limitTypes) as [LimitType, ...LimitType[]]; // the type of its keys
 
-/** What a body has beside the two fields of every flat one. */
+/** Additional fields of flat bodies, beside the two common ones. */
 const extraFields: Partial<Record<ErrorCode, Record<string, z.ZodType>>> = {
   UPSTREAMS_EXHAUSTED: {
     tier: z.string().meta({ description: "The model's tier." }),
     attempted: z.array(z.string()).meta({
       description:
-        'The model servers that were asked, in order; all of them where none was, because they keep failing.',
+        'The model servers that were called, in order; all of them if none was called because they keep failing.',
     }),
   },
 };
 
-/** What is in `error` of a nested one, beside `code`, `message` and `param`. */
+/** Fields in `error` of nested bodies, beside `code`, `message` and `param`. */
 const nestedFields: Partial<Record<ErrorCode, Record<string, z.ZodType>>> = {
   rate_limit_exceeded: {
     type: z.enum(limitNames),
     retry_after_ms: z.int().nonnegative().meta({
       description:
-        'Milliseconds until the same request passes; 0 where waiting does not help. For `concurrency_limit` (1000) and `batch_limit` (60000) nobody knows: they say when to ask again.',
+        'Milliseconds until the same request is admitted; 0 if waiting does not help. For `concurrency_limit` (1000) and `batch_limit` (60000) that time is unknown: retry after this time.',
     }),
-    docs: z.string().meta({ description: 'Where this error is explained.' }),
+    docs: z.string().meta({ description: 'Address of the explanation of this error.' }),
   },
   quota_exceeded: {
     type: z.literal('quota_limit'),
@@ -73,11 +73,11 @@ const nestedFields: Partial<Record<ErrorCode, Record<string, z.ZodType>>> = {
   },
 };
 
-/** The codes that a whole answer can have. */
-const bodyCodes = (Object.keys(errorCodes) as ErrorCode[]) // the keys of the table are the codes
+/** The codes that a response body can have. */
+const bodyCodes = (Object.keys(errorCodes) as ErrorCode[]) // its keys are the codes
   .filter((code) => code !== 'UPSTREAM_INTERRUPTED');
 
-/** The body of each code, by its code. */
+/** The body of each error, by code. */
 export const refusalSchemas: Record<string, z.ZodType> = Object.fromEntries(
   bodyCodes.map((code) => [code, bodyOf(code)]),
 );

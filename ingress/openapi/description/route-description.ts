@@ -11,21 +11,21 @@ export type Tag = 'Inference' | 'Keys' | 'Files' | 'Batches' | 'Billing' | 'Oper
 /** `form` for `multipart/form-data`, else JSON. */
 type Body = { schema: keyof typeof requestSchemas; form?: true; example?: unknown };
 
-/** JSON of this schema, a file's bytes, or JSON of which the document says no more than that. `stream`: or events, if asked for. */
+/** `schema`: JSON of this schema, the bytes of a file, or JSON that the document does not describe further. `stream`: events on request. */
 type Answer = {
   description: string;
   schema: keyof typeof answerSchemas | 'bytes' | 'object';
   stream?: true;
-  /** 304 to whoever has it already. */
+  /** 304 for a client that has it already. */
   cached?: true;
-  /** 302 with the same body: to whom, and where to. */
+  /** 302 with the same body: for which clients, and the target. */
   redirect?: string;
   example?: unknown;
 };
 
 /**
- * One route as it is documented. `id` never changes: clients that are generated call their methods by it. `refusals` are its
- * own; those that every route has alike are added. `limits` are the types of its own 429.
+ * The documentation of one route. `id` never changes: generated clients name their methods after it. `refusals` are the errors of this
+ * route; the common ones are added. `limits` are the types of its own 429.
  */
 export type RouteDescription = {
   id: string;
@@ -40,17 +40,17 @@ export type RouteDescription = {
   limits?: readonly LimitType[];
 };
 
-/** By method and path as the router has it: `GET /v1/files/:file`. */
+/** By method and path in the syntax of the router: `GET /v1/files/:file`. */
 export type RouteDescriptions = Readonly<Record<string, RouteDescription>>;
 
 const keyRefusals = ['NO_AUTH', 'INVALID_KEY', 'INVALID_TOKEN', 'FORBIDDEN'] as const;
 
-/** What a request is refused with for its head: a credential that is missing or wrong, or of an account that is suspended. */
+/** Errors of the request head: a missing or wrong credential, or a suspended account. */
 export const refusedHead = {
   none: ['VALIDATION_ERROR'],
   signIn: ['VALIDATION_ERROR', 'NO_AUTH', 'INVALID_TOKEN', 'FORBIDDEN'],
   key: ['VALIDATION_ERROR', ...keyRefusals],
 } as const;
 
-/** What a request is refused with for its body. */
+/** Errors of the request body. */
 export const refusedBody = ['PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'] as const;

@@ -7,13 +7,13 @@ import { guestBody } from '../../routes/guest-keys.ts';
 import { settingsBody } from '../../routes/operators/account-settings.ts';
 import * as chat from './chat-answers.ts';
 
-/** What `ingress/files/read-form.ts` takes. */
+/** The form that `ingress/files/read-form.ts` reads. */
 const fileUpload = z.strictObject({
   purpose: z.literal('batch'),
-  file: z.file().meta({ description: 'JSON lines, one request a line.' }),
+  file: z.file().meta({ description: 'JSON lines, one request per line.' }),
 });
 
-/** The bodies of requests, by their names in the document: the schemas that check them. */
+/** The schemas that validate request bodies, by their names in the document. */
 export const requestSchemas = {
   ChatCompletionRequest: publishedRequestSchema,
   EmptyObject: emptyObject,
@@ -24,7 +24,7 @@ export const requestSchemas = {
   AccountSettings: settingsBody,
 };
 
-/** The answers, by their names in the document. */
+/** The responses, by their names in the document. */
 export const answerSchemas = {
   ChatCompletion: chat.chatCompletion,
   ChatCompletionChunk: chat.chatCompletionChunk,

@@ -28,9 +28,9 @@ export const batchRoutes = {
   'POST /v1/batches': {
     id: 'createBatch',
     tag: 'Batches',
-    summary: 'Hand in a file to be run',
+    summary: 'Create a batch',
     description:
-      'Its lines run within 24 hours, beside what is asked directly. Faults of the file are found while the batch is `validating`.',
+      'Its lines run within 24 hours, next to direct requests. Errors in the file are found while the batch is `validating`.',
     credential: 'account',
     body: {
       schema: 'NewBatch',
@@ -53,7 +53,7 @@ export const batchRoutes = {
     id: 'listBatches',
     tag: 'Batches',
     summary: "List the account's batches",
-    description: 'The newest first.',
+    description: 'Newest first.',
     credential: 'account',
     query: batchesQuery,
     answer: {
@@ -75,10 +75,10 @@ export const batchRoutes = {
     id: 'cancelBatch',
     tag: 'Batches',
     summary: 'Cancel a batch',
-    description: 'Again for one that is being cancelled changes nothing; `CONFLICT` once it is over.',
+    description: 'A repeated call changes nothing; `CONFLICT` after the batch has ended.',
     credential: 'account',
     answer: {
-      description: 'The batch, as a rule `cancelling`.',
+      description: 'The batch, usually `cancelling`.',
       schema: 'Batch',
       example: { ...batch, status: 'cancelling', cancelling_at: 1_767_225_700 },
     },

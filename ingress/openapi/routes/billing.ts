@@ -34,7 +34,7 @@ export const billingRoutes = {
   'GET /billing/quota': {
     id: 'retrieveQuota',
     tag: 'Billing',
-    summary: "Retrieve where the account's month stands",
+    summary: 'Retrieve the quota of the account',
     credential: 'either',
     answer: {
       description: 'The standing, in tokens.',
@@ -59,19 +59,19 @@ export const billingRoutes = {
   'GET /billing/usage': {
     id: 'retrieveUsage',
     tag: 'Billing',
-    summary: 'Retrieve what the account used in a month',
+    summary: 'Retrieve the usage of the account in a month',
     description:
-      'In all, and by day and model. A request counts a few seconds after it is over. Most `failed` were charged nothing; streams that broke off were, for their prompt and what was delivered, and so were lines of batches whose answer was too large.',
+      'In total, and by day and model. A request is counted a few seconds after it ends. Most `failed` requests are not charged. Interrupted streams are charged for their prompt and the delivered part; batch lines whose answer was too large are charged, too.',
     credential: 'either',
     query: usageQuery,
-    answer: { description: 'The usage; a month without any has zeros.', schema: 'Usage', example: usage },
+    answer: { description: 'The usage; zeros for a month without usage.', schema: 'Usage', example: usage },
     refusals: refusedHead.key,
   },
   'GET /billing/plan': {
     id: 'retrievePlan',
     tag: 'Billing',
-    summary: "Retrieve the caller's plan",
-    description: 'Its limits, of which null is none, and its models.',
+    summary: 'Retrieve the plan of the caller',
+    description: 'Its limits and models; a limit of null is no limit.',
     credential: 'either',
     answer: { description: 'The plan.', schema: 'Plan', example: plan },
     refusals: refusedHead.key,

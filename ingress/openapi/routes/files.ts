@@ -16,8 +16,8 @@ export const fileRoutes = {
   'POST /v1/files': {
     id: 'uploadFile',
     tag: 'Files',
-    summary: 'Upload the input of a batch',
-    description: `A form of \`purpose\`, which is \`batch\`, and one \`file\` of JSON lines:
+    summary: 'Upload the input file of a batch',
+    description: `A form with \`purpose\`, which is \`batch\`, and one \`file\` of JSON lines:
 \`{"custom_id": "…", "method": "POST", "url": "/v1/chat/completions", "body": {…}}\`.`,
     credential: 'account',
     body: { schema: 'FileUpload', form: true },
@@ -28,7 +28,7 @@ export const fileRoutes = {
   'GET /v1/files': {
     id: 'listFiles',
     tag: 'Files',
-    summary: "List the account's files",
+    summary: 'List the files of the account',
     credential: 'account',
     query: filesQuery,
     answer: {
@@ -41,7 +41,7 @@ export const fileRoutes = {
   'GET /v1/files/:file': {
     id: 'retrieveFile',
     tag: 'Files',
-    summary: 'Retrieve what is known of a file',
+    summary: 'Retrieve a file',
     credential: 'account',
     answer: { description: 'The file.', schema: 'File', example: file },
     refusals: [...refusedHead.key, 'NOT_FOUND'],
@@ -50,7 +50,7 @@ export const fileRoutes = {
     id: 'retrieveFileContent',
     tag: 'Files',
     summary: 'Download a file',
-    description: 'A download that can not go on is cut off before its `Content-Length`.',
+    description: 'If a download cannot continue, the connection closes before `Content-Length` bytes are sent.',
     credential: 'account',
     answer: { description: 'Its bytes.', schema: 'bytes' },
     refusals: [...refusedHead.key, 'NOT_FOUND'],
@@ -59,10 +59,10 @@ export const fileRoutes = {
     id: 'deleteFile',
     tag: 'Files',
     summary: 'Delete a file',
-    description: '`CONFLICT` while a batch that is not over has it as its input.',
+    description: '`CONFLICT` while it is the input of a batch that has not ended.',
     credential: 'account',
     answer: {
-      description: 'It is gone.',
+      description: 'The file is deleted.',
       schema: 'DeletedFile',
       example: { id: file.id, object: 'file', deleted: true },
     },

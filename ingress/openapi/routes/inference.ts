@@ -7,20 +7,20 @@ export const inferenceRoutes = {
     id: 'createChatCompletion',
     tag: 'Inference',
     summary: 'Create a chat completion',
-    description: `Compatible with OpenAI's. Further top-level fields are those that the operator lists for the model, by default
-what model servers document for sampling and structured answers (\`top_k\`, \`min_p\`, \`guided_json\`, \`chat_template_kwargs\` and others); any other is
-refused by its name, and so is \`pattern\` in a schema of theirs. Fields within messages go to the model server untouched, except \`uuid\` and
-\`content_hash\` of images, sounds and files, which the operator has to allow. Addresses of images, sounds and files are \`data:\` URLs, or
-\`https:\` URLs of hosts that the operator lists. With \`stream\` the answer is
-server-sent events: \`data: <ChatCompletionChunk>\` each, then \`data: [DONE]\`. A stream that broke off ends with \`data: <StreamError>\`
-and no \`[DONE]\`. Lines that begin with a colon are comments, sent while nothing else is.`,
+    description: `Compatible with OpenAI's API. The operator lists additional top-level fields for each model: by default those that model servers
+document for sampling and structured output (\`top_k\`, \`min_p\`, \`guided_json\`, \`chat_template_kwargs\` and others). Every other field is
+refused by name, and so is \`pattern\` in a schema of such a field. Fields within messages are passed to the model server unchanged, except
+\`uuid\` and \`content_hash\` of images, audio and files, which the operator has to allow. Addresses of images, audio and files are \`data:\`
+URLs, or \`https:\` URLs of hosts that the operator lists. With \`stream\` the response is
+server-sent events: \`data: <ChatCompletionChunk>\` each, then \`data: [DONE]\`. An interrupted stream ends with \`data: <StreamError>\`
+and no \`[DONE]\`. Lines that start with a colon are comments, sent while there is no data.`,
     credential: 'key',
     body: {
       schema: 'ChatCompletionRequest',
       example: { model: 'small-chat', messages: [{ role: 'user', content: 'Hello' }] },
     },
     answer: {
-      description: 'The completion; or its events, where `stream` is true.',
+      description: 'The completion, or its events if `stream` is true.',
       schema: 'ChatCompletion',
       stream: true,
       example: {
@@ -47,7 +47,7 @@ and no \`[DONE]\`. Lines that begin with a colon are comments, sent while nothin
   'GET /v1/models': {
     id: 'listModels',
     tag: 'Inference',
-    summary: "List the models of the caller's plan",
+    summary: 'List the models of the plan',
     credential: 'either',
     answer: { description: 'The models.', schema: 'ModelList', example: { object: 'list', data: [model] } },
     refusals: refusedHead.key,
@@ -55,7 +55,7 @@ and no \`[DONE]\`. Lines that begin with a colon are comments, sent while nothin
   'GET /v1/models/*model': {
     id: 'retrieveModel',
     tag: 'Inference',
-    summary: "Retrieve a model of the caller's plan",
+    summary: 'Retrieve a model of the plan',
     credential: 'either',
     answer: { description: 'The model.', schema: 'Model', example: model },
     refusals: [...refusedHead.key, 'NOT_FOUND'],

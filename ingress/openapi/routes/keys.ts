@@ -7,8 +7,8 @@ export const keyRoutes = {
   'GET /v1/keys/developer': {
     id: 'listDeveloperKeys',
     tag: 'Keys',
-    summary: "List the account's keys",
-    description: 'Masked, the newest first, the last 100.',
+    summary: 'List the keys of the account',
+    description: 'Masked, newest first, the last 100.',
     credential: 'signIn',
     answer: {
       description: 'The keys.',
@@ -32,8 +32,9 @@ export const keyRoutes = {
   'POST /v1/keys/developer': {
     id: 'mintDeveloperKey',
     tag: 'Keys',
-    summary: "Mint the account's key",
-    description: 'In full this once; only a hash is kept. An account that has an active key gets that one, masked.',
+    summary: 'Mint the key of the account',
+    description:
+      'Shown in full only once; the service stores only a hash. If the account has an active key, returns that key, masked.',
     credential: 'signIn',
     body: { schema: 'EmptyObject', example: {} },
     answer: { description: 'The key.', schema: 'MintedKey', example: { key, plan: 'free' } },
@@ -42,12 +43,12 @@ export const keyRoutes = {
   'POST /v1/keys/developer/rotate': {
     id: 'rotateDeveloperKey',
     tag: 'Keys',
-    summary: 'Replace a key by a new one',
-    description: 'The old key stops working at once, everywhere. Plan, quota standing and usage carry over.',
+    summary: 'Rotate a key',
+    description: 'The old key stops working immediately, everywhere. Plan, quota and usage carry over.',
     credential: 'signIn',
     body: { schema: 'NamedKey', example: { key: masked } },
     answer: {
-      description: 'The new key, in full this once.',
+      description: 'The new key, shown in full only once.',
       schema: 'RotatedKey',
       example: { key, plan: 'free', rotated: true },
     },
@@ -56,12 +57,12 @@ export const keyRoutes = {
   'POST /v1/keys/developer/revoke': {
     id: 'revokeDeveloperKey',
     tag: 'Keys',
-    summary: 'End a key',
-    description: 'It stops working at once, everywhere, and nothing takes its place.',
+    summary: 'Revoke a key',
+    description: 'It stops working immediately, everywhere. No key replaces it.',
     credential: 'signIn',
     body: { schema: 'NamedKey', example: { key: masked } },
     answer: {
-      description: 'The key that has ended, masked.',
+      description: 'The revoked key, masked.',
       schema: 'RevokedKey',
       example: { key: masked, plan: 'free', revoked: true },
     },
@@ -72,7 +73,7 @@ export const keyRoutes = {
     tag: 'Keys',
     summary: 'Mint the key of a device',
     description:
-      'The same key at each call for one `device_id`. It reaches models of the tier `guest`, under a daily cap.',
+      'Returns the same key at each call with the same `device_id`. The key gives access to models of the tier `guest`, with a daily limit.',
     credential: 'none',
     body: { schema: 'Device', example: { device_id: '3f2504e0-4f89-41d3-9a0c-0305e82c3301' } },
     answer: {

@@ -33,7 +33,7 @@ export const operatorRoutes = {
     id: 'listAccounts',
     tag: 'Operators',
     summary: 'List accounts and devices',
-    description: 'In order of their ids; those that were ever given a key or changed.',
+    description: 'Ordered by id. Includes accounts that have ever had a key or a change.',
     credential: 'operator',
     query: accountsQuery,
     answer: {
@@ -48,7 +48,7 @@ export const operatorRoutes = {
     tag: 'Operators',
     summary: 'Retrieve an account or device',
     description:
-      'With its keys, masked, its last 20 batches and its last 200 changes. Earlier changes of its settings follow, so that at least the last 200 of those are there; the audit trail has all of them.',
+      'With its keys, masked, its last 20 batches and its last 200 changes. Earlier changes of its settings follow, so that at least the last 200 of these are included; the audit trail has all of them.',
     credential: 'operator',
     answer: { description: 'The account.', schema: 'Account', example: { ...changed, batches: [] } },
     refusals: [...refusedHead.signIn, 'NOT_FOUND'],
@@ -58,27 +58,27 @@ export const operatorRoutes = {
     tag: 'Operators',
     summary: 'Change an account or device',
     description:
-      'In force on its next request. Leaves an audit record. Setting a value to what it already is changes nothing and leaves no record. `CONFLICT`: a top-up of this `id` was made with other tokens.',
+      'Applies from the next request. Adds an audit record. Setting a value to its current value changes nothing and adds no record. `CONFLICT`: a top-up with this `id` was made with another number of tokens.',
     credential: 'operator',
     body: { schema: 'AccountSettings', example: { plan: 'pro', reason: 'Signed the contract.' } },
-    answer: { description: 'The account as it is now.', schema: 'ChangedAccount', example: changed },
+    answer: { description: 'The account after the change.', schema: 'ChangedAccount', example: changed },
     refusals: [...refusedHead.signIn, 'NOT_FOUND', 'CONFLICT', ...refusedBody],
   },
   'GET /admin/accounts/:account/usage': {
     id: 'retrieveAccountUsage',
     tag: 'Operators',
-    summary: 'Retrieve what an account used in a month',
+    summary: 'Retrieve the usage of an account in a month',
     credential: 'operator',
     query: usageQuery,
-    answer: { description: 'The usage, as the account itself sees it.', schema: 'Usage', example: usage },
+    answer: { description: 'The usage, as the account sees it.', schema: 'Usage', example: usage },
     refusals: [...refusedHead.signIn, 'NOT_FOUND'],
   },
   'GET /admin/audit': {
     id: 'listAuditRecords',
     tag: 'Operators',
-    summary: 'List the changes of accounts',
+    summary: 'List the audit records',
     description:
-      'Every change of a plan, overage, top-up or suspension, newest first. Nothing removes or replaces a record. A page keeps its place while new records arrive.',
+      'Every change of a plan, overage, top-up or suspension, newest first. Records are never removed or replaced. Pages stay stable while new records arrive.',
     credential: 'operator',
     query: auditQuery,
     answer: {
@@ -100,7 +100,7 @@ export const operatorRoutes = {
     summary: 'List the plans',
     credential: 'operator',
     answer: {
-      description: 'Every plan, with its limits and models.',
+      description: 'All plans with their limits and models.',
       schema: 'PlanList',
       example: { object: 'list', data: [plan] },
     },

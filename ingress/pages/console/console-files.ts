@@ -6,15 +6,15 @@ import { collectBrowserModules } from '../browser-modules.ts';
 import { escapeHtml } from '../escape-html.ts';
 import { createStaticContent, type StaticContent } from '../static-content.ts';
 
-/** The console's page, and what it loads, by the names that have a hash in them. */
+/** The page of the console, and its assets by their names with a hash. */
 export type ConsoleFiles = { page: StaticContent; assets: ReadonlyMap<string, StaticContent> };
 
 const directory = fileURLToPath(new URL('../../console', import.meta.url));
 const entry = 'main.js';
-/** The first is the documentation's, too; each goes by what those before it have set. */
+/** In this order: each builds on the ones before it. The documentation uses the first, too. */
 const styles = ['theme.css', 'styles/page.css', 'styles/controls.css', 'styles/table.css', 'styles/usage.css'];
 
-/** Takes about a third of a second of a processor. */
+/** Takes about 0.3 s of CPU time. */
 export function makeConsoleFiles(settings: ConsoleSettings): ConsoleFiles {
   const modules = collectBrowserModules({ directory, entry: 'main.ts' });
   const files = new Map(modules);
@@ -47,7 +47,7 @@ ${modules.map((name) => `<link rel="modulepreload" href="${href(name)}">`).join(
 <script type="module" src="${href(entry)}"></script>
 </head>
 <body>
-<div id="app"><main><h1>Console</h1><p>Loading … If this stays, reload the page, in a browser of these years with scripts allowed.</p></main></div>
+<div id="app"><main><h1>Console</h1><p>Loading … If this message stays, reload the page in a current browser with JavaScript enabled.</p></main></div>
 </body>
 </html>
 `;

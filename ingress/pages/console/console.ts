@@ -6,12 +6,12 @@ import { onceMade } from '../once-made.ts';
 import { serveAsset, servePage } from '../serve-content.ts';
 import type { ConsoleFiles } from './console-files.ts';
 
-/** The stages of its routes: the page, and what it loads. */
+/** The stages of its routes: the page and its assets. */
 export type Console = { page: Stage; asset: Stage };
 
 /**
- * The console: one page, and what it loads. Made when it is first asked for; no step builds it. Its script may reach the API and
- * the issuer. Both stages fail with `SERVICE_UNAVAILABLE` where it cannot be made; it is tried again five seconds later at the earliest.
+ * The console: one page and its assets. Made at the first request; there is no build step. Its script may call the API and the issuer.
+ * Both stages fail with `SERVICE_UNAVAILABLE` if it cannot be made; the next try is made five seconds later at the earliest.
  */
 export function createConsole(known: ConsoleSettings): Console {
   const { baseUrl, audience, consoleUrl, docsUrl, issuer, consoleClientId } = known;
