@@ -15,15 +15,15 @@ import type { Decision } from '../../shared/store/accounts/decide.ts';
 const endedKeysMax = 100;
 const changesMax = 200;
 const topUpsMadeMax = 500;
-/** Sums of it and of a month's use stay numbers that JavaScript and Lua hold exactly. */
+/** Sums of top-ups and usage of a month stay exact integers in JavaScript and Lua. */
 const monthTopUpMax = 1e15;
 
-/** A key as a caller names it: all of it, by its hash under each pepper in use, or its first ten characters. */
+/** A key as named by a caller: the complete key, by its hash under each pepper in use, or its first ten characters. */
 export type NamedKey = { hashes: readonly string[] } | { display: string };
 
 /*
  * The states of a developer key: none, active, rotated, revoked. An account has at most one active key,
- * `account.key`; the others have ended. These three are all there is: whatever is not named here leaves the account as it is.
+ * `account.key`; the others have ended. Every transition that is not listed leaves the account unchanged.
  *
  *   none    mint    active
  *   active  mint    the same key, active
@@ -31,7 +31,7 @@ export type NamedKey = { hashes: readonly string[] } | { display: string };
  *   active  revoke  revoked
  */
 
-/** An account that is not known yet comes into being, on `plan`; one that is has the plan it stands on. */
+/** Creates an unknown account with `plan`; a known account keeps its plan. */
 export function mintKey({ account: id, plan, key }: { account: string; plan: string; key: NewKey }) {
   return (account: Account | undefined): Decision<{ minted: boolean; account: Account }> => {
     if (account?.key !== undefined) return { result: { minted: false, account } };
@@ -42,7 +42,7 @@ export function mintKey({ account: id, plan, key }: { account: string; plan: str
   };
 }
 
-/** Undefined where the named key is not the account's active one, whatever else it may be. */
+/** Undefined if the named key is not the active key of the account. */
 export function rotateKey({ named, key }: { named: NamedKey; key: NewKey }) {
   return (account: Account | undefined): Decision<Account | undefined> => {
     if (!hasKey(account) || !isNamed(account.key, named)) return { result: undefined };
@@ -65,9 +65,9 @@ export function revokeKey({ named, at }: { named: NamedKey; at: Date }) {
 type GuestMint = { account: string; plan: string; key: NewKey; guest: GuestSecrets };
 
 /**
- * The device's key. A device that has one made with secrets for which `inUse` keeps it, so that a repeat is without effect.
- * Where its pepper alone was withdrawn the key is the same, under a new hash; where the secret was
- * that it is derived from, it has ended.
+ * Mints the key of a device. A device keeps its key while the secrets that the key was made with are in use, so repeated calls have no
+ * effect. If only the pepper was removed, the key stays the same under a new hash. If the secret that it is derived from was removed, the
+ * key ends.
  */
 export function mintGuestKey(mint: GuestMint, inUse: (guest: GuestSecrets) => boolean) {
   return (account: Account | undefined): Decision<Account> => {
@@ -83,7 +83,7 @@ export function mintGuestKey(mint: GuestMint, inUse: (guest: GuestSecrets) => bo
   };
 }
 
-/** A top-up adds `tokens` to the allowance of the month in which it is made, once by its `id`. */
+/** Adds `tokens` to the allowance of the month in which it is made, once per `id`. */
 export type TopUp = NonNullable<Change['topUp']>;
 
 export type Settings = {
@@ -102,10 +102,10 @@ type SettingsChange = {
 };
 
 /**
- * What an operator sets `at` a time. A value that the account has already is no change, nor is a top-up that was made before. An
- * account that is not known is `unknown`'s from then on, so that one who signs in and has no key yet can be suspended, too;
- * undefined where that is left out. Fails with `CONFLICT` where a top-up of the same id had another number of tokens,
- * and with `VALIDATION_ERROR` where a month's would be more than can be counted.
+ * Applies the settings of an operator. A value that the account already has is no change, nor is a top-up that was made before. An unknown
+ * account is created from `unknown`, so that a user without a key can be suspended, too; the result is undefined if `unknown` is omitted.
+ * Fails with `CONFLICT` if a top-up with the same id had another number of tokens, and with `VALIDATION_ERROR` if the top-ups of a month
+ * would exceed `monthTopUpMax`.
  */
 export function changeSettings({ settings, at, by, origin, unknown }: SettingsChange) {
   return (known: Account | undefined): Decision<Account | undefined> => {
@@ -113,16 +113,16 @@ export function changeSettings({ settings, at, by, origin, unknown }: SettingsCh
     if (account === undefined) return { result: undefined };
     const { topUp } = settings;
     const isMade = topUp !== undefined && wasMade(account, topUp);
-    const said = { ...differences(account, settings), ...(topUp === undefined || isMade ? {} : { topUp }) };
-    if (Object.keys(said).length === 0) return { result: known };
-    const next = changed(applied(account, said, at), { at, by, ...said, ...(origin && { origin }) });
+    const changes = { ...differences(account, settings), ...(topUp === undefined || isMade ? {} : { topUp }) };
+    if (Object.keys(changes).length === 0) return { result: known };
+    const next = changed(applied(account, changes, at), { at, by, ...changes, ...(origin && { origin }) });
     return { result: next, next };
   };
 }
 
-type Said = Pick<Change, 'plan' | 'overageEnabled' | 'topUp' | 'suspended'>;
+type ChangedSettings = Pick<Change, 'plan' | 'overageEnabled' | 'topUp' | 'suspended'>;
 
-function differences(account: Account, settings: Settings): Said {
+function differences(account: Account, settings: Settings): ChangedSettings {
   const { plan = account.plan, overageEnabled = account.overageEnabled, suspended = account.suspended } = settings;
   return {
     ...(plan === account.plan ? {} : { plan: { from: account.plan, to: plan } }),
@@ -131,7 +131,7 @@ function differences(account: Account, settings: Settings): Said {
   };
 }
 
-function applied(account: Account, { plan, overageEnabled, topUp, suspended }: Said, at: Date): Account {
+function applied(account: Account, { plan, overageEnabled, topUp, suspended }: ChangedSettings, at: Date): Account {
   return {
     ...account,
     plan: plan?.to ?? account.plan,
@@ -151,7 +151,7 @@ function wasMade({ topUpsMade }: Account, { id, tokens }: TopUp): boolean {
   return made !== undefined;
 }
 
-/** One that was decided on before a month turned, and written after, counts in the month that another has begun. */
+/** A top-up that was decided in one month and written in the next counts in the next one, if another top-up has begun it. */
 function addTopUp(before: MonthTopUp | undefined, { tokens }: TopUp, now: string): MonthTopUp {
   if (before === undefined || before.month < now) return { month: now, tokens };
   const sum = before.tokens + tokens;
@@ -166,8 +166,8 @@ function newAccount(id: string, plan: string, createdAt: Date): Account {
 }
 
 /**
- * A device that was removed can come back. Its versions go by the time, in seconds since 1970, so that none is one that it had
- * before: a caller that some ingress still has in memory would be taken for the present one.
+ * A removed device can return. Its versions start at the time in seconds since 1970, so that none repeats an earlier one: otherwise a stale
+ * caller in the memory of an ingress would be taken for the current one.
  */
 function newDevice(id: string, plan: string, createdAt: Date): Account {
   return { ...newAccount(id, plan, createdAt), version: Math.floor(createdAt.getTime() / 1000) };

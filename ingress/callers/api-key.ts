@@ -11,15 +11,15 @@ const maskedPattern = /^svc_[0-9A-Za-z]{6}\*{4}$/;
 
 export const keyPrefix = 'svc_';
 
-/** A fresh key: `svc_`, 32 random base62 characters (190 bits), and the checksum over all of that. */
+/** Makes a new key: `svc_`, 32 random base62 characters (190 bits), and the checksum of both. */
 export function makeKey(): string {
   const body = keyPrefix + randomBase62(randomLength);
   return body + checksum(body);
 }
 
 /**
- * The key that follows from a text and a secret: the same for both, each time, and of no use to guess another by. Of the
- * HMAC-SHA-256 of the text, in base62, the first 32 characters.
+ * Derives a key from a text and a secret, always the same one; other keys cannot be guessed from it. Uses the first 32 characters of the
+ * HMAC-SHA-256 of the text in base62.
  */
 export function deriveKey(text: string, secret: string): string {
   const digest = createHmac('sha256', secret).update(text).digest('hex');
@@ -27,32 +27,32 @@ export function deriveKey(text: string, secret: string): string {
   return body + checksum(body);
 }
 
-/** Whether this can be a key at all: a typing error or garbage is found here, with no I/O. */
+/** Whether the text has the form of a key: detects typos and garbage without I/O. */
 export function isWellFormedKey(key: string): boolean {
   return pattern.test(key) && checksum(key.slice(0, -checksumLength)) === key.slice(-checksumLength);
 }
 
-/** What is stored and looked up in place of the key: HMAC-SHA-256 under the pepper, in hexadecimal. */
+/** The value that is stored and looked up instead of the key: HMAC-SHA-256 under the pepper, in hexadecimal. */
 export function hashKey(key: string, pepper: string): string {
   return createHmac('sha256', pepper).update(key).digest('hex');
 }
 
-/** Names a secret without telling anything of it, or of a key that is derived from it: no device id holds a NUL. */
+/** Identifies a secret without revealing it or a key derived from it: no device id contains a NUL. */
 export function fingerprint(secret: string): string {
   return createHmac('sha256', secret).update('\0fingerprint').digest('hex').slice(0, 16);
 }
 
-/** The first ten characters, all of a key that is kept in the clear. */
+/** The first ten characters, the only part of a key that is stored in plain text. */
 export function displayPart(key: string): string {
   return key.slice(0, keyPrefix.length + 6);
 }
 
-/** `svc_` and six characters, then `****`; takes a key or what is kept of one. */
+/** `svc_` and six characters, then `****`; takes a key or its first ten characters. */
 export function maskKey(key: string): string {
   return `${displayPart(key)}****`;
 }
 
-/** Whether this is what `maskKey` makes of a key. */
+/** Whether this is a result of `maskKey`. */
 export function isMaskedKey(text: string): boolean {
   return maskedPattern.test(text);
 }
@@ -73,7 +73,7 @@ function toBase62(value: bigint, length: number): string {
   return digits;
 }
 
-/** Bytes of 248 and above are thrown away: 62 does not divide 256, and the first characters would come up more often. */
+/** Discards bytes of 248 and above: 62 does not divide 256, so the first characters would be more frequent. */
 function randomBase62(length: number): string {
   let text = '';
   while (text.length < length) {

@@ -3,7 +3,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { headerValues } from '../api/header-values.ts';
 import { hashKey, isWellFormedKey } from './api-key.ts';
 
-/** What a request proves itself by: a key, as its hash under each pepper in use, or the account that signed in. */
+/** The credential of a request: a key, by its hash under each pepper in use, or the account that signed in. */
 export type Credential = KeyCredential | { account: string };
 type KeyCredential = { hashes: readonly string[] };
 
@@ -11,12 +11,12 @@ type KeyCredential = { hashes: readonly string[] };
 const bearer = /^Bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
 const bearerScheme = /^Bearer(?: |$)/i;
 
-/** What a route takes, in words for its client. */
+/** The credential that a route accepts, for error messages. */
 type Wanted = 'API key' | 'sign-in token' | 'API key or sign-in token';
 
 /**
- * The token of `Authorization: Bearer <token>`. None at all, or an empty header, is `NO_AUTH`; any other form of it, or
- * more than one, is `INVALID_TOKEN`.
+ * Returns the token of `Authorization: Bearer <token>`. A missing or empty header is `NO_AUTH`; any other form, or more than one header,
+ * is `INVALID_TOKEN`.
  */
 export function bearerToken(request: IncomingMessage, wanted: Wanted): string {
   const values = headerValues(request, 'authorization');
@@ -34,7 +34,7 @@ export function bearerToken(request: IncomingMessage, wanted: Wanted): string {
   return token;
 }
 
-/** A key by its hashes; one with a typing error, or that is none, is `INVALID_KEY` with no I/O. */
+/** The credential of a key. A malformed key is `INVALID_KEY`, without I/O. */
 export function keyCredential(key: string, peppers: readonly string[]): KeyCredential {
   if (!isWellFormedKey(key)) {
     throw new ApiError('INVALID_KEY', 'The API key is malformed: it is incomplete, or has a typing error.');
@@ -46,17 +46,17 @@ export function invalidToken(cause?: unknown): ApiError {
   return new ApiError('INVALID_TOKEN', 'The bearer value is neither an API key nor a valid sign-in token.', { cause });
 }
 
-/** The same for each: no answer says whether a key once existed. */
+/** The same error in all cases: no response reveals whether a key ever existed. */
 export function invalidKey(): ApiError {
   return new ApiError('INVALID_KEY', 'The API key is unknown, revoked or rotated away.');
 }
 
-/** An API key was sent to a route that takes a sign-in token. Whether it is a good one is not looked up. */
+/** An API key was sent to a route that takes a sign-in token. Whether it is valid is not looked up. */
 export function signInNeeded(): ApiError {
   return new ApiError('INVALID_TOKEN', 'This route takes a sign-in token, and an API key was sent.');
 }
 
-/** A good sign-in token was sent to a route that takes an API key. */
+/** A valid sign-in token was sent to a route that takes an API key. */
 export function keyNeeded(): ApiError {
   return new ApiError('INVALID_KEY', 'This route takes an API key, and a sign-in token was sent.');
 }

@@ -15,13 +15,13 @@ import type { Release } from '../../shared/limits/release.ts';
 import type { Credential } from './authorization.ts';
 import type { KeyUse } from './key-use.ts';
 
-/** `caller` is what was found at first, undefined for an account that is not known here. */
+/** `caller` is the result of the first look-up, undefined for an account that is not known here. */
 export type CheckRequest = { requestId: string; credential: Credential; caller: Caller | undefined };
 
-/** What a request needs of the limits, or why this caller may not make it; both depend on the caller's plan. */
+/** Returns the charge of a request, or why this caller may not make it; both depend on the plan of the caller. */
 export type Ask = (caller: Caller) => { charge: Charge } | { refusal: ApiError };
 
-/** `refused`: by something other than a limit; `limited`: by one, and for how long. */
+/** `refused`: for a reason other than a limit; `limited`: by a limit, with the time to wait. */
 export type Checked = { caller: Caller; counters: LimitCounters } & (
   | { outcome: 'admitted'; admission: Admission; inFlight: number; charge: Charge }
   | { outcome: 'refused'; error: ApiError }
@@ -29,15 +29,15 @@ export type Checked = { caller: Caller; counters: LimitCounters } & (
 );
 
 /**
- * Makes sure that the caller is the present one: one call to Redis where it is, one reading of the store more where it is
- * not, or where its month is not counted yet. Fails with `INVALID_KEY` for a key that has ended, and `SERVICE_UNAVAILABLE`
- * where it cannot be known; `look` with `FORBIDDEN` for an account that is suspended, too.
+ * Ensures that the caller is current. Costs one call to Redis, and one read of the store more if the caller is stale or its month is not
+ * counted yet. Fails with `INVALID_KEY` for a key that has ended, and with `SERVICE_UNAVAILABLE` if the caller cannot be determined; `look`
+ * also fails with `FORBIDDEN` for a suspended account.
  */
 export interface CheckCaller {
   admit(request: CheckRequest, ask: Ask): Promise<Checked>;
-  /** Only looks; `now` is Redis's time, in milliseconds. */
+  /** Charges nothing; `now` is the time of Redis, in milliseconds. */
   look(request: CheckRequest): Promise<{ caller: Caller; now: number }>;
-  /** Looks at the account's counters as well, also where it is suspended. */
+  /** Also reads the counters of the account, even if it is suspended. */
   readCounters(request: CheckRequest): Promise<{ caller: Caller; counters: LimitCounters }>;
 }
 export function createCheckCaller({
@@ -52,7 +52,7 @@ export function createCheckCaller({
   askLimits: AskLimits<Credential>;
   keyUse: Pick<KeyUse, 'note'>;
 }): CheckCaller {
-  /** An admission whose answer is lost may have been carried out, or will be: nobody would end its lease. */
+  /** If the reply of an admission is lost, it may have run, or may still run: then no one would end its lease. */
   async function admitOrRelease(look: Look, charge: Charge): Promise<Admitted> {
     try {
       return await admit.admit(look, charge);
@@ -68,7 +68,7 @@ export function createCheckCaller({
   }
 
   return {
-    /** A refusal counts only if it is of the current caller, so a request with one only reads the counters. */
+    /** A refusal is valid only for the current caller, so a refused request still reads the counters. */
     async admit(request, ask) {
       const asked: { last?: ReturnType<Ask> } = {};
       const { caller, answer } = await askLimits<Admitted | CountersAnswer>(asking(request), (look, found) => {

@@ -4,18 +4,18 @@ import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
 import type { Store } from '../../shared/store/store.ts';
 
-/** Notes when keys were last used, to the minute, without holding up anybody. */
+/** Records when keys were last used, to the minute, without delaying requests. */
 export interface KeyUse extends AsyncDisposable {
   note(caller: Pick<Caller, 'account' | 'keyId'>): void;
 }
 
 const minuteMs = 60_000;
-/** Keys in use beyond this many within a minute are left without their note, not the process without its memory. */
+/** Uses of more keys than this within a minute are not recorded, to bound memory. */
 const keysMax = 100_000;
 const usesPerCall = 500;
 const closeMs = 3_000;
 
-/** Gathers notes for half a minute and writes them in batches; a store that is away gets them when it is back. */
+/** Collects uses for half a minute and writes them in batches; if the store is unavailable, it writes them later. */
 export function createKeyUse({
   store,
   log,
@@ -28,7 +28,7 @@ export function createKeyUse({
   everyMs?: number;
 }): KeyUse {
   const waiting = new Map<string, { account: string; keyId: string; at: Date }>();
-  /** Until when a key needs no further note. */
+  /** The time until which a key needs no further record. */
   const noted = new Map<string, number>();
   let writing: Promise<void> | undefined;
 
@@ -36,21 +36,21 @@ export function createKeyUse({
     const uses = [...waiting.values()];
     for (let start = 0; start < uses.length; start += usesPerCall) {
       const batch = uses.slice(start, start + usesPerCall);
-      await store.recordKeyUse(batch).catch(ignoreUnlessAway);
+      await store.recordKeyUse(batch).catch(ignoreUnlessUnavailable);
       for (const use of batch) if (waiting.get(use.keyId) === use) waiting.delete(use.keyId);
     }
   }
 
-  /** Notes that a store cannot take at any time are given up: those behind them are not to wait for that. */
-  function ignoreUnlessAway(error: unknown): void {
+  /** Drops uses that the store rejects permanently, so that later ones do not wait for them. */
+  function ignoreUnlessUnavailable(error: unknown): void {
     if (toApiError(error).code === 'SERVICE_UNAVAILABLE') throw error;
-    log.warn({ err: error }, 'when some keys were used cannot be written');
+    log.warn({ err: error }, 'uses of some keys could not be written');
   }
 
   function writeOnce(): Promise<void> {
     for (const [keyId, until] of noted) if (until <= now()) noted.delete(keyId);
     writing ??= write()
-      .catch((error: unknown) => log.debug({ err: error }, 'when keys were used is written later'))
+      .catch((error: unknown) => log.debug({ err: error }, 'uses of keys will be written later'))
       .finally(() => {
         writing = undefined;
       });
@@ -68,7 +68,7 @@ export function createKeyUse({
     },
     async [Symbol.asyncDispose]() {
       clearInterval(timer);
-      // One that is under way began before the last notes.
+      // A write in progress began before the last uses.
       await within(closeMs, writeOnce().then(writeOnce));
     },
   };

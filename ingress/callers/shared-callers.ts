@@ -5,11 +5,11 @@ import type { Log } from '../../shared/process/log.ts';
 import { redisUnavailable } from '../../shared/redis/connections.ts';
 import { callerKey } from '../../shared/redis/keys.ts';
 
-/** Callers behind keys, as all ingresses together have read them from the store: a new ingress need not begin there. */
+/** Callers of keys in Redis, as read from the store by any ingress: a new ingress does not have to read them all again. */
 export interface SharedCallers {
-  /** `ageMs` is how long ago it was read from the store. Fails with `SERVICE_UNAVAILABLE`. */
+  /** `ageMs` is the time since it was read from the store. Fails with `SERVICE_UNAVAILABLE`. */
   get(hash: string): Promise<{ caller: Caller; ageMs: number } | undefined>;
-  /** Never fails, and need not be waited for: a caller that is missing here is read from the store. */
+  /** Never fails, and does not have to be awaited: a caller that is missing here is read from the store. */
   put(hash: string, caller: Caller): Promise<void>;
 }
 
@@ -22,7 +22,7 @@ export function createSharedCallers({
   log,
 }: {
   redis: Redis;
-  /** Names the secrets that a key is known under; ingresses that have others must not take each other's word for one. */
+  /** Identifies the configured secrets; ingresses with different secrets must not share callers. */
   secretsInUse: string;
   log: Log;
 }): SharedCallers {
@@ -41,7 +41,7 @@ export function createSharedCallers({
   };
 }
 
-/** What another version of this program wrote, or nobody can read, is as good as missing. */
+/** A value of another version of this program, or an unreadable one, counts as missing. */
 function parseCaller(text: string): Caller | undefined {
   try {
     return callerSchema.safeParse(JSON.parse(text)).data;
@@ -50,12 +50,12 @@ function parseCaller(text: string): Caller | undefined {
   }
 }
 
-/** By a clock that was put back it has more life left than it was given: then it is as old as it can be. */
+/** After a clock is set back, the remaining life can exceed `lifeMs`: then the maximum age is assumed. */
 function ageOf(lifeLeftMs: number): number {
   return lifeLeftMs >= 0 && lifeLeftMs <= lifeMs ? lifeMs - lifeLeftMs : lifeMs;
 }
 
-/** The value and what is left of its life, in one round trip; the first failure of the two, if there is one. */
+/** Reads the value and its remaining life in one round trip; fails with the first error of the two. */
 async function answersOf(redis: Redis, key: string): Promise<unknown> {
   const answers = (await redis.pipeline().get(key).pttl(key).exec()) ?? [];
   for (const [error] of answers) if (error !== null) throw error;

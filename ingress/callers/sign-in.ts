@@ -15,13 +15,13 @@ import type { KeySet } from './issuer/fetch-issuer-keys.ts';
 import type { IssuerKeys } from './issuer/issuer-keys.ts';
 
 export interface SignIn {
-  /** Who a sign-in token stands for; `INVALID_TOKEN`, or `SERVICE_UNAVAILABLE` while the issuer is away. */
+  /** Returns the identity of a sign-in token. Fails with `INVALID_TOKEN`, or `SERVICE_UNAVAILABLE` while the issuer is unavailable. */
   identify(token: string): Promise<Identity>;
-  /** Whether the issuer answers now; throws where it does not. */
+  /** Throws if the issuer does not answer. */
   check(): Promise<void>;
 }
 
-/** Asymmetric only: a token signed with anything that we would share with its signer proves nothing. */
+/** Asymmetric only: a signature by a shared secret does not prove who signed. */
 const algorithms = [
   'RS256',
   'RS384',
@@ -38,10 +38,10 @@ const algorithms = [
 
 const clockToleranceSeconds = 30;
 
-/** What a header may name besides its algorithm. Addresses and keys in it are not looked at: its signer could be anyone. */
+/** The header fields that are read. Addresses and keys in the header are ignored: anyone could have signed the token. */
 const headerSchema = z.object({
   alg: z.enum(algorithms),
-  // Not every issuer marks its access tokens (RFC 9068 2.1); one that is marked as something else is something else.
+  // Not every issuer sets the type of access tokens (RFC 9068 2.1); a token with another type is not accepted.
   typ: z
     .string()
     .regex(/^(JWT|at\+jwt|application\/at\+jwt)$/i)
@@ -49,7 +49,7 @@ const headerSchema = z.object({
   kid: z.string().optional(),
 });
 
-/** Verifies tokens of one issuer for the audience that is this service. */
+/** Verifies tokens of one issuer for the audience of this service. */
 export function createSignIn(deps: TokenRules & { issuer: string; audience: string; issuerKeys: IssuerKeys }): SignIn {
   const { issuer, audience, issuerKeys, ...rules } = deps;
   const options = {
@@ -64,7 +64,7 @@ export function createSignIn(deps: TokenRules & { issuer: string; audience: stri
       try {
         requireSignedForm(token);
         const claims = await issuerKeys.consult((keys) => verify(token, keys, options));
-        if (claims === undefined) throw invalidToken(new Error('no key of the issuer signed it'));
+        if (claims === undefined) throw invalidToken(new Error('not signed by a key of the issuer'));
         return identityOf(claims, rules, Date.now() / 1_000);
       } catch (error) {
         throw classify(error);
@@ -74,7 +74,7 @@ export function createSignIn(deps: TokenRules & { issuer: string; audience: stri
   };
 }
 
-/** What no key of anybody's could make valid is refused without asking the issuer for any. */
+/** Refuses tokens that no key could make valid, without asking the issuer for keys. */
 function requireSignedForm(token: string): void {
   if (token.split('.').length !== 3) throw new errors.JWTInvalid('not a signed token');
   headerSchema.parse(decodeHeader(token));
@@ -89,8 +89,8 @@ function decodeHeader(token: string): object {
 }
 
 /**
- * The claims that one of these keys signed; `undefined` where none did, which a key that we do not know yet may have
- * done. A signature that is wrong under the key it names is not such a case. Throws for whatever no key would mend.
+ * Returns the claims if one of these keys signed them; `undefined` if none did, because a key that is not known yet may have signed them.
+ * An invalid signature under the key that the token names is not such a case. Throws for tokens that no key could make valid.
  */
 async function verify(token: string, keys: KeySet, options: JWTVerifyOptions): Promise<JWTPayload | undefined> {
   let namesKey = false;
@@ -100,7 +100,7 @@ async function verify(token: string, keys: KeySet, options: JWTVerifyOptions): P
       return await keys(header, jws);
     } catch (error) {
       if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys) throw error;
-      // What the issuer published under this name is no key for us, which says nothing of who signed.
+      // The published key of this name is unusable, which does not prove that the token is invalid.
       throw new Error('a key of the identity provider cannot be used', { cause: error });
     }
   };
@@ -114,7 +114,7 @@ async function verify(token: string, keys: KeySet, options: JWTVerifyOptions): P
   }
 }
 
-/** For a token without a key id, where several keys of the set could be its own. */
+/** For a token without a key id, if several keys of the set are possible. */
 async function verifyWithAny(token: string, candidates: AsyncIterable<CryptoKey>, options: JWTVerifyOptions) {
   for await (const key of candidates) {
     try {
@@ -126,7 +126,7 @@ async function verifyWithAny(token: string, candidates: AsyncIterable<CryptoKey>
   return undefined;
 }
 
-/** A fault of the token is the caller's; a fault in getting the issuer's keys is not, and never a 401. */
+/** An invalid token is the caller's error; a failure to get the keys of the issuer is not, and never a 401. */
 function classify(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   const aboutKeySet = error instanceof errors.JWKSInvalid;
@@ -136,11 +136,11 @@ function classify(error: unknown): ApiError {
   return new ApiError('SERVICE_UNAVAILABLE', 'The sign-in token cannot be checked right now.', { cause: error });
 }
 
-/** Which fault it is, and of what: the error itself holds all that the token says of a person. */
+/** Names the failed check and claim only: the error itself contains all personal data of the token. */
 function describe(error: errors.JOSEError | z.ZodError): string {
   if (error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired) {
     return `${error.code}: ${error.claim} ${error.reason}`;
   }
   if (error instanceof errors.JOSEError) return error.code;
-  return `no access token by its ${error.issues.map(({ path }) => path.join('.')).join(', ')}`;
+  return `not an access token: invalid ${error.issues.map(({ path }) => path.join('.')).join(', ')}`;
 }

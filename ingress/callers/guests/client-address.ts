@@ -4,10 +4,9 @@ import ipaddr from 'ipaddr.js';
 import { headerValues } from '../../api/header-values.ts';
 
 /**
- * The address of the client as the outermost of `trustedHops` proxies saw it. Each proxy appends to `X-Forwarded-For` whom
- * it was called by, so counted from the end the entries of ours are theirs, and what stands before them is anybody's word;
- * with no trusted proxy the header is not looked at. Where the header is shorter, or its entry is no address, the nearest
- * address that one of ours has seen.
+ * Returns the address of the client as seen by the outermost of `trustedHops` proxies. Each proxy appends the address of its caller to
+ * `X-Forwarded-For`. So the last entries are from our proxies, and earlier ones cannot be trusted; without a trusted proxy the header is
+ * ignored. If the header is shorter, or the entry is not an address, returns the outermost valid address that one of our proxies has seen.
  */
 export function clientAddress(request: IncomingMessage, trustedHops: number): string {
   const called = bareAddress(request.socket.remoteAddress ?? '') ?? 'unknown';
@@ -22,8 +21,8 @@ export function clientAddress(request: IncomingMessage, trustedHops: number): st
 }
 
 /**
- * The network of a client: its IPv4 address, or so many bits of its IPv6 address. The /64 counts as one client: it can commonly
- * choose any address of it.
+ * Returns the network of a client: its IPv4 address, or the first `bits` bits of its IPv6 address. A /64 counts as one client, which can
+ * usually choose any address of it.
  */
 export function networkOf(text: string, bits: 64 | 56 | 48 = 64): string {
   const address = withoutZone(text);

@@ -2,28 +2,28 @@ import { createHash } from 'node:crypto';
 import type { GuestSecrets } from '../../../shared/store/accounts/account.ts';
 import { deriveKey, fingerprint, hashKey } from '../api-key.ts';
 
-/** How devices come by their keys; no I/O. */
+/** Derives the keys of devices; no I/O. */
 export interface GuestKeys {
-  /** What the device is stored as: `device:` and the SHA-256 of its id, which is itself kept nowhere. */
+  /** The account of the device: `device:` and the SHA-256 of its id; the id itself is not stored. */
   accountOf(deviceId: string): string;
   /**
-   * The key that is minted now, with its hash and the fingerprints of the secrets it is made with. A device that has a key,
-   * by `made`, keeps it as long as its secret is in use.
+   * Mints a key, with its hash and the fingerprints of the secrets used. A device that has a key, by `made`, keeps it while its secret is in
+   * use.
    */
   mint(deviceId: string, made?: GuestSecrets): { key: string; hash: string; guest: GuestSecrets };
-  /** The key that was made with these secrets, as long as they are in use. */
+  /** Returns the key that was made with these secrets; throws if the secret is no longer in use. */
   remake(deviceId: string, made: GuestSecrets): string;
-  /** Whether both secrets are still configured; a key made with one that was withdrawn is honoured no more. */
+  /** Whether both secrets are still configured; a key made with a removed secret is no longer accepted. */
   inUse(made: GuestSecrets): boolean;
-  /** Names all that are configured, in their order. */
+  /** Identifies all configured secrets, in order. */
   secretsInUse: string;
 }
 
-/** Of each kind of secret the first one mints, and the others are honoured. */
-export function createGuestKeys(parts: { secrets: readonly string[]; peppers: readonly string[] }): GuestKeys {
-  const secrets = new Map(parts.secrets.map((secret) => [fingerprint(secret), secret]));
-  const peppers = new Set(parts.peppers.map(fingerprint));
-  const [firstSecret = '', pepper = ''] = [parts.secrets[0], parts.peppers[0]];
+/** Of each kind of secret, the first one mints, and keys of the others are accepted. */
+export function createGuestKeys(deps: { secrets: readonly string[]; peppers: readonly string[] }): GuestKeys {
+  const secrets = new Map(deps.secrets.map((secret) => [fingerprint(secret), secret]));
+  const peppers = new Set(deps.peppers.map(fingerprint));
+  const [firstSecret = '', pepper = ''] = [deps.secrets[0], deps.peppers[0]];
 
   return {
     accountOf: (deviceId) => `device:${createHash('sha256').update(deviceId).digest('hex')}`,
@@ -38,6 +38,6 @@ export function createGuestKeys(parts: { secrets: readonly string[]; peppers: re
       return deriveKey(deviceId, secret);
     },
     inUse: (made) => secrets.has(made.secret) && peppers.has(made.pepper),
-    secretsInUse: fingerprint([...parts.peppers, ...parts.secrets].join('\0')),
+    secretsInUse: fingerprint([...deps.peppers, ...deps.secrets].join('\0')),
   };
 }

@@ -1,10 +1,10 @@
 import { rateLimitExceeded } from '../../../shared/errors.ts';
 import type { MinuteCounts } from '../../limits/minute-counts.ts';
 
-/** Counts a call of guest mint from this network. Fails with `rate_limit_exceeded` once a minute has too many of them. */
+/** Counts a guest mint call from this network. Fails with `rate_limit_exceeded` if there are too many within a minute. */
 export type LimitCalls = (network: string) => Promise<void>;
 
-/** A network that is known to be past the limit is refused with no I/O. While Redis is away, each ingress counts its own calls. */
+/** A network that is known to exceed the limit is refused without I/O. While Redis is unavailable, each ingress counts its own calls. */
 export function createLimitCalls({ calls, perMinute }: { calls: MinuteCounts; perMinute: number }): LimitCalls {
   return async function limitCalls(network) {
     const known = calls.known(network);

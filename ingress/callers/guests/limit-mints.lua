@@ -1,17 +1,17 @@
 #!lua
 local clock = redis.call('TIME')
--- Counts a device that comes into being in every network that its client is part of, exactly: never more than a limit in any
--- hour. A device that one limit refuses is counted nowhere.
--- KEYS      sorted sets, that of the client's own network first: devices by when they were let in, milliseconds of this clock
--- ARGV[1]   device: one that its own network let in within the hour is let in again, and counted once
+-- Counts a new device in every network that contains its client, exactly: never more than the limit within any hour. A device that one
+-- limit refuses is not counted anywhere.
+-- KEYS      sorted sets, that of the client's own network first: devices by admission time, milliseconds of this clock
+-- ARGV[1]   device: if its own network has admitted it within the hour, it is admitted again and counted once
 -- ARGV[2+]  the limit of each key: devices in an hour
--- returns   {waitMs, position}: 0 and 0 if it is let in, else the time until it would be, and which key makes it wait longest
+-- returns   {waitMs, position}: 0 and 0 if admitted, else the time to wait, and the index of the key with the longest wait
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local device, hour = ARGV[1], 3600000
 
 local function waitFor(key, limit)
   redis.call('ZREMRANGEBYSCORE', key, '-inf', now - hour)
-  -- Further ahead than a clock is ever put back.
+  -- Entries in the future by more than a clock is ever set back.
   redis.call('ZREMRANGEBYSCORE', key, now + 60000, '+inf')
   local count = redis.call('ZCARD', key)
   if count < limit then return 0 end

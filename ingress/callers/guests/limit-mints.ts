@@ -10,21 +10,21 @@ const lua = readFileSync(new URL('./limit-mints.lua', import.meta.url), 'utf8');
 const answerSchema = z.tuple([z.number(), z.int()]);
 
 /**
- * Lets in a new device of this client address, or fails with `rate_limit_exceeded`. The same device counts once, however often
- * it is tried. `SERVICE_UNAVAILABLE` while Redis is away.
+ * Admits a new device of this client address, or fails with `rate_limit_exceeded`. The same device counts once, however often it is tried.
+ * `SERVICE_UNAVAILABLE` while Redis is unavailable.
  */
 export type LimitMints = (mint: { address: string; device: string }) => Promise<void>;
 
 type Limits = { mintsPerHour: number; mintsPerHourTotal?: number | undefined };
 
-/** Many clients share a wider network, and one client can have all of it: it gets so many times the limit of its parts. */
+/** Many clients share a wider network, but one client can also own it: its limit is `times` the limit of a /64. */
 const networkSizes = [
   { bits: 64, times: 1 },
   { bits: 56, times: 4 },
   { bits: 48, times: 16 },
 ] as const;
 
-/** New devices are counted by IPv4 address, or by /64, /56 and /48 of IPv6; and all together where that has a limit. */
+/** Counts new devices by IPv4 address, or by /64, /56 and /48 of IPv6, and in total if `mintsPerHourTotal` is set. */
 export function createLimitMints(redis: Redis, { mintsPerHour, mintsPerHourTotal }: Limits): LimitMints {
   const run = loadScript(redis, { name: 'svcLimitMints', lua });
 
@@ -32,7 +32,7 @@ export function createLimitMints(redis: Redis, { mintsPerHour, mintsPerHourTotal
     const limits = new Map<string, number>();
     for (const { bits, times } of networkSizes) {
       const key = guestMintsKey(networkOf(address, bits));
-      if (!limits.has(key)) limits.set(key, times * mintsPerHour); // an IPv4 address is all three
+      if (!limits.has(key)) limits.set(key, times * mintsPerHour); // an IPv4 address is the same key for all three
     }
     if (mintsPerHourTotal !== undefined) limits.set(allGuestMintsKey, mintsPerHourTotal);
     return limits;

@@ -1,7 +1,7 @@
-/** Milliseconds that only go forward. `after` runs once, and what it returns calls that off. */
+/** A monotonic clock in milliseconds. `after` runs once; the returned function cancels it. */
 export type Clock = { now(): number; after(ms: number, run: () => void): () => void };
 
-/** Its timers keep no process alive. */
+/** Its timers do not keep the process alive. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   after(ms, run) {

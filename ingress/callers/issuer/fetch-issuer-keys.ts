@@ -1,20 +1,20 @@
 import { createLocalJWKSet } from 'jose';
 import { z } from 'zod';
 
-/** The keys that an issuer published at one time: finds that of a token, and does nothing else. */
+/** The keys that an issuer has published: a function that finds the key of a token. */
 export type KeySet = ReturnType<typeof createLocalJWKSet>;
 
 const documentBytesMax = 512 * 1024;
-/** A token without a key id is tried on every key that fits, so there is an end to them. The largest issuers have ten. */
+/** A token without a key id is tried with every matching key, so their number is bounded. The largest issuers have ten. */
 const keysMax = 100;
 
 const discoverySchema = z.object({ issuer: z.string(), jwks_uri: z.url({ protocol: /^https?$/ }) });
-/** What a key has to be is looked at when a token names it: one that is strange leaves the others as they are (RFC 7517 5). */
+/** A key is validated when a token names it: an unknown kind of key must not invalidate the others (RFC 7517 5). */
 const keySetSchema = z.object({ keys: z.array(z.looseObject({})).min(1).max(keysMax) });
 
 /**
- * The keys of this issuer as it publishes them now, found by its discovery document (OpenID Connect Discovery 1.0,
- * section 4), which is read each time because the address of the keys may change. Throws for whatever is not both.
+ * Fetches the current keys of the issuer by its discovery document (OpenID Connect Discovery 1.0, section 4). The document is read each
+ * time because the address of the keys may change. Throws if either is missing or invalid.
  */
 export async function fetchIssuerKeys(issuer: string, signal: AbortSignal): Promise<KeySet> {
   const discovered = await fetchJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, signal);
@@ -22,8 +22,8 @@ export async function fetchIssuerKeys(issuer: string, signal: AbortSignal): Prom
 }
 
 /**
- * Where the keys of this issuer are by its discovery document. Throws if the document is for another issuer, or names an address
- * without TLS though it was itself got by TLS: an attacker who can change unencrypted traffic could then sign tokens for any account.
+ * Returns the address of the keys from the discovery document. Throws if the document is for another issuer, or names an address without
+ * TLS although the issuer uses TLS: an attacker who can change unencrypted traffic could then sign tokens for any account.
  */
 export function keySetAddress(issuer: string, discovered: unknown): string {
   const discovery = discoverySchema.parse(discovered);
@@ -35,7 +35,7 @@ export function keySetAddress(issuer: string, discovered: unknown): string {
   return discovery.jwks_uri;
 }
 
-/** A redirect is refused: it would let whoever answers at one address choose another that only we can reach. */
+/** Redirects are refused: the server could redirect to an address that only this service can reach. */
 async function fetchJson(url: string, signal: AbortSignal): Promise<unknown> {
   const response = await fetch(url, { signal, redirect: 'error', headers: { accept: 'application/json' } });
   if (response.status !== 200) {
@@ -45,7 +45,7 @@ async function fetchJson(url: string, signal: AbortSignal): Promise<unknown> {
   return JSON.parse(await readText(response, url));
 }
 
-/** Counted as it comes, and unpacked: neither a length that lies nor a document that unpacks to more fills our memory. */
+/** Counts decompressed bytes as they arrive: neither a wrong length nor a decompression bomb fills the memory. */
 async function readText(response: Response, url: string): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;

@@ -5,32 +5,31 @@ import { createPacedFetches, type Fetched } from './paced-fetches.ts';
 
 export interface IssuerKeys extends Disposable {
   /**
-   * What `attempt` makes of the issuer's keys; it gives `undefined` for a token that none of them signed. The keys that
-   * are known come first. Where they do not do, those that the issuer publishes from then on are waited for, two seconds
-   * at most. `undefined` is proven: a fetch that began when this had been called brought no such key. Throws where the
-   * issuer did not answer in time, so that nothing is proven.
+   * Returns the result of `attempt` with the keys of the issuer; `attempt` returns `undefined` for a token that none of them signed. Tries
+   * the known keys first, then waits up to two seconds for newer ones. `undefined` is certain: a fetch that began after this call returned
+   * no such key. Throws if the issuer did not answer in time, because then the result is unknown.
    */
   consult<Found>(attempt: (keys: KeySet) => Promise<Found | undefined>): Promise<Found | undefined>;
-  /** Whether the issuer gives its keys now, or did so within the last second; throws why it does not. */
+  /** Checks that a fetch of the keys succeeds now, or did within the last second; throws its failure otherwise. */
   check(): Promise<void>;
-  /** Since the beginning of the last fetch that brought the keys; `undefined` while none has. */
+  /** Time since the start of the last successful fetch; `undefined` before the first one. */
   ageMs(): number | undefined;
 }
 
 const waitMsMax = 2_000;
-/** An issuer that has not answered for a day may have withdrawn any of its keys meanwhile. */
+/** An issuer that has not answered for a day may have withdrawn any of its keys since. */
 const trustedMs = 86_400_000;
 const pace = {
-  /** All that somebody who makes up key ids costs the issuer, and short enough for a token to wait for the next fetch. */
+  /** Bounds the load on the issuer by made-up key ids; short enough for a token to wait for the next fetch. */
   cooldownMs: 1_000,
   fetchMsMax: 5_000,
   againAfterMs: { success: { min: 300_000, max: 600_000 }, failure: { min: 30_000, max: 60_000 } },
 };
 
 /**
- * The keys of one issuer: fetched ahead of need and kept. A fetch that succeeds replaces them, so that a key which the
- * issuer withdrew goes with it; one that fails leaves them as they are, and after a day without success they are not
- * trusted any more. However many wait, they share one fetch, each at the price of a promise and a timer for two seconds.
+ * The keys of one issuer, fetched in advance and cached. A successful fetch replaces them, so that withdrawn keys disappear. A failed fetch
+ * keeps them; after a day without success they are no longer trusted. All waiting requests share one fetch; each costs a promise and a
+ * timer of up to two seconds.
  */
 export function createIssuerKeys(deps: {
   issuer: string;
@@ -41,7 +40,7 @@ export function createIssuerKeys(deps: {
 }): IssuerKeys {
   const { issuer, log, fetchKeys = fetchIssuerKeys, clock = systemClock, random = Math.random } = deps;
   let known: { keys: KeySet; asOf: number } | undefined;
-  const tell = tellChanges(log);
+  const report = logChanges(log);
 
   const ageMs = () => (known === undefined ? undefined : clock.now() - known.asOf);
   const trusted = () => (known !== undefined && clock.now() - known.asOf < trustedMs ? known : undefined);
@@ -49,7 +48,7 @@ export function createIssuerKeys(deps: {
   function onFetched(fetched: Fetched<KeySet>): void {
     if (fetched.ok) known = { keys: fetched.value, asOf: fetched.asOf };
     const tooOld = known !== undefined && trusted() === undefined;
-    tell(fetched.ok ? 'reachable' : tooOld ? 'distrusted' : 'away', fetched.ok ? undefined : fetched.failure);
+    report(fetched.ok ? 'reachable' : tooOld ? 'distrusted' : 'unreachable', fetched.ok ? undefined : fetched.failure);
   }
 
   const fetch = (signal: AbortSignal) => fetchKeys(issuer, signal);
@@ -59,16 +58,16 @@ export function createIssuerKeys(deps: {
     ageMs,
     async consult(attempt) {
       const cameAt = clock.now();
-      // Three rounds at most: for the keys that are known, for a fetch that had begun before, and for the one after it.
+      // At most three rounds: for the known keys, for a fetch that began before this call, and for the one after it.
       for (;;) {
         const held = trusted();
         const found = held === undefined ? undefined : await attempt(held.keys);
         if (found !== undefined) return found;
         if (held !== undefined && held.asOf >= cameAt) return undefined;
         const fetched = await before(cameAt + waitMsMax, fetches.next(), clock);
-        if (fetched === undefined) throw new Error(`the identity provider gave no keys within ${waitMsMax} ms`);
+        if (fetched === undefined) throw new Error(`the identity provider sent no keys within ${waitMsMax} ms`);
         if (!fetched.ok && fetched.asOf >= cameAt) {
-          throw new Error('the identity provider gives no keys', { cause: fetched.failure });
+          throw new Error('the keys of the identity provider cannot be fetched', { cause: fetched.failure });
         }
       }
     },
@@ -80,25 +79,27 @@ export function createIssuerKeys(deps: {
   };
 }
 
-/** `undefined` when it takes until the deadline. */
+/** `undefined` if the deadline passes first. */
 async function before<Value>(deadline: number, work: Promise<Value>, clock: Clock): Promise<Value | undefined> {
   const late = Promise.withResolvers<undefined>();
-  const callOff = clock.after(deadline - clock.now(), () => late.resolve(undefined));
+  const cancel = clock.after(deadline - clock.now(), () => late.resolve(undefined));
   try {
     return await Promise.race([work, late.promise]);
   } finally {
-    callOff();
+    cancel();
   }
 }
 
-/** Once for each change: an outage of hours is not a line for every try. */
-function tellChanges(log: Log) {
-  let reported: 'reachable' | 'away' | 'distrusted' = 'reachable';
-  return function tell(now: typeof reported, failure: unknown): void {
+/** Logs once for each change, so that a long outage does not log every try. */
+function logChanges(log: Log) {
+  let reported: 'reachable' | 'unreachable' | 'distrusted' = 'reachable';
+  return function report(now: typeof reported, failure: unknown): void {
     if (now === reported) return;
     reported = now;
-    if (now === 'reachable') log.info({}, 'the identity provider gives its keys again');
-    if (now === 'away') log.warn({ err: failure }, 'the identity provider gives no keys; those known stay in use');
-    if (now === 'distrusted') log.error({ err: failure }, "the identity provider's keys are a day old and not trusted");
+    if (now === 'reachable') log.info({}, 'the keys of the identity provider can be fetched again');
+    if (now === 'unreachable')
+      log.warn({ err: failure }, 'the keys of the identity provider cannot be fetched; the cached keys stay in use');
+    if (now === 'distrusted')
+      log.error({ err: failure }, 'the keys of the identity provider are a day old and no longer trusted');
   };
 }

@@ -7,13 +7,13 @@ import type { Store } from '../../../shared/store/store.ts';
 import { createMarkChange, markLifeMs } from './mark-change.ts';
 import { createUnmarkChange } from './unmark-change.ts';
 
-/** A process that was stopped for a while, by whatever, must not change what nobody is told of any more. */
+/** A process that was suspended for a while must not change an account after its mark has expired. */
 const decideWithinMs = markLifeMs / 2;
 
 /**
- * Changes an account so that every request, on every ingress, that starts after the answer feels it. A change that could
- * not be finished is `SERVICE_UNAVAILABLE`; it may have been made, and can be asked for again. `checkedVersion` is that of a
- * caller who is this account and was just checked, left out where somebody else makes the change.
+ * Changes an account so that it applies to every request, on every ingress, that starts after the result. A change that could not be
+ * completed is `SERVICE_UNAVAILABLE`; it may have been made, and can be retried. `checkedVersion` is the version of the caller if it is this
+ * account and was just checked; omitted if another caller makes the change.
  */
 export type ChangeAccount = <Result>(
   account: string,
@@ -22,19 +22,19 @@ export type ChangeAccount = <Result>(
 ) => Promise<Result>;
 
 /**
- * Three steps: mark, change, unmark. A caller in a cache is used only while Redis has its version and no mark stands, so a
- * dead key could live on only by a version that was overtaken. Whatever ends this process between two steps, there is none:
+ * Three steps: mark, change, unmark. A cached caller is used only while Redis has its version and no mark exists. So a revoked key could
+ * stay valid only by a stale version. There is none, even if this process dies between two steps:
  *
  * - before the mark: nothing has been changed.
- * - marked, not changed: the version is gone. A caller is read from the store by each request until the mark ends, and
- *   finds what was before, which is the truth. Live keys go on living.
- * - changed, not unmarked: each of those readings finds the change. No token is set while the mark stands, so whoever fills
- *   the version after it began to read after it, and has read the change.
- * - a reading that began before the mark, and would fill what it read then: the mark has deleted its token.
- * - a second change, while this one's mark stands: has an id and an end of its own. Its unmark leaves this mark standing.
- * - a write that reaches the store, or comes to stand there, after its mark has ended (it was answered 503): it was decided on
- *   a version, and is refused once any other change was made. If none was, it is felt when callers are read again, within a
- *   minute, and at once when somebody asks for it again.
+ * - marked, not changed: the version is deleted. Each request reads its caller from the store until the mark expires, and finds the
+ *   unchanged account, which is correct. Active keys stay valid.
+ * - changed, not unmarked: each of these reads finds the change. No fill token is set while the mark exists, so a request that fills the
+ *   version after the mark began its read after the mark, and has read the change.
+ * - a read that began before the mark, and would fill the old version: the mark has deleted its fill token.
+ * - a second change while this mark exists: has a separate id and expiry. Its unmark keeps this mark.
+ * - a write that reaches the store, or becomes durable there, after its mark has expired (it was answered with 503): it was decided on a
+ *   version, and is refused if any other change was made. If none was, it applies when callers are read again, within a minute, and
+ *   immediately when the change is retried.
  */
 export function createChangeAccount({
   redis,
@@ -51,11 +51,11 @@ export function createChangeAccount({
   const unmarkChange = createUnmarkChange(redis);
 
   return async function changeAccount(account, decide, checkedVersion) {
-    // A repeat that changes nothing, or a key that is not the account's, costs nobody a mark.
+    // A repeated change without effect, or a key of another account, sets no mark.
     const known = await store.findAccount(account);
     const { result, next } = decide(known);
     if (next === undefined) {
-      // Perhaps it repeats a change whose answer was 503 and that came to stand when its mark had ended.
+      // It may repeat a change that was answered with 503 and became durable after its mark had expired.
       if (known !== undefined && known.version !== checkedVersion) await unmarkChange(account, 'no change');
       return result;
     }
@@ -67,11 +67,11 @@ export function createChangeAccount({
       if (now() - markedAt > decideWithinMs) throw temporarilyUnavailable(new Error('the mark of a change is too old'));
       return decide(known);
     };
-    // Where this fails, what is in the store is unknown, and the mark stays to its end.
+    // If this fails, the state of the store is unknown, and the mark stays until it expires.
     const changed = await store.changeAccount(account, decideInTime);
     await unmarkChange(account, change).catch((error: unknown) => {
-      // The change is made and felt. A mark that stays costs this account's requests a reading each until it ends.
-      log.warn({ err: error }, 'the mark of a change could not be taken away; it ends by itself');
+      // The change is made and applies. Until the mark expires, each request of this account costs a read of the store.
+      log.warn({ err: error }, 'the mark of a change could not be removed; it will expire');
     });
     return changed;
   };

@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
 local clock = redis.call('TIME')
--- Marks an account as being changed: until the mark is taken away, or ends, every caller of it is read from the store.
--- Runs also when Redis is out of memory: a key has to be revocable then.
+-- Marks an account as being changed: until the mark is removed or expires, every caller of it is read from the store.
+-- Also runs when Redis is out of memory: keys must be revocable then.
 -- KEYS[1]  string: the account's version
 -- KEYS[2]  string: fill token
--- KEYS[3]  sorted set: changes under way, by when their marks end, milliseconds of this clock
+-- KEYS[3]  sorted set: changes in progress, by the expiry of their marks, milliseconds of this clock
 -- ARGV[1]  change: an id of this one change
--- ARGV[2]  lifeMs: how long the mark stands, milliseconds; longer than the change may take
+-- ARGV[2]  lifeMs: life of the mark, milliseconds; longer than the change may take
 -- returns  nothing
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local change, lifeMs = ARGV[1], tonumber(ARGV[2])

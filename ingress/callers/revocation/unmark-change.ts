@@ -5,7 +5,7 @@ import { changesKey, fillKey, versionKey } from '../../../shared/redis/keys.ts';
 
 const lua = readFileSync(new URL('./unmark-change.lua', import.meta.url), 'utf8');
 
-/** The change is made: callers may be known by what is in the store from here on. Fails with `SERVICE_UNAVAILABLE`. */
+/** Called after the change: from now on, callers may be cached again. Fails with `SERVICE_UNAVAILABLE`. */
 export function createUnmarkChange(redis: Redis) {
   const run = loadScript(redis, { name: 'svcUnmarkChange', lua, numberOfKeys: 3 });
   return async function unmarkChange(account: string, change: string): Promise<void> {

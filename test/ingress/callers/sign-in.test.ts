@@ -293,11 +293,11 @@ test('what was wrong is kept for the log and not told, and is nothing of what th
   for (const [wishes, header, cause] of [
     [{ aud: 'elsewhere' }, {}, /ERR_JWT_CLAIM_VALIDATION_FAILED: aud check_failed/],
     [{ exp: 1 }, {}, /ERR_JWT_EXPIRED: exp check_failed/],
-    [{ cnf: { jkt: 'elsewhere' } }, {}, /no access token by its cnf/],
+    [{ cnf: { jkt: 'elsewhere' } }, {}, /not an access token: invalid cnf/],
     [{ exp: seconds() + 86_500 }, {}, /exp is too long/],
-    [{ nonce: 'elsewhere' }, {}, /no access token by its nonce/],
-    [{}, { typ: 'elsewhere' }, /no access token by its typ/],
-    [{ scope: ['elsewhere'], sub: '' }, {}, /no access token by its sub$/],
+    [{ nonce: 'elsewhere' }, {}, /not an access token: invalid nonce/],
+    [{}, { typ: 'elsewhere' }, /not an access token: invalid typ/],
+    [{ scope: ['elsewhere'], sub: '' }, {}, /not an access token: invalid sub$/],
   ] as const) {
     const error = await t.throwsAsync(signIn.identify(await sign(claims(wishes as JWTPayload), header)), {
       instanceOf: ApiError,

@@ -132,8 +132,8 @@ test('an issuer away for hours costs known keys nothing, and one line when it go
     await clock.advance(2 * minuteMs);
     t.true((keys.ageMs() ?? 0) <= 2 * minuteMs);
     t.deepEqual(logged(), [
-      'warn: the identity provider gives no keys; those known stay in use',
-      'info: the identity provider gives its keys again',
+      'warn: the keys of the identity provider cannot be fetched; the cached keys stay in use',
+      'info: the keys of the identity provider can be fetched again',
     ]);
   }
 });
@@ -295,7 +295,7 @@ test('after a day without the issuer its keys are trusted no more, said once, un
   await clock.advance(0);
   does(down);
   await clock.advance(dayMs - 1);
-  t.deepEqual(logged(), ['warn: the identity provider gives no keys; those known stay in use']);
+  t.deepEqual(logged(), ['warn: the keys of the identity provider cannot be fetched; the cached keys stay in use']);
   const before = ask('old');
   await clock.advance(0);
   t.is(before.outcome, 'accepted');
@@ -304,14 +304,14 @@ test('after a day without the issuer its keys are trusted no more, said once, un
   await clock.advance(2_000);
   t.is(after.outcome, 'unproven');
   await clock.advance(60 * minuteMs);
-  t.deepEqual(logged(), ["error: the identity provider's keys are a day old and not trusted"]);
+  t.deepEqual(logged(), ['error: the keys of the identity provider are a day old and no longer trusted']);
   t.true((keys.ageMs() ?? 0) > dayMs);
 
   publishes('old');
   const back = ask('old');
   await clock.advance(2_000);
   t.is(back.outcome, 'accepted');
-  t.deepEqual(logged(), ['info: the identity provider gives its keys again']);
+  t.deepEqual(logged(), ['info: the keys of the identity provider can be fetched again']);
 });
 
 test('while no fetch has ever brought keys there is no age, everybody is told to come again, and one try is enough', async (t) => {
@@ -326,8 +326,8 @@ test('while no fetch has ever brought keys there is no age, everybody is told to
   await clock.advance(2_000);
   t.is(late.outcome, 'accepted');
   t.deepEqual(logged(), [
-    'warn: the identity provider gives no keys; those known stay in use',
-    'info: the identity provider gives its keys again',
+    'warn: the keys of the identity provider cannot be fetched; the cached keys stay in use',
+    'info: the keys of the identity provider can be fetched again',
   ]);
 });
 

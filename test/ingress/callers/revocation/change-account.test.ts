@@ -209,7 +209,7 @@ test.serial('a change whose mark cannot be taken away is made, is answered, and 
   t.is(await marks(), 1);
   t.deepEqual(
     lines.map(({ level, message }) => [level, message]),
-    [['warn', 'the mark of a change could not be taken away; it ends by itself']],
+    [['warn', 'the mark of a change could not be removed; it will expire']],
   );
 });
 
