@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 
 /**
- * The values of all headers of this name (lower case), in their order. Node's `headersDistinct` gives the same, but converts all headers
- * of the request.
+ * Returns the values of all headers with this name (lower case), in order. Node's `headersDistinct` returns the same, but converts all
+ * headers of the request.
  */
 export function headerValues({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>, name: string): string[] {
   const values: string[] = [];

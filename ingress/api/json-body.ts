@@ -2,11 +2,12 @@ import type { z } from 'zod';
 import { ApiError, validationError } from '../../shared/errors.ts';
 import { exceededJsonBound } from '../../shared/json-bounds.ts';
 import { validationIssuesOf } from '../../shared/validation-issues.ts';
+import { shownFieldName } from './shown-text.ts';
 
-/** A JSON object that a client sent: its value, and the text it came as. */
+/** A JSON object from a client: its value and its original text. */
 export type JsonBody = { value: object; text: string };
 
-/** The object in these bytes, which have to be UTF-8 and within the bounds of JSON; `VALIDATION_ERROR` for anything else. */
+/** Parses a JSON object from UTF-8 bytes. Fails with `VALIDATION_ERROR` for anything else, and beyond the bounds of JSON. */
 export function parseJsonBody(bytes: Uint8Array): JsonBody {
   const exceeded = exceededJsonBound(bytes);
   if (exceeded !== undefined) throw validationError([{ path: 'body', message: exceeded }]);
@@ -14,27 +15,20 @@ export function parseJsonBody(bytes: Uint8Array): JsonBody {
   return { text, value: parseObject(text) };
 }
 
-/** Longer than any name of a field that we know; one that we do not is the client's word, and could be the whole body. */
-const pathLengthMax = 32;
-
-/** The body as this schema has it; fails as `parseFields` does. */
+/** Parses the body by this schema; fails like `parseFields`. */
 export function parseBody<Schema extends z.ZodType>(schema: Schema, { value }: JsonBody): z.infer<Schema> {
   return parseFields(schema, value);
 }
 
-/** What a client sent as this schema has it; `VALIDATION_ERROR` naming each field that does not fit, a long name by its beginning. */
+/** Parses a value from a client by this schema. Fails with `VALIDATION_ERROR`, which names each invalid field; long names are shortened. */
 export function parseFields<Schema extends z.ZodType>(schema: Schema, value: unknown): z.infer<Schema> {
   const parsed = schema.safeParse(value);
   if (!parsed.success) {
     throw validationError(
-      validationIssuesOf(parsed.error).map(({ path, message }) => ({ path: shortened(path), message })),
+      validationIssuesOf(parsed.error).map(({ path, message }) => ({ path: shownFieldName(path), message })),
     );
   }
   return parsed.data;
-}
-
-function shortened(path: string): string {
-  return path.length > pathLengthMax ? `${path.slice(0, pathLengthMax)}…` : path;
 }
 
 function decodeUtf8(bytes: Uint8Array): string {
@@ -50,7 +44,7 @@ function parseObject(text: string): object {
   try {
     value = JSON.parse(text);
   } catch {
-    // Without its cause, which quotes the body.
+    // Without the cause, which quotes the body.
     throw new ApiError('VALIDATION_ERROR', 'body: expected valid JSON');
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { parseFields } from './json-body.ts';
 
-/** The parameters of a query as this schema has them; `VALIDATION_ERROR` naming each that does not fit, or came twice. */
+/** Parses query parameters by this schema. Fails with `VALIDATION_ERROR`, which names each invalid or repeated parameter. */
 export function parseQuery<Schema extends z.ZodType>(schema: Schema, querystring: string): z.infer<Schema> {
   const parameters = new URLSearchParams(querystring);
   const fields = [...new Set(parameters.keys())].map((name) => {
@@ -11,7 +11,7 @@ export function parseQuery<Schema extends z.ZodType>(schema: Schema, querystring
   return parseFields(schema, Object.fromEntries(fields));
 }
 
-/** How many items a list is to have at most, of at most `max`; `usual` where that is left out. */
+/** The maximum number of items of a list: from 1 to `max`, `usual` by default. */
 export function limitParameter({ max, usual }: { max: number; usual: number }) {
   const message = `expected a whole number from 1 to ${max}`;
   return z
@@ -21,7 +21,7 @@ export function limitParameter({ max, usual }: { max: number; usual: number }) {
     .refine((limit) => limit <= max, message)
     .default(usual)
     .meta({
-      description: 'How many the list is to have at most.',
+      description: 'Maximum number of items.',
       documentedAs: z.int().min(1).max(max).default(usual),
     });
 }

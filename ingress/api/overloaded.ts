@@ -4,9 +4,9 @@ const soonestMs = 1_000;
 const latestMs = 5_000;
 
 /**
- * `SERVICE_UNAVAILABLE` for a request that finds no room. Official SDKs come back after exactly as long as they are told, so those
- * refused in one moment are spread over some seconds, or they would meet again. Not over more: how fast a queue empties is unknown,
- * and being refused once more costs next to nothing. `random` gives numbers from 0 to 1.
+ * `SERVICE_UNAVAILABLE` for a request that exceeds the capacity. Official SDKs retry after exactly the given time. So it varies by some
+ * seconds: requests that are refused together must not retry together. It varies by no more, because it is unknown how fast a queue drains,
+ * and another refusal costs almost nothing. `random` returns numbers from 0 to 1.
  */
 export function overloaded(reason: string, random: () => number = Math.random): ApiError {
   const retryAfterMs = Math.round(soonestMs + random() * (latestMs - soonestMs));

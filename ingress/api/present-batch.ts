@@ -1,7 +1,7 @@
 import type { Batch } from '../../shared/batches/batch.ts';
 import { secondsOf } from './present-file.ts';
 
-/** OpenAI's batch object; times are seconds, and null before they have come. */
+/** OpenAI's batch object; times are in seconds, and null until they are known. */
 export function presentBatch(batch: Batch) {
   const { counts, errors } = batch;
   return {

@@ -1,6 +1,6 @@
 import type { StoredFile } from '../../shared/batches/batch.ts';
 
-/** OpenAI's file object; times are seconds. */
+/** OpenAI's file object; times are in seconds. */
 export function presentFile({ id, bytes, createdAt, expiresAt, filename, purpose }: StoredFile) {
   return {
     id,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { batchStates } from '../../shared/batches/batch.ts';
 import { usageCountsSchema } from '../../shared/store/usage/usage-sums.ts';
 
-/** What the service answers where it does not refuse: the shapes that are documented, and that the console reads. */
+/** Schemas of successful responses, for the documentation and the console. */
 
 const count = z.int().nonnegative();
 const seconds = z.int().nonnegative().meta({ description: 'Seconds since 1970, UTC.' });
@@ -11,7 +11,7 @@ const month = z.string().regex(/^\d{4}-\d{2}$/);
 const date = z.iso.date();
 
 export const mintedKey = z.strictObject({
-  key: z.string().meta({ description: 'In full when it is minted, this once; masked from then on.' }),
+  key: z.string().meta({ description: 'In full only when it is minted; masked later.' }),
   plan: z.string(),
 });
 export const rotatedKey = mintedKey.extend({ rotated: z.literal(true) });
@@ -89,7 +89,7 @@ export const quota = z.strictObject({
   plan: z.string(),
   unit: z.literal('tokens'),
   period: z.strictObject({ start: date, end: date }),
-  limit: count.nullable().meta({ description: 'What was topped up included; null: no limit.' }),
+  limit: count.nullable().meta({ description: 'Includes top-ups; null: no limit.' }),
   used: count,
   reserved: count,
   remaining: count.nullable(),
@@ -106,7 +106,7 @@ export const usage = z.strictObject({
   month,
   unit: z.literal('tokens'),
   total: z.strictObject(usageCounts),
-  data: z.array(usageDay).meta({ description: 'By day (UTC) on which the request was admitted, then by model.' }),
+  data: z.array(usageDay).meta({ description: 'By the day (UTC) of admission, then by model.' }),
 });
 
 const limit = count.nullable();
@@ -139,7 +139,7 @@ const accountChange = z.strictObject({
   keyRevoked: z.string().optional(),
   ...settingsChange.shape,
 });
-/** After a change: without the batches, which it does not touch. */
+/** After a change: without batches, which it does not affect. */
 export const changedAccount = z.strictObject({
   account: z.string(),
   plan: z.string(),
@@ -171,7 +171,7 @@ const auditRecord = z.strictObject({
   id: z.string(),
   at: time,
   actor: z.string().meta({ description: 'The account that made the change.' }),
-  address: z.string().nullable().meta({ description: 'The client address that it came from; null: not kept.' }),
+  address: z.string().nullable().meta({ description: 'The client address of the change; null: not stored.' }),
   account: z.string().meta({ description: 'The account or device that was changed.' }),
   change: settingsChange,
   reason: z.string().nullable(),

@@ -1,12 +1,14 @@
 const textMax = 120;
 const partMax = 40;
-/** A key of which each character may be percent-encoded, also more than once. Its first characters are enough to know it by. */
+/** Longer than all known field names. */
+const fieldNameMax = 32;
+/** A key in which each character may be percent-encoded, also repeatedly. */
 const keyLike =
   /(?:s|%(?:25)*73)(?:v|%(?:25)*76)(?:c|%(?:25)*63)(?:_|%(?:25)*5[fF])(?:[0-9A-Za-z]|%(?:25)*[0-9A-Fa-f]{2})+/g;
 
 /**
- * A path or a name that a client sent, as an error may repeat it: short, visible ASCII, and with no whole key or token in it. The
- * error may be logged where they must not be.
+ * Makes a path or name from a client safe to repeat in an error: short, visible ASCII, without a complete key or token. Errors may be
+ * logged in places where keys and tokens must not appear.
  */
 export function shownText(text: string): string {
   const visible = text
@@ -20,6 +22,11 @@ export function shownText(text: string): string {
       .join('/'),
     textMax,
   );
+}
+
+/** Shortens the name of a field from a client: an unknown name could be the complete body. */
+export function shownFieldName(name: string): string {
+  return shortened(name, fieldNameMax);
 }
 
 function shortened(text: string, lengthMax: number): string {

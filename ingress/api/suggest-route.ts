@@ -1,11 +1,11 @@
-/** What clients put in front of a path, or leave out. */
+/** Prefixes that clients add to a path, or omit. */
 const prefixes = new Set(['v1', 'api', 'openai']);
 
 type Wanted = { method: string; path: string };
 
 /**
- * The route that a path without one probably means: `/v1` is missing or too much, a slash is too much, or letters are capitals.
- * `methodsAt` gives the methods that a path takes.
+ * Suggests the route that an unknown path probably means: `/v1` is missing or superfluous, there is an extra slash, or letters are upper
+ * case. `methodsAt` returns the methods of a path.
  */
 export function suggestRoute(
   { method, path }: Wanted,
@@ -21,14 +21,14 @@ export function suggestRoute(
   return undefined;
 }
 
-/** OpenAI's routes that this service may lack, by what follows `/v1/` (platform.openai.com/docs/api-reference). */
+/** Routes of OpenAI's API, some of which this service does not have, by the segment after `/v1/` (platform.openai.com/docs/api-reference). */
 const openAiRoutes = [
   ...['assistants', 'audio', 'chat', 'chatkit', 'completions', 'containers', 'conversations', 'edits', 'embeddings'],
   ...['engines', 'evals', 'fine-tunes', 'fine_tuning', 'graders', 'images', 'moderations', 'organization', 'projects'],
   ...['realtime', 'responses', 'threads', 'uploads', 'vector_stores', 'videos'],
 ];
 
-/** Whether OpenAI's API has routes of this kind. */
+/** Whether OpenAI's API has routes below this path. */
 export function isOpenAiRoute(path: string): boolean {
   return openAiRoutes.includes(pathWithoutPrefixes(path).split('/')[0] ?? '');
 }

@@ -1,15 +1,15 @@
 const charactersMax = 255;
 
-/** Never kept: controls, halves of characters, which not every store can keep, separators of lines, marks of annotations. */
+/** Always removed: control characters, lone surrogates (not every store can keep them), line separators, annotation marks. */
 const unprintable = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\uFFF9-\uFFFB]/u;
-/** Not seen: changes of direction, which can show `fdp.exe` as `exe.pdf`, spaces without width, tags, joiners, variation selectors. */
+/** Invisible: direction marks, which can show `fdp.exe` as `exe.pdf`, zero-width spaces, tags, joiners, variation selectors. */
 const invisible = /\p{Default_Ignorable_Code_Point}/u;
 
-/** Scripts whose letters join or form clusters; in the others a joiner only makes two names look the same. */
+/** Scripts whose letters join or form clusters. In other scripts, a joiner only makes two different names look the same. */
 const joining =
   /[[\p{L}\p{M}]--[\p{scx=Latin}\p{scx=Greek}\p{scx=Cyrillic}\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Hangul}\p{scx=Inherited}\p{scx=Common}]]/v;
 
-/** The invisible characters that change how the one before them is written, and after which they do. */
+/** Invisible characters that change the appearance of the character before them, with the characters that they can follow. */
 const modifiers: readonly (readonly [character: RegExp, after: RegExp])[] = [
   [/[\u200C\u200D]/u, joining],
   [/\u200D/u, /[\p{Extended_Pictographic}\p{Emoji_Modifier}]|\uFE0F/u],
@@ -19,9 +19,8 @@ const modifiers: readonly (readonly [character: RegExp, after: RegExp])[] = [
 ];
 
 /**
- * A file's name as its client gave it, without the folders it may have stood in, without control characters and characters that
- * are not seen (joiners and variation selectors stay where a script or an emoji needs them), and of at most 255 characters. Empty
- * where nothing is left.
+ * Cleans a file name from a client: removes folders, control characters and invisible characters (joiners and variation selectors stay if a
+ * script or an emoji needs them), and cuts it to 255 characters. Empty if nothing is left.
  */
 export function cleanFilename(given: string): string {
   const name = given.slice(Math.max(given.lastIndexOf('/'), given.lastIndexOf('\\')) + 1);

@@ -5,7 +5,7 @@ import { estimatePrompt } from '../../shared/chat-call/prompt-size.ts';
 import { validationError } from '../../shared/errors.ts';
 import { exceededJsonBound } from '../../shared/json-bounds.ts';
 
-/** `tokens` are those of all prompts, an estimate. */
+/** `tokens` is an estimate for all prompts. */
 export type LineCount = { lines: number; tokens: number };
 
 export interface CountLines {
@@ -14,9 +14,9 @@ export interface CountLines {
 }
 
 /**
- * Counts the lines of an input file, and the tokens of their prompts, as it comes. `VALIDATION_ERROR` naming the line that is
- * one too many or too long, and for a file without any. What else may be wrong with a line is found while its batch is
- * `validating`: here it only counts as the text that it is.
+ * Counts the lines of an input file and the tokens of their prompts as the file arrives. Fails with `VALIDATION_ERROR` for a line beyond
+ * the limit or too long, which it names, and for an empty file. Other errors of a line are found while its batch is `validating`; here such
+ * a line counts as plain text.
  */
 export function createCountLines({ linesMax }: { linesMax: number }): CountLines {
   const splitter = createLineSplitter({ bytesMax: lineBytesMax });
@@ -52,14 +52,14 @@ function estimateLine(bytes: Buffer): number {
   return isChat(body) ? estimatePrompt(body, JSON.stringify(body)) : estimateTokens(text);
 }
 
-/** To find that out by reading it is dear, for a file can be nothing but lines that cannot be read. */
+/** A cheap check before parsing, because all lines of a file can be invalid. */
 function mayBeObject(text: string): boolean {
   return /^\s*\{.*\}\s*$/s.test(text);
 }
 
 function parseBody(text: string): unknown {
   try {
-    return (JSON.parse(text) as { body?: unknown }).body; // undefined of everything but an object
+    return (JSON.parse(text) as { body?: unknown }).body; // undefined if the value is not an object
   } catch {
     return undefined;
   }

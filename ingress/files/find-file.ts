@@ -5,7 +5,7 @@ import type { Store } from '../../shared/store/store.ts';
 
 type Wanted = { id: string; account: string };
 
-/** The account's file, once it is whole and until it is deleted. Undefined for any other, also for another account's file. */
+/** Returns the file of the account after its upload is complete and until it is deleted. Undefined otherwise, also for files of other accounts. */
 export async function findFile(
   store: Pick<Store, 'batches'>,
   { id, account }: Wanted,

@@ -1,29 +1,27 @@
 import { validationError } from '../../shared/errors.ts';
 import type { ValidationIssue } from '../../shared/validation-issues.ts';
+import { shownFieldName } from '../api/shown-text.ts';
 
-/** What an upload has beside its file. */
+/** Validates the parts of an upload form. */
 export interface FormFields {
   field(name: string | undefined, value: string): void;
-  /** A file under any name; only one called `file` may be there, and it has to have a name of its own. */
+  /** A file part. Only one is allowed; its field name must be `file`, and it must have a file name. */
   file(name: string | undefined, filename: string): void;
-  /** `VALIDATION_ERROR` naming everything that is wrong so far. */
+  /** Fails with `VALIDATION_ERROR`, which names all errors so far. */
   check(): void;
-  /** The same, once nothing more comes: also what is missing. */
+  /** The same at the end of the form; also names missing parts. */
   end(): void;
 }
 
-/** Longer than any name that we know; one that we do not is the client's word. */
-const nameLengthMax = 32;
-
-/** Of an upload: `purpose`, which is `batch`, and one `file`, in any order. */
+/** The parts of an upload: `purpose`, which is `batch`, and one `file`, in any order. */
 export function createFormFields(): FormFields {
-  const faults: ValidationIssue[] = [];
+  const issues: ValidationIssue[] = [];
   const seen = new Set<string>();
-  const add = (path: string, message: string) => void faults.push({ path, message });
+  const add = (path: string, message: string) => void issues.push({ path, message });
 
   function addUnknown(name: string | undefined): void {
     if (name === undefined || name === '') add('body', 'has a part without a name');
-    else add(name.length > nameLengthMax ? `${name.slice(0, nameLengthMax)}…` : name, 'is not known');
+    else add(shownFieldName(name), 'is not known');
   }
 
   function see(name: string): boolean {
@@ -33,7 +31,7 @@ export function createFormFields(): FormFields {
   }
 
   function check(): void {
-    if (faults.length > 0) throw validationError(faults);
+    if (issues.length > 0) throw validationError(issues);
   }
 
   return {
@@ -43,14 +41,14 @@ export function createFormFields(): FormFields {
       else if (see(name) && value !== 'batch') add(name, 'expected "batch"');
     },
     file(name, filename) {
-      if (name === 'purpose') add(name, 'expected text and no file');
+      if (name === 'purpose') add(name, 'expected text, not a file');
       else if (name !== 'file') addUnknown(name);
       else if (see(name) && filename === '') add(name, 'expected a file with a name');
     },
     check,
     end() {
       for (const name of ['purpose', 'file']) {
-        if (!seen.has(name) && !faults.some(({ path }) => path === name)) add(name, 'is required');
+        if (!seen.has(name) && !issues.some(({ path }) => path === name)) add(name, 'is required');
       }
       check();
     },

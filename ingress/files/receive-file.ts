@@ -6,26 +6,26 @@ import { within } from '../../shared/process/shutdown.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { type CountLines, createCountLines, type LineCount } from './count-lines.ts';
 
-/** What is known of a file before its bytes have come. */
+/** The fields of a file that are known before its bytes arrive. */
 export type ComingFile = Pick<StoredFile, 'id' | 'account' | 'createdAt' | 'expiresAt'>;
 
-/** One file on its way into the store; nobody else sees it before it is `ready`. */
+/** One file that is being stored; not visible to others before it is `ready`. */
 export interface Reception {
-  /** Writes the bytes as they come. */
+  /** Writes the bytes as they arrive. */
   take(filename: string, bytes: AsyncIterable<Uint8Array>): Promise<StoredFile>;
-  /** From now on it is there. */
+  /** Makes the file `ready`. */
   keep(file: StoredFile): Promise<StoredFile>;
-  /** Removes what `take` has begun, if it has; what the store can not be reached for is left to the workers' sweep. */
+  /** Removes the unfinished file if `take` was called. If the store is unreachable, the sweep of the workers removes it later. */
   discard(): Promise<void>;
 }
 
-/** How long a client waits for what it left behind to be removed; the removal goes on all the same. */
+/** How long the response waits for the removal, which continues after that. */
 const discardMs = 2_000;
-/** What counting may hold up everything else for, between two pieces. */
+/** Maximum time that counting may block the event loop. */
 const busyMs = 10;
 const countedAtOnce = 4_096;
 
-/** The record first, then the bytes: whatever breaks off in between is found by its record. */
+/** Inserts the record before the bytes, so that an interrupted upload is found by its record. */
 export function receiveFile(
   coming: ComingFile,
   {
@@ -44,7 +44,7 @@ export function receiveFile(
     } catch (error) {
       log.warn(
         { err: error, file: coming.id },
-        'a file that broke off could not be removed; that is left to the workers',
+        'an interrupted upload could not be removed; the workers will remove it',
       );
     }
   }
@@ -53,7 +53,8 @@ export function receiveFile(
     async take(filename, bytes) {
       const file = { ...coming, filename, purpose: 'batch', bytes: 0, lines: 0, tokens: 0 } as const;
       begun = true;
-      if (!(await store.batches.insertFile({ ...file, state: 'writing' }))) throw new Error('a new file has an old id');
+      if (!(await store.batches.insertFile({ ...file, state: 'writing' })))
+        throw new Error('the id of a new file already exists');
       const counting = createCountLines({ linesMax: requestsMax });
       let count: LineCount = { lines: 0, tokens: 0 };
       async function* counted() {
@@ -66,7 +67,7 @@ export function receiveFile(
     async keep(file) {
       const { state, bytes, lines, tokens } = file;
       const kept = await store.batches.changeFile(coming.id, 'writing', { state, bytes, lines, tokens });
-      if (!kept) throw temporarilyUnavailable(new Error('a file was removed before it was whole'));
+      if (!kept) throw temporarilyUnavailable(new Error('a file was removed before its upload was complete'));
       return file;
     },
     async discard() {
@@ -82,7 +83,7 @@ async function* countedPieces(
 ): AsyncGenerator<Uint8Array> {
   let workMs = 0;
   for await (const piece of bytes) {
-    // A piece can be tens of thousands of lines, and end one that takes 0.2 s.
+    // A chunk can have tens of thousands of lines, and end a line that takes 0.2 s.
     for (let from = 0; from < piece.byteLength; from += countedAtOnce) {
       const since = performance.now();
       push(piece.subarray(from, from + countedAtOnce));

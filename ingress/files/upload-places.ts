@@ -1,32 +1,32 @@
 import { ApiError, rateLimitExceeded } from '../../shared/errors.ts';
 
-/** Room for one upload, to be left once. */
+/** A slot for one upload, to be released once. */
 export interface UploadPlace {
-  /** Aborted, with the `ApiError` to answer, when the place is given to another upload. */
+  /** Aborted with the `ApiError` to answer when the slot is given to another upload. */
   signal: AbortSignal;
-  /** Counts bytes that have come. */
+  /** Counts received bytes. */
   received(bytes: number): void;
   leave(): void;
 }
 
 export interface UploadPlaces {
-  /** `SERVICE_UNAVAILABLE` if this ingress has as many as it may, `rate_limit_exceeded` if the account has. */
+  /** Fails with `SERVICE_UNAVAILABLE` at the limit of this ingress, and with `rate_limit_exceeded` at the limit of the account. */
   enter(account: string): UploadPlace;
 }
 
 const retryAfterMs = 1_000;
-/** An upload is judged by its rate after this long. */
+/** An upload counts as new for this long; after that its rate decides. */
 const judgedAfterMs = 5_000;
-/** A file of the largest size would take half an hour at this rate, twice as long as it may. */
+/** At this rate, a file of the maximum size would take half an hour, twice the allowed time. */
 const slowBytesPerSecond = 65_536;
 
 type Upload = { account: string; since: number; bytes: number; makeRoom: AbortController };
 
 /**
- * How many files come in at once: each holds a connection, a writer of the store and up to one line in memory. If all places are
- * taken, the slowest upload makes room with 408, unless all are fast or new: clients that trickle must not keep others out. One that is
- * new makes room as well if its account has more uploads than the one that comes would have: little of it is lost, and clients that
- * begin again and again must not keep others out either.
+ * Limits concurrent uploads: each holds a connection, a writer of the store and up to one line in memory. If all slots are taken, the
+ * slowest upload is ended with 408, unless all are fast or new: slow clients must not block others. A new upload can also be ended if its
+ * account has more uploads than the account of the incoming one would have: little of it is lost, and clients that restart repeatedly must
+ * not block others either.
  */
 export function createUploadPlaces({
   uploadsMax,
@@ -47,7 +47,7 @@ export function createUploadPlaces({
     else taken.delete(account);
   }
 
-  /** Its place is free at once, although it takes a moment to end. */
+  /** The slot is free immediately, although the upload takes a moment to end. */
   function makeRoom(uploadsOfComing: number): boolean {
     const hasMore = ({ account }: Upload) => (taken.get(account) ?? 0) > uploadsOfComing;
     const slow = [...uploads]
@@ -86,5 +86,5 @@ export function createUploadPlaces({
 }
 
 function tooSlow(): ApiError {
-  return new ApiError('REQUEST_TIMEOUT', 'All places for uploads are taken, and this upload was the slowest. Retry.');
+  return new ApiError('REQUEST_TIMEOUT', 'All upload slots are in use, and this upload was the slowest. Retry.');
 }

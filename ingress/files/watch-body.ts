@@ -3,9 +3,9 @@ import { ApiError } from '../../shared/errors.ts';
 
 export type BodyBounds = {
   bytesMax: number;
-  /** Of all of it. */
+  /** For the complete body. */
   totalMs: number;
-  /** In each `windowMs` in which we would take more, at least `windowBytesMin`. */
+  /** At least `windowBytesMin` must arrive in each window of `windowMs` in which reading is not paused. */
   windowMs: number;
   windowBytesMin: number;
   /** Aborted with the `ApiError` to answer. */
@@ -14,8 +14,8 @@ export type BodyBounds = {
 };
 
 /**
- * Aborted, with the `ApiError` to answer, once a body passes one of its bounds, its client leaves before its end, or
- * `giveUp` is aborted. Reads nothing itself; disposed of, it watches no longer.
+ * Returns a signal that is aborted with the `ApiError` to answer when the body exceeds a bound, the client disconnects before the end, or
+ * `giveUp` is aborted. Does not read the body. Disposal ends the watch.
  */
 export function watchBody(req: IncomingMessage, bounds: BodyBounds): Disposable & { signal: AbortSignal } {
   const { bytesMax, totalMs, windowMs, windowBytesMin, giveUp } = bounds;
@@ -26,7 +26,7 @@ export function watchBody(req: IncomingMessage, bounds: BodyBounds): Disposable 
   let windowBytes = 0;
   let wasPaused = false;
 
-  // While it is paused it is the store that is slow, and not the client.
+  // While the body is paused, the store is slow and not the client.
   const onPause = () => {
     wasPaused = true;
   };
@@ -38,7 +38,7 @@ export function watchBody(req: IncomingMessage, bounds: BodyBounds): Disposable 
   const window = setInterval(endWindow, windowMs);
   const total = setTimeout(() => refuse(late()), totalMs);
   const onGiveUp = () => refuse(giveUp.reason);
-  // Also after its last byte: what was not read by then is not given out any more.
+  // Also after the last byte: unread bytes are not delivered after the close.
   const onClose = () => req.readableEnded || refuse(endedEarly());
   const onData = (chunk: Buffer) => {
     bytes += chunk.length;
@@ -51,7 +51,7 @@ export function watchBody(req: IncomingMessage, bounds: BodyBounds): Disposable 
   if (req.destroyed) onClose();
   giveUp.addEventListener('abort', onGiveUp);
   req.on('close', onClose);
-  // Or this listener would have it flow before anybody takes it; piping lets it flow.
+  // Without the pause, the `data` listener would start the flow before the body has a reader; piping resumes it.
   req.pause();
   req.on('pause', onPause);
   req.on('data', onData);

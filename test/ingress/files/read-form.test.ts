@@ -169,7 +169,7 @@ const wrongForms: [title: string, parts: Part[], message: string][] = [
   [
     'a purpose that is a file',
     [{ ...file('batch'), name: 'purpose' }, file('a')],
-    'purpose: expected text and no file',
+    'purpose: expected text, not a file',
   ],
   ['two purposes', [purpose, purpose, file('a')], 'purpose: expected once'],
   ['two files', [purpose, file('a'), file('b')], 'body: expected one file'],
