@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { batchStates } from '../../shared/batches/batch.ts';
+import { observeGauge } from '../../shared/process/observe-gauge.ts';
 import type { BatchStats } from '../../shared/store/batches/batch-store.ts';
-import { observeGauge } from '../observe-gauge.ts';
 
 export type BatchMetrics = ReturnType<typeof createBatchMetrics>;
 

@@ -1,5 +1,5 @@
 import { Counter, type Registry } from 'prom-client';
-import { observeGauge } from '../observe-gauge.ts';
+import { observeGauge } from '../../shared/process/observe-gauge.ts';
 
 export type LeaseMetrics = ReturnType<typeof createLeaseMetrics>;
 

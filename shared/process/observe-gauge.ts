@@ -4,7 +4,7 @@ type Observed = {
   name: string;
   help: string;
   /** Called at each scrape. Undefined while the value is unknown. */
-  read: () => Promise<number | undefined>;
+  read: () => number | undefined | Promise<number | undefined>;
 };
 
 /** Registers a gauge that is read at each scrape, and left out while its value is unknown. */
