@@ -15,8 +15,9 @@ import { controlStreamKey } from '../shared/redis/keys.ts';
 import { outboxLengthFor } from '../shared/redis/outbox-bound.ts';
 import { fieldsOf, openInbox, waitUntilOpen } from '../shared/redis/stream-inbox.ts';
 import { createFindAnswer } from './answers/find-answer.ts';
-import { type BreakerStatus, createBackendSlots } from './backends/backend-slots.ts';
+import { createBackendSlots } from './backends/backend-slots.ts';
 import { createRetryBudget } from './backends/retry-budget.ts';
+import type { BreakerStatus } from './backends/served-backends.ts';
 import { decodeLineEvent } from './batches/lines/line-events.ts';
 import { createObserveBatches } from './batches/observe-batches.ts';
 import { openBatches } from './batches/open-batches.ts';
@@ -115,7 +116,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const { memoryBytes } = await waitForRedis([redis, replyRedis], { signal: shutdown, log });
   const outboxLengthMax = outboxLengthFor(config.outboxLengthMax, memoryBytes);
 
-  let keeper: BatchSupervisor | undefined;
+  let supervisor: BatchSupervisor | undefined;
   let drainer: UsageDrainer | undefined;
   const inbox = openInbox({
     reader: controlReader,
@@ -127,9 +128,9 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
       const fields = fieldsOf(entry);
       const request = decodeCancellation(fields);
       if (request !== undefined) queues?.cancel(request, 'cancelled');
-      const news = decodeLineEvent(fields);
-      if (news !== undefined) keeper?.heard(news);
-      keeper?.take(decodeAssignment(fields));
+      const event = decodeLineEvent(fields);
+      if (event !== undefined) supervisor?.receive(event);
+      supervisor?.take(decodeAssignment(fields));
       for (const partition of decodeDrainRequest(fields)) drainer?.notify(partition);
       return false;
     },
@@ -209,7 +210,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     ...{ shutdown, metrics, log },
   });
   queues = parts.use(served);
-  keeper = batches.keep();
+  supervisor = batches.supervise();
   const removingDevices = startDeviceRemoval({
     redis,
     removeUnusedDevices: createRemoveUnusedDevices({ redis, store, daysKept: planFile.guestDaysKept, log }),
@@ -221,7 +222,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
 
   await aborted(shutdown);
   // Whoever takes over the batches feeds their lines to workers that stay.
-  await Promise.all([finish(served, { graceMs: config.shutdownGraceMs, log }), keeper[Symbol.asyncDispose]()]);
+  await Promise.all([finish(served, { graceMs: config.shutdownGraceMs, log }), supervisor[Symbol.asyncDispose]()]);
   // At once, because each waits for a Redis that may be frozen until its own bound.
   const background = [removingDevices, batches, copyingAudit, usageDrainer, inbox];
   await Promise.all(background.map((part) => part[Symbol.asyncDispose]()));

@@ -1,31 +1,31 @@
 import { type Breaker, type BreakerState, createBreaker } from './breaker.ts';
 
-/** How one call went, for whoever asks for the next one. */
+/** One call, whose outcome decides about the next ones. */
 export interface TrackedCall {
-  /** It is answered, and from then on no longer waited for. */
+  /** The backend answers. */
   firstToken(): void;
-  /** `retryAfterMs`: how long the backend wants to be left alone. */
+  /** `retryAfterMs`: how long the backend asks not to be called. */
   end(outcome: CallOutcome, retryAfterMs: number): void;
 }
 
-/** `answered`: also that the request was at fault; `abandoned`: it ended before it could show anything. */
+/** `answered`: also if it refused the request as invalid. `abandoned`: the call ended before it could show anything. */
 export type CallOutcome = 'answered' | 'failed' | 'abandoned';
 
-/** How a backend has answered one model. */
+/** The health of a backend for one model. */
 export interface BackendHealth extends Disposable {
   breaker(): BreakerState;
-  /** It is not to be called: its breaker is open or tries one call just now, or it asked to be left alone. */
+  /** It must not be called: its breaker is open or probing, or it asked not to be called. */
   refuses(): boolean;
-  /** Milliseconds, undefined where nothing is known of now: then it is worth finding out. */
+  /** Recent time to the first token, in milliseconds. Undefined if it is unknown: then a call finds it out. */
   firstTokenMs(): number | undefined;
   begin(): TrackedCall;
 }
 
-/** A first token of longer ago says nothing of now. */
+/** Older samples are stale. */
 const recentMs = 60_000;
-/** What the latest first token weighs in their mean. */
+/** The weight of the latest sample in the mean. */
 const latestWeight = 0.3;
-/** One that has just failed is slower than any other, however quick it was about it. */
+/** A backend that has just failed ranks as slower than any other, even if it failed quickly. */
 const failedMs = Number.MAX_SAFE_INTEGER;
 
 export function createBackendHealth({
@@ -67,7 +67,7 @@ export function createBackendHealth({
           watched.succeeded();
         },
         end(outcome, retryAfterMs) {
-          // Of several that it said at once the latest holds.
+          // If several calls ask for a pause, the latest end counts.
           pausedUntil = Math.max(pausedUntil, now() + retryAfterMs);
           if (outcome === 'failed') {
             if (!answers) latest = { ms: failedMs, at: now() };
@@ -75,7 +75,7 @@ export function createBackendHealth({
           } else if (outcome === 'abandoned') {
             watched.abandoned();
           } else if (!answers) {
-            // How soon it began is not known of an answer that came in one piece; that it answers is.
+            // An answer in one piece shows that the backend answers, but not how soon it began.
             if (latest?.ms === failedMs) latest = undefined;
             watched.succeeded();
           }

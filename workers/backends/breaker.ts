@@ -1,27 +1,27 @@
 import CircuitBreaker from 'opossum';
 
-/** `open`: not to be called. `half-open`: one call, the probe, is to find out; `probing`: it is out. */
+/** `open`: not called. `half-open`: the next call is the probe. `probing`: the probe is in flight. */
 export type BreakerState = 'closed' | 'open' | 'half-open' | 'probing';
 
-/** What came of one call. A word of one that was begun before the breaker last changed counts no more. */
+/** The outcome of one call. It has no effect if the breaker has changed since the call began. */
 export interface WatchedCall {
-  /** It has answered, be it that the request was at fault. */
+  /** The backend has answered, or refused the request as invalid. */
   succeeded(): void;
-  /** It has failed, also after it had answered: a stream that broke off. */
+  /** The call has failed, also after it was answered: a stream that broke off. */
   failed(): void;
-  /** It ended before it could show anything, for the client left. Of a probe that proves nothing: the breaker opens again. */
+  /** The call ended before it could show anything, because the client left. After an abandoned probe the breaker opens again. */
   abandoned(): void;
 }
 
 export interface Breaker extends Disposable {
   state(): BreakerState;
-  /** A call that is about to be made; only where the state is `closed` or `half-open`. */
+  /** Watches a call that is about to be made. Only if the state is `closed` or `half-open`. */
   watch(): WatchedCall;
 }
 
-/** So many failures in a row open it, however long each of them took. */
+/** This many failures in a row open the breaker, however long each of them took. */
 const failuresInARowMax = 5;
-/** Counted are a call's first token and its failure, so one that always breaks off half-way fails at half of its counts. */
+/** A call counts at its first token and at its failure, so a backend whose streams always break off fails at half of its counts. */
 const failedPercentMax = 40;
 const windowMs = 20_000;
 const callsInWindowMin = 5;
@@ -38,12 +38,12 @@ const options = {
 } as const;
 
 /**
- * Whether one backend answers for one model: an opossum breaker that is told of each outcome when it is known. A call counts
- * from then on only, so that slow failures weigh as much as fast ones and calls in flight do not hide them. Half-open it
- * takes one call, which it watches from its beginning; once closed it knows nothing of what was before.
+ * The breaker of one backend for one model: an opossum breaker that gets each outcome when it is known. A call counts only from then on,
+ * so slow failures weigh as much as fast ones, and calls in flight do not hide them. Half-open, it lets one call through and watches it
+ * from its start. When it closes, it forgets earlier outcomes.
  */
 export function createBreaker(deps: {
-  /** A probe that has not answered for so many milliseconds is taken to have failed; should it answer later, that counts. */
+  /** A probe without an answer after this time, in milliseconds, counts as failed. If it answers later, that counts. */
   probeMs: number;
   onChange?: (state: BreakerState) => void;
   random?: () => number;
@@ -51,25 +51,11 @@ export function createBreaker(deps: {
 }): Breaker {
   const { probeMs, onChange = () => {}, random = Math.random, resetMs = probeAfterMs } = deps;
   // Not all processes at the same moment.
-  const resetTimeout = resetMs * (0.8 + 0.4 * random());
-  let circuit = createCircuit();
+  const circuit = createCircuit(resetMs * (0.8 + 0.4 * random()), change);
   let failuresInARow = 0;
-  /** How often it has changed. */
+  /** How often the breaker has changed. */
   let era = 0;
   let isProbing = false;
-
-  function createCircuit() {
-    const created = new CircuitBreaker((outcome: Promise<void>) => outcome, { ...options, resetTimeout });
-    created.on('open', () => change('open'));
-    created.on('halfOpen', () => change('half-open'));
-    created.on('close', () => {
-      // A circuit that closes keeps the failures that have opened it in its window, and would open at the next one.
-      created.shutdown();
-      circuit = createCircuit();
-      change('closed');
-    });
-    return created;
-  }
 
   function change(state: BreakerState): void {
     era++;
@@ -78,23 +64,17 @@ export function createBreaker(deps: {
     onChange(state);
   }
 
-  function record(outcome: Promise<void>): void {
-    // A circuit that is closed down does not look at it any more, and nobody would have seen its failure.
-    outcome.catch(() => {});
-    circuit.fire(outcome).catch(() => {}); // the failure that is recorded
-  }
-
   function watchClosed(): WatchedCall {
     const begunIn = era;
     return {
       succeeded() {
         if (era !== begunIn) return;
         failuresInARow = 0;
-        record(Promise.resolve());
+        circuit.record(Promise.resolve());
       },
       failed() {
         if (era !== begunIn) return;
-        record(Promise.reject(new Error('a call failed')));
+        circuit.record(Promise.reject(new Error('a call failed')));
         if (++failuresInARow >= failuresInARowMax) circuit.open();
       },
       abandoned() {},
@@ -114,7 +94,7 @@ export function createBreaker(deps: {
     return {
       succeeded() {
         clearTimeout(late);
-        if (!circuit.closed) circuit.close();
+        if (circuit.state() !== 'closed') circuit.close();
         answered ??= watchClosed();
       },
       failed() {
@@ -126,12 +106,40 @@ export function createBreaker(deps: {
   }
 
   return {
-    state() {
+    state: () => (circuit.state() === 'half-open' && isProbing ? 'probing' : circuit.state()),
+    watch: () => (circuit.state() === 'closed' ? watchClosed() : watchProbe()),
+    [Symbol.dispose]: circuit.shutdown,
+  };
+}
+
+/** An opossum circuit that is replaced when it closes: it would keep the failures that opened it, and open again at the next one. */
+function createCircuit(resetTimeout: number, onChange: (state: BreakerState) => void) {
+  let circuit = open();
+
+  function open() {
+    const opened = new CircuitBreaker((outcome: Promise<void>) => outcome, { ...options, resetTimeout });
+    opened.on('open', () => onChange('open'));
+    opened.on('halfOpen', () => onChange('half-open'));
+    opened.on('close', () => {
+      opened.shutdown();
+      circuit = open();
+      onChange('closed');
+    });
+    return opened;
+  }
+
+  return {
+    state(): BreakerState {
       if (circuit.closed) return 'closed';
-      if (circuit.halfOpen) return isProbing ? 'probing' : 'half-open';
-      return 'open';
+      return circuit.halfOpen ? 'half-open' : 'open';
     },
-    watch: () => (circuit.closed ? watchClosed() : watchProbe()),
-    [Symbol.dispose]: () => circuit.shutdown(),
+    record(outcome: Promise<void>): void {
+      // A circuit that was shut down ignores the outcome, and nothing else would handle its failure.
+      outcome.catch(() => {});
+      circuit.fire(outcome).catch(() => {}); // the failure that is recorded
+    },
+    open: () => circuit.open(),
+    close: () => circuit.close(),
+    shutdown: () => circuit.shutdown(),
   };
 }

@@ -1,30 +1,30 @@
 import type { Lane } from '../../shared/lane.ts';
 import type { Backend } from '../../shared/process/plan-file.ts';
 
-/** A backend that serves the model and was not tried yet in this pass, as it stands now. */
+/** A backend that serves the model and was not tried yet in this pass. */
 export type Candidate = {
   name: string;
   location: Backend['location'];
-  /** It is not to be called: its breaker is open or tries one call just now, or it asked to be left alone. */
+  /** It must not be called: its breaker is open or probing, or it asked not to be called. */
   refuses: boolean;
-  /** Calls of this process that it has in hand, whatever their model, and how many it may have. */
+  /** Calls of this process in flight, for any model, and how many it may have. */
   inFlight: number;
   requestsAtOnce: number;
-  /** How long it has recently taken to its first token, in milliseconds; undefined where that is not known. */
+  /** Recent time to the first token, in milliseconds; undefined if it is unknown. */
   firstTokenMs: number | undefined;
 };
 
-/** `full`: those that would be called have no room just now, which is no failure. `refused`: none of them is to be called. */
+/** `full`: those that may be called have no room, which is no failure. `refused`: none may be called. */
 export type Choice = { outcome: 'call'; name: string } | { outcome: 'full' } | { outcome: 'refused' };
 
-/** From here on two are drawn and the better one taken: all processes choosing the same one would overload it in turn. */
+/** From this number on, the better of two random candidates is taken: otherwise all processes would choose, and overload, the same one. */
 const many = 5;
 
 /**
- * The backend to call next: on-prem replicas before the cloud, which is called only where none of them can be; the least
- * loaded first, that is the one with the fewest calls in flight, then the quickest to its first token (one of which nothing
- * is known first, to find out), then as the plan file has them. A line of a batch (`lane`) waits for a replica that is full, and
- * goes to the cloud only where none is to be called. `random` is in [0, 1).
+ * Chooses the backend to call next. On-prem replicas come before the cloud, which is called only if no replica can be. Among them, the
+ * one with the fewest calls in flight comes first, then the one with the shortest time to the first token (an unknown time comes first,
+ * to find it out), then the order of the plan file. A line of a batch (`lane`) waits for a full replica, and goes to the cloud only if
+ * no replica may be called. `random` is in [0, 1).
  */
 export function chooseBackend(
   candidates: readonly Candidate[],

@@ -1,41 +1,41 @@
 import type { Backend } from '../../shared/process/plan-file.ts';
 import type { BackendHealth, CallOutcome } from './backend-health.ts';
 
-/** What one call takes of a backend, from before it is made until it has ended. */
+/** The slot of one call of a backend, held from before the call until it has ended. */
 export interface Slot {
   name: string;
   backend: Backend;
   /** The backend answers. */
   firstToken(): void;
-  /** Only the first word counts. `retryAfterMs`: how long the backend wants to be left alone. */
+  /** Only the first call has an effect. `retryAfterMs`: how long the backend asks not to be called. */
   end(outcome: CallOutcome, retryAfterMs?: number): void;
 }
 
 /** A slot for a job that is not known yet. */
 export interface Reservation {
   /**
-   * The slot, for a call that is made now; once. Undefined, and released, if the backend is not to be called any more, or if it was
-   * reserved for longer than a job needs to begin.
+   * Returns the slot, for a call that is made now; once. Undefined, and released, if the backend may no longer be called, or if the slot
+   * was reserved for longer than a job needs to begin.
    */
   use(): Slot | undefined;
-  /** Of no effect once it was used. */
+  /** No effect after it was used. */
   release(): void;
 }
 
-/** A job begins within milliseconds, unless Redis or the store is slow: then others have the slot meanwhile. */
+/** A job begins within milliseconds, unless Redis or the store is slow. After this time, other jobs get the slot. */
 const reservedMsMax = 1_000;
 
 export function createReservation({
   name,
   backend,
-  as,
+  health,
   mayCall,
   onUse,
   onFree,
 }: {
   name: string;
   backend: Backend;
-  as: BackendHealth;
+  health: BackendHealth;
   /** Whether the backend may be called now. */
   mayCall: () => boolean;
   onUse: () => void;
@@ -65,7 +65,7 @@ export function createReservation({
       state = 'used';
       clearTimeout(releasing);
       onUse();
-      const call = as.begin();
+      const call = health.begin();
       return {
         name,
         backend,

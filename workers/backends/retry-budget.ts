@@ -1,13 +1,13 @@
-/** What lets a fifth of all requests try their backends a second time, and no more, so that retries never double an overload. */
+/** Limits second rounds over the backends to a fifth of all requests, so that retries never double an overload. */
 export interface RetryBudget {
-  /** A request has come. */
+  /** A request has arrived. */
   earn(): void;
-  /** False where nothing is left. */
+  /** False if nothing is left. */
   spend(): boolean;
 }
 
 const perRequest = 0.2;
-/** What quiet times may save up, and a fresh process begins with. */
+/** The most that quiet times can save, and what a new process starts with. */
 const savedMax = 10;
 
 export function createRetryBudget(): RetryBudget {

@@ -1,11 +1,11 @@
 import { type Lane, lanes } from '../../shared/lane.ts';
 import { repeatWhile } from '../../shared/process/repeat-while.ts';
 
-/** Jobs that wait for a backend, in the order of asking; lines of batches behind all others. */
+/** Jobs that wait for a backend, in the order of asking. Lines of batches come after all others. */
 export interface WaitingJobs<Ask extends WaitingAsk, Result> extends Disposable {
-  /** Resolves with what `answer` says as soon as it says something, or with `late` when the time is over or it is aborted. */
+  /** Resolves with the first result of `answer`, or with `late` when the time is over or it is aborted. */
   wait(ask: Ask): Promise<Result>;
-  /** Something has changed: whoever has an answer now gets it. */
+  /** Something has changed: jobs that now have a result get it. */
   serve(): void;
   count(): number;
 }
@@ -13,14 +13,14 @@ export interface WaitingJobs<Ask extends WaitingAsk, Result> extends Disposable 
 type WaitingAsk = { lane: Lane; waitMs: number; signal: AbortSignal };
 
 type WaitingRules<Ask, Result> = {
-  /** Undefined where there is nothing but to wait; else what it says has been taken. */
+  /** Undefined if the job has to wait. A result that is returned has been taken. */
   answer: (ask: Ask) => Result | undefined;
-  /** Equal for jobs that would get the same answer: if one of a lane has to wait, the others are skipped. */
+  /** Equal for jobs that would get the same result: if one of a lane has to wait, the others are skipped. */
   alike: (ask: Ask) => string;
   late: Result;
 };
 
-/** Time changes things, too, and tells nobody: a pause is over, a model has not answered for long. */
+/** Some changes come without an event: a pause ends, or a first-token time becomes stale. */
 const serveEveryMs = 250;
 
 export function createWaitingJobs<Ask extends WaitingAsk, Result>(
@@ -29,7 +29,7 @@ export function createWaitingJobs<Ask extends WaitingAsk, Result>(
   const { answer, alike, late } = deps;
   const waiting = new Map<(result: Result) => void, { ask: Ask; kind: string }>();
 
-  /** Of 500 jobs that wait for one model, one is asked. */
+  /** Of 500 jobs that wait for one model, only one is checked. */
   function serve(): void {
     for (const lane of lanes) {
       const kept = new Set<string>();
@@ -47,7 +47,7 @@ export function createWaitingJobs<Ask extends WaitingAsk, Result>(
     work: async () => serve(),
     isNeeded: () => waiting.size > 0,
     onFailure(error) {
-      throw error; // a fault in choosing ends the process, as it does where a job asks
+      throw error; // an error in choosing ends the process, as it does when a job asks
     },
   });
 

@@ -1,13 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { type PlanFile, parsePlanFile } from '../../../shared/process/plan-file.ts';
-import {
-  type Ask,
-  type BreakerStatus,
-  createBackendSlots,
-  type SlotAnswer,
-} from '../../../workers/backends/backend-slots.ts';
+import { type Ask, createBackendSlots, type SlotAnswer } from '../../../workers/backends/backend-slots.ts';
 import type { Slot } from '../../../workers/backends/reservation.ts';
+import type { BreakerStatus } from '../../../workers/backends/served-backends.ts';
 import type { Share } from '../../../workers/shares/renew-shares.ts';
 import { planFileFor } from '../../stack/plan.ts';
 import { wholeLimits } from '../../support/whole-limits.ts';
