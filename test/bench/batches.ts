@@ -17,21 +17,21 @@ const account = 'bench';
 const progressEveryMs = 5_000;
 const drainedWithinMs = 60_000;
 /**
- * Of each process of the service. With the memory of the whole machine V8 leaves garbage lying for minutes, which looks like
- * a leak; with so little it cannot, and a leak would end the process.
+ * The heap limit of each process of the service. With the memory of the complete machine V8 does not collect garbage for minutes, which
+ * looks like a leak. With so little it must, and a leak would end the process.
  */
 const heapMiBMax = 192;
 
-/** Rates are in lines a second; CPU is in milliseconds a line, of what each process used from handing in to the end. */
+/** Rates are in lines a second. CPU is in milliseconds a line, for what each process used from submission to the end. */
 export type BatchRun = {
   lines: number;
   capacityPerSecond: number;
   rawPerSecond: number;
   runPerSecond: number;
-  handedInToEndPerSecond: number;
+  submittedToEndPerSecond: number;
   seconds: Record<'upload' | 'validating' | 'running' | 'finalizing', number>;
   cpuMsPerLine: Record<string, number>;
-  /** The share of the machine's time that was not idle, and that which other processes than these have used. */
+  /** The share of the machine's time that was not idle, and the share used by other processes than these. */
   cpu: number;
   othersCpu: number;
   memory: Record<string, Memory>;
@@ -42,16 +42,15 @@ export type BatchRun = {
 };
 
 /**
- * A batch of one account from handing in to its files, by two workers; before it as many calls straight at the same backends.
- * Fails where a line is missing or twice, and where what is charged, what stands in the results and what the backends counted
- * differ.
+ * Measures a batch of one account from submission to its files, with two workers. Before it, sends as many calls directly to the same
+ * backends. Fails if a line is missing or duplicated, or if the charged tokens, the results and the backends' counts differ.
  */
 export async function measureBatch({ lines, ...capacity }: Capacity & { lines: number }): Promise<BatchRun> {
   const env = { NODE_OPTIONS: `--max-old-space-size=${heapMiBMax}` };
   await using stack = await startReplicas({ ...capacity, env, workers: 2 });
   const user = await openBatchClient(stack, account, await unlimitedKey(stack, account));
   const text = linesOf(lines, { model: models[0] });
-  console.error(`batches: ${lines} calls straight at the backends …`);
+  console.error(`batches: ${lines} calls directly to the backends …`);
   const rawPerSecond = await measureRaw(stack, { calls: lines, ...capacity });
 
   const pids = pidsOf(stack);
@@ -86,7 +85,7 @@ export async function measureBatch({ lines, ...capacity }: Capacity & { lines: n
     capacityPerSecond: perSecond(capacity),
     rawPerSecond,
     runPerSecond: (1_000 * lines) / phases.in_progress,
-    handedInToEndPerSecond: (1_000 * lines) / tookMs,
+    submittedToEndPerSecond: (1_000 * lines) / tookMs,
     seconds: {
       upload: uploaded / 1_000,
       validating: phases.validating / 1_000,
@@ -113,7 +112,7 @@ function pidsOf({ ingresses, workers, redis }: Stack): Record<string, number> {
   };
 }
 
-/** How long it was in each state, in milliseconds. */
+/** The time in each state, in milliseconds. */
 async function follow(client: OpenAI, id: string, lines: number) {
   const states = { validating: 0, in_progress: 0, finalizing: 0 };
   let since = performance.now();
@@ -123,7 +122,7 @@ async function follow(client: OpenAI, id: string, lines: number) {
     const { status, request_counts } = await client.batches.retrieve(id);
     const now = performance.now();
     if (!(status in states)) return states;
-    states[status as keyof typeof states] += now - since; // looked at a line before
+    states[status as keyof typeof states] += now - since; // checked a line before
     since = now;
     if (now - said.at < progressEveryMs) continue;
     const done = (request_counts?.completed ?? 0) + (request_counts?.failed ?? 0);
@@ -140,7 +139,7 @@ function requireEachOnce(results: readonly BatchLine[], lines: number): void {
   assert.equal(results.length, lines, 'each line once');
 }
 
-/** By the month's sum in the store and by what its account is told, once nothing is reserved and usage has been drained. */
+/** The charged tokens by the month's sum in the store and by the account's quota, after nothing is reserved and usage has been drained. */
 async function chargedTo(stack: Stack, client: OpenAI, expected: number): Promise<{ store: number; quota: number }> {
   await using store = await openStore(`sqlite:${stack.directory}/store.sqlite`, recordedLog());
   const giveUpAt = performance.now() + drainedWithinMs;

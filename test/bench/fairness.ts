@@ -7,7 +7,7 @@ import { type Capacity, models, startReplicas } from './replicas.ts';
 
 const rounds = 3;
 
-/** `besideLines`: what the large batch got done while the small one was there, from handing it in to its end. */
+/** `besideLines`: how many lines of the large batch were done from the submission of the small one to its end. */
 export type Fairness = {
   aloneMs: number;
   besideMs: number;
@@ -19,8 +19,8 @@ export type Fairness = {
 type Sizes = Capacity & { large: number; small: number };
 
 /**
- * How long a small batch takes by itself, and handed in while a large one runs, of another account or its own; each with a
- * model of its own in the same pool. Medians of three.
+ * Measures how long a small batch takes alone, and while a large one runs, of another account or of its own. Each has another model in
+ * the same pool. Medians of three.
  */
 export async function measureFairness(
   { large, small, ...capacity }: Sizes,
@@ -30,39 +30,38 @@ export async function measureFairness(
   const second = await openBatchClient(stack, 'small', await unlimitedKey(stack, 'small'));
   const first =
     of === 'one account' ? second : await openBatchClient(stack, 'large', await unlimitedKey(stack, 'large'));
-  const handIn = () => second.create(linesOf(small, { model: models[1] }));
+  const submit = () => second.create(linesOf(small, { model: models[1] }));
 
   const alone: number[] = [];
-  for (let round = 1; round <= rounds; round++) alone.push(await timeOf(second, handIn));
+  for (let round = 1; round <= rounds; round++) alone.push(await timeOf(second, submit));
 
   const { id } = await first.create(linesOf(large, { model: models[0] }));
   const done = async () => (await first.client.batches.retrieve(id)).request_counts?.completed ?? 0;
   await first.until(id, ({ request_counts }) => (request_counts?.completed ?? 0) > large / 20, 120_000);
-  const beside: { ms: number; lines: number }[] = [];
+  const together: { ms: number; lines: number }[] = [];
   for (let round = 1; round <= rounds; round++) {
     const before = await done();
-    const ms = await timeOf(second, handIn);
+    const ms = await timeOf(second, submit);
     const after = await done();
-    if (after === large)
-      throw new Error(`the large batch has ended before the small one: take more than ${large} lines`);
-    beside.push({ ms, lines: after - before });
-    console.error(`fairness: ${of}: ${ms.toFixed(0)} ms beside, the large one at ${after} of ${large}`);
+    if (after === large) throw new Error(`the large batch ended before the small one: use more than ${large} lines`);
+    together.push({ ms, lines: after - before });
+    console.error(`fairness: ${of}: ${ms.toFixed(0)} ms with the large batch, which is at ${after} of ${large}`);
   }
-  const [aloneMs, besideMs] = [median(alone), median(beside.map(({ ms }) => ms))];
-  const lines = beside.reduce((sum, each) => sum + each.lines, 0);
+  const [aloneMs, besideMs] = [median(alone), median(together.map(({ ms }) => ms))];
+  const lines = together.reduce((sum, each) => sum + each.lines, 0);
   return {
     aloneMs,
     besideMs,
     ratio: besideMs / aloneMs,
-    besideLines: median(beside.map((each) => each.lines)),
-    largePerSecond: (1_000 * lines) / beside.reduce((sum, { ms }) => sum + ms, 0),
+    besideLines: median(together.map((each) => each.lines)),
+    largePerSecond: (1_000 * lines) / together.reduce((sum, { ms }) => sum + ms, 0),
   };
 }
 
-/** From handing it in to its end, in milliseconds, as its owner sees it. */
-async function timeOf({ client }: BatchClient, handIn: () => Promise<{ id: string }>): Promise<number> {
+/** From submission to the end, in milliseconds, as the owner sees it. */
+async function timeOf({ client }: BatchClient, submit: () => Promise<{ id: string }>): Promise<number> {
   const startedAt = performance.now();
-  const { id } = await handIn();
+  const { id } = await submit();
   while (true) {
     const { status, request_counts } = await client.batches.retrieve(id);
     if (status === 'completed' && request_counts?.failed === 0) return performance.now() - startedAt;

@@ -14,14 +14,14 @@ const requestsPerSecond = 50;
 const openAccounts = 200;
 const linesEach = 20;
 const slots = 100;
-/** Until partitions are shared out again, and batches have their workers. */
+/** Until partitions are distributed again, and batches have their workers. */
 const settleMs = 20_000;
-/** Of the three models that every stack has. */
+/** The number of the three models that every stack has. */
 const silentModel = 'large-chat';
 
 /**
- * What Redis carries out a second for one ingress and so many workers, commands of scripts included: while no client asks, with 50
- * requests a second, and with 200 accounts whose batches wait for a backend that does not answer.
+ * Measures how many commands Redis carries out per second for one ingress and this many workers, including commands of scripts: without
+ * requests, with 50 requests a second, and with 200 accounts whose batches wait for a backend that does not answer.
  */
 export async function measureFleet({ seconds }: { seconds: number }): Promise<Fleet> {
   await using stack = await startStack({
@@ -93,7 +93,7 @@ async function openBatches(stack: Stack): Promise<void> {
   }
 }
 
-/** One worker more beside one that has as many models. */
+/** An additional worker beside one that has as many models. */
 async function ofModels(count: number, seconds: number): Promise<Fleet['models'][number]> {
   const names = Array.from({ length: count - 3 }, (_, index) => `model-${index + 1}`);
   await using stack = await startStack({

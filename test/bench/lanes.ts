@@ -8,24 +8,24 @@ import { at, offer, sortedMs } from './offer.ts';
 import { busyShare, machineTicks } from './processes.ts';
 import { models, perSecond, startReplicas } from './replicas.ts';
 
-/** An answer takes `serviceMs` on average: half of it until the first token, the rest token by token, for tokens that differ. */
+/** An answer takes `serviceMs` on average: half of it until the first token, the rest token by token, with varying numbers of tokens. */
 const capacity = { slots: 32, serviceMs: 400 };
 const tokensFrom = 10;
 const tokensTo = 30;
 const pace = { firstTokenMs: capacity.serviceMs / 2, tokensPerSecond: 100 };
-/** Its answer has more tokens than anybody asks for. */
+/** Its answer has more tokens than any request asks for. */
 const question = 'What would you say if you had to say it in a few words more than there is room for here?';
-/** The share of the slots that clients who wait keep busy by themselves. */
+/** The share of the slots that interactive requests alone use. */
 const interactiveShare = 0.5;
-/** More than the backends answer in a round. */
+/** More lines than the backends answer in a round. */
 const linesOver = 1.5;
 
-/** Of the machine's time: busier, and it is the processors that are waited for, and not the backends' slots. */
+/** Of the machine's time: above this, requests wait for processors and not for the backends' slots. */
 const busyMax = 0.6;
-/** Pairs of rounds for each one that counts. */
+/** Attempts for each pair of rounds that counts. */
 const attemptsMax = 4;
 
-/** Interactive requests in one round; `linesPerSecond` beside them, `slots`: the share of the backends' that was in use. */
+/** Interactive requests in one round. `linesPerSecond` ran at the same time, `slots` is the used share of the backends' slots. */
 export type Round = {
   p50Ms: number;
   p99Ms: number;
@@ -38,8 +38,8 @@ export type Round = {
 type Options = { rounds: number; seconds: number; workers: number; batchConcurrency: number };
 
 /**
- * Interactive requests that come by chance, in turns without and with as many lines of batches as the lane takes; pairs
- * of rounds in which the machine was busy are measured again. Fails where it always is.
+ * Measures interactive requests at random times, in turns without and with as many batch lines as the lane takes. Pairs of rounds on a
+ * busy machine are measured again. Fails if the machine is always busy.
  */
 export async function measureLanes({ rounds, seconds, workers, batchConcurrency }: Options) {
   const env = { BATCH_CONCURRENCY: String(batchConcurrency) };
@@ -49,16 +49,16 @@ export async function measureLanes({ rounds, seconds, workers, batchConcurrency 
   const measure = (seed: number, forSeconds: number) => interactive(stack, target, { seed, seconds: forSeconds });
 
   await measure(0, 5);
-  await beside(user, 5, () => measure(0, 5));
+  await withBatch(user, 5, () => measure(0, 5));
   const pairs: { off: Round; on: Round }[] = [];
   for (let round = 1; pairs.length < rounds; round++) {
-    if (round > rounds * attemptsMax) throw new Error('the machine is too busy with something else to tell');
+    if (round > rounds * attemptsMax) throw new Error('the machine is too busy with other work to measure');
     const off = await measure(round, seconds);
-    const on = await beside(user, seconds, () => measure(round, seconds));
-    const isTold = Math.max(off.cpu, on.cpu) <= busyMax;
-    if (isTold) pairs.push({ off, on });
+    const on = await withBatch(user, seconds, () => measure(round, seconds));
+    const counts = Math.max(off.cpu, on.cpu) <= busyMax;
+    if (counts) pairs.push({ off, on });
     const said = [off, on].map(({ p50Ms, p99Ms }) => `${p50Ms.toFixed(0)} and ${p99Ms.toFixed(0)} ms`);
-    const verdict = isTold ? `${pairs.length} of ${rounds}` : 'not counted, for the machine was busy';
+    const verdict = counts ? `${pairs.length} of ${rounds}` : 'not counted, because the machine was busy';
     console.error(`lanes: ${verdict}: p50 and p99 ${said.join(' without, ')} with lines of batches`);
   }
   return pairs;
@@ -104,8 +104,8 @@ async function interactive(
   };
 }
 
-/** While a batch runs that does not end by itself. */
-async function beside(user: BatchClient, seconds: number, measure: () => Promise<Round>): Promise<Round> {
+/** Measures while a batch runs that does not end before the measurement. */
+async function withBatch(user: BatchClient, seconds: number, measure: () => Promise<Round>): Promise<Round> {
   const lines = Math.ceil(perSecond(capacity) * seconds * linesOver) + 500;
   const spread = tokensTo - tokensFrom + 1;
   const text = Array.from({ length: lines }, (_, index) => {
@@ -119,6 +119,6 @@ async function beside(user: BatchClient, seconds: number, measure: () => Promise
   if ((await user.client.batches.retrieve(id)).status !== 'in_progress') throw new Error('there were too few lines');
   await user.client.batches.cancel(id);
   await user.ended(id);
-  await sleep(1_000); // until what it leaves behind has gone
+  await sleep(1_000); // until its last requests have ended
   return measured;
 }

@@ -3,7 +3,7 @@ import type { Stack } from '../stack/stack.ts';
 import { lineOf } from '../support/batch-client.ts';
 import { models } from './replicas.ts';
 
-/** So many calls straight at both replicas, with as many at once as they have slots: calls a second. */
+/** Sends this many calls directly to both replicas, with as many at once as they have slots. Returns calls a second. */
 export async function measureRaw(stack: Stack, { calls, slots }: { calls: number; slots: number }): Promise<number> {
   await using parts = new AsyncDisposableStack();
   const dispatcher = parts.adopt(new Agent({ connections: slots }), (opened) => opened.close());
@@ -22,7 +22,7 @@ export async function measureRaw(stack: Stack, { calls, slots }: { calls: number
           dispatcher,
         });
         await body.text();
-        if (statusCode !== 200) throw new Error(`a backend has answered ${statusCode}`);
+        if (statusCode !== 200) throw new Error(`a backend answered ${statusCode}`);
       }
     }),
   );

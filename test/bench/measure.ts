@@ -1,4 +1,4 @@
-/** Where to send the request that is measured. */
+/** Where to send the measured request. */
 export type Target = { url: string; headers: Record<string, string>; body: string };
 
 export function median(values: readonly number[]): number {

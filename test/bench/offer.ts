@@ -2,17 +2,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import type { Target } from './measure.ts';
 
-/** `status` 0: no answer came. */
+/** `status` 0: there was no answer. */
 export type Answer = { status: number; ms: number };
 
 type Pace = {
   perSecond: number;
   seconds: number;
-  /** Given, requests come by chance and as many on average, as those of many clients do; left out, one as long after another. */
+  /** If given, requests come at random times with this average rate, as those of many clients do. Default: at equal intervals. */
   random?: () => number;
 };
 
-/** Requests at a pace of their own, whether the ones before are answered or not; resolves when the last one is. */
+/** Sends requests at a fixed rate, whether or not earlier ones are answered. Resolves when the last one is answered. */
 export async function offer(target: Target, { perSecond, seconds, random }: Pace) {
   await using parts = new AsyncDisposableStack();
   const agent = parts.adopt(new Agent({ connections: 512 }), (opened) => opened.close());
@@ -39,7 +39,7 @@ async function ask({ url, headers, body }: Target, dispatcher: Agent): Promise<A
   }
 }
 
-/** The times of those with this status, from the shortest to the longest. */
+/** The times of the answers with this status, from the shortest to the longest. */
 export function sortedMs(answers: readonly Answer[], wanted: number): number[] {
   return answers.flatMap(({ status, ms }) => (status === wanted ? [ms] : [])).toSorted((one, other) => one - other);
 }

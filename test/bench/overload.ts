@@ -4,15 +4,15 @@ import type { Target } from './measure.ts';
 import { at, offer, sortedMs } from './offer.ts';
 import { busyShare, machineTicks } from './processes.ts';
 
-/** What two on-prem replicas can have in hand at once, and how long each call takes: their capacity in requests a second. */
+/** The slots of two on-prem replicas and the duration of each call, which give their capacity in requests a second. */
 const slots = 16;
 const serviceMs = 640;
 const accounts = 8;
 const capacity = (slots * 1_000) / serviceMs;
 
 /**
- * Rates are over the time until the last answer. `cpu`: the share of the whole machine's time that was not idle, the load's
- * own included.
+ * Rates are over the time until the last answer. `cpu`: the share of the complete machine's time that was not idle, including the load
+ * generator.
  */
 export type Overload = {
   offeredPerSecond: number;
@@ -27,8 +27,8 @@ export type Overload = {
 };
 
 /**
- * Requests at a fixed pace, whether the ones before are answered or not, below what the backends can take and at three times
- * that. `failed` counts what is neither an answer nor a 503.
+ * Sends requests at a fixed rate, whether or not earlier ones are answered: below the capacity of the backends, and at three times that.
+ * `failed` counts everything except answers and 503s.
  */
 export async function measureOverload({ seconds }: { seconds: number }): Promise<Record<string, Overload>> {
   await using stack = await startStack({
@@ -44,7 +44,7 @@ export async function measureOverload({ seconds }: { seconds: number }): Promise
     },
     body: JSON.stringify({ model: 'replicas', messages: [{ role: 'user', content: 'Hello' }] }),
   });
-  // One account alone would be held to a quarter of the queue, by 429.
+  // One account alone would be limited to a quarter of the queue, with 429.
   const targets = await Promise.all(Array.from({ length: accounts }, (_, index) => targetOf(`crowd${index}`)));
   for (const target of targets) await offer(target, { perSecond: capacity / 2, seconds: 2 / accounts });
   return {

@@ -5,7 +5,7 @@ import { median } from './measure.ts';
 /** Of all processors together, in ticks (proc(5)). */
 export type Ticks = { all: number; idle: number };
 
-/** A tick of the counters in `/proc`, on every Linux of today (`getconf CLK_TCK`). */
+/** A tick of the counters in `/proc`, on every current Linux (`getconf CLK_TCK`). */
 const ticksPerSecond = 100;
 const bytesPerPage = 4_096;
 const bytesPerMiB = 1_048_576;
@@ -17,20 +17,20 @@ export async function machineTicks(): Promise<Ticks> {
   return { all: ticks.reduce((sum, each) => sum + each, 0), idle: (ticks[3] ?? 0) + (ticks[4] ?? 0) };
 }
 
-/** The share of the whole machine's time that was not idle between the two. */
+/** The share of the complete machine's time that was not idle between the two. */
 export function busyShare(before: Ticks, after: Ticks): number {
   return 1 - (after.idle - before.idle) / (after.all - before.all);
 }
 
 /**
- * Processor time that each process has used so far, in seconds, its own and the system's for it, with that of children that
- * have ended: Redis rewrites its append-only file in one.
+ * Processor time that each process has used so far, in seconds, in user and system mode, including children that have ended: Redis
+ * rewrites its append-only file in one.
  */
 export async function cpuSeconds(pids: Record<string, number>): Promise<Record<string, number>> {
   return mapValues(pids, cpuSecondsOf);
 }
 
-/** What each group of processes has used together, in seconds, and has in memory now, in MiB. */
+/** The processor time of each group of processes, in seconds, and their present memory, in MiB. */
 export async function usageOf(groups: Record<string, readonly number[]>): Promise<Record<string, Usage>> {
   return mapValues(groups, async (pids) => ({
     cpuSeconds: sum(await Promise.all(pids.map(cpuSecondsOf))),
@@ -40,7 +40,7 @@ export async function usageOf(groups: Record<string, readonly number[]>): Promis
 
 export type Usage = { cpuSeconds: number; memoryMiB: number };
 
-/** A process and all that it has started, and they, as far as they run. */
+/** A process and its descendants that still run. */
 export async function processTree(pid: number): Promise<number[]> {
   const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
   const children = threads.map(async (thread) => {
@@ -53,15 +53,15 @@ export async function processTree(pid: number): Promise<number[]> {
 
 async function cpuSecondsOf(pid: number): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-  // The name before it, in brackets, may hold spaces: from the state on, utime, stime, cutime and cstime (proc(5)).
+  // The name before it, in brackets, may contain spaces: from the state on, utime, stime, cutime and cstime (proc(5)).
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return sum(fields.slice(11, 15).map(Number)) / ticksPerSecond;
 }
 
-/** Medians of what a process had in memory in the first and in the last quarter of a time, and the slope over the last three. */
+/** Medians of a process's memory in the first and in the last quarter of a time, and the slope over the last three. */
 export type Memory = { firstMiB: number; lastMiB: number; mostMiB: number; mibPerMinute: number };
 
-/** Looks at the memory of these processes once a second until it is told to stop. */
+/** Samples the memory of these processes once a second until `stop` is called. */
 export function watchMemory(pids: Record<string, number>) {
   const stopping = new AbortController();
   const samples: Record<string, number>[] = [];
@@ -95,7 +95,7 @@ function memoryOf(samples: readonly number[]): Memory {
   };
 }
 
-/** Of the straight line that fits best, a sample. */
+/** The slope of the best straight line, per sample. */
 function slopeOf(samples: readonly number[]): number {
   const middle = (samples.length - 1) / 2;
   const mean = sum(samples) / samples.length;

@@ -1,6 +1,6 @@
 import { type Stack, type StackOptions, startStack } from '../stack/stack.ts';
 
-/** Calls that both replicas together can have in hand, by all workers, and how long each call takes. */
+/** How many calls both replicas together can have in progress, for all workers, and how long each call takes. */
 export type Capacity = { slots: number; serviceMs: number };
 
 type Options = Capacity & Pick<StackOptions, 'modelServers' | 'env'> & { workers: number };
@@ -12,7 +12,7 @@ export function perSecond({ slots, serviceMs }: Capacity): number {
   return (slots * 1_000) / serviceMs;
 }
 
-/** The whole service with one ingress in front of two replicas whose capacity is known. */
+/** Starts the complete service with one ingress in front of two replicas of known capacity. */
 export function startReplicas({ slots, serviceMs, workers, modelServers, env = {} }: Options): Promise<Stack> {
   const backend = { requests_at_once: slots / 2 };
   const model = { tier: 'standard', pool: 'default', backends: ['onprem-a', 'onprem-b'] };
@@ -21,7 +21,7 @@ export function startReplicas({ slots, serviceMs, workers, modelServers, env = {
     modelServers: { firstTokenMs: serviceMs, splitBytes: false, ...modelServers },
     backends: { 'onprem-a': backend, 'onprem-b': backend },
     models: Object.fromEntries(models.map((name) => [name, model])),
-    // What a worker has in hand beyond the slots is admitted meanwhile, or its result is stored.
+    // Jobs that a worker holds beyond the slots are in admission, or their results are being stored.
     env: { BATCH_CONCURRENCY: String(Math.ceil((1.5 * slots) / workers)), ...env },
   });
 }

@@ -23,7 +23,7 @@ export function reportOverload(loads: Record<string, Overload>): void {
 }
 
 export function reportBatch(run: BatchRun): void {
-  const { capacityPerSecond, rawPerSecond, runPerSecond, handedInToEndPerSecond, seconds } = run;
+  const { capacityPerSecond, rawPerSecond, runPerSecond, submittedToEndPerSecond, seconds } = run;
   const shares = (rate: number) => ({
     'a second': rate.toFixed(1),
     'of the capacity': percent(rate / capacityPerSecond),
@@ -31,9 +31,9 @@ export function reportBatch(run: BatchRun): void {
   });
   const rates = {
     'slots over the time of a call': capacityPerSecond,
-    'calls straight at the backends': rawPerSecond,
+    'calls directly to the backends': rawPerSecond,
     'lines while it runs': runPerSecond,
-    'lines from handing in to the end': handedInToEndPerSecond,
+    'lines from submission to the end': submittedToEndPerSecond,
   };
   show(`Batches: ${run.lines} lines of one account, two workers, one ingress`, rates, shares);
   show('of which, in seconds', { seconds }, (each) => map(each, (value) => value.toFixed(1)));
@@ -56,18 +56,18 @@ export function reportBatch(run: BatchRun): void {
 }
 
 export function reportFairness(sizes: { large: number; small: number }, fairness: Record<string, Fairness>): void {
-  const title = `Fairness: ${sizes.small} lines handed in while ${sizes.large} of another model of the pool run`;
+  const title = `Fairness: ${sizes.small} lines submitted while ${sizes.large} of another model of the pool run`;
   show(title, fairness, (each) => ({
     'alone, ms': each.aloneMs.toFixed(0),
     'beside, ms': each.besideMs.toFixed(0),
     ratio: each.ratio.toFixed(2),
-    'lines of the large one meanwhile': each.besideLines,
+    'lines of the large one in that time': each.besideLines,
     'of them a second': each.largePerSecond.toFixed(0),
   }));
   console.log(JSON.stringify({ fairness }));
 }
 
-/** Medians over the rounds; a ratio is taken within each pair first, because the machine's speed drifts between them. */
+/** Medians over the rounds. A ratio is computed within each pair first, because the machine's speed drifts between them. */
 export function reportLanes(what: string, pairs: readonly { off: Round; on: Round }[]): void {
   const medianOf = (side: 'off' | 'on', figure: keyof Round) => median(pairs.map((pair) => pair[side][figure]));
   const side = (name: 'off' | 'on') => ({
@@ -101,8 +101,8 @@ export function reportWaiting({ otherModel, otherAccount, equal }: Waiting): voi
 }
 
 export function reportIdle(version: string, { one, two }: IdleFigures): void {
-  const rows = { 'one ingress, one worker': one, 'a worker more': two };
-  show(`Idle: ${version}; a second`, rows, (idle: Idle) => ({
+  const rows = { 'one ingress, one worker': one, 'another worker': two };
+  show(`Idle: ${version}, per second`, rows, (idle: Idle) => ({
     'CPU, ms': cpuMsPerSecond(idle).toFixed(1),
     ...map(idle.cpuMs, (ms) => ms.toFixed(1)),
     'Redis commands': commandsPerSecond(idle).toFixed(0),
@@ -117,11 +117,11 @@ export function reportIdle(version: string, { one, two }: IdleFigures): void {
 
 export function reportFleet({ workers, models }: Fleet): void {
   const rows = Object.fromEntries(workers.map((row) => [`${row.workers} workers`, row]));
-  show('Fleet: Redis commands a second, those of scripts included', rows, ({ idle, loaded, openBatches }) =>
+  show('Fleet: Redis commands a second, including those of scripts', rows, ({ idle, loaded, openBatches }) =>
     map({ idle, loaded, openBatches }, (each) => each.toFixed(0)),
   );
   const ofModels = Object.fromEntries(models.map((row) => [`${row.models} models`, row]));
-  show('Fleet: an idle worker more', ofModels, ({ commands, connections }) => ({
+  show('Fleet: an additional idle worker', ofModels, ({ commands, connections }) => ({
     'Redis commands/s': commands.toFixed(0),
     connections,
   }));
@@ -130,7 +130,7 @@ export function reportFleet({ workers, models }: Fleet): void {
 export function reportCosts({ scripts, takeoverMs }: Costs): void {
   show('Redis scripts, µs of its processor a call', { scripts }, (each) => map(each, (micros) => micros.toFixed(1)));
   const seconds = (ms: number | undefined) => ((ms ?? Number.NaN) / 1_000).toFixed(1);
-  show('Runs of a killed worker that began again, s after its end', { runs: takeoverMs }, (each) => ({
+  show('Runs of a killed worker that started again, s after its end', { runs: takeoverMs }, (each) => ({
     ...{ runs: each.length, first: seconds(each[0]) },
     ...{ median: seconds(median(each)), last: seconds(each.at(-1)) },
   }));

@@ -8,7 +8,7 @@ import { at, offer, sortedMs } from './offer.ts';
 
 type Percentiles = { p50Ms: number; p95Ms: number };
 
-/** Of each round one. `equal`: how many answers each of two accounts got. */
+/** One figure per round. `equal`: how many answers each of two accounts got. */
 export type Waiting = {
   otherModel: Record<'alone' | 'beside a full model' | 'beside a silent model', Percentiles[]>;
   otherAccount: Record<'alone' | 'beside 500 requests', Percentiles[]>;
@@ -19,7 +19,7 @@ const slots = 8;
 const serviceMs = 400;
 const crowd = 200;
 
-/** Two workers of one pool with three models, each on a backend of its own: one has room, one is full, and one never answers. */
+/** Two workers of one pool with three models, each on its own backend: one has free slots, one is full, and one never answers. */
 function openPool(): Promise<Stack> {
   const ofPool = (backend: string) => ({ tier: 'guest', pool: 'default', backends: [backend] });
   return startStack({
@@ -40,7 +40,7 @@ export async function measureWaiting({ rounds, seconds }: { rounds: number; seco
   return { otherModel: await measureModels({ rounds, seconds }), ...accounts };
 }
 
-/** In turns, so that what the machine does meanwhile falls on all of them. */
+/** In turns, so that other load of the machine affects all of them. */
 async function measureModels({ rounds, seconds }: { rounds: number; seconds: number }): Promise<Waiting['otherModel']> {
   await using stack = await openPool();
   stack.modelServers[2].fail({ hang: true });
@@ -91,7 +91,7 @@ async function measureAccounts({ rounds, seconds }: { rounds: number; seconds: n
   return { otherAccount, equal: await shareEqually([few, many], 3 * seconds) };
 }
 
-/** One request after another, with a pause: how long each was queued. */
+/** Sends one request after another, with a pause. Returns how long each was queued. */
 async function waits(target: Target, seconds: number): Promise<Percentiles> {
   const agent = new Agent();
   const ms: number[] = [];
@@ -127,11 +127,11 @@ async function shareEqually(targets: readonly Target[], seconds: number): Promis
 async function answer({ url, headers, body }: Target, dispatcher: Agent, signal?: AbortSignal) {
   const response = await request(url, { method: 'POST', headers, body, dispatcher, ...(signal && { signal }) });
   const text = await response.body.text();
-  if (response.statusCode !== 200) throw new Error(`a request was answered ${response.statusCode}: ${text}`);
+  if (response.statusCode !== 200) throw new Error(`a request was answered with ${response.statusCode}: ${text}`);
   return response;
 }
 
-/** So many requests at once, which leave when that is called. */
+/** Sends this many requests at once. They are aborted when the returned function is called. */
 async function ask(target: Target, count: number): Promise<() => Promise<void>> {
   const leaving = new AbortController();
   const agent = new Agent({ connections: count, headersTimeout: 0, bodyTimeout: 0 });

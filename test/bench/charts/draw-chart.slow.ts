@@ -1,7 +1,7 @@
 import test from 'ava';
 import { drawChart } from './draw-chart.ts';
 
-/** The names of elements that are open where they should not be, or closed and never opened; `text` is free of bare marks. */
+/** The names of elements that are open or closed in a wrong place. `text` must not contain unescaped markup. */
 function faultsIn(svg: string): string[] {
   const open: string[] = [];
   const faults: string[] = [];
@@ -17,7 +17,7 @@ function faultsIn(svg: string): string[] {
 
 const bar = { label: 'a', parts: { share: 1 }, low: 0.5, high: 1.5, text: '1' };
 
-test('a chart is well-formed whatever its words are', (t) => {
+test('a chart is well-formed for any texts', (t) => {
   t.deepEqual(faultsIn('<svg><rect/></svg>'), []);
   t.deepEqual(faultsIn('<svg><text>a & b</svg>'), ['svg', 'text', 'svg']);
   const words = 'a <b> & "c" \'d\' </text>';
@@ -29,7 +29,7 @@ test('a chart is well-formed whatever its words are', (t) => {
   t.deepEqual(faultsIn(drawChart(chart)), []);
 });
 
-test('a bar is as long as its share of the longest, and one beyond the end of the scale is cut there', (t) => {
+test('the length of a bar is its share of the longest, and one beyond the end of the scale is cut there', (t) => {
   const widths = (max?: number) => {
     const bars = [4, 2].map((value) => ({ label: 'a', parts: { value }, text: '' }));
     const svg = drawChart({ title: '', caption: '', panels: [{ title: '', bars, ...(max !== undefined && { max }) }] });
@@ -39,7 +39,7 @@ test('a bar is as long as its share of the longest, and one beyond the end of th
   t.deepEqual(widths(2), [480, 480]);
 });
 
-test('parts stand beside one another, are explained, and a negative one takes no room', (t) => {
+test('parts are adjacent and explained in a legend, and a negative part takes no room', (t) => {
   const bars = [{ label: 'a', parts: { ingress: 1, worker: 3 }, text: '' }];
   const svg = drawChart({ title: '', caption: '', panels: [{ title: '', bars }] });
   const places = [...svg.matchAll(/<rect x="([\d.]+)" y="\d+" width="([\d.]+)" height="14"/g)];

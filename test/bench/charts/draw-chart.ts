@@ -1,19 +1,19 @@
-/** A bar is one value, or parts that follow one another; `low` and `high` are drawn as a line across its end. */
+/** A bar is one value, or several adjacent parts. `low` and `high` are drawn as a line across its end. */
 export type Bar = { label: string; parts: Record<string, number>; low?: number; high?: number; text: string };
 
-/** A bar longer than `max` is cut there, and its text has the value. Left out, the longest one fills the width. */
+/** A bar longer than `max` is cut there, and its text has the value. Default: the longest bar fills the width. */
 export type Panel = { title: string; bars: readonly Bar[]; max?: number };
 
 export type Chart = { title: string; caption: string; panels: readonly Panel[] };
 
-/** Of the middle between black and white, so that they can be read on either. */
+/** Halfway between black and white, so that they are readable on either. */
 const textColour = '#737b85';
 const colours = ['#4c8dd6', '#d9823b', '#5aa469', '#a472c4', '#8a8f98'];
 
 const size = { width: 820, left: 190, right: 150, row: 24, bar: 14, title: 46, panel: 34, caption: 30 };
 const barsWidth = size.width - size.left - size.right;
 
-/** Horizontal bars as an SVG document. Parts of the same name have the same colour, which a legend explains if there are several. */
+/** Draws horizontal bars as an SVG document. Parts of the same name have the same colour, which a legend explains if there are several. */
 export function drawChart({ title, caption, panels }: Chart): string {
   const names = [...new Set(panels.flatMap(({ bars }) => bars.flatMap(({ parts }) => Object.keys(parts))))];
   const lines: string[] = [text({ x: 10, y: 24, size: 16, bold: true }, title)];

@@ -9,7 +9,7 @@ import { keepResults } from './keep-results.ts';
 import { resultsSchema } from './results.ts';
 import { names, rows } from './rows.ts';
 
-test('a round asks each row, this service loses, doubles and lets through nothing, and a peer that can not start says so', async (t) => {
+test('a round measures each row, this service loses, duplicates and over-admits nothing, and a peer that cannot start is reported', async (t) => {
   t.timeout(120_000);
   await using parts = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), 'inference-bench-'));
@@ -17,7 +17,7 @@ test('a round asks each row, this service loses, doubles and lets through nothin
   const modelServer = parts.use(await startModelServer(directory));
   const broken = {
     ...{ name: 'a peer', does: 'nothing', isPeer: true },
-    start: () => Promise.reject(new Error('it can not be installed\n  at a place')),
+    start: () => Promise.reject(new Error('it cannot be installed\n  at a place')),
   };
   const asked = [...rows.filter(({ name }) => name === names.proxy || name === names.one), broken];
   const ofLoads = loads.filter(({ name }) => name === '64 clients');
@@ -38,7 +38,7 @@ test('a round asks each row, this service loses, doubles and lets through nothin
     [
       [names.proxy, undefined],
       [names.one, undefined],
-      ['a peer', 'Error: it can not be installed'],
+      ['a peer', 'Error: it cannot be installed'],
     ],
   );
   t.deepEqual(found.runs.map(({ row }) => row).sort(), [names.proxy, names.one].sort());
@@ -49,7 +49,7 @@ test('a round asks each row, this service loses, doubles and lets through nothin
   const ours = found.runs.find(({ row }) => row === names.one);
   t.deepEqual(ours?.books, { overAdmitted: 0, lostUsage: 0, duplicates: 0 });
   const warmUp = { row: names.one, load: '64 clients', books: { overAdmitted: 0, lostUsage: 0, duplicates: 0 } };
-  t.deepEqual(found.warmUps, [warmUp, warmUp], 'the first, and that of the load');
+  t.deepEqual(found.warmUps, [warmUp, warmUp], 'the first warm-up, and that of the load');
   t.deepEqual(Object.keys(ours?.cpuMicros ?? {}).sort(), ['ingress', 'redis', 'worker']);
 
   const folder = join(directory, 'results');
@@ -60,7 +60,7 @@ test('a round asks each row, this service loses, doubles and lets through nothin
   });
   await keepResults(keeping, { part: 'peers', found: { ...found, rounds: 1, seconds: options.seconds } });
   const kept = resultsSchema.parse(JSON.parse(await readFile(join(folder, 'results.json'), 'utf8')));
-  t.is(kept.truth.length, 1, 'what another part has found stays');
+  t.is(kept.truth.length, 1, 'the results of another part are kept');
   t.deepEqual(Object.keys(kept.taken).sort(), ['peers', 'truth']);
   t.is(kept.runs.length, 2);
   t.regex(await readFile(join(folder, 'requests.svg'), 'utf8'), /64 clients/);

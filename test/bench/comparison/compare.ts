@@ -9,33 +9,33 @@ import { runLoad } from './run-load.ts';
 import { warningsOf } from './worth-writing.ts';
 
 /**
- * Before the first load, for each row: compilers look at code that has run often. A request cost this service a fifth more after
+ * Before the first load, for each row, because compilers optimize code that has run often. A request cost this service a fifth more after
  * 25 s than after 75.
  */
 const firstWarmUpSecondsUnlessTold = 60;
 const firstLoad = '64 clients';
-/** Of each load, so that what is particular to it has run, too. */
+/** Before each load, so that the code that is particular to it has run, too. */
 const warmUpSecondsUnlessTold = 10;
 const idleMs = 3_000;
 
 type Options = Place & { peers: string; rounds: number; seconds: number; withPeers: boolean } & {
   firstWarmUpSeconds?: number;
   warmUpSeconds?: number;
-  /** Left out, all of them. */
+  /** Default: all of them. */
   rows?: readonly Row[];
   loads?: readonly Load[];
 };
 type Compared = Pick<Results, 'idleCpu' | 'warnings' | 'rows' | 'runs' | 'warmUps'>;
 type Up = { row: Row; gateway: Gateway };
 
-/** So that a row that is slow is not measured by what is cut off at the end. */
+/** So that a slow row is not measured by what is cut off at the end. */
 const answersOfEachClient = 3;
 const longerAtMost = 6;
 
 /**
- * Every row under every load, in turns: a round asks each row once, and begins with another one each time. A peer that can not
- * be installed or started is a row that says so, one that answers nothing is not measured under that load; anything else that
- * fails ends the comparison.
+ * Measures every row under every load, in turns: a round measures each row once, and starts with another one each time. A peer that
+ * cannot be installed or started gets a row that says so. One that answers nothing is not measured under that load. Any other failure
+ * ends the comparison.
  */
 export async function compare(options: Options): Promise<Compared> {
   const { rounds, seconds, modelServer, rows = allRows, loads = allLoads } = options;

@@ -19,16 +19,16 @@ type Options = {
   rounds: number;
   seconds: number;
   keeping: Keeping;
-  /** A folder that installed peers stay in; left out, they are installed for this run. */
+  /** A folder that keeps the installed peers. Default: they are installed for this run. */
   peers: string | undefined;
   withPeers: boolean;
 };
 
-/** As programs end; `wrong`: usage was let through, lost or counted twice, or this service could not be asked. */
+/** Exit codes. `wrong`: usage was over-admitted, lost or counted twice, or this service could not be measured. */
 const [wellDone, wrong, notWritten] = [0, 1, 2];
 const unwritten: Keeping = { folder: '.bench', intoPage: false };
 
-/** The comparison; resolves with what to exit with. */
+/** Runs the comparison. Resolves with the exit code. */
 export async function runPeers(options: Options): Promise<number> {
   await using place = await openPlace(options.peers);
   const { rounds, seconds, keeping } = options;
@@ -42,7 +42,7 @@ export async function runPeers(options: Options): Promise<number> {
   return missing === undefined ? wellDone : notWritten;
 }
 
-/** What holds of the limits of each; resolves with what to exit with. */
+/** Tests the limits of each gateway. Resolves with the exit code. */
 export async function runTruth({ keeping, peers, withPeers }: Options): Promise<number> {
   await using place = await openPlace(peers);
   const { truth, failed } = await findTruth({ ...place, withPeers });
@@ -53,7 +53,7 @@ export async function runTruth({ keeping, peers, withPeers }: Options): Promise<
   return isToBeKept ? wellDone : notWritten;
 }
 
-/** What this service costs beside its requests: `against` is another version, of which only the idle cost is printed. */
+/** Measures what this service costs outside its requests. `against` is another version, of which only the idle cost is printed. */
 export async function runCosts({
   keeping,
   seconds,
@@ -72,7 +72,7 @@ export async function runCosts({
   printBars(results);
 }
 
-/** What Redis carries out for one worker and for many. */
+/** Measures the commands that Redis carries out for one worker and for many. */
 export async function runFleet({ keeping, seconds }: Options): Promise<void> {
   const fleet = await measureFleet({ seconds: 2 * seconds });
   await keepResults(keeping, { part: 'fleet', found: { fleet } });
@@ -83,7 +83,7 @@ function sayUnwritten(why: string): void {
   console.error(`NOT WRITTEN: ${why}; the figures are in ${unwritten.folder}`);
 }
 
-/** Where rows are started, with the model server that they call. */
+/** The place where rows are started, with the model server that they call. */
 export async function openPlace(peers: string | undefined) {
   await using parts = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), 'inference-bench-'));

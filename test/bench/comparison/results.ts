@@ -6,8 +6,8 @@ const byProcess = z.record(z.string(), z.number());
 const booksSchema = z.object({ overAdmitted: z.number(), lostUsage: z.number(), duplicates: z.number() });
 
 /**
- * One row under one load, once. CPU is in microseconds for each answered request, by what the processes are; `machineCpu` is
- * the share of the whole machine's time that was not idle. `books` are of this service alone.
+ * One row under one load, once. CPU is in microseconds for each answered request, by kind of process. `machineCpu` is the share of the
+ * complete machine's time that was not idle. `books` exists for this service only.
  */
 export const runSchema = figuresSchema.extend({
   row: z.string(),
@@ -25,7 +25,7 @@ export type Run = z.infer<typeof runSchema>;
 /** `missing`: why a row could not be measured. */
 const rowSchema = z.object({ name: z.string(), does: z.string(), missing: z.string().optional() });
 
-/** What a gateway did when it was asked; `checks none` where it has no such limit. */
+/** How a gateway behaved in a test of its limits. `checks none` if it has no such limit. */
 export const truthSchema = z.object({
   row: z.string(),
   question: z.string(),
@@ -33,7 +33,7 @@ export const truthSchema = z.object({
 });
 export type Truth = z.infer<typeof truthSchema>;
 
-/** Where and when a part was measured: the others may stem from another day. */
+/** Where and when a part was measured: the other parts may be from another day. */
 const takenSchema = z.object({
   machine: z.object({ processors: z.number(), model: z.string(), memoryGiB: z.number(), node: z.string() }),
   date: z.iso.date(),
@@ -42,21 +42,24 @@ export type Taken = z.infer<typeof takenSchema>;
 const partSchema = z.enum(['peers', 'truth', 'costs', 'fleet']);
 export type Part = z.infer<typeof partSchema>;
 
-/** A second: milliseconds of a processor by process, and what Redis carries out by command. */
+/** Per second: milliseconds of a processor by process, and the number of Redis calls by command. */
 const idleSchema = z.object({ cpuMs: byProcess, commands: byProcess });
 
-/** What this service costs where no gateway can be compared. */
+/** Costs of this service without a comparison to other gateways. */
 const costsSchema = z.object({
-  /** While nothing is asked: one ingress, and so many workers. */
+  /** Without requests: one ingress, and this many workers. */
   idle: z.object({ one: idleSchema, two: idleSchema }),
   /** Of Redis's processor, microseconds a call. */
   scripts: z.object({ admit: z.number(), start: z.number(), settle: z.number() }),
-  /** From the end of a worker by SIGKILL until each of its runs has begun again, sorted. */
+  /** From the end of a worker by SIGKILL until each of its runs has started again, sorted. */
   takeoverMs: z.array(z.number()),
 });
 export type Costs = z.infer<typeof costsSchema>;
 
-/** What Redis carries out a second for so many workers, and for one more beside one, with so many models, while it is idle. */
+/**
+ * The commands that Redis carries out per second for this many workers, and for an additional worker, with this many models, while it is
+ * idle.
+ */
 const fleetSchema = z.object({
   workers: z.array(z.object({ workers: z.number(), idle: z.number(), loaded: z.number(), openBatches: z.number() })),
   models: z.array(z.object({ models: z.number(), commands: z.number(), connections: z.number() })),
@@ -67,13 +70,13 @@ export const resultsSchema = z.object({
   taken: z.partialRecord(partSchema, takenSchema),
   rounds: z.number(),
   seconds: z.number(),
-  /** The share of the machine's time that was not idle while all rows were up and none was asked. */
+  /** The share of the machine's time that was not idle while all rows were running without requests. */
   idleCpu: z.number(),
-  /** What is to be known of all these figures, in words. */
+  /** A note on all these figures. */
   warnings: z.array(z.string()),
   rows: z.array(rowSchema),
   runs: z.array(runSchema),
-  /** Of the loads before the first round, whose other figures nobody wants. */
+  /** Of the loads before the first round. Their other figures are not kept. */
   warmUps: z.array(z.object({ row: z.string(), load: z.string(), books: booksSchema })),
   truth: z.array(truthSchema),
   costs: costsSchema.optional(),

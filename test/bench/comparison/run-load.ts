@@ -12,7 +12,7 @@ const quietWithinMs = 60_000;
 
 type Options = { gateway: Gateway; modelServer: ModelServer; load: Load; seconds: number };
 
-/** One gateway under one load. What it writes down afterwards is part of its cost. */
+/** Measures one gateway under one load. What it writes after the load is part of its cost. */
 export async function runLoad(options: Options): Promise<Omit<Run, 'row' | 'round'>> {
   const { gateway, modelServer } = options;
   await modelServer.forgetCalls();
@@ -30,7 +30,7 @@ async function measure({ gateway, modelServer, load, seconds }: Options): Promis
   const figures = await generate({ kind, clients, seconds, question: questionFor(gateway, load.fields) });
   const ticksAfter = await machineTicks();
   await gateway.drained?.();
-  const after = await usageOf(groups); // before our looking things up, which its Redis would be charged with
+  const after = await usageOf(groups); // before the lookups of this bench, which would be charged to its Redis
   const books = await gateway.books?.();
   const used = Object.entries(after).map(([name, { cpuSeconds }]) => {
     const seconds = cpuSeconds - (before[name]?.cpuSeconds ?? 0);
@@ -53,8 +53,8 @@ async function measure({ gateway, modelServer, load, seconds }: Options): Promis
 }
 
 /**
- * What the generator has left behind at a gateway is still done by some of them, and would be the next one's time and calls:
- * waits until, in a whole second, nothing was called and the gateway was as good as idle.
+ * Some gateways still process what the generator has left behind, which would count as time and calls of the next one. Waits until, in a
+ * full second, nothing was called and the gateway was almost idle.
  */
 async function untilQuiet(gateway: Gateway, modelServer: ModelServer): Promise<void> {
   const giveUpAt = performance.now() + quietWithinMs;
@@ -67,7 +67,7 @@ async function untilQuiet(gateway: Gateway, modelServer: ModelServer): Promise<v
     if ((await modelServer.forgetCalls()) === 0 && share < idleShareMax) return;
   }
   console.error(
-    `a gateway is still at work ${quietWithinMs / 1_000} s after its load: the next figures are of a busy machine`,
+    `a gateway is still busy ${quietWithinMs / 1_000} s after its load: the next figures are of a busy machine`,
   );
 }
 

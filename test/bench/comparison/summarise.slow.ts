@@ -6,13 +6,13 @@ import { compareRounds, cpuMicros, requestsPerSecond, spreadOf } from './summari
 
 const load = '64 clients';
 
-test('a spread is the median, the lowest and the highest of what was measured', (t) => {
+test('a spread is the median, the lowest and the highest of the measured values', (t) => {
   t.deepEqual(spreadOf([3, 1, 2]), { median: 2, low: 1, high: 3 });
   t.deepEqual(spreadOf([4, undefined, 1, Number.NaN]), { median: 2.5, low: 1, high: 4 });
   t.is(spreadOf([undefined]), undefined);
 });
 
-test('a ratio is taken within each round, so that a machine that slows down between rounds does not change it', (t) => {
+test('a ratio is computed within each round, so that a machine that slows down between rounds does not change it', (t) => {
   const runs = [1_000, 100, 10].flatMap((speed, round) => [
     sampleRun({ row: 'proxy', load, round, answered: 4 * speed }),
     sampleRun({ row: 'ours', load, round, answered: speed }),
@@ -22,7 +22,7 @@ test('a ratio is taken within each round, so that a machine that slows down betw
   t.deepEqual(compareRounds(runs, { ...asked, by: 'difference' }), { median: -300, low: -3_000, high: -30 });
 });
 
-test('a round that one of both has not been measured in is left out', (t) => {
+test('a round without one of the two rows is left out', (t) => {
   const runs = [
     sampleRun({ row: 'proxy', load, round: 1 }),
     sampleRun({ row: 'ours', load, round: 1, answered: 500 }),
@@ -31,14 +31,14 @@ test('a round that one of both has not been measured in is left out', (t) => {
   ];
   const asked = { load, row: 'ours', to: 'proxy', figure: requestsPerSecond, by: 'ratio' } as const;
   t.deepEqual(compareRounds(runs, asked), { median: 0.5, low: 0.5, high: 0.5 });
-  t.is(compareRounds(runs, { ...asked, to: 'nobody' }), undefined);
+  t.is(compareRounds(runs, { ...asked, to: 'none' }), undefined);
 });
 
-test('CPU of a request is that of all processes of its row together', (t) => {
+test('the CPU of a request includes all processes of its row', (t) => {
   t.is(cpuMicros(sampleRun({ row: 'ours', load, round: 1, cpuMicros: { ingress: 100, redis: 50 } })), 150);
 });
 
-test('a bar says whether it was met, by how much it was missed, and that it was not measured', (t) => {
+test('a verdict is met, missed with the difference, or not measured', (t) => {
   const bar = { claim: 'x', atLeast: 1.2, goal: 1.5 };
   t.is(verdictOf({ ...bar, measured: 1.5 }), 'met, and the goal');
   t.is(verdictOf({ ...bar, measured: 1.2 }), 'met');
@@ -47,7 +47,7 @@ test('a bar says whether it was met, by how much it was missed, and that it was 
   t.is(verdictOf({ claim: 'x', atMost: 0, measured: 3 }), 'missed by 3.0');
 });
 
-test('a bar is measured against the row and the round that it names', (t) => {
+test('a bar is measured for the row and the load that it names', (t) => {
   const runs = [
     sampleRun({ row: names.one, load, round: 1, answered: 1_300, cpuMicros: { ingress: 60, worker: 20 } }),
     sampleRun({ row: names.portkey, load, round: 1, answered: 1_000 }),
@@ -59,7 +59,7 @@ test('a bar is measured against the row and the round that it names', (t) => {
   t.is(byClaim.get('over-admitted, lost usage and duplicates'), undefined, 'nothing was counted');
 });
 
-test('one request that is wrong in any run is in the bar for all of them', (t) => {
+test('a wrong request in any run counts in the bar for all of them', (t) => {
   const right = { overAdmitted: 0, lostUsage: 0, duplicates: 0 };
   const runs = [
     sampleRun({ row: names.one, load, round: 1, books: right }),
@@ -70,7 +70,7 @@ test('one request that is wrong in any run is in the bar for all of them', (t) =
   t.is(barsOf({ runs, warmUps }).at(-1)?.measured, 3, 'and before the first round');
 });
 
-test('more processes are judged only where there was a core for them', (t) => {
+test('more processes are judged only if there was a free core for them', (t) => {
   const verdict = (machineCpu: number, two: number) => {
     const runs = [
       sampleRun({ row: names.one, load, round: 1, machineCpu }),
@@ -84,7 +84,7 @@ test('more processes are judged only where there was a core for them', (t) => {
   t.regex(verdict(0.89, 1_040) ?? '', /^missed/);
 });
 
-test('what bounds a bar that was missed is told from figures, and nothing of one that was met', (t) => {
+test('the bottleneck is named for a missed bar, and not for one that was met', (t) => {
   const bound = (answered: number, machineCpu: number) => {
     const runs = [
       sampleRun({ row: names.one, load, round: 1, answered, machineCpu, cpuMicros: { redis: 20, ingress: 60.4 } }),

@@ -1,7 +1,7 @@
 import { median } from '../measure.ts';
 import type { Run } from './results.ts';
 
-/** A figure over the rounds: its median, the lowest and the highest. */
+/** A figure over the rounds: its median, the lowest and the highest value. */
 export type Spread = { median: number; low: number; high: number };
 export type Figure = (run: Run) => number | undefined;
 
@@ -9,9 +9,9 @@ export const requestsPerSecond: Figure = ({ answered, seconds }) => answered / s
 export const cpuMicros: Figure = (run) => sum(run.cpuMicros);
 export const memoryMiB: Figure = (run) => sum(run.memoryMiB);
 
-/** Undefined where no round has this figure. */
+/** Undefined if no round has this figure. */
 export function spreadOf(values: readonly (number | undefined)[]): Spread | undefined {
-  const known = values.filter((value) => value !== undefined && Number.isFinite(value)) as number[]; // by the line itself
+  const known = values.filter((value) => value !== undefined && Number.isFinite(value)) as number[]; // because of the line above
   if (known.length === 0) return undefined;
   return { median: median(known), low: Math.min(...known), high: Math.max(...known) };
 }
@@ -21,8 +21,8 @@ export function runsOf(runs: readonly Run[], { row, load }: { row: string; load:
 }
 
 /**
- * A row's figure as a share of another row's, or as what it has above it: compared within each round first, because the
- * machine's speed drifts between them.
+ * A row's figure relative to another row's, as a ratio or as a difference. It is computed within each round first, because the machine's
+ * speed drifts between rounds.
  */
 export function compareRounds(
   runs: readonly Run[],

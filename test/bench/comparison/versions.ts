@@ -6,12 +6,12 @@ import type { Results, Run } from './results.ts';
 import type { Row } from './rows.ts';
 import { compareRounds, cpuMicros, type Figure, requestsPerSecond, type Spread, spreadOf } from './summarise.ts';
 
-/** `against`: a checkout of another version, with what it needs installed. */
+/** `against`: a checkout of another version, with its dependencies installed. */
 type Options = { rounds: number; seconds: number; loads: readonly Load[]; against: string };
 
 const [before, after] = ['before', 'after'];
 
-/** This version beside another one, in turns: what each process takes of a processor for a request, or for a token of a stream. */
+/** Compares this version with another one, in turns: the processor time of each process for a request, or for a token of a stream. */
 export async function compareVersions({ against, loads, ...options }: Options): Promise<void> {
   await using place = await openPlace(undefined);
   const row = (name: string, root?: string): Row => ({

@@ -4,21 +4,21 @@ import type { Place } from '../gateways/places.ts';
 import { startService } from '../gateways/start-service.ts';
 import { usageOf } from '../processes.ts';
 
-/** What the service costs while it is idle. */
+/** The costs of the service while it is idle. */
 export type Idle = {
-  /** Of each kind of process, all of them together: milliseconds of a processor a second. */
+  /** By kind of process, all of a kind together: milliseconds of a processor a second. */
   cpuMs: Record<string, number>;
-  /** What Redis carries out a second, by command, those of scripts included. */
+  /** Redis calls per second, by command, including those of scripts. */
   commands: Record<string, number>;
 };
 
-/** One ingress and one worker, and the same with a worker more. */
+/** Measures one ingress and one worker, and the same with another worker. */
 export type IdleFigures = { one: Idle; two: Idle };
 
-/** `root`: where the code of the processes stands, this project unless told otherwise. */
+/** `root`: the folder of the processes' code. Default: this project. */
 type Options = Place & { name: string; seconds: number; root?: string };
 
-/** Until partitions are shared out and what was compiled at the start is no work any more. */
+/** Until partitions are distributed and the compiler has finished its work of the start. */
 const settleMs = 10_000;
 
 export async function measureIdle(options: Options): Promise<IdleFigures> {
@@ -57,7 +57,7 @@ async function measure({ name, seconds, ...options }: Options, workers: number):
   }
 }
 
-/** How often each command was carried out since Redis began, those of scripts included. */
+/** How often each command was carried out since Redis started, including those of scripts. */
 export async function callsOf(redis: Redis): Promise<Record<string, number>> {
   const lines = (await redis.info('commandstats')).matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm);
   return Object.fromEntries([...lines].map(([, command = '', calls]) => [command, Number(calls)]));

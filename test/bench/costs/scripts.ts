@@ -7,7 +7,7 @@ import { startRedis } from '../../stack/redis-server.ts';
 import { openLimits } from '../../support/limits-side.ts';
 import { median } from '../measure.ts';
 
-/** What a script takes of Redis's processor, in microseconds a call. */
+/** The time of a script on Redis's processor, in microseconds a call. */
 export type ScriptCosts = { admit: number; start: number; settle: number };
 
 const bucketMs = 5_000;
@@ -22,7 +22,10 @@ const limits = {
   tokensPerMonth: 1_000_000_000_000,
 };
 
-/** The three scripts of a request, for one account that has been busy for a minute and has all limits, with 64 requests at once. */
+/**
+ * Measures the three scripts of a request, for one account that has been busy for a minute and has all limits, with 64 concurrent
+ * requests.
+ */
 export async function measureScripts(): Promise<ScriptCosts> {
   await using parts = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), 'inference-scripts-'));
@@ -51,7 +54,7 @@ export async function measureScripts(): Promise<ScriptCosts> {
   return { admit: middle('admit'), start: middle('start'), settle: middle('settle') };
 }
 
-/** The buckets of the minute before, as if it had asked all the time. */
+/** The buckets of the last minute, as if the account had sent requests all the time. */
 async function fillWindow(redis: Redis, account: string): Promise<void> {
   const [seconds] = await redis.time();
   const window = Array.from({ length: buckets - 1 }, (_, index) => {

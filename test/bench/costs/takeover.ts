@@ -9,8 +9,8 @@ const lookEveryMs = 20;
 const waitMsMax = 60_000;
 
 /**
- * How long the runs of a worker wait, in milliseconds, from its end by SIGKILL until another worker has begun each of them again: two
- * workers, of which one is killed and replaced in each round, and requests that no backend answers meanwhile.
+ * How long the runs of a worker wait, in milliseconds, from its end by SIGKILL until another worker has started each of them again. There
+ * are two workers, of which one is killed and replaced in each round, and requests that no backend answers in the meantime.
  */
 export async function measureTakeover(): Promise<number[]> {
   await using parts = new AsyncDisposableStack();
@@ -53,7 +53,7 @@ async function killOne({ ingresses, workers, modelServers }: Stack, key: string)
   await sleep(100);
   const again = () => isLost().flatMap(([, second]) => (second === undefined ? [] : [second.startedAt - killedAt]));
   while (isLost().length === 0 || again().length < isLost().length) {
-    if (Date.now() - killedAt > waitMsMax) throw new Error(`after ${waitMsMax} ms a run has not begun again`);
+    if (Date.now() - killedAt > waitMsMax) throw new Error(`after ${waitMsMax} ms a run has not started again`);
     await sleep(lookEveryMs);
   }
   const taken = again();

@@ -1,8 +1,8 @@
 import Koa from 'koa';
 import { Agent } from 'undici';
 
-// The least a Koa process can do between a client and a model server: read the body, pass it on, pass the answer back; a
-// stream as it comes.
+// The minimum that a Koa process can do between a client and a model server: read the body, pass it on, pass the answer back, a
+// stream as it arrives.
 const [port, backendUrl] = process.argv.slice(2);
 const { origin } = new URL(backendUrl ?? '');
 const agent = new Agent({ connections: 256 });

@@ -26,34 +26,34 @@ const right = {
   counted: { admitted: 2, used: 30 },
 };
 
-test('books that agree have nothing over-admitted, lost or twice', (t) => {
+test('matching records and calls yield nothing over-admitted, lost or duplicated', (t) => {
   t.deepEqual(compareBooks(right), { overAdmitted: 0, lostUsage: 0, duplicates: 0 });
 });
 
-test('a request that the limits did not count is over-admitted, and one that called nobody is not', (t) => {
+test('a request that the limits did not count is over-admitted, and one that made no call is not', (t) => {
   t.is(compareBooks({ ...right, counted: { admitted: 1, used: 30 } }).overAdmitted, 1);
   t.is(compareBooks({ ...right, counted: { admitted: 3, used: 30 } }).overAdmitted, 0);
 });
 
-test('one that no record and no mark knows is over-admitted, however many others were counted', (t) => {
+test('a request without a record and a mark is over-admitted, even if enough others were counted', (t) => {
   const evidence = { ...right, records: records(record('a', 15)), counted: { admitted: 3, used: 15 } };
   t.is(compareBooks(evidence).overAdmitted, 1);
   t.is(compareBooks({ ...evidence, admitted: new Set(['b']) }).overAdmitted, 0);
 });
 
-test('across the end of a day or a month each request is judged by itself', (t) => {
+test('at the end of a day or a month each request is judged separately', (t) => {
   const counted = { admitted: undefined, used: undefined };
   t.deepEqual(compareBooks({ ...right, counted }), { overAdmitted: 0, lostUsage: 0, duplicates: 0 });
   const missing = { ...right, records: records(record('a', 15)), counted };
   t.deepEqual(compareBooks(missing), { overAdmitted: 1, lostUsage: 15, duplicates: 0 });
 });
 
-test('tokens without a record, or of another number than was produced or counted, are lost', (t) => {
+test('tokens without a record, or with a number that differs from the produced or counted one, are lost', (t) => {
   const missing = { ...right, records: records(record('a', 15)), counted: { admitted: 2, used: 15 } };
   t.is(compareBooks(missing).lostUsage, 15);
   const tooFew = { ...right, records: records(record('a', 15), record('b', 10)), counted: { admitted: 2, used: 25 } };
   t.is(compareBooks(tooFew).lostUsage, 5);
-  t.is(compareBooks({ ...right, counted: { admitted: 2, used: 20 } }).lostUsage, 10, 'the month was charged less');
+  t.is(compareBooks({ ...right, counted: { admitted: 2, used: 20 } }).lostUsage, 10, 'less was charged to the month');
 });
 
 test('a client that has left is charged no more than was produced for it', (t) => {

@@ -11,14 +11,14 @@ import type { Call, ModelServer } from './places.ts';
 const settledWithinMs = 30_000;
 const lookEveryMs = 100;
 
-/** What Redis counts of the account: requests admitted, tokens used; undefined across the end of its day (UTC), of its month. */
+/** Redis's counters of the account: admitted requests, used tokens. Undefined at the end of a day (UTC), or of a month. */
 export type Counted = { admitted: number | undefined; used: number | undefined };
 
 type Options = { redisUrl: string; storeUrl: string; account: string; modelServer: ModelServer };
 
 /**
- * The usage records of one account beside the calls that the model server has seen, run by run. What Redis counts begins again
- * with each day (UTC) and month; a run across that is judged request by request alone.
+ * Compares the usage records of one account with the calls of the model server, run by run. The counters of Redis start again with each
+ * day (UTC) and month: a run across that boundary is judged only by its requests.
  */
 export async function openBooks({ redisUrl, storeUrl, account, modelServer }: Options) {
   await using parts = new AsyncDisposableStack();
@@ -35,7 +35,7 @@ export async function openBooks({ redisUrl, storeUrl, account, modelServer }: Op
     return { month, day: day ?? null, ...numbers };
   }
 
-  /** What the outbox keeps for a while after it has been brought to the store is not under way. */
+  /** Entries that the outbox keeps after they were stored are not waiting. */
   async function isBroughtToStore(): Promise<boolean> {
     const [drained, [last]] = await Promise.all([
       redis.hget(outboxMarksKey(partition), 'drained'),
@@ -44,13 +44,13 @@ export async function openBooks({ redisUrl, storeUrl, account, modelServer }: Op
     return last === undefined || last[0] === drained;
   }
 
-  /** Those of these requests that Redis remembers to have ended, so it had let them in. */
+  /** The requests of this list whose end Redis remembers, which proves that they were admitted. */
   async function remembered(ids: readonly string[]): Promise<Set<string>> {
     const found = await Promise.all(ids.map((id) => redis.exists(endedRequestKey(account, id))));
     return new Set(ids.filter((_, index) => found[index] === 1));
   }
 
-  /** Once each call has a record, or never will have. */
+  /** Returns when each call has a record, or will never have one. */
   async function recordsOf(calls: readonly Call[]): Promise<Map<string, UsageRecord>> {
     const records = new Map<string, UsageRecord>();
     const giveUpAt = performance.now() + settledWithinMs;
@@ -66,14 +66,14 @@ export async function openBooks({ redisUrl, storeUrl, account, modelServer }: Op
 
   const owned = parts.move();
   return {
-    /** Requests whose clients left with the load's end may still be under way. */
+    /** Requests whose clients left at the end of the load may still be in progress. */
     async drained(): Promise<void> {
       const giveUpAt = performance.now() + settledWithinMs;
       const isUnderWay = async () => (await counted()).reserved > 0 || !(await isBroughtToStore());
       while ((await isUnderWay()) && performance.now() < giveUpAt) await sleep(lookEveryMs);
     },
     async books(): Promise<Books> {
-      // What another gateway still had in hand has no id of ours.
+      // Calls that another gateway had in progress have a different form of id.
       const calls = (await modelServer.calls()).filter(({ id }) => id.startsWith('req_'));
       const records = await recordsOf(calls);
       const admitted = await remembered(calls.flatMap(({ id }) => (records.has(id) ? [] : [id])));
@@ -96,16 +96,15 @@ export async function openBooks({ redisUrl, storeUrl, account, modelServer }: Op
 type Evidence = {
   calls: readonly Call[];
   records: ReadonlyMap<string, UsageRecord>;
-  /** Requests without a record that were let in all the same. */
+  /** Requests that have no record and were admitted. */
   admitted?: ReadonlySet<string>;
   counted: Counted;
 };
 
 /**
- * Requests that reached the model server and were not admitted, each by its own record or mark and all of them by the count;
- * tokens that it produced for answered requests, or
- * that records charge, and are missing on the other side; calls beyond the first of a request. A request whose client has
- * left is charged at most what was produced.
+ * Counts requests that reached the model server and were not admitted, each by its own record or mark and all of them by the counter;
+ * tokens that it produced for answered requests, or that records charge, and that are missing on the other side; and calls beyond the
+ * first of a request. A request whose client has left is charged at most what was produced.
  */
 export function compareBooks({ calls, records, admitted = new Set(), counted }: Evidence): Books {
   const byRequest = Map.groupBy(calls, ({ id }) => id);

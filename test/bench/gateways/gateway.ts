@@ -3,19 +3,19 @@ import type { Question } from '../loads/load.ts';
 export const chatPath = '/v1/chat/completions';
 export const modelName = 'small-chat';
 
-/** What has become of the calls of one run: all of them 0, or usage was let through, lost or counted twice. */
+/** The result of comparing the calls of one run with the usage. If any number is not 0, usage was over-admitted, lost or counted twice. */
 export type Books = { overAdmitted: number; lostUsage: number; duplicates: number };
 
-/** Something between clients and the model server that can be measured. */
+/** A server between clients and the model server that can be measured. */
 export interface Gateway extends AsyncDisposable {
-  /** Where clients ask; of several each gets as many clients. */
+  /** The addresses for clients. Each of several gets as many clients. */
   readonly urls: readonly string[];
   readonly headers: Record<string, string>;
-  /** By what they are, the processes it consists of. */
+  /** The processes of the gateway, by kind. */
   processes(): Promise<Record<string, number[]>>;
-  /** Resolves when nothing is under way and what the load has used is written down, which is part of its cost. */
+  /** Resolves when nothing is in progress and the usage of the load is stored, which is part of its cost. */
   drained?(): Promise<void>;
-  /** After that: what is written down of the last run, compared with what the model server has seen. */
+  /** After that: compares the usage records of the last run with the calls of the model server. */
   books?(): Promise<Books>;
 }
 

@@ -17,13 +17,13 @@ const startWithinMs = 180_000;
 const workers = 2;
 const highLimits = { rpm_limit: 100_000_000, tpm_limit: 100_000_000_000, max_parallel_requests: 100_000 };
 
-/** Limits of a client key, as LiteLLM calls them. */
+/** Limits of a client key, with LiteLLM's names. */
 type Limits = Partial<Record<'rpm_limit' | 'tpm_limit' | 'max_parallel_requests', number>>;
 type Options = Place & { peers: string; name?: string; keys?: Record<string, Limits> };
 
 /**
- * LiteLLM's proxy with two workers, logging errors only, as its guide to production says. A client key is checked by a
- * function, because its own keys need Postgres; the limits of the key are enforced by its limiter, which counts in Redis.
+ * LiteLLM's proxy with two workers, logging errors only, as its production guide recommends. A client key is checked by a function,
+ * because its own keys need Postgres. The limits of the key are enforced by its limiter, which counts in Redis.
  */
 export async function startLitellm({ directory: above, peers, modelServer, name = 'litellm', keys = {} }: Options) {
   await using parts = new AsyncDisposableStack();
@@ -41,7 +41,7 @@ export async function startLitellm({ directory: above, peers, modelServer, name 
     ],
     litellm_settings: {
       ...{ set_verbose: false, json_logs: true, request_timeout: 600 },
-      // Redis for the limiter; of no kind of call is the answer kept.
+      // Redis is for the limiter. No answers are cached.
       ...{ cache: true, cache_params: { type: 'redis', ...at, supported_call_types: [] } },
     },
     general_settings: { custom_auth: 'client_keys.check_key', master_key: `sk-${crypto.randomUUID()}` },

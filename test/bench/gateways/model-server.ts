@@ -2,11 +2,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 
-// The one model server behind every row, as lean as it can be: the simulated one of `test/stack` looks after faults and keeps
-// whole bodies, and costs several times as much as the proxies that are measured. It answers at once, or at the pace that
-// the question asks for: `Say 60 tokens, 20 a second.` Each token of a stream with a pace says when it was sent, in
-// milliseconds of the clock that all processes of the machine have in common. `GET /calls` lists the calls since the last
-// `DELETE /calls`, which lists them as well.
+// The one model server behind every row, with as little overhead as possible: the simulated one of `test/stack` handles faults, keeps
+// complete bodies, and costs several times as much as the measured proxies. It answers at once, or at the pace of the question:
+// `Say 60 tokens, 20 a second.` Each token of a stream with a pace is the time when it was sent, in milliseconds of the clock that
+// all processes of the machine share. `GET /calls` lists the calls since the last `DELETE /calls`, which lists them as well.
 
 const promptTokens = 10;
 const tokensUnlessAsked = 5;
@@ -21,7 +20,7 @@ const chatSchema = z.object({
 type Chat = z.infer<typeof chatSchema>;
 type Wish = { tokens: number; perSecond: number };
 
-/** `at`: Unix milliseconds. `tokens`: of the prompt and of what was sent. */
+/** `at`: Unix milliseconds. `tokens`: of the prompt and of the sent answer. */
 type Call = { id: string; at: number; tokens: number };
 let calls: Call[] = [];
 

@@ -5,11 +5,11 @@ import { freePort } from '../../stack/free-port.ts';
 import type { Gateway } from './gateway.ts';
 import { startProcess } from './start-process.ts';
 
-/** Where gateways are started: what they keep goes into a folder of the run, what they call is the one model server. */
+/** What a gateway needs to start: a folder of the run for its files, and the one model server to call. */
 export type Place = { directory: string; modelServer: ModelServer };
 export type ModelServer = Awaited<ReturnType<typeof startModelServer>>;
 
-/** One call as the model server saw it; `at` in Unix milliseconds, `tokens` of the prompt and of what it has sent. */
+/** One call as received by the model server. `at` in Unix milliseconds, `tokens` of the prompt and of the sent answer. */
 export type Call = { id: string; at: number; tokens: number };
 
 const callList = z.object({ calls: z.array(z.tuple([z.string(), z.number(), z.number()])) });
@@ -25,7 +25,7 @@ export async function startModelServer(directory: string) {
       const { calls } = callList.parse(await (await fetch(`${url}/calls`)).json());
       return calls.map(([id, at, tokens]) => ({ id, at, tokens }));
     },
-    /** How many there were. */
+    /** Returns how many there were. */
     async forgetCalls(): Promise<number> {
       const { calls } = callList.parse(await (await fetch(`${url}/calls`, { method: 'DELETE' })).json());
       return calls.length;

@@ -10,12 +10,12 @@ import { startProcess } from './start-process.ts';
 export const portkeyVersion = '1.15.2';
 
 /**
- * With what its own repository pins: from 1.14.2 on this package makes every stream of the gateway fail with `TypeError:
+ * The version that its own repository pins: from 1.14.2 on this package makes every stream of the gateway fail with `TypeError:
  * immutable` (Portkey-AI/gateway, issue 1389).
  */
 const overrides = { '@hono/node-server': '1.13.5' };
 
-/** Portkey's gateway, one process, for production: no console, no log of requests. It checks no key and no limit. */
+/** Portkey's gateway, one process, with production settings: no console, no log of requests. It checks no key and no limit. */
 export async function portkeyRow({ directory, peers, modelServer }: Place & { peers: string }): Promise<Gateway> {
   const program = await install(join(peers, 'portkey'));
   const port = await freePort();

@@ -7,7 +7,7 @@ import { processTree } from '../processes.ts';
 const stopMsMax = 20_000;
 const lookEveryMs = 100;
 
-/** No process of the bench outlives it for long: asked to end, each also ends what it has started itself. */
+/** No process of the bench outlives it for long: when asked to end, each also ends the processes that it has started. */
 const running = new Set<ChildProcess>();
 process.once('exit', () => {
   for (const child of running) child.kill('SIGTERM');
@@ -18,20 +18,20 @@ type Wanted = {
   args: readonly string[];
   env?: Record<string, string>;
   cwd?: string;
-  /** What it says goes there: a pipe would have to be read, by the processors that are measured. */
+  /** The file for its output: a pipe would have to be read by the processors that are measured. */
   logFile: string;
-  /** Answers 200 once it is ready. */
+  /** Answers 200 when it is ready. */
   readyUrl: string;
   withinMs?: number;
 };
 
 export type Started = AsyncDisposable & {
   pid: number;
-  /** Kills it and all that it has started, at once. */
+  /** Kills it and all processes that it has started, at once. */
   kill(): Promise<void>;
 };
 
-/** Resolves when it answers; fails with the end of its log when it does not. It gets no variable that is not named. */
+/** Resolves when it answers. Otherwise fails with the end of its log. It gets only the named variables. */
 export async function startProcess(wanted: Wanted): Promise<Started> {
   const { command, args, env = {}, cwd, logFile, readyUrl, withinMs = 30_000 } = wanted;
   const log = openSync(logFile, 'a');
@@ -87,7 +87,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch {
-    // it has gone
+    // it has already ended
   }
 }
 

@@ -14,7 +14,7 @@ import { startProcess } from './start-process.ts';
 const ownRoot = fileURLToPath(new URL('../../..', import.meta.url));
 const secret = () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url');
 
-/** All limits that there are, none of which a load reaches. */
+/** All limits, with values that no load reaches. */
 const highLimits = {
   requests_per_minute: 100_000_000,
   tokens_per_minute: 100_000_000_000,
@@ -30,13 +30,13 @@ type Options = Place & {
   ingresses?: number;
   workers?: number;
   plans?: Record<string, object>;
-  /** Where the code of the processes stands; this project unless told otherwise. */
+  /** The folder of the processes' code. Default: this project. */
   root?: string;
 };
 
 /**
- * This service as it is deployed by default, with a Redis and a store of its own: its log is written, to a file. It listens
- * on ports that it keeps when it is started again.
+ * This service with its default deployment, and with its own Redis and store: its log is written to a file. It listens on the same ports
+ * after a restart.
  */
 export async function startService({ directory: above, modelServer, name, root = ownRoot, ...wanted }: Options) {
   await using parts = new AsyncDisposableStack();
@@ -75,7 +75,7 @@ export async function startService({ directory: above, modelServer, name, root =
   ];
   const keys = createKeyClient({ ingresses, identity });
 
-  /** A key of an account of its own, on the plan that its limits stand in. */
+  /** A key of a new account, on the plan with its limits. */
   async function keyOn(plan: string): Promise<string> {
     const key = await keys.newKey(plan);
     await keys.change(`user:${plan}`, { plan });
@@ -102,7 +102,7 @@ export async function startService({ directory: above, modelServer, name, root =
   };
 }
 
-/** The service with all its limits on, and the account that the load is sent with. */
+/** The service with all its limits, and the account that sends the load. */
 export async function serviceRow(options: Options): Promise<Gateway> {
   await using parts = new AsyncDisposableStack();
   const service = parts.use(await startService(options));

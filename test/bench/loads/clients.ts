@@ -20,8 +20,8 @@ const autocannonReport = z.object({
 });
 
 /**
- * Many clients, each sending its next request when the last is answered. Times are whole milliseconds, as the generator
- * counts them; what is not answered at the end is in no figure.
+ * Runs many clients, each of which sends its next request when the last is answered. Times are whole milliseconds, as the generator
+ * counts them. Requests without an answer at the end are in no figure.
  */
 export async function sendMany({ question, clients, seconds }: Order): Promise<Sent> {
   const { urls, headers, body } = question;
@@ -44,7 +44,7 @@ export async function sendMany({ question, clients, seconds }: Order): Promise<S
   };
 }
 
-/** One client on one connection, to the first url, timed by itself: whole milliseconds cannot tell these apart. */
+/** Runs one client on one connection, to the first url, with its own timing: whole milliseconds are too coarse to compare these. */
 export async function sendOne({ question, seconds }: Order): Promise<Sent> {
   const { origin, pathname: path } = new URL(question.urls[0] ?? '');
   const client = new Client(origin);
@@ -61,7 +61,7 @@ export async function sendOne({ question, seconds }: Order): Promise<Sent> {
       else failed += 1;
     } catch {
       failed += 1;
-      await sleep(10); // nobody listens, and it is no load to find that out over and over
+      await sleep(10); // nothing listens, and repeated attempts to connect would be no load
     }
   }
   const tookMs = performance.now() - begunAt;

@@ -15,16 +15,16 @@ async function startProxy(parts: AsyncDisposableStack) {
 
 const loadOf = (kind: Load['kind']) => loads.find((load) => load.kind === kind)?.fields ?? {};
 
-test('streams are passed on as they come: each token is timed, and none waits for another', async (t) => {
+test('streams are passed on as they arrive: each token is timed, and none waits for another', async (t) => {
   await using parts = new AsyncDisposableStack();
   const { modelServer, proxy } = await startProxy(parts);
   const question = questionFor(proxy, loadOf('streams'));
   const { answered, failed, p50Ms, stream } = await generate({ kind: 'streams', clients: 2, seconds: 0.1, question });
   t.deepEqual([answered, failed], [2, 0]);
-  t.true(p50Ms > 2_900, 'it took as long as the model server did');
-  t.true((stream?.firstTokenP50Ms ?? 0) < 1_500, 'and did not begin at its end');
+  t.true(p50Ms > 2_900, 'it took as long as the model server');
+  t.true((stream?.firstTokenP50Ms ?? 0) < 1_500, 'and did not start at its end');
   t.true(Math.abs((stream?.betweenP50Ms ?? 0) - 50) < 25);
-  t.true((stream?.lateP50Ms ?? -1) > 0, 'by a clock that both have in common');
+  t.true((stream?.lateP50Ms ?? -1) > 0, 'by a clock that both share');
   t.deepEqual(
     (await modelServer.calls()).map(({ tokens }) => tokens),
     [70, 70],
@@ -32,7 +32,7 @@ test('streams are passed on as they come: each token is timed, and none waits fo
   );
 });
 
-test('a stream that has fewer tokens than were asked for has failed, and so has a load of nothing else', async (t) => {
+test('a stream with fewer tokens than requested has failed, and so has a load of such streams only', async (t) => {
   await using parts = new AsyncDisposableStack();
   const { proxy } = await startProxy(parts);
   const fields = { stream: true, messages: [{ role: 'user', content: 'Say 2 tokens, 20 a second.' }] };
@@ -50,7 +50,7 @@ for (const kind of ['one', 'many'] as const) {
     const { answered, failed, seconds, generatorCpuSeconds } = await generate({ kind, clients, seconds: 1, question });
     const calls = (await modelServer.calls()).length;
     t.is(failed, 0);
-    t.true(calls >= answered && calls <= answered + clients, 'but for those that the end has cut off');
+    t.true(calls >= answered && calls <= answered + clients, 'except those that were cut off at the end');
     t.true(seconds >= 0.9);
     t.true(generatorCpuSeconds > 0);
     await modelServer.forgetCalls();

@@ -3,16 +3,16 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 
-/** A request to be sent over and over; of several urls each gets as many clients. */
+/** A request that is sent repeatedly. Each of several urls gets as many clients. */
 export type Question = { urls: readonly string[]; headers: Record<string, string>; body: string };
 
 export type Load = { name: string; kind: 'one' | 'many' | 'streams'; clients: number; fields: object };
 
-/** What the streams of the backend are: so many tokens at this pace. */
+/** The streams of the backend: this many tokens at this pace. */
 export const streamTokens = 60;
 export const streamTokensPerSecond = 20;
 
-/** Each token of these streams is a time as text, and a tokenizer counts more than one: a lower limit would cut the stream. */
+/** Each token of these streams is a time as text, which a tokenizer counts as several: a lower limit would cut the stream. */
 const tokensOfATime = 10;
 
 export const loads: readonly Load[] = [
@@ -46,13 +46,13 @@ export const streamFiguresSchema = z.object({
 });
 
 /**
- * `failed` counts what is not a whole answer of status 200. Of streams: from the request to the first token, between two
- * tokens, and from when the model server sent a token until it was received.
+ * `failed` counts everything except complete answers of status 200. For streams: the time from the request to the first token, between
+ * two tokens, and from the sending of a token by the model server to its arrival.
  */
 export const figuresSchema = z.object({
   answered: z.number(),
   failed: z.number(),
-  /** How many of them by status, or by what broke. */
+  /** The failures by status, or by error. */
   failures: z.record(z.string(), z.number()).optional(),
   seconds: z.number(),
   p50Ms: z.number(),
@@ -66,14 +66,14 @@ export type Order = { kind: Load['kind']; clients: number; seconds: number; ques
 
 const generator = fileURLToPath(new URL('./generate.ts', import.meta.url));
 
-/** Sends the load from a process of its own, whose cost is told with the figures; fails where nothing was answered. */
+/** Sends the load from a separate process, whose cost is in the figures. Fails if nothing was answered. */
 export async function generate(order: Order): Promise<Figures> {
   const child = fork(generator);
   try {
     child.send(order);
     const [message] = await Promise.race([
       once(child, 'message'),
-      once(child, 'exit').then(([code]) => Promise.reject(new Error(`the generator has ended with ${code}`))),
+      once(child, 'exit').then(([code]) => Promise.reject(new Error(`the generator exited with ${code}`))),
     ]);
     const figures = message as Figures; // from generate.ts
     if (figures.answered === 0) throw new Error(`of ${figures.failed} requests none was answered`);

@@ -3,14 +3,14 @@ import { Agent, request } from 'undici';
 import { at } from '../offer.ts';
 import { type Figures, type Order, type Question, streamTokens, streamTokensPerSecond } from './load.ts';
 
-/** In milliseconds. `late`: from the model server's clock when it sent a token, which is this one, to its arrival. */
+/** In milliseconds. `late`: from the sending of a token, by the model server's clock, which is the same one, to its arrival. */
 type Times = { first: number[]; between: number[]; late: number[]; whole: number[] };
 
 const streamMs = (1_000 * streamTokens) / streamTokensPerSecond;
 
 /**
- * Clients that read one stream after another until the time is over, each to its end. They begin spread evenly over the
- * length of a stream, so that what is measured is not all of them beginning at once, again and again.
+ * Runs clients that read one complete stream after another until the time is over. Their starts are spread evenly over the length of a
+ * stream, so that they do not all start at the same time again and again.
  */
 export async function sendStreams({
   question,
@@ -51,7 +51,7 @@ export async function sendStreams({
   };
 }
 
-/** Whether it came to its end with each token. */
+/** Whether the stream was complete with each token. */
 async function readStream(
   { urls, headers, body: sent }: Question,
   client: number,
@@ -86,13 +86,13 @@ async function readStream(
   return true;
 }
 
-/** The text of each token is when it was sent; found without parsing the event, which would be most of the cost. */
+/** The text of each token is its sending time. It is found without parsing the event, which would be most of the cost. */
 function sentAtOf(event: string): number | undefined {
   const [, sentAt] = /"content":"\s*(\d+\.\d+)"/.exec(event) ?? [];
   return sentAt === undefined ? undefined : Number(sentAt);
 }
 
-/** Milliseconds of the clock that all processes of a machine have in common. */
+/** Milliseconds of the clock that all processes of a machine share. */
 function now(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }

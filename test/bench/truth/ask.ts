@@ -1,19 +1,19 @@
 import { Agent, request } from 'undici';
 import { chatPath, modelName } from '../gateways/gateway.ts';
 
-/** `status` 0: no answer came. Times in milliseconds of this process's clock; `tokens` as a whole answer says. */
+/** `status` 0: there was no answer. Times in milliseconds of this process's clock. `tokens` as reported by a whole answer. */
 export type Asked = { sentAt: number; endedAt: number; status: number; tokens: number };
 
 export type Client = AsyncDisposable & {
-  /** An answer to this question, read to its end. */
+  /** A complete answer to this question. */
   ask(key: string, question: string, fields?: object): Promise<Asked>;
-  /** Resolves at the first token of a stream, which is then read on until it breaks. */
+  /** Resolves at the first token of a stream, which is then read until it breaks. */
   open(key: string, question: string): Promise<void>;
 };
 
 const answerMsMax = 60_000;
 
-/** The one client that every gateway is asked with; each request has a connection of its own, and comes to any of its processes. */
+/** The one client for all gateways. Each request has its own connection, so it reaches any of the gateway's processes. */
 export function openClient(url: string): Client {
   const dispatcher = new Agent({ connections: 128, bodyTimeout: 0 });
 
@@ -37,7 +37,7 @@ export function openClient(url: string): Client {
     },
     async open(key, question) {
       const { statusCode, body } = await send(key, question, { stream: true });
-      if (statusCode !== 200) throw new Error(`a stream was answered ${statusCode}: ${await body.text()}`);
+      if (statusCode !== 200) throw new Error(`a stream was answered with ${statusCode}: ${await body.text()}`);
       const bytes = body[Symbol.asyncIterator]();
       await bytes.next();
       void (async () => {

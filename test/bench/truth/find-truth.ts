@@ -14,10 +14,10 @@ const questions = {
   'all processes': 'the same, all its processes killed',
 } as const;
 
-/** `failed`: the rows that could not be started, or broke while they were asked; their answers say how. */
+/** `failed`: the rows that could not be started, or broke during the test. Their answers contain the error. */
 type Found = { truth: Truth[]; failed: string[] };
 
-/** Asks this service and the peers the same by the same client; each on its own, for the load is small. */
+/** Tests this service and the peers in the same way with the same client, concurrently, because the load is small. */
 export async function findTruth({ withPeers, ...place }: Options): Promise<Found> {
   const found = [ofOne(names.one, () => serviceSubject(place))];
   if (withPeers)
@@ -34,7 +34,7 @@ function ofPortkey(): Found {
   return { truth, failed: [] };
 }
 
-/** One that can not be started says so in each answer. */
+/** Each answer of a gateway that cannot be started is the error. */
 async function ofOne(name: string, start: () => Promise<Subject & AsyncDisposable>): Promise<Found> {
   try {
     await using subject = await start();
@@ -57,8 +57,8 @@ async function answersOf(subject: Subject): Promise<Truth[]> {
   found(questions.edge, edge);
   found(questions.tokens, tokens);
   for (const [name, kill] of Object.entries(subject.killings)) {
-    found(questions[name as keyof typeof questions], await askAfterKilling(subject, kill)); // they are called as asked
+    found(questions[name as keyof typeof questions], await askAfterKilling(subject, kill)); // named like the questions
   }
-  found(questions.away, await askWithoutRedis(subject)); // last, for what a gateway makes of it may outlast it
+  found(questions.away, await askWithoutRedis(subject)); // last, because its effect on a gateway may outlast it
   return truth;
 }

@@ -4,7 +4,7 @@ import { leaseEndsKey } from '../../../shared/redis/keys.ts';
 import { openRedisDatabase } from '../../support/private-redis.ts';
 import { lastLeaseEnd, lastSlotEnd } from './lock-ends.ts';
 
-test('the end of a lock is that of its last lease, or the end of the life of its slots, as Redis has it', async (t) => {
+test('a lock ends with its last lease, or with the TTL of its slots, as stored in Redis', async (t) => {
   await using own = await openRedisDatabase();
   const { url } = own;
   t.is(await lastLeaseEnd(url, 'user:a'), undefined);

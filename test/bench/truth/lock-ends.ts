@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { leaseEndsKey } from '../../../shared/redis/keys.ts';
 
-/** When Redis itself ends what stands there as running, in Unix milliseconds, and what by. */
+/** When Redis removes the entries of running requests, in Unix milliseconds, and for which reason. */
 export type LockEnd = { at: number; by: string };
 
-/** When the last lease of this account ends by itself; undefined where it has none. */
+/** When the last lease of this account expires. Undefined if it has none. */
 export async function lastLeaseEnd(redisUrl: string, account: string): Promise<LockEnd | undefined> {
   return await withRedis(redisUrl, async (redis) => {
     const [, at] = await redis.zrange(leaseEndsKey(account), '-1', '-1', 'WITHSCORES');
@@ -14,8 +14,8 @@ export async function lastLeaseEnd(redisUrl: string, account: string): Promise<L
 }
 
 /**
- * When LiteLLM's Redis lets go of the slots that this client key holds: a sorted set, named for the key or its SHA-256, which
- * lives for as long after the last one was taken as each of them counts. Undefined where there is none.
+ * When LiteLLM's Redis removes the slots that this client key holds: a sorted set, named for the key or its SHA-256, which lives for as
+ * long after the last one was taken as each of them counts. Undefined if there is none.
  */
 export async function lastSlotEnd(redisUrl: string, clientKey: string): Promise<LockEnd | undefined> {
   const names = [clientKey, createHash('sha256').update(clientKey).digest('hex')];

@@ -5,13 +5,13 @@ import { worstMinute } from './worst-minute.ts';
 
 export const limits = { perMinute: 100, tokensPerMinute: 1_000, atOnce: 4, awayPerMinute: 20 };
 
-/** What can be asked of a gateway; `keys` are each on the one limit that the question is about. */
+/** A gateway under test. Each of `keys` has only the limit that its test needs. */
 export type Subject = {
   name: string;
   url: string;
   keys: Record<'edge' | 'tokens' | 'away', string>;
   redis: { stop(): Promise<void>; restart(): Promise<void> };
-  /** Processes that are killed at once, and started again, by what they are called; each with a key of its own. */
+  /** Processes that are killed at once, and started again, by name. Each has its own key. */
   killings: Record<string, Killing>;
 };
 
@@ -22,8 +22,8 @@ const awayRequests = 50;
 const tokensEach = 50;
 
 /**
- * From shortly before a window of a minute ends until shortly after, whether it begins with the clock's minute or with its first
- * request. Slow enough for every gateway: what waits in front of one is not asked at the time it was meant to be.
+ * Sends requests from shortly before the end of a one-minute window until shortly after, for windows that start with the clock's minute
+ * or with the first request. The rate is low enough for every gateway, because requests in a backlog would be sent too late.
  */
 export async function askAtEdge({ url, keys }: Subject): Promise<string> {
   await using client = openClient(url);
@@ -36,7 +36,7 @@ export async function askAtEdge({ url, keys }: Subject): Promise<string> {
   return `${worstMinute(admitted(await Promise.all(asked)).map((each) => ({ ...each, amount: 1 })))} in 60 s`;
 }
 
-/** Many at once on either side of the end of such a window. */
+/** Sends many requests at once on either side of the end of such a window. */
 export async function askForTokens({ url, keys }: Subject): Promise<string> {
   await using client = openClient(url);
   const begunAt = await beginWithMinute();
@@ -67,7 +67,7 @@ export async function askWithoutRedis({ url, keys, redis }: Subject): Promise<st
     const asking: Promise<Asked>[] = [];
     for (let sent = 0; sent < awayRequests; sent++) {
       asking.push(client.ask(keys.away, 'Say 1 tokens.'));
-      await sleep(40); // all at once they would be taken by one process of a gateway
+      await sleep(40); // if sent at once, one process of a gateway would take them all
     }
     const asked = await Promise.all(asking);
     return `${admitted(asked).length} of ${awayRequests}, the others ${statusesOf(asked)}`;
@@ -77,14 +77,14 @@ export async function askWithoutRedis({ url, keys, redis }: Subject): Promise<st
 }
 
 /**
- * As many streams as may be open, a kill -9, and how long after it as many requests at once all pass. Where that lasts longer
- * than anybody would wait, Redis is asked how long.
+ * Opens as many streams as allowed, kills with -9, and measures how long it takes until as many concurrent requests all pass. If that
+ * takes too long, the end is read from Redis.
  */
 export async function askAfterKilling({ url }: Subject, { key, kill, lockEnd }: Killing): Promise<string> {
   await using streams = openClient(url);
   const opened = Array.from({ length: limits.atOnce }, () => streams.open(key, 'Say 6000 tokens, 20 a second.'));
   await Promise.all(opened);
-  if ((await passing(streams, key)) > 0) return 'not told: more passed than the limit before it';
+  if ((await passing(streams, key)) > 0) return 'not measured: more passed than the limit before it';
   const [killedAt, killedTime] = [performance.now(), Date.now()];
   await kill();
   await using client = openClient(url);
@@ -97,14 +97,14 @@ export async function askAfterKilling({ url }: Subject, { key, kill, lockEnd }: 
     if (refused === 0) return first === 0 ? `none (asked after ${seconds} s)` : `${first}, none after ${seconds} s`;
     if (askedAt - killedAt > lockedForMsMax) {
       const end = await lockEnd();
-      const told = end && `; until ${((end.at - killedTime) / 1_000).toFixed(0)} s, by ${end.by}`;
-      return `${refused}, still after ${seconds} s${told ?? ''}`;
+      const until = end && `; until ${((end.at - killedTime) / 1_000).toFixed(0)} s, by ${end.by}`;
+      return `${refused}, still after ${seconds} s${until ?? ''}`;
     }
     await sleep(1_000);
   }
 }
 
-/** Of as many as may run at once, which overlap. */
+/** How many of the maximum of concurrent requests pass. They overlap. */
 async function passing(client: Client, key: string): Promise<number> {
   const asking = Array.from({ length: limits.atOnce }, () =>
     client.ask(key, 'Say 8 tokens, 20 a second.', { stream: true }),

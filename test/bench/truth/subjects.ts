@@ -19,7 +19,7 @@ export async function serviceSubject(place: Place): Promise<Owned> {
   const inTier = Object.entries(plans).map(([name, plan]) => [name, { ...plan, model_tiers: ['guest'] }]);
   const service = await startService({ ...place, name: 'truth-service', plans: Object.fromEntries(inTier) });
   const [ingress, worker] = [service.ingresses[0], service.workers[0]];
-  if (ingress === undefined || worker === undefined) throw new Error('there is one of each');
+  if (ingress === undefined || worker === undefined) throw new Error('there must be one of each');
   const lockEnd = (account: string) => () => lastLeaseEnd(service.redis.url, `user:${account}`);
   const killed = async (dead: (typeof ingress)[]) => {
     await Promise.all(dead.map((each) => each.process.kill()));

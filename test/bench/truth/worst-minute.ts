@@ -1,8 +1,8 @@
 const minuteMs = 60_000;
 
 /**
- * The most of these amounts that were certainly taken within one minute: a gateway decides somewhere between a request's
- * sending and the end of its answer, so both lie within it.
+ * The largest sum of these amounts that were certainly taken within one minute: a gateway decides between the sending of a request and
+ * the end of its answer, so both must be within it.
  */
 export function worstMinute(taken: readonly { sentAt: number; endedAt: number; amount: number }[]): number {
   const sums = taken.map(({ sentAt: from }) =>
