@@ -37,7 +37,7 @@ type Service = z.infer<typeof serviceSchema>;
 const networksOf = ({ networks }: Service) => (Array.isArray(networks) ? networks : Object.keys(networks));
 const required = (name: string) => new RegExp(`^\\$\\{${name}:\\?[^}]+\\}$`);
 
-test('each service is confined: nothing to write but what it needs, no capability, no root, no more memory than it is given', (t) => {
+test('each service is confined: minimal write access, no capabilities, no root, a memory limit', (t) => {
   const { services } = read();
   for (const [name, service] of Object.entries(services)) {
     t.deepEqual(service.cap_drop, ['ALL'], name);
@@ -47,7 +47,7 @@ test('each service is confined: nothing to write but what it needs, no capabilit
   for (const name of ['ingress', 'worker']) t.is(services[name]?.mem_limit, '512m');
 });
 
-test('each image is of one full version', (t) => {
+test('each image has one full version', (t) => {
   for (const [name, { image, build }] of Object.entries(read().services)) {
     const images = image === undefined ? [] : [image];
     const bases = [...(build?.dockerfile_inline.matchAll(/^FROM (\S+)/gm) ?? [])].map(([, base = '']) => base);
@@ -56,7 +56,7 @@ test('each image is of one full version', (t) => {
   }
 });
 
-test('the image of ingresses and workers has the allocator settings of the attacks that are measured', (t) => {
+test('the image of ingresses and workers has the allocator settings of the measured attacks', (t) => {
   const attack = readFileSync(new URL('attacks/run-attack.ts', import.meta.url), 'utf8');
   for (const name of ['ingress', 'worker']) {
     const dockerfile = read().services[name]?.build?.dockerfile_inline ?? '';
@@ -66,7 +66,7 @@ test('the image of ingresses and workers has the allocator settings of the attac
   }
 });
 
-test('Redis and MongoDB are reached by ingresses and workers alone, and by a password', (t) => {
+test('only ingresses and workers reach Redis and MongoDB, and only with a password', (t) => {
   const { services, networks } = read();
   t.deepEqual(networks.data, { internal: true });
   const onData = Object.entries(services).filter(([, service]) => networksOf(service).includes('data'));
@@ -88,7 +88,7 @@ test('Redis and MongoDB are reached by ingresses and workers alone, and by a pas
 
 test('no secret is in a command or a health check, or has a default', (t) => {
   for (const [name, { command, healthcheck }] of Object.entries(read().services)) {
-    t.notRegex([...command, ...healthcheck.test].join(' '), /\$\{/, `${name}: Compose would fill it in`);
+    t.notRegex([...command, ...healthcheck.test].join(' '), /\$\{/, `${name}: Compose would substitute it`);
   }
   t.notRegex(text, /\$\{\w*(PASSWORD|SECRET|PEPPER)\w*(?!\w|:\?)/);
 });
@@ -97,12 +97,12 @@ test('only the API is open to other machines', (t) => {
   const ports = Object.values(read().services).flatMap((service) => service.ports);
   t.deepEqual(
     ports.filter((port) => !port.startsWith('127.0.0.1:')),
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: Compose fills it in
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: Compose substitutes it
     ['${PORT:-8080}:8080'],
   );
 });
 
-test('an operator says who the issuer is and what the plans are: without the profile there is no stand-in', (t) => {
+test('the operator sets the issuer and the plans: without the profile there are no stand-ins', (t) => {
   const { services, configs } = read();
   t.regex(String(services.ingress?.environment.AUTH_URL), required('AUTH_URL'));
   t.regex(configs.plans?.file ?? '', required('PLAN_FILE'));
@@ -124,10 +124,10 @@ test("the stand-ins' issuer has one address for browsers on the host and for con
     !Array.isArray(networks) && networks?.front?.aliases.includes(hostname),
     'containers resolve it to the stand-ins',
   );
-  t.true(text.includes(`AUTH_URL=${standIns?.environment.ISSUER}`), 'the head of the file says so');
+  t.true(text.includes(`AUTH_URL=${standIns?.environment.ISSUER}`), 'the comment at the top says so');
 });
 
-test('containers get only settings that exist, and have a check of their health', (t) => {
+test('containers get only existing settings, and have a health check', (t) => {
   const { services } = read();
   for (const [name, known] of [
     ['ingress', settingNames.ingress],

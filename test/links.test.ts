@@ -44,7 +44,7 @@ function brokenLinksIn(text: string): string[] {
 const searched =
   /^(README\.md$|docker-compose\.yml$|\.|(ingress|workers|shared|test)\/.*\.(ts|mjs|lua|css|py|yaml|yml)$)/;
 
-test('every link to a heading in the source leads to a heading that exists', (t) => {
+test('every link to a heading in the source leads to an existing heading', (t) => {
   t.is(headings.size, readPages().length + githubFiles.length, 'no two files have the same name');
   const files = projectFiles().filter((path) => searched.test(path));
   t.true(files.length > 500);
@@ -52,7 +52,7 @@ test('every link to a heading in the source leads to a heading that exists', (t)
   t.deepEqual(broken, []);
 });
 
-test('a link to a heading or a file that does not exist is found', (t) => {
+test('a link to a missing heading or file is found', (t) => {
   const [page, missing] = ['contract.md', 'nothing.md'];
   const text = [
     `// See ${page}#c8-revocation.`,

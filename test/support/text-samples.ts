@@ -1,7 +1,7 @@
 /** Typical prompts, in common languages and formats. */
 export const ordinaryTexts: Readonly<Record<string, string>> = {
   English: `The harbour was quiet that morning. Two fishing boats had come in before dawn, and their crews were asleep below deck
-while the gulls argued over what was left in the nets. Nobody expected the ferry, which ran only on Tuesdays since the new
+while the gulls argued over what was left in the nets. No one expected the ferry, which ran only on Tuesdays since the new
 bridge had been opened, so when its horn sounded behind the fog the old man put down his cup and looked at his watch. "That
 can't be right," he said. "They've changed the timetable again, haven't they?" His daughter shrugged; she'd stopped reading
 the notices months ago. Summarize the passage above in three sentences, keep the names of the places, and explain which

@@ -2,7 +2,7 @@ import test from 'ava';
 import { sampleRun } from '../../support/sample-runs.ts';
 import { notWorthWriting, peersNotMeasured, warningsOf } from './worth-writing.ts';
 
-test('too few rounds, too short ones, and a run without peers are not written, and it is said why', (t) => {
+test('too few or too short rounds and a run without peers are not written, and the reason is given', (t) => {
   const enough = { part: 'peers', rounds: 3, seconds: 3, withPeers: true } as const;
   t.is(notWorthWriting(enough), undefined);
   t.regex(notWorthWriting({ ...enough, rounds: 2 }) ?? '', /2 rounds/);
@@ -12,17 +12,17 @@ test('too few rounds, too short ones, and a run without peers are not written, a
   t.regex(notWorthWriting({ ...enough, part: 'truth', withPeers: false }) ?? '', /peers/);
 });
 
-test('a peer that was not measured is named with what kept it', (t) => {
+test('a peer that was not measured is named with the reason', (t) => {
   const rows = [
     { name: 'ours', does: '' },
-    { name: 'a peer', does: '', missing: 'it can not be installed' },
+    { name: 'a peer', does: '', missing: 'it cannot be installed' },
   ];
   const ours = sampleRun({ row: 'ours', load: 'x', round: 1 });
-  t.is(peersNotMeasured({ rows, runs: [ours] }), 'a peer: it can not be installed');
+  t.is(peersNotMeasured({ rows, runs: [ours] }), 'a peer: it cannot be installed');
   t.is(peersNotMeasured({ rows, runs: [ours, { ...ours, row: 'a peer' }] }), undefined);
 });
 
-test('a machine that was busy before is told of', (t) => {
+test('a machine that was busy before the run is reported', (t) => {
   t.deepEqual(warningsOf(0.15), []);
   t.regex(warningsOf(0.16)[0] ?? '', /the machine was busy: 16%/);
 });
