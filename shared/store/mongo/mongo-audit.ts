@@ -4,7 +4,7 @@ import { pageOf } from '../accounts/audit-records.ts';
 import { type AuditPage, type AuditRecord, type AuditStore, auditRecordSchema } from '../accounts/audit-store.ts';
 import type { MongoCalls } from './database/mongo-calls.ts';
 import { refusedAsDuplicates } from './database/mongo-duplicates.ts';
-import { accountsOf, readWaiting, type WaitingAudit, withId } from './mongo-account-documents.ts';
+import { type AccountDocument, accountsOf, readWaiting, type WaitingAudit, withId } from './mongo-account-documents.ts';
 
 const documentSchema = auditRecordSchema.omit({ id: true }).extend({ _id: z.string() });
 
@@ -24,9 +24,11 @@ const behind = [{ 'outbox.id': { $gt: '' } }, { $expr: { $ne: ['$version', '$rec
 const projection = { version: 1, changes: 1, recorded: 1, outbox: 1 } as const;
 
 /** Stores records in their own collection, which only grows. Until they are copied to it, they wait in their account's document. */
-export function createMongoAudit({ call, lasting, database }: MongoCalls): AuditStore {
+export function createMongoAudit(calls: MongoCalls): AuditStore {
+  const { call, lasting, database } = calls;
   const accounts = accountsOf(database);
   const records = recordsOf(database);
+  const copy = createCopy(calls);
 
   /** Keeps only as many as the page can show: there are many only if copying has failed for long. */
   async function listWaiting(page: AuditPage, signal: AbortSignal): Promise<AuditRecord[]> {
@@ -49,27 +51,6 @@ export function createMongoAudit({ call, lasting, database }: MongoCalls): Audit
     return found.map((document) => auditRecordSchema.parse(withId(document)));
   }
 
-  /** Inserts the records first, acknowledged by a majority, then removes them from the outbox. Returns the number of records. */
-  async function copy(found: readonly WaitingAudit[], signal: AbortSignal): Promise<number> {
-    if (found.length === 0) return 0;
-    const copied = found.flatMap(({ records }) => records);
-    signal.throwIfAborted();
-    if (copied.length > 0) await insert(copied);
-    signal.throwIfAborted();
-    await accounts.bulkWrite(found.map(takeOut), { ordered: false });
-    return copied.length;
-  }
-
-  /** An existing record must also be safe from a failover. */
-  async function insert(copied: readonly AuditRecord[]): Promise<void> {
-    const documents = copied.map(({ id: _id, ...fields }) => documentSchema.parse({ _id, ...fields }));
-    const refused = await refusedAsDuplicates(records.insertMany(documents, { ordered: false }));
-    if (refused.length === 0) return;
-    const ids = refused.map((index) => documents[index]?._id ?? '');
-    const found = await records.find({ _id: { $in: ids } }, { projection: { _id: 1 }, ...lasting() }).toArray();
-    if (found.length < ids.length) throw new Error('an existing record is not yet safe from a failover');
-  }
-
   return {
     async listAudit(page) {
       // The waiting records are read first: a record that is copied in between is then found twice, not missed.
@@ -88,20 +69,52 @@ export function createMongoAudit({ call, lasting, database }: MongoCalls): Audit
       call(async (signal) => {
         const options = { projection, sort: { _id: 1 }, limit, ...lasting() } as const;
         const found = await accounts.find({ _id: { $gt: account }, $or: behind }, options).toArray();
-        const unreadable: string[] = [];
-        const waiting = found.flatMap((document) => {
-          try {
-            return [readWaiting(document)];
-          } catch (error) {
-            if (!(error instanceof z.ZodError)) throw error;
-            unreadable.push(document._id);
-            return [];
-          }
-        });
+        const { waiting, unreadable } = readAllWaiting(found);
         const last = found.length < limit ? undefined : found.at(-1)?._id;
         return { copied: await copy(waiting, signal), last, unreadable };
       }),
   };
+}
+
+function createCopy({ lasting, database }: MongoCalls) {
+  const accounts = accountsOf(database);
+  const records = recordsOf(database);
+
+  /** An existing record must also be safe from a failover. */
+  async function insert(copied: readonly AuditRecord[]): Promise<void> {
+    const documents = copied.map(({ id: _id, ...fields }) => documentSchema.parse({ _id, ...fields }));
+    const refused = await refusedAsDuplicates(records.insertMany(documents, { ordered: false }));
+    if (refused.length === 0) return;
+    const ids = refused.map((index) => documents[index]?._id ?? '');
+    const found = await records.find({ _id: { $in: ids } }, { projection: { _id: 1 }, ...lasting() }).toArray();
+    if (found.length < ids.length) throw new Error('an existing record is not yet safe from a failover');
+  }
+
+  /** Inserts the records first, acknowledged by a majority, then removes them from the outbox. Returns the number of records. */
+  return async function copy(found: readonly WaitingAudit[], signal: AbortSignal): Promise<number> {
+    if (found.length === 0) return 0;
+    const copied = found.flatMap(({ records }) => records);
+    signal.throwIfAborted();
+    if (copied.length > 0) await insert(copied);
+    signal.throwIfAborted();
+    await accounts.bulkWrite(found.map(takeOut), { ordered: false });
+    return copied.length;
+  };
+}
+
+/** Reads the waiting records of accounts. Returns the ids of unreadable accounts apart, so that they do not stop the others. */
+function readAllWaiting(found: readonly AccountDocument[]): { waiting: WaitingAudit[]; unreadable: string[] } {
+  const unreadable: string[] = [];
+  const waiting = found.flatMap((document) => {
+    try {
+      return [readWaiting(document)];
+    } catch (error) {
+      if (!(error instanceof z.ZodError)) throw error;
+      unreadable.push(document._id);
+      return [];
+    }
+  });
+  return { waiting, unreadable };
 }
 
 /** Neither operator undoes a concurrent push or copy. */

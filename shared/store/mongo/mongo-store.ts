@@ -19,7 +19,8 @@ import { createMongoFiles } from './batches/mongo-files.ts';
 import { createMongoLines } from './batches/mongo-lines.ts';
 import { createMongoCalls, type MongoCalls } from './database/mongo-calls.ts';
 import { changeGuarded } from './database/mongo-change.ts';
-import { createFileIndexes, createGridFsFileStore } from './gridfs-file-store.ts';
+import { createGridFsFileStore } from './gridfs-file-store.ts';
+import { createFileIndexes } from './gridfs-versions.ts';
 import {
   type AccountDocument,
   accountsOf,

@@ -9,6 +9,8 @@ import { moveOf, recordsOf, sumId, sumsOf, toRecordDocument } from './mongo-usag
 const recordsAtOnce = 500;
 const pauseMsMax = 50;
 
+type SplitBatches = { passed: MonthBatch[]; left: MonthBatch[] };
+
 /** Inserts records first, acknowledged by a majority, and then updates their sums, each in its own guarded update. */
 export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
   const records = recordsOf(calls.database);
@@ -47,19 +49,12 @@ export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
    * Returns the batches whose sums are past some of their entries, and what remains of each batch: another process has updated those sums,
    * perhaps in a way that a failover can undo.
    */
-  async function look(batches: readonly MonthBatch[]): Promise<{ passed: MonthBatch[]; left: MonthBatch[] }> {
+  async function look(batches: readonly MonthBatch[]): Promise<SplitBatches> {
     if (batches.length === 0) return { passed: [], left: [] };
     const filter = { _id: { $in: batches.map(sumId) } };
     const found = await sums.find(filter, { projection: { lastEntry: 1 }, ...calls.lasting() }).toArray();
     const lastEntries = new Map(found.map(({ _id, lastEntry }) => [_id, lastEntry]));
-    const rests = batches.map((batch) => {
-      const lastEntry = lastEntries.get(sumId(batch)) ?? '';
-      return { batch, news: batch.news.filter(({ entry }) => entry > lastEntry) };
-    });
-    return {
-      passed: rests.filter(({ batch, news }) => news.length < batch.news.length).map(({ batch }) => batch),
-      left: rests.filter(({ news }) => news.length > 0).map(({ batch, news }) => ({ ...batch, news })),
-    };
+    return splitBatches(batches, lastEntries);
   }
 
   return async function take(all) {
@@ -70,5 +65,16 @@ export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
       doubtful.push(...(await calls.call((signal) => move(byMonth(batch, storedEntries), signal))));
     }
     return doubtful.map(({ account, month, lastEntry }) => ({ account, month, upTo: lastEntry }));
+  };
+}
+
+function splitBatches(batches: readonly MonthBatch[], lastEntries: ReadonlyMap<string, string>): SplitBatches {
+  const rests = batches.map((batch) => {
+    const lastEntry = lastEntries.get(sumId(batch)) ?? '';
+    return { batch, news: batch.news.filter(({ entry }) => entry > lastEntry) };
+  });
+  return {
+    passed: rests.filter(({ batch, news }) => news.length < batch.news.length).map(({ batch }) => batch),
+    left: rests.filter(({ news }) => news.length > 0).map(({ batch, news }) => ({ ...batch, news })),
   };
 }

@@ -24,7 +24,7 @@ const batchDocumentSchema = batchSchema
 
 type FileDocument = z.infer<typeof fileDocumentSchema>;
 type BatchDocument = z.input<typeof batchDocumentSchema>;
-type ResultDocument = BatchResult & { _id: string };
+export type ResultDocument = BatchResult & { _id: string };
 type RetryDocument = BatchRetry & { _id: string };
 
 const options = { ignoreUndefined: true } as const; // the driver would write an undefined field as null

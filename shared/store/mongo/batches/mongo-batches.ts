@@ -22,7 +22,8 @@ const unfinishedSchema = z.array(z.object({ batches: z.int(), tokens: z.int() })
 const isOpen = { open: { $gt: '' } };
 const isUnfinished = { ...isOpen, state: { $in: [...unfinishedStates] } };
 
-export function createMongoBatches({ call, lasting, database }: MongoCalls): BatchRecords {
+export function createMongoBatches(calls: MongoCalls): BatchRecords {
+  const { call, lasting, database } = calls;
   const batches = batchesOf(database);
 
   async function read(id: string): Promise<Batch | undefined> {
@@ -66,6 +67,14 @@ export function createMongoBatches({ call, lasting, database }: MongoCalls): Bat
       return result();
     },
 
+    ...createOpenBatches(calls),
+  };
+}
+
+function createOpenBatches({ call, lasting, database }: MongoCalls) {
+  const batches = batchesOf(database);
+
+  return {
     listOpenAccounts: () =>
       call(async () => {
         const pipeline = [{ $match: isOpen }, { $group: { _id: '$account' } }];
@@ -105,5 +114,5 @@ export function createMongoBatches({ call, lasting, database }: MongoCalls): Bat
         const pipeline = [{ $match: isOpen }, { $group: { _id: '$state', ...sums } }];
         return batchStatsOf(groupsSchema.parse(await batches.aggregate(pipeline, lasting()).toArray()));
       }),
-  };
+  } satisfies Partial<BatchRecords>;
 }

@@ -34,12 +34,8 @@ export function createMongoFiles({ call, lasting, database }: MongoCalls): FileR
         placeOf: ({ id }) => id,
         read: (page) =>
           call(async () => {
-            const filter = {
-              account,
-              state: 'ready' as const,
-              ...(purpose && { purpose }),
-              ...(page.after !== undefined && { _id: order === 'asc' ? { $gt: page.after } : { $lt: page.after } }),
-            };
+            const isNext = page.after !== undefined && { _id: { [order === 'asc' ? '$gt' : '$lt']: page.after } };
+            const filter = { account, state: 'ready' as const, ...(purpose && { purpose }), ...isNext };
             const options = { sort: { _id: order === 'asc' ? 1 : -1 }, limit: page.limit, ...lasting() } as const;
             return (await files.find(filter, options).toArray()).map(readFileDocument);
           }),
@@ -68,13 +64,18 @@ export function createMongoFiles({ call, lasting, database }: MongoCalls): FileR
 
     listFilesToRemove: (at, writingSince, limit) =>
       call(async () => {
-        const $or = [
-          { state: 'deleting' as const },
-          { state: 'ready' as const, expiresAt: { $lte: at } },
-          { state: 'writing' as const, createdAt: { $lt: writingSince } },
-        ];
         const options = { sort: { expiresAt: 1 }, limit, ...lasting() } as const;
-        return (await files.find({ $or }, options).toArray()).map(readFileDocument);
+        return (await files.find(isToRemove(at, writingSince), options).toArray()).map(readFileDocument);
       }),
+  };
+}
+
+function isToRemove(at: Date, writingSince: Date) {
+  return {
+    $or: [
+      { state: 'deleting' as const },
+      { state: 'ready' as const, expiresAt: { $lte: at } },
+      { state: 'writing' as const, createdAt: { $lt: writingSince } },
+    ],
   };
 }
