@@ -6,22 +6,22 @@ import { nothingWritten, type Written } from './output-guard.ts';
 import { parseChunk } from './parse-chunk.ts';
 import { createRepeatedChunks } from './repeated-chunk.ts';
 
-/** A streamed answer as it comes in, event by event, and what of it goes to the client. */
+/** Converts a streamed answer, event by event, for the client. */
 export interface ChunkConverter extends Pick<AnswerProgress, 'begun' | 'complete' | 'usage'> {
   /**
-   * Takes the data of one event; what it returns is ready to be written to the client. Nothing is, until the answer proper
-   * has begun: until then another backend can still take over.
+   * Takes the data of one event. Returns what is ready to be written to the client. That is empty until the answer proper has begun,
+   * because until then another backend can take over.
    */
   take(data: string): string;
-  /** What has come with the event that was taken last. */
+  /** What came with the event that was taken last. */
   written(): Written;
-  /** Ends, in place of the event that was taken last and as a backend would at its limit, each of so many choices that is open. */
+  /** Ends each open choice as a backend would at its limit, in place of the event that was taken last. */
   cut(choicesAsked: number): string;
-  /** How many tokens that is at least: a piece is one or more, and no model's tokens are longer than eight characters for long. */
+  /** Min tokens written so far: a piece has at least one, and no model's tokens are longer than eight characters on average. */
   tokensWritten(): number;
-  /** What the model has written so far, cut at a million characters; for counting where no usage was reported. */
+  /** What the model has written so far, cut at a million characters, for counting if no usage was reported. */
   text(): { sample: string; characters: number };
-  /** The usage chunk, in the shape of the stream's others, with `choices: []`: the backend's own words if they say as many. */
+  /** The usage chunk, in the shape of the stream's other chunks, with `choices: []`: the backend's own usage if it has as many tokens. */
   usageChunk(tokens: { promptTokens: number; completionTokens: number }): string;
 }
 
@@ -29,7 +29,7 @@ const charactersPerTokenMax = 8;
 const sampleCharactersMax = 1_000_000;
 const heldCharactersMax = 1_048_576;
 
-/** `model` is the name the client knows; chunks that carry another are rewritten. `apiKey` is what the backend was called with. */
+/** `model`: the name that the client knows; chunks with another name are rewritten. `apiKey`: the key of the call of the backend. */
 export function createChunkConverter({
   model,
   apiKey,
@@ -40,23 +40,12 @@ export function createChunkConverter({
   const progress = createAnswerProgress();
   const { begun, complete, usage } = progress;
   const repeated = createRepeatedChunks((data, chunk) => present(data, chunk, model));
+  const sample = createSample();
   let held = '';
   let latest: () => ChatChunk | undefined = () => undefined;
   let latestWritten = nothingWritten;
-  const written: string[] = [];
-  let sampled = 0;
-  let characters = 0;
-  let pieces = 0;
 
-  function sample(text: string): void {
-    if (text === '') return;
-    characters += text.length;
-    pieces += 1;
-    if (sampled < sampleCharactersMax) written.push(text);
-    sampled += text.length;
-  }
-
-  /** What has been held back goes in front. */
+  /** What was held back goes in front. */
   function release(ready: string): string {
     if (begun() && held === '') return ready;
     held += ready;
@@ -79,16 +68,16 @@ export function createChunkConverter({
       const known = repeated.read(data);
       if (known !== undefined) {
         latest = () => parseChunk(data, apiKey);
-        latestWritten = progress.goOn(known.text);
-        sample(known.text);
+        latestWritten = progress.followText(known.text);
+        sample.add(known.text);
         return release(event(known.sent));
       }
       const chunk = parseChunk(data, apiKey);
       latest = () => chunk;
       latestWritten = progress.follow(chunk);
-      for (const { delta } of chunk.choices) sample(writtenText(delta));
+      for (const { delta } of chunk.choices) sample.add(writtenText(delta));
       repeated.learn(data, chunk);
-      // The usage has a chunk of its own at the end, if the client asked for it, wherever the backend put it.
+      // The usage has its own chunk at the end, if the client asked for it, wherever the backend put it.
       if (chunk.choices.length === 0 && chunk.usage != null) return '';
       return release(event(present(data, chunk, model)));
     },
@@ -99,23 +88,35 @@ export function createChunkConverter({
       const ends = progress.unfinished(choicesAsked).map((index) => ({ index, delta, finish_reason: 'length' }));
       return ends.map((end) => event(presentChunk({ ...latest(), choices: [end] }, model))).join('');
     },
-    begun,
-    complete,
-    usage,
-    tokensWritten: () => Math.max(pieces, Math.floor(characters / charactersPerTokenMax)),
-    text: () => ({ sample: written.join(''), characters }),
-    usageChunk(tokens) {
-      return event(
-        JSON.stringify({ ...latest(), model, choices: [], usage: presentUsage(tokens, progress.reportedUsage()) }),
-      );
-    },
+    ...{ begun, complete, usage, tokensWritten: sample.tokens, text: sample.text },
+    usageChunk: (tokens) =>
+      event(JSON.stringify({ ...latest(), model, choices: [], usage: presentUsage(tokens, progress.reportedUsage()) })),
   };
 }
 
-/** The data as it came, unless the client uses another name for the model, or there is a usage, which is sent at the end. */
+/** What the model has written, for counting. */
+function createSample() {
+  const written: string[] = [];
+  let sampled = 0;
+  let characters = 0;
+  let pieces = 0;
+  return {
+    add(text: string): void {
+      if (text === '') return;
+      characters += text.length;
+      pieces += 1;
+      if (sampled < sampleCharactersMax) written.push(text);
+      sampled += text.length;
+    },
+    tokens: () => Math.max(pieces, Math.floor(characters / charactersPerTokenMax)),
+    text: () => ({ sample: written.join(''), characters }),
+  };
+}
+
+/** The data as it came, unless the client uses another name for the model, or the chunk has a usage, which is sent at the end. */
 function present(data: string, chunk: ChatChunk, model: string): string {
   if (chunk.model !== model || chunk.usage !== undefined) return presentChunk(chunk, model);
-  // It may stand on several lines, and then each would need a `data:` of its own.
+  // Data on several lines would need a `data:` for each line.
   return data.includes('\n') ? JSON.stringify(JSON.parse(data)) : data;
 }
 

@@ -3,29 +3,29 @@ import { BackendError } from '../exchange/backend-error.ts';
 import { type BackendAnswer, readUsage, writtenText } from './convert-answer.ts';
 import type { Written } from './output-guard.ts';
 
-/** How far a streamed answer is. */
+/** Follows a streamed answer to its end. */
 export interface AnswerProgress {
-  /** What has come with this chunk. */
+  /** Takes a chunk. Returns what came with it. */
   follow(chunk: ChatChunk): Written;
-  /** As `follow` for a chunk that differs from an earlier one in its text alone. That chunk ended no choice. */
-  goOn(text: string): Written;
+  /** Like `follow`, for a chunk that differs from an earlier one only in its text. The earlier one ended no choice. */
+  followText(text: string): Written;
   /** `[DONE]` has come. */
   finish(): void;
-  /** A role alone is no token: until there is one, or an end without any, the answer proper has not begun. */
+  /** Whether the answer proper has begun: a token came, or an end without tokens. A role alone is no token. */
   begun(): boolean;
   /**
-   * The backend has said that it is done: by `[DONE]`, or by a `finish_reason` for each of the choices that it was asked for.
-   * An end without this is a stream that broke off.
+   * Whether the backend has reported the end: by `[DONE]`, or by a `finish_reason` for each choice that it was asked for. A stream that
+   * ends without it broke off.
    */
   complete(choicesAsked: () => number): boolean;
-  /** Of so many choices, and any others that have begun, those that had not finished before the latest chunk. */
+  /** Of the choices asked for, and others that have begun: those that had not finished before the latest chunk. */
   unfinished(choicesAsked: number): number[];
-  /** The last usage that could be read, as tokens and in the backend's own words. */
+  /** The last readable usage: as tokens, and as the backend reported it. */
   usage(): BackendAnswer['usage'];
   reportedUsage(): unknown;
 }
 
-/** As many as a client can ask for. */
+/** The most that a client can ask for. */
 export const choicesMax = 128;
 
 export function createAnswerProgress(): AnswerProgress {
@@ -56,7 +56,7 @@ export function createAnswerProgress(): AnswerProgress {
       reportedUsage = reported;
       return { text, tokens: readable.completionTokens };
     },
-    goOn(text) {
+    followText(text) {
       finishedLatest.clear();
       begun = true;
       return { text, tokens: undefined };

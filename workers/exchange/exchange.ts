@@ -2,26 +2,26 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { BackendError } from './backend-error.ts';
 import { classifyFailure } from './classify-failure.ts';
-import { createOverdue, type Overdue } from './overdue.ts';
+import { createTimeLimit, type TimeLimit } from './time-limit.ts';
 
 /** One HTTP call, as the reader of its answer sees it. Only the first outcome counts. */
-export interface Exchange<Result> extends Pick<Overdue, 'expectWithin' | 'relax'> {
-  /** The rest of the body, if it is short, is read and dropped, so that the connection can serve the next call. */
+export interface Exchange<Result> extends Pick<TimeLimit, 'expectWithin' | 'relax'> {
+  /** If the rest of the body is short, it is read and dropped, so that the connection can serve the next call. */
   succeed(result: Result): void;
   /** `stop` and `fail` end the call at once, and close its connection unless the body has ended. */
   stop(result: Result): void;
   fail(error: unknown): void;
   isOver(): boolean;
-  /** Stops reading until `goOn`. Bytes that were read already still arrive. */
+  /** Stops reading until `resume`. Bytes that were already read still arrive. */
   pause(): void;
-  goOn(): void;
+  resume(): void;
 }
 
-/** Reads the body of an answer. What it throws fails the exchange. */
+/** Reads the body of an answer. An error that it throws fails the exchange. */
 export interface BodyReader {
   take(bytes: Buffer): void;
   end(): void;
-  /** No more comes, and that was not all. */
+  /** The body broke off before its end. */
   breakOff(error: BackendError): void;
 }
 
@@ -37,70 +37,115 @@ type ExchangeOptions<Result> = {
   onOpen?: (exchange: Exchange<Result>) => void;
 };
 
-/** At most so much is read after the answer. */
+/** The rest of a body is read up to these limits. */
 const restBytesMax = 65_536;
 const restMs = 1_000;
 
 /**
- * Sends a request and reads its answer as it arrives, by undici's callbacks: over real sockets a token costs a quarter less than by undici's
- * streams. Fails with the reader's error, else with a `BackendError`.
+ * Sends a request and reads its answer as it arrives, with undici's callbacks: over real sockets, a token costs a quarter less than with
+ * undici's streams. Fails with the reader's error, else with a `BackendError`.
  */
 export function exchange<Result>(deps: ExchangeOptions<Result>): Promise<Result> {
   const { promise, resolve, reject } = Promise.withResolvers<Result>();
   const { signal } = deps;
-  const overdue = createOverdue();
-  let controller: Dispatcher.DispatchController | undefined;
-  let reader: BodyReader | undefined;
-  let isSettled = false;
-  let isClosed = false;
-  let restBytes = restBytesMax;
-
+  const call = createCall();
+  const { timeLimit } = call;
   const onAbort = () => fail(classifyFailure(signal.reason));
 
   function settle(): boolean {
-    if (isSettled) return false;
-    isSettled = true;
+    if (call.isSettled()) return false;
+    call.settle();
     signal.removeEventListener('abort', onAbort);
-    overdue.relax();
     return true;
   }
 
   function fail(error: unknown): void {
     if (!settle()) return;
     reject(error);
-    close();
-  }
-
-  function close(): void {
-    overdue[Symbol.dispose]();
-    if (!isClosed) controller?.abort(new Error('the call was given up'));
+    call.close();
   }
 
   const given: Exchange<Result> = {
     succeed(result) {
       if (!settle()) return;
       resolve(result);
-      given.goOn();
-      // Mostly the end comes with the last of the answer, and is there before this is run.
-      queueMicrotask(() => (isClosed ? overdue[Symbol.dispose]() : overdue.expectWithin(restMs, close)));
+      call.resume();
+      call.closeAfterRest();
     },
     stop(result) {
       if (!settle()) return;
       resolve(result);
-      close();
+      call.close();
     },
-    fail,
-    isOver: () => isSettled,
-    pause: () => controller?.pause(),
-    goOn: () => controller?.resume(),
-    expectWithin: overdue.expectWithin,
-    relax: overdue.relax,
+    ...{ fail, isOver: call.isSettled, pause: call.pause, resume: call.resume },
+    ...{ expectWithin: timeLimit.expectWithin, relax: timeLimit.relax },
   };
 
-  function skip(bytes: number): void {
-    restBytes -= bytes;
-    if (restBytes < 0) close();
+  if (signal.aborted) onAbort();
+  else {
+    signal.addEventListener('abort', onAbort, { once: true });
+    deps.onOpen?.(given);
+    const readerOf = (head: Head) => deps.readerOf(head, given);
+    deps.dispatcher.dispatch(deps.request, createHandler({ call, readerOf, fail }));
   }
+  return promise;
+}
+
+type Call = ReturnType<typeof createCall>;
+
+/** The connection side of one exchange, and its time limit. */
+function createCall() {
+  const timeLimit = createTimeLimit();
+  let controller: Dispatcher.DispatchController | undefined;
+  let isSettled = false;
+  let hasEnded = false;
+  let restBytes = restBytesMax;
+
+  function close(): void {
+    timeLimit[Symbol.dispose]();
+    if (!hasEnded) controller?.abort(new Error('the call was given up'));
+  }
+
+  return {
+    timeLimit,
+    close,
+    open(opened: Dispatcher.DispatchController): void {
+      controller = opened;
+      if (isSettled) close();
+    },
+    settle(): void {
+      isSettled = true;
+      timeLimit.relax();
+    },
+    isSettled: () => isSettled,
+    pause: () => controller?.pause(),
+    resume: () => controller?.resume(),
+    /** The body has ended, or has failed. */
+    end(): void {
+      hasEnded = true;
+      if (isSettled) timeLimit[Symbol.dispose]();
+    },
+    skip(bytes: number): void {
+      restBytes -= bytes;
+      if (restBytes < 0) close();
+    },
+    /** Usually the body ends together with the last of the answer, before the microtask runs. */
+    closeAfterRest(): void {
+      queueMicrotask(() => (hasEnded ? timeLimit[Symbol.dispose]() : timeLimit.expectWithin(restMs, close)));
+    },
+  };
+}
+
+function createHandler({
+  call,
+  readerOf,
+  fail,
+}: {
+  call: Call;
+  readerOf: (head: Head) => BodyReader;
+  fail: (error: unknown) => void;
+}): Dispatcher.DispatchHandler {
+  let reader: BodyReader | undefined;
 
   function read(reading: () => void): void {
     try {
@@ -110,40 +155,28 @@ export function exchange<Result>(deps: ExchangeOptions<Result>): Promise<Result>
     }
   }
 
-  const handler: Dispatcher.DispatchHandler = {
-    onRequestStart(opened) {
-      controller = opened;
-      if (isSettled) close();
-    },
+  return {
+    onRequestStart: (controller) => call.open(controller),
     onResponseStart(_, status, headers) {
-      if (status < 200 || isSettled) return;
+      if (status < 200 || call.isSettled()) return;
       read(() => {
-        reader = deps.readerOf({ status, headers }, given);
+        reader = readerOf({ status, headers });
       });
     },
     onResponseData(_, bytes) {
-      if (isSettled) skip(bytes.length);
+      if (call.isSettled()) call.skip(bytes.length);
       else read(() => reader?.take(bytes));
     },
     onResponseEnd() {
-      isClosed = true;
-      if (isSettled) overdue[Symbol.dispose]();
-      else read(() => reader?.end());
+      call.end();
+      if (!call.isSettled()) read(() => reader?.end());
     },
     onResponseError(_, error) {
-      isClosed = true;
+      call.end();
+      if (call.isSettled()) return;
       const failure = classifyFailure(error);
-      if (isSettled) overdue[Symbol.dispose]();
-      else if (reader === undefined) fail(failure);
+      if (reader === undefined) fail(failure);
       else read(() => reader?.breakOff(failure));
     },
   };
-
-  if (signal.aborted) onAbort();
-  else {
-    signal.addEventListener('abort', onAbort, { once: true });
-    deps.onOpen?.(given);
-    deps.dispatcher.dispatch(deps.request, handler);
-  }
-  return promise;
 }

@@ -2,21 +2,21 @@ import type { BackendError } from './backend-error.ts';
 import type { BodyReader, Exchange } from './exchange.ts';
 import { createEventStreamParser } from './parse-event-stream.ts';
 
-/** How a stream ended: its reader wanted no more (`cut`), `[DONE]` came, or it ended without. */
+/** How a stream ended: its reader wanted no more (`cut`), `[DONE]` came, or it ended without it. */
 export type StreamEnd = 'cut' | 'done' | 'ended';
 
 /** Takes the events of a stream, one after another. */
 export interface EventReader {
-  /** Takes the data of one event; true if the rest is not to be read. The next event comes when a promise is fulfilled. */
+  /** Takes the data of one event. True if the rest must not be read. After a promise, the next event comes when it is fulfilled. */
   take(data: string): boolean | Promise<boolean>;
   /** Whether the answer proper has begun. */
   begun(): boolean;
 }
 
-/** What comes while its reader is busy is kept; beyond so much of it the backend has to wait. */
+/** Bytes that arrive while the reader is busy are kept up to this limit. Beyond it, the backend has to wait. */
 const keptBytesMax = 65_536;
 
-/** Reads a stream to its end. Fails by what its reader throws, as it is, else by a `BackendError`. */
+/** Reads a stream to its end. Fails with the reader's error, else with a `BackendError`. */
 export function readEvents({
   exchange,
   reader,
@@ -24,14 +24,14 @@ export function readEvents({
 }: {
   exchange: Exchange<StreamEnd>;
   reader: EventReader;
-  /** Sets the time within which the next event has to come. */
+  /** Sets the time limit for the next event. */
   expectNext: () => void;
 }): BodyReader {
   const parse = createEventStreamParser();
+  const kept = createKeptBytes(exchange);
   let events: string[] = [];
   let next = 0;
   let isBusy = false;
-  let keptBytes = 0;
   let isEnded = false;
   let failure: BackendError | undefined;
 
@@ -52,36 +52,24 @@ export function readEvents({
     }
     if (failure !== undefined) exchange.fail(failure);
     else if (isEnded) exchange.succeed('ended');
-    else readOn();
-  }
-
-  /** Last of all: more bytes can arrive before this returns. */
-  function readOn(): void {
-    const wasPaused = keptBytes > keptBytesMax;
-    keptBytes = 0;
-    if (wasPaused) exchange.goOn();
+    else kept.release();
   }
 
   function waitFor(taken: Promise<boolean>, data: string): void {
     isBusy = true;
-    exchange.relax(); // what the reader takes for it is not the backend's silence
-    taken.then((isCut) => goOn(isCut, data), exchange.fail);
+    exchange.relax(); // the time that the reader takes is not the backend's
+    taken.then((isCut) => takeNext(isCut, data), exchange.fail);
   }
 
-  function goOn(isCut: boolean, data: string): void {
+  function takeNext(isCut: boolean, data: string): void {
     isBusy = false;
     if (exchange.isOver() || isLast(isCut, data)) return;
     try {
       takeEvents();
     } catch (error) {
-      // At once: the next bytes may come before a promise that is rejected tells of it.
+      // At once: the next bytes may arrive before a rejected promise is handled.
       exchange.fail(error);
     }
-  }
-
-  function keep(bytes: number): void {
-    keptBytes += bytes;
-    if (keptBytes > keptBytesMax) exchange.pause();
   }
 
   function isLast(isCut: boolean, data: string): boolean {
@@ -95,7 +83,7 @@ export function readEvents({
     take(bytes) {
       if (failure !== undefined) return;
       failure = parse(bytes, events);
-      if (isBusy) keep(bytes.length);
+      if (isBusy) kept.add(bytes.length);
       else takeEvents();
     },
     end() {
@@ -105,6 +93,23 @@ export function readEvents({
     breakOff(error) {
       failure ??= error;
       if (!isBusy) takeEvents();
+    },
+  };
+}
+
+/** Counts the bytes that wait for the reader, and pauses the connection while there are too many. */
+function createKeptBytes(exchange: Pick<Exchange<StreamEnd>, 'pause' | 'resume'>) {
+  let bytes = 0;
+  return {
+    add(more: number): void {
+      bytes += more;
+      if (bytes > keptBytesMax) exchange.pause();
+    },
+    /** Call this last: more bytes can arrive before it returns. */
+    release(): void {
+      const wasPaused = bytes > keptBytesMax;
+      bytes = 0;
+      if (wasPaused) exchange.resume();
     },
   };
 }

@@ -1,4 +1,4 @@
-import { createOverdue } from './overdue.ts';
+import { createTimeLimit } from './time-limit.ts';
 
 /** Its signal is aborted with the reason of the first of `parents` that is aborted, or when the time limit is over. */
 export interface Watchdog extends Disposable {
@@ -10,7 +10,7 @@ export interface Watchdog extends Disposable {
 
 export function createWatchdog(parents: readonly AbortSignal[], now = () => performance.now()): Watchdog {
   const controller = new AbortController();
-  const overdue = createOverdue(now);
+  const timeLimit = createTimeLimit(now);
   const abort = (reason: unknown) => controller.abort(reason);
   // `AbortSignal.any` costs more than the rest of this.
   const onParent = () => abort(parents.find(({ aborted }) => aborted)?.reason);
@@ -19,10 +19,10 @@ export function createWatchdog(parents: readonly AbortSignal[], now = () => perf
 
   return {
     signal: controller.signal,
-    expectWithin: (ms, reason) => overdue.expectWithin(ms, () => abort(reason())),
+    expectWithin: (ms, reason) => timeLimit.expectWithin(ms, () => abort(reason())),
     abort,
     [Symbol.dispose]() {
-      overdue[Symbol.dispose]();
+      timeLimit[Symbol.dispose]();
       for (const parent of parents) parent.removeEventListener('abort', onParent);
     },
   };

@@ -10,8 +10,8 @@ function opened() {
   const busy: ((isCut: boolean) => void)[] = [];
   let isOver = false;
   let arrive = () => {};
-  const goOn = () => {
-    told.push('go on');
+  const resume = () => {
+    told.push('resume');
     arrive();
   };
   const end = (how: string) => (what: unknown) => {
@@ -20,7 +20,7 @@ function opened() {
   };
   const exchange: Exchange<StreamEnd> = {
     ...{ succeed: end('succeed'), stop: end('stop'), fail: end('fail'), isOver: () => isOver },
-    ...{ pause: () => told.push('pause'), goOn },
+    ...{ pause: () => told.push('pause'), resume },
     ...{ expectWithin: () => {}, relax: () => told.push('relax') },
   };
   const reader = {
@@ -37,10 +37,10 @@ function opened() {
     await new Promise(setImmediate);
   }
   /** What comes at once when the backend is told to go on. */
-  function onGoOn(come: () => void): void {
+  function onResume(come: () => void): void {
     arrive = come;
   }
-  return { body, told, taken, release, onGoOn };
+  return { body, told, taken, release, onResume };
 }
 
 const event = (data: string) => Buffer.from(`data: ${data}\n\n`);
@@ -78,10 +78,10 @@ test('a backend waits for a reader that is busy once 64 KiB are kept, and goes o
   body.take(event('x'.repeat(1_000)));
   t.true(told.includes('pause'));
   for (let left = 3; left > 0; left--) {
-    t.false(told.includes('go on'));
+    t.false(told.includes('resume'));
     await release();
   }
-  t.true(told.includes('go on'));
+  t.true(told.includes('resume'));
   t.deepEqual(
     taken.map(({ length }) => length),
     [3, 65_000, 1_000],
@@ -89,9 +89,9 @@ test('a backend waits for a reader that is busy once 64 KiB are kept, and goes o
 });
 
 test('bytes that arrive while the backend is told to go on are taken in order, and pause it again', async (t) => {
-  const { body, told, taken, release, onGoOn } = opened();
+  const { body, told, taken, release, onResume } = opened();
   const large = 'x'.repeat(70_000);
-  onGoOn(() => {
+  onResume(() => {
     body.take(event('three'));
     body.take(event(large));
   });
@@ -100,12 +100,12 @@ test('bytes that arrive while the backend is told to go on are taken in order, a
   await release();
   await release();
   t.deepEqual(taken, ['one', large, 'three']);
-  onGoOn(() => body.end());
+  onResume(() => body.end());
   await release();
   await release();
   t.deepEqual(taken, ['one', large, 'three', large]);
-  const pauses = told.filter((each) => each === 'pause' || each === 'go on');
-  t.deepEqual(pauses, ['pause', 'go on', 'pause', 'go on']);
+  const pauses = told.filter((each) => each === 'pause' || each === 'resume');
+  t.deepEqual(pauses, ['pause', 'resume', 'pause', 'resume']);
   t.deepEqual(told.at(-1), ['succeed', 'ended']);
 });
 

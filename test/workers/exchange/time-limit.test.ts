@@ -1,19 +1,19 @@
 import { mock } from 'node:test';
 import test from 'ava';
-import { createOverdue } from '../../../workers/exchange/overdue.ts';
+import { createTimeLimit } from '../../../workers/exchange/time-limit.ts';
 
 test.before(() => mock.timers.enable({ apis: ['setTimeout', 'Date'] }));
 test.after.always(() => mock.timers.reset());
 
 function opened() {
   const late: string[] = [];
-  const overdue = createOverdue(Date.now);
-  return { late, overdue, expect: (ms: number, name: string) => overdue.expectWithin(ms, () => late.push(name)) };
+  const timeLimit = createTimeLimit(Date.now);
+  return { late, timeLimit, expect: (ms: number, name: string) => timeLimit.expectWithin(ms, () => late.push(name)) };
 }
 
 test.serial('says once that the time is over, and not before', (t) => {
-  const { late, overdue, expect } = opened();
-  using _ = overdue;
+  const { late, timeLimit, expect } = opened();
+  using _ = timeLimit;
   expect(100, 'first');
   mock.timers.tick(99);
   t.deepEqual(late, []);
@@ -28,8 +28,8 @@ test.serial('what was set last counts alone, be it sooner or later', (t) => {
     [200, 200],
     [50, 50],
   ] as const) {
-    const { late, overdue, expect } = opened();
-    using _ = overdue;
+    const { late, timeLimit, expect } = opened();
+    using _ = timeLimit;
     expect(100, 'first');
     mock.timers.tick(10);
     expect(second, 'second');
@@ -41,10 +41,10 @@ test.serial('what was set last counts alone, be it sooner or later', (t) => {
 });
 
 test.serial('says nothing while it is relaxed, and does once a time is set again', (t) => {
-  const { late, overdue, expect } = opened();
-  using _ = overdue;
+  const { late, timeLimit, expect } = opened();
+  using _ = timeLimit;
   expect(100, 'first');
-  overdue.relax();
+  timeLimit.relax();
   mock.timers.tick(1_000);
   t.deepEqual(late, []);
   expect(100, 'second');
@@ -53,9 +53,9 @@ test.serial('says nothing while it is relaxed, and does once a time is set again
 });
 
 test.serial('says nothing once it is disposed of', (t) => {
-  const { late, overdue, expect } = opened();
+  const { late, timeLimit, expect } = opened();
   expect(100, 'first');
-  overdue[Symbol.dispose]();
+  timeLimit[Symbol.dispose]();
   mock.timers.tick(1_000);
   t.deepEqual(late, []);
 });
