@@ -3,8 +3,8 @@ import type { QueueBounds } from './queue-bounds.ts';
 import type { QueueDepths } from './queue-depths.ts';
 
 /**
- * Keeps the bounds informed of how many jobs wait, four times a second while that is needed, until it is disposed of. After a
- * failure the number is unknown.
+ * Reports to the bounds how many jobs wait, four times a second while they need it, until disposed. After a failure the count is
+ * unknown.
  */
 export function countJobs({
   depths,

@@ -1,29 +1,29 @@
 import { type PlanFile, usualPriority } from '../../shared/process/plan-file.ts';
 
-/** BullMQ's priority of a job, lower first, by the queue that it goes into. */
+/** BullMQ's priority of a job, by the queue that it is added to. Lower comes first. */
 export type JobPriority = {
-  /** Of its plan, in a queue of the release before. */
+  /** The priority of its plan, in a queue of the previous release. */
   ofPlan: number;
-  /** In its model's queue: its plan's rank first, then its turn. */
+  /** In its model's queue: by the rank of its plan, then by its turn. */
   inTurn: number;
 };
 
-/** BullMQ has 21 bits for a priority: 4 for the plan's rank, 17 for the turn. A priority of 0 would be none, so turns begin with 1. */
+/** BullMQ has 21 bits for a priority: 4 for the plan's rank, 17 for the turn. Priority 0 means no priority, so turns begin at 1. */
 const turnsOfRank = 2 ** 17;
 const ranksMax = 16;
 export const turnMax = turnsOfRank - 1;
-/** Turns are lowered by half of their range when the head of the queue has passed that. */
+/** When the head of the queue is at or past this turn, turns are lowered by it. */
 export const halfOfTurns = turnsOfRank / 2;
-/** No turn is given further behind the latest that was taken: one that is comes from an ingress that did not know yet that turns were lowered. */
+/** No turn is given further ahead of the latest taken one. A turn that is comes from an ingress that did not know yet that turns were lowered. */
 export const turnsAheadMax = turnsOfRank / 4;
-/** BullMQ's score of a job is its priority times this, plus a number by which jobs of one priority keep their order. */
+/** BullMQ's score of a job is its priority times this, plus a number that keeps jobs of the same priority in order. */
 export const scoreOfPriority = 2 ** 32;
 
 export function priorityOf(rank: number, turn: number): number {
   return rank * turnsOfRank + turn;
 }
 
-/** The rank of each priority that a plan has, 0 first. If plans have more priorities than there are ranks, neighbours share one. */
+/** Ranks the priorities of all plans, from 0. If there are more priorities than ranks, neighbouring priorities share a rank. */
 export function createRankOf(plans: PlanFile['plans']): (priority: number) => number {
   const priorities = prioritiesOf(plans);
   const ranks = Math.min(ranksMax, priorities.length);
@@ -38,7 +38,7 @@ function prioritiesOf(plans: PlanFile['plans']): number[] {
   return [...new Set([...Object.values(plans).map(({ priority }) => priority), usualPriority])].sort((a, b) => a - b);
 }
 
-/** The scores of jobs of a rank, both included. */
+/** The lowest and the highest score of the jobs of a rank. */
 export function scoresOf(rank: number): [min: number, max: number] {
   const first = rank * turnsOfRank * scoreOfPriority;
   return [first, first + turnsOfRank * scoreOfPriority - 1];
@@ -52,7 +52,12 @@ export function rankOfPriority(priority: number): number {
   return Math.floor(priority / turnsOfRank);
 }
 
-/** Of two that are known of one rank: the later one, unless turns were lowered since it was taken. */
+/** Whether a turn is later than the known one of its rank. A turn that is too far ahead is from before turns were lowered. */
+export function isLaterTurn(turn: number, known: number): boolean {
+  return turn > known && turn <= known + turnsAheadMax;
+}
+
+/** The later of two known turns of a rank, unless turns were lowered after `known` was taken. */
 export function latestOf(known: number, counted: number | undefined): number {
   if (counted === undefined || counted < known - turnsAheadMax) return counted ?? known;
   return Math.max(known, counted);

@@ -1,7 +1,7 @@
 #!lua
--- Lowers turns that have come too far by half of their range, so that turns never run out while jobs wait: all of a rank if the head
--- of the queue is in the upper half; otherwise those so far from the head that they were given by an ingress which did not know yet
--- that turns were lowered. Jobs keep their order.
+-- Lowers turns by half of their range, so that turns never run out while jobs wait. If the head of the queue is in the upper half, it
+-- lowers all turns of the rank. Otherwise it lowers the turns that are too far ahead of the head: an ingress gave them before it knew
+-- that turns had been lowered. Jobs keep their order.
 -- KEYS[1]  sorted set: BullMQ's jobs with a priority, by priority * 2^32 + a number that counts up
 -- constants halfOfTurns, turnsAheadMax, scoreOfPriority
 -- ARGV     lowest and highest score of the rank

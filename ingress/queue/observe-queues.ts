@@ -5,7 +5,7 @@ import type { QueueDepths } from './queue-depths.ts';
 
 const depthsAgeMsMax = 500;
 
-/** What waits for each model, and how many workers are there for it, as metrics show it. */
+/** Reads the values of the queue metrics: jobs that wait for each model, and the workers of each pool. */
 export function observeQueues({
   models,
   queueDepths,
@@ -15,7 +15,7 @@ export function observeQueues({
   models: PlanFile['models'];
   queueDepths: QueueDepths;
   listWorkers: ListWorkers;
-  /** How long the oldest request of each model has been waiting, in milliseconds. */
+  /** How long the oldest waiting request of each model has waited, in milliseconds. */
   oldestWaiting: () => ReadonlyMap<string, number>;
 }) {
   const all = Object.entries(models).map(([model, { pool }]) => ({ pool, model }));
@@ -23,12 +23,12 @@ export function observeQueues({
   return {
     async depths() {
       const depths = await queueDepths.read(depthsAgeMsMax);
-      return all.flatMap((of) => lanes.map((lane) => ({ ...of, lane, jobs: depths.of(of.model, lane) })));
+      return all.flatMap((one) => lanes.map((lane) => ({ ...one, lane, jobs: depths.of(one.model, lane) })));
     },
     poolWorkers: () => Promise.all(pools.map(async (pool) => ({ pool, workers: (await listWorkers(pool)).length }))),
     oldest() {
       const ages = oldestWaiting();
-      return all.map((of) => ({ ...of, ageMs: ages.get(of.model) ?? 0 }));
+      return all.map((one) => ({ ...one, ageMs: ages.get(one.model) ?? 0 }));
     },
   };
 }

@@ -20,7 +20,7 @@ export type Queues = AsyncDisposable & {
   listWorkers: ListWorkers;
 };
 
-/** All that an ingress has for its queues, put together. Redis has to be there. */
+/** Opens the queues of an ingress, with their bounds, counts and dashboard. Redis must be available. */
 export async function openQueues({
   planFile,
   bounds,
@@ -32,16 +32,16 @@ export async function openQueues({
   planFile: PlanFile;
   bounds: Pick<IngressConfig['queue'], 'depthMax' | 'bytesMax'>;
   redis: Redis;
-  /** On a connection of its own: pages of large jobs must not hold up requests. */
+  /** A separate connection, because pages of large jobs must not delay requests. */
   dashboardRedis: Redis;
   dashboard: Pick<QueueDashboard, 'show'>;
   log: Log;
 }): Promise<Queues> {
   const { models } = planFile;
-  await using parts = new AsyncDisposableStack();
-  const choice = parts.use(createQueueChoice({ redis, models, log }));
+  await using resources = new AsyncDisposableStack();
+  const choice = resources.use(createQueueChoice({ redis, models, log }));
   await choice.look();
-  const queues = parts.use(createRequestQueues({ connection: redis, models, choice, log }));
+  const queues = resources.use(createRequestQueues({ connection: redis, models, choice, log }));
   const queueDepths = createQueueDepths({ redis, planFile, choice });
   const queueBounds = createQueueBounds({ ...bounds, models: Object.keys(models) });
   const queueTurns = createQueueTurns(planFile);
@@ -50,14 +50,14 @@ export async function openQueues({
     queueTurns.counted(depths);
   };
   const read = (ageMsMax: number) => queueDepths.read(ageMsMax, queueTurns.latest());
-  parts.use(countJobs({ depths: { read }, bounds: { ...queueBounds, counted } }));
+  resources.use(countJobs({ depths: { read }, bounds: { ...queueBounds, counted } }));
   const shownQueues = allQueues(models).map(({ pool, ...id }) => ({
     ...{ pool, queue: openQueue(id, { connection: dashboardRedis, log }) },
   }));
-  parts.defer(async () => void (await Promise.all(shownQueues.map(({ queue }) => queue.close()))));
+  resources.defer(async () => void (await Promise.all(shownQueues.map(({ queue }) => queue.close()))));
   const listWorkers = createListWorkers(redis);
   dashboard.show(shownQueues, listWorkers);
-  const owned = parts.move();
+  const owned = resources.move();
   const opened = { queues, queueDepths, queueBounds, queueTurns, listWorkers };
   return { ...opened, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }

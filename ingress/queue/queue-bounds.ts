@@ -1,74 +1,73 @@
 import type { Depths } from './queue-depths.ts';
 import type { LatestTurn } from './queue-turns.ts';
 
-/** What a request takes of its model's bound, from before its admission until its job has started or never will. */
+/** What a request takes of the bounds of its queue, from before its admission until its job starts or can no longer start. */
 export interface QueuePlace {
-  /** Its job is in the queue: a count that begins from now on has it. */
+  /** Its job is in the queue: any count that begins from now on includes it. */
   queued(): void;
-  /** It takes nothing any more; idempotent. */
+  /** Gives the place back. Idempotent. */
   leave(): void;
-  /** Of its account's requests for this model. */
+  /** The latest turn of its account's requests for this model. */
   latestTurn: LatestTurn;
 }
 
 /** A place that its holder leaves unless another part has taken it over. */
 export interface HeldPlace {
-  /** From now on it is the caller's to leave. */
+  /** From now on, the caller must leave the place. */
   takeOver(): QueuePlace;
 }
 
 /**
- * `full` says which bound the request would pass. `requestsAtOnceMax` is the fair share of its account while room is short; undefined
- * if there is plenty.
+ * `full` is the bound that the request would exceed. `requestsAtOnceMax` is the fair share of its account while room is short, and
+ * undefined while there is enough.
  */
 export type QueueEntry = { place: QueuePlace; requestsAtOnceMax: number | undefined } | { full: 'jobs' | 'bytes' };
 
 export interface QueueBounds {
-  /** Makes no call: from what was counted last, and what this ingress has let through since. */
+  /** Does no I/O: decides by the last count, and by what this ingress has admitted since. */
   enter(request: { model: string; account: string; bytes: number }): QueueEntry;
-  /** Resolves once a count is needed: a request has entered since the last count, jobs were waiting then, or it failed. */
+  /** Resolves when a count is needed: a request has entered since the last count, jobs were waiting then, or it failed. */
   whenUseful(): Promise<void>;
-  /** Takes a count; undefined if there could be none. */
+  /** Takes a new count; undefined if counting failed. */
   counted(depths: Depths | undefined): void;
-  /** Of the bodies of this ingress that have not started. */
+  /** Bytes of the bodies of this ingress whose jobs have not started. */
   bytesWaiting(): number;
 }
 
 type Model = {
-  /** Jobs of all ingresses that waited when they were last counted, without ours that have left since; undefined: not known. */
+  /** Waiting jobs of all ingresses by the last count, minus our jobs that have left since; undefined if unknown. */
   counted: number | undefined;
-  /** Places whose jobs that count may have missed, by when they were queued. */
+  /** Places whose jobs that count may have missed. */
   uncounted: Set<{ queuedAt: number }>;
   /** The accounts with places in this ingress, and how many each has. */
   accounts: Map<string, LatestTurn & { places: number }>;
 };
 
 /**
- * How much may wait: for each model `depthMax` jobs of all ingresses, and in this ingress `bytesMax` of bodies. A count is a
- * fraction of a second old, so what this ingress has let through since is added to it, and what of its own has left is taken
- * away: a burst passes the bound by what other ingresses let through meanwhile, and a short queue that empties is filled again
- * at once. If the count is unknown, no request is refused for it. Without requests nothing is counted: a burst then passes the bound by the
- * requests that enter before the first count is back.
+ * Bounds what may wait: for each model `depthMax` jobs of all ingresses, and in this ingress `bytesMax` of bodies. A count is a fraction
+ * of a second old. So what this ingress has admitted since is added, and its own jobs that have left are subtracted. A burst can exceed the
+ * bound by what other ingresses admit in that time, and a short queue that empties is refilled at once. While the count is unknown, no
+ * request is refused because of it. Without requests nothing is counted: then a burst can exceed the bound by the requests that enter before
+ * the first count is done.
  *
- * One account must not take all of it. Past half of a bound, an account may have up to a quarter of it. Of the jobs this bounds its
- * requests at once, which admission counts by their leases: waiting and running, of all models and ingresses. Of the bytes it bounds
- * the bodies that wait in this ingress; 0 requests at once then refuses the next one.
- * A request that admission is going to refuse takes no place, or an account that asks on and on would fill the queue with those.
+ * No account may take all of the room. Past half of a bound, an account may have up to a quarter of it. For jobs this bounds the account's
+ * requests at once, which admission counts by leases: waiting and running, of all models and ingresses. For bytes it bounds the bodies that
+ * wait in this ingress; then 0 requests at once refuse the next request. A request that admission will refuse takes no place: otherwise the
+ * refused requests of one account could fill the queue.
  */
 export function createQueueBounds({
+  models: names,
   depthMax,
   bytesMax,
   now = () => performance.now(),
-  ...parts
 }: {
   models: readonly string[];
   depthMax: number;
   bytesMax: number;
   now?: () => number;
 }): QueueBounds {
-  const models = new Map(parts.models.map((name) => [name, newModel()]));
-  const bytesOf = new Map<string, number>();
-  let bytesWaiting = 0;
+  const models = new Map(names.map((name) => [name, newModel()]));
+  const bodies = createWaitingBodies(bytesMax);
   let useful = Promise.withResolvers<void>();
 
   function modelOf(name: string): Model {
@@ -77,30 +76,13 @@ export function createQueueBounds({
     return model;
   }
 
-  function addBytes(account: string, bytes: number): void {
-    bytesWaiting += bytes;
-    add(bytesOf, account, bytes);
-  }
-
-  type Asking = { model: Model; jobs: number; account: string; bytes: number };
-
-  function shareOf({ model, jobs, account, bytes }: Asking): number | undefined {
-    const ofAccount = bytesOf.get(account) ?? 0;
-    // A body that alone is larger than the share would else never pass.
-    const isOverShare = ofAccount > 0 && ofAccount + bytes > bytesMax / 4;
-    if (isOverShare && bytesWaiting + bytes > bytesMax / 2) return 0;
-    if (jobs <= depthMax / 2) return undefined;
-    const share = Math.max(1, Math.floor(depthMax / 4));
-    return (model.accounts.get(account)?.places ?? 0) < share ? share : 0;
-  }
-
   function takePlace(model: Model, account: string, bytes: number): QueuePlace {
     const waiting = { queuedAt: Number.POSITIVE_INFINITY };
     model.uncounted.add(waiting);
     const ofAccount = model.accounts.get(account) ?? { places: 0, turn: 0 };
     model.accounts.set(account, ofAccount);
     ofAccount.places += 1;
-    addBytes(account, bytes);
+    bodies.add(account, bytes);
     let left = false;
     return {
       latestTurn: ofAccount,
@@ -112,7 +94,7 @@ export function createQueueBounds({
         left = true;
         ofAccount.places -= 1;
         if (ofAccount.places === 0) model.accounts.delete(account);
-        addBytes(account, -bytes);
+        bodies.add(account, -bytes);
         if (!model.uncounted.delete(waiting) && model.counted !== undefined && model.counted > 0) model.counted -= 1;
       },
     };
@@ -124,9 +106,9 @@ export function createQueueBounds({
       useful.resolve();
       const jobs = model.counted === undefined ? 0 : model.counted + model.uncounted.size;
       if (jobs >= depthMax) return { full: 'jobs' };
-      // A body that alone is larger than the bound would else never pass, however often it is sent.
-      if (bytesWaiting > 0 && bytesWaiting + bytes > bytesMax) return { full: 'bytes' };
-      const requestsAtOnceMax = shareOf({ model, jobs, account, bytes });
+      if (!bodies.haveRoomFor(bytes)) return { full: 'bytes' };
+      const places = model.accounts.get(account)?.places ?? 0;
+      const requestsAtOnceMax = bodies.isOverShare(account, bytes) ? 0 : shareOf({ jobs, places, depthMax });
       if (requestsAtOnceMax === 0) return { place: noPlace, requestsAtOnceMax };
       return { place: takePlace(model, account, bytes), requestsAtOnceMax };
     },
@@ -134,14 +116,11 @@ export function createQueueBounds({
     counted(depths) {
       useful = Promise.withResolvers();
       for (const [name, model] of models) {
-        model.counted = depths?.of(name, 'interactive');
-        for (const waiting of model.uncounted) {
-          if (depths !== undefined && waiting.queuedAt < depths.begunAt) model.uncounted.delete(waiting);
-        }
+        takeCount(model, depths, depths?.of(name, 'interactive'));
         if (model.counted !== 0 || model.uncounted.size > 0) useful.resolve();
       }
     },
-    bytesWaiting: () => bytesWaiting,
+    bytesWaiting: bodies.bytes,
   };
 }
 
@@ -149,12 +128,42 @@ function newModel(): Model {
   return { counted: undefined, uncounted: new Set(), accounts: new Map() };
 }
 
-/** Of a request that will be refused. */
-const noPlace: QueuePlace = { queued() {}, leave() {}, latestTurn: { turn: 0 } };
-
-/** Without those that come to 0. */
-function add(counts: Map<string, number>, name: string, count: number): void {
-  const sum = (counts.get(name) ?? 0) + count;
-  if (sum > 0) counts.set(name, sum);
-  else counts.delete(name);
+function takeCount(model: Model, depths: Depths | undefined, jobs: number | undefined): void {
+  model.counted = jobs;
+  for (const waiting of model.uncounted) {
+    if (depths !== undefined && waiting.queuedAt < depths.begunAt) model.uncounted.delete(waiting);
+  }
 }
+
+/** The most requests at once of an account that has this many places: undefined while there is enough room, 0 past its share. */
+function shareOf({ jobs, places, depthMax }: { jobs: number; places: number; depthMax: number }): number | undefined {
+  if (jobs <= depthMax / 2) return undefined;
+  const share = Math.max(1, Math.floor(depthMax / 4));
+  return places < share ? share : 0;
+}
+
+/** Counts the bytes of the bodies whose jobs have not started, in total and by account. */
+function createWaitingBodies(bytesMax: number) {
+  const bytesOf = new Map<string, number>();
+  let bytesWaiting = 0;
+  return {
+    bytes: () => bytesWaiting,
+    // Otherwise a body that alone is larger than the bound could never enter.
+    haveRoomFor: (bytes: number) => bytesWaiting === 0 || bytesWaiting + bytes <= bytesMax,
+    isOverShare(account: string, bytes: number): boolean {
+      const ofAccount = bytesOf.get(account) ?? 0;
+      // Otherwise a body that alone is larger than the share could never enter.
+      const isOver = ofAccount > 0 && ofAccount + bytes > bytesMax / 4;
+      return isOver && bytesWaiting + bytes > bytesMax / 2;
+    },
+    add(account: string, bytes: number): void {
+      bytesWaiting += bytes;
+      const sum = (bytesOf.get(account) ?? 0) + bytes;
+      if (sum > 0) bytesOf.set(account, sum);
+      else bytesOf.delete(account);
+    },
+  };
+}
+
+/** The place of a request that will be refused. */
+const noPlace: QueuePlace = { queued() {}, leave() {}, latestTurn: { turn: 0 } };

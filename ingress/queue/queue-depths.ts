@@ -1,16 +1,14 @@
 import type { Redis } from 'ioredis';
 import type { QueueChoice } from '../../shared/jobs/queue-choice.ts';
-import { modelQueue } from '../../shared/jobs/queues.ts';
 import { type Lane, lanes } from '../../shared/lane.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
-import { loadScript } from '../../shared/redis/connections.ts';
 import { countingKey, queueDepthsKey } from '../../shared/redis/keys.ts';
-import { loadLua } from '../../shared/redis/load-lua.ts';
-import { halfOfTurns, latestOf, ranksOf, scoreOfPriority, scoresOf, turnOf, turnsAheadMax } from './job-priority.ts';
+import { isLaterTurn, latestOf } from './job-priority.ts';
+import { createReadHeads } from './read-heads.ts';
 
 /**
- * How many jobs wait, and the latest turn that is known to be taken of each rank in a model's queue: that before its head.
- * `begunAt`: when the count began, at the latest, by `performance.now()` of this process.
+ * How many jobs wait, and the latest turn of each rank that is known to be taken: the one before the head of the model's queue.
+ * `begunAt`: the latest time at which the count can have begun, by `performance.now()` of this process.
  */
 export type Depths = {
   begunAt: number;
@@ -23,8 +21,8 @@ export type TakenTurn = { model: string; rank: number; turn: number };
 
 export interface QueueDepths {
   /**
-   * A count that began at most about `ageMsMax` ago, whichever ingress has counted. What this ingress knows beyond it, `taken`, is
-   * stored for the others: while a queue is empty they cannot read it from its head. Fails while Redis is away.
+   * Returns a count that began at most about `ageMsMax` ago, by any ingress. Stores the turns of `taken` that are later than the stored
+   * ones for the other ingresses, which cannot read them from the head of an empty queue. Fails while Redis is unavailable.
    */
   read(ageMsMax: number, taken?: readonly TakenTurn[]): Promise<Depths>;
 }
@@ -32,8 +30,8 @@ export interface QueueDepths {
 const lifeMs = 60_000;
 
 /**
- * Counts the jobs of every queue, once for all ingresses: the one that finds the latest count too old counts, and the others read
- * what it has found. So what the others ask of Redis does not grow with the number of models.
+ * Counts the jobs of every queue once for all ingresses: the ingress that finds the latest count too old counts, and the others read its
+ * result. So the load of the others on Redis does not grow with the number of models.
  */
 export function createQueueDepths({
   redis,
@@ -47,8 +45,7 @@ export function createQueueDepths({
   now?: () => number;
 }): QueueDepths {
   const counted = Object.keys(planFile.models).flatMap((model) => lanes.map((lane) => ({ model, lane })));
-  const ranks = ranksOf(planFile.plans);
-  const lowerTurns = createLowerTurns(redis);
+  const readHeads = createReadHeads(redis, planFile.plans);
 
   async function count(begunAt: number, known: Record<string, string>): Promise<Record<string, string>> {
     const counts = await Promise.all(
@@ -67,44 +64,26 @@ export function createQueueDepths({
     return found;
   }
 
-  /** Of ranks in which a job waits. */
   async function readTurns(model: string, known: Record<string, string>): Promise<(readonly [string, string])[]> {
-    const { prefix, name } = modelQueue(model, 'interactive');
-    const key = `${prefix}:${name}:prioritized`;
-    const heads = await Promise.all(
-      ranks.map(async (rank) => ({ field: turnFieldOf(model, rank), head: await readHead(key, rank) })),
-    );
-    return heads.flatMap(({ field, head }) =>
-      head === undefined ? [] : [[field, String(latestOf(Number(known[field] ?? 0), head - 1))] as const],
-    );
-  }
-
-  async function readHead(key: string, rank: number): Promise<number | undefined> {
-    const [min, max] = scoresOf(rank);
-    const [[, first], [, last]] = await Promise.all([
-      redis.zrange(key, String(min), String(max), 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES'),
-      redis.zrange(key, String(max), String(min), 'BYSCORE', 'REV', 'LIMIT', 0, 1, 'WITHSCORES'),
-    ]);
-    if (first === undefined || last === undefined) return undefined;
-    const [head, end] = [turnOfScore(first), turnOfScore(last)];
-    if (head < halfOfTurns && end < head + turnsAheadMax) return head;
-    await lowerTurns([key], [min, max]);
-    return readHead(key, rank);
+    return (await readHeads(model)).map(({ rank, turn }) => {
+      const field = turnFieldOf(model, rank);
+      return [field, String(latestOf(Number(known[field] ?? 0), turn - 1))] as const;
+    });
   }
 
   return {
     async read(ageMsMax, taken = []) {
       const askedAt = now();
       const [[seconds, microseconds], stored] = await Promise.all([redis.time(), redis.hgetall(queueDepthsKey)]);
-      const ahead = turnsAhead(taken, stored);
-      const known = { ...stored, ...ahead };
+      const later = laterTurns(taken, stored);
+      const known = { ...stored, ...later };
       const time = Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
       const age = time - Number(known.begunAt ?? 0);
-      const isToCount = age >= ageMsMax || age < 0;
-      const mayCount = isToCount && (await redis.set(countingKey, '1', 'PX', ageMsMax, 'NX')) !== null;
+      const isTooOld = age >= ageMsMax || age < 0;
+      const mayCount = isTooOld && (await redis.set(countingKey, '1', 'PX', ageMsMax, 'NX')) !== null;
       const found = mayCount ? await count(time, known) : known;
-      if (!mayCount && Object.keys(ahead).length > 0) await redis.hset(queueDepthsKey, ahead);
-      // Redis has read its clock after it was asked, so that the count began at this time or later.
+      if (!mayCount && Object.keys(later).length > 0) await redis.hset(queueDepthsKey, later);
+      // Redis read its clock after `askedAt`, so the count began at this time or later.
       const begunAt = askedAt - (time - Number(found.begunAt ?? 0));
       return {
         begunAt,
@@ -115,24 +94,14 @@ export function createQueueDepths({
   };
 }
 
-/** One that is too far ahead is of a time before turns were lowered. */
-function turnsAhead(taken: readonly TakenTurn[], stored: Record<string, string>): Record<string, string> {
-  const ahead = taken.flatMap(({ model, rank, turn }) => {
+/** The turns that are later than the stored ones, by their fields. */
+function laterTurns(taken: readonly TakenTurn[], stored: Record<string, string>): Record<string, string> {
+  const later = taken.flatMap(({ model, rank, turn }) => {
     const field = turnFieldOf(model, rank);
     const known = numberOf(stored[field]);
-    const isAhead = known === undefined || (turn > known && turn <= known + turnsAheadMax);
-    return isAhead ? [[field, String(turn)] as const] : [];
+    return known === undefined || isLaterTurn(turn, known) ? [[field, String(turn)] as const] : [];
   });
-  return Object.fromEntries(ahead);
-}
-
-function createLowerTurns(redis: Redis) {
-  const lua = loadLua(new URL('./lower-turns.lua', import.meta.url), { halfOfTurns, turnsAheadMax, scoreOfPriority });
-  return loadScript(redis, { name: 'svcLowerTurns', lua, numberOfKeys: 1 });
-}
-
-function turnOfScore(score: string): number {
-  return turnOf(Math.floor(Number(score) / scoreOfPriority));
+  return Object.fromEntries(later);
 }
 
 function numberOf(text: string | undefined): number | undefined {

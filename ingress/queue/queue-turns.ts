@@ -1,6 +1,7 @@
 import { type PlanFile, usualPriority } from '../../shared/process/plan-file.ts';
 import {
   createRankOf,
+  isLaterTurn,
   type JobPriority,
   latestOf,
   priorityOf,
@@ -11,22 +12,22 @@ import {
 } from './job-priority.ts';
 import type { Depths, TakenTurn } from './queue-depths.ts';
 
-/** The latest turn of an account's requests for one model, while any of them waits in this ingress. */
+/** The latest turn of an account's requests for one model, kept while any of them waits in this ingress. */
 export type LatestTurn = { turn: number };
 
 /**
- * Whose turn it is in a model's queue. Accounts of one rank take turns: the n-th request that an account has in flight goes n turns
- * behind the latest that was taken. So it waits for at most about n requests of each other account, however many those have. The
- * requests of an account keep their order, among those that it sends to one ingress.
+ * Gives requests their turns in the queue of a model. Accounts of one rank take turns: the n-th request that an account has in flight is
+ * n turns behind the latest taken one. So it waits for at most about n requests of each other account, however many those accounts send.
+ * The requests that an account sends to one ingress keep their order.
  */
 export interface QueueTurns {
-  /** `inFlight`: requests of the account, waiting or running, this one included. */
+  /** `inFlight`: requests of the account that wait or run, including this one. */
   next(request: { model: string; plan: string; inFlight: number; latest: LatestTurn }): JobPriority;
   /** A worker has taken a job with this priority. */
   taken(model: string, priority: JobPriority): void;
-  /** The latest that were taken of the requests of this ingress. */
+  /** The latest taken turns of the requests of this ingress. */
   latest(): TakenTurn[];
-  /** Takes a count; undefined if there could be none. */
+  /** Takes a new count; undefined if counting failed. */
   counted(depths: Depths | undefined): void;
 }
 
@@ -48,15 +49,15 @@ export function createQueueTurns({ plans }: Pick<PlanFile, 'plans'>): QueueTurns
       const rank = rankOf(ofPlan);
       const taken = takenOf(model, rank);
       const turn = Math.min(taken + Math.min(inFlight, turnsAheadMax), turnMax);
-      // Otherwise the latest is of a time before turns were lowered.
+      // Otherwise the latest turn is from before turns were lowered.
       const isInOrder = latest.turn <= taken + turnsAheadMax;
       latest.turn = isInOrder ? Math.max(turn, latest.turn) : turn;
       return { ofPlan, inTurn: priorityOf(rank, latest.turn) };
     },
     taken(model, { inTurn }) {
       const rank = rankOfPriority(inTurn);
-      const [before, turn] = [takenOf(model, rank), turnOf(inTurn)];
-      if (turn > before && turn <= before + turnsAheadMax) own.set(nameOf(model, rank), { model, rank, turn });
+      const turn = turnOf(inTurn);
+      if (isLaterTurn(turn, takenOf(model, rank))) own.set(nameOf(model, rank), { model, rank, turn });
     },
     latest: () => [...own.values()],
     counted(depths) {

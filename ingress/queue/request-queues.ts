@@ -9,13 +9,13 @@ import { redisUnavailable } from '../../shared/redis/connections.ts';
 import type { JobPriority } from './job-priority.ts';
 
 export interface RequestQueues extends AsyncDisposable {
-  /** One round trip; `SERVICE_UNAVAILABLE` when it is not known whether the job was queued. The job id is the request's. */
+  /** Adds a job in one round trip. The job id is the request id. `SERVICE_UNAVAILABLE` if it is unknown whether the job was queued. */
   add(job: InferenceJob, priority: JobPriority): Promise<void>;
-  /** Takes a job out that no worker has taken yet; of no effect on another. */
+  /** Removes a job that no worker has taken. Has no effect on other jobs. */
   remove(model: string, requestId: string): Promise<void>;
 }
 
-/** The queues of every model that an ingress fills: those of the interactive lane. */
+/** The queues to which an ingress adds jobs: the interactive lane of every model. */
 export function createRequestQueues(deps: {
   connection: Redis;
   models: PlanFile['models'];

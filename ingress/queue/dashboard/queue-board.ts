@@ -9,16 +9,16 @@ import type { ListWorkers } from '../../../shared/jobs/list-workers.ts';
 /** A queue, and the pool whose workers read it. */
 export type ShownQueue = { queue: Queue; pool: string };
 
-/** What is not named here is not shown: the body of a job is its client's prompt. */
+/** Only these fields are shown, because the body of a job contains the client's prompt. */
 const shownFields = [
   ...(['requestId', 'account', 'keyId', 'plan', 'model', 'tier', 'endpoint', 'stream', 'outputTokensMax'] as const),
   ...(['admittedAt', 'startBy', 'deadline', 'earlierRuns'] as const),
 ] satisfies (keyof InferenceJob)[];
 
-/** Each job that is listed is read with its body. */
+/** Each listed job is read with its body. */
 const jobsPerPageMax = 20;
 
-/** A job is made by admission and nothing else; and what is shown of its data is no data to save. */
+/** Only admission creates jobs. And the shown data of a job is incomplete, so it must not be saved. */
 const neverDone = new Set([
   'post /api/queues/:queueName/add',
   'patch /api/queues/:queueName/:jobId/update-data',
@@ -27,8 +27,8 @@ const neverDone = new Set([
 ]);
 
 /**
- * bull-board as it comes, over these queues and mounted at `path`. What fails inside of it is thrown; what it refuses is a
- * status with a body in a shape of its own.
+ * Creates an unmodified bull-board for these queues, mounted at `path`. It throws its failures. A refusal is a status with a body in
+ * its own format.
  */
 export function createQueueBoard(options: {
   queues: readonly ShownQueue[];
@@ -43,7 +43,7 @@ export function createQueueBoard(options: {
     queues: queues.map(({ queue, pool }) => {
       const adapter = new BullMQAdapter(queue, { readOnlyMode: !writable, allowRetries: false });
       adapter.setFormatter('data', shownOf);
-      // The library looks for connections that BullMQ's own loop opens, one for each queue; workers here have none.
+      // The library looks for the connections that BullMQ's own loop opens, one for each queue. Our workers have no such connections.
       adapter.getWorkers = async () => (await listWorkers(pool)).map((id) => ({ id, name: id, addr: '', age: 0 }));
       return adapter;
     }),

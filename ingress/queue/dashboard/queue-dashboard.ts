@@ -6,16 +6,16 @@ import { createQueueBoard, type ShownQueue } from './queue-board.ts';
 import { refuseForeignChanges } from './refuse-foreign-changes.ts';
 
 export interface QueueDashboard {
-  /** Everything below `/queues`, for the operations listener. */
+  /** Serves everything below `/queues` on the operations listener. */
   pages: Koa.Middleware;
-  /** Until then it answers `SERVICE_UNAVAILABLE`: queues can be opened only once Redis is there. */
+  /** Sets the queues to show. Before that every page is `SERVICE_UNAVAILABLE`, because queues can be opened only when Redis is available. */
   show(queues: readonly ShownQueue[], listWorkers: ListWorkers): void;
 }
 
 const path = '/queues';
 
 const headers = {
-  // It needs nothing from elsewhere, not even the fonts it asks for, and is no part of anybody's page.
+  // It needs nothing from other origins, not even the fonts that it requests, and no page may frame it.
   'content-security-policy':
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; form-action 'none'; frame-ancestors 'none'",
   'referrer-policy': 'no-referrer',
@@ -23,15 +23,15 @@ const headers = {
 };
 
 /**
- * What waits for every model, for operators, as bull-board shows it; it can change something only where it is `writable`. Its
- * errors are thrown as `ApiError`.
+ * Shows operators the jobs of every model, by bull-board. It can change them only if it is `writable`. Throws its errors as
+ * `ApiError`.
  */
 export function createQueueDashboard({ writable, log }: { writable: boolean; log: Log }): QueueDashboard {
   let board: Koa.Middleware | undefined;
 
   async function showPage(ctx: Koa.Context): Promise<void> {
     refuseForeignChanges(ctx);
-    // Whatever the board itself makes of a method, without leave to change anything none that could ever reaches it.
+    // If the dashboard is read-only, a method that could change something never reaches the board.
     if (!writable && ctx.method !== 'GET' && ctx.method !== 'HEAD') throw readOnly();
     if (board === undefined) throw temporarilyUnavailable();
     ctx.set(headers);
@@ -45,9 +45,9 @@ export function createQueueDashboard({ writable, log }: { writable: boolean; log
   }
 
   function failure(error: unknown): ApiError {
-    const { status } = error as { status?: unknown }; // read from whatever was thrown; another shape has none
+    const { status } = error as { status?: unknown }; // the thrown value can have any shape
     if (typeof status === 'number' && status < 500) return refusal(status);
-    log.warn({ err: error }, 'the queue dashboard could not be answered');
+    log.warn({ err: error }, 'the queue dashboard failed');
     return temporarilyUnavailable(error);
   }
 
@@ -60,16 +60,16 @@ export function createQueueDashboard({ writable, log }: { writable: boolean; log
 }
 
 function readOnly(): ApiError {
-  return new ApiError('METHOD_NOT_ALLOWED', 'The queues are shown and cannot be changed.', {
+  return new ApiError('METHOD_NOT_ALLOWED', 'The queues are read-only.', {
     headers: { Allow: 'GET, HEAD' },
   });
 }
 
-/** What the board answers by itself, in our words. */
+/** Converts a refusal of the board to our format. */
 function refusal(status: number): ApiError {
   if (status === 404) return new ApiError('NOT_FOUND', 'There is nothing at this path.');
-  if (status === 403) return new ApiError('FORBIDDEN', 'This is not done here.');
-  if (status === 405) return new ApiError('METHOD_NOT_ALLOWED', 'This path does not take this method.');
-  if (status < 500) return new ApiError('VALIDATION_ERROR', 'request: not one that the dashboard can carry out');
+  if (status === 403) return new ApiError('FORBIDDEN', 'This action is not allowed here.');
+  if (status === 405) return new ApiError('METHOD_NOT_ALLOWED', 'This path does not support this method.');
+  if (status < 500) return new ApiError('VALIDATION_ERROR', 'request: the dashboard does not support it');
   return temporarilyUnavailable();
 }

@@ -2,8 +2,9 @@ import type Koa from 'koa';
 import { ApiError } from '../../../shared/errors.ts';
 
 /**
- * The operations listener has no authentication, and a browser on the operator's machine carries requests of any page that is
- * open in it. A page of another origin cannot read an answer of the listener, and must not change anything. Fails with `FORBIDDEN`.
+ * Refuses a change that a page of another origin requests, with `FORBIDDEN`. The operations listener has no authentication, and a browser
+ * on the operator's machine sends the requests of any open page. Such a page cannot read the responses of the listener, and must not
+ * change anything.
  */
 export function refuseForeignChanges(ctx: Koa.Context): void {
   if (ctx.method !== 'GET' && ctx.method !== 'HEAD' && isFromElsewhere(ctx)) {
@@ -12,7 +13,7 @@ export function refuseForeignChanges(ctx: Koa.Context): void {
 }
 
 /**
- * Browsers say so by `Sec-Fetch-Site`, older ones by an `Origin` that is not where they sent it; what says neither is no
+ * Browsers send `Sec-Fetch-Site`; older ones send an `Origin` that differs from the host. A request with neither is not from a
  * browser (the rule of Go's net/http `CrossOriginProtection`).
  */
 function isFromElsewhere(ctx: Koa.Context): boolean {

@@ -1,0 +1,37 @@
+import type { Redis } from 'ioredis';
+import { modelQueue } from '../../shared/jobs/queues.ts';
+import type { PlanFile } from '../../shared/process/plan-file.ts';
+import { halfOfTurns, ranksOf, scoreOfPriority, scoresOf, turnOf, turnsAheadMax } from './job-priority.ts';
+import { createLowerTurns } from './lower-turns.ts';
+
+/** The turn of the job that is first of its rank in the queue of a model. */
+export type Head = { rank: number; turn: number };
+
+/** Reads the heads of the ranks in which jobs wait. Lowers the turns of a rank first if they are too high. */
+export function createReadHeads(redis: Redis, plans: PlanFile['plans']): (model: string) => Promise<Head[]> {
+  const ranks = ranksOf(plans);
+  const lowerTurns = createLowerTurns(redis);
+
+  async function readHead(key: string, rank: number): Promise<Head[]> {
+    const [min, max] = scoresOf(rank);
+    const [[, first], [, last]] = await Promise.all([
+      redis.zrange(key, String(min), String(max), 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES'),
+      redis.zrange(key, String(max), String(min), 'BYSCORE', 'REV', 'LIMIT', 0, 1, 'WITHSCORES'),
+    ]);
+    if (first === undefined || last === undefined) return [];
+    const [turn, end] = [turnOfScore(first), turnOfScore(last)];
+    if (turn < halfOfTurns && end < turn + turnsAheadMax) return [{ rank, turn }];
+    await lowerTurns(key, rank);
+    return readHead(key, rank);
+  }
+
+  return async function readHeads(model) {
+    const { prefix, name } = modelQueue(model, 'interactive');
+    const heads = await Promise.all(ranks.map((rank) => readHead(`${prefix}:${name}:prioritized`, rank)));
+    return heads.flat();
+  };
+}
+
+function turnOfScore(score: string): number {
+  return turnOf(Math.floor(Number(score) / scoreOfPriority));
+}
