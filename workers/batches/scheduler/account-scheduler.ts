@@ -1,244 +1,155 @@
 import type { Batch } from '../../../shared/batches/batch.ts';
-import { isRunning } from '../../../shared/batches/batch-states.ts';
-import type { Release } from '../../../shared/limits/release.ts';
-import type { Log } from '../../../shared/process/log.ts';
-import type { PlanFile } from '../../../shared/process/plan-file.ts';
 import type { Store } from '../../../shared/store/store.ts';
+import { type BatchFeed, createBatchFeed } from '../feed/batch-feed.ts';
 import type { LineRules } from '../files/parse-line.ts';
-import { batchJobOf } from '../lines/batch-job.ts';
 import type { LineEvent } from '../lines/line-events.ts';
-import type { LineQueue } from '../lines/line-queue.ts';
-import { failedLine } from '../lines/line-results.ts';
-import type { WriteResult } from '../lines/write-results.ts';
-import {
-  type BatchFeed,
-  createBatchFeed,
-  isWrong,
-  type MayQueue,
-  type NextLine,
-  type WrongLine,
-} from './batch-feed.ts';
+import { type AccountAction, type AccountEvent, initialAccountState, reduceAccount } from './account-state.ts';
+import { createBackoff } from './backoff.ts';
 import type { createCountBatch } from './count-batch.ts';
-import { hasRoom, mayQueueFor } from './line-window.ts';
-import { createModelHealth } from './model-health.ts';
 import { oneAtATime } from './one-at-a-time.ts';
+import { createQueueLines } from './queue-lines.ts';
 import type { createRecoverLostLines } from './recover-lost-lines.ts';
 
-/** The running batches of one account, fed into the queues by the one worker that holds them. */
+/** Queues the lines of one account's running batches, for the one worker that holds the account. */
 export interface AccountScheduler {
-  /** What is to be run, as it stands in the store; whatever else was run is let go. */
-  look(running: readonly Batch[], now: number): Promise<void>;
-  heard(event: LineEvent): void;
-  /** Lets all of it go; what is queued stays there for whoever comes next. */
+  /** `running` are the account's batches that are in progress in the store. Any other batch is closed. */
+  refresh(running: readonly Batch[], now: number): Promise<void>;
+  receive(event: LineEvent): void;
+  /** Closes all batches. Lines that are queued stay in the queue, for the next worker. */
   stop(): Promise<void>;
 }
 
-type Held = { batch: Batch; account: string; feed: BatchFeed };
-
-/** A line that was not heard of for so long is looked for. */
-const unheardMs = 2_000;
 const pumpEveryMs = 250;
-/** Of an account, the first that were handed in; each reads its own file. */
-const batchesAtOnce = 32;
-/** A line that could not be queued is tried again after so long. */
-const unqueuedPauseMs = 1_000;
-/** A file that cannot be read is tried again after a pause that grows to this. */
-const failingPauseMsMax = 60_000;
+/** The pauses of a batch whose file cannot be read. */
+const failing = { firstMs: 500, maxMs: 60_000 };
 
-export function createAccountScheduler(deps: {
-  account: string;
+type QueueDeps = Parameters<typeof createQueueLines>[0];
+
+type Deps = Omit<QueueDeps, 'state' | 'dispatch' | 'feeds' | 'backoff' | 'signal' | 'planFile'> & {
   store: Pick<Store, 'batches' | 'files' | 'findAccount'>;
-  planFile: PlanFile;
+  planFile: QueueDeps['planFile'] & { defaultPlan: string };
   rules: LineRules;
-  queue: Pick<LineQueue, 'add'>;
-  writeResult: WriteResult;
-  release: Release;
   recoverLostLines: ReturnType<typeof createRecoverLostLines>;
   countBatch: ReturnType<typeof createCountBatch>;
-  /** This worker's control stream, where it hears of the lines that it has queued. */
-  control: () => string | undefined;
-  /** Has `look` called soon. */
-  lookSoon: () => void;
-  log: Log;
-}): AccountScheduler {
-  const { account, store, planFile, rules, queue, log } = deps;
+  /** Requests a call of `refresh` soon. */
+  refreshSoon: () => void;
+};
+
+/** Performs what the reducer decides (account-state.ts), and queues lines when there may be room. */
+export function createAccountScheduler(deps: Deps): AccountScheduler {
+  const { account, store, planFile } = deps;
   const stopped = new AbortController();
-  const held = new Map<string, Held>();
-  const health = createModelHealth();
-  const doubtful = new Set<string>();
-  const failing = new Map<BatchFeed, { times: number; until: number }>();
-  /** Something has ended since it was counted. */
-  const uncounted = new Set<string>();
-  let plan: { name: string; suspended: boolean } | undefined;
-  const pump = oneAtATime(fill, stopped.signal);
-
-  const inHand = () => [...held.values()].flatMap(({ feed }) => [...feed.inHand.values()]);
-
-  async function take(batch: Batch): Promise<void> {
-    const from = batch.position.line;
-    const [endedLines, retries] = await Promise.all([
-      store.batches.listEndedLines(batch.id, from),
-      store.batches.listRetries(batch.id),
-    ]);
-    const feed = createBatchFeed({ batch, endedLines, retries, files: store.files, rules, health });
-    held.set(batch.id, { batch, account, feed });
-    uncounted.add(batch.id);
-  }
-
-  async function letGo(id: string): Promise<void> {
-    const { feed } = held.get(id) ?? {};
-    held.delete(id);
-    uncounted.delete(id);
-    if (feed === undefined) return;
-    failing.delete(feed);
-    await feed.close();
-  }
-
-  /** One line of each batch in turn, so that a small one handed in last does not wait for a large one. */
-  async function fill(): Promise<void> {
-    for (let queued = 1; queued > 0; ) {
-      queued = 0;
-      for (const holding of [...held.values()]) {
-        if (stopped.signal.aborted || !mayHaveMore()) return;
-        if ((failing.get(holding.feed)?.until ?? 0) > performance.now()) continue;
-        try {
-          if (await queueNext(holding)) queued++;
-        } catch (error) {
-          // One whose file cannot be read must not keep the others from being run.
-          noteFailure(holding, error);
-        }
-      }
-    }
-  }
-
-  function noteFailure({ batch, feed }: Held, error: unknown): void {
-    const times = (failing.get(feed)?.times ?? 0) + 1;
-    failing.set(feed, { times, until: performance.now() + Math.min(failingPauseMsMax, 250 * 2 ** times) });
-    log.warn({ err: error, batch: batch.id }, 'lines of a batch could not be queued; trying again');
-  }
-
-  async function queueNext({ batch, feed }: Held): Promise<boolean> {
-    const now = Date.now();
-    const verdicts = new Map<string, ReturnType<MayQueue>>();
-    const line = await feed.next(now, (model) => {
-      const verdict = verdicts.get(model) ?? mayQueueFor({ inHand: inHand(), now }, model);
-      verdicts.set(model, verdict);
-      return verdict;
-    });
-    failing.delete(feed);
-    if (line === undefined || held.get(batch.id)?.feed !== feed) return false;
-    try {
-      await (isWrong(line) ? endWrong(batch, feed, line) : enqueue(batch, feed, line));
-    } catch (error) {
-      // The same request again: if it was queued after all there will be one job of it, and a result is written once.
-      const { number, failures, losses } = line;
-      const notBefore = new Date(Date.now() + unqueuedPauseMs);
-      feed.again({ batch: batch.id, line: line.line, number, failures, losses, notBefore });
-      throw error;
-    }
-    return true;
-  }
-
-  function mayHaveMore(): boolean {
-    if (plan === undefined || plan.suspended) return false;
-    return hasRoom({ inHand: inHand(), atOnce: planFile.plans[plan.name]?.batchRequestsAtOnce, now: Date.now() });
-  }
-
-  async function enqueue(batch: Batch, feed: BatchFeed, line: NextLine): Promise<void> {
-    const owner = { account, plan: plan?.name ?? '', tellTo: deps.control() ?? '' };
-    const job = batchJobOf(batch, line, owner);
-    feed.queued(line, Date.now());
-    await queue.add(job);
-  }
-
-  async function endWrong({ id }: Batch, feed: BatchFeed, wrong: WrongLine): Promise<void> {
-    const { line, customId, requestId, faults } = wrong;
-    const message = faults.map((fault) => `${fault.param ?? 'line'}: ${fault.message}`).join('; ');
-    const error = { code: 'VALIDATION_ERROR', message };
-    await deps.writeResult(failedLine({ batch: id, line, customId, requestId }, error), stopped.signal);
-    // An earlier taking of its job may have been put off with its lease.
-    await deps.release({ account, requestId, lane: 'batch', run: 'any' });
-    uncounted.add(id);
-    feed.ended(line);
-  }
-
-  async function lookAfter(): Promise<void> {
-    const { signal } = stopped;
-    for (const { batch, feed } of held.values()) {
-      const unheard = [...feed.inHand.values()].filter(
-        ({ requestId, since }) => doubtful.delete(requestId) || Date.now() - since > unheardMs,
-      );
-      const found =
-        unheard.length > 0 ? await deps.recoverLostLines({ batch, feed, plan: plan?.name ?? '' }, unheard, signal) : 0;
-      if (found > 0) uncounted.add(batch.id);
-    }
-  }
-
-  async function count({ batch, feed }: Held, now: number): Promise<void> {
-    if (!uncounted.has(batch.id) && !feed.isDone()) return;
-    uncounted.delete(batch.id);
-    const counted = await deps.countBatch(batch, feed, now);
-    if (counted === 'ran') deps.lookSoon();
-    // It begins again from what is stored.
-    if (counted === 'mistaken') await letGo(batch.id);
-  }
-
+  const { signal } = stopped;
+  const feeds = new Map<string, BatchFeed>();
+  const backoff = createBackoff(failing);
+  let state = initialAccountState;
+  const own = { state: () => state, dispatch, feeds, backoff, signal };
+  const perform = createPerform({ ...deps, ...own });
+  const pump = oneAtATime(createQueueLines({ ...deps, ...own }), signal);
   const pumping = setInterval(() => void pump(), pumpEveryMs);
 
+  /** Does not wait before actions on feeds: until they are performed, feeds and state differ. */
+  async function dispatch(event: AccountEvent): Promise<void> {
+    const next = reduceAccount(state, event);
+    state = next.state;
+    for (const action of next.actions) {
+      const performing = perform(action);
+      if (performing !== undefined) await performing;
+    }
+  }
+
   return {
-    async look(running, now) {
-      for (const id of held.keys()) if (!running.some((batch) => batch.id === id)) await letGo(id);
-      if (running.length === 0) return;
+    async refresh(listed, now) {
+      await dispatch({ type: 'listed', running: listed });
+      if (listed.length === 0) return;
       const known = await store.findAccount(account);
-      plan = { name: known?.plan ?? planFile.defaultPlan, suspended: known?.suspended ?? false };
-      for (const batch of running.filter(isRunning).slice(0, batchesAtOnce)) {
-        const holding = held.get(batch.id);
-        if (holding === undefined) await take(batch);
-        else held.set(batch.id, { ...holding, batch });
+      const plan = { name: known?.plan ?? planFile.defaultPlan, suspended: known?.suspended ?? false };
+      await dispatch({ type: 'account read', plan, running: listed });
+      for (const batch of [...state.batches.keys()]) await dispatch({ type: 'check lines', batch, now: Date.now() });
+      for (const batch of [...state.batches.keys()]) {
+        await dispatch({ type: 'check count', batch, isDone: feeds.get(batch)?.isDone() === true, now });
       }
-      await lookAfter();
-      for (const holding of [...held.values()]) await count(holding, now);
       void pump();
     },
 
-    heard(event) {
-      const feed = held.get(event.batch)?.feed;
-      const line = feed?.inHand.get(event.line);
-      if (feed === undefined || line === undefined || line.number !== event.number) return;
-      const now = Date.now();
-      switch (event.type) {
-        case 'started':
-          feed.changed(event.line, 'started', now);
-          break;
-        case 'postponed':
-          feed.changed(event.line, 'put off', now);
-          break;
-        case 'dropped':
-          doubtful.add(line.requestId);
-          break;
-        case 'retry':
-          if (event.retry.failures > line.failures) health.failed(line.model);
-          feed.again(event.retry);
-          break;
-        case 'ended':
-          feed.ended(event.line);
-          uncounted.add(event.batch);
-          if (event.answered) noteAnswer(line.model, now);
-          if (feed.isDone()) deps.lookSoon();
-      }
+    receive(event) {
+      void dispatch({ type: 'line', event, now: Date.now() });
       void pump();
     },
 
     async stop() {
       stopped.abort();
       clearInterval(pumping);
-      for (const id of [...held.keys()]) await letGo(id);
+      await dispatch({ type: 'listed', running: [] });
     },
   };
+}
 
-  function noteAnswer(model: string, now: number): void {
-    const wasAway = health.isAway(model);
-    health.answered(model);
-    if (wasAway) for (const { feed } of held.values()) feed.wake(model, now);
+/** Performs one action. Returns a promise only if the action takes time. */
+function createPerform(
+  deps: Pick<Deps, 'store' | 'rules' | 'recoverLostLines' | 'countBatch' | 'refreshSoon'> &
+    Pick<QueueDeps, 'state' | 'dispatch' | 'backoff' | 'signal'> & { feeds: Map<string, BatchFeed> },
+) {
+  const { store, rules, state, dispatch, feeds, backoff, signal } = deps;
+
+  return function perform(action: AccountAction): Promise<void> | undefined {
+    switch (action.do) {
+      case 'open':
+        return open(action.batch);
+      case 'close':
+        return close(action.batch);
+      case 'recover lines':
+        return recover(action);
+      case 'count':
+        return count(action.batch, action.now);
+      case 'retry line':
+        feeds.get(action.batch)?.retry(action.retry);
+        break;
+      case 'end line':
+        feeds.get(action.batch)?.ended(action.line);
+        break;
+      case 'wake':
+        for (const feed of feeds.values()) feed.wake(action.model, action.now);
+        break;
+      case 'refresh soon':
+        deps.refreshSoon();
+        break;
+      case 'refresh if done':
+        if (feeds.get(action.batch)?.isDone()) deps.refreshSoon();
+    }
+    return undefined;
+  };
+
+  async function open(batch: Batch): Promise<void> {
+    const [endedLines, retries] = await Promise.all([
+      store.batches.listEndedLines(batch.id, batch.position.line),
+      store.batches.listRetries(batch.id),
+    ]);
+    feeds.set(batch.id, createBatchFeed({ batch, endedLines, retries, files: store.files, rules }));
+    await dispatch({ type: 'opened', batch });
+  }
+
+  async function close(id: string): Promise<void> {
+    const feed = feeds.get(id);
+    feeds.delete(id);
+    backoff.succeeded(id);
+    await feed?.close();
+  }
+
+  async function recover({ batch, plan, lines }: Extract<AccountAction, { do: 'recover lines' }>): Promise<void> {
+    await deps.recoverLostLines(
+      { batch, plan, lines },
+      {
+        signal,
+        isCurrent: (line) => state().batches.get(batch.id)?.lines.get(line.line) === line,
+        onRecovered: (line, retry) => void dispatch({ type: 'recovered', batch: batch.id, line, retry }),
+      },
+    );
+  }
+
+  async function count(batch: Batch, now: number): Promise<void> {
+    const feed = feeds.get(batch.id);
+    if (feed === undefined) return;
+    await dispatch({ type: 'counted', batch: batch.id, counted: await deps.countBatch(batch, feed, now) });
   }
 }

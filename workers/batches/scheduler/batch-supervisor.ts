@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Batch } from '../../../shared/batches/batch.ts';
+import type { Log } from '../../../shared/process/log.ts';
 import { repeatWhile } from '../../../shared/process/repeat-while.ts';
 import { within } from '../../../shared/process/shutdown.ts';
 import { batchLockKey } from '../../../shared/redis/keys.ts';
@@ -8,140 +9,173 @@ import type { AcquireLock } from '../../locks/acquire.ts';
 import type { ReleaseLock } from '../../locks/release.ts';
 import type { LineEvent } from '../lines/line-events.ts';
 import type { AccountScheduler } from './account-scheduler.ts';
-import { createBatchSteps, type StepParts } from './batch-steps.ts';
+import { type BatchSteps, createBatchSteps, type StepDeps } from './batch-steps.ts';
 
-/** The batches that this worker looks after: those of the accounts that it holds. */
+/** Runs the batches of the accounts that this worker holds. */
 export interface BatchSupervisor extends AsyncDisposable {
-  /** Looks after the batches of these accounts, too, if no other worker holds them. */
+  /** Takes these accounts, too, unless another worker holds them. */
   take(accounts: readonly string[]): void;
-  /** Of a line that it has queued. */
-  heard(event: LineEvent): void;
+  /** Passes on an event of a line that this worker has queued. */
+  receive(event: LineEvent): void;
 }
 
-/** With many batches each look is work for the store: a pause of so long for each of them. */
+/** Each refresh loads the store in proportion to the batches. So the pause grows by this for each of them. */
 const pausePerBatchMs = 1;
-/** Well below the time for which an account is held. */
+/** Much shorter than the time for which an account is locked. */
 const pauseMsMax = 2_000;
-/** Several times before a hold ends. */
+/** A lock is renewed several times before it expires. */
 const renewEveryMs = 1_500;
-/** For a Redis or a store that does not answer: whatever is held ends by itself. */
+/** The wait for a Redis or a store that does not answer. Locks that are not released expire. */
 const closeMs = 500;
 
-/** Looks after the batches of the accounts that this worker holds: takes their steps, and has their lines run. */
+type HoldDeps = {
+  acquireLock: AcquireLock;
+  releaseLock: ReleaseLock;
+  /** `refreshSoon` requests a refresh of the account soon. */
+  createAccountScheduler: (account: string, refreshSoon: () => void) => AccountScheduler;
+};
+
+/** Takes the steps of the batches of the accounts that this worker holds, and has their lines run. */
 export function superviseBatches(
-  deps: StepParts & {
-    store: Pick<BatchStore, 'listOpenBatches' | 'changeBatch'>;
-    acquireLock: AcquireLock;
-    releaseLock: ReleaseLock;
-    /** `lookSoon` has the account looked at soon. */
-    createAccountRun: (account: string, lookSoon: () => void) => AccountScheduler;
-    lookEveryMs?: number;
-    /** Between two looks; ends early, without a failure, when the signal is aborted. */
-    pause?: (ms: number, signal: AbortSignal) => Promise<void>;
-  },
+  deps: StepDeps &
+    HoldDeps & {
+      store: Pick<BatchStore, 'listOpenBatches' | 'changeBatch'>;
+      refreshEveryMs?: number;
+      /** The pause between two refreshes. Ends early, and does not fail, when the signal is aborted. */
+      pause?: (ms: number, signal: AbortSignal) => Promise<void>;
+    },
 ): BatchSupervisor {
-  const { store, acquireLock, releaseLock, log, lookEveryMs = 500, pause = pauseFor } = deps;
+  const { store, log, refreshEveryMs = 500, pause = pauseFor } = deps;
   const closing = new AbortController();
   const { signal } = closing;
-  const accounts = new Map<string, AccountScheduler>();
-  const looks = new Map<string, Promise<void>>();
-  const takings = new Set<Promise<void>>();
   let nudge = Promise.withResolvers<void>();
-  const steps = createBatchSteps({ ...deps, signal, onMoved: () => nudge.resolve() });
-  const renewing = repeatWhile({
-    everyMs: renewEveryMs,
-    work: renew,
-    isNeeded: () => accounts.size > 0,
-    onFailure: (error) => log.debug({ err: error }, 'it is not known whether accounts are still held'),
-  });
+  const refreshSoon = () => nudge.resolve();
+  const steps = createBatchSteps({ ...deps, signal, onMoved: refreshSoon });
+  const held = holdAccounts({ ...deps, signal, refreshSoon, onRelease: steps.stop });
+  const refreshAccount = createRefreshAccount({ held, steps, log });
 
-  /** Says how many batches there are. */
-  async function look(): Promise<number> {
-    const held = [...accounts.keys()];
-    const open = held.length === 0 ? [] : await store.listOpenBatches(held);
+  /** Returns the number of open batches. */
+  async function refresh(): Promise<number> {
+    const accounts = held.accounts();
+    const open = accounts.length === 0 ? [] : await store.listOpenBatches(accounts);
     steps.forgetOthers(new Set(open.map(({ id }) => id)));
-    if (held.length === 0) return 0;
+    if (accounts.length === 0) return 0;
     const now = await deps.now();
     const byAccount = Map.groupBy(open, ({ account }) => account);
-    for (const account of held) if (!byAccount.has(account)) await letGo(account);
-    for (const [account, batches] of shuffled([...byAccount])) lookAt(account, batches, now);
+    for (const account of accounts) if (!byAccount.has(account)) await held.release(account);
+    for (const [account, batches] of shuffled([...byAccount])) refreshAccount.begin(account, batches, now);
     return open.length;
   }
 
-  /** One that fails, or takes long, must not keep the others from being looked at. */
-  function lookAt(account: string, batches: readonly Batch[], now: number): void {
-    const run = accounts.get(account);
-    if (run === undefined) return; // it was lost meanwhile
-    for (const batch of batches) steps.advance(batch, now);
-    if (looks.has(account)) return;
-    const running = batches.filter(({ state }) => state === 'in_progress');
-    const looking = run
-      .look(running, now)
-      .catch((error: unknown) => log.warn({ err: error, account }, 'batches were not looked after; trying again'))
-      .finally(() => looks.delete(account));
-    looks.set(account, looking);
-  }
-
-  async function takeOne(account: string): Promise<void> {
-    if (accounts.has(account) || !(await acquireLock(batchLockKey(account)))) return;
-    if (signal.aborted) return releaseLock(batchLockKey(account));
-    if (accounts.has(account)) return; // it was assigned twice
-    renewing.begin();
-    accounts.set(
-      account,
-      deps.createAccountRun(account, () => nudge.resolve()),
-    );
-    nudge.resolve();
-  }
-
-  async function letGo(account: string): Promise<void> {
-    steps.stop(account);
-    const run = accounts.get(account);
-    await run?.stop();
-    if (accounts.get(account) === run && accounts.delete(account)) await releaseLock(batchLockKey(account));
-  }
-
-  async function keepLooking(): Promise<void> {
+  async function keepRefreshing(): Promise<void> {
     while (!signal.aborted) {
       nudge = Promise.withResolvers<void>();
-      const open = await look().catch((error: unknown) => {
-        if (!signal.aborted) log.warn({ err: error }, 'it is not known which batches there are; trying again');
+      const open = await refresh().catch((error: unknown) => {
+        if (!signal.aborted) log.warn({ err: error }, 'the open batches could not be listed; trying again');
         return 0;
       });
-      const restMs = open === 0 ? 2 * lookEveryMs : lookEveryMs + open * pausePerBatchMs;
+      const restMs = open === 0 ? 2 * refreshEveryMs : refreshEveryMs + open * pausePerBatchMs;
       const pauseMs = Math.min(pauseMsMax, restMs) * (0.75 + Math.random() / 2);
       await Promise.race([pause(pauseMs, signal), nudge.promise]);
     }
   }
 
-  /** Apart from looking, and without waiting for those that are let go: both may take long. */
+  const refreshing = keepRefreshing();
+
+  return {
+    take: held.take,
+    receive(event) {
+      for (const scheduler of held.schedulers()) scheduler.receive(event);
+    },
+    async [Symbol.asyncDispose]() {
+      closing.abort();
+      held.stopRenewing();
+      await within(closeMs, Promise.all([refreshing, held.taken(), refreshAccount.ended(), steps.ended()]));
+      await within(closeMs, Promise.all(held.accounts().map(held.release))).catch(() => {});
+    },
+  };
+}
+
+/** Refreshes accounts at the same time: one that fails or takes long must not delay the others. */
+function createRefreshAccount({ held, steps, log }: { held: HeldAccounts; steps: BatchSteps; log: Log }) {
+  const refreshing = new Map<string, Promise<void>>();
+  return {
+    begin(account: string, batches: readonly Batch[], now: number): void {
+      const scheduler = held.schedulerOf(account);
+      if (scheduler === undefined) return; // its lock was lost meanwhile
+      for (const batch of batches) steps.advance(batch, now);
+      if (refreshing.has(account)) return;
+      const running = batches.filter(({ state }) => state === 'in_progress');
+      const refresh = scheduler
+        .refresh(running, now)
+        .catch((error: unknown) => log.warn({ err: error, account }, 'batches could not be refreshed; trying again'))
+        .finally(() => refreshing.delete(account));
+      refreshing.set(account, refresh);
+    },
+    ended: () => Promise.all(refreshing.values()),
+  };
+}
+
+type HeldAccounts = ReturnType<typeof holdAccounts>;
+
+/** The accounts that this worker has locked, each with its scheduler. Renews the locks. */
+function holdAccounts({
+  acquireLock,
+  releaseLock,
+  createAccountScheduler,
+  signal,
+  refreshSoon,
+  onRelease,
+  log,
+}: HoldDeps & { signal: AbortSignal; refreshSoon: () => void; onRelease: (account: string) => void; log: Log }) {
+  const schedulers = new Map<string, AccountScheduler>();
+  const takings = new Set<Promise<void>>();
+  const renewing = repeatWhile({
+    everyMs: renewEveryMs,
+    work: renew,
+    isNeeded: () => schedulers.size > 0,
+    onFailure: (error) => log.debug({ err: error }, 'the locks of accounts could not be renewed'),
+  });
+
+  async function takeOne(account: string): Promise<void> {
+    if (schedulers.has(account) || !(await acquireLock(batchLockKey(account)))) return;
+    if (signal.aborted) return releaseLock(batchLockKey(account));
+    if (schedulers.has(account)) return; // it was assigned twice
+    renewing.begin();
+    schedulers.set(account, createAccountScheduler(account, refreshSoon));
+    refreshSoon();
+  }
+
+  async function release(account: string): Promise<void> {
+    onRelease(account);
+    const scheduler = schedulers.get(account);
+    await scheduler?.stop();
+    if (schedulers.get(account) === scheduler && schedulers.delete(account)) await releaseLock(batchLockKey(account));
+  }
+
+  /** Independent of refreshes, and without waiting for accounts whose lock was lost: both may take long. */
   async function renew(): Promise<void> {
     await Promise.all(
-      [...accounts.keys()].map(async (account) => {
-        if (!(await acquireLock(batchLockKey(account)))) letGo(account).catch(() => {}); // its hold ends by itself
+      [...schedulers.keys()].map(async (account) => {
+        if (!(await acquireLock(batchLockKey(account)))) release(account).catch(() => {}); // the lock expires
       }),
     );
   }
 
-  const looking = keepLooking();
-
   return {
-    take(assigned) {
+    take(accounts: readonly string[]): void {
       if (signal.aborted) return;
-      const taking = Promise.all(assigned.map(takeOne))
-        .catch((error: unknown) => log.debug({ err: error }, 'accounts that were assigned were not taken'))
+      const taking = Promise.all(accounts.map(takeOne))
+        .catch((error: unknown) => log.debug({ err: error }, 'assigned accounts could not be taken'))
         .then(() => void takings.delete(taking));
       takings.add(taking);
     },
-    heard(event) {
-      for (const run of accounts.values()) run.heard(event);
-    },
-    async [Symbol.asyncDispose]() {
-      closing.abort();
-      renewing[Symbol.dispose]();
-      await within(closeMs, Promise.all([looking, ...takings, ...looks.values(), steps.ended()]));
-      await within(closeMs, Promise.all([...accounts.keys()].map(letGo))).catch(() => {});
-    },
+    release,
+    accounts: () => [...schedulers.keys()],
+    schedulers: () => schedulers.values(),
+    schedulerOf: (account: string) => schedulers.get(account),
+    taken: () => Promise.all(takings),
+    stopRenewing: renewing[Symbol.dispose],
   };
 }
 

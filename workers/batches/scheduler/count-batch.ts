@@ -1,12 +1,12 @@
 import type { Batch } from '../../../shared/batches/batch.ts';
 import { nextBatch } from '../../../shared/batches/batch-states.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
-import type { BatchFeed } from './batch-feed.ts';
+import type { BatchFeed } from '../feed/batch-feed.ts';
 
-/** `mistaken`: its feed believes that every line has ended, and they have not. */
-type Counted = 'running' | 'ran' | 'mistaken';
+/** `ran`: every line has a result; `mistaken`: the feed has no line left, but some lines have no result. */
+export type Counted = 'running' | 'ran' | 'mistaken';
 
-/** Counts are counted from results, and a batch all of whose lines have one has been run; either is written where it is news. */
+/** Counts the results of a batch, and writes the counts if they have grown. A batch whose lines all have a result has run. */
 export function createCountBatch({ store }: { store: Pick<BatchStore, 'countResults' | 'changeBatch'> }) {
   return async function countBatch(
     { id, counts }: Batch,
@@ -16,7 +16,6 @@ export function createCountBatch({ store }: { store: Pick<BatchStore, 'countResu
     const isFed = feed.isDone();
     const { completed, failed } = await store.countResults(id);
     const hasRun = isFed && completed + failed >= counts.total;
-    // What it believes is not stored.
     if (isFed && !hasRun) return 'mistaken';
     if (!hasRun && completed + failed <= counts.completed + counts.failed) return 'running';
     const at = new Date(now);

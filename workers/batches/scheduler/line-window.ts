@@ -1,42 +1,80 @@
-import type { LineInHand, MayQueue } from './batch-feed.ts';
+import type { MayQueue } from '../feed/batch-feed.ts';
+import type { WaitingLine } from '../feed/waiting-lines.ts';
+import { isUnavailable, type ModelHealth, mayProbe } from './model-health.ts';
 
 /**
- * Lines of an account that wait in the queue of a model. Each account that has more keeps as many there, and the queue is
- * served in order: so accounts take turns, and one that has just come waits behind this many of each other account.
+ * A line that is queued, running, or postponed by a worker. `since` is when the last event of it arrived. `isDoubtful` is set if it may
+ * have no job any more.
+ */
+export type LineInProgress = Pick<WaitingLine, 'line' | 'number' | 'failures' | 'losses' | 'model'> & {
+  requestId: string;
+  customId: string;
+  state: 'queued' | 'started' | 'postponed';
+  since: number;
+  isDoubtful: boolean;
+};
+
+/**
+ * Lines of an account that wait in the queue of a model. Each account that has more lines keeps this many there, and the queue is served
+ * in order. So accounts take turns, and an account that has just come waits behind this many lines of each other account.
  */
 const queuedPerModel = 16;
-/** Lines of an account that are queued or in some worker's hands, where its plan does not say less. */
-const inHandMax = 256;
-/** A model of which nothing has started for so long has no workers, or full backends: other models need not wait for it. */
+/** Lines in progress of an account, if its plan does not set a lower limit. */
+const inProgressMax = 256;
+/** If no line of a model started for this long, it has no workers, or its backends are full. Lines of other models do not wait for it. */
 const stuckMs = 10_000;
 
-type Window = { inHand: readonly LineInHand[]; atOnce: number | undefined; now: number };
+type Window = { inProgress: readonly LineInProgress[]; atOnce: number | undefined; now: number };
 
 /**
- * Whether an account may have one line more in hand. Its plan is for lines that run or are about to: those that were put off,
- * or wait for a model where nothing moves, hold nothing, and must not hold up the others.
+ * Whether an account may have one more line in progress. The limit of its plan is for lines that run or are about to. Postponed lines,
+ * and lines that wait for a stuck model, use no capacity and must not delay the others.
  */
-export function hasRoom({ inHand, atOnce = inHandMax, now }: Window): boolean {
+export function hasRoom({ inProgress, atOnce = inProgressMax, now }: Window): boolean {
   const isStill = new Map<string, boolean>();
-  const moving = inHand.filter(({ state, model }) => {
-    if (state === 'put off') return false;
-    if (!isStill.has(model)) isStill.set(model, isStuck(ofModel(inHand, model), now));
+  const moving = inProgress.filter(({ state, model }) => {
+    if (state === 'postponed') return false;
+    if (!isStill.has(model)) isStill.set(model, isStuck(ofModel(inProgress, model), now));
     return isStill.get(model) !== true;
   });
-  return inHand.length < inHandMax && moving.length < atOnce;
+  return inProgress.length < inProgressMax && moving.length < atOnce;
 }
 
-/** Whether an account may have one line more in the queue of a model. */
-export function mayQueueFor({ inHand, now }: Omit<Window, 'atOnce'>, model: string): ReturnType<MayQueue> {
-  const here = ofModel(inHand, model);
-  if (here.length > 0 && isStuck(here, now)) return 'pass over';
+/** Whether an account may have one more line in the queue of a model, which is available. */
+export function mayQueueFor({ inProgress, now }: Omit<Window, 'atOnce'>, model: string): 'yes' | 'wait' | 'skip' {
+  const here = ofModel(inProgress, model);
+  if (here.length > 0 && isStuck(here, now)) return 'skip';
   return here.filter(({ state }) => state === 'queued').length < queuedPerModel ? 'yes' : 'wait';
 }
 
-function ofModel(inHand: readonly LineInHand[], model: string): LineInHand[] {
-  return inHand.filter((line) => line.model === model);
+/**
+ * Whether an account may queue a line, for one model after another. Counts the lines once for each model, because a feed may ask for
+ * thousands of lines. `health` is read each time, because it may change meanwhile.
+ */
+export function createMayQueue({
+  inProgress,
+  health,
+  now,
+}: {
+  inProgress: () => readonly LineInProgress[];
+  health: () => ModelHealth;
+  now: number;
+}): MayQueue {
+  const windows = new Map<string, ReturnType<typeof mayQueueFor>>();
+  return function mayQueue(model) {
+    const isDown = isUnavailable(health(), model);
+    if (isDown && !mayProbe(health(), model, now)) return 'skip';
+    const verdict = windows.get(model) ?? mayQueueFor({ inProgress: inProgress(), now }, model);
+    windows.set(model, verdict);
+    if (!isDown) return verdict;
+    return verdict === 'yes' ? 'probe' : 'skip';
+  };
 }
 
-function isStuck(lines: readonly LineInHand[], now: number): boolean {
+function ofModel(inProgress: readonly LineInProgress[], model: string): LineInProgress[] {
+  return inProgress.filter((line) => line.model === model);
+}
+
+function isStuck(lines: readonly LineInProgress[], now: number): boolean {
   return lines.every(({ state, since }) => state !== 'started' && now - since > stuckMs);
 }

@@ -1,34 +1,35 @@
-/** Whether a model's backends answer the lines of one account, as far as those have shown it. */
-export interface ModelHealth {
-  answered(model: string): void;
-  failed(model: string): void;
-  /** So many lines in a row have failed that no new ones are to be spent on finding out. */
-  isAway(model: string): boolean;
-  /** Whether one line may find out now whether a model that is away has returned; to be asked by whoever then tries one. */
-  mayProbe(model: string, now: number): boolean;
-  probed(model: string, now: number): void;
-}
+/** How the backends of each model have answered the lines of one account. Models without failures are left out. */
+export type ModelHealth = ReadonlyMap<string, { failuresInRow: number; probedAt: number }>;
 
 const failuresInRowMax = 8;
-/** Backends that return are found again within about this time. */
+/** Backends that become available again are found within about this time. */
 const probeEveryMs = 3_000;
 
-export function createModelHealth(): ModelHealth {
-  const models = new Map<string, { failuresInRow: number; probedAt: number }>();
-  const isAway = (model: string) => (models.get(model)?.failuresInRow ?? 0) >= failuresInRowMax;
-  return {
-    answered(model) {
-      models.delete(model);
-    },
-    failed(model) {
-      const { failuresInRow, probedAt } = models.get(model) ?? { failuresInRow: 0, probedAt: 0 };
-      models.set(model, { failuresInRow: failuresInRow + 1, probedAt });
-    },
-    isAway,
-    mayProbe: (model, now) => isAway(model) && now - (models.get(model)?.probedAt ?? 0) >= probeEveryMs,
-    probed(model, now) {
-      const known = models.get(model);
-      if (known !== undefined) models.set(model, { ...known, probedAt: now });
-    },
-  };
+/** Whether this many lines failed in a row that no more lines are spent on the model, except probes. */
+export function isUnavailable(health: ModelHealth, model: string): boolean {
+  return (health.get(model)?.failuresInRow ?? 0) >= failuresInRowMax;
+}
+
+/** Whether one line may find out now if an unavailable model is available again. */
+export function mayProbe(health: ModelHealth, model: string, now: number): boolean {
+  return isUnavailable(health, model) && now - (health.get(model)?.probedAt ?? 0) >= probeEveryMs;
+}
+
+export function withAnswer(health: ModelHealth, model: string): ModelHealth {
+  if (!health.has(model)) return health;
+  const others = new Map(health);
+  others.delete(model);
+  return others;
+}
+
+export function withFailure(health: ModelHealth, model: string): ModelHealth {
+  const { failuresInRow, probedAt } = health.get(model) ?? { failuresInRow: 0, probedAt: 0 };
+  return new Map(health).set(model, { failuresInRow: failuresInRow + 1, probedAt });
+}
+
+/** A line of this model is queued. Changes nothing if the model is available. */
+export function withProbe(health: ModelHealth, model: string, now: number): ModelHealth {
+  const known = health.get(model);
+  if (known === undefined || !isUnavailable(health, model)) return health;
+  return new Map(health).set(model, { ...known, probedAt: now });
 }

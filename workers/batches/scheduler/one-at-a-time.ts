@@ -1,18 +1,18 @@
 /**
- * Work that is never done twice at once: asked for while it is being done, it is done once more behind that. Nothing is
- * begun once `signal` is aborted; `work` tells of its own failures.
+ * Returns a function that requests the work, which never runs twice at the same time. If the work is requested while it runs, it runs once
+ * more afterwards. None starts after `signal` is aborted. Failures of the work reject the request that started it.
  */
 export function oneAtATime(work: () => Promise<void>, signal: AbortSignal): () => Promise<void> {
   let isWorking = false;
-  let isAskedAgain = false;
+  let isRequested = false;
 
-  return async function ask(): Promise<void> {
-    isAskedAgain = true;
+  return async function request(): Promise<void> {
+    isRequested = true;
     if (isWorking) return;
     isWorking = true;
     try {
-      while (isAskedAgain && !signal.aborted) {
-        isAskedAgain = false;
+      while (isRequested && !signal.aborted) {
+        isRequested = false;
         await work();
       }
     } finally {

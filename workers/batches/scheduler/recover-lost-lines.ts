@@ -1,18 +1,27 @@
-import type { Batch } from '../../../shared/batches/batch.ts';
+import type { Batch, BatchRetry } from '../../../shared/batches/batch.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { PlanFile } from '../../../shared/process/plan-file.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
 import type { LineRequest } from '../lines/batch-job.ts';
 import { afterAll, type FinishLineAttempt } from '../lines/finish-line-attempt.ts';
 import type { LineQueue } from '../lines/line-queue.ts';
-import type { BatchFeed, LineInHand } from './batch-feed.ts';
+import type { LineInProgress } from './line-window.ts';
 
-/** A batch that is fed, and the plan of its account. */
-type Held = { batch: Batch; plan: string; feed: BatchFeed };
+/** Lines of one batch, and the plan of its account. */
+type Searched = { batch: Batch; plan: string; lines: readonly LineInProgress[] };
+
+/** What happens meanwhile, and to each line that was found. */
+type Recovery = {
+  signal: AbortSignal;
+  /** Whether no event of the line arrived meanwhile. */
+  isCurrent: (line: LineInProgress) => boolean;
+  /** Without a retry, the line has ended. */
+  onRecovered: (line: LineInProgress, retry: BatchRetry | undefined) => void;
+};
 
 /**
- * Looks for lines that are in hand and have no job any more, of whose end nothing was heard: one that has a result has ended,
- * one that was noted for another try is tried again, and of any other nothing came. Says how many it found.
+ * Finds lines that have no job any more, although no event has reported their end. A line with a result has ended. A line with a recorded
+ * retry is tried again. Any other line has lost its request.
  */
 export function createRecoverLostLines({
   store,
@@ -25,31 +34,25 @@ export function createRecoverLostLines({
   finishAttempt: Pick<FinishLineAttempt, 'settle' | 'lose'>;
   planFile: Pick<PlanFile, 'models'>;
 }) {
-  return async function recoverLostLines(
-    { batch, plan, feed }: Held,
-    lines: readonly LineInHand[],
-    signal: AbortSignal,
-  ): Promise<number> {
-    const there = await queue.remaining(lines);
-    const gone = lines.filter((line) => !there.has(line.requestId) && feed.inHand.get(line.line) === line);
-    for (const line of gone) await lookAfter(line);
-    return gone.length;
+  return async function recoverLostLines({ batch, plan, lines }: Searched, recovery: Recovery): Promise<void> {
+    const present = await queue.remaining(lines);
+    const lost = lines.filter((line) => !present.has(line.requestId) && recovery.isCurrent(line));
+    for (const line of lost) recovery.onRecovered(line, await recover(line));
 
-    async function lookAfter(line: LineInHand): Promise<void> {
+    async function recover(line: LineInProgress): Promise<BatchRetry | undefined> {
       const taken = { job: requestOf(line), taken: afterAll };
       let known = await store.findLine(batch.id, line.line);
       const isLost = known !== undefined && known.result === undefined && known.number <= line.number;
       if (isLost) {
-        await finishAttempt.lose(taken, new ApiError('INTERNAL_ERROR', 'The line could not be run.'), signal);
+        await finishAttempt.lose(taken, new ApiError('INTERNAL_ERROR', 'The line could not be run.'), recovery.signal);
         known = await store.findLine(batch.id, line.line);
       }
-      // Its worker may have died between storing and settling it, and its job of that.
+      // Its worker may have died after it stored the result and before it settled it.
       if (known?.result !== undefined && !isLost) await finishAttempt.settle(taken, known.result);
-      if (known?.result === undefined && known?.retry !== undefined) feed.again(known.retry);
-      else feed.ended(line.line);
+      return known?.result === undefined ? known?.retry : undefined;
     }
 
-    function requestOf({ model, customId, requestId, line, number, failures, losses }: LineInHand): LineRequest {
+    function requestOf({ model, customId, requestId, line, number, failures, losses }: LineInProgress): LineRequest {
       const { id, account, keyId, endpoint } = batch;
       const tier = planFile.models[model]?.tier ?? '';
       return {

@@ -1,4 +1,4 @@
-/** `loads`: how many accounts each worker has. */
+/** `loads` is the number of accounts that each worker has. */
 type Sharing = {
   accounts: readonly string[];
   loads: ReadonlyMap<string, number>;
@@ -6,7 +6,7 @@ type Sharing = {
   random: () => number;
 };
 
-/** One account after another for the worker that has the fewest; a worker gets `sharedMax` of them at most, and the rest waits. */
+/** Assigns each account to the worker that has the fewest. A worker gets at most `sharedMax` of them, and the rest is left out. */
 export function shareAccounts({ accounts, loads, sharedMax, random }: Sharing): Map<string, string[]> {
   const places = [...loads].flatMap(([worker, load]) =>
     Array.from({ length: sharedMax }, (_, index) => ({ worker, load: load + index, lot: random() })),

@@ -12,7 +12,7 @@ test.before(async () => {
 
 test.after.always(() => own?.[Symbol.asyncDispose]());
 
-test('the accounts arrive as they are named, whatever is in their names', async (t) => {
+test('accounts arrive unchanged, with any characters in their names', async (t) => {
   const control = controlStreamKey('here');
   await own.redis.xadd(control, '*', 'opened', '1');
   const accounts = ['user:alice', 'user:名前', 'user:a,b"]\n', 'device:0'];
@@ -22,7 +22,7 @@ test('the accounts arrive as they are named, whatever is in their names', async 
   t.deepEqual(arrived, accounts);
 });
 
-test('an assignment to a worker that is gone is refused, and leaves nothing in Redis', async (t) => {
+test('an assignment to a worker that is gone fails, and leaves nothing in Redis', async (t) => {
   t.false(await createAssignAccounts(own.redis)('gone', ['user:alice']));
   t.is(await own.redis.exists(controlStreamKey('gone')), 0);
 });

@@ -23,14 +23,14 @@ test.before(async () => {
 test.after.always(() => own?.[Symbol.asyncDispose]());
 test.serial.beforeEach(() => own.redis.flushdb());
 
-type Run = { account: string; looks: string[][]; isStopped: boolean; lookSoon: () => void };
+type Run = { account: string; refreshes: string[][]; isStopped: boolean; refreshSoon: () => void };
 
-/** A worker that looks after the batches of this account, unless another holds it; what it feeds is only noted. */
-function keep(
+/** A worker that supervises the batches of this account, unless another holds it. It only records which batches it refreshes. */
+function supervise(
   t: ExecutionContext,
   side: BatchSide,
   workerId: string,
-  parts: {
+  options: {
     isAlwaysHeld?: boolean;
     pause?: (ms: number, signal: AbortSignal) => Promise<void>;
     stop?: () => Promise<void>;
@@ -39,24 +39,24 @@ function keep(
 ) {
   const runs: Run[] = [];
   const { store, planFile, rules } = side;
-  const heard: unknown[] = [];
+  const received: unknown[] = [];
   const acquireLock = createAcquireLock(own.redis, { workerId, holdMs: 60_000 });
-  const keeper = superviseBatches({
-    ...{ store: store.batches, log: side.log, lookEveryMs: 5, ...(parts.pause && { pause: parts.pause }) },
+  const supervisor = superviseBatches({
+    ...{ store: store.batches, log: side.log, refreshEveryMs: 5, ...(options.pause && { pause: options.pause }) },
     acquireLock: async (key) => {
-      parts.onHold?.();
-      return parts.isAlwaysHeld || acquireLock(key);
+      options.onHold?.();
+      return options.isAlwaysHeld || acquireLock(key);
     },
     releaseLock: createReleaseLock(own.redis, { workerId }),
-    createAccountRun(account, lookSoon) {
-      const run: Run = { account, looks: [], isStopped: false, lookSoon };
+    createAccountScheduler(account, refreshSoon) {
+      const run: Run = { account, refreshes: [], isStopped: false, refreshSoon };
       runs.push(run);
       return {
-        look: async (running) => void run.looks.push(running.map(({ id }) => id)),
-        heard: (event) => void heard.push(event),
+        refresh: async (running) => void run.refreshes.push(running.map(({ id }) => id)),
+        receive: (event) => void received.push(event),
         stop: async () => {
           run.isStopped = true;
-          await parts.stop?.();
+          await options.stop?.();
         },
       };
     },
@@ -66,9 +66,9 @@ function keep(
     clearBatch: createClearBatch({ ...side, store }),
     now: async () => Date.now(),
   });
-  t.teardown(() => keeper[Symbol.asyncDispose]());
-  keeper.take([side.account]);
-  return { keeper, runs, heard };
+  t.teardown(() => supervisor[Symbol.asyncDispose]());
+  supervisor.take([side.account]);
+  return { supervisor, runs, received };
 }
 
 async function until<Found>(find: () => Promise<Found | undefined> | Found | undefined): Promise<Found> {
@@ -85,32 +85,32 @@ const inState = (side: BatchSide, state: Batch['state']) =>
     return found.state === state ? found : undefined;
   });
 
-test.serial('a batch that was handed in is looked through, and then fed', async (t) => {
+test.serial('a batch that was submitted is validated, and then its lines run', async (t) => {
   await using side = await openBatchSide(own.redis, { state: 'validating', expiresAt: new Date(Date.now() + 60_000) });
-  const { runs } = keep(t, side, 'one');
+  const { runs } = supervise(t, side, 'one');
   t.like(await inState(side, 'in_progress'), { counts: { total: 5 } });
-  await until(() => runs[0]?.looks.find((looked) => looked.includes(side.batch.id)));
+  await until(() => runs[0]?.refreshes.find((refreshed) => refreshed.includes(side.batch.id)));
   t.is(runs[0]?.account, side.account);
 });
 
-test.serial('a batch whose file has faults fails, is not fed, and is cleared up', async (t) => {
+test.serial('a batch whose file has faults fails, runs no line, and is cleaned up', async (t) => {
   await using side = await openBatchSide(own.redis, { state: 'validating', model: 'gone' });
-  const { runs } = keep(t, side, 'one');
+  const { runs } = supervise(t, side, 'one');
   const batch = await until(async () => {
     const found = await side.find();
     return found.open ? undefined : found;
   });
   t.like(batch, { state: 'failed', errors: { 0: { code: 'model_not_found', line: 1 }, length: 5 } });
   t.deepEqual(
-    runs.flatMap(({ looks }) => looks.flat()),
+    runs.flatMap(({ refreshes }) => refreshes.flat()),
     [],
   );
 });
 
-test.serial('a batch whose window is over ends as such, with its files, and leaves nothing behind', async (t) => {
+test.serial('a batch whose window is over ends as expired, with its files, and leaves no results behind', async (t) => {
   await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() - 1) });
   await side.store.batches.insertResults([resultOf(side.batch.id, 2)]);
-  keep(t, side, 'one');
+  supervise(t, side, 'one');
   const batch = await until(async () => {
     const found = await side.find();
     return found.open ? undefined : found;
@@ -121,19 +121,19 @@ test.serial('a batch whose window is over ends as such, with its files, and leav
   t.deepEqual(await side.results(), []);
 });
 
-test.serial('a batch that was cancelled while it was looked through ends without a file', async (t) => {
+test.serial('a batch that was cancelled during validation ends without a file', async (t) => {
   await using side = await openBatchSide(own.redis, {
     state: 'cancelling',
     ending: 'cancelled',
     inProgressAt: undefined,
   } as Partial<Batch>);
-  keep(t, side, 'one');
+  supervise(t, side, 'one');
   const batch = await inState(side, 'cancelled');
   t.is(batch.outputFile, undefined);
   t.is(batch.errorFile, undefined);
 });
 
-test.serial('two workers that look after one account at once have the effect of one, at every step', async (t) => {
+test.serial('two workers that run one account at once have the effect of one, at every step', async (t) => {
   await using side = await openBatchSide(own.redis, {
     state: 'validating',
     lines: 60,
@@ -145,9 +145,9 @@ test.serial('two workers that look after one account at once have the effect of 
     changeBatch.call(side.store.batches, id, (found) => {
       const decided = decide(found);
       if (decided.next !== undefined) states.push(`${found?.state} to ${decided.next.state}`);
-      return decided as never; // whatever it was asked for
+      return decided as never; // the type depends on the caller
     }) as never;
-  for (const worker of ['one', 'other']) keep(t, side, worker, { isAlwaysHeld: true });
+  for (const worker of ['one', 'other']) supervise(t, side, worker, { isAlwaysHeld: true });
   await inState(side, 'in_progress');
   await side.moveBatch({ expiresAt: new Date(0) });
   const batch = await until(async () => {
@@ -161,45 +161,45 @@ test.serial('two workers that look after one account at once have the effect of 
 });
 
 test.serial(
-  'an account is looked after by one worker, and when that leaves by the next that it is assigned to',
+  'an account is held by one worker, and after that worker leaves, by the next one that it is assigned to',
   async (t) => {
     await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
-    const one = keep(t, side, 'one');
-    await until(() => one.runs[0]?.looks[0]);
-    const other = keep(t, side, 'other');
+    const one = supervise(t, side, 'one');
+    await until(() => one.runs[0]?.refreshes[0]);
+    const other = supervise(t, side, 'other');
     await sleep(50);
     t.is(other.runs.length, 0);
-    await one.keeper[Symbol.asyncDispose]();
+    await one.supervisor[Symbol.asyncDispose]();
     t.true(one.runs[0]?.isStopped);
-    other.keeper.take([side.account]);
-    await until(() => other.runs[0]?.looks[0]);
+    other.supervisor.take([side.account]);
+    await until(() => other.runs[0]?.refreshes[0]);
     t.is(await own.redis.get(batchLockKey(side.account)), 'other');
-    one.keeper.take([side.account]);
-    await other.keeper[Symbol.asyncDispose]();
-    t.is(one.runs.length, 1, 'one that has left takes nothing');
+    one.supervisor.take([side.account]);
+    await other.supervisor[Symbol.asyncDispose]();
+    t.is(one.runs.length, 1, 'a worker that has left takes no account');
   },
 );
 
-test.serial('an account that is assigned twice at once is run once', async (t) => {
+test.serial('an account that is assigned twice at once has one scheduler', async (t) => {
   await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
-  const { keeper, runs } = keep(t, side, 'one');
-  keeper.take([side.account, side.account]);
-  await until(() => runs[0]?.looks[1]);
-  keeper.take([side.account]);
-  await until(() => runs[0]?.looks[3]);
+  const { supervisor, runs } = supervise(t, side, 'one');
+  supervisor.take([side.account, side.account]);
+  await until(() => runs[0]?.refreshes[1]);
+  supervisor.take([side.account]);
+  await until(() => runs[0]?.refreshes[3]);
   t.is(runs.length, 1);
 });
 
 test.serial(
-  'an account that is taken while others are looked at is not let go for having no batch among theirs',
+  'an account that is taken during a refresh is not released because that refresh lists no batch of it',
   async (t) => {
     await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
     const { batches } = side.store;
     const { listOpenBatches } = batches;
     const asked = Promise.withResolvers<void>();
     const answered = Promise.withResolvers<void>();
-    const { keeper, runs } = keep(t, side, 'one');
-    await until(() => runs[0]?.looks[0]);
+    const { supervisor, runs } = supervise(t, side, 'one');
+    await until(() => runs[0]?.refreshes[0]);
     batches.listOpenBatches = async (accounts) => {
       asked.resolve();
       await answered.promise;
@@ -207,43 +207,43 @@ test.serial(
     };
     await asked.promise;
     await side.store.batches.insertBatch(batchOf({ account: 'user:later', expiresAt: new Date(Date.now() + 60_000) }));
-    keeper.take(['user:later']);
+    supervisor.take(['user:later']);
     const later = await until(() => runs.find(({ account }) => account === 'user:later'));
     answered.resolve();
-    await until(() => later.looks[0]);
+    await until(() => later.refreshes[0]);
     t.false(later.isStopped);
   },
 );
 
-test.serial('a worker that holds no account does not ask the store', async (t) => {
+test.serial('a worker that holds no account does not query the store', async (t) => {
   await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
   await own.redis.set(batchLockKey(side.account), 'another');
   side.store.batches.listOpenBatches = async () => t.fail() as never; // it is not called
   let pauses = 0;
-  keep(t, side, 'one', { pause: (ms) => sleep(Math.min(ms, ++pauses)) });
+  supervise(t, side, 'one', { pause: (ms) => sleep(Math.min(ms, ++pauses)) });
   await until(() => pauses > 20 || undefined);
   t.deepEqual(side.logged, []);
 });
 
-test.serial('a worker whose hold was lost feeds the account no more, and leaves what is held by another', async (t) => {
+test.serial('a worker that lost its lock stops the account, and leaves the lock of the other worker', async (t) => {
   await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
-  const { runs } = keep(t, side, 'one');
-  await until(() => runs[0]?.looks[0]);
+  const { runs } = supervise(t, side, 'one');
+  await until(() => runs[0]?.refreshes[0]);
   await own.redis.set(batchLockKey(side.account), 'another');
   await until(() => runs[0]?.isStopped || undefined);
-  const looks = runs[0]?.looks.length;
+  const refreshes = runs[0]?.refreshes.length;
   await sleep(50);
-  t.is(runs[0]?.looks.length, looks);
+  t.is(runs[0]?.refreshes.length, refreshes);
   t.is(runs.length, 1);
   t.is(await own.redis.get(batchLockKey(side.account)), 'another');
 });
 
-test.serial('accounts are renewed also while one that was lost has not ended its work', async (t) => {
+test.serial('locks are renewed also while an account whose lock was lost is still stopping', async (t) => {
   await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
   let renewals = 0;
   const ended = Promise.withResolvers<void>();
-  const { runs } = keep(t, side, 'one', { stop: () => ended.promise, onHold: () => renewals++ });
-  await until(() => runs[0]?.looks[0]);
+  const { runs } = supervise(t, side, 'one', { stop: () => ended.promise, onHold: () => renewals++ });
+  await until(() => runs[0]?.refreshes[0]);
   await own.redis.set(batchLockKey(side.account), 'another');
   await until(() => runs[0]?.isStopped || undefined);
   const before = renewals;
@@ -252,58 +252,55 @@ test.serial('accounts are renewed also while one that was lost has not ended its
   t.pass();
 });
 
-test.serial('an account without an open batch is let go', async (t) => {
+test.serial('an account without an open batch is released', async (t) => {
   await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
-  const { runs } = keep(t, side, 'one');
-  await until(() => runs[0]?.looks[0]);
+  const { runs } = supervise(t, side, 'one');
+  await until(() => runs[0]?.refreshes[0]);
   await side.moveBatch({ open: false });
   await until(() => runs[0]?.isStopped || undefined);
   t.is(await own.redis.exists(batchLockKey(side.account)), 0);
 });
 
-test.serial('a store that is away, and a step that fails, are tried again', async (t) => {
+test.serial('an unavailable store and a failed step are tried again', async (t) => {
   await using side = await openBatchSide(own.redis, { state: 'validating', expiresAt: new Date(Date.now() + 60_000) });
   const { batches, files } = side.store;
   const [{ listOpenBatches }, { read }] = [batches, files];
   batches.listOpenBatches = async () => {
     batches.listOpenBatches = listOpenBatches;
-    throw new Error('away');
+    throw new Error('unavailable');
   };
   files.read = async () => {
     files.read = read;
-    throw new Error('away');
+    throw new Error('unavailable');
   };
-  keep(t, side, 'one');
+  supervise(t, side, 'one');
   await inState(side, 'in_progress');
   t.is(side.logged.filter(({ level }) => level === 'warn').length, 2);
 });
 
-test.serial('news reaches the run of each account', async (t) => {
+test.serial('events reach the scheduler of each account', async (t) => {
   await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
-  const { keeper, runs, heard } = keep(t, side, 'one');
-  await until(() => runs[0]?.looks[0]);
+  const { supervisor, runs, received } = supervise(t, side, 'one');
+  await until(() => runs[0]?.refreshes[0]);
   const event = { type: 'started', batch: side.batch.id, line: 1, number: 1 } as const;
-  keeper.heard(event);
-  t.deepEqual(heard, [event]);
+  supervisor.receive(event);
+  t.deepEqual(received, [event]);
 });
 
-test.serial(
-  'the run of an account is looked at again as soon as it asks for it, and not before the pause ends',
-  async (t) => {
-    t.timeout(20_000);
-    await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
-    const pauses = Array.from({ length: 3 }, () => Promise.withResolvers<void>());
-    let paused = 0;
-    const pause = async (_ms: number, signal: AbortSignal) => {
-      pauses[paused++]?.resolve();
-      await aborted(signal);
-    };
-    const { runs } = keep(t, side, 'one', { pause });
-    await pauses[1]?.promise; // the first one ends when the account is taken
-    t.is(runs[0]?.looks.length, 1);
-    runs[0]?.lookSoon();
-    await pauses[2]?.promise;
-    t.is(runs[0]?.looks.length, 2);
-    t.is(paused, 3);
-  },
-);
+test.serial('an account is refreshed before the pause ends only if its scheduler requests it', async (t) => {
+  t.timeout(20_000);
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+  const pauses = Array.from({ length: 3 }, () => Promise.withResolvers<void>());
+  let paused = 0;
+  const pause = async (_ms: number, signal: AbortSignal) => {
+    pauses[paused++]?.resolve();
+    await aborted(signal);
+  };
+  const { runs } = supervise(t, side, 'one', { pause });
+  await pauses[1]?.promise; // the first one ends when the account is taken
+  t.is(runs[0]?.refreshes.length, 1);
+  runs[0]?.refreshSoon();
+  await pauses[2]?.promise;
+  t.is(runs[0]?.refreshes.length, 2);
+  t.is(paused, 3);
+});

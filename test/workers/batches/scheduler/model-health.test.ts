@@ -1,37 +1,43 @@
 import test from 'ava';
-import { createModelHealth } from '../../../../workers/batches/scheduler/model-health.ts';
+import {
+  isUnavailable,
+  type ModelHealth,
+  mayProbe,
+  withAnswer,
+  withFailure,
+  withProbe,
+} from '../../../../workers/batches/scheduler/model-health.ts';
 
 const now = 1_000_000;
 
-function failing(times: number) {
-  const health = createModelHealth();
-  for (let failures = 0; failures < times; failures++) health.failed('m');
+function failing(times: number): ModelHealth {
+  let health: ModelHealth = new Map();
+  for (let failures = 0; failures < times; failures++) health = withFailure(health, 'm');
   return health;
 }
 
-test('a model is away after eight failures in a row, and no other is', (t) => {
-  t.false(failing(7).isAway('m'));
-  t.true(failing(8).isAway('m'));
-  t.false(failing(8).isAway('other'));
+test('only the model that failed eight times in a row is unavailable', (t) => {
+  t.false(isUnavailable(failing(7), 'm'));
+  t.true(isUnavailable(failing(8), 'm'));
+  t.false(isUnavailable(failing(8), 'other'));
 });
 
-test('one answer begins the row anew', (t) => {
-  const health = failing(7);
-  health.answered('m');
-  health.failed('m');
-  t.false(health.isAway('m'));
-  const away = failing(20);
-  away.answered('m');
-  t.false(away.isAway('m'));
+test('an answer resets the failures', (t) => {
+  t.false(isUnavailable(withFailure(withAnswer(failing(7), 'm'), 'm'), 'm'));
+  t.false(isUnavailable(withAnswer(failing(20), 'm'), 'm'));
 });
 
-test('one that is away is tried once in three seconds, and one that is not needs no trying', (t) => {
-  const health = failing(8);
-  t.true(health.mayProbe('m', now));
-  health.probed('m', now);
-  t.false(health.mayProbe('m', now + 2_999));
-  t.true(health.mayProbe('m', now + 3_000));
-  t.false(health.mayProbe('other', now));
-  health.failed('m');
-  t.false(health.mayProbe('m', now + 2_999), 'a trying that fails changes nothing of that');
+test('an unavailable model is probed once in three seconds, also after a failed probe', (t) => {
+  t.true(mayProbe(failing(8), 'm', now));
+  const probed = withProbe(failing(8), 'm', now);
+  t.false(mayProbe(probed, 'm', now + 2_999));
+  t.true(mayProbe(probed, 'm', now + 3_000));
+  t.false(mayProbe(withFailure(probed, 'm'), 'm', now + 2_999));
+});
+
+test('an available model is not probed', (t) => {
+  t.false(mayProbe(failing(8), 'other', now));
+  const available = failing(7);
+  t.false(mayProbe(available, 'm', now));
+  t.is(withProbe(available, 'm', now), available);
 });

@@ -1,49 +1,49 @@
 import test from 'ava';
 import { oneAtATime } from '../../../../workers/batches/scheduler/one-at-a-time.ts';
 
-/** Work that is done when it is told to be. */
+/** Work that ends when the test resolves it. */
 function open() {
   const stop = new AbortController();
-  const begun: PromiseWithResolvers<void>[] = [];
-  const ask = oneAtATime(() => {
+  const started: PromiseWithResolvers<void>[] = [];
+  const request = oneAtATime(() => {
     const work = Promise.withResolvers<void>();
-    begun.push(work);
+    started.push(work);
     return work.promise;
   }, stop.signal);
-  return { ask, begun, stop: () => stop.abort() };
+  return { request, started, stop: () => stop.abort() };
 }
 
-test('what is asked for while it is done is done once more, however often it was asked for', async (t) => {
-  const { ask, begun } = open();
-  const first = ask();
-  for (let times = 0; times < 5; times++) await ask();
-  t.is(begun.length, 1);
-  begun[0]?.resolve();
-  while (begun.length < 2) await Promise.resolve();
-  begun[1]?.resolve();
+test('work that is requested while it runs, once or often, runs once more', async (t) => {
+  const { request, started } = open();
+  const first = request();
+  for (let times = 0; times < 5; times++) await request();
+  t.is(started.length, 1);
+  started[0]?.resolve();
+  while (started.length < 2) await Promise.resolve();
+  started[1]?.resolve();
   await first;
-  t.is(begun.length, 2);
-  void ask();
-  t.is(begun.length, 3);
+  t.is(started.length, 2);
+  void request();
+  t.is(started.length, 3);
 });
 
-test('nothing is begun any more once it is to stop', async (t) => {
-  const { ask, begun, stop } = open();
-  const first = ask();
-  void ask();
+test('no work starts after the signal is aborted', async (t) => {
+  const { request, started, stop } = open();
+  const first = request();
+  void request();
   stop();
-  begun[0]?.resolve();
+  started[0]?.resolve();
   await first;
-  await ask();
-  t.is(begun.length, 1);
+  await request();
+  t.is(started.length, 1);
 });
 
-test('work that has failed is begun again when it is asked for', async (t) => {
-  const { ask, begun } = open();
-  const first = ask();
-  const failure = new Error('no');
-  begun[0]?.reject(failure);
+test('work that failed starts again on the next request', async (t) => {
+  const { request, started } = open();
+  const first = request();
+  const failure = new Error('failed');
+  started[0]?.reject(failure);
   await t.throwsAsync(first, { is: failure });
-  void ask();
-  t.is(begun.length, 2);
+  void request();
+  t.is(started.length, 2);
 });

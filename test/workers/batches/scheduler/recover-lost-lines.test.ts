@@ -1,7 +1,7 @@
 import test from 'ava';
+import type { BatchRetry } from '../../../../shared/batches/batch.ts';
 import { answeredLine } from '../../../../workers/batches/lines/line-results.ts';
-import { createBatchFeed } from '../../../../workers/batches/scheduler/batch-feed.ts';
-import { createModelHealth } from '../../../../workers/batches/scheduler/model-health.ts';
+import type { LineInProgress } from '../../../../workers/batches/scheduler/line-window.ts';
 import { createRecoverLostLines } from '../../../../workers/batches/scheduler/recover-lost-lines.ts';
 import { resultOf, retryOf } from '../../../shared/store/batch-records.ts';
 import { openBatchSide } from '../../../support/batch-side.ts';
@@ -9,7 +9,6 @@ import { openRedisDatabase, type RedisDatabase } from '../../../support/private-
 
 let own: RedisDatabase;
 const signal = new AbortController().signal;
-const now = Date.now();
 
 test.before(async () => {
   own = await openRedisDatabase();
@@ -18,114 +17,102 @@ test.before(async () => {
 test.after.always(() => own?.[Symbol.asyncDispose]());
 test.serial.beforeEach(() => own.redis.flushdb());
 
-/** A batch whose first lines are in hand, as whoever feeds it believes. */
-async function open(inHand: number) {
+/** A batch, and what the search for its lost lines finds. */
+async function open() {
   const side = await openBatchSide(own.redis);
-  const { batch, store, rules } = side;
-  const feed = createBatchFeed({
-    ...{ batch, endedLines: [], retries: [], files: store.files, rules },
-    health: createModelHealth(),
-  });
-  for (let line = 1; line <= inHand; line++) {
-    const next = await feed.next(now, () => 'yes');
-    if (next === undefined || 'faults' in next) throw new Error('there is no line');
-    feed.queued(next, now);
+  const recoverLostLines = createRecoverLostLines({ ...side, store: side.store.batches });
+
+  function lineOf(line: number, { number = 1, failures = 0, losses = 0 }: Partial<BatchRetry> = {}): LineInProgress {
+    const request = { requestId: side.requestOf(line, number), customId: `line ${line}`, model: 'small-chat' };
+    return { ...request, line, number, failures, losses, state: 'queued', since: Date.now(), isDoubtful: false };
   }
-  const look = createRecoverLostLines({ ...side, store: store.batches });
-  return Object.assign(side, {
-    feed,
-    look: () => look({ batch, plan: 'free', feed }, [...feed.inHand.values()], signal),
-    next: () => feed.next(Date.now(), () => 'yes'),
-  });
+
+  /** Returns the number of each line that was found, and its retry if it has one. */
+  async function search(lines: readonly LineInProgress[] = [lineOf(1)], isCurrent = true) {
+    const found: { line: number; retry: BatchRetry | undefined }[] = [];
+    await recoverLostLines(
+      { batch: side.batch, plan: 'free', lines },
+      { signal, isCurrent: () => isCurrent, onRecovered: ({ line }, retry) => void found.push({ line, retry }) },
+    );
+    return found;
+  }
+
+  return Object.assign(side, { lineOf, search });
 }
 
-test.serial('a line whose job is there is left alone, waiting or in some worker’s hand', async (t) => {
-  await using side = await open(2);
+const ended = [{ line: 1, retry: undefined }];
+
+test.serial('a line whose job is waiting or running is left alone', async (t) => {
+  await using side = await open();
   await side.add(1);
   await side.add(2);
   await side.take();
-  t.is(await side.look(), 0);
-  t.is(side.feed.inHand.size, 2);
+  t.deepEqual(await side.search([side.lineOf(1), side.lineOf(2)]), []);
   t.deepEqual(await side.store.batches.listRetries(side.batch.id), []);
 });
 
-test.serial('a line that has its result has ended', async (t) => {
-  await using side = await open(1);
+test.serial('a line with a result has ended', async (t) => {
+  await using side = await open();
   await side.store.batches.insertResults([resultOf(side.batch.id, 1)]);
-  t.is(await side.look(), 1);
-  t.is(side.feed.inHand.size, 0);
-  t.is(side.feed.position().line, 2);
+  t.deepEqual(await side.search(), ended);
 });
 
-test.serial('a line that was noted for another try is tried as that', async (t) => {
-  await using side = await open(1);
-  await side.store.batches.recordRetry(retryOf(side.batch.id, 1, { failures: 7, notBefore: new Date(0) }));
-  await side.look();
-  t.like(await side.next(), { line: 1, number: 2, failures: 7, requestId: side.requestOf(1, 2) });
+test.serial('a line with a recorded retry is tried again as the retry says', async (t) => {
+  await using side = await open();
+  await side.store.batches.recordRetry(retryOf(side.batch.id, 1, { failures: 7 }));
+  t.like(await side.search(), { 0: { line: 1, retry: { number: 2, failures: 7 } }, length: 1 });
 });
 
-test.serial(
-  'a line of which nothing came gives its lease back, is noted for another try, and has lost one',
-  async (t) => {
-    await using side = await open(1);
-    await side.lease(1);
-    t.is(await side.look(), 1);
-    t.is(await side.leases(), 0);
-    t.like(await side.counters(), { used: 0, reserved: 0 });
-    t.like((await side.store.batches.listRetries(side.batch.id))[0], { line: 1, number: 2, losses: 1 });
-    t.like(await side.next(), { line: 1, number: 2, losses: 1 });
-  },
-);
+test.serial('a lost line releases its lease, and its retry is recorded with one loss', async (t) => {
+  await using side = await open();
+  await side.lease(1);
+  t.like(await side.search(), { 0: { line: 1, retry: { number: 2, losses: 1 } }, length: 1 });
+  t.is(await side.leases(), 0);
+  t.like(await side.counters(), { used: 0, reserved: 0 });
+  t.like((await side.store.batches.listRetries(side.batch.id))[0], { line: 1, number: 2, losses: 1 });
+});
 
-test.serial('a line of which nothing came three times ends in the error file', async (t) => {
-  await using side = await open(1);
-  for (const number of [1, 2, 3]) {
-    t.like(side.feed.inHand.get(1), { number });
-    await side.look();
-    const next = await side.next();
-    if (next === undefined || 'faults' in next) throw new Error('there is no line');
-    side.feed.queued(next, now);
+test.serial('a line that is lost three times ends in the error file', async (t) => {
+  await using side = await open();
+  let request = side.lineOf(1);
+  for (const number of [2, 3]) {
+    const [found] = await side.search([request]);
+    t.like(found, { retry: { number, losses: number - 1 } });
+    request = side.lineOf(1, found?.retry);
   }
+  t.deepEqual(await side.search([request]), ended);
   t.like((await side.results())[0], { line: 1, failed: true, error: { code: 'INTERNAL_ERROR' }, promptTokens: 0 });
-  t.is(side.feed.inHand.get(1), undefined);
-  t.true(side.feed.inHand.has(2));
 });
 
-test.serial('a line that another keeper has noted meanwhile is tried as that one says', async (t) => {
-  await using side = await open(1);
+test.serial('a line whose retry another worker recorded meanwhile is tried as that retry says', async (t) => {
+  await using side = await open();
   const { recordRetry } = side.store.batches;
-  const others = retryOf(side.batch.id, 1, { failures: 7, notBefore: new Date(0) });
+  const others = retryOf(side.batch.id, 1, { failures: 7 });
   side.store.batches.recordRetry = async (retry) => {
     await recordRetry.call(side.store.batches, others);
     return recordRetry.call(side.store.batches, retry);
   };
-  await side.look();
-  t.like(await side.next(), { line: 1, number: 2, failures: 7, losses: 0 });
+  t.like(await side.search(), { 0: { line: 1, retry: { number: 2, failures: 7, losses: 0 } }, length: 1 });
 });
 
-test.serial('a line whose worker died before it settled is settled by its result, once', async (t) => {
-  await using side = await open(1);
+test.serial('a line whose worker died before it settled is settled once, by its result', async (t) => {
+  await using side = await open();
   await side.lease(1);
   const usage = { promptTokens: 30, completionTokens: 12, cachedTokens: 0, estimated: false };
   await side.store.batches.insertResults([answeredLine(side.jobOf(1), '{}', usage)]);
-  await side.look();
+  t.deepEqual(await side.search(), ended);
   t.is(await side.leases(), 0);
   t.like(await side.counters(), { used: 42, reserved: 0 });
-  t.is(side.feed.inHand.size, 0);
 });
 
-test.serial('lines of a batch that is gone are let go', async (t) => {
-  await using side = await open(1);
+test.serial('a line of a batch that is gone has ended', async (t) => {
+  await using side = await open();
   side.store.batches.findLine = async () => undefined;
-  await side.look();
-  t.is(side.feed.inHand.size, 0);
+  t.deepEqual(await side.search(), ended);
 });
 
-test.serial('one that was heard of while its job was looked for is left alone', async (t) => {
-  await using side = await open(1);
-  const lines = [...side.feed.inHand.values()];
-  side.feed.changed(1, 'started', now + 1);
-  const look = createRecoverLostLines({ ...side, store: side.store.batches });
-  t.is(await look({ batch: side.batch, plan: 'free', feed: side.feed }, lines, signal), 0);
-  t.true(side.feed.inHand.has(1));
+test.serial('a line is left alone if an event of it arrived during the search', async (t) => {
+  await using side = await open();
+  t.deepEqual(await side.search([side.lineOf(1)], false), []);
+  t.deepEqual(await side.store.batches.listRetries(side.batch.id), []);
 });

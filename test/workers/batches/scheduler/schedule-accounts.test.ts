@@ -19,7 +19,7 @@ test.serial.beforeEach(() => own.redis.flushdb());
 
 const namesOf = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => `${prefix}${index}`);
 
-/** Workers that hold what they are assigned. The store of those that are `cut` is away. */
+/** Workers that lock the accounts that they are assigned. Workers in `cut` cannot reach the store. */
 function openFleet(t: ExecutionContext) {
   const fleet = { accounts: [] as string[], canAssign: true, lister: '', listings: 0, cut: new Set<string>() };
   const started = new Map<string, AsyncDisposable>();
@@ -36,10 +36,10 @@ function openFleet(t: ExecutionContext) {
   function start(workerId: string, times: Partial<Parameters<typeof scheduleAccounts>[0]> = {}): void {
     const scheduling = scheduleAccounts({
       ...{ workerId, redis: own.redis, log: recordedLog().log },
-      ...{ lookEveryMs: 5, electEveryMs: 10, renewEveryMs: 20, ...times },
+      ...{ refreshEveryMs: 5, electEveryMs: 10, renewEveryMs: 20, ...times },
       store: {
         async listOpenAccounts() {
-          if (fleet.cut.has(workerId)) throw new Error('the store is away');
+          if (fleet.cut.has(workerId)) throw new Error('the store is unavailable');
           fleet.lister = workerId;
           fleet.listings += 1;
           return fleet.accounts;
@@ -88,32 +88,32 @@ function openFleet(t: ExecutionContext) {
         await sleep(5);
       }
     },
-    async looks(count: number): Promise<void> {
+    async listed(count: number): Promise<void> {
       const before = fleet.listings;
       while (fleet.listings < before + count) await sleep(2);
     },
   });
 }
 
-test.serial('one worker of all lists accounts, and the others ask only who that is', async (t) => {
+test.serial('only one worker lists accounts, and the others only try to acquire its lock', async (t) => {
   const fleet = openFleet(t);
   fleet.startAll(namesOf('worker', 10));
   fleet.accounts = namesOf('user:', 200);
   await fleet.untilHeld();
   const scheduler = await own.redis.get(batchSchedulerLockKey);
   await using watch = await watchRedis(own.url);
-  let looks = fleet.listings;
-  const asked = await watch.during(() => fleet.looks(20));
-  looks = fleet.listings - looks;
+  const before = fleet.listings;
+  const commands = await watch.during(() => fleet.listed(20));
+  const listings = fleet.listings - before;
   t.is(fleet.lister, scheduler ?? '');
-  const byName = Map.groupBy(asked, ([name = '']) => name.toLowerCase());
+  const byName = Map.groupBy(commands, ([name = '']) => name.toLowerCase());
   t.deepEqual([...byName.keys()].sort(), ['evalsha', 'mget']);
-  t.true((byName.get('mget')?.length ?? 0) <= looks + 1, 'a look reads who holds all accounts by one command');
+  t.true((byName.get('mget')?.length ?? 0) <= listings + 1, 'one command reads the holders of all accounts');
   for (const [, , , key] of byName.get('evalsha') ?? []) t.is(key, batchSchedulerLockKey);
 });
 
 test.serial(
-  'accounts are spread evenly over the workers, and new ones go to a worker that has come later, 16 at a look',
+  'accounts are spread evenly over the workers, and new ones go to a worker that started later, up to 16 in a turn',
   async (t) => {
     const fleet = openFleet(t);
     fleet.startAll(namesOf('worker', 5));
@@ -128,7 +128,7 @@ test.serial(
   },
 );
 
-test.serial('a worker is assigned 16 accounts at a look at most', async (t) => {
+test.serial('a worker is assigned at most 16 accounts in a turn', async (t) => {
   const fleet = openFleet(t);
   fleet.accounts = namesOf('user:', 40);
   fleet.start('alone');
@@ -139,7 +139,7 @@ test.serial('a worker is assigned 16 accounts at a look at most', async (t) => {
   );
 });
 
-test.serial('accounts that a worker has left, or whose hold has expired, are assigned to others', async (t) => {
+test.serial('accounts that a worker released, or whose lock expired, are assigned to others', async (t) => {
   const fleet = openFleet(t);
   fleet.startAll(['one', 'two', 'three']);
   fleet.accounts = namesOf('user:', 30);
@@ -149,16 +149,16 @@ test.serial('accounts that a worker has left, or whose hold has expired, are ass
   const holders = await fleet.holders();
   const left = fleet.accounts.filter((_, index) => holders[index] === leaver);
   t.is(left.length, 10);
-  await own.redis.del(left.map(batchLockKey)); // as its end, or its leaving, does
+  await own.redis.del(left.map(batchLockKey)); // as a release or an expiry does
   const counts = await fleet.untilHeld();
   t.deepEqual([...counts.values()], [15, 15]);
   t.false(counts.has(leaver));
 });
 
-test.serial('a scheduler whose store is away leaves listing to a worker that reaches it', async (t) => {
+test.serial('a scheduler that cannot reach the store is replaced by a worker that can', async (t) => {
   const fleet = openFleet(t);
   fleet.startAll(['one', 'other']);
-  await fleet.looks(1);
+  await fleet.listed(1);
   const first = fleet.lister;
   fleet.cut.add(first);
   fleet.accounts = namesOf('user:', 10);
@@ -166,7 +166,7 @@ test.serial('a scheduler whose store is away leaves listing to a worker that rea
   t.not(fleet.lister, first);
 });
 
-test.serial('the scheduler takes what it cannot assign, because a control stream is gone', async (t) => {
+test.serial('the scheduler takes accounts that it cannot assign because a control stream is gone', async (t) => {
   const fleet = openFleet(t);
   fleet.live.add('gone');
   fleet.accounts = namesOf('user:', 10);
@@ -175,7 +175,7 @@ test.serial('the scheduler takes what it cannot assign, because a control stream
   t.deepEqual(fleet.gone, ['gone']);
 });
 
-test.serial('while other workers cannot be reached the scheduler takes accounts itself', async (t) => {
+test.serial('the scheduler takes all accounts while other workers cannot be reached', async (t) => {
   const fleet = openFleet(t);
   fleet.startAll(['one', 'other']);
   fleet.canAssign = false;
@@ -183,7 +183,7 @@ test.serial('while other workers cannot be reached the scheduler takes accounts 
   t.deepEqual([...(await fleet.untilHeld())], [[fleet.lister, 20]]);
 });
 
-test.serial('accounts that a worker of another release holds stay its own', async (t) => {
+test.serial('accounts that a worker of another release holds stay with it', async (t) => {
   const fleet = openFleet(t);
   const accounts = namesOf('user:', 10);
   await own.redis.mset(Object.fromEntries(accounts.map((account) => [batchLockKey(account), 'before'])));
@@ -196,16 +196,16 @@ test.serial('accounts that a worker of another release holds stay its own', asyn
       ['now', 1],
     ],
   );
-  await fleet.looks(5);
+  await fleet.listed(5);
   t.is(fleet.assignments.length, 1);
 });
 
 test.serial(
-  'a scheduler that leaves is replaced when the next worker asks, and a dead one when its lock expires',
+  'a scheduler that stops is replaced at the next election, and a dead one when its lock expires',
   async (t) => {
     const fleet = openFleet(t);
     fleet.startAll(['one', 'other']);
-    await fleet.looks(1);
+    await fleet.listed(1);
     const first = fleet.lister;
     await fleet.stop(first);
     const second = first === 'one' ? 'other' : 'one';
@@ -219,10 +219,10 @@ test.serial(
   },
 );
 
-test.serial('a scheduler that has lost its lock lists no more', async (t) => {
+test.serial('a scheduler that lost its lock stops listing', async (t) => {
   const fleet = openFleet(t);
   fleet.start('one');
-  await fleet.looks(1);
+  await fleet.listed(1);
   await own.redis.set(batchSchedulerLockKey, 'other');
   await sleep(60);
   const before = fleet.listings;

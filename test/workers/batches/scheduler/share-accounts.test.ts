@@ -5,7 +5,7 @@ import { shareAccounts } from '../../../../workers/batches/scheduler/share-accou
 const countsOf = (loads: ReadonlyMap<string, number>, shares: ReadonlyMap<string, readonly string[]>) =>
   [...loads].map(([worker, load]) => load + (shares.get(worker)?.length ?? 0));
 
-test('a worker that has fewer accounts gets more of them, up to as many as the others have', (t) => {
+test('a worker with fewer accounts gets more of them, until it has as many as the others', (t) => {
   const loads = new Map([
     ['none', 0],
     ['two', 2],
@@ -17,7 +17,7 @@ test('a worker that has fewer accounts gets more of them, up to as many as the o
   t.deepEqual([...shares.values()].flat().sort(), accounts);
 });
 
-test('of workers that have as many each may be the one that gets the next account', (t) => {
+test('each of several workers with equally many accounts may get the next one', (t) => {
   const loads = new Map(['one', 'other'].map((worker) => [worker, 3]));
   const chosen = new Set<string>();
   while (chosen.size < 2)
@@ -26,7 +26,7 @@ test('of workers that have as many each may be the one that gets the next accoun
   t.is(chosen.size, 2);
 });
 
-test('each account is shared once, evenly, and none gets more than its bound', (t) => {
+test('each account is assigned once, evenly, and no worker gets more than the maximum', (t) => {
   const arbitrary = fc.record({
     accounts: fc.uniqueArray(fc.string(), { maxLength: 60 }),
     loads: fc.uniqueArray(fc.tuple(fc.string(), fc.nat(20)), { maxLength: 6, selector: ([worker]) => worker }),
@@ -41,7 +41,7 @@ test('each account is shared once, evenly, and none gets more than its bound', (
         return false;
       if (shared.length !== Math.min(accounts.length, sharedMax * loads.size)) return false;
       if ([...shares.values()].some(({ length }) => length > sharedMax)) return false;
-      // Who got one has at most one more than any other that could have had more.
+      // A worker that got accounts has at most one more than any worker that could have got more.
       const mayHaveMore = [...loads].filter(([worker]) => (shares.get(worker)?.length ?? 0) < sharedMax);
       const lowest = Math.min(...mayHaveMore.map(([worker, load]) => load + (shares.get(worker)?.length ?? 0)));
       return [...shares].every(([worker, { length }]) => (loads.get(worker) ?? 0) + length <= lowest + 1);

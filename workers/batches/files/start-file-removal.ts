@@ -6,16 +6,16 @@ import type { AcquireLock } from '../../locks/acquire.ts';
 import { repeatTask } from '../../maintenance/repeat-task.ts';
 
 const filesAtOnce = 100;
-/** Longer than an upload may take, and the writing of an output file, which is begun anew if it was not done. */
+/** Longer than an upload may take, and longer than an output file takes to write. Output files that were not completed are written again. */
 const writingMs = 3_600_000;
-/** When a file that is in use is looked at again. */
-const againMs = 3_600_000;
+/** A file that is in use is checked again after this time. */
+const recheckMs = 3_600_000;
 
 /**
- * Removes files whose time is over, those whose deletion was not carried through, and what is left of uploads that broke off
- * with their ingress. The input of a batch that is not over stays until it is.
+ * Starts to remove files that have expired, files whose deletion was not completed, and what is left of uploads whose ingress died. The
+ * input of a batch that is not over stays until it is.
  */
-export function keepRemovingFiles(deps: {
+export function startFileRemoval(deps: {
   store: Pick<Store, 'batches' | 'files'>;
   acquireLock: AcquireLock;
   /** Redis's time, in milliseconds. */
@@ -30,25 +30,25 @@ export function keepRemovingFiles(deps: {
     const due = await store.batches.listFilesToRemove(new Date(now), new Date(now - writingMs), filesAtOnce);
     for (const file of due) {
       signal.throwIfAborted();
-      // One that cannot be removed must not keep the others.
+      // A file that cannot be removed must not stop the others.
       await remove(file, now).catch((error: unknown) =>
-        log.warn({ err: error, file: file.id }, 'a file whose time is over was not removed; trying again'),
+        log.warn({ err: error, file: file.id }, 'an expired file was not removed; trying again'),
       );
     }
-    if (due.length > 0) log.info({ files: due.length }, 'files whose time is over were looked after');
+    if (due.length > 0) log.info({ files: due.length }, 'expired files were checked and removed');
   }
 
   async function remove({ id, state, expiresAt }: StoredFile, now: number): Promise<void> {
-    // Looked at again after a while, or those in use would stand in front of all others.
-    const again = expiresAt.getTime() <= now ? { expiresAt: new Date(now + againMs) } : {};
+    // Checked again later. Otherwise files in use would fill the list and hide all others.
+    const recheck = expiresAt.getTime() <= now ? { expiresAt: new Date(now + recheckMs) } : {};
     if (state === 'ready' && (await store.batches.isInputOfUnfinished(id))) {
-      await store.batches.changeFile(id, 'ready', again);
+      await store.batches.changeFile(id, 'ready', recheck);
       return;
     }
-    // One that is written by now, or deleted by another, is not what was found.
+    // Meanwhile the file may have been written, or deleted by another worker.
     if (state !== 'deleting' && !(await store.batches.changeFile(id, state, { state: 'deleting' }))) return;
     if (await store.batches.isInputOfUnfinished(id)) {
-      await store.batches.changeFile(id, 'deleting', { state: 'ready', ...again });
+      await store.batches.changeFile(id, 'deleting', { state: 'ready', ...recheck });
       return;
     }
     await store.files.remove(id);
@@ -56,7 +56,7 @@ export function keepRemovingFiles(deps: {
   }
 
   return repeatTask({
-    ...{ everyMs, log, failed: 'files whose time is over were not removed; trying again' },
+    ...{ everyMs, log, failed: 'expired files were not removed; trying again' },
     async work(signal) {
       if (await acquireLock(fileLockKey)) await removeSome(signal);
     },

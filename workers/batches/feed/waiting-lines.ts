@@ -1,45 +1,45 @@
 import type { BatchRetry } from '../../../shared/batches/batch.ts';
 
-/** A line of the file by where it stands, and which of its requests is the next. */
+/** A line of the file by its bytes, and the number of its next request. */
 export type LinePosition = Pick<BatchRetry, 'line' | 'number' | 'failures' | 'losses'> & {
   from: number;
   length: number;
 };
 
-/** A line that is not queued. It waits for its time, which is 0 where it only waits for its turn. */
+/** A line that is not queued. `notBefore` is 0 if it waits only for its turn. */
 export type WaitingLine = LinePosition & { model: string; notBefore: number };
 
 /** The lines of one batch that were read and are not queued. */
 export interface WaitingLines {
   put(line: WaitingLine): void;
   has(line: number): boolean;
-  /** Takes one out whose time has come; `mayQueue` is asked for one line of each model. */
+  /** Removes and returns a line that is due. Calls `mayQueue` with one line of each model. */
   takeDue(now: number, mayQueue: (line: WaitingLine) => boolean): WaitingLine | undefined;
-  /** Takes one of a model that fits, whatever its time. */
+  /** Removes and returns a line of a model that fits, even if the line is not due. */
   takeAny(fits: (line: WaitingLine) => boolean): WaitingLine | undefined;
-  /** What waits for the backends of this model need not wait any longer. */
+  /** The backends of this model are available again, so its lines do not wait for their time. */
   wake(model: string, now: number): void;
-  /** Those that wait for their turn alone. */
-  passedOver(): number;
+  /** The number of lines that wait only for their turn. */
+  skipped(): number;
   all(): Iterable<WaitingLine>;
   size(): number;
 }
 
-/** After an outage they do not come all at once. */
+/** After an outage, the lines become due over this time, not all at once. */
 const wakeWithinMs = 1_000;
 
-/** Lines that ask one model, all of which wait for the same. None is due before `firstDue`. */
+/** The lines of one model, which all wait for the same backends. None is due before `firstDue`. */
 type Group = { lines: Map<number, WaitingLine>; firstDue: number };
 
 export function createWaitingLines(random: () => number = Math.random): WaitingLines {
   const models = new Map<number, string>();
   const groups = new Map<string, Group>();
-  let passedOver = 0;
+  let skipped = 0;
 
   function remove(line: WaitingLine): WaitingLine {
     models.delete(line.line);
     groups.get(line.model)?.lines.delete(line.line);
-    if (line.notBefore === 0) passedOver--;
+    if (line.notBefore === 0) skipped--;
     return line;
   }
 
@@ -51,21 +51,7 @@ export function createWaitingLines(random: () => number = Math.random): WaitingL
     models.set(line.line, line.model);
     group.lines.set(line.line, line);
     group.firstDue = Math.min(group.firstDue, line.notBefore);
-    if (line.notBefore === 0) passedOver++;
-  }
-
-  function firstOf({ lines }: Group): WaitingLine | undefined {
-    return lines.values().next().value;
-  }
-
-  function dueIn(group: Group, now: number): WaitingLine | undefined {
-    let firstDue = Number.POSITIVE_INFINITY;
-    for (const line of group.lines.values()) {
-      if (line.notBefore <= now) return line;
-      firstDue = Math.min(firstDue, line.notBefore);
-    }
-    group.firstDue = firstDue;
-    return undefined;
+    if (line.notBefore === 0) skipped++;
   }
 
   return {
@@ -93,10 +79,25 @@ export function createWaitingLines(random: () => number = Math.random): WaitingL
         if (line.notBefore > soon) put({ ...line, notBefore: soon });
       }
     },
-    passedOver: () => passedOver,
+    skipped: () => skipped,
     *all() {
       for (const { lines } of groups.values()) yield* lines.values();
     },
     size: () => models.size,
   };
+}
+
+function firstOf({ lines }: Group): WaitingLine | undefined {
+  return lines.values().next().value;
+}
+
+/** Returns a due line, or notes when the first one becomes due. */
+function dueIn(group: Group, now: number): WaitingLine | undefined {
+  let firstDue = Number.POSITIVE_INFINITY;
+  for (const line of group.lines.values()) {
+    if (line.notBefore <= now) return line;
+    firstDue = Math.min(firstDue, line.notBefore);
+  }
+  group.firstDue = firstDue;
+  return undefined;
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import type { StoredFile } from '../../../../shared/batches/batch.ts';
-import { keepRemovingFiles } from '../../../../workers/batches/files/remove-files.ts';
+import { startFileRemoval } from '../../../../workers/batches/files/start-file-removal.ts';
 import { batchOf, fileOf } from '../../../shared/store/batch-records.ts';
 import { createSqliteHome } from '../../../shared/store/sqlite-home.ts';
 import { recordedLog } from '../../../support/recorded-log.ts';
@@ -32,7 +32,7 @@ async function open(t: ExecutionContext, { isHeld = true } = {}) {
         looks++;
         return isHeld;
       };
-      await using _removing = keepRemovingFiles({ store, acquireLock, now: async () => at, log, everyMs: 5 });
+      await using _removing = startFileRemoval({ store, acquireLock, now: async () => at, log, everyMs: 5 });
       while (looks <= times) await sleep(2);
     },
     async isThere(id: string): Promise<boolean> {

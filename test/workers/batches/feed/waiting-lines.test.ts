@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createWaitingLines, type WaitingLine } from '../../../../workers/batches/scheduler/waiting-lines.ts';
+import { createWaitingLines, type WaitingLine } from '../../../../workers/batches/feed/waiting-lines.ts';
 
 function waitingLine(line: number, change: Partial<WaitingLine> = {}): WaitingLine {
   const place = { number: 2, failures: 1, losses: 0, from: line * 100, length: 99 };
@@ -8,7 +8,7 @@ function waitingLine(line: number, change: Partial<WaitingLine> = {}): WaitingLi
 
 const anyLine = () => true;
 
-test('a line is taken at its time and not before, once', (t) => {
+test('a line is taken once, when it is due and not before', (t) => {
   const waiting = createWaitingLines();
   waiting.put(waitingLine(1));
   t.is(waiting.takeDue(999, anyLine), undefined);
@@ -17,7 +17,7 @@ test('a line is taken at its time and not before, once', (t) => {
   t.is(waiting.size(), 0);
 });
 
-test('of several that are due each is taken, and the others come at their times', (t) => {
+test('each line that is due is taken, and the others come when they are due', (t) => {
   const waiting = createWaitingLines();
   for (const [line, notBefore] of [
     [1, 3_000],
@@ -31,7 +31,7 @@ test('of several that are due each is taken, and the others come at their times'
   t.deepEqual(taken, [2, 3, undefined, undefined, 4, undefined, 1]);
 });
 
-test('one that may not be queued is left where it is, and found as soon as it may', (t) => {
+test('a line that may not be queued stays, and is taken as soon as it may', (t) => {
   const waiting = createWaitingLines();
   waiting.put(waitingLine(1));
   waiting.put(waitingLine(2, { model: 'other' }));
@@ -43,26 +43,26 @@ test('one that may not be queued is left where it is, and found as soon as it ma
   t.is(waiting.takeDue(2_000, anyLine)?.line, 1);
 });
 
-test('a line that is put again has its new time alone', (t) => {
+test('a line that is put again has only its new time', (t) => {
   const waiting = createWaitingLines();
   waiting.put(waitingLine(1, { notBefore: 0 }));
   waiting.put(waitingLine(1, { notBefore: 5_000 }));
   t.is(waiting.size(), 1);
-  t.is(waiting.passedOver(), 0);
+  t.is(waiting.skipped(), 0);
   t.is(waiting.takeDue(4_999, anyLine), undefined);
   t.is(waiting.takeDue(5_000, anyLine)?.line, 1);
 });
 
-test('those that only wait for their turn are counted', (t) => {
+test('lines that wait only for their turn are counted', (t) => {
   const waiting = createWaitingLines();
   waiting.put(waitingLine(1, { notBefore: 0 }));
   waiting.put(waitingLine(2, { notBefore: 0 }));
   waiting.put(waitingLine(3));
-  t.is(waiting.passedOver(), 2);
+  t.is(waiting.skipped(), 2);
   waiting.takeDue(0, anyLine);
-  t.is(waiting.passedOver(), 1);
+  t.is(waiting.skipped(), 1);
   waiting.takeAny(({ line }) => line === 2);
-  t.is(waiting.passedOver(), 0);
+  t.is(waiting.skipped(), 0);
   t.true(waiting.has(3));
   t.deepEqual(
     [...waiting.all()].map(({ line }) => line),
@@ -70,7 +70,7 @@ test('those that only wait for their turn are counted', (t) => {
   );
 });
 
-test('one that fits is taken whatever its time', (t) => {
+test('a line that fits is taken even if it is not due', (t) => {
   const waiting = createWaitingLines();
   waiting.put(waitingLine(1, { model: 'other' }));
   waiting.put(waitingLine(2));
@@ -81,7 +81,7 @@ test('one that fits is taken whatever its time', (t) => {
   );
 });
 
-test('lines of a model that is back come within a second, not all at once, and no later than they would have', (t) => {
+test('lines of a model that is available again become due within a second, at different times, and never later than before', (t) => {
   const lots = [0, 0.5, 0.999, 0.25];
   const waiting = createWaitingLines(() => lots.shift() ?? 0);
   for (const line of [1, 2, 3]) waiting.put(waitingLine(line, { notBefore: 300_000 }));

@@ -1,0 +1,91 @@
+import type { Redis } from 'ioredis';
+import { ulid } from 'ulid';
+import { callerOf } from '../../shared/caller.ts';
+import { createAdmit } from '../../shared/limits/admit.ts';
+import { createAskLimits } from '../../shared/limits/ask-limits.ts';
+import { createRelease } from '../../shared/limits/release.ts';
+import { createSeed } from '../../shared/limits/seed.ts';
+import type { Settle } from '../../shared/limits/settle.ts';
+import { watchSuspensions } from '../../shared/limits/watch-suspensions.ts';
+import type { WorkerConfig } from '../../shared/process/config.ts';
+import type { Log } from '../../shared/process/log.ts';
+import type { LimitMetrics } from '../../shared/process/metrics.ts';
+import type { Store } from '../../shared/store/store.ts';
+import type { FindAnswer } from '../answers/find-answer.ts';
+import type { StartRun } from '../leases/start-run.ts';
+import type { LaneWork } from '../queue/lane-worker.ts';
+import type { BatchMetrics } from './batch-metrics.ts';
+import { createAdmitLine } from './lines/admit-line.ts';
+import { createEndLine } from './lines/end-line.ts';
+import { createFailLostLine } from './lines/fail-lost-line.ts';
+import { createFinishLineAttempt, type FinishLineAttempt } from './lines/finish-line-attempt.ts';
+import { createKnownCallers } from './lines/known-callers.ts';
+import { createSendLineEvent } from './lines/line-events.ts';
+import { createProcessLine } from './lines/process-line.ts';
+import { watchBatches } from './lines/watch-batches.ts';
+import { createWriteResults, type WriteResult } from './lines/write-results.ts';
+
+/** The work of the batch lane, and the functions by which a line ends. */
+type LineWork = AsyncDisposable & { work: LaneWork; finishAttempt: FinishLineAttempt; writeResult: WriteResult };
+
+export type LineWorkDeps = {
+  config: Pick<WorkerConfig, 'planFile'>;
+  outboxLengthMax: number;
+  redis: Redis;
+  store: Store;
+  startRun: StartRun;
+  settle: Settle;
+  findAnswer: FindAnswer;
+  shutdown: AbortSignal;
+  metrics: LimitMetrics & BatchMetrics;
+  log: Log;
+};
+
+export function openLineWork(deps: LineWorkDeps): LineWork {
+  const { redis, store, startRun, settle, findAnswer, shutdown, metrics, log } = deps;
+  const { planFile } = deps.config;
+  const owned = new AsyncDisposableStack();
+  const sendLineEvent = createSendLineEvent(redis, log);
+  const writeResult = createWriteResults({ store: store.batches, metrics, log });
+  const watch = owned.use(watchBatches({ store: store.batches, log }));
+  const { admitLine, lookAtAccount } = openAdmission(deps);
+  const suspensions = owned.use(watchSuspensions({ redis, look: lookAtAccount, log }));
+  const endLine = createEndLine({ settle, sendLineEvent, metrics, log });
+  const finishAttempt = createFinishLineAttempt({
+    store: store.batches,
+    findUsageRecord: (requestId) => store.findUsageRecord(requestId),
+    release: createRelease(redis),
+    ...{ startRun, writeResult, endLine, sendLineEvent, metrics, log },
+  });
+  const processLine = createProcessLine({
+    store: store.batches,
+    requestMs: planFile.timeouts.requestMs,
+    followBatch: watch.follow,
+    followAccount: suspensions.follow,
+    ...{ admitLine, startRun, finishAttempt, findAnswer, writeResult, endLine, sendLineEvent, metrics, log },
+  });
+  return {
+    work: {
+      processJob: processLine,
+      endLost: createFailLostLine({ writeResult, processLine, finishAttempt, shutdown }),
+    },
+    finishAttempt,
+    writeResult,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+function openAdmission({ redis, store, config: { planFile }, outboxLengthMax }: LineWorkDeps) {
+  const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax });
+  const askLimits = createAskLimits({
+    seed: createSeed({ redis, store }),
+    reread: async (account: string) => callerOf(account, await store.findAccount(account), planFile.defaultPlan),
+  });
+  return {
+    admitLine: createAdmitLine({ admit, askLimits, callers: createKnownCallers(), planFile }),
+    async lookAtAccount(account: string) {
+      const request = { account, subject: account, requestId: ulid(), caller: undefined };
+      return (await askLimits(request, admit.look)).caller;
+    },
+  };
+}

@@ -1,0 +1,103 @@
+import type { Redis } from 'ioredis';
+import { createListedFields } from '../../shared/chat-call/listed-fields.ts';
+import { createListWorkers } from '../../shared/jobs/list-workers.ts';
+import { createQueueChoice } from '../../shared/jobs/queue-choice.ts';
+import { createRelease } from '../../shared/limits/release.ts';
+import type { WorkerConfig } from '../../shared/process/config.ts';
+import type { Log } from '../../shared/process/log.ts';
+import type { LimitMetrics } from '../../shared/process/metrics.ts';
+import { leasesKey } from '../../shared/redis/keys.ts';
+import type { Store } from '../../shared/store/store.ts';
+import { createAcquireLock } from '../locks/acquire.ts';
+import { createReleaseLock } from '../locks/release.ts';
+import { redisNow } from '../redis-now.ts';
+import { createClearBatch } from './files/clear-batch.ts';
+import { createCloseBatch } from './files/close-batch.ts';
+import { startFileRemoval } from './files/start-file-removal.ts';
+import { createValidateBatch } from './files/validate-batch.ts';
+import { createWriteBatchFiles } from './files/write-batch-files.ts';
+import type { FinishLineAttempt } from './lines/finish-line-attempt.ts';
+import { createLineQueue } from './lines/line-queue.ts';
+import type { WriteResult } from './lines/write-results.ts';
+import { createAccountScheduler } from './scheduler/account-scheduler.ts';
+import { createAssignAccounts } from './scheduler/assign-accounts.ts';
+import { type BatchSupervisor, superviseBatches } from './scheduler/batch-supervisor.ts';
+import { createCountBatch } from './scheduler/count-batch.ts';
+import { createRecoverLostLines } from './scheduler/recover-lost-lines.ts';
+import { scheduleAccounts, schedulerHoldMs } from './scheduler/schedule-accounts.ts';
+
+const accountHoldMs = 6_000;
+const filesHoldMs = 180_000;
+
+export type SupervisionDeps = {
+  config: Pick<WorkerConfig, 'planFile'>;
+  redis: Redis;
+  /** The Redis with the control streams. */
+  replyRedis: Redis;
+  store: Store;
+  /** Differs from the id of every other worker, also of earlier ones on this host. */
+  workerId: string;
+  /** This worker's control stream. */
+  control: () => string | undefined;
+  metrics: Pick<LimitMetrics, 'refusedFields'>;
+  log: Log;
+};
+
+type Deps = SupervisionDeps & { finishAttempt: FinishLineAttempt; writeResult: WriteResult };
+
+/** Starts the supervision of batches, the election of the worker that assigns accounts, and the removal of files. */
+export function openSupervision(deps: Deps): AsyncDisposable & { supervisor: BatchSupervisor } {
+  const { redis, store, workerId, log } = deps;
+  const owned = new AsyncDisposableStack();
+  const now = () => redisNow(redis);
+  const supervisor = openSupervisor(deps, owned, now);
+  owned.use(
+    startFileRemoval({ store, acquireLock: createAcquireLock(redis, { workerId, holdMs: filesHoldMs }), now, log }),
+  );
+  const scheduling = openScheduling(deps, supervisor);
+  const both = {
+    ...supervisor,
+    async [Symbol.asyncDispose]() {
+      await Promise.all([scheduling[Symbol.asyncDispose](), supervisor[Symbol.asyncDispose]()]);
+    },
+  };
+  return { supervisor: owned.use(both), [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+function openSupervisor(deps: Deps, owned: AsyncDisposableStack, now: () => Promise<number>): BatchSupervisor {
+  const { redis, store, workerId, control, finishAttempt, writeResult, metrics, log } = deps;
+  const { planFile } = deps.config;
+  const choice = owned.use(createQueueChoice({ redis, models: planFile.models, log }));
+  void choice.look();
+  const queue = owned.use(createLineQueue({ redis, models: planFile.models, choice, log }));
+  const recoverLostLines = createRecoverLostLines({ store: store.batches, queue, finishAttempt, planFile });
+  const countBatch = createCountBatch({ store: store.batches });
+  const heldBy = async (account: string) => new Set(await redis.hkeys(leasesKey(account, 'batch')));
+  const rules = { models: planFile.models, listedFields: createListedFields(planFile) };
+  const line = { store, queue, release: createRelease(redis), writeResult, planFile };
+  return superviseBatches({
+    store: store.batches,
+    acquireLock: createAcquireLock(redis, { workerId, holdMs: accountHoldMs }),
+    releaseLock: createReleaseLock(redis, { workerId }),
+    createAccountScheduler: (account, refreshSoon) =>
+      createAccountScheduler({ ...line, account, rules, recoverLostLines, countBatch, control, refreshSoon, log }),
+    validateBatch: createValidateBatch({ store, planFile, rules, metrics }),
+    closeBatch: createCloseBatch({ ...line, heldBy }),
+    writeBatchFiles: createWriteBatchFiles({ store, filesKeptDays: planFile.batch.filesKeptDays }),
+    clearBatch: createClearBatch({ store, queue }),
+    now,
+    log,
+  });
+}
+
+function openScheduling(deps: SupervisionDeps, { take }: BatchSupervisor): AsyncDisposable {
+  const { redis, replyRedis, store, workerId, log } = deps;
+  return scheduleAccounts({
+    ...{ workerId, redis, log, store: store.batches, take },
+    acquireLock: createAcquireLock(redis, { workerId, holdMs: schedulerHoldMs }),
+    releaseLock: createReleaseLock(redis, { workerId }),
+    listWorkers: createListWorkers(redis),
+    assign: createAssignAccounts(replyRedis),
+    canAssign: () => replyRedis.status === 'ready',
+  });
+}

@@ -1,0 +1,89 @@
+import type { Batch } from '../../../shared/batches/batch.ts';
+import type { Release } from '../../../shared/limits/release.ts';
+import type { Log } from '../../../shared/process/log.ts';
+import type { PlanFile } from '../../../shared/process/plan-file.ts';
+import { type BatchFeed, isWrong, type NextLine, type WrongLine } from '../feed/batch-feed.ts';
+import { batchJobOf } from '../lines/batch-job.ts';
+import type { LineQueue } from '../lines/line-queue.ts';
+import { failedLine } from '../lines/line-results.ts';
+import type { WriteResult } from '../lines/write-results.ts';
+import { type AccountEvent, type AccountState, linesInProgress, mayQueueMore } from './account-state.ts';
+import type { Backoff } from './backoff.ts';
+import { createMayQueue } from './line-window.ts';
+
+/**
+ * Queues lines of an account's batches while it may have more in progress: one line of each batch in turn, so that a small batch that was
+ * submitted last does not wait for a large one. Does not fail.
+ */
+export function createQueueLines(deps: {
+  account: string;
+  state: () => AccountState;
+  dispatch: (event: AccountEvent) => Promise<void>;
+  feeds: ReadonlyMap<string, BatchFeed>;
+  /** The pauses of batches whose lines could not be queued. */
+  backoff: Backoff;
+  planFile: Pick<PlanFile, 'plans'>;
+  queue: Pick<LineQueue, 'add'>;
+  writeResult: WriteResult;
+  release: Release;
+  /** This worker's control stream, to which the events of its lines are sent. */
+  control: () => string | undefined;
+  signal: AbortSignal;
+  log: Log;
+}): () => Promise<void> {
+  const { account, state, dispatch, feeds, backoff, planFile, signal } = deps;
+
+  return async function queueLines() {
+    for (let queued = 1; queued > 0; ) {
+      queued = 0;
+      for (const { batch } of [...state().batches.values()]) {
+        if (signal.aborted || !mayQueueMore(state(), planFile.plans, Date.now())) return;
+        const feed = feeds.get(batch.id);
+        if (feed !== undefined && !backoff.waits(batch.id) && (await tryNext(batch, feed))) queued++;
+      }
+    }
+  };
+
+  /** A batch whose file cannot be read must not stop the others. */
+  async function tryNext(batch: Batch, feed: BatchFeed): Promise<boolean> {
+    const isHeld = () => feeds.get(batch.id) === feed;
+    try {
+      return await queueNext(batch, feed, isHeld);
+    } catch (error) {
+      if (isHeld()) backoff.failed(batch.id);
+      deps.log.warn({ err: error, batch: batch.id }, 'lines of a batch could not be queued; trying again');
+      return false;
+    }
+  }
+
+  async function queueNext(batch: Batch, feed: BatchFeed, isHeld: () => boolean): Promise<boolean> {
+    const now = Date.now();
+    const [inProgress, health] = [() => linesInProgress(state()), () => state().health];
+    const line = await feed.next(now, createMayQueue({ inProgress, health, now }));
+    backoff.succeeded(batch.id);
+    if (line === undefined || !isHeld()) return false;
+    try {
+      await (isWrong(line) ? endWrong(batch, line) : enqueue(batch, line));
+    } catch (error) {
+      // The same request again: if it was queued after all, there is one job of it, and a result is written only once.
+      if (isHeld()) await dispatch({ type: 'not queued', batch: batch.id, line, now: Date.now() });
+      throw error;
+    }
+    return true;
+  }
+
+  async function enqueue(batch: Batch, line: NextLine): Promise<void> {
+    const owner = { account, plan: state().plan?.name ?? '', tellTo: deps.control() ?? '' };
+    await dispatch({ type: 'queued', batch: batch.id, line, now: Date.now() });
+    await deps.queue.add(batchJobOf(batch, line, owner));
+  }
+
+  async function endWrong({ id }: Batch, { line, customId, requestId, faults }: WrongLine): Promise<void> {
+    const message = faults.map((fault) => `${fault.param ?? 'line'}: ${fault.message}`).join('; ');
+    const error = { code: 'VALIDATION_ERROR', message };
+    await deps.writeResult(failedLine({ batch: id, line, customId, requestId }, error), signal);
+    // An earlier attempt may have been postponed with its lease.
+    await deps.release({ account, requestId, lane: 'batch', run: 'any' });
+    await dispatch({ type: 'rejected', batch: id, line });
+  }
+}
