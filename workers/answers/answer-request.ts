@@ -28,10 +28,10 @@ export type Received = () => Promise<TokenUsage>;
 /** The content of the last reply: usage, and `body` unless the answer was streamed. */
 export type Answer = { body?: string; usage: TokenUsage };
 
-/** `isOverLimit`: the backend went on past the output limit, and the rest is neither delivered nor charged. */
+/** `isOverLimit`: the backend exceeded the output limit, and the rest is neither delivered nor charged. */
 export type Answered = Answer & { isOverLimit: boolean };
 
-/** Gets the answer from one backend, whole. Fails with `BackendError`, and nothing was sent. */
+/** Gets the whole answer from one backend. Fails with `BackendError`; nothing was sent then. */
 export async function answerWhole(answering: Answering): Promise<Answered> {
   const { job, call, callBackend } = answering;
   const guard = createOutputGuard(job);
@@ -74,8 +74,8 @@ async function assemble({ job, call, callBackend, onFirstToken }: Answering, gua
 }
 
 /**
- * Passes the answer of one backend on as it comes. Fails with `BackendError`: before `onFirstToken` nothing was sent, after
- * it the client has a part of the answer, and needs to be told that there is no more.
+ * Streams the answer of one backend to the client. Fails with `BackendError`: before `onFirstToken`, nothing was sent. After it, the
+ * client has a part of the answer, and needs an error.
  */
 export async function answerStream({ job, call, callBackend, reply, onFirstToken }: Answering): Promise<Answered> {
   const guard = createOutputGuard(job);
@@ -96,7 +96,7 @@ export async function answerStream({ job, call, callBackend, reply, onFirstToken
       take(data) {
         const ready = converter.take(data);
         if (converter.begun()) begin();
-        // What passes the limit is not delivered.
+        // What exceeds the limit is not delivered.
         const passed = isPassed(guard, converter, job);
         return typeof passed === 'boolean'
           ? passed || deliver(ready)
@@ -117,7 +117,7 @@ export async function answerStream({ job, call, callBackend, reply, onFirstToken
 
 type Progress = Pick<ChunkConverter, 'written' | 'complete'>;
 
-/** Whether the answer goes on past its limit; one that is complete, and has no more text, does not. */
+/** Whether the answer exceeds its limit. An answer that is complete and has no more text does not. */
 function isPassed(guard: OutputGuard, progress: Progress, job: QueuedCall): boolean | Promise<boolean> {
   const written = progress.written();
   const goesOn = () => written.text !== '' || !progress.complete(() => choicesAsked(job));
@@ -127,7 +127,7 @@ function isPassed(guard: OutputGuard, progress: Progress, job: QueuedCall): bool
 
 type Calling = Pick<Answering, 'call' | 'callBackend'>;
 
-/** True where it was not read to its end. */
+/** True if the stream was cut before its end. */
 async function readStream(
   { call, callBackend }: Calling,
   reader: StreamReader & { complete(): boolean },
@@ -135,10 +135,10 @@ async function readStream(
   try {
     if ((await callBackend.stream(call, reader)) === 'cut') return true;
   } catch (error) {
-    // An answer that is complete stays so, however its connection ends.
+    // A complete answer stays complete, even if its connection fails afterwards.
     if (!(error instanceof BackendError && reader.complete())) throw error;
   }
-  if (!reader.complete()) throw new BackendError('interrupted', 'the stream ended without saying that it was complete');
+  if (!reader.complete()) throw new BackendError('interrupted', 'the stream ended before it was complete');
   return false;
 }
 
@@ -149,7 +149,7 @@ function choicesAsked({ choices, body }: QueuedCall): number {
   return choices ?? choicesSchema.parse(JSON.parse(body)).n ?? 1;
 }
 
-/** What the backend reported, else counted by tokenizer and marked as such. */
+/** The usage that the backend reported, else counted by tokenizer and marked as estimated. */
 async function usageOf(
   job: QueuedCall,
   reported: BackendAnswer['usage'],
@@ -162,12 +162,12 @@ async function usageOf(
   return { ...(await promptUsage(job)), completionTokens };
 }
 
-/** The prompt and nothing else, counted by tokenizer. */
+/** The usage of the prompt only, counted by tokenizer. */
 export async function promptUsage({ body }: QueuedCall): Promise<TokenUsage> {
   return { promptTokens: await countPromptTokens(body), completionTokens: 0, cachedTokens: 0, estimated: true };
 }
 
-/** What a client whose stream has begun is told when its backend breaks off. */
+/** The error for a client whose stream has begun when its backend breaks off. */
 export function interrupted(): ApiError {
   return new ApiError('UPSTREAM_INTERRUPTED', 'The model server broke off before its answer was complete.');
 }

@@ -1,11 +1,11 @@
 import type { UsageAttempt } from '../../shared/store/usage/usage-record.ts';
 import type { AttemptOutcome } from '../exchange/backend-error.ts';
 
-/** What one run of a job did, as its usage record will tell it. Times are milliseconds since the request was admitted. */
+/** Records what one run of a job does, for its usage record. Times are milliseconds since the request was admitted. */
 export interface RunLedger {
-  /** A call of a backend begins; what it returns is called at its end. */
+  /** A call of a backend begins. Call the returned function at its end. */
   beginAttempt(backend: string): (outcome: AttemptOutcome) => void;
-  /** Of the backend that answers: the last one to have come counts. */
+  /** The first token of the backend that answers. The last call counts. */
   firstToken(): void;
   attempts(): readonly UsageAttempt[];
   timing(): { queueWaitMs: number; firstTokenMs: number | null; durationMs: number };

@@ -5,8 +5,8 @@ import type { ReplySender } from '../replies/send-reply.ts';
 import type { RunLedger } from './run-ledger.ts';
 
 /**
- * One taking of a job: `taken` is how often it was taken from its queue, this time included; `signal` is aborted with a `StopReason`;
- * `reservation` is the slot that was free for it.
+ * One taking of a job. `taken`: how often the job was taken from its queue, including this time. `signal`: aborted with a `StopReason`.
+ * `reservation`: the slot that is reserved for it.
  */
 export type TakenJob = {
   data: unknown;
@@ -25,18 +25,18 @@ type Back = { outcome: 'requeue'; job: QueuedCall } | { outcome: 'later'; job: Q
 
 export type ProcessJob = (taking: TakenJob) => Promise<Outcome>;
 
-/** One run of a job that somebody waits for, and what it has to end it by. */
+/** One run of a request's job, with what is needed to end it. */
 export type Run = {
   job: InferenceJob;
   run: number;
   taken: number;
-  /** When this worker had the job, by `performance.now()`. */
+  /** When this worker took the job, by `performance.now()`. */
   takenAt: number;
   reply: ReplySender;
   ledger: RunLedger;
 };
 
-/** Why a run ends before its answer: the reason that its signal is aborted with. */
+/** Why a run ends before its answer: the abort reason of its signal. */
 export type StopReason =
   | 'cancelled'
   | 'ingress gone'
@@ -58,7 +58,7 @@ export type CallingRun = {
   reservation: Reservation | undefined;
   /** Milliseconds until the request's deadline. */
   leftMs: () => number;
-  /** For so many milliseconds from now it may wait for a backend that is full. */
+  /** How many milliseconds from now it may wait for a full backend. */
   mayWaitMs: () => number;
 };
 

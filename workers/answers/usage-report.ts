@@ -5,7 +5,7 @@ import type { RunLedger } from './run-ledger.ts';
 
 type Ended = {
   job: Pick<QueuedCall, 'keyId' | 'model' | 'tier' | 'endpoint' | 'earlierRuns'> & { plan: string };
-  /** Which the request is a line of. */
+  /** The batch that the request is a line of. */
   batch: string | null;
   run: number;
   ledger: RunLedger;
@@ -13,7 +13,7 @@ type Ended = {
 
 export const noTokens: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, estimated: true };
 
-/** What the usage record of a request will say, by the run that ends it. */
+/** The content of a request's usage record, by the run that ends it. */
 export function usageReport(
   { job, batch, run, ledger }: Ended,
   outcome: UsageReport['outcome'],

@@ -1,6 +1,6 @@
 /**
- * How a call to a backend went, as metrics and usage records say it; `over_limit`: it answered, and would have gone on past the most
- * that it was asked for; `fault`: by a fault of ours.
+ * The outcome of a call to a backend, for metrics and usage records. `over_limit`: it answered, and exceeded the output limit. `fault`: an
+ * internal error.
  */
 export type AttemptOutcome =
   | 'completed'
@@ -18,11 +18,11 @@ export type AttemptOutcome =
 
 type Options = { cause?: unknown; retryAfterMs?: number | undefined };
 
-/** A call to a backend that gave no answer. `message` is for the log; what a client may see of it is decided elsewhere. */
+/** A call to a backend without an answer. `message` is for the log. What a client may see of it is decided elsewhere. */
 export class BackendError extends Error {
   override readonly name = 'BackendError';
   readonly outcome: AttemptOutcome;
-  /** How long the backend wants to be left alone, in milliseconds, where it said so. */
+  /** How long the backend asked not to be called, in milliseconds. */
   readonly retryAfterMs: number | undefined;
 
   constructor(outcome: AttemptOutcome, message: string, { cause, retryAfterMs }: Options = {}) {

@@ -5,37 +5,37 @@ import { atEndOfTurn } from '../../shared/redis/end-of-turn.ts';
 import { takesFrames } from '../../shared/redis/keys.ts';
 import { appendEntry } from './append-entry.ts';
 
-/** A reply that waits in a frame, or has left with it. */
+/** A reply that waits in a frame, or was sent with it. */
 export interface PostedReply {
-  /** False where the stream is gone; fails as Redis does. */
+  /** False if the stream is gone. Fails as Redis does. */
   sent: Promise<boolean>;
-  /** Adds text to a chunk, which then stands for so many tokens. False once the chunk has left, or if its frame has no room. */
+  /** Adds text to a chunk, and sets its number of tokens. False if the chunk was sent, or if its frame has no room. */
   add(text: string, tokens: number): boolean;
 }
 
-/** The replies of all runs of this worker, on their way to the ingresses that wait for them. */
+/** Sends the replies of all runs of this worker to the ingresses that wait for them. */
 export interface ReplyFrames {
   /**
-   * Sends a reply with the next frame to this stream. An urgent one goes at the end of this turn of the event loop, another one
-   * 5 ms after the last frame at the latest. Replies to one stream keep their order.
+   * Sends a reply to this stream with the next frame: an urgent one at the end of this turn of the event loop, another one at most 5 ms
+   * after the last frame. Replies to one stream keep their order.
    */
   post(replyTo: string, reply: Reply, how: { isUrgent: boolean }): PostedReply;
 }
 
-/** Each frame costs a command, a wake-up and a read. Text waits this long for more. */
+/** Each frame costs a command, a wake-up and a read. Text waits this long for more text. */
 const gatherMs = 5;
 /** A larger reply is sent alone. In UTF-16 code units. */
 const frameCharactersMax = 65_536;
 const frameRepliesMax = 256;
-/** The bound of a stream, about. An ingress that reads too late finds a gap. */
+/** The approximate bound of a stream. An ingress that reads too late finds a gap. */
 const streamEntriesMax = 20_000;
 const streamCharactersMax = 134_217_728;
-/** Of idle streams, more are forgotten. */
+/** If there are more, idle ones are forgotten. */
 const streamsKeptMax = 1_000;
 
 type Frame = { replies: Reply[]; characters: number; isUrgent: boolean; sent: PromiseWithResolvers<boolean> };
 
-/** `entryCharacters`: of its latest entries on average. */
+/** `entryCharacters`: the average of the latest entries. */
 type Stream = {
   key: string;
   frame: Frame | undefined;
@@ -46,26 +46,13 @@ type Stream = {
 
 export function createReplyFrames(deps: { redis: Redis; charactersMax?: number; now?: () => number }): ReplyFrames {
   const { redis, charactersMax = streamCharactersMax, now = () => performance.now() } = deps;
-  const streams = new Map<string, Stream>();
-
-  function streamOf(key: string): Stream {
-    const known = streams.get(key);
-    if (known !== undefined) return known;
-    if (streams.size >= streamsKeptMax) forgetIdle();
-    const stream = { key, frame: undefined, sentAt: Number.NEGATIVE_INFINITY, timer: undefined, entryCharacters: 0 };
-    streams.set(key, stream);
-    return stream;
-  }
-
-  function forgetIdle(): void {
-    for (const [key, { frame }] of streams) if (frame === undefined) streams.delete(key);
-  }
+  const streams = createStreams();
 
   function frameFor(stream: Stream, characters: number): Frame {
     const { frame } = stream;
     if (frame !== undefined) {
       if (frame.replies.length < frameRepliesMax && frame.characters + characters <= frameCharactersMax) return frame;
-      leave(stream, frame);
+      send(stream, frame);
     }
     const sent = Promise.withResolvers<boolean>();
     sent.promise.catch(() => {}); // senders handle it where they await it
@@ -77,11 +64,11 @@ export function createReplyFrames(deps: { redis: Redis; charactersMax?: number; 
     if (frame.isUrgent) return;
     const waitMs = stream.sentAt + gatherMs - now();
     frame.isUrgent = isUrgent || waitMs <= 0;
-    if (frame.isUrgent) atEndOfTurn(() => leave(stream, frame), 'gather');
-    else stream.timer ??= setTimeout(() => leave(stream, frame), waitMs);
+    if (frame.isUrgent) atEndOfTurn(() => send(stream, frame), 'gather');
+    else stream.timer ??= setTimeout(() => send(stream, frame), waitMs);
   }
 
-  function leave(stream: Stream, frame: Frame): void {
+  function send(stream: Stream, frame: Frame): void {
     if (stream.frame !== frame) return;
     clearTimeout(stream.timer);
     stream.timer = undefined;
@@ -92,26 +79,26 @@ export function createReplyFrames(deps: { redis: Redis; charactersMax?: number; 
 
   async function append(stream: Stream, { replies, characters }: Frame): Promise<boolean> {
     const { key } = stream;
-    // An ingress of the release before this one reads one reply in each entry.
+    // An ingress of the previous release reads one reply in each entry.
     const entries = takesFrames(key) ? [encodeFrame(replies)] : replies.map(encodeReply);
-    // Others write here, too: their entries must not go because one of ours was large.
+    // Other workers write here, too: one large entry of ours must not remove theirs.
     const latest = Math.min(frameCharactersMax, characters / entries.length);
     stream.entryCharacters += (latest - stream.entryCharacters) / 16;
     const lengthMax = Math.min(streamEntriesMax, Math.ceil(charactersMax / Math.max(1, stream.entryCharacters)));
     const appended = await Promise.all(entries.map((fields) => appendEntry(redis, key, { fields, lengthMax })));
     const isThere = appended.every(Boolean);
-    if (!isThere && stream.frame === undefined) streams.delete(key);
+    if (!isThere && stream.frame === undefined) streams.forget(key);
     return isThere;
   }
 
   return {
     post(replyTo, reply, { isUrgent }) {
-      const stream = streamOf(replyTo);
+      const stream = streams.get(replyTo);
       const characters = charactersOf(reply);
       const frame = frameFor(stream, characters);
       frame.replies.push(reply);
       frame.characters += characters;
-      if (frame.characters >= frameCharactersMax) leave(stream, frame);
+      if (frame.characters >= frameCharactersMax) send(stream, frame);
       else schedule(stream, frame, isUrgent);
       return {
         sent: frame.sent.promise,
@@ -125,6 +112,27 @@ export function createReplyFrames(deps: { redis: Redis; charactersMax?: number; 
         },
       };
     },
+  };
+}
+
+/** The streams that replies are sent to, by their keys. */
+function createStreams() {
+  const streams = new Map<string, Stream>();
+
+  function forgetIdle(): void {
+    for (const [key, { frame }] of streams) if (frame === undefined) streams.delete(key);
+  }
+
+  return {
+    get(key: string): Stream {
+      const known = streams.get(key);
+      if (known !== undefined) return known;
+      if (streams.size >= streamsKeptMax) forgetIdle();
+      const stream = { key, frame: undefined, sentAt: Number.NEGATIVE_INFINITY, timer: undefined, entryCharacters: 0 };
+      streams.set(key, stream);
+      return stream;
+    },
+    forget: (key: string) => streams.delete(key),
   };
 }
 

@@ -3,24 +3,24 @@ import { packError } from '../../shared/errors.ts';
 import type { ReplyContent, TokenUsage } from '../../shared/jobs/replies.ts';
 import type { PostedReply, ReplyFrames } from './reply-frames.ts';
 
-/** What one run of a job says to the ingress that waits, in order and numbered. */
+/** Sends the replies of one run of a job to its ingress, in order and numbered. */
 export interface ReplySender {
-  /** Goes in front of what is said next, after 15 ms at the latest; not at all where the next word is the last one. */
+  /** Is sent before the next reply, after at most 15 ms. It is left out if the next reply is the last one. */
   started(control: string, queueMs: number): void;
   /**
-   * Text for the client, and how many tokens the model has written up to its end, at least. The first leaves at once, what follows
-   * in a few milliseconds; wait for the returned promise before sending more.
+   * Text for the client, and the min number of tokens that the model has written up to its end. The first text is sent at once, further
+   * text within a few milliseconds. Await the returned promise before sending more.
    */
   chunk(text: string, tokens: number): Promise<void>;
-  /** Both resolve when the reply is in the stream, or when nobody reads that stream any more. */
+  /** Both resolve when the reply is in the stream, or when that stream has no reader any more. */
   end(data: { body?: string; usage: TokenUsage }): Promise<void>;
   error(error: ApiError): Promise<void>;
-  /** Text of an earlier run was sent, so that this one may not begin. */
+  /** Text of an earlier run was sent, so this run must not begin. */
   interrupted(promptTokens: number): Promise<void>;
 }
 
 const openingMs = 10;
-/** Less than an ingress buffers for one client, whatever the characters: it may all arrive at once. */
+/** Less than an ingress buffers for one client, for any characters: all of it may arrive at once. */
 const unsentCharactersMax = 262_144;
 
 export function createReplySender(deps: {
@@ -49,7 +49,7 @@ export function createReplySender(deps: {
     opening = { send: open, timer: setTimeout(open, openingMs) };
   }
 
-  /** Takes back what was to go in front. */
+  /** Cancels the opening, and returns a function that sends it now. */
   function skipOpening(): (() => void) | undefined {
     const skipped = opening;
     clearTimeout(skipped?.timer);
@@ -57,7 +57,7 @@ export function createReplySender(deps: {
     return skipped?.send;
   }
 
-  /** The last word needs nothing in front of it: whoever waits learns from it all that is left to know. */
+  /** The last reply needs no opening before it: it has all that the ingress still needs. */
   function sendLast(content: ReplyContent): Promise<void> {
     skipOpening();
     if (!gone) post(content, { isUrgent: true });
@@ -71,7 +71,7 @@ export function createReplySender(deps: {
       gone = true;
       onGone();
     });
-    // Failed sends surface where the latest is awaited; an earlier one that nobody awaits must not end the process.
+    // A failed send is handled where the latest is awaited. An earlier one that is not awaited must not end the process.
     latest.catch(() => {});
     return posted;
   }

@@ -9,18 +9,18 @@ import type { Run } from '../answers/run.ts';
 import { noTokens, usageReport } from '../answers/usage-report.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
 
-/** What is charged, nothing where it is left out, and the last word to whoever waits. */
+/** The usage to charge (none if it is left out), and the last reply to the client. */
 export type Ending = { outcome: UsageReport['outcome']; usage?: TokenUsage | undefined } & (
   | { answer: { body?: string; usage: TokenUsage } }
   | { error: ApiError }
 );
 
-/** Settles a request, and says its last word; says nothing where it is not this run's to end any more. */
+/** Settles a request and sends its last reply. Sends nothing if another run ends the request. */
 export type EndRequest = (run: Run, ending: Ending) => Promise<void>;
 
 export function createEndRequest(deps: {
   settle: Settle;
-  /** Replies go through the same connection as settling does, and so arrive in the order in which they were sent. */
+  /** Replies use the same connection as settling, so they arrive in the order in which they were sent. */
   oneConnection: boolean;
   metrics: Pick<LimitMetrics, 'settled' | 'settleFailures'>;
   log: Log;
@@ -44,17 +44,17 @@ export function createEndRequest(deps: {
       log.error({ err: error, requestId: job.requestId }, 'a request could not be settled; its lease will expire');
       return 'error' as const;
     });
-    // One flush for both, unless another worker can have begun meanwhile: then its run is the one to end the request.
+    // One flush for both, unless another worker may have begun meanwhile: then its run ends the request.
     const isUnchallenged = oneConnection && now() - takenAt < unchallengedMs;
     if (isUnchallenged) {
-      const said = say(reply, ending);
-      said.catch(() => {}); // its failure is awaited below, and must not end the process before that
+      const sent = sendEnding(reply, ending);
+      sent.catch(() => {}); // its failure is awaited below, and must not end the process before that
       await settling;
-      await said;
+      await sent;
     } else {
       const settled = await settling;
       if (settled === 'lost') await reply.error(replyLost(false));
-      else if (settled !== 'refused') await say(reply, ending);
+      else if (settled !== 'refused') await sendEnding(reply, ending);
     }
     count(run, await settling, { outcome: ending.outcome, counted: report.counted });
   };
@@ -63,10 +63,13 @@ export function createEndRequest(deps: {
     if (settled === 'settled') metrics.settled.inc(labels);
     else metrics.settleFailures.inc({ reason: settled });
     if (settled === 'refused')
-      log.warn({ requestId: job.requestId, run }, 'a run was not settled: another had begun, or it was ended before');
+      log.warn(
+        { requestId: job.requestId, run },
+        'a run was not settled: another run had begun, or the request had ended',
+      );
   }
 }
 
-function say(reply: ReplySender, ending: Ending): Promise<void> {
+function sendEnding(reply: ReplySender, ending: Ending): Promise<void> {
   return 'answer' in ending ? reply.end(ending.answer) : reply.error(ending.error);
 }

@@ -8,8 +8,8 @@ import { createReplySender } from '../replies/send-reply.ts';
 import type { EndRequest } from './end-request.ts';
 
 /**
- * Ends a job that was given up, and tells its client that no answer will come. It counts as one more run, so that the ingress
- * takes this word for the latest, whatever the lost runs have sent before.
+ * Ends a job that was given up, with an error for its client. It counts as one more run, so that the ingress takes its reply as the
+ * latest, after any replies of the lost runs.
  */
 export function createFailLostRequest({
   startRun,
