@@ -113,8 +113,8 @@ test('the table of failures is that of the tests which show it, and each row has
   t.is(tableIn(read(pageFile)), tableOf(whenDown));
   const ids = declaredFaults().map(({ id }) => id);
   for (const { unavailable, shownBy } of whenDown) t.true(shownBy.length > 0, unavailable);
-  const told = ids.map((id) => ({ id, verdict: 'ok' as const }));
-  t.deepEqual(notShown(whenDown, { told, declared: ids }), [], 'there are no such faults');
+  const results = ids.map((id) => ({ id, verdict: 'ok' as const }));
+  t.deepEqual(notShown(whenDown, { results, declared: ids }), [], 'there are no such faults');
 });
 
 test('each of the faults 1 to 26, and batches, has a test or a reason why it is not run; no two have one id', (t) => {

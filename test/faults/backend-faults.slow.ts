@@ -201,7 +201,7 @@ async function isAsItShouldBe(t: ExecutionContext, fault: Fault, ofFault: readon
     Promise.all(ofFault.map((one) => askFirst(t, one))),
     Promise.all(alone.filter(({ outcome }) => !fails(outcome)).map((one) => staysClosed(t, one))),
   ]);
-  await Promise.all(alone.filter(({ outcome }) => fails(outcome)).map((one) => isLeftAlone(t, one)));
+  await Promise.all(alone.filter(({ outcome }) => fails(outcome)).map((one) => opensBreaker(t, one)));
   for (const [index, one] of ofFault.entries()) await isCharged(t, one, asked[index]);
 }
 
@@ -255,7 +255,7 @@ async function staysClosed(t: ExecutionContext, one: Case): Promise<void> {
 }
 
 /** Five failures in a row open a breaker, however slow they are. A backend that asked for a pause has not failed five times. */
-async function isLeftAlone(t: ExecutionContext, one: Case): Promise<void> {
+async function opensBreaker(t: ExecutionContext, one: Case): Promise<void> {
   await fourMore(one);
   const pauses = one.outcome.what === 'moves on' && one.outcome.pauses;
   t.deepEqual(await evidence.breakers(one.model), { 'onprem-a': pauses ? 'closed' : 'open' }, one.model);

@@ -73,9 +73,10 @@ faultTest(
         return `http://127.0.0.1:${port}`;
       }),
     );
-    const whileAway: number[][] = [];
-    for (const url of operations) whileAway.push([await statusOf(`${url}/healthz`), await statusOf(`${url}/readyz`)]);
-    t.deepEqual(whileAway, Array(2).fill([200, 503]));
+    const duringOutage: number[][] = [];
+    for (const url of operations)
+      duringOutage.push([await statusOf(`${url}/healthz`), await statusOf(`${url}/readyz`)]);
+    t.deepEqual(duringOutage, Array(2).fill([200, 503]));
 
     await redis.restart();
     const [ingress] = await Promise.all(starting);
@@ -83,7 +84,7 @@ faultTest(
     t.deepEqual(afterwards, [200, 200]);
     const answer = await chat({ url: ingress.url, key: await stack.mintKey('alice'), question });
     t.is(await wholeText(answer), expected);
-    see(`/healthz and /readyz of each process: ${whileAway.map((pair) => pair.join(' and ')).join('; ')}`);
+    see(`/healthz and /readyz of each process: ${duringOutage.map((pair) => pair.join(' and ')).join('; ')}`);
     see(`once reachable: /readyz ${afterwards.join(' and ')}, a request ${answer.status}`);
   },
 );
@@ -192,8 +193,8 @@ faultTest(
     );
     const calls = callsOf(stack) - before;
     t.is(calls, 1);
-    const told = refused.map(({ response, tookMs }) => `${response.status} after ${tookMs} ms`);
-    see(`queue_ms ${queueMs}: ${told.join(', ')}; ${calls - 1} backend calls for them`);
+    const seen = refused.map(({ response, tookMs }) => `${response.status} after ${tookMs} ms`);
+    see(`queue_ms ${queueMs}: ${seen.join(', ')}; ${calls - 1} backend calls for them`);
   },
 );
 

@@ -58,8 +58,8 @@ faultTest(
       return at < killedAt - behindMs || at > killedAt + behindMs;
     });
     t.deepEqual(early, [], 'losses were written in the last moment');
-    const told = sending.asked.length - answered.length;
-    see(`${answered.length} of ${sending.asked.length} answered, ${told} got a status or an error frame`);
+    const failed = sending.asked.length - answered.length;
+    see(`${answered.length} of ${sending.asked.length} answered, ${failed} got a status or an error frame`);
     see(`${lost.length} answered in the last moment have no usage record: these are the losses`);
     await parts.disposeAsync();
   },

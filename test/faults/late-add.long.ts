@@ -54,16 +54,16 @@ async function openScene(workers: number): Promise<Scene> {
  * Sends batches of requests, until the replies of the last of these kinds were swallowed for `wanted` requests. A batch with received
  * replies is followed by another.
  */
-async function askUnheard(
+async function askWithoutReply(
   { ingress, proxy, key }: Scene,
   wanted: number,
   kinds: (typeof jobs)[],
   beforeEach?: () => void,
 ): Promise<Asked[]> {
-  const unheard: Asked[] = [];
+  const unanswered: Asked[] = [];
   const agent = new Agent();
-  for (let batches = 0; unheard.length < wanted; batches++) {
-    if (batches === batchesMax) throw new Error(`only ${unheard.length} of ${wanted} answers could be swallowed`);
+  for (let batches = 0; unanswered.length < wanted; batches++) {
+    if (batches === batchesMax) throw new Error(`only ${unanswered.length} of ${wanted} answers could be swallowed`);
     let isSwallowed = false;
     beforeEach?.();
     void proxy.swallow(kinds).then(() => {
@@ -76,12 +76,12 @@ async function askUnheard(
         return ask({ ...wish, stream, includeUsage: stream }, agent);
       }),
     );
-    if (isSwallowed) unheard.push(...asked);
+    if (isSwallowed) unanswered.push(...asked);
     proxy.become('pass');
     await untilReady(ingress);
   }
   await agent.close();
-  return unheard;
+  return unanswered;
 }
 
 async function untilReady({ operationsUrl }: RunningIngress): Promise<void> {
@@ -131,19 +131,19 @@ faultTest(
     await stack.workers.pop()?.process.stop();
     const before = await quotaNow(scene);
 
-    const unheard = await askUnheard(scene, 200, [admissions, jobs]);
-    are503(t, unheard);
+    const unanswered = await askWithoutReply(scene, 200, [admissions, jobs]);
+    are503(t, unanswered);
     await books.untilAllHasEnded();
     // A job that was withdrawn after Redis could be reached again was removed from its queue as well.
     const added = await books.jobs();
-    t.true(added > 0 && added <= unheard.length, `${added} were added nevertheless, and are still there`);
+    t.true(added > 0 && added <= unanswered.length, `${added} were added nevertheless, and are still there`);
     await stack.startWorker();
     await books.untilNothingRuns();
     await books.untilAllIsStored();
 
-    const ids = requestIdsOf(unheard);
-    t.is(ids.size, unheard.length);
-    const evidence = await books.evidence(unheard);
+    const ids = requestIdsOf(unanswered);
+    t.is(ids.size, unanswered.length);
+    const evidence = await books.evidence(unanswered);
     t.deepEqual(
       evidence.calls.filter(({ requestId }) => ids.has(requestId)),
       [],
@@ -152,7 +152,9 @@ faultTest(
     t.is(evidence.records.size, 1);
     await books.agree(t, evidence);
     isUnchanged(t, before, await quotaNow(scene));
-    see(`${unheard.length} of ${unheard.length} got 503, ${added} of their jobs were still there; 0 calls, 0 records`);
+    see(
+      `${unanswered.length} of ${unanswered.length} got 503, ${added} of their jobs were still there; 0 calls, 0 records`,
+    );
   },
 );
 
@@ -167,15 +169,15 @@ faultTest(
     await using scene = await openScene(2);
     const { stack, books } = scene;
     t.like(await scene.client.infer(scene.key), { status: 200 });
-    const unheard = await askUnheard(scene, 3 * batch, [admissions, jobs], () => {
+    const unanswered = await askWithoutReply(scene, 3 * batch, [admissions, jobs], () => {
       stack.modelServers[0].fail({ latencyMs: 2_500, times: Math.floor(batch / 2) });
     });
-    are503(t, unheard);
+    are503(t, unanswered);
     await books.untilNothingRuns();
     await books.untilAllHasEnded();
     await books.untilAllIsStored();
 
-    const evidence = await books.evidence(unheard);
+    const evidence = await books.evidence(unanswered);
     const contradictions = contradictionsIn(evidence);
     t.deepEqual(contradictions, []);
     const called = new Set(evidence.calls.map(({ requestId }) => requestId));
@@ -184,7 +186,7 @@ faultTest(
     for (const outcome of ['completed', 'cancelled'] as const) t.true(outcomes.includes(outcome), `${outcomes}`);
     await books.agree(t, evidence);
     see(
-      `${unheard.length} of ${unheard.length} got 503; ${called.size} ran, ${evidence.records.size} records, ${contradictions.length} contradictions`,
+      `${unanswered.length} of ${unanswered.length} got 503; ${called.size} ran, ${evidence.records.size} records, ${contradictions.length} contradictions`,
     );
   },
 );
@@ -203,15 +205,15 @@ faultTest(
     await books.untilAllIsStored();
     const before = await quotaNow(scene);
 
-    const unheard = await askUnheard(scene, 2 * batch, [admissions]);
-    are503(t, unheard);
+    const unanswered = await askWithoutReply(scene, 2 * batch, [admissions]);
+    are503(t, unanswered);
     await books.untilAllHasEnded();
 
-    const evidence = await books.evidence(unheard);
+    const evidence = await books.evidence(unanswered);
     t.is(evidence.calls.length, 1, 'that of the first request, whose replies all arrived');
     t.is(evidence.records.size, 1);
     await books.agree(t, evidence);
     isUnchanged(t, before, await quotaNow(scene));
-    see(`${unheard.length} of ${unheard.length} got 503; 0 records, and their reservations were released`);
+    see(`${unanswered.length} of ${unanswered.length} got 503; 0 records, and their reservations were released`);
   },
 );

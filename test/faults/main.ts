@@ -1,8 +1,8 @@
 import { prepare } from '../suite/prepare.ts';
 import { declaredFaults, isMeant } from '../support/faults/declared-faults.ts';
+import { describeFault, type FaultResult, summary } from '../support/faults/describe-faults.ts';
 import { notRun } from '../support/faults/not-run.ts';
 import { runFaults } from '../support/faults/run-faults.ts';
-import { summary, type Told, tell } from '../support/faults/tell-faults.ts';
 import { writeTable } from '../support/faults/when-down.ts';
 
 const help = `npm run faults                  all faults, on real processes: about half an hour
@@ -17,7 +17,7 @@ const options = wishes.filter((wish) => wish.startsWith('--'));
 const numbers = wishes.filter((wish) => !wish.startsWith('--'));
 const declared = declaredFaults();
 const isWanted = ({ id }: { id: string }) => numbers.length === 0 || numbers.some((number) => isMeant(id, number));
-const hindered: Told[] = notRun
+const hindered: FaultResult[] = notRun
   .filter(isWanted)
   .map(({ reason, ...fault }) => ({ ...fault, verdict: 'not run', seen: [reason], ms: 0 }));
 const wanted = declared.filter(isWanted);
@@ -35,10 +35,10 @@ if (unknown.length > 0) {
   for (const { id, done, file } of wanted) console.log(`${id.padEnd(4)} ${done} (${file})`);
 } else {
   await prepare();
-  const { told, problem } = await runFaults(wanted, { isAll: numbers.length === 0, say: console.log });
-  for (const one of hindered) console.log(`\n${tell(one)}`);
-  console.log(`\n${summary([...told, ...hindered])}`);
+  const { results, problem } = await runFaults(wanted, { isAll: numbers.length === 0, say: console.log });
+  for (const one of hindered) console.log(`\n${describeFault(one)}`);
+  console.log(`\n${summary([...results, ...hindered])}`);
   if (problem !== undefined) console.error(problem);
-  if (problem !== undefined || told.some(({ verdict }) => verdict === 'FAILED')) process.exitCode = 1;
-  else if (options.includes('--write')) console.log(await writeTable(told));
+  if (problem !== undefined || results.some(({ verdict }) => verdict === 'FAILED')) process.exitCode = 1;
+  else if (options.includes('--write')) console.log(await writeTable(results));
 }

@@ -77,13 +77,13 @@ faultTest(
     const times = await meanwhile;
 
     // Some continue to read as soon as they are disconnected, and get an error frame. The others are not waited for.
-    const told = await Promise.all(slow.filter((_, reader) => reader % 3 === 2).map((each) => each.readOn()));
-    t.true(told.every((text) => isErrorFrame.test(text.slice(-1_000))));
+    const errors = await Promise.all(slow.filter((_, reader) => reader % 3 === 2).map((each) => each.readOn()));
+    t.true(errors.every((text) => isErrorFrame.test(text.slice(-1_000))));
     const [ingress] = stack.ingresses;
     while (ingress !== undefined && (await abortedBy(ingress)) < (readers * 2) / 3) await sleep(100);
     const growth = await watching.stop();
     const rest = await Promise.all(slow.filter((_, reader) => reader % 3 !== 2).map((each) => each.readOn()));
-    t.false([...told, ...rest].some((text) => text.includes('[DONE]')));
+    t.false([...errors, ...rest].some((text) => text.includes('[DONE]')));
 
     const inMebibytes = growth.map((bytes) => Math.round(bytes / mebibyte));
     see(`ingress and worker grew by ${inMebibytes.join(' and ')} MiB, of ${Math.round(growthMax / mebibyte)}`);

@@ -91,7 +91,7 @@ faultTest(
     const key = await keys.newKey('carol');
     const files = createFileClient(stack, key);
     const kept = (await files.upload(line('a'))).id;
-    const batch = (await files.handIn(kept)).id;
+    const batch = (await files.submitBatch(kept)).id;
     const port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
 
     const body = multipart([purpose, file(`${line('a')}\n`.repeat(20_000))]);

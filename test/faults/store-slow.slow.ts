@@ -20,6 +20,6 @@ faultTest(
   async (t, see) => {
     t.timeout(90_000);
     await using scene = await openBehindStore(mongo, { workers: 2 });
-    await worksWithoutStore(t, see, scene, { mode: { slowMs: 300 }, forMs: 5_000, isAway: false });
+    await worksWithoutStore(t, see, scene, { mode: { slowMs: 300 }, forMs: 5_000, isUnavailable: false });
   },
 );

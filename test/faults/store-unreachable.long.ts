@@ -24,6 +24,6 @@ faultTest(
       workers: 2,
       modelServers: { firstTokenMs: 100, tokensPerSecond: 200 },
     });
-    await worksWithoutStore(t, see, scene, { mode: 'black hole', forMs: 60_000, isAway: true });
+    await worksWithoutStore(t, see, scene, { mode: 'black hole', forMs: 60_000, isUnavailable: true });
   },
 );

@@ -91,7 +91,7 @@ export function testTruth({ test, fault, requests, openHome }: Registrar): void 
     const evidence = await books.evidence(asked);
     t.deepEqual([...contradictionsIn(evidence), ...(await wrongLeavingsIn(evidence))], []);
     await books.agree(t, evidence);
-    tell(see, evidence);
+    print(see, evidence);
     say('all agree');
 
     async function underFire() {
@@ -125,7 +125,7 @@ async function fillSlots({ ingresses, modelServers }: Stack, key: string): Promi
   return asked;
 }
 
-function tell(see: See, { asked, calls, records }: Evidence): void {
+function print(see: See, { asked, calls, records }: Evidence): void {
   const all = [...records.values()];
   const endings = asked.map((one) => ('code' in one ? `${one.ending} ${one.code}` : one.ending));
   see(`clients: ${counted(endings)}`);

@@ -6,8 +6,8 @@ import { makeKey, maskKey } from '../../ingress/callers/api-key.ts';
 import type { Stack } from '../stack/stack.ts';
 import { exchange } from '../support/raw-http.ts';
 import {
+  assertDisclosesNothing,
   assertRefused,
-  assertTellsNothing,
   head,
   invalidKey,
   invalidToken,
@@ -77,7 +77,7 @@ test('a body that is not a JSON object in UTF-8 gets 400', async (t) => {
   ]);
   const marked = await exchange({ port, send: chatWith(`\ufeff${good}`) });
   t.is(marked.status, 200, 'a byte order mark is accepted');
-  assertTellsNothing(t, marked, 'a good response');
+  assertDisclosesNothing(t, marked, 'a good response');
   await stillServes(t, stack.ingresses[0], key);
 });
 
@@ -164,10 +164,10 @@ test('an unknown path gets 404 and an unsupported method 405, which lists the me
     ['a key in a path', get(`/v1/keys/${key}`), notFound],
     ['a long path', get(`/v1/${'x'.repeat(10_000)}`), notFound],
   ]);
-  const told = unknown.map(({ body }) => JSON.parse(body).error);
-  t.is(told[0], 'There is nothing at /v1/nowhere.');
-  t.is(told[3], '/v1/chat/completions/x is not offered by this service.');
-  t.deepEqual(told.slice(-6), [
+  const errors = unknown.map(({ body }) => JSON.parse(body).error);
+  t.is(errors[0], 'There is nothing at /v1/nowhere.');
+  t.is(errors[3], '/v1/chat/completions/x is not offered by this service.');
+  t.deepEqual(errors.slice(-6), [
     'There is nothing at /models. Did you mean GET /v1/models?',
     'There is nothing at /chat/completions. Did you mean POST /v1/chat/completions?',
     'There is nothing at /v1/models/. Did you mean GET /v1/models?',
@@ -215,12 +215,12 @@ test('a request without a valid credential gets 401 with a specific code', async
     ['a token instead of a key', chatAs(`Authorization: Bearer ${token}`), invalidKey],
   ]);
   t.true(answers.every(({ headers }) => headers['www-authenticate'] === 'Bearer'));
-  const told = answers.map(({ body }) => JSON.parse(body).error);
-  t.regex(told[0], /^No Authorization header\. .*<API key>/);
-  t.regex(told[2], /does not begin with "Bearer "/);
-  t.regex(told[4], /malformed/);
-  t.is(told[5], 'The API key is unknown, revoked or rotated away.');
-  t.is(told[8], 'This route takes an API key, and a sign-in token was sent.');
+  const errors = answers.map(({ body }) => JSON.parse(body).error);
+  t.regex(errors[0], /^No Authorization header\. .*<API key>/);
+  t.regex(errors[2], /does not begin with "Bearer "/);
+  t.regex(errors[4], /malformed/);
+  t.is(errors[5], 'The API key is unknown, revoked or rotated away.');
+  t.is(errors[8], 'This route takes an API key, and a sign-in token was sent.');
   await stillServes(t, stack.ingresses[0], key);
 });
 

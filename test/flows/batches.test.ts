@@ -26,7 +26,7 @@ test.after.always(() => parts.disposeAsync());
 
 const openClient = (apiKey: string) =>
   new OpenAI({ baseURL: `${stack.ingresses[0]?.url}/v1`, apiKey, maxRetries: 0, fetch: documentedFetch });
-const handIn = { endpoint: '/v1/chat/completions', completion_window: '24h' } as const;
+const batchOptions = { endpoint: '/v1/chat/completions', completion_window: '24h' } as const;
 
 async function openBatchClient(account: string) {
   const client = openClient(await keys.newKey(account));
@@ -44,7 +44,7 @@ const end = (id: string, state: 'cancelled' | 'failed') =>
 test('the official SDK creates, finds and cancels a batch', async (t) => {
   const { client, file } = await openBatchClient('sdk');
   const metadata = { nightly: 'yes', 'ü.$': 'ß' };
-  const made = await client.batches.create({ ...handIn, input_file_id: file, metadata });
+  const made = await client.batches.create({ ...batchOptions, input_file_id: file, metadata });
   t.regex(made.id, /^batch_[0-9A-HJKMNP-TV-Z]{26}$/);
   const { id, created_at, expires_at, ...rest } = made;
   const never = {
@@ -78,10 +78,10 @@ test('the official SDK creates, finds and cancels a batch', async (t) => {
 test('the official SDK lists the account’s own batches in pages, newest first, each once', async (t) => {
   const { client, file } = await openBatchClient('lister');
   const another = await openBatchClient('another-lister');
-  await another.client.batches.create({ ...handIn, input_file_id: another.file });
+  await another.client.batches.create({ ...batchOptions, input_file_id: another.file });
   const ids: string[] = [];
   for (let index = 0; index < 25; index++) {
-    ids.push((await client.batches.create({ ...handIn, input_file_id: file })).id);
+    ids.push((await client.batches.create({ ...batchOptions, input_file_id: file })).id);
   }
   const found: string[] = [];
   for await (const { id } of client.batches.list({ limit: 10 })) found.push(id);
@@ -92,7 +92,7 @@ test('the official SDK lists the account’s own batches in pages, newest first,
 
 test('files and batches of another account get 404', async (t) => {
   const mine = await openBatchClient('owner');
-  const batch = await mine.client.batches.create({ ...handIn, input_file_id: mine.file });
+  const batch = await mine.client.batches.create({ ...batchOptions, input_file_id: mine.file });
   const { client } = await openBatchClient('stranger');
   const notThere: (() => Promise<unknown>)[] = [
     () => client.files.retrieve(mine.file),
@@ -102,7 +102,7 @@ test('files and batches of another account get 404', async (t) => {
     () => client.batches.cancel(batch.id),
   ];
   for (const ask of notThere) await t.throwsAsync(ask, { instanceOf: NotFoundError });
-  await t.throwsAsync(() => client.batches.create({ ...handIn, input_file_id: mine.file }), {
+  await t.throwsAsync(() => client.batches.create({ ...batchOptions, input_file_id: mine.file }), {
     instanceOf: BadRequestError,
     message: /input_file_id: there is no such file/,
   });
@@ -113,7 +113,7 @@ test('files and batches of another account get 404', async (t) => {
 
 test('the input of an unfinished batch cannot be deleted; the input of a finished batch can', async (t) => {
   const { client, file } = await openBatchClient('deleter');
-  const { id } = await client.batches.create({ ...handIn, input_file_id: file });
+  const { id } = await client.batches.create({ ...batchOptions, input_file_id: file });
   const refused = await t.throwsAsync(() => client.files.delete(file), { instanceOf: ConflictError });
   t.is((refused as APIError).headers?.get('x-should-retry'), 'false');
   t.is(await (await client.files.content(file)).text(), line('a'));
@@ -131,9 +131,9 @@ test('waiting tokens are counted across the account’s batches: a batch that ex
   const fitting = Math.floor(100 / tokens);
   const made: string[] = [];
   for (let index = 0; index < fitting; index++) {
-    made.push((await client.batches.create({ ...handIn, input_file_id: file })).id);
+    made.push((await client.batches.create({ ...batchOptions, input_file_id: file })).id);
   }
-  const refused = await t.throwsAsync(() => client.batches.create({ ...handIn, input_file_id: file }), {
+  const refused = await t.throwsAsync(() => client.batches.create({ ...batchOptions, input_file_id: file }), {
     instanceOf: RateLimitError,
   });
   const { headers, error } = refused as APIError;
@@ -142,13 +142,13 @@ test('waiting tokens are counted across the account’s batches: a batch that ex
   t.is(headers?.get('x-should-retry'), 'false');
   const [first = ''] = made;
   await end(first, 'failed');
-  t.is((await client.batches.create({ ...handIn, input_file_id: file })).status, 'validating');
+  t.is((await client.batches.create({ ...batchOptions, input_file_id: file })).status, 'validating');
 });
 
 test('an account has at most a hundred unfinished batches, even on a plan without limits', async (t) => {
   const { client, file } = await openBatchClient('many');
   await keys.change('user:many', { plan: 'pro' });
-  const create = () => client.batches.create({ ...handIn, input_file_id: file });
+  const create = () => client.batches.create({ ...batchOptions, input_file_id: file });
   const others = [
     ...Array.from({ length: 98 }, () => storedBatch('user:many', { state: 'in_progress', open: true })),
     storedBatch('user:many', { state: 'completed', open: true }),
@@ -206,7 +206,7 @@ test('an operator sees the last twenty batches of an account, without their cont
   const files = createFileClient(stack, await keys.newKey('watched'));
   const { id: file } = await files.upload(line('a'));
   const ids: string[] = [];
-  for (let index = 0; index < 21; index++) ids.push((await files.handIn(file)).id);
+  for (let index = 0; index < 21; index++) ids.push((await files.submitBatch(file)).id);
   const { body } = await keys.account('user:watched');
   const shown = body.batches as { id: string }[]; // a response of the service itself
   t.deepEqual(
@@ -219,7 +219,7 @@ test('an operator sees the last twenty batches of an account, without their cont
 test('requests for files and batches count against no limit and get no limit headers', async (t) => {
   const { client, file } = await openBatchClient('free-of-charge');
   const before = (await keys.send('GET', '/billing/quota', { bearer: await keys.token('free-of-charge') })).body;
-  const { response } = await client.batches.create({ ...handIn, input_file_id: file }).withResponse();
+  const { response } = await client.batches.create({ ...batchOptions, input_file_id: file }).withResponse();
   t.deepEqual(
     [...response.headers.keys()].filter((name) => /^x-(svc|ratelimit)/.test(name)),
     [],

@@ -69,7 +69,7 @@ export function headCases(call: Call, bearer: string | undefined, body?: unknown
 }
 
 /** Invalid `Authorization` headers, the same on every route that needs one. */
-function nobodyCases(call: Call, cast: Credentials, body?: unknown): Case[] {
+function unauthenticatedCases(call: Call, cast: Credentials, body?: unknown): Case[] {
   const as = (...lines: string[]) => call({ lines, body });
   return [
     noAuth('no header', as()),
@@ -89,7 +89,7 @@ function nobodyCases(call: Call, cast: Credentials, body?: unknown): Case[] {
 
 export function signedInCases(call: Call, cast: Credentials, body?: unknown): Case[] {
   return [
-    ...nobodyCases(call, cast, body),
+    ...unauthenticatedCases(call, cast, body),
     ...headCases(call, cast.token, body),
     invalidToken('a key', call({ bearer: cast.key, body })),
     invalidToken('an unknown key', call({ bearer: makeKey(), body })),
@@ -102,7 +102,7 @@ export function signedInCases(call: Call, cast: Credentials, body?: unknown): Ca
 
 export function keyCases(call: Call, cast: Credentials, body?: unknown): Case[] {
   return [
-    ...nobodyCases(call, cast, body),
+    ...unauthenticatedCases(call, cast, body),
     ...headCases(call, cast.key, body),
     invalidKey('an unknown key', call({ bearer: makeKey(), body })),
     invalidKey(

@@ -55,7 +55,7 @@ export async function createFileCast({ stack, keys, store }: { stack: Stack; key
   await Promise.all(collection.map((one) => store.batches.insertFile(one)));
   // Its one line waits for a pool without workers.
   const inputFile = (await files.upload(line('a', { model: 'large-chat' }))).id;
-  const runningBatch = (await files.handIn(inputFile)).id;
+  const runningBatch = (await files.submitBatch(inputFile)).id;
 
   const output = storedFile(owner, { purpose: 'batch_output', filename: 'out.jsonl' });
   const hidden = (['writing', 'deleting'] as const).map((state) => storedFile(owner, { state }));
@@ -208,11 +208,11 @@ function listCases(path: string, cast: Cast, { most, after }: { most: number; af
   ];
 }
 
-const handIn = { endpoint: '/v1/chat/completions', completion_window: '24h' };
+const batchOptions = { endpoint: '/v1/chat/completions', completion_window: '24h' };
 
 function createCases(cast: Cast): Case[] {
   const call = callTo('POST', '/v1/batches');
-  const right = { ...handIn, input_file_id: cast.inputFile };
+  const right = { ...batchOptions, input_file_id: cast.inputFile };
   const as = (change: object, bearer = cast.fileKey) => call({ bearer, body: { ...right, ...change } });
   const pairs = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 'v']));
   const noFile = { says: 'input_file_id: there is no such file' };

@@ -137,7 +137,7 @@ test('if a deletion and a batch race for a file, the file either exists or not',
   for (let round = 0; round < 15; round++) {
     const { id } = await files.upload(line('a'));
     ids.push(id);
-    const [removed, batch] = await Promise.allSettled([files.remove(id), files.handIn(id)]);
+    const [removed, batch] = await Promise.allSettled([files.remove(id), files.submitBatch(id)]);
     const { data } = (await files.files()) as unknown as { data: { id: string }[] }; // a list of the service itself
     const isThere = data.some((file) => file.id === id);
     t.is(isThere, removed.status === 'rejected', `${removed.status} ${batch.status}`);

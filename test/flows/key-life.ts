@@ -353,8 +353,8 @@ async function audits(t: ExecutionContext, keys: KeyClient): Promise<void> {
   await keys.change('user:audit', { suspended: true, plan: 'free' });
   const { status, body } = await keys.account('user:audit');
   t.is(status, 200);
-  const told = ['account', 'batches', 'changes', 'createdAt', 'keys', 'overageEnabled', 'plan', 'suspended', 'topUp'];
-  t.deepEqual(Object.keys(body).sort(), told);
+  const fields = ['account', 'batches', 'changes', 'createdAt', 'keys', 'overageEnabled', 'plan', 'suspended', 'topUp'];
+  t.deepEqual(Object.keys(body).sort(), fields);
   const changes = body.changes as { at: string; by: string }[]; // a response of the service itself
   const [newest, older, rotation, mint, ...none] = changes;
   t.deepEqual(none, []);

@@ -5,7 +5,7 @@ import { chat } from '../support/chat.ts';
 
 /** The credential that the service sends to a backend. Its form does not identify it as a key. */
 const canary = 'rosemary and thyme';
-const told = `You called with ${canary} and "Bearer ${canary}", ${encodeURIComponent(canary)}, at http://gpu:8000 by /opt/vllm/a.py.`;
+const message = `You called with ${canary} and "Bearer ${canary}", ${encodeURIComponent(canary)}, at http://gpu:8000 by /opt/vllm/a.py.`;
 const shown = 'request: You called with [key] and "Bearer [key]", [key], at [address] by [path]';
 const silent = 'request: The model server refused the request.';
 let stack: Stack;
@@ -34,7 +34,7 @@ test('a key that a backend repeats in its refusal reaches neither a client (comp
   const url = stack.ingresses[0]?.url ?? '';
   const user = await openBatchClient(stack, 'alice');
   for (const status of [400, 413, 422]) {
-    for (const server of [first, second]) server.fail({ status, errorMessage: told });
+    for (const server of [first, second]) server.fail({ status, errorMessage: message });
     for (const [model, message] of [
       ['told-chat', shown],
       ['silent-chat', silent],
@@ -60,7 +60,7 @@ test('a key that a backend repeats in its refusal reaches neither a client (comp
   }
   t.false(/rosemary|thyme|gpu|vllm/.test(JSON.stringify(errors)));
 
-  first.fail({ errorMessage: told, derails: { afterChunks: 3, into: 'an error event' } });
+  first.fail({ errorMessage: message, derails: { afterChunks: 3, into: 'an error event' } });
   const broken = await chat({ url, key: user.apiKey, question: 'Hi', model: 'told-chat', stream: true });
   const text = await broken.text();
   t.true(text.includes('UPSTREAM_INTERRUPTED'));

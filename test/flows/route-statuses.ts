@@ -6,7 +6,7 @@ import { createKeyClient } from '../support/key-client.ts';
 import { databaseUrl, type MongoServer } from '../support/mongodb/start-mongo.ts';
 import { exchange } from '../support/raw-http.ts';
 import { recordedLog } from '../support/recorded-log.ts';
-import { assertRefused, assertTellsNothing, head, stillServes, wrongMethod } from '../support/refusal.ts';
+import { assertDisclosesNothing, assertRefused, head, stillServes, wrongMethod } from '../support/refusal.ts';
 import { bodyBytesMax, type Case } from './common-cases.ts';
 import { filesOfTests } from './file-cases.ts';
 import { type Cast, casesOf, createCast, plans } from './route-cases.ts';
@@ -83,7 +83,7 @@ export function testRouteStatuses({ test, mongo }: Registrar): void {
     if (got.status >= 500) t.log(stack.started().flatMap(({ logs }) => logs.filter(({ level }) => level !== 'info')));
     t.is(name, answer, `${about}: ${got.body}`);
     t.deepEqual(shapeFaults(route, got), [], `${about}: ${JSON.stringify(got)}`);
-    assertTellsNothing(t, answer === '200' ? { ...got, body: withoutAddresses(route, got.body) } : got, about);
+    assertDisclosesNothing(t, answer === '200' ? { ...got, body: withoutAddresses(route, got.body) } : got, about);
     if (name !== '200') assertKeepsSecrets(t, `${JSON.stringify(got.headers)} ${got.body}`, about);
     if (typeof says === 'string') t.true(got.body.includes(says), `${about}: ${got.body}`);
     else if (says !== undefined) t.regex(got.body, says, about);

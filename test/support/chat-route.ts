@@ -60,7 +60,7 @@ export async function startChatRoute(
   const app = new Koa<RequestState>();
   if (clientStuckMs !== undefined) app.use(cutSlowReaders({ stuckMs: clientStuckMs }));
   app.use(answerErrors({ log: recordedLog().log, docsUrl: '' }));
-  app.use(async function letIn(ctx, next) {
+  app.use(async function admit(ctx, next) {
     const text = (await Readable.from(ctx.req).toArray()).join('');
     const requestId = `req_${++requests}`;
     places += 1;

@@ -34,7 +34,7 @@ export function createFileClient(stack: Stack, bearer: string) {
       return ask('POST', '/v1/files', form);
     },
     remove: (id: string) => ask('DELETE', `/v1/files/${id}`),
-    handIn: (file: string) =>
+    submitBatch: (file: string) =>
       ask('POST', '/v1/batches', {
         input_file_id: file,
         endpoint: '/v1/chat/completions',

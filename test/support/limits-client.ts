@@ -64,9 +64,9 @@ export async function createLimitsClient(task: Task, { name, random }: { name: s
         continue;
       }
       try {
-        const heard = await answer;
+        const received = await answer;
         report.answered += 1;
-        return heard;
+        return received;
       } catch {
         await waitUntilReady(redis, AbortSignal.timeout(30_000));
       }

@@ -75,8 +75,8 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
       const expected = model.admit({ request: requestId, tokens, allowance, version: asked, token, isBefore });
       const answer = await asker.admission.admit({ account, requestId, version: asked, reading }, charge);
       // The previous release does not report the requests in flight.
-      const told = answer.outcome === 'admitted' && isBefore ? { ...answer, inFlight: model.leases.size } : answer;
-      assert.deepEqual(asReadNow(told), expected);
+      const present = answer.outcome === 'admitted' && isBefore ? { ...answer, inFlight: model.leases.size } : answer;
+      assert.deepEqual(asReadNow(present), expected);
       answered.push(`admit ${answer.outcome}${answer.outcome === 'refused' ? ` by ${answer.limit}` : ''}`);
       if (answer.outcome === 'admitted') {
         if (answer.admission.overage) answered.push('admit admitted as overage');

@@ -34,17 +34,17 @@ export function assertRefused(t: ExecutionContext, answer: RawAnswer, refusal: R
   t.regex(headers['x-request-id'] ?? '', requestId, about);
   t.deepEqual(Object.keys(JSON.parse(body)).sort(), ['code', 'error'], about);
   t.is(JSON.parse(body).code, code, about);
-  assertTellsNothing(t, answer, title);
+  assertDisclosesNothing(t, answer, title);
 }
 
 /** Requires properties of every response, refusal or not. */
-export function assertTellsNothing(t: ExecutionContext, { headers, body }: RawAnswer, title: string): void {
+export function assertDisclosesNothing(t: ExecutionContext, { headers, body }: RawAnswer, title: string): void {
   for (const name of ['server', 'x-powered-by']) t.false(name in headers, `${title}: ${name}`);
   t.is(headers['x-content-type-options'], 'nosniff', title);
   // The configuration names the address of the documentation, which is public.
-  const { link: _, ...told } = headers;
+  const { link: _, ...otherHeaders } = headers;
   // A key is random and can contain any of these words.
-  t.notRegex(`${JSON.stringify(told)} ${body}`.replace(/svc_\w+/g, 'svc_'), leaks, title);
+  t.notRegex(`${JSON.stringify(otherHeaders)} ${body}`.replace(/svc_\w+/g, 'svc_'), leaks, title);
 }
 
 export type Case = [title: string, send: string | Buffer, refusal: Refusal];

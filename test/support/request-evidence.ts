@@ -8,7 +8,7 @@ const drainedWithinMs = 15_000;
 
 /** Evidence about single requests, from outside: the store, the model servers, and the first worker of the stack. */
 export function createRequestEvidence(stack: Stack, store: Pick<Store, 'findUsageRecord'>) {
-  async function tell(path: string): Promise<string> {
+  async function textOf(path: string): Promise<string> {
     return (await fetch(`${stack.workers[0]?.operationsUrl}${path}`)).text();
   }
 
@@ -36,7 +36,7 @@ export function createRequestEvidence(stack: Stack, store: Pick<Store, 'findUsag
     /** The state of each breaker of a model, by backend. Throws if `/readyz` and `/metrics` keep disagreeing. */
     async breakers(model: string): Promise<Record<string, string>> {
       for (let looks = 1; ; looks += 1) {
-        const [ready, metrics] = await Promise.all([tell('/readyz'), tell('/metrics')]);
+        const [ready, metrics] = await Promise.all([textOf('/readyz'), textOf('/metrics')]);
         const { breakers } = JSON.parse(ready) as { breakers: { model: string; backend: string; breaker: string }[] }; // a response of the service itself
         const ofModel = breakers.filter((breaker) => breaker.model === model);
         const agrees = ofModel.every(({ backend, breaker }) =>

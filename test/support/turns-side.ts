@@ -97,7 +97,7 @@ export function openTurnsSide(
   const choice = { queueFor: modelQueue };
   const queues = createRequestQueues({ connection: redis, models: planFile.models, choice, log });
   const depths = createQueueDepths({ redis, planFile, choice });
-  const abouts = new Map<string, { about: About; latest: { waiting: number }; told: () => void }>();
+  const abouts = new Map<string, { about: About; latest: { waiting: number }; onTaken: () => void }>();
   const sides = Array.from({ length: ingresses }, () => ({
     turns: createQueueTurns(planFile),
     latest: new Map<string, { turn: number; waiting: number }>(),
@@ -128,7 +128,7 @@ export function openTurnsSide(
       ingress.latest.set(account, latest);
       const job = jobFor('svc:replies:test', { account, model });
       const priority = ingress.turns.next({ model, plan, inFlight, latest });
-      abouts.set(job.requestId, { about, latest, told: () => ingress.turns.taken(model, priority) });
+      abouts.set(job.requestId, { about, latest, onTaken: () => ingress.turns.taken(model, priority) });
       await queues.add(job, priority);
     },
     /** Counts the jobs at these ingresses, or at all. */
@@ -146,7 +146,7 @@ export function openTurnsSide(
       if (asked === undefined) throw new Error('a job was taken that was not added');
       const { about, latest } = asked;
       latest.waiting--;
-      asked.told();
+      asked.onTaken();
       return { about, end: () => worker.run(taken, undefined) };
     },
     async [Symbol.asyncDispose]() {

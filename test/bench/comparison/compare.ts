@@ -12,10 +12,10 @@ import { warningsOf } from './worth-writing.ts';
  * Before the first load, for each row, because compilers optimize code that has run often. A request cost this service a fifth more after
  * 25 s than after 75.
  */
-const firstWarmUpSecondsUnlessTold = 60;
+const defaultFirstWarmUpSeconds = 60;
 const firstLoad = '64 clients';
 /** Before each load, so that the code that is particular to it has run, too. */
-const warmUpSecondsUnlessTold = 10;
+const defaultWarmUpSeconds = 10;
 const idleMs = 3_000;
 
 type Options = Place & { peers: string; rounds: number; seconds: number; withPeers: boolean } & {
@@ -39,7 +39,7 @@ const longerAtMost = 6;
  */
 export async function compare(options: Options): Promise<Compared> {
   const { rounds, seconds, modelServer, rows = allRows, loads = allLoads } = options;
-  const { firstWarmUpSeconds = firstWarmUpSecondsUnlessTold, warmUpSeconds = warmUpSecondsUnlessTold } = options;
+  const { firstWarmUpSeconds = defaultFirstWarmUpSeconds, warmUpSeconds = defaultWarmUpSeconds } = options;
   await using parts = new AsyncDisposableStack();
   const up: Up[] = [];
   const states: RowState[] = [];

@@ -253,20 +253,20 @@ async function knowsUnfinished(t: ExecutionContext, { batches }: Store): Promise
 
 async function describes(t: ExecutionContext, { batches }: Store): Promise<void> {
   t.deepEqual(await batches.describeBatches(), { count: {}, oldestAt: undefined, tokens: 0 });
-  const handedIn = (day: number) => new Date(Date.UTC(2026, 11, day));
+  const submitted = (day: number) => new Date(Date.UTC(2026, 11, day));
   for (const batch of [
-    batchOf({ state: 'validating', createdAt: handedIn(5), tokens: 1 }),
-    batchOf({ state: 'in_progress', createdAt: handedIn(4), tokens: 10 }),
-    batchOf({ state: 'in_progress', createdAt: handedIn(6), tokens: 100, account: 'user:bob' }),
-    batchOf({ state: 'finalizing', createdAt: handedIn(3), tokens: 1_000 }),
-    batchOf({ state: 'completed', createdAt: handedIn(2), tokens: 10_000 }),
-    batchOf({ state: 'completed', createdAt: handedIn(1), tokens: 10_000, open: false }),
+    batchOf({ state: 'validating', createdAt: submitted(5), tokens: 1 }),
+    batchOf({ state: 'in_progress', createdAt: submitted(4), tokens: 10 }),
+    batchOf({ state: 'in_progress', createdAt: submitted(6), tokens: 100, account: 'user:bob' }),
+    batchOf({ state: 'finalizing', createdAt: submitted(3), tokens: 1_000 }),
+    batchOf({ state: 'completed', createdAt: submitted(2), tokens: 10_000 }),
+    batchOf({ state: 'completed', createdAt: submitted(1), tokens: 10_000, open: false }),
   ]) {
     await batches.insertBatch(batch);
   }
   t.deepEqual(await batches.describeBatches(), {
     count: { validating: 1, in_progress: 2, finalizing: 1, completed: 1 },
-    oldestAt: handedIn(4),
+    oldestAt: submitted(4),
     tokens: 111,
   });
 }

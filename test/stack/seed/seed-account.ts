@@ -76,7 +76,7 @@ export function createSeedAccount({ url, store, tokenOf, pastMonths, print }: Pa
     await Promise.all(requests.map((model) => client.chat.completions.create(chatBody(model))));
   }
 
-  async function handIn(kind: SeedBatch, client: OpenAI): Promise<void> {
+  async function submitBatch(kind: SeedBatch, client: OpenAI): Promise<void> {
     const file = await toFile(Buffer.from(linesOf(kind)), `${kind}.jsonl`);
     const { id: input_file_id } = await client.files.create({ file, purpose: 'batch' });
     const { id } = await client.batches.create({
@@ -107,7 +107,7 @@ export function createSeedAccount({ url, store, tokenOf, pastMonths, print }: Pa
     }
     const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: token });
     if ((await client.batches.list({ limit: 1 })).data.length > 0) return print(`${name}: has batches already`);
-    for (const kind of account.batches) await handIn(kind, client);
+    for (const kind of account.batches) await submitBatch(kind, client);
     if (account.batches.length > 0) print(`${name}: ${account.batches.length} batches (${account.batches.join(', ')})`);
   };
 }

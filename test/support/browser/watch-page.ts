@@ -9,7 +9,7 @@ const failedRequest = /^Failed to load resource: /;
 const jwt = /eyJ[\w-]+\.eyJ[\w-]+\.[\w-]+/;
 
 /** Both run in the page. */
-const tellViolations = `document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) => {
+const reportViolations = `document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) => {
   window.noteViolation(violatedDirective + ' ' + blockedURI);
 });`;
 const whatIsLeft = `(async () => ({
@@ -35,7 +35,7 @@ export async function watchPage(page: Page, { stack }: { stack: Stack }) {
   let secretsExpected = false;
 
   await page.exposeFunction('noteViolation', (violation: string) => wrong.push(`policy violation: ${violation}`));
-  await page.addInitScript({ content: tellViolations });
+  await page.addInitScript({ content: reportViolations });
   page.on('console', (message) => {
     said.push(message.text());
     if (message.type() !== 'error' || (failuresExpected && failedRequest.test(message.text()))) return;

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { DeclaredFault } from './declared-faults.ts';
+import { describeFault, type FaultResult, verdicts } from './describe-faults.ts';
 import { notesVariable, readNotes } from './fault-notes.ts';
-import { type Told, tell, verdicts } from './tell-faults.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const lookEveryMs = 200;
@@ -25,8 +25,8 @@ type Options = {
 export async function runFaults(
   faults: readonly DeclaredFault[],
   { isAll, say }: Options,
-): Promise<{ told: Told[]; problem: string | undefined }> {
-  if (faults.length === 0) return { told: [], problem: undefined };
+): Promise<{ results: FaultResult[]; problem: string | undefined }> {
+  if (faults.length === 0) return { results: [], problem: undefined };
   const folder = await mkdtemp(join(tmpdir(), 'faults-'));
   const [notes, log] = [join(folder, 'notes'), join(folder, 'log')];
   await writeFile(notes, '');
@@ -45,16 +45,16 @@ export async function runFaults(
   });
 
   const begun = new Set<string>();
-  const told = new Map<string, Told>();
+  const results = new Map<string, FaultResult>();
   for (let last = false; !last; ) {
     last = over;
     const soFar = readNotes(notes);
     for (const { id } of soFar) begunOnce(id);
     const done = faults.filter(({ id }) => soFar.some((note) => note.id === id && note.is !== 'begun'));
     for (const one of verdicts(last ? faults : done, soFar)) {
-      if (told.has(one.id)) continue;
-      told.set(one.id, one);
-      say(`\n${tell(one)}`);
+      if (results.has(one.id)) continue;
+      results.set(one.id, one);
+      say(`\n${describeFault(one)}`);
     }
     if (!last) await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, lookEveryMs))]);
   }
@@ -66,16 +66,16 @@ export async function runFaults(
     say(`\n[${begun.size}/${faults.length}] ${id} ${fault.done} …`);
   }
 
-  const all = [...told.values()];
+  const all = [...results.values()];
   const isHarmed = (await ended) !== 0 || all.some(({ verdict }) => verdict === 'FAILED');
   const problem = isHarmed ? await whatWentWrong(log) : undefined;
   await rm(folder, { recursive: true, force: true });
-  return { told: all, problem };
+  return { results: all, problem };
 }
 
-const linesTold = 60;
+const linesShown = 60;
 
 async function whatWentWrong(log: string): Promise<string> {
   const lines = (await readFile(log, 'utf8')).split('\n').filter((line) => !line.includes('✔'));
-  return ['', 'The end of the output of the tests:', ...lines.slice(-linesTold)].join('\n');
+  return ['', 'The end of the output of the tests:', ...lines.slice(-linesShown)].join('\n');
 }

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { declaredFaults, isMeant } from './declared-faults.ts';
-import type { Told } from './tell-faults.ts';
+import type { FaultResult } from './describe-faults.ts';
 
 /** An unavailable part, and its effect on clients; `shownBy`: the faults that show it. */
 type Row = { unavailable: string; newRequests: string; inFlight: string; shownBy: readonly string[] };
@@ -184,9 +184,9 @@ export function tableIn(page: string): string | undefined {
 /** The faults that rows name and that were not shown here, and every number or letter that matches no fault. */
 export function notShown(
   rows: readonly Pick<Row, 'shownBy'>[],
-  { told, declared }: { told: readonly Pick<Told, 'id' | 'verdict'>[]; declared: readonly string[] },
+  { results, declared }: { results: readonly Pick<FaultResult, 'id' | 'verdict'>[]; declared: readonly string[] },
 ): string[] {
-  const shown = new Set(told.filter(({ verdict }) => verdict === 'ok').map(({ id }) => id));
+  const shown = new Set(results.filter(({ verdict }) => verdict === 'ok').map(({ id }) => id));
   const wanted = rows
     .flatMap(({ shownBy }) => shownBy)
     .flatMap((wish) => {
@@ -197,9 +197,9 @@ export function notShown(
 }
 
 /** Writes the table into the page if these faults have shown all of it; throws if not. */
-export async function writeTable(told: readonly Told[]): Promise<string> {
+export async function writeTable(results: readonly FaultResult[]): Promise<string> {
   const declared = declaredFaults().map(({ id }) => id);
-  const missing = notShown(whenDown, { told, declared });
+  const missing = notShown(whenDown, { results, declared });
   if (missing.length > 0) throw new Error(`${pageFile} is unchanged: not shown are ${missing.join(', ')}`);
   const file = new URL(`../../../${pageFile}`, import.meta.url);
   const page = await readFile(file, 'utf8');

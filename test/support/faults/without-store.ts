@@ -10,7 +10,7 @@ type Wish = {
   mode: Mode;
   forMs: number;
   /** Whether usage has to wait meanwhile. */
-  isAway: boolean;
+  isUnavailable: boolean;
 };
 
 /** Known callers send requests throughout. Their usage waits in the outbox, and is in the store once when the store is back. */
@@ -35,7 +35,7 @@ export async function worksWithoutStore(
   see(inWords(meanwhile));
   see(`${waited} events waited at the end; drained ${Math.round(performance.now() - backAt)} ms after it`);
   t.true(meanwhile.asked.every(({ ending }) => ending === 'answered'));
-  if (wish.isAway) t.true(waited > 0, 'usage arrived meanwhile');
+  if (wish.isUnavailable) t.true(waited > 0, 'usage arrived meanwhile');
   const { records, contradictions } = await witnesses.agreeOn(t, [...first.asked, ...meanwhile.asked]);
   see(`${records.size} records, ${contradictions.length} contradictions`);
 }

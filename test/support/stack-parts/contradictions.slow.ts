@@ -41,8 +41,8 @@ test('finds nothing if all agree, even if a run was lost that had called a backe
 test('finds nothing in the beginning of an answer if the client left or got an error frame', (t) => {
   const text = answer.slice(0, 9);
   t.deepEqual(contradictionsIn({ ...truth, asked: [{ ...asked, ending: 'left', at: 0, text }] }), []);
-  const told: Asked = { ...asked, ending: 'interrupted', code: 'UPSTREAM_INTERRUPTED', text };
-  t.deepEqual(contradictionsIn({ ...truth, asked: [told] }), []);
+  const interrupted: Asked = { ...asked, ending: 'interrupted', code: 'UPSTREAM_INTERRUPTED', text };
+  t.deepEqual(contradictionsIn({ ...truth, asked: [interrupted] }), []);
 });
 
 const body = { messages: [{ role: 'user', content: asked.question }] };

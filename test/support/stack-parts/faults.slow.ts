@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
 import { byId, faultsIn, isId, isMeant } from '../faults/declared-faults.ts';
+import { describeFault, summary, verdicts } from '../faults/describe-faults.ts';
 import { notesVariable, readNotes } from '../faults/fault-notes.ts';
-import { summary, tell, verdicts } from '../faults/tell-faults.ts';
 import { notShown, tableIn, tableOf } from '../faults/when-down.ts';
 
 const fault = (id: string) => ({ id, done: 'it is killed', promised: 'nothing is lost' });
@@ -35,7 +35,7 @@ test('faults have a number and a letter, and are sorted by them', (t) => {
 });
 
 test('a fault has failed if its test failed, did not end, or left no note', (t) => {
-  const told = verdicts(['1', '2', '3', '4', '5'].map(fault), [
+  const results = verdicts(['1', '2', '3', '4', '5'].map(fault), [
     { id: '1', is: 'begun', seen: [], ms: 0 },
     { id: '1', is: 'ok', seen: ['64 of 64'], ms: 1_500 },
     { id: '2', is: 'begun', seen: [], ms: 0 },
@@ -44,14 +44,14 @@ test('a fault has failed if its test failed, did not end, or left no note', (t) 
     { id: '5', is: 'not run', seen: ['no server'], ms: 0 },
   ]);
   t.deepEqual(
-    told.map(({ verdict }) => verdict),
+    results.map(({ verdict }) => verdict),
     ['ok', 'FAILED', 'FAILED', 'FAILED', 'not run'],
   );
-  t.is(summary(told), '5 faults: 1 ok, 3 FAILED (2, 3, 4), 1 not run');
-  const [first] = told;
+  t.is(summary(results), '5 faults: 1 ok, 3 FAILED (2, 3, 4), 1 not run');
+  const [first] = results;
   if (first === undefined) return t.fail();
   t.is(
-    tell(first),
+    describeFault(first),
     '1    ok, 1.5 s\n     done      it is killed\n     promised  nothing is lost\n     seen      64 of 64',
   );
 });
@@ -59,14 +59,14 @@ test('a fault has failed if its test failed, did not end, or left no note', (t) 
 test('a row is shown only if every fault that it refers to has held', (t) => {
   const rows = [{ shownBy: ['9', '17a'] }, { shownBy: ['4', '9'] }];
   const declared = ['9a', '9b', '9c', '17a', '17b'];
-  const told = [
+  const results = [
     { id: '9a', verdict: 'ok' as const },
     { id: '9b', verdict: 'not run' as const },
     { id: '17a', verdict: 'ok' as const },
     { id: '17b', verdict: 'FAILED' as const },
   ];
-  t.deepEqual(notShown(rows, { told, declared }), ['9b', '9c', '4']);
-  t.deepEqual(notShown([{ shownBy: ['17a'] }], { told, declared }), []);
+  t.deepEqual(notShown(rows, { results, declared }), ['9b', '9c', '4']);
+  t.deepEqual(notShown([{ shownBy: ['17a'] }], { results, declared }), []);
 });
 
 test('the table is between its marks', (t) => {
@@ -114,14 +114,14 @@ test('a fault holds if AVA reports its test as passed, and has failed in every o
     faultTest(test, fault('8'), async (t) => { t.timeout(50); t.pass(); await new Promise((end) => setTimeout(end, 1_000)); });
     faultTest(test, { ...fault('9'), notRun: 'no server' }, async (t) => t.pass());`;
   const { notes, code } = await notesOf(t, text, { CI: '' });
-  const told = verdicts(['1', '2', '3', '4', '5', '6', '7', '8', '9'].map(fault), notes);
+  const results = verdicts(['1', '2', '3', '4', '5', '6', '7', '8', '9'].map(fault), notes);
   t.deepEqual(
-    told.map(({ id, verdict }) => [id, verdict]),
+    results.map(({ id, verdict }) => [id, verdict]),
     [['1', 'ok'], ...['2', '3', '4', '5', '6', '7', '8'].map((id) => [id, 'FAILED']), ['9', 'not run']],
   );
   t.is(code, 1);
   t.deepEqual(
-    [told[0], told[6], told[8]].map((one) => one?.seen),
+    [results[0], results[6], results[8]].map((one) => one?.seen),
     [['64 of 64'], ['thrown'], ['no server']],
   );
 });

@@ -31,8 +31,8 @@ function wrongEvents(events: Evidence['events'], records: Evidence['records']): 
   const unlike = events
     .filter((event) => !isDeepStrictEqual(event, records.get(event.requestId)))
     .map((event) => `${event.requestId}: the store has ${show(records.get(event.requestId))} for ${show(event)}`);
-  const unheard = [...records.keys()].filter((id) => !of.has(id)).map((id) => `${id}: a record without an event`);
-  return [...repeated, ...unlike, ...unheard];
+  const withoutEvent = [...records.keys()].filter((id) => !of.has(id)).map((id) => `${id}: a record without an event`);
+  return [...repeated, ...unlike, ...withoutEvent];
 }
 
 function wrongAnswer(asked: Asked, records: Evidence['records']): string[] {
@@ -61,9 +61,9 @@ function wrongCalls(requestId: string, calls: readonly BackendCall[], record: Us
   if (record === undefined) return [`${requestId}: no record of ${calls.length} calls: ${show(calls[0])}`];
   const lostRuns = record.attempts.filter(({ outcome }) => outcome === 'lost').length;
   return [...Map.groupBy(calls, ({ backend }) => backend)].flatMap(([backend, { length }]) => {
-    const told = record.attempts.filter((attempt) => attempt.backend === backend).length;
-    if (length <= told + lostRuns * roundsMax) return [];
-    return [`${requestId}: ${backend} was called ${length} times, the record has ${told}: ${show(record)}`];
+    const recorded = record.attempts.filter((attempt) => attempt.backend === backend).length;
+    if (length <= recorded + lostRuns * roundsMax) return [];
+    return [`${requestId}: ${backend} was called ${length} times, the record has ${recorded}: ${show(record)}`];
   });
 }
 

@@ -75,7 +75,7 @@ export function openBooks({ stack, redis, store, outboxes, keys }: Parts) {
       const all = [...records.values()];
       t.deepEqual(months.map(nameOf), [...new Set(all.map(nameOf))].sort(), 'a sum for each month with records');
       for (const month of months) await agreesOn(t, month, all);
-      for (const [account, key] of keys) await isTold(t, { account, key }, all);
+      for (const [account, key] of keys) await isReported(t, { account, key }, all);
     },
   };
 
@@ -92,7 +92,11 @@ export function openBooks({ stack, redis, store, outboxes, keys }: Parts) {
   }
 
   /** By `GET /billing/quota`, and by the headers of a request that is refused immediately. */
-  async function isTold(t: ExecutionContext, { account, key }: { account: string; key: string }, all: UsageRecord[]) {
+  async function isReported(
+    t: ExecutionContext,
+    { account, key }: { account: string; key: string },
+    all: UsageRecord[],
+  ) {
     const client = createKeyClient(stack);
     const { body } = await client.send('GET', '/billing/quota', { bearer: key });
     const { period, used, reserved } = body as { period: { start: string }; used: number; reserved: number };

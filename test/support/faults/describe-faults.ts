@@ -2,10 +2,10 @@ import type { Note } from './fault-notes.ts';
 import type { Fault } from './fault-test.ts';
 
 export type Verdict = 'ok' | 'FAILED' | 'not run';
-export type Told = Fault & { verdict: Verdict; seen: readonly string[]; ms: number };
+export type FaultResult = Fault & { verdict: Verdict; seen: readonly string[]; ms: number };
 
 /** The verdict of each fault. A fault that began and never ended, or without any note, has failed. */
-export function verdicts(faults: readonly Fault[], notes: readonly Note[]): Told[] {
+export function verdicts(faults: readonly Fault[], notes: readonly Note[]): FaultResult[] {
   return faults.map((fault) => {
     const own = notes.filter(({ id }) => id === fault.id);
     const last = own.find(({ is }) => is === 'FAILED') ?? own.at(-1);
@@ -16,7 +16,7 @@ export function verdicts(faults: readonly Fault[], notes: readonly Note[]): Told
   });
 }
 
-export function tell({ id, done, promised, verdict, seen, ms }: Told): string {
+export function describeFault({ id, done, promised, verdict, seen, ms }: FaultResult): string {
   const [first = 'no figures; its assertions hold', ...others] = seen;
   return [
     `${id.padEnd(4)} ${verdict}${ms > 0 ? `, ${(ms / 1_000).toFixed(1)} s` : ''}`,
@@ -27,9 +27,9 @@ export function tell({ id, done, promised, verdict, seen, ms }: Told): string {
   ].join('\n');
 }
 
-export function summary(told: readonly Told[]): string {
-  const count = (verdict: Verdict) => told.filter((one) => one.verdict === verdict).length;
-  const failed = told.filter(({ verdict }) => verdict === 'FAILED').map(({ id }) => id);
+export function summary(results: readonly FaultResult[]): string {
+  const count = (verdict: Verdict) => results.filter((one) => one.verdict === verdict).length;
+  const failed = results.filter(({ verdict }) => verdict === 'FAILED').map(({ id }) => id);
   const names = failed.length === 0 ? '' : ` (${failed.join(', ')})`;
-  return `${told.length} faults: ${count('ok')} ok, ${failed.length} FAILED${names}, ${count('not run')} not run`;
+  return `${results.length} faults: ${count('ok')} ok, ${failed.length} FAILED${names}, ${count('not run')} not run`;
 }
