@@ -1,30 +1,29 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 
-/** Bodies of each account that were refused after they had been read. */
+/** Delays the bodies of accounts whose earlier bodies were refused after they had been read. */
 export interface RefusedBodies {
   /** Whether `turn` may have to wait. */
   mustWait(account: string): boolean;
-  /** Resolves when the next body of this account may be parsed: at once, unless others of it were refused a moment ago. */
+  /** Resolves when the next body of this account may be parsed: at once, unless others were refused shortly before. */
   turn(account: string): Promise<void>;
   /** Counts a body that was refused. */
   add(account: string, bytes: number): void;
 }
 
-/** To parse and to check 4 MiB takes up to 0.1 s of the event loop: an account gets about a tenth of it for nothing. */
+/** Parsing and validating 4 MiB blocks the event loop for up to 0.1 s. So refused bodies of an account get about a tenth of its time. */
 const usualBytesPerSecond = 4_194_304;
-/** An account that is forgotten waits no longer. */
+/** An account that is evicted waits no longer. */
 const accountsMax = 10_000;
 
 /**
- * A refused body costs its account nothing, and this process up to 25 ns a byte, in which it does nothing else. So after a refused
- * body the next one of the same account waits in proportion to its bytes. Bodies that are taken wait for nothing: the limits of
- * their plan count them.
+ * A refused body costs its account nothing, but blocks this process for up to 25 ns a byte. So after a refused body the next one of the
+ * same account waits in proportion to the bytes of the refused one. Accepted bodies add no wait: the limits of their plan count them.
  */
 export function createRefusedBodies(
   deps: {
     bytesPerSecond?: number;
-    /** A larger body costs no more than this. */
+    /** The longest wait that one body adds. */
     pauseMsMax?: number;
     now?: () => number;
     wait?: (ms: number) => Promise<unknown>;
@@ -41,7 +40,7 @@ export function createRefusedBodies(
   return {
     mustWait: (account) => freeAt.has(account),
     async turn(account) {
-      // Of those that wait together the first may be refused, too: then the others wait again.
+      // Of several that wait, the first may be refused as well: then the others wait again.
       for (let at = freeAt.get(account); at !== undefined && at > now(); at = freeAt.get(account))
         await wait(at - now());
       freeAt.delete(account);
