@@ -198,7 +198,7 @@ function hugeBody({ bytes, field, inName }: { bytes: number; field: string; inNa
   const bodyOf = (filler: string) => JSON.stringify(inName ? { [field + filler]: 1 } : { [field]: filler });
   return bodyOf('x'.repeat(bytes - Buffer.byteLength(bodyOf(''))));
 }
-const anyBody = fc.oneof(
+const anyRequestBody = fc.oneof(
   { weight: 20, arbitrary: anyObject },
   { weight: 10, arbitrary: fc.json() },
   { weight: 5, arbitrary: fc.string({ unit: 'binary' }) },
@@ -249,7 +249,7 @@ async function provesBody(route: Route, body: string | Buffer): Promise<void> {
 test.serial('any body is refused as documented unless it is exactly what its route accepts', async (t) => {
   await keys.newKey('bystander');
   await fc.assert(
-    fc.asyncProperty(taking, anyBody, (route, body) => provesBody(route, body)),
+    fc.asyncProperty(taking, anyRequestBody, (route, body) => provesBody(route, body)),
     search(1_500),
   );
   await fc.assert(

@@ -97,7 +97,7 @@ test('a request larger than its limit gets 400 with the maximum that would pass'
   t.regex(String(prompt.body.error), /^messages: /);
 });
 
-test('past the daily cap the wait is until midnight, and an SDK is told not to retry', async (t) => {
+test('past the daily cap the wait is until midnight, and the response stops SDKs from retrying', async (t) => {
   const { chat } = await openAccount('daily', 'two-a-day');
   for (const _ of [1, 2]) t.is((await chat()).status, 200);
   const refused = await chat();

@@ -46,7 +46,7 @@ async function readSecrets(file: string): Promise<IdentitySecrets | undefined> {
   }
 }
 
-/** Writes the complete file or nothing, and never replaces another one: two that start at once then share the first one's secrets. */
+/** Writes the complete file or nothing, and never replaces another one: two that start at once then share the secrets of the first. */
 async function writeOnce(file: string, text: string): Promise<void> {
   const draft = `${file}.${randomUUID()}`;
   try {

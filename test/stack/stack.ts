@@ -95,7 +95,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     }),
   );
 
-  // After the parts with fixed ports: a second stack on the same folder fails there, before it opens the first one's data.
+  // After the parts with fixed ports: a second stack on the same folder fails there, before it opens the data of the first.
   const redis =
     options.redisUrl === undefined ? started.use(await startRedis({ directory: join(directory, 'redis') })) : undefined;
   const redisUrl = options.redisUrl ?? redis?.url ?? '';
