@@ -1,12 +1,12 @@
 import { within } from '../../shared/process/shutdown.ts';
 import type { BatchStats, BatchStore } from '../../shared/store/batches/batch-store.ts';
 
-/** Scrapes of many workers must not become work for the store. */
+/** Limits the load of many workers' scrapes on the store. */
 const keptMs = 5_000;
-/** A scrape does not wait longer for the store. */
+/** The longest that a scrape waits for the store. */
 const waitMs = 1_000;
 
-/** How all batches stand, as of a few seconds ago at most; undefined while the store does not answer. */
+/** Reads statistics of all batches, at most a few seconds old. Undefined while the store does not answer. */
 export function createObserveBatches(
   store: Pick<BatchStore, 'describeBatches'>,
   now: () => number = () => performance.now(),

@@ -48,8 +48,8 @@ export function openLineWork(deps: LineWorkDeps): LineWork {
   const sendLineEvent = createSendLineEvent(redis, log);
   const writeResult = createWriteResults({ store: store.batches, metrics, log });
   const watch = owned.use(watchBatches({ store: store.batches, log }));
-  const { admitLine, lookAtAccount } = openAdmission(deps);
-  const suspensions = owned.use(watchSuspensions({ redis, look: lookAtAccount, log }));
+  const { admitLine, readCaller } = openAdmission(deps);
+  const suspensions = owned.use(watchSuspensions({ redis, look: readCaller, log }));
   const endLine = createEndLine({ settle, sendLineEvent, metrics, log });
   const finishAttempt = createFinishLineAttempt({
     store: store.batches,
@@ -83,7 +83,7 @@ function openAdmission({ redis, store, config: { planFile }, outboxLengthMax }: 
   });
   return {
     admitLine: createAdmitLine({ admit, askLimits, callers: createKnownCallers(), planFile }),
-    async lookAtAccount(account: string) {
+    async readCaller(account: string) {
       const request = { account, subject: account, requestId: ulid(), caller: undefined };
       return (await askLimits(request, admit.look)).caller;
     },

@@ -5,12 +5,12 @@ import { requestIdOf } from '../lines/ids.ts';
 import type { LineQueue, QueuedLine } from '../lines/line-queue.ts';
 
 const removedAtOnce = 500;
-/** Lines after which the process does something else. */
+/** After this many lines the event loop continues. */
 const linesPerTurn = 500;
 
 /**
- * Removes what a batch that is over has left in the store: its results, which stand in its files by then. False while a job of
- * one of its lines is still there: what that has to charge stands in a result.
+ * Removes the results of a batch that is over from the store. They are in its files by then. False while a job of one of its lines exists,
+ * because that job charges what a result says.
  */
 export function createClearBatch({
   store,
@@ -19,17 +19,17 @@ export function createClearBatch({
   store: Pick<Store, 'batches'>;
   queue: Pick<LineQueue, 'remaining'>;
 }) {
-  /** Jobs that were still there when they were last looked for; of all others it is known that they are not. */
+  /** The jobs that existed at the last check. All others are gone. */
   const left = new Map<string, QueuedLine[]>();
 
   return async function clearBatch(batch: Batch, signal: AbortSignal): Promise<boolean> {
-    const looked = left.get(batch.id) ?? (await jobsOf(batch));
-    const there = await queue.remaining(looked);
+    const checked = left.get(batch.id) ?? (await jobsOf(batch));
+    const present = await queue.remaining(checked);
     left.delete(batch.id);
-    if (there.size > 0) {
+    if (present.size > 0) {
       left.set(
         batch.id,
-        looked.filter(({ requestId }) => there.has(requestId)),
+        checked.filter(({ requestId }) => present.has(requestId)),
       );
       return false;
     }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Batch, BatchResult } from '../../../shared/batches/batch.ts';
+import type { FileLine } from '../../../shared/batches/split-lines.ts';
 import type { Release } from '../../../shared/limits/release.ts';
 import type { PlanFile } from '../../../shared/process/plan-file.ts';
 import type { Store } from '../../../shared/store/store.ts';
@@ -10,28 +11,16 @@ import type { WriteResult } from '../lines/write-results.ts';
 import { parseLine } from './parse-line.ts';
 import { FileGone, readLines } from './read-lines.ts';
 
-/** A line that has no result, and the job it may have. */
+/** A line without a result, and the job that it may have. */
 type OpenLine = Pick<BatchResult, 'batch' | 'line' | 'customId' | 'requestId'> & QueuedLine;
 
 const linesAtOnce = 200;
 const removedAtOnce = 500;
-/** Lines in hand end by themselves, or are stopped by their workers, within this time of their batch's end. */
+/** Running lines end, or are stopped by their workers, within this time of the end of their batch. */
 const endsWithinMs = 10_000;
 const lookEveryMs = 250;
 
-/**
- * Gives every line of a batch that was cancelled or has expired a result, those in hand a few seconds to come to their own. From
- * then on no line can end in any other way, whoever still runs it. May be begun anew. Fails as the store does, and with the
- * reason of `signal`.
- */
-export function createCloseBatch({
-  store,
-  queue,
-  release,
-  heldBy,
-  writeResult,
-  planFile,
-}: {
+type Deps = {
   store: Pick<Store, 'batches' | 'files'>;
   queue: Pick<LineQueue, 'remaining' | 'remove'>;
   release: Release;
@@ -39,22 +28,29 @@ export function createCloseBatch({
   heldBy: (account: string) => Promise<ReadonlySet<string>>;
   writeResult: WriteResult;
   planFile: Pick<PlanFile, 'models'>;
-}) {
+};
+
+/**
+ * Writes a result for every line of a batch that was cancelled or has expired. Running lines get a few seconds to end on their own. After
+ * that no line can end in any other way, even if a worker still runs it. Can be repeated. Fails as the store does, and with the reason of
+ * `signal`.
+ */
+export function createCloseBatch(deps: Deps) {
+  const { store, queue, writeResult, planFile } = deps;
+  const takeOut = createTakeOut(deps);
+
   return async function closeBatch(batch: Batch, { now, signal }: { now: number; signal: AbortSignal }): Promise<void> {
     if (batch.inProgressAt === undefined || batch.ending === undefined || batch.ending === 'completed') return;
     const error = unfinished[batch.ending];
     const since = (batch.cancellingAt ?? batch.finalizingAt ?? batch.createdAt).getTime();
     const endsAt = performance.now() + Math.max(0, since + endsWithinMs - now);
     const running: OpenLine[] = [];
-    for await (const lines of openLines(batch)) {
+    for await (const lines of openLines(store, planFile.models, batch)) {
       signal.throwIfAborted();
       const left = await takeOut(batch, lines);
       running.push(...lines.filter((line) => left.has(line.requestId)));
-      await end(
-        lines.filter((line) => !left.has(line.requestId)),
-        error,
-        signal,
-      );
+      const out = lines.filter((line) => !left.has(line.requestId));
+      await end(out, error, signal);
     }
     while (running.length > 0 && performance.now() < endsAt && (await queue.remaining(running)).size > 0) {
       await sleep(lookEveryMs, undefined, { signal });
@@ -63,28 +59,15 @@ export function createCloseBatch({
     await requireOpen(batch);
   };
 
-  /** Who was away for long may have closed anew what another has closed and cleared up: nobody would remove that. */
+  /** A worker that was frozen may close a batch that another worker has closed and cleared. Its results would never be removed. */
   async function requireOpen({ id }: Batch): Promise<void> {
     const found = await store.batches.findBatch(id);
     if (found?.open === true) return;
     while (!(await store.batches.removeResults(id, removedAtOnce)));
-    throw new Error('the batch was closed and cleared up by another worker meanwhile');
+    throw new Error('the batch was closed and cleared by another worker meanwhile');
   }
 
-  /** Those that no worker has come out of their queue, and what they may hold is given back; the others are returned. */
-  async function takeOut({ account }: Batch, lines: readonly OpenLine[]): Promise<Set<string>> {
-    const there = await queue.remaining(lines);
-    for (const line of lines.filter(({ requestId }) => there.has(requestId))) {
-      if (await queue.remove(line)) there.delete(line.requestId);
-    }
-    const out = lines.filter(({ requestId }) => !there.has(requestId));
-    const held = await heldBy(account);
-    const holding = out.filter(({ requestId }) => held.has(requestId));
-    await Promise.all(holding.map(({ requestId }) => release({ account, requestId, lane: 'batch', run: 'any' })));
-    return there;
-  }
-
-  /** Of each the first result stands: one that has come to its own end meanwhile keeps that. */
+  /** The first result of a line is kept: a line that has ended on its own meanwhile keeps its result. */
   async function end(
     lines: readonly OpenLine[],
     error: { code: string; message: string },
@@ -93,32 +76,56 @@ export function createCloseBatch({
     const results = lines.map((line) => failedLine(line, error));
     await Promise.all(results.map((result) => writeResult(result, signal)));
   }
+}
 
-  async function* openLines(batch: Batch): AsyncGenerator<OpenLine[]> {
-    const ended = new Set(await store.batches.listEndedLines(batch.id, batch.position.line));
-    const numbers = new Map((await store.batches.listRetries(batch.id)).map(({ line, number }) => [line, number]));
-    let lines: OpenLine[] = [];
-    try {
-      for await (const line of readLines(store.files, batch.inputFile, batch.position)) {
-        if (ended.has(line.number)) continue;
-        // Only its name and its model are asked for, so whatever it asks for is no fault now.
-        const read = parseLine(line, { models: planFile.models, fields: 'any field' });
-        const parsed = 'parsed' in read ? read.parsed : undefined;
-        lines.push({
-          batch: batch.id,
-          line: line.number,
-          customId: parsed?.customId ?? ('customId' in read ? read.customId : ''),
-          requestId: requestIdOf(batch.id, line.number, numbers.get(line.number) ?? 1),
-          model: parsed?.call.model,
-        });
-        if (lines.length < linesAtOnce) continue;
-        yield lines;
-        lines = [];
-      }
-    } catch (error) {
-      // Without its file nobody knows what its lines were called.
-      if (!(error instanceof FileGone)) throw error;
+/** Removes the jobs that no worker has, and releases their leases. Returns the requests of the others. */
+function createTakeOut({ queue, release, heldBy }: Pick<Deps, 'queue' | 'release' | 'heldBy'>) {
+  return async function takeOut({ account }: Batch, lines: readonly OpenLine[]): Promise<Set<string>> {
+    const present = await queue.remaining(lines);
+    for (const line of lines.filter(({ requestId }) => present.has(requestId))) {
+      if (await queue.remove(line)) present.delete(line.requestId);
     }
-    yield lines;
+    const out = lines.filter(({ requestId }) => !present.has(requestId));
+    const held = await heldBy(account);
+    const holding = out.filter(({ requestId }) => held.has(requestId));
+    await Promise.all(holding.map(({ requestId }) => release({ account, requestId, lane: 'batch', run: 'any' })));
+    return present;
+  };
+}
+
+async function* openLines(store: Deps['store'], models: PlanFile['models'], batch: Batch): AsyncGenerator<OpenLine[]> {
+  const { id, inputFile, position } = batch;
+  const ended = new Set(await store.batches.listEndedLines(id, position.line));
+  const numbers = new Map((await store.batches.listRetries(id)).map(({ line, number }) => [line, number]));
+  let lines: OpenLine[] = [];
+  try {
+    for await (const line of readLines(store.files, inputFile, position)) {
+      if (ended.has(line.number)) continue;
+      lines.push(openLineOf(id, line, { number: numbers.get(line.number) ?? 1, models }));
+      if (lines.length < linesAtOnce) continue;
+      yield lines;
+      lines = [];
+    }
+  } catch (error) {
+    // Without the file, the names of its lines are unknown.
+    if (!(error instanceof FileGone)) throw error;
   }
+  yield lines;
+}
+
+/** Reads only the line's name and model, so any field is accepted. */
+function openLineOf(
+  batch: string,
+  line: FileLine,
+  { number, models }: { number: number; models: PlanFile['models'] },
+): OpenLine {
+  const read = parseLine(line, { models, fields: 'any field' });
+  const parsed = 'parsed' in read ? read.parsed : undefined;
+  return {
+    batch,
+    line: line.number,
+    customId: parsed?.customId ?? ('customId' in read ? read.customId : ''),
+    requestId: requestIdOf(batch, line.number, number),
+    model: parsed?.call.model,
+  };
 }

@@ -9,7 +9,7 @@ import { exceededJsonBound } from '../../../shared/json-bounds.ts';
 import type { PlanFile } from '../../../shared/process/plan-file.ts';
 import { validationIssuesOf } from '../../../shared/validation-issues.ts';
 
-/** A line that can be run; `customId` is the client's name for it. */
+/** A line that can run. `customId` is the client's name for it. */
 export type ParsedLine = { customId: string; call: ChatCall };
 
 const customIdLengthMax = 512;
@@ -19,7 +19,7 @@ const lineSchema = z.looseObject({
     .string()
     .min(1, 'expected at least one character')
     .max(customIdLengthMax, `expected at most ${customIdLengthMax} characters`)
-    // Half a character would be another one in the results, where its line could not be found by it.
+    // Half a surrogate pair would become another character in the results, and the client could not find its line.
     .refine((customId) => customId.isWellFormed(), 'expected whole characters'),
   method: z.literal('POST', 'expected "POST"'),
   url: z.literal('/v1/chat/completions', 'expected "/v1/chat/completions"'),
@@ -28,21 +28,21 @@ const lineSchema = z.looseObject({
 
 type LineError = Omit<BatchError, 'line'>;
 
-/** Why a line cannot be run, as an error as well where its body is at fault; `customId` is empty where it has none that can be read. */
+/** Why a line cannot run. `error` is set if its body is at fault. `customId` is empty if it could not be read. */
 export type Refused = { faults: BatchError[]; customId: string; error?: ApiError };
 
-/** What lines may ask for; and the same for those of one batch. */
+/** The models and fields that lines may use: in general, and in one batch. */
 export type LineRules = { models: PlanFile['models']; listedFields: ListedFields };
 export type BatchRules = { models: PlanFile['models']; fields: FieldRule };
 
-/** A batch that was handed in before there were lists of fields is run as it was then. */
+/** Batches that were submitted before there was a list of fields may use any field. */
 export function rulesOf({ models, listedFields }: LineRules, batch: Pick<Batch, 'listedFieldsOnly'>): BatchRules {
   return { models, fields: batch.listedFieldsOnly === true ? listedFields : 'any field' };
 }
 
 /**
- * One line of an input file, as JSON Lines has it (jsonlines.org): UTF-8, each line one JSON object; a carriage return
- * in front of the line feed is white space, and the last line may do without either; no byte order mark, no blank line.
+ * Parses one line of an input file in JSON Lines format (jsonlines.org): UTF-8, one JSON object in each line. A carriage return before the
+ * line feed is white space, and the last line needs neither. A byte order mark and blank lines are not allowed.
  */
 export function parseLine(
   { number, bytes }: Pick<FileLine, 'number' | 'bytes'>,
@@ -107,7 +107,7 @@ function readObject(number: number, bytes: Uint8Array): { value: object; text: s
   return { value, text };
 }
 
-/** Text with the body's numbers as they were written; the whole line is as good where they are all kept. */
+/** Returns text that has the body's numbers as they were written. That is the line itself if parsing loses no digits. */
 function exactText(line: string, body: object): string {
   if (!mayBeInexact(line)) return line;
   const { body: exact = body } = parseExactly(line) as { body?: object }; // the schema has seen it

@@ -11,12 +11,12 @@ import { FileGone, readLines } from './read-lines.ts';
 
 type Verdict = Extract<BatchEvent, { type: 'validated' | 'refused' }>;
 
-/** What validation may hold up everything else for, unless one line takes longer. */
+/** Validation blocks the event loop no longer than this, unless one line takes longer. */
 const busyMs = 10;
 
 /**
- * Reads the whole file of a batch and says whether it can be run. Of a file with faults the first hundred are named.
- * Fails as the store does, and with the reason of `signal`. A line can take 0.1 s, so all validations together rest between lines.
+ * Reads the file of a batch and decides whether it can run. Reports at most the first hundred faults. Fails as the store does, and with the
+ * reason of `signal`. A line can take 0.1 s, so all validations together rest between lines.
  */
 export function createValidateBatch(deps: {
   store: Pick<Store, 'batches' | 'files' | 'findAccount'>;
@@ -32,7 +32,7 @@ export function createValidateBatch(deps: {
 
   return async function validateBatch(batch: Batch, signal: AbortSignal): Promise<Verdict> {
     const file = await store.batches.findFile(batch.inputFile);
-    // Whoever deletes it has yet to see that it is an input: it goes back to being ready, or goes.
+    // Its deletion has not yet checked for batches with this input. The file becomes ready again, or is removed.
     if (file?.state === 'deleting') throw new Error('the file is being deleted');
     if (file?.state !== 'ready' || file.account !== batch.account) return refuse([missing]);
     const plan = (await store.findAccount(batch.account))?.plan ?? planFile.defaultPlan;
@@ -85,7 +85,7 @@ export function createValidateBatch(deps: {
   }
 }
 
-/** Of each a digest, for they may be long, and there may be fifty thousand of them. */
+/** Keeps a digest of each name, because names may be long, and there may be fifty thousand of them. */
 function checkName(line: number, { customId }: { customId: string }, known: Map<string, number>): BatchError[] {
   const digest = createHash('sha256').update(customId).digest('base64').slice(0, 22);
   const first = known.get(digest);

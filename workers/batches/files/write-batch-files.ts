@@ -6,15 +6,15 @@ import { resultFileOf, resultIdOf } from '../lines/ids.ts';
 type Written = Extract<BatchEvent, { type: 'written' }>;
 type Kind = 'output' | 'error';
 
-/** Few, for each may be as large as an answer may be. */
+/** Few, because each may be as large as an answer may be. */
 const resultsAtOnce = 16;
 const blockCharacters = 262_144;
 const dayMs = 86_400_000;
 
 /**
- * Writes the output and the error file of a batch from its results, in order of its lines, one line each; a file that
- * would be empty is not written. Their ids are the batch's own, so that whoever is here a second time writes the same, or finds
- * it done. Fails as the store does, and with the reason of `signal`.
+ * Writes the output file and the error file of a batch: one line for each result, in the order of the input. An empty file is not written.
+ * The ids derive from the batch, so a second call writes the same files, or finds them written. Fails as the store does, and with the
+ * reason of `signal`.
  */
 export function createWriteBatchFiles({
   store,
@@ -47,56 +47,52 @@ export function createWriteBatchFiles({
       createdAt: new Date(now),
       expiresAt: new Date(now + filesKeptDays * dayMs),
     };
-    // One that was begun long ago is begun anew, or it would be taken for one that nobody writes any more.
+    // A file that was started long ago gets new times. Otherwise it would be removed as abandoned.
     if (!(await store.batches.insertFile(file))) {
       await store.batches.changeFile(id, 'writing', { createdAt: file.createdAt, expiresAt: file.expiresAt });
     }
-    const bytes = await store.files.write(id, blocks(batch.id, kind, { signal, lines }));
+    const bytes = await store.files.write(id, blocks(store, { batch: batch.id, kind, lines, signal }));
     const isReady = await store.batches.changeFile(id, 'writing', { state: 'ready', bytes, lines });
     if (!isReady && (await store.batches.findFile(id))?.state !== 'ready')
       throw new Error(`${id} was removed meanwhile`);
     return id;
   }
+}
 
-  /**
-   * Fails where the results are not all there: another worker may have written the file and cleared up meanwhile, and what
-   * ends early must not take the place of what it wrote.
-   */
-  async function* blocks(
-    batch: string,
-    kind: Kind,
-    { signal, lines }: { signal: AbortSignal; lines: number },
-  ): AsyncGenerator<Uint8Array> {
-    let left = lines;
-    let text = '';
-    for await (const result of results(batch)) {
-      signal.throwIfAborted();
-      if (result.failed !== (kind === 'error')) continue;
-      text += presentLine(result);
-      left--;
-      if (text.length < blockCharacters) continue;
-      yield Buffer.from(text);
-      text = '';
-    }
-    if (left !== 0) throw new Error(`${left} results of ${batch} are missing`);
-    if (text !== '') yield Buffer.from(text);
+/** Fails if results are missing: another worker may have written the file and cleared the batch, and a shorter file must not replace it. */
+async function* blocks(
+  store: Pick<Store, 'batches'>,
+  { batch, kind, lines, signal }: { batch: string; kind: Kind; lines: number; signal: AbortSignal },
+): AsyncGenerator<Uint8Array> {
+  let left = lines;
+  let text = '';
+  for await (const result of results(store, batch)) {
+    signal.throwIfAborted();
+    if (result.failed !== (kind === 'error')) continue;
+    text += presentLine(result);
+    left--;
+    if (text.length < blockCharacters) continue;
+    yield Buffer.from(text);
+    text = '';
   }
+  if (left !== 0) throw new Error(`${left} results of ${batch} are missing`);
+  if (text !== '') yield Buffer.from(text);
+}
 
-  async function* results(batch: string): AsyncGenerator<BatchResult> {
-    for (let after = 0; ; ) {
-      const page = await store.batches.listResults(batch, { after, limit: resultsAtOnce });
-      yield* page;
-      const last = page.at(-1);
-      if (last === undefined) return;
-      after = last.line;
-    }
+async function* results(store: Pick<Store, 'batches'>, batch: string): AsyncGenerator<BatchResult> {
+  for (let after = 0; ; ) {
+    const page = await store.batches.listResults(batch, { after, limit: resultsAtOnce });
+    yield* page;
+    const last = page.at(-1);
+    if (last === undefined) return;
+    after = last.line;
   }
 }
 
-/** One line of an output or error file, its line feed included. */
+/** Formats one line of an output or error file, including its line feed. */
 export function presentLine({ batch, line, customId, requestId, status, body, error }: BatchResult): string {
   const head = JSON.stringify({ id: resultIdOf(batch, line), custom_id: customId }).slice(0, -1);
-  // As the backend wrote it, but for its line breaks: in JSON they stand between values only.
+  // As the backend wrote it, except line breaks, which in JSON are only between values.
   const answer = `{"status_code":${status},"request_id":${JSON.stringify(requestId)},"body":${body?.replace(/[\r\n]+/g, ' ')}}`;
   return `${head},"response":${body === null ? 'null' : answer},"error":${JSON.stringify(error)}}\n`;
 }

@@ -10,8 +10,8 @@ import type { BatchJob } from './batch-job.ts';
 import type { KnownCallers } from './known-callers.ts';
 
 /**
- * `refused`: the line ends with this error. `later`: it may pass after a while, for its account has as many lines in hand as it
- * may, is suspended, or too much usage waits for the store. `ended`: its request was ended before.
+ * `refused`: the line ends with this error. `later`: it may be admitted after `pauseMs`, because its account runs as many lines as it may,
+ * is suspended, or too much usage waits for the store. `ended`: its request has already ended.
  */
 export type AdmittedLine =
   | { outcome: 'admitted'; admission: Admission; plan: string }
@@ -19,16 +19,16 @@ export type AdmittedLine =
   | { outcome: 'later'; pauseMs: number }
   | { outcome: 'ended' };
 
-/** Fails with `SERVICE_UNAVAILABLE` where it cannot be known who the account is. */
+/** Fails with `SERVICE_UNAVAILABLE` if the account cannot be read. */
 export type AdmitLine = (job: BatchJob) => Promise<AdmittedLine>;
 
-/** Until another line of the account has ended, and until something has changed that takes longer. */
+/** Pauses until another line of the account may have ended, and until a slower change may have happened. */
 const soonMs = 1_000;
 const laterMs = 15_000;
 
 /**
- * Admits a line right before it is run, by the script that admits every request and with the rules of batches: what
- * its account may do is what it may do now, whatever it was when the batch was handed in.
+ * Admits a line right before it runs, with the script that admits every request and the limits of batches. The account's limits are those
+ * of now, not those of when the batch was submitted.
  */
 export function createAdmitLine({
   admit,
@@ -57,7 +57,7 @@ export function createAdmitLine({
       case 'admitted':
         return { outcome: 'admitted', admission: answer.admission, plan: caller.plan };
       case 'refused':
-        // What is only reserved may come back: the month is spent when it is used.
+        // Reserved tokens may be released, so the quota is spent only when it is used.
         if (answer.limit === 'quota' && isSpent(caller, answer.counters))
           return refuse(quotaSpent(caller, answer.counters));
         return { outcome: 'later', pauseMs: soonMs };

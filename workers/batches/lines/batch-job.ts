@@ -4,10 +4,10 @@ import type { ChatCall } from '../../../shared/chat-call/chat-call.ts';
 import { queuedCallSchema } from '../../../shared/jobs/inference-job.ts';
 
 /**
- * A line of a batch, queued. It is admitted only when it is run, so it has no times but its batch's. `number` is that of its
- * request, by which its job and its lease are named; `tokens` is what it may cost at most. `failures` and `losses` are those of
- * its earlier requests (`BatchRetry`). `plan` is its account's when it was queued. `tellTo` is the control stream of the worker
- * that has queued it.
+ * A queued line of a batch. It is admitted when it runs, so it has no deadline except that of its batch. `number` is the number of its
+ * request, which names its job and its lease. `tokens` is the most that it may cost. `failures` and `losses` count those of its earlier
+ * requests (`BatchRetry`). `plan` is the account's plan when the line was queued. `tellTo` is the control stream of the worker that queued
+ * it.
  */
 export const batchJobSchema = queuedCallSchema.extend({
   batch: z.string(),
@@ -23,7 +23,7 @@ export const batchJobSchema = queuedCallSchema.extend({
 
 export type BatchJob = z.infer<typeof batchJobSchema>;
 
-/** A line's request, but for what is asked in it. */
+/** A line's request without its content. */
 export type LineRequest = Omit<
   BatchJob,
   'body' | 'tokens' | 'outputTokensMax' | 'assembled' | 'stream' | 'includeUsage'
@@ -32,7 +32,7 @@ export type LineRequest = Omit<
 type Line = Pick<BatchJob, 'requestId' | 'line' | 'customId' | 'number' | 'failures' | 'losses'> & { call: ChatCall };
 type Owner = Pick<BatchJob, 'account' | 'plan' | 'tellTo'>;
 
-/** The job of a line that is to be queued. */
+/** Builds the job of a line. */
 export function batchJobOf({ id, keyId }: Pick<Batch, 'id' | 'keyId'>, line: Line, owner: Owner): BatchJob {
   const { cost, ...call } = line.call;
   const { requestId, customId, number, failures, losses } = line;

@@ -9,8 +9,8 @@ import type { WriteResult } from './write-results.ts';
 type Lost = { data: unknown; taken: number; isStalled: boolean };
 
 /**
- * Ends a line whose workers kept dying: with an error, unless one of them has stored its answer. It counts as one more taking of
- * its job, which finds that result and settles.
+ * Ends a line whose workers kept dying: with an error, unless one of them stored its answer. Counts as one more attempt at the job, which
+ * finds that result and settles it.
  */
 export function createFailLostLine({
   writeResult,
@@ -28,10 +28,10 @@ export function createFailLostLine({
   return async function failLostLine({ data, taken, isStalled }: Lost): Promise<void> {
     const job = batchJobSchema.parse(data);
     const error = new ApiError('INTERNAL_ERROR', 'The line could not be run.');
-    // Whatever else has ended its job, a Redis that refused to put it off for one, says nothing of the line.
+    // If the job ended for another reason, for example because Redis refused to postpone it, the line itself is not at fault.
     if (!isStalled) return void (await finishAttempt.lose({ job, taken }, error, shutdown));
     await writeResult(failedLine(job, error), shutdown);
-    // There is no job any more that could come later.
+    // No job is left that could run later.
     while ((await processLine({ data, taken, signal: shutdown })).outcome === 'later') {
       await sleep(pauseMs, undefined, { signal: shutdown });
     }

@@ -1,14 +1,14 @@
 import { LRUCache } from 'lru-cache';
 import type { Caller } from '../../../shared/caller.ts';
 
-/** Accounts as this worker has last read them; each counts only while Redis says that its version is the present one. */
+/** Callers as this worker last read them. Each is used only while Redis says that its version is current. */
 export interface KnownCallers {
   find(account: string): Caller | undefined;
   keep(caller: Caller): void;
 }
 
 const callersMax = 10_000;
-/** As at the ingress: should Redis lose its last writes, what is kept here lives no longer than this. */
+/** As in the ingress. If Redis loses its last writes, a stale caller is used no longer than this. */
 const keptMs = 60_000;
 
 export function createKnownCallers(): KnownCallers {

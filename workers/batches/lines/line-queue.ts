@@ -8,21 +8,21 @@ import { within } from '../../../shared/process/shutdown.ts';
 import { existingKeys } from '../../existing-keys.ts';
 import type { BatchJob } from './batch-job.ts';
 
-/** A line's job, by the name that it has in its queue; without a model it may be in that of any. */
+/** A line's job by its id. Without a model it may be in any queue. */
 export type QueuedLine = { model?: string | undefined; requestId: string };
 
-/** The batch lanes of all models, for the worker that fills them. Every call waits for Redis while it is away. */
+/** The batch lanes of all models, for the worker that fills them. Every call waits while Redis is unavailable. */
 export interface LineQueue extends AsyncDisposable {
-  /** Of no effect if there is a job of this id already. All of a lane are equal: who is next is whose turn it is. */
+  /** Has no effect if a job with this id exists. The jobs of a lane run in the order in which they were added. */
   add(job: BatchJob): Promise<void>;
-  /** Which of these are still there, waiting or in a worker's hands. */
+  /** Returns the requests of the lines whose job still exists, waiting or taken by a worker. */
   remaining(lines: readonly QueuedLine[]): Promise<Set<string>>;
-  /** Takes a job out, if there is one; false if a worker has it. */
+  /** Removes a job, if it exists. False if a worker has it. */
   remove(line: QueuedLine): Promise<boolean>;
 }
 
 const keysAtOnce = 500;
-/** A queue whose Redis is away would be waited for. */
+/** Limits the wait for an unavailable Redis. */
 const closeMs = 500;
 
 export function createLineQueue({
@@ -44,7 +44,7 @@ export function createLineQueue({
     return queue;
   }
 
-  /** Where lines of a model can be. A model that the plan file does not have has no queue either. */
+  /** The queues that may have lines of a model. A model that is not in the plan file has no queue. */
   function queuesOf(model: string | undefined): Queue[] {
     const known = model !== undefined && models[model] !== undefined ? [model] : Object.keys(models);
     const pools = new Set(known.flatMap((name) => models[name]?.pool ?? []));
@@ -77,7 +77,7 @@ export function createLineQueue({
     },
     async remove({ model, requestId }) {
       const removed = await Promise.all(queuesOf(model).map((queue) => queue.remove(requestId)));
-      return !removed.includes(0); // that is how BullMQ says that it is locked
+      return !removed.includes(0); // BullMQ returns 0 for a locked job
     },
     async [Symbol.asyncDispose]() {
       await within(closeMs, Promise.all([...queues.values()].map((queue) => queue.close())));

@@ -4,15 +4,15 @@ import type { Log } from '../../../shared/process/log.ts';
 import { repeatWhile } from '../../../shared/process/repeat-while.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
 
-/** Tells a line that its batch is over, also while its backend is silent. */
+/** Notifies running lines that their batch is over, also while their backend sends nothing. */
 export interface BatchWatch extends Disposable {
-  /** Calls `onOver` a few seconds after its batch was cancelled or has expired; what it returns ends the watch. */
+  /** Calls `onOver` a few seconds after the batch was cancelled or has expired. Returns a function that ends the watch. */
   follow(batch: string, onOver: OnOver): () => void;
 }
 
 type OnOver = (ending: BatchEnding) => void;
 
-/** Looks at the batches of the lines in hand, one call for each, and leaves those that are nearly done time to end. */
+/** Reads the batch of each running line from the store, one call for each batch. Lines that are nearly done get `graceMs` to end. */
 export function watchBatches({
   store,
   log,
@@ -27,7 +27,7 @@ export function watchBatches({
   const lines = new Map<string, Set<OnOver>>();
   const overSince = new Map<string, number>();
 
-  async function look(): Promise<void> {
+  async function checkBatches(): Promise<void> {
     for (const [id, onOver] of lines) {
       const batch = await store.findBatch(id);
       if (batch !== undefined && isRunning(batch)) continue;
@@ -37,18 +37,18 @@ export function watchBatches({
     }
   }
 
-  const looking = repeatWhile({
+  const checking = repeatWhile({
     everyMs,
-    work: look,
+    work: checkBatches,
     isNeeded: () => lines.size > 0,
-    onFailure: (error) => log.debug({ err: error }, 'it is not known which batches are over'),
+    onFailure: (error) => log.debug({ err: error }, 'batches could not be checked for their end'),
   });
 
   return {
     follow(batch, onOver) {
       const followed = lines.get(batch) ?? new Set();
       lines.set(batch, followed.add(onOver));
-      looking.begin();
+      checking.begin();
       return () => {
         followed.delete(onOver);
         if (followed.size > 0 || lines.get(batch) !== followed) return;
@@ -56,6 +56,6 @@ export function watchBatches({
         overSince.delete(batch);
       };
     },
-    [Symbol.dispose]: looking[Symbol.dispose],
+    [Symbol.dispose]: checking[Symbol.dispose],
   };
 }

@@ -7,8 +7,8 @@ import type { Log } from '../../../shared/process/log.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
 
 /**
- * Writes a result, and waits for the store while it is away. Resolves with the one that stands for the line: this one, or what
- * was there before. Fails with the reason of `signal`, and then it is not known whether the result was written.
+ * Writes a result, and waits while the store is unavailable. Resolves with the stored result of the line: this one, or an earlier one.
+ * Fails with the reason of `signal`; then it is unknown whether the result was written.
  */
 export type WriteResult = (result: BatchResult, signal: AbortSignal) => Promise<BatchResult>;
 type Waiting = {
@@ -22,8 +22,8 @@ const resultsAtOnce = 100;
 const charactersAtOnce = 8_388_608;
 
 /**
- * Results that come within a moment, or while others are being written, go together: making them last takes a store as long
- * for one as for many, and SQLite holds up its process for that.
+ * Results that come within `gatherMs`, or while others are written, are written together. A durable write takes the store as long for one
+ * result as for many, and SQLite blocks the process meanwhile.
  */
 export function createWriteResults({
   store,
@@ -50,9 +50,9 @@ export function createWriteResults({
       try {
         const stored = await store.insertResults(taken.map(({ result }) => result));
         for (const [index, { resolve, result }] of taken.entries()) {
-          const stands = stored[index] ?? result;
-          if (isDeepStrictEqual(stands, result)) metrics.batchLines.inc({ outcome: result.error?.code ?? 'completed' });
-          resolve(stands);
+          const kept = stored[index] ?? result;
+          if (isDeepStrictEqual(kept, result)) metrics.batchLines.inc({ outcome: result.error?.code ?? 'completed' });
+          resolve(kept);
         }
       } catch (error) {
         await putBack(taken, error);
@@ -61,7 +61,7 @@ export function createWriteResults({
     isWriting = false;
   }
 
-  /** As many as go in one call, of those that somebody still waits for. */
+  /** Takes the results for one call, and leaves out those whose writers were aborted. */
   function take(): Waiting[] {
     const taken: Waiting[] = [];
     let characters = 0;
@@ -78,8 +78,8 @@ export function createWriteResults({
   }
 
   async function putBack(taken: readonly Waiting[], error: unknown): Promise<void> {
-    const isAway = error instanceof ApiError && error.code === 'SERVICE_UNAVAILABLE';
-    if (!isAway) {
+    const isUnavailable = error instanceof ApiError && error.code === 'SERVICE_UNAVAILABLE';
+    if (!isUnavailable) {
       for (const { reject } of taken) reject(error);
       return;
     }

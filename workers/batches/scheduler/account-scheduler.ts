@@ -102,22 +102,16 @@ function createPerform(
         return recover(action);
       case 'count':
         return count(action.batch, action.now);
-      case 'retry line':
-        feeds.get(action.batch)?.retry(action.retry);
-        break;
-      case 'end line':
-        feeds.get(action.batch)?.ended(action.line);
-        break;
-      case 'wake':
-        for (const feed of feeds.values()) feed.wake(action.model, action.now);
-        break;
       case 'refresh soon':
         deps.refreshSoon();
-        break;
+        return undefined;
       case 'refresh if done':
         if (feeds.get(action.batch)?.isDone()) deps.refreshSoon();
+        return undefined;
+      default:
+        changeFeeds(feeds, action);
+        return undefined;
     }
-    return undefined;
   };
 
   async function open(batch: Batch): Promise<void> {
@@ -151,5 +145,20 @@ function createPerform(
     const feed = feeds.get(batch.id);
     if (feed === undefined) return;
     await dispatch({ type: 'counted', batch: batch.id, counted: await deps.countBatch(batch, feed, now) });
+  }
+}
+
+type FeedAction = Extract<AccountAction, { do: 'retry line' | 'end line' | 'wake' }>;
+
+function changeFeeds(feeds: ReadonlyMap<string, BatchFeed>, action: FeedAction): void {
+  switch (action.do) {
+    case 'retry line':
+      feeds.get(action.batch)?.retry(action.retry);
+      break;
+    case 'end line':
+      feeds.get(action.batch)?.ended(action.line);
+      break;
+    case 'wake':
+      for (const feed of feeds.values()) feed.wake(action.model, action.now);
   }
 }

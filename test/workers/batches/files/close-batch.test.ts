@@ -178,6 +178,8 @@ test.serial('what another worker has closed and cleared up meanwhile is not begu
   await using side = await openBatchSide(own.redis);
   const batch = await side.moveBatch({ state: 'cancelling', ending: 'cancelled', cancellingAt: new Date(0) });
   await side.moveBatch({ state: 'cancelled', open: false });
-  await t.throwsAsync(createCloseBatch(side)(batch, { now: Date.now(), signal: never }), { message: /cleared up/ });
+  await t.throwsAsync(createCloseBatch(side)(batch, { now: Date.now(), signal: never }), {
+    message: /cleared by another worker/,
+  });
   t.deepEqual(await side.results(), []);
 });
