@@ -38,38 +38,14 @@ export function createSqliteAudit(
   database: DatabaseSync,
   calls: SqliteCalls,
 ): { store: AuditStore; insertRecords: InsertRecords } {
-  const [insert, setTrail] = [database.prepare(insertRecord), database.prepare(setRecorded)];
-  const [trail, behind] = [database.prepare(selectTrail), database.prepare(selectBehind)];
+  const insertRecords = createInsertRecords(database);
+  const readTrail = createReadTrail(database);
   const select = {
     all: database.prepare(selectRecords('')),
     account: database.prepare(selectRecords('account = :account AND')),
     actor: database.prepare(selectRecords('actor = :actor AND')),
     both: database.prepare(selectRecords('account = :account AND actor = :actor AND')),
   };
-
-  const insertRecords: InsertRecords = (records) => {
-    for (const record of records) {
-      const written = auditRecordSchema.parse(record);
-      insert.run(written.id, JSON.stringify(written));
-    }
-  };
-
-  function readTrail(account: string): Trail | undefined {
-    const row = trail.get(account);
-    return row === undefined ? undefined : toTrail(row);
-  }
-
-  /** Returns the number of records that were missing. */
-  async function copy(account: string): Promise<number> {
-    return calls.write(() => {
-      const found = readTrail(account);
-      if (found === undefined) return 0;
-      const records = unrecorded(found);
-      insertRecords(records);
-      setTrail.run({ id: account, version: found.account.version });
-      return records.length;
-    });
-  }
 
   return {
     insertRecords,
@@ -90,27 +66,73 @@ export function createSqliteAudit(
         return pageOf(page, found === undefined ? [] : unrecorded(found), kept);
       },
 
-      async copyAudit(account) {
-        // The lock that all writers share is taken only if there is something to write.
-        const found = await calls.read(() => readTrail(account));
-        if (found !== undefined && unrecorded(found).length > 0) await copy(account);
-      },
+      ...createCopyAudit({ database, calls, insertRecords, readTrail }),
+    },
+  };
+}
 
-      async copyAuditAfter(account, limit) {
-        const found = await calls.read(() => behind.all({ after: account, limit }));
-        const accounts = found.map((row) => idRow.parse(row).id);
-        const unreadable: string[] = [];
-        let copied = 0;
-        for (const each of accounts) {
-          try {
-            copied += await copy(each);
-          } catch (error) {
-            if (!(error instanceof z.ZodError)) throw error;
-            unreadable.push(each);
-          }
+type ReadTrail = (account: string) => Trail | undefined;
+
+function createReadTrail(database: DatabaseSync): ReadTrail {
+  const trail = database.prepare(selectTrail);
+  return (account) => {
+    const row = trail.get(account);
+    return row === undefined ? undefined : toTrail(row);
+  };
+}
+
+function createInsertRecords(database: DatabaseSync): InsertRecords {
+  const insert = database.prepare(insertRecord);
+  return (records) => {
+    for (const record of records) {
+      const written = auditRecordSchema.parse(record);
+      insert.run(written.id, JSON.stringify(written));
+    }
+  };
+}
+
+function createCopyAudit(deps: {
+  database: DatabaseSync;
+  calls: SqliteCalls;
+  insertRecords: InsertRecords;
+  readTrail: ReadTrail;
+}): Pick<AuditStore, 'copyAudit' | 'copyAuditAfter'> {
+  const { database, calls, insertRecords, readTrail } = deps;
+  const [setTrail, behind] = [database.prepare(setRecorded), database.prepare(selectBehind)];
+
+  /** Returns the number of records that were missing. */
+  async function copy(account: string): Promise<number> {
+    return calls.write(() => {
+      const found = readTrail(account);
+      if (found === undefined) return 0;
+      const records = unrecorded(found);
+      insertRecords(records);
+      setTrail.run({ id: account, version: found.account.version });
+      return records.length;
+    });
+  }
+
+  return {
+    async copyAudit(account) {
+      // The lock that all writers share is taken only if there is something to write.
+      const found = await calls.read(() => readTrail(account));
+      if (found !== undefined && unrecorded(found).length > 0) await copy(account);
+    },
+
+    async copyAuditAfter(account, limit) {
+      const found = await calls.read(() => behind.all({ after: account, limit }));
+      const accounts = found.map((row) => idRow.parse(row).id);
+      const unreadable: string[] = [];
+      let copied = 0;
+      for (const each of accounts) {
+        try {
+          copied += await copy(each);
+        } catch (error) {
+          if (!(error instanceof z.ZodError)) throw error;
+          unreadable.push(each);
         }
-        return { copied, last: accounts.length < limit ? undefined : accounts.at(-1), unreadable };
-      },
+      }
+      return { copied, last: accounts.length < limit ? undefined : accounts.at(-1), unreadable };
     },
   };
 }

@@ -32,24 +32,9 @@ const removeRecords = `DELETE FROM usage_records
 /** Stores records as documents, like accounts, and sums as rows, so that one more request changes one row. */
 export function createSqliteUsage(database: DatabaseSync, { read, write }: SqliteCalls): UsageTables {
   const sums = createSqliteSums(database);
-  const insert = database.prepare(insertRecord);
-  const [entryOf, recordOf] = [database.prepare(selectEntry), database.prepare(selectRecord)];
-  const [recordsOf, nextMonth] = [database.prepare(selectRecords), database.prepare(selectNextMonth)];
-  const remove = database.prepare(removeRecords);
-
-  /** Inserts the record if it is new, and returns the entry under which the request's record is stored. */
-  function storedEntry(record: UsageRecord): string {
-    const written = usageRecordSchema.parse(record);
-    if (insert.run(written.requestId, JSON.stringify(written)).changes === 1) return written.entry;
-    return entryRow.parse(entryOf.get(record.requestId)).entry;
-  }
-
-  function takePiece(records: readonly UsageRecord[]): DoubtfulMonth[] {
-    const storedEntries = new Map(records.map((record) => [record.requestId, storedEntry(record)]));
-    return byMonth(records, storedEntries)
-      .filter((batch) => sums.add(batch) || batch.disputed)
-      .map(({ account, month, lastEntry }) => ({ account, month, upTo: lastEntry }));
-  }
+  const takePiece = createTakePiece(database, sums);
+  const [recordOf, recordsOf] = [database.prepare(selectRecord), database.prepare(selectRecords)];
+  const [nextMonth, remove] = [database.prepare(selectNextMonth), database.prepare(removeRecords)];
 
   return {
     async take(records) {
@@ -91,5 +76,23 @@ export function createSqliteUsage(database: DatabaseSync, { read, write }: Sqlit
       }
       return removed > 0 ? removed : write(() => sums.removeBefore(month, limit));
     },
+  };
+}
+
+function createTakePiece(database: DatabaseSync, sums: ReturnType<typeof createSqliteSums>) {
+  const [insert, entryOf] = [database.prepare(insertRecord), database.prepare(selectEntry)];
+
+  /** Inserts the record if it is new, and returns the entry under which the request's record is stored. */
+  function storedEntry(record: UsageRecord): string {
+    const written = usageRecordSchema.parse(record);
+    if (insert.run(written.requestId, JSON.stringify(written)).changes === 1) return written.entry;
+    return entryRow.parse(entryOf.get(record.requestId)).entry;
+  }
+
+  return function takePiece(records: readonly UsageRecord[]): DoubtfulMonth[] {
+    const storedEntries = new Map(records.map((record) => [record.requestId, storedEntry(record)]));
+    return byMonth(records, storedEntries)
+      .filter((batch) => sums.add(batch) || batch.disputed)
+      .map(({ account, month, lastEntry }) => ({ account, month, upTo: lastEntry }));
   };
 }

@@ -36,10 +36,7 @@ const selectPage = ({ isAfter, sorted }: (typeof orders)['asc' | 'desc']) =>
 
 export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls): BatchRecords {
   const [insert, update] = [database.prepare(insertBatch), database.prepare(updateBatch)];
-  const [select, open] = [database.prepare(selectBatch), database.prepare(selectOpen)];
-  const openAccounts = database.prepare(selectOpenAccounts);
-  const [byInput, unfinished] = [database.prepare(selectByInput), database.prepare(sumUnfinished)];
-  const groups = database.prepare(selectGroups);
+  const select = database.prepare(selectBatch);
   const pages = { asc: database.prepare(selectPage(orders.asc)), desc: database.prepare(selectPage(orders.desc)) };
 
   function read(id: string): Batch | undefined {
@@ -83,6 +80,16 @@ export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls):
       return decision.result();
     },
 
+    ...createOpenBatches(database, calls),
+  };
+}
+
+function createOpenBatches(database: DatabaseSync, calls: SqliteCalls) {
+  const [openAccounts, open] = [database.prepare(selectOpenAccounts), database.prepare(selectOpen)];
+  const [byInput, unfinished] = [database.prepare(selectByInput), database.prepare(sumUnfinished)];
+  const groups = database.prepare(selectGroups);
+
+  return {
     async listOpenAccounts() {
       const rows = await calls.read(() => openAccounts.all());
       return rows.map((row) => accountRow.parse(row).account);
@@ -108,7 +115,7 @@ export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls):
     async describeBatches() {
       return batchStatsOf(z.array(groupRow).parse(await calls.read(() => groups.all())));
     },
-  };
+  } satisfies Partial<BatchRecords>;
 }
 
 function toWrite(next: Batch, { id, version }: Batch): Batch {

@@ -36,9 +36,9 @@ export function openDurableCommits(
   { now = () => performance.now(), datasync = (log) => log.datasync() }: Options = {},
 ): DurableCommits {
   let log: Promise<FileHandle> | undefined;
-  let thread: Worker | undefined;
   let failure: { cause: unknown } | undefined;
   let checkpointAt = 0;
+  const checkpoints = createCheckpoints(file);
   const flights = createSingleFlight({ nameOf: () => 'the log', fetch: forceToDisk });
 
   async function forceToDisk(_wanted: undefined): Promise<void> {
@@ -53,7 +53,7 @@ export function openDurableCommits(
     if (now() < checkpointAt) return;
     checkpointAt = now() + checkpointEveryMs;
     const stat = await opened.stat().catch(() => undefined); // a failure here does not matter: the data is already on the disk
-    if (stat !== undefined && stat.size >= logBytesMax) checkpoint();
+    if (stat !== undefined && stat.size >= logBytesMax) checkpoints.begin();
   }
 
   function check(): void {
@@ -71,10 +71,23 @@ export function openDurableCommits(
     }
   }
 
-  function checkpoint(): void {
-    thread ??= startThread();
-    thread.postMessage('checkpoint' satisfies CheckpointMessage);
-  }
+  return {
+    last: () => flights.joinNext(undefined),
+    check,
+    async [Symbol.asyncDispose]() {
+      failure ??= { cause: new Error('the store is closed') };
+      // Flushes in progress still need the file.
+      const underWay = flights.join(undefined).catch(() => {});
+      if (!(await within(closeMs, underWay))) return;
+      await checkpoints.end();
+      await (await log?.catch(() => undefined))?.close();
+    },
+  };
+}
+
+/** Makes checkpoints in a thread, which starts at the first one. */
+function createCheckpoints(file: string): { begin(): void; end(): Promise<void> } {
+  let thread: Worker | undefined;
 
   function startThread(): Worker {
     const started = new Worker(new URL('./checkpoint-thread.ts', import.meta.url), { workerData: file });
@@ -87,24 +100,17 @@ export function openDurableCommits(
     return started;
   }
 
-  async function endThread(): Promise<void> {
-    if (thread === undefined) return;
-    thread.ref(); // otherwise the process could exit in the middle of this
-    const ended = once(thread, 'exit').catch(() => {}); // an error also ends the thread
-    thread.postMessage('end' satisfies CheckpointMessage);
-    if (!(await within(closeMs, ended))) void thread?.terminate(); // if the disk hangs, this does not end it either
-  }
-
   return {
-    last: () => flights.joinNext(undefined),
-    check,
-    async [Symbol.asyncDispose]() {
-      failure ??= { cause: new Error('the store is closed') };
-      // Flushes in progress still need the file.
-      const underWay = flights.join(undefined).catch(() => {});
-      if (!(await within(closeMs, underWay))) return;
-      await endThread();
-      await (await log?.catch(() => undefined))?.close();
+    begin() {
+      thread ??= startThread();
+      thread.postMessage('checkpoint' satisfies CheckpointMessage);
+    },
+    async end() {
+      if (thread === undefined) return;
+      thread.ref(); // otherwise the process could exit in the middle of this
+      const ended = once(thread, 'exit').catch(() => {}); // an error also ends the thread
+      thread.postMessage('end' satisfies CheckpointMessage);
+      if (!(await within(closeMs, ended))) void thread?.terminate(); // if the disk hangs, this does not end it either
     },
   };
 }
