@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { ApiError } from '../../shared/errors.ts';
+import { bodyEndedEarly, bodyTooLarge, bodyTooSlow } from '../bodies/body-errors.ts';
 
 export type BodyBounds = {
   bytesMax: number;
@@ -31,15 +31,15 @@ export function watchBody(req: IncomingMessage, bounds: BodyBounds): Disposable 
     wasPaused = true;
   };
   function endWindow(): void {
-    if (windowBytes < windowBytesMin && !wasPaused && !req.readableEnded) refuse(late());
+    if (windowBytes < windowBytesMin && !wasPaused && !req.readableEnded) refuse(bodyTooSlow());
     windowBytes = 0;
     wasPaused = req.isPaused();
   }
   const window = setInterval(endWindow, windowMs);
-  const total = setTimeout(() => refuse(late()), totalMs);
+  const total = setTimeout(() => refuse(bodyTooSlow()), totalMs);
   const onGiveUp = () => refuse(giveUp.reason);
   // Also after the last byte: unread bytes are not delivered after the close.
-  const onClose = () => req.readableEnded || refuse(endedEarly());
+  const onClose = () => req.readableEnded || refuse(bodyEndedEarly());
   const onData = (chunk: Buffer) => {
     bytes += chunk.length;
     windowBytes += chunk.length;
@@ -67,16 +67,4 @@ export function watchBody(req: IncomingMessage, bounds: BodyBounds): Disposable 
       req.off('data', onData);
     },
   };
-}
-
-function late(): ApiError {
-  return new ApiError('REQUEST_TIMEOUT', 'The body did not arrive in time.');
-}
-
-function endedEarly(): ApiError {
-  return new ApiError('VALIDATION_ERROR', 'body: ended before its announced length');
-}
-
-export function bodyTooLarge(bytesMax: number): ApiError {
-  return new ApiError('PAYLOAD_TOO_LARGE', `The body is larger than ${bytesMax} bytes.`);
 }

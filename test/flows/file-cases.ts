@@ -113,7 +113,7 @@ function formCases(cast: Cast): Case[] {
     invalid('nothing', call({ bearer: cast.fileKey, type: contentType(), body: '' }), { says: 'last boundary' }),
     tooLarge('a file', as([purpose, file('x'.repeat(bodyBytesMax + 1))])),
     conflict('more files than an account may have', as(good, cast.collectorKey), {
-      says: `has ${accountFilesMax} files, which is the most. Delete some of them`,
+      says: `has ${accountFilesMax} files, which is the maximum. Delete some of them`,
     }),
     tooLarge('more bytes than an account may have', as(good, cast.hoarderKey), {
       says: `have ${accountBytesMax} bytes or more. Delete some of them`,
