@@ -5,13 +5,13 @@ import { presentList } from '../../../ingress/api/present-list.ts';
 
 const schema = z.strictObject({ limit: limitParameter({ max: 100, usual: 20 }), after: z.string().optional() });
 
-test('a query has its values, and defaults for what is not there', (t) => {
+test('a query has its values, and defaults for missing parameters', (t) => {
   t.deepEqual(parseQuery(schema, ''), { limit: 20 });
   t.deepEqual(parseQuery(schema, 'limit=1&after=x%20y'), { limit: 1, after: 'x y' });
   t.is(parseQuery(schema, 'limit=100').limit, 100);
 });
 
-test('every parameter that is wrong is named: no number, out of range, twice, unknown', (t) => {
+test('names every invalid parameter: not a number, out of range, repeated, unknown', (t) => {
   for (const limit of ['0', '101', '-1', '1.5', '1e1', '0x1', '', ' 1', 'ten', '01', '9'.repeat(30)]) {
     t.throws(() => parseQuery(schema, `limit=${limit}`), { message: 'limit: expected a whole number from 1 to 100' });
   }
@@ -22,7 +22,7 @@ test('every parameter that is wrong is named: no number, out of range, twice, un
   t.throws(() => parseQuery(schema, `${'x'.repeat(1_000)}=1`), { message: /^x{32}…: is not known$/ });
 });
 
-test('a list has at most as many as it is to have, says whether there are more, and names its first and its last', (t) => {
+test('a list has at most the requested number of items, says whether there are more, and names its first and last', (t) => {
   const [a, b] = [{ id: 'a' }, { id: 'b' }];
   const list = (found: { id: string }[]) => presentList({ found, limit: 2, present: (item) => item });
   t.deepEqual(list([a, b]), { object: 'list', data: [a, b], first_id: 'a', last_id: 'b', has_more: false });

@@ -2,7 +2,7 @@ import test from 'ava';
 import { noSuchModel } from '../../../ingress/api/no-such-model.ts';
 import { batchPlan } from '../../support/batch-plan.ts';
 
-test('an unknown model is named, with those that the plan includes', (t) => {
+test('names the unknown model and the models of the plan', (t) => {
   const planFile = batchPlan();
   t.regex(
     noSuchModel('gpt-4', 'free', planFile),
@@ -12,7 +12,7 @@ test('an unknown model is named, with those that the plan includes', (t) => {
   t.is(noSuchModel('a b'.repeat(100), 'gone', planFile).length, 88);
 });
 
-test('of many models the first twenty are named', (t) => {
+test('names only the first twenty of many models', (t) => {
   const planFile = batchPlan();
   const [model] = Object.values(planFile.models);
   if (model === undefined) return t.fail();

@@ -4,19 +4,19 @@ import { shownText } from '../../../ingress/api/shown-text.ts';
 import { makeKey } from '../../../ingress/callers/api-key.ts';
 import { sized } from '../../support/size.ts';
 
-test('a path or a name of usual length is shown as it is', (t) => {
+test('a path or name of usual length is shown unchanged', (t) => {
   for (const text of ['/v1/chat/completions', 'meta-llama/Llama-3.1-8B-Instruct', '/v1/models/%zz', '__proto__', '']) {
     t.is(shownText(text), text);
   }
 });
 
-test('what cannot be seen, and what is longer than any name, is not', (t) => {
+test('invisible characters and overlong text are not shown', (t) => {
   t.is(shownText('/a b\n\u202e\u0000é<"'), '/a?b????<"');
   t.is(shownText(`/v1/${'x'.repeat(5_000)}/y`), `/v1/${'x'.repeat(40)}…`);
   t.is(shownText('/ab'.repeat(1_000)).length, 121);
 });
 
-test('a key is hidden whichever of its characters are percent-encoded, also twice', (t) => {
+test('a key is hidden if any of its characters are percent-encoded, even twice', (t) => {
   const key = makeKey();
   const encoded = (text: string) => text.replace(/./g, (char) => `%${char.charCodeAt(0).toString(16)}`);
   for (const hidden of [
@@ -32,7 +32,7 @@ test('a key is hidden whichever of its characters are percent-encoded, also twic
   t.is(shownText('/svc%5'), '/svc%5');
 });
 
-test('no key and no token is shown, wherever it stands', (t) => {
+test('no key or token is shown at any position', (t) => {
   const key = makeKey();
   t.is(shownText(`/v1/keys/${key}`), '/v1/keys/svc_…');
   t.is(shownText(`x${key}y`), 'xsvc_…');

@@ -15,7 +15,7 @@ const suggest = (method: string, path: string) => {
   return meant && `${meant.method} ${meant.path}`;
 };
 
-test('a path that is nearly one of ours leads to it, by the method that it takes', (t) => {
+test('suggests a similar route with a method that it supports', (t) => {
   const meant: [method: string, path: string, route: string][] = [
     ['POST', '/chat/completions', 'POST /v1/chat/completions'],
     ['GET', '/chat/completions', 'POST /v1/chat/completions'],
@@ -34,13 +34,13 @@ test('a path that is nearly one of ours leads to it, by the method that it takes
   for (const [method, path, route] of meant) t.is(suggest(method, path), route, path);
 });
 
-test('a path that is like none of ours leads nowhere', (t) => {
+test('suggests nothing for a path unlike any route', (t) => {
   for (const path of ['/nothing', '/v1/nothing', '/v1/chat/completions/x', '/v1/files', '/quota', '/%zz', '']) {
     t.is(suggest('GET', path), path === '' ? 'GET /' : undefined, path);
   }
 });
 
-test('routes that OpenAI has are recognised, with /v1 or without', (t) => {
+test('recognises routes of OpenAI with and without /v1', (t) => {
   for (const path of ['/v1/embeddings', '/embeddings', '/v1/images/generations', '/v1/chat/completions/id/messages']) {
     t.true(isOpenAiRoute(path), path);
   }

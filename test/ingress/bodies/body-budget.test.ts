@@ -6,7 +6,7 @@ import { fakeClock } from '../../support/fake-clock.ts';
 const piece = 65_536;
 const bytesMax = 16 * piece;
 
-/** A body that arrives piece by piece unless it is paused. */
+/** A body that arrives in chunks unless it is paused. */
 function createSource() {
   let paused = false;
   return {
@@ -27,10 +27,10 @@ function begin(budget: ReturnType<typeof createBodyBudget>, holder: string) {
   return { ...share, source };
 }
 
-test('a body takes what has arrived of it, until it leaves, and leaving twice gives nothing more back', (t) => {
+test('a body takes its received bytes until it leaves, and leaving twice returns them once', (t) => {
   const budget = createBodyBudget({ bytesMax });
   const [one, other] = [begin(budget, 'a'), begin(budget, 'b')];
-  t.is(budget.bytesHeld(), 0, 'what is only announced takes nothing');
+  t.is(budget.bytesHeld(), 0, 'announced bytes take nothing');
   one.add(100);
   other.add(50);
   t.is(budget.bytesHeld(), 150);
@@ -41,7 +41,7 @@ test('a body takes what has arrived of it, until it leaves, and leaving twice gi
   t.is(budget.bytesHeld(), 50);
 });
 
-test('no body begins while the budget is used up, and one does as soon as there is room', (t) => {
+test('no body starts while the budget is used up, and one starts as soon as there is room', (t) => {
   const budget = createBodyBudget({ bytesMax });
   const one = begin(budget, 'a');
   one.add(bytesMax - 1);
@@ -53,12 +53,12 @@ test('no body begins while the budget is used up, and one does as soon as there 
   t.truthy(budget.enter('c', createSource()));
 });
 
-test('while the budget is used up only the oldest body goes on, and the next one when that has arrived', (t) => {
+test('while the budget is used up only the oldest body continues, and the next one after it', (t) => {
   const budget = createBodyBudget({ bytesMax });
   const bodies = ['a', 'b', 'c', 'd', 'e'].map((holder) => begin(budget, holder));
   for (const { add } of bodies) add(bytesMax / 4);
   const paused = () => bodies.map(({ source }) => source.isPaused());
-  t.deepEqual(paused(), [false, false, false, true, true], 'those before the last saw room');
+  t.deepEqual(paused(), [false, false, false, true, true], 'the ones before the last had room');
   for (const { add } of bodies) add(1);
   t.deepEqual(paused(), [false, true, true, true, true]);
   bodies[0]?.arrived();
@@ -67,10 +67,10 @@ test('while the budget is used up only the oldest body goes on, and the next one
   t.is(budget.bytesHeld(), bytesMax + 4);
   bodies[1]?.arrived();
   bodies[1]?.leave();
-  t.deepEqual(paused(), [false, false, false, false, false], 'there is room for the next piece of each');
+  t.deepEqual(paused(), [false, false, false, false, false], 'there is room for the next chunk of each');
 });
 
-test("one holder's bodies wait beyond a quarter of the budget, and those of others go on", (t) => {
+test('bodies of one holder wait beyond a quarter of the budget, and those of others continue', (t) => {
   const budget = createBodyBudget({ bytesMax });
   const mine = [1, 2, 3].map(() => begin(budget, 'mine'));
   for (const { add } of mine) add(bytesMax / 8);
@@ -85,7 +85,7 @@ test("one holder's bodies wait beyond a quarter of the budget, and those of othe
   t.false(mine[1]?.source.isPaused());
 });
 
-test('a body is held up while it is paused, and if it was for most of its time', async (t) => {
+test('a body counts as held up while it is paused, and if it was paused for most of its time', async (t) => {
   const clock = fakeClock();
   const budget = createBodyBudget({ bytesMax, clock });
   const [first, second] = [begin(budget, 'a'), begin(budget, 'b')];
@@ -115,7 +115,7 @@ function fill(budget: ReturnType<typeof createBodyBudget>) {
 }
 const cutOf = (bodies: readonly { signal: AbortSignal }[]) => bodies.map(({ signal }) => signal.aborted);
 
-test('while the budget is used up, a body that has stopped makes room, and the largest first', async (t) => {
+test('while the budget is used up, stalled bodies are ended, the largest first', async (t) => {
   const clock = fakeClock();
   const budget = createBodyBudget({ bytesMax, clock });
   const small = begin(budget, 'e');
@@ -127,25 +127,25 @@ test('while the budget is used up, a body that has stopped makes room, and the l
   t.true(rest.source.isPaused());
   t.is(budget.enter('h', createSource()), undefined);
   await clock.advance(5_000);
-  t.deepEqual(cutOf([small, large, rest]), [false, true, false], 'what is paused is not slow');
+  t.deepEqual(cutOf([small, large, rest]), [false, true, false], 'a paused body is not slow');
   t.like(large.signal.reason, { code: 'REQUEST_TIMEOUT' });
   t.is(budget.bytesHeld(), bytesMax + 1);
   large.add(piece);
-  t.is(budget.bytesHeld(), bytesMax + 1, 'what still comes of it is not held');
+  t.is(budget.bytesHeld(), bytesMax + 1, 'its later bytes are not held');
   await clock.advance(250);
   t.deepEqual(cutOf([small, large, rest]), [true, true, false]);
   await clock.advance(4_000);
-  t.false(rest.source.isPaused(), 'the oldest goes on');
-  t.false(rest.signal.aborted, 'and has its time from then on');
+  t.false(rest.source.isPaused(), 'the oldest continues');
+  t.false(rest.signal.aborted, 'its time counts from then on');
   await clock.advance(1_000);
   t.true(rest.signal.aborted);
   t.is(budget.bytesHeld(), 0);
   t.truthy(budget.enter('h', createSource()));
   await clock.advance(1_000);
-  t.is(clock.pending(), 0, 'nothing is looked at while there is room');
+  t.is(clock.pending(), 0, 'nothing is checked while there is room');
 });
 
-/** Whether a body that arrives at these rates, in bytes a second, makes room in a budget that is used up by others. */
+/** Whether a body that arrives at these rates, in bytes per second, is ended in a budget that others have used up. */
 async function makesRoom(rates: readonly number[]): Promise<boolean> {
   const clock = fakeClock();
   const budget = createBodyBudget({ bytesMax, clock });
@@ -160,14 +160,14 @@ async function makesRoom(rates: readonly number[]): Promise<boolean> {
   return body.signal.aborted;
 }
 
-test('a body that arrives at 64 KiB a second never makes room, and one that is slow for long does', async (t) => {
+test('a body at 64 KiB per second is never ended, and one that is slow for long is', async (t) => {
   t.false(await makesRoom(Array(30).fill(piece)));
   t.true(await makesRoom(Array(30).fill(piece / 2)));
-  t.false(await makesRoom([0, 0, 0, 0, piece, piece, piece, piece, piece]), 'it makes up for nothing');
-  t.true(await makesRoom([10 * piece, 0, 0, 0, 0, 0]), 'how fast it was before does not count');
+  t.false(await makesRoom([0, 0, 0, 0, piece, piece, piece, piece, piece]), 'a later burst does not compensate');
+  t.true(await makesRoom([10 * piece, 0, 0, 0, 0, 0]), 'its earlier rate does not count');
 });
 
-test('slow bodies go on as long as there is room', async (t) => {
+test('slow bodies continue while there is room', async (t) => {
   const clock = fakeClock();
   const budget = createBodyBudget({ bytesMax, clock });
   const bodies = fill(budget);
@@ -176,7 +176,7 @@ test('slow bodies go on as long as there is room', async (t) => {
   t.deepEqual(cutOf(bodies), [false, false, false, false]);
 });
 
-test('in any order of arrivals the bound holds, at least one body is read on, and no byte stays counted', (t) => {
+test('in any order of arrivals the bound holds, at least one body continues, and no byte stays counted', (t) => {
   const step = fc.record({
     kind: fc.constantFrom('begin', 'add', 'add', 'add', 'arrived', 'leave'),
     pick: fc.nat(),
@@ -217,10 +217,10 @@ test('in any order of arrivals the bound holds, at least one body is read on, an
   t.pass();
 });
 
-test('a body has room for as many bytes as it could add without being made to wait', (t) => {
+test('the room of a body is the number of bytes that it could add without a wait', (t) => {
   const budget = createBodyBudget({ bytesMax });
   const [oldest, one, other] = [begin(budget, 'a'), begin(budget, 'b'), begin(budget, 'b')];
-  t.true(oldest.hasRoomFor(2 * bytesMax), 'the oldest goes on in any case');
+  t.true(oldest.hasRoomFor(2 * bytesMax), 'the oldest always continues');
   t.true(other.hasRoomFor(bytesMax / 4 - 1));
   t.false(other.hasRoomFor(bytesMax / 4), 'the share of its account');
   other.add(bytesMax / 4);

@@ -15,7 +15,7 @@ function start() {
   return { clock, passed, come, mustWait: refused.mustWait };
 }
 
-test('after a refused body the next one of the same account waits by its bytes, and those of others do not', async (t) => {
+test('after a refused body the next one of the same account waits in proportion to its bytes; other accounts do not', async (t) => {
   const { clock, passed, come, mustWait } = start();
   t.false(mustWait('eve'));
   await come('eve', 500);
@@ -28,10 +28,10 @@ test('after a refused body the next one of the same account waits by its bytes, 
   await clock.advance(1);
   t.deepEqual(passed, ['eve 0', 'ann 0', 'eve 500']);
   await come('eve', 0);
-  t.is(passed.at(-1), 'eve 500', 'one that is taken makes none wait');
+  t.is(passed.at(-1), 'eve 500', 'an accepted body delays none');
 });
 
-test('of those that wait together each that is refused lets the others wait again', async (t) => {
+test('of several waiting bodies, each refused one makes the others wait again', async (t) => {
   const { clock, passed, come } = start();
   await come('eve', 1_000);
   for (let body = 0; body < 3; body++) void come('eve', 1_000);
@@ -39,7 +39,7 @@ test('of those that wait together each that is refused lets the others wait agai
   t.deepEqual(passed, ['eve 0', 'eve 1000', 'eve 2000', 'eve 3000']);
 });
 
-test('a body costs a bounded wait, however large it is', async (t) => {
+test('a body of any size costs a bounded wait', async (t) => {
   const { clock, passed, come } = start();
   await come('eve', 1_000_000);
   void come('eve', 0);

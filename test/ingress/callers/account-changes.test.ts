@@ -18,7 +18,7 @@ const mint = (key: NewKey, plan = 'free') => mintKey({ account: 'user:ann', plan
 const named = (key: NewKey): NamedKey => ({ hashes: ['under another pepper', key.hash] });
 const shown = (key: NewKey): NamedKey => ({ display: key.display });
 
-test('none, mint: a key is active under the plan that is asked for, and the account has come into being', (t) => {
+test('none, mint: a key is active under the requested plan, and the account is created', (t) => {
   const key = keyNamed('one');
   const { result, next } = mint(key)(undefined);
   const account = {
@@ -37,12 +37,12 @@ test('none, mint: a key is active under the plan that is asked for, and the acco
   t.deepEqual(next, account);
 });
 
-test('active, mint: the same key stays active, and nothing changes, whatever plan is asked for', (t) => {
+test('active, mint: the same key stays active, and nothing changes, for any requested plan', (t) => {
   const account = mintedWith(keyNamed('one'));
   t.deepEqual(mint(keyNamed('two', t2), 'pro')(account), { result: { minted: false, account } });
 });
 
-test('active, rotate: the old key is rotated away and a new one is active, on the plan the account stands on', (t) => {
+test('active, rotate: the old key is rotated and a new one is active, on the plan of the account', (t) => {
   const [old, key] = [keyNamed('one'), keyNamed('two', t2)];
   for (const name of [named(old), shown(old)]) {
     const account = { ...mintedWith(old), plan: 'pro', suspended: true };
@@ -58,7 +58,7 @@ test('active, rotate: the old key is rotated away and a new one is active, on th
   }
 });
 
-test('active, revoke: the key is revoked, and no other takes its place', (t) => {
+test('active, revoke: the key is revoked, and none replaces it', (t) => {
   const old = keyNamed('one');
   for (const name of [named(old), shown(old)]) {
     const { key: _, ...account } = { ...mintedWith(old), plan: 'pro' };
@@ -75,7 +75,7 @@ test('active, revoke: the key is revoked, and no other takes its place', (t) => 
   }
 });
 
-test('a mint after a revocation gives a new key with a new id, on the plan the account stands on', (t) => {
+test('a mint after a revocation gives a new key with a new id, on the plan of the account', (t) => {
   const revoked = nextOf(revokeKey({ named: named(keyNamed('one')), at: t2 })(mintedWith(keyNamed('one'))));
   const { result, next } = mint(keyNamed('two', t3), 'free')({ ...revoked, plan: 'pro' });
   t.true(result.minted);
@@ -83,7 +83,7 @@ test('a mint after a revocation gives a new key with a new id, on the plan the a
   t.deepEqual(next?.endedKeys, revoked.endedKeys);
 });
 
-test('whatever else is named is refused alike, and nothing changes', (t) => {
+test('any other named key is refused in the same way, and nothing changes', (t) => {
   const [rotated, revoked, active, other] = [keyNamed('one'), keyNamed('two'), keyNamed('three'), keyNamed('four')];
   const history = historyOf(rotated, revoked);
   const names = [rotated, revoked, other].flatMap((key) => [named(key), shown(key)]);
@@ -96,7 +96,7 @@ test('whatever else is named is refused alike, and nothing changes', (t) => {
   }
 });
 
-test('the last use of a key goes with it when it ends; that of an earlier key does not', (t) => {
+test('a key that ends keeps its last use; the last use of an earlier key is not taken over', (t) => {
   const [one, two] = [keyNamed('one'), keyNamed('two', t2)];
   const used = { ...mintedWith(one), lastUse: { keyId: 'key_one', at: t2 } };
   const rotated = nextOf(rotateKey({ named: named(one), key: two })(used));
@@ -125,7 +125,7 @@ test('the last 100 ended keys and the last 200 changes are kept, newest first', 
 
 const seconds = (at: Date) => at.getTime() / 1_000;
 
-test('a device that is new gets its key, and the secrets that it was made with are noted', (t) => {
+test('a new device gets its key, and the secrets used are recorded', (t) => {
   const key = keyNamed('one');
   const { result, next } = mintGuest(key)(undefined);
   t.deepEqual(next, {
@@ -144,14 +144,14 @@ test('a device that is new gets its key, and the secrets that it was made with a
   t.is(next, result);
 });
 
-test('a device that comes back after it was removed has no version that it had before', (t) => {
+test('a device that returns after its removal repeats no earlier version', (t) => {
   const before = nextOf(mintGuest(keyNamed('one'))(undefined));
   const changed = nextOf(mintGuest(keyNamed('two', t2), 'second', () => false)(before));
   const later = new Date(t2.getTime() + 62 * 86_400_000);
   t.true(nextOf(mintGuest(keyNamed('three', later))(undefined)).version > changed.version);
 });
 
-test('a repeat for a device is without effect while the secrets of its key are in use', (t) => {
+test('a repeated mint for a device has no effect while the secrets of its key are in use', (t) => {
   const device = nextOf(mintGuest(keyNamed('one'))(undefined));
   const asked: GuestSecrets[] = [];
   const inUse = (guest: GuestSecrets) => asked.push(guest) > 0;
@@ -159,7 +159,7 @@ test('a repeat for a device is without effect while the secrets of its key are i
   t.deepEqual(asked, [{ secret: 'first', pepper: 'p' }]);
 });
 
-test('secrets that were withdrawn end the key that was made with them', (t) => {
+test('removed secrets end the key that was made with them', (t) => {
   const device = { ...nextOf(mintGuest(keyNamed('one'))(undefined)), plan: 'pro', suspended: true };
   const key = keyNamed('two', t2);
   const next = nextOf(mintGuest(key, 'second', () => false)(device));
@@ -169,7 +169,7 @@ test('secrets that were withdrawn end the key that was made with them', (t) => {
   t.deepEqual(next.changes[0], { at: t2, by: 'device:1', keyMinted: 'key_two' });
 });
 
-test('a pepper that was withdrawn gives the same key a new hash, and nothing has ended', (t) => {
+test('a removed pepper gives the same key a new hash, and no key ends', (t) => {
   const device = nextOf(mintGuest(keyNamed('one'))(undefined));
   const { guest, ...offered } = { ...keyNamed('two', t2), guest: { secret: 'first', pepper: 'q' } };
   const decide = mintGuestKey({ account: 'device:1', plan: 'guest-device', key: offered, guest }, () => false);
@@ -179,7 +179,7 @@ test('a pepper that was withdrawn gives the same key a new hash, and nothing has
   t.deepEqual(next.endedKeys, []);
 });
 
-test('an account that was never used comes into being by a change, where that is wanted, and by nothing else', (t) => {
+test('a change creates an unused account only if this is requested', (t) => {
   const by = { by: 'user:operator', at: t2 };
   const unknown = { id: 'user:ann', plan: 'free' };
   const suspend = { settings: { suspended: true }, ...by };
@@ -192,7 +192,7 @@ test('an account that was never used comes into being by a change, where that is
   t.deepEqual(next.changes, [{ ...by, suspended: true }]);
 });
 
-test('settings are changed together, and the trail says from what, when and by whom', (t) => {
+test('settings are changed together, and the trail records old value, time and author', (t) => {
   const account = mintedWith(keyNamed('one'));
   const cases = [
     [{ plan: 'pro' }, { plan: { from: 'free', to: 'pro' } }],
@@ -216,7 +216,7 @@ test('settings are changed together, and the trail says from what, when and by w
   }
 });
 
-test('a suspension can be lifted, and that is said too', (t) => {
+test('a suspension can be lifted, and this is recorded, too', (t) => {
   const suspended = { ...mintedWith(keyNamed('one')), suspended: true };
   const next = nextOf(changeSettings({ settings: { suspended: false }, at: t2, by: 'user:operator' })(suspended));
   t.false(next.suspended);
@@ -226,7 +226,7 @@ test('a suspension can be lifted, and that is said too', (t) => {
 const topUp = (id: string, tokens: number, at = t1) =>
   changeSettings({ settings: { topUp: { id, tokens } }, at, by: 'user:operator' });
 
-test('top-ups add up within the month they are made in, and the next month begins with none', (t) => {
+test('top-ups add up within their month, and the next month starts with none', (t) => {
   const [march, lateMarch, april] = ['2026-03-01', '2026-03-31T23:59:59.999Z', '2026-04-01'].map((at) => new Date(at));
   const first = nextOf(topUp('a', 500, march)(mintedWith(keyNamed('one'))));
   t.like(first, { version: 2, topUp: { month: '2026-03', tokens: 500 } });
@@ -242,7 +242,7 @@ test('top-ups add up within the month they are made in, and the next month begin
   t.deepEqual(nextOf(topUp('d', 2, lateMarch)(third)).topUp, { month: '2026-04', tokens: 3 });
 });
 
-test('a top-up counts once by its id, in whichever month it comes again, and with other tokens it is a conflict', (t) => {
+test('a top-up counts once by its id, even if repeated in another month; with other tokens it is a conflict', (t) => {
   const account = nextOf(topUp('a', 500)(mintedWith(keyNamed('one'))));
   for (const at of [t1, new Date('2027-01-01')]) {
     t.deepEqual(topUp('a', 500, at)(account), { result: account });
@@ -269,7 +269,7 @@ test('the last 500 top-ups are remembered, across months', (t) => {
   t.not(topUp('0', 1)(account).next, undefined);
 });
 
-test('the top-ups of a month stay a number that can be counted with', (t) => {
+test('the top-ups of a month stay within exact integers', (t) => {
   const full = { ...mintedWith(keyNamed('one')), topUp: { month: '2026-01', tokens: 1e15 - 1 } };
   t.is(nextOf(topUp('a', 1)(full)).topUp?.tokens, 1e15);
   t.like(
@@ -278,7 +278,7 @@ test('the top-ups of a month stay a number that can be counted with', (t) => {
   );
 });
 
-test('settings that are so already change nothing, and an account that is not known has none', (t) => {
+test('settings with their current values change nothing, and an unknown account has none', (t) => {
   const account = mintedWith(keyNamed('one'));
   const same = [{}, { plan: 'free' }, { suspended: false }, { overageEnabled: false }, { plan: undefined }];
   for (const settings of same) {
@@ -288,7 +288,7 @@ test('settings that are so already change nothing, and an account that is not kn
   t.deepEqual(changeSettings({ settings, at: t2, by: 'user:operator' })(undefined), { result: undefined });
 });
 
-test('no decision alters the account that it is given', (t) => {
+test('no decision mutates its input account', (t) => {
   const [one, two] = [keyNamed('one'), keyNamed('two')];
   const account = { ...mintedWith(one), guest: { secret: 'first', pepper: 'p' }, lastUse: { keyId: one.id, at: t1 } };
   const before = structuredClone(account);
@@ -310,7 +310,7 @@ function mintedWith(key: NewKey): Account {
   return nextOf(mint(key)(undefined));
 }
 
-/** An account without an active key: one was rotated away, the other revoked. */
+/** An account without an active key: one was rotated, the other revoked. */
 function historyOf(rotated: NewKey, revoked: NewKey): Account {
   const second = nextOf(rotateKey({ named: named(rotated), key: revoked })(mintedWith(rotated)));
   return nextOf(revokeKey({ named: named(revoked), at: t2 })(second));
@@ -322,7 +322,7 @@ function mintGuest(key: NewKey, secret = 'first', inUse: (guest: GuestSecrets) =
 }
 
 function nextOf(decision: Decision<unknown>): Account {
-  if (decision.next === undefined) throw new Error('nothing was to change');
+  if (decision.next === undefined) throw new Error('no change is expected');
   return decision.next;
 }
 

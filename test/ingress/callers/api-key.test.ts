@@ -15,7 +15,7 @@ import {
 } from '../../../ingress/callers/api-key.ts';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-/** Computed apart, by Python's zlib: the CRC-32 of the first 36 characters is 745821753, in base62 0oTOJ7. */
+/** Computed separately with Python's zlib: the CRC-32 of the first 36 characters is 745821753, in base62 0oTOJ7. */
 const known = 'svc_0123456789ABCDEFGHIJKLMNOPQRSTUV0oTOJ7';
 
 test('a key is svc_, 32 random base62 characters and a checksum of six', (t) => {
@@ -34,7 +34,7 @@ test('the checksum is CRC-32 in base62, most significant digit first', (t) => {
   t.is(value, crc32(body));
 });
 
-test('of 10,000 typing errors of one character none is taken for a key', (t) => {
+test('none of 10,000 one-character typos is accepted as a key', (t) => {
   const character = fc.constantFrom(...alphabet);
   const typos = fc.tuple(fc.nat(37), character, fc.integer({ min: 0, max: 1_000_000 }));
   const keys = Array.from({ length: 100 }, makeKey);
@@ -52,7 +52,7 @@ test('of 10,000 typing errors of one character none is taken for a key', (t) => 
   t.true(tried > 10_000);
 });
 
-test('two neighbours swapped, a character lost or doubled, and garbage are no keys', (t) => {
+test('swapped, lost or doubled characters and garbage are not keys', (t) => {
   for (const key of Array.from({ length: 200 }, makeKey)) {
     for (let index = keyPrefix.length; index < key.length - 1; index++) {
       const [one, other] = [key[index], key[index + 1]];
@@ -69,7 +69,7 @@ test('two neighbours swapped, a character lost or doubled, and garbage are no ke
   }
 });
 
-test('what is stored is HMAC-SHA-256 under the pepper, in hexadecimal', (t) => {
+test('the stored hash is HMAC-SHA-256 under the pepper, in hexadecimal', (t) => {
   // RFC 4231, test case 2.
   t.is(
     hashKey('what do ya want for nothing?', 'Jefe'),
@@ -80,13 +80,13 @@ test('what is stored is HMAC-SHA-256 under the pepper, in hexadecimal', (t) => {
   t.not(hashKey(key, 'a'), hashKey(key, 'b'));
 });
 
-test('what is shown is the first ten characters, masked with four stars', (t) => {
+test('a masked key is its first ten characters and four stars', (t) => {
   t.is(displayPart(known), 'svc_012345');
   t.is(maskKey(known), 'svc_012345****');
   t.is(maskKey(displayPart(known)), maskKey(known));
 });
 
-test('a key is masked when it is svc_, six base62 characters and four stars, and nothing around that', (t) => {
+test('a text is a masked key only if it is exactly svc_, six base62 characters and four stars', (t) => {
   for (const key of Array.from({ length: 100 }, makeKey)) t.true(isMaskedKey(maskKey(key)));
   t.true(isMaskedKey('svc_012345****'));
   const wrong = [
@@ -108,7 +108,7 @@ test('a key is masked when it is svc_, six base62 characters and four stars, and
   for (const text of wrong) t.false(isMaskedKey(text), JSON.stringify(text));
 });
 
-test('a derived key is the same for the same text and secret, and another for another of either', (t) => {
+test('a derived key is the same for the same text and secret, and different if either differs', (t) => {
   const text = fc.string({ unit: 'binary', maxLength: 300 });
   fc.assert(
     fc.property(
@@ -128,7 +128,7 @@ test('a derived key is the same for the same text and secret, and another for an
   );
 });
 
-/** A lone surrogate is no character, and every one of them has the same bytes in UTF-8. HMAC fills a key up with zeros. */
+/** All lone surrogates have the same bytes in UTF-8. HMAC pads a key with zeros. */
 function sameBytes(one: string, another: string): boolean {
   const bytesOf = (text: string) =>
     Buffer.from(text)
@@ -138,7 +138,7 @@ function sameBytes(one: string, another: string): boolean {
 }
 
 test('a derived key is the first 32 base62 digits of HMAC-SHA-256, padded to 43, and the checksum', (t) => {
-  // RFC 4231, test case 2, in base62 by division of the whole number.
+  // RFC 4231, test case 2, converted to base62 as one number.
   const digest = 0x5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843n;
   const digits: string[] = [];
   for (let rest = digest; rest > 0n; rest /= 62n) digits.unshift(alphabet[Number(rest % 62n)] ?? '');
@@ -147,18 +147,18 @@ test('a derived key is the first 32 base62 digits of HMAC-SHA-256, padded to 43,
   t.is(deriveKey('what do ya want for nothing?', 'Jefe'), 'svc_LmZKuOs3b8SdeAFpygjhvpt7ugisOsww2rASli');
 });
 
-test('a derived key tells nothing of its text: neighbours in text are as far apart as any two', (t) => {
+test('a derived key reveals nothing of its text: keys of similar texts are as different as any two', (t) => {
   const keys = Array.from({ length: 1_000 }, (_, index) => deriveKey(`device-${index}`, 'a secret of an operator'));
   t.is(new Set(keys).size, 1_000);
   let alike = 0;
   for (const [index, key] of keys.slice(1).entries()) {
     for (let place = 5; place < 36; place++) if (key[place] === keys[index]?.[place]) alike++;
   }
-  // 999 pairs of 31 characters, each alike by chance in one of 62: 500 expected, with a deviation of 22.
+  // 999 pairs of 31 characters, each equal by chance in 1 of 62: 500 expected, with a deviation of 22.
   t.true(alike > 350 && alike < 650, String(alike));
 });
 
-test('the fingerprint of a secret is 16 hexadecimal characters of its own, and no part of it', (t) => {
+test('the fingerprint of a secret is 16 unique hexadecimal characters, and not a part of it', (t) => {
   const secrets = Array.from({ length: 500 }, (_, index) => createHmac('sha256', 'x').update(`${index}`).digest('hex'));
   const fingerprints = secrets.map(fingerprint);
   t.is(new Set(fingerprints).size, secrets.length);
@@ -176,14 +176,14 @@ const characters = [
 ];
 
 for (const { title, make, first } of characters) {
-  test(`in a ${title} key every character of the alphabet comes up as often as any other`, (t) => {
+  test(`in a ${title} key all characters of the alphabet are equally frequent`, (t) => {
     const counts = new Map<string, number>();
     const keys = 20_000;
     for (let index = 0; index < keys; index++) {
       for (const character of make(index).slice(first, 36)) counts.set(character, (counts.get(character) ?? 0) + 1);
     }
     t.deepEqual([...counts.keys()].sort().join(''), [...alphabet].sort().join(''));
-    // With 61 degrees of freedom a value above 140 comes by chance less than once in ten million times.
+    // With 61 degrees of freedom, a value above 140 occurs by chance less than once in ten million runs.
     const expected = (keys * (36 - first)) / 62;
     const chiSquared = [...counts.values()].reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0);
     t.true(chiSquared < 140, String(chiSquared));

@@ -3,7 +3,7 @@ import test from 'ava';
 import { bearerToken, invalidKey, invalidToken, keyCredential } from '../../../ingress/callers/authorization.ts';
 import { ApiError } from '../../../shared/errors.ts';
 
-/** A request as far as this part of it is read: the values of each `Authorization` header, in order. */
+/** The part of a request that is read: the values of each `Authorization` header, in order. */
 const requestWith = (...values: string[]) =>
   ({ rawHeaders: values.flatMap((value) => ['Authorization', value]) }) as unknown as IncomingMessage;
 
@@ -15,7 +15,7 @@ function codeFor(...values: string[]): string {
   }
 }
 
-test('gives out the token, whatever the case of the scheme and the spaces around it', (t) => {
+test('returns the token for any case of the scheme and any spaces around it', (t) => {
   for (const value of ['Bearer abc', 'bearer abc', 'BEARER   abc', 'Bearer abc  ']) t.is(codeFor(value), 'token abc');
   t.is(codeFor('Bearer svc_0aA'), 'token svc_0aA');
   t.is(codeFor('Bearer eyJ.a-b_c~d+e/f.g=='), 'token eyJ.a-b_c~d+e/f.g==');
@@ -48,13 +48,13 @@ test('any other form is INVALID_TOKEN', (t) => {
   }
 });
 
-test('more than one header is INVALID_TOKEN, also where both are alike', (t) => {
+test('more than one header is INVALID_TOKEN, even if both are equal', (t) => {
   t.is(codeFor('Bearer a', 'Bearer b'), 'INVALID_TOKEN');
   t.is(codeFor('Bearer a', 'Bearer a'), 'INVALID_TOKEN');
   t.is(codeFor('', 'Bearer a'), 'INVALID_TOKEN');
 });
 
-test('a refusal says what is wrong with the header, and what the route takes', (t) => {
+test('a refusal says what is wrong with the header, and what the route accepts', (t) => {
   const messageFor = (...values: string[]) =>
     t.throws(() => bearerToken(requestWith(...values), 'sign-in token'), { instanceOf: ApiError })?.message;
   const help = 'Send "Authorization: Bearer <sign-in token>".';
@@ -66,7 +66,7 @@ test('a refusal says what is wrong with the header, and what the route takes', (
   for (const value of ['Bearer', 'Bearer a b', 'Bearer é']) t.is(messageFor(value), neither, value);
 });
 
-test('a key with a typing error is refused as malformed, in the same words each time', (t) => {
+test('a key with a typo is refused as malformed, always with the same message', (t) => {
   for (const key of ['svc_', `svc_${'a'.repeat(38)}`, 'svc_****', `svc_${'a'.repeat(500)}`]) {
     const error = t.throws(() => keyCredential(key, ['a pepper']), { instanceOf: ApiError });
     t.is(error?.code, 'INVALID_KEY');
@@ -82,7 +82,7 @@ test('a long header costs no more than a short one', (t) => {
   t.true(performance.now() - startedAt < 1_000);
 });
 
-test('what is refused is not repeated, and its cause is for the log', (t) => {
+test('a refusal does not repeat the token, and its cause is for the log', (t) => {
   const cause = new Error('signature verification failed');
   t.is(invalidToken(cause).cause, cause);
   t.is(invalidKey().code, 'INVALID_KEY');

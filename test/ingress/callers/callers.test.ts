@@ -10,7 +10,7 @@ import { ApiError, type ErrorCode } from '../../../shared/errors.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
 import type { KeyOwner } from '../../../shared/store/store.ts';
 
-// How long a store may take passes only when a test says so, however busy the machine is.
+// The timeout of the store passes only when a test moves the timers, also on a busy machine.
 test.before(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.always(() => mock.timers.reset());
 
@@ -27,7 +27,7 @@ const alice = {
 const rereadMs = 60_000;
 const unknownMs = 2_000;
 
-/** A store that can be made to fail or to hang, and counts what it was asked; the clock stands until it is moved. */
+/** A store that can fail or hang, and counts its calls; the clock stands still until it is moved. */
 function createSubject() {
   const owners = new Map<string, KeyOwner>();
   const accounts = new Map<string, Account>();
@@ -41,7 +41,7 @@ function createSubject() {
   async function answer<T>(name: string, value: () => T): Promise<T> {
     asked.push(name);
     if (mode === 'hangs') await new Promise(() => {});
-    if (mode === 'fails') throw new ApiError('SERVICE_UNAVAILABLE', 'The store is away.');
+    if (mode === 'fails') throw new ApiError('SERVICE_UNAVAILABLE', 'The store is unavailable.');
     await new Promise((resolve) => setImmediate(resolve));
     return value();
   }
@@ -96,7 +96,7 @@ async function codeOf(call: Promise<unknown>): Promise<ErrorCode | 'none'> {
   );
 }
 
-test('of 100 requests at once with a key that is new here one asks Redis, then the store, and all get the caller', async (t) => {
+test('of 100 concurrent requests with a new key, one asks Redis and then the store, and all get the caller', async (t) => {
   const subject = createSubject();
   const credential = credentialOf(makeKey());
   subject.give(credential);
@@ -105,7 +105,7 @@ test('of 100 requests at once with a key that is new here one asks Redis, then t
   t.deepEqual([subject.askedRedis(), subject.asked.length], [1, 1]);
 });
 
-test('a key is known from when its caller was found until it is found to have ended, also while it is to be read again', async (t) => {
+test('a key is known from its first look-up until a read finds that it has ended, also while it is due for a reread', async (t) => {
   const { find, knows, give, take, pass } = createSubject();
   const credential = credentialOf(makeKey());
   give(credential);
@@ -118,7 +118,7 @@ test('a key is known from when its caller was found until it is found to have en
   t.false(knows(credential));
 });
 
-test('a caller is known for a minute and then read again, with what changed', async (t) => {
+test('a caller is cached for a minute and then read again with its changes', async (t) => {
   const { find, asked, give, pass } = createSubject();
   const credential = credentialOf(makeKey());
   give(credential);
@@ -135,7 +135,7 @@ test('a caller is known for a minute and then read again, with what changed', as
   t.is(asked.length, 2);
 });
 
-test('a caller that another ingress has read is taken from Redis, and is as old as it was there', async (t) => {
+test('a caller that another ingress has read is taken from Redis with its age', async (t) => {
   const subject = createSubject();
   const credential = credentialOf(makeKey());
   subject.give(credential, { ...alice, version: 2 });
@@ -147,7 +147,7 @@ test('a caller that another ingress has read is taken from Redis, and is as old 
   t.is(subject.asked.length, 1);
 });
 
-test('what was read is shared; what is shared and old is read again, and serves while the store is away', async (t) => {
+test('a read caller is shared; an old shared caller is read again, and is used while the store is unavailable', async (t) => {
   const subject = createSubject();
   const credential = credentialOf(makeKey());
   const hash = credential.hashes[0] ?? '';
@@ -166,7 +166,7 @@ test('what was read is shared; what is shared and old is read again, and serves 
   t.deepEqual(await away.find(credential), alice);
 });
 
-test('a key that nobody has is INVALID_KEY; for two seconds the store is not asked again', async (t) => {
+test('an unknown key is INVALID_KEY; the store is not asked again for two seconds', async (t) => {
   const subject = createSubject();
   const credential = credentialOf(makeKey());
   t.is(await codeOf(subject.find(credential)), 'INVALID_KEY');
@@ -178,7 +178,7 @@ test('a key that nobody has is INVALID_KEY; for two seconds the store is not ask
   t.deepEqual(await subject.find(credential), alice);
 });
 
-test('a key that was unknown is taken at once when another ingress shares its caller, and what ended is not shared', async (t) => {
+test('an unknown key is accepted as soon as another ingress shares its caller, and ended keys are not shared', async (t) => {
   const subject = createSubject();
   const credential = credentialOf(makeKey());
   t.is(await codeOf(subject.find(credential)), 'INVALID_KEY');
@@ -186,7 +186,7 @@ test('a key that was unknown is taken at once when another ingress shares its ca
   t.deepEqual(await subject.find(credential), alice);
 });
 
-test('a key that has ended is not looked for again because others still share who had it', async (t) => {
+test('a key that has ended is not looked up again although Redis still has its caller', async (t) => {
   for (const ageMs of [0, rereadMs]) {
     const subject = createSubject();
     const credential = credentialOf(makeKey());
@@ -197,11 +197,11 @@ test('a key that has ended is not looked for again because others still share wh
     for (let count = 0; count < 5; count++) t.is(await codeOf(subject.find(credential)), 'INVALID_KEY');
     t.is(subject.asked.length, 1);
     subject.shared.set(credential.hashes[0] ?? '', { caller: { ...alice, version: 2 }, ageMs: 0 });
-    t.like(await subject.find(credential), { version: 2 }, 'one that came after counts');
+    t.like(await subject.find(credential), { version: 2 }, 'a newer caller is used');
   }
 });
 
-test('a key that comes into being while another request finds that nobody has it is found by the next', async (t) => {
+test('a key that is created during an unsuccessful look-up is found by the next one', async (t) => {
   const subject = createSubject();
   const credential = credentialOf(makeKey());
   const early = subject.find(credential);
@@ -213,11 +213,11 @@ test('a key that comes into being while another request finds that nobody has it
   const racing = createSubject();
   const first = racing.find(credential);
   racing.give(credential);
-  t.deepEqual(await racing.find(credential), alice, 'by a reading that began after it was there');
+  t.deepEqual(await racing.find(credential), alice, 'by a read that began after the creation');
   await codeOf(first);
 });
 
-test('of many keys that nobody knows a bounded number is looked for at once; the rest are 503, and those known go on', async (t) => {
+test('a bounded number of unknown keys is looked up at once; others get 503, and known keys continue', async (t) => {
   const subject = createSubject();
   const known = credentialOf(makeKey());
   subject.give(known);
@@ -230,7 +230,7 @@ test('of many keys that nobody knows a bounded number is looked for at once; the
   t.is(await codeOf(subject.find({ hashes: ['later'] })), 'INVALID_KEY');
 });
 
-test('500 requests of a caller that is to be read again read it once, and share it once', async (t) => {
+test('500 requests of a caller due for a reread read and share it once', async (t) => {
   const subject = createSubject();
   const credential = credentialOf(makeKey());
   subject.give(credential);
@@ -241,19 +241,19 @@ test('500 requests of a caller that is to be read again read it once, and share 
   t.deepEqual([subject.asked.length, subject.puts() - before], [2, 1]);
 });
 
-test('however many keys nobody has, what is remembered of them is bounded', async (t) => {
+test('the memory of unknown keys is bounded', async (t) => {
   const subject = createSubject();
   const first = credentialOf(makeKey());
   await codeOf(subject.find(first));
   for (let count = 0; count < 10_000; count++) await codeOf(subject.find({ hashes: [`hash ${count}`] }));
   const before = subject.asked.length;
   await codeOf(subject.find(first));
-  t.is(subject.asked.length, before + 1, 'the oldest was forgotten');
+  t.is(subject.asked.length, before + 1, 'the oldest was evicted');
   await codeOf(subject.find({ hashes: ['hash 9999'] }));
   t.is(subject.asked.length, before + 1);
 });
 
-test('while the store is away a known caller is kept, and an unknown one is 503 and never 401', async (t) => {
+test('while the store is unavailable a known caller is kept, and an unknown one gets 503 and never 401', async (t) => {
   const { find, asked, give, pass, become } = createSubject();
   const [known, unknown] = [credentialOf(makeKey()), credentialOf(makeKey())];
   give(known);
@@ -267,12 +267,12 @@ test('while the store is away a known caller is kept, and an unknown one is 503 
   }
   const before = asked.length;
   t.deepEqual(await find(known), alice);
-  t.is(asked.length, before, 'a store that failed is left alone for a while');
+  t.is(asked.length, before, 'a store that failed is not asked again for a while');
   become('answers');
   t.deepEqual(await find(unknown), alice);
 });
 
-test.serial('a store that does not answer holds up a known caller for 100 ms', async (t) => {
+test.serial('a store that does not answer delays a known caller by 100 ms', async (t) => {
   const { find, asked, give, pass, become } = createSubject();
   const credential = credentialOf(makeKey());
   give(credential);
@@ -293,7 +293,7 @@ test.serial('a store that does not answer holds up a known caller for 100 ms', a
   t.is(asked.length, 2);
 });
 
-test('a key that ended stays ended, also when the store goes away after that', async (t) => {
+test('a key that ended stays ended, even if the store becomes unavailable after that', async (t) => {
   const { find, give, take, pass, become, shared } = createSubject();
   const credential = credentialOf(makeKey());
   give(credential);
@@ -308,7 +308,7 @@ test('a key that ended stays ended, also when the store goes away after that', a
   t.is(await codeOf(find(credential)), 'SERVICE_UNAVAILABLE');
 });
 
-test('a key from under the pepper before is found too, in the same reading', async (t) => {
+test('a key under the previous pepper is found by the same read', async (t) => {
   const { find, asked, give } = createSubject();
   const credential = credentialOf(makeKey());
   give(credential, alice, 1);
@@ -324,7 +324,7 @@ test('a caller has the overage and the top-up of the account behind its key', as
   t.deepEqual(await find(credential), owner);
 });
 
-test('a guest key counts as long as the secrets that it was made with are in use', async (t) => {
+test('a guest key is valid while the secrets that it was made with are in use', async (t) => {
   const { find, give } = createSubject();
   const [honoured, withdrawn] = [credentialOf(makeKey()), credentialOf(makeKey())];
   give(honoured, { ...alice, guest: { secret: 'in use', pepper: 'any' } });
@@ -333,7 +333,7 @@ test('a guest key counts as long as the secrets that it was made with are in use
   t.is(await codeOf(find(withdrawn)), 'INVALID_KEY');
 });
 
-test('an account that is not known here is not looked for until somebody asks, and then is what the store says', async (t) => {
+test('an account that is not known here is looked up only on demand, and is as the store says', async (t) => {
   const { find, reread, asked, accounts } = createSubject();
   t.is(await find({ account: 'user:bob' }), undefined);
   t.deepEqual(asked, []);
@@ -360,7 +360,7 @@ test('an account that is not known here is not looked for until somebody asks, a
   t.is(asked.length, 2);
 });
 
-test('a caller that is read again is read after that was asked for, and readings are shared all the same', async (t) => {
+test('a reread begins after its request, and concurrent rereads are shared', async (t) => {
   const { reread, asked, give } = createSubject();
   const credential = credentialOf(makeKey());
   give(credential);
@@ -372,7 +372,7 @@ test('a caller that is read again is read after that was asked for, and readings
   t.is(asked.length, 2);
 });
 
-test('the store is given no key', async (t) => {
+test('the store receives no key', async (t) => {
   const { find, asked, give } = createSubject();
   const key = makeKey();
   give(credentialOf(key));

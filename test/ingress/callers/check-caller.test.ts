@@ -30,14 +30,14 @@ const counters: LimitCounters = {
 type World = { present?: Caller | ApiError; fails?: ApiError; cold?: boolean; admits?: Admitted };
 
 /**
- * Admission that knows one version as the present one and takes whatever was just read, and a store that has `present`.
- * `calls` is what was asked of either, in order.
+ * An admission that knows one version as the current one and accepts a caller that was just read, and a store that has `present`. `calls`
+ * lists the calls of both, in order.
  */
 function createSubject({ present = alice, fails, cold = false, admits }: World = {}) {
   const calls: string[] = [];
   const noted: string[] = [];
   let isCold = cold;
-  /** What is to be said before the caller stands, or its month is counted; undefined once both are so. */
+  /** The answer before the caller is current and its month is counted; undefined after that. */
   const before = (how: string, { account, requestId, version, reading }: Look) => {
     calls.push(`${how} ${account} ${version ?? 'none'}${reading === undefined ? '' : ` read under ${reading.token}`}`);
     if (fails !== undefined) throw fails;
@@ -90,21 +90,21 @@ const refuseFree = ask(({ plan }) => (plan === 'free' ? planLimit() : undefined)
 const neverAdmits = (calls: string[]) => !calls.some((call) => call.startsWith('admit'));
 const admitted = (caller: Caller) => ({ outcome: 'admitted', caller, admission, charge, counters, inFlight: 1 });
 
-test('a caller that is the present one costs one call, which admits', async (t) => {
+test('a current caller costs one call, which admits', async (t) => {
   const { admit, calls, noted } = createSubject();
   t.deepEqual(await admit({ requestId, credential, caller: alice }, takesAll), admitted(alice));
   t.deepEqual(calls, ['admit user:alice 4']);
   t.deepEqual(noted, ['key_1']);
 });
 
-test('looking costs one call as well, and admits nothing', async (t) => {
+test('a look costs one call, too, and admits nothing', async (t) => {
   const { look, calls, noted } = createSubject();
   t.deepEqual(await look({ requestId, credential, caller: alice }), { caller: alice, now: 1 });
   t.deepEqual(calls, ['look user:alice 4']);
   t.deepEqual(noted, ['key_1']);
 });
 
-test('a caller that was overtaken is read again, and the one that was read is taken', async (t) => {
+test('a stale caller is read again, and the fresh one is accepted', async (t) => {
   const present = { ...alice, plan: 'pro', version: 5 };
   const { admit, calls, noted } = createSubject({ present });
   t.deepEqual(await admit({ requestId, credential, caller: alice }, takesAll), admitted(present));
@@ -112,14 +112,14 @@ test('a caller that was overtaken is read again, and the one that was read is ta
   t.deepEqual(noted, ['key_1'], 'once');
 });
 
-test('an account that is not known here announces its reading first', async (t) => {
+test('an account that is not known here announces its read first', async (t) => {
   const present = { account: 'user:bob', plan: 'free', suspended: false, version: 0, overageEnabled: false };
   const { look, calls } = createSubject({ present });
   t.like(await look({ requestId, credential: { account: 'user:bob' }, caller: undefined }), { caller: present });
   t.deepEqual(calls, ['look user:bob none', 'reread', 'look user:bob 0 read under a token for req_1']);
 });
 
-test('a key that has ended meanwhile is INVALID_KEY, and its use is not noted', async (t) => {
+test('a key that has ended meanwhile is INVALID_KEY, and its use is not recorded', async (t) => {
   for (const refuse of [takesAll, refuseFree]) {
     const { admit, look, noted } = createSubject({ present: new ApiError('INVALID_KEY', 'It ended.') });
     const request = { requestId, credential, caller: alice };
@@ -129,15 +129,15 @@ test('a key that has ended meanwhile is INVALID_KEY, and its use is not noted', 
   }
 });
 
-test('what the route refuses is looked at and never admitted, and hears its refusal once its caller stands', async (t) => {
+test('a request that the route refuses is never admitted, and gets its refusal when its caller is current', async (t) => {
   const { admit, calls, noted } = createSubject();
   const checked = await admit({ requestId, credential, caller: alice }, refuseFree);
   t.like(checked, { outcome: 'refused', error: { code: 'rate_limit_exceeded' }, counters });
   t.deepEqual(calls, ['readCounters user:alice 4']);
-  t.deepEqual(noted, [], 'a key that got nothing was not used');
+  t.deepEqual(noted, [], 'a refused request is not a use of the key');
 });
 
-test('a refusal that rests on a caller who was overtaken is not told: an account that was upgraded is admitted', async (t) => {
+test('a refusal of a stale caller is not reported: an account that was upgraded is admitted', async (t) => {
   const present = { ...alice, plan: 'pro', version: 5 };
   const { admit, calls } = createSubject({ present });
   t.deepEqual(await admit({ requestId, credential, caller: alice }, refuseFree), admitted(present));
@@ -152,7 +152,7 @@ test('an account whose plan was lowered meanwhile is refused, and not admitted f
   t.deepEqual(calls, ['admit user:alice 3', 'reread', 'readCounters user:alice 4 read under a token for req_1']);
 });
 
-test('a suspended account is FORBIDDEN, looked at or admitted, before anything else the route has against it', async (t) => {
+test('a suspended account is FORBIDDEN for look and admit, before any other refusal of the route', async (t) => {
   const suspended = { ...alice, suspended: true };
   const { admit, look, readCounters, calls, noted } = createSubject({ present: suspended });
   const request = { requestId, credential, caller: suspended };
@@ -165,7 +165,7 @@ test('a suspended account is FORBIDDEN, looked at or admitted, before anything e
   t.deepEqual(noted, []);
 });
 
-test('a suspension is felt, and its end, by a caller who was read before it', async (t) => {
+test('a suspension and its end apply to a caller that was read before', async (t) => {
   const suspended = createSubject({ present: { ...alice, suspended: true, version: 5 } });
   const checked = await suspended.admit({ requestId, credential, caller: alice }, takesAll);
   t.like(checked, { outcome: 'refused', error: { code: 'FORBIDDEN' } });
@@ -181,7 +181,7 @@ test('a suspension is felt, and its end, by a caller who was read before it', as
   t.deepEqual(free.calls, ['readCounters user:alice 4', 'reread', 'admit user:alice 5 read under a token for req_1']);
 });
 
-test('a month that is not counted is seeded, once for all who ask, and then asked for as before', async (t) => {
+test('a month that is not counted is seeded once for all requests, which then continue', async (t) => {
   const { admit, calls } = createSubject({ cold: true });
   const request = { requestId, credential, caller: alice };
   t.deepEqual(await Promise.all([admit(request, takesAll), admit(request, takesAll)]), [
@@ -194,7 +194,7 @@ test('a month that is not counted is seeded, once for all who ask, and then aske
   ]);
 });
 
-test('a caller that is overtaken and cold is read, seeded, and then has to stand once more', async (t) => {
+test('a stale caller with an uncounted month is read, seeded, and then checked again', async (t) => {
   const { admit, calls } = createSubject({ cold: true, present: { ...alice, version: 5 } });
   t.like(await admit({ requestId, credential, caller: alice }, takesAll), { outcome: 'admitted' });
   t.deepEqual(calls, [
@@ -203,7 +203,7 @@ test('a caller that is overtaken and cold is read, seeded, and then has to stand
   ]);
 });
 
-test('a limit that is reached is told with how long it holds, and the key got nothing', async (t) => {
+test('a reached limit is reported with its wait, and the key counts as unused', async (t) => {
   const admits = { outcome: 'refused', limit: 'tokens', waitMs: 70, counters } as const;
   const { admit, noted } = createSubject({ admits });
   const checked = await admit({ requestId, credential, caller: alice }, takesAll);
@@ -211,7 +211,7 @@ test('a limit that is reached is told with how long it holds, and the key got no
   t.deepEqual(noted, []);
 });
 
-test('an outbox that is full is 503, and so is a request that was ended before it was admitted', async (t) => {
+test('a full outbox is 503, and so is a request that was ended before its admission', async (t) => {
   const full = createSubject({ admits: { outcome: 'full', counters } });
   const checked = await full.admit({ requestId, credential, caller: alice }, takesAll);
   t.like(checked, { outcome: 'refused', error: { code: 'SERVICE_UNAVAILABLE' }, counters });
@@ -221,14 +221,14 @@ test('an outbox that is full is 503, and so is a request that was ended before i
   t.deepEqual([...full.noted, ...ended.noted], []);
 });
 
-test('an admission whose answer is lost is released, for it may have been carried out', async (t) => {
+test('an admission whose reply is lost is released, because it may have run', async (t) => {
   const unavailable = new ApiError('SERVICE_UNAVAILABLE', 'Away.');
   const { admit, calls } = createSubject({ fails: unavailable });
   t.is(await t.throwsAsync(admit({ requestId, credential, caller: alice }, takesAll)), unavailable);
   t.deepEqual(calls, ['admit user:alice 4', 'release req_1']);
 });
 
-test('of months that are cold only so many are counted at once', async (t) => {
+test('only a bounded number of months is counted at once', async (t) => {
   const seeding = Promise.withResolvers<never>();
   const cold = async () => ({ outcome: 'cold' as const, month: '2030-05' });
   let seedings = 0;
@@ -251,10 +251,10 @@ test('of months that are cold only so many are counted at once', async (t) => {
   seeding.reject(new ApiError('SERVICE_UNAVAILABLE', 'Away.'));
   t.is((await Promise.allSettled(waiting)).length, 64);
   await t.throwsAsync(ask('user:later'));
-  t.is(seedings, 65, 'and then others');
+  t.is(seedings, 65, 'others follow');
 });
 
-test('a caller that changes each time it is read is given up after a few, and not admitted', async (t) => {
+test('a caller that changes at each read is given up after a few reads, and not admitted', async (t) => {
   const stale = async () => ({ outcome: 'stale' as const, reading: { token: 'a token' } });
   const { admit, look } = createCheckCaller({
     admit: { admit: stale, look: stale, readCounters: stale },
@@ -270,7 +270,7 @@ test('a caller that changes each time it is read is given up after a few, and no
   t.like(await t.throwsAsync(look(request)), { code: 'SERVICE_UNAVAILABLE' });
 });
 
-test('while Redis or the store is away nobody is taken or refused: the failure is passed on', async (t) => {
+test('while Redis or the store is unavailable no caller is accepted or refused: the failure is passed on', async (t) => {
   const unavailable = new ApiError('SERVICE_UNAVAILABLE', 'Away.');
   for (const world of [{ fails: unavailable }, { present: unavailable }]) {
     const { admit, look, noted } = createSubject(world);

@@ -14,19 +14,19 @@ function outcomeOf(claims: JWTPayload, rules: Partial<Parameters<typeof identity
   }
 }
 
-test('a token that only the holder of another key may use is refused, whatever its proof is', (t) => {
+test('a token that requires proof of possession is refused, with any proof', (t) => {
   for (const cnf of [{ jkt: 'a thumbprint' }, { 'x5t#S256': 'a certificate' }, {}, null, 'x']) {
     t.regex(outcomeOf({ cnf }), /"cnf"/);
   }
 });
 
-test('a token may live as long as the setting says, and not a second longer', (t) => {
+test('a token may live as long as the setting allows, and not one second longer', (t) => {
   t.is(outcomeOf({ iat: now - 400, exp: now + 600 }, { tokenLifeMaxS: 1_000 }), 'user:alice');
   t.is(outcomeOf({ iat: now - 401, exp: now + 600 }, { tokenLifeMaxS: 1_000 }), 'exp');
   t.not(outcomeOf({ exp: Number.POSITIVE_INFINITY }), 'user:alice');
 });
 
-test('a token that does not say when it was issued, or says a time to come, is taken as issued now', (t) => {
+test('a token without a time of issue, or with one in the future, counts as issued now', (t) => {
   for (const issued of [{}, { iat: now + 5_000 }]) {
     t.is(outcomeOf({ ...issued, exp: now + 1_000 }, { tokenLifeMaxS: 1_000 }), 'user:alice');
     t.is(outcomeOf({ ...issued, exp: now + 1_001 }, { tokenLifeMaxS: 1_000 }), 'exp');
@@ -37,7 +37,7 @@ test('without a list of clients a token of any client is accepted', (t) => {
   for (const claims of [{}, { client_id: 'other' }, { azp: 7 }]) t.is(outcomeOf(claims), 'user:alice');
 });
 
-test('with a list of clients a token has to name one of them, by client_id or, without that, by azp', (t) => {
+test('with a list of clients a token must name one of them in client_id or, without it, in azp', (t) => {
   const rules = { clients: ['console', 'cli'] };
   for (const claims of [{ client_id: 'cli' }, { azp: 'console' }, { client_id: 'cli', azp: 'other' }]) {
     t.is(outcomeOf(claims, rules), 'user:alice', JSON.stringify(claims));

@@ -12,8 +12,7 @@ const start = 1_900_000_020_000; // on a minute
 const account = 'user:alice';
 
 /*
- * Timers stand still unless a test moves them, and so does the clock that notes go by. They are those of the whole process,
- * so one test at a time.
+ * Timers and the clock stand still unless a test moves them. They are shared by the process, so the tests run one at a time.
  */
 test.beforeEach(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval'] }));
 test.afterEach.always(() => mock.timers.reset());
@@ -28,8 +27,8 @@ function createSubject() {
   const store = {
     async recordKeyUse(uses: readonly KeyUse[]): Promise<void> {
       batches.push([...uses]);
-      if (mode === 'fails') throw new ApiError('SERVICE_UNAVAILABLE', 'The store is away.');
-      if (mode === 'refuses' && batches.length === 1) throw new Error('this batch is no good');
+      if (mode === 'fails') throw new ApiError('SERVICE_UNAVAILABLE', 'The store is unavailable.');
+      if (mode === 'refuses' && batches.length === 1) throw new Error('this batch is invalid');
       if (mode === 'hangs') await hanging.promise;
     },
   };
@@ -55,18 +54,18 @@ function createSubject() {
 
 const at = (keyId: string, minute = start) => ({ account, keyId, at: new Date(minute) });
 
-test.serial('a use is written within half a minute, with the minute it was in', async (t) => {
+test.serial('a use is written within half a minute, with its minute', async (t) => {
   const { note, pass, batches } = createSubject();
   await pass(12_345);
   note('key_1');
-  t.deepEqual(batches, [], 'not while a request waits');
+  t.deepEqual(batches, [], 'not during the request');
   await pass(everyMs);
   t.deepEqual(batches, [[at('key_1')]]);
   await pass(10 * minuteMs);
   t.is(batches.length, 1, 'and once');
 });
 
-test.serial('of many uses within a minute one is noted, and the next minute has its own', async (t) => {
+test.serial('one use is recorded per minute', async (t) => {
   const { note, pass, batches } = createSubject();
   for (let second = 0; second < 60; second++) {
     note('key_1');
@@ -80,14 +79,14 @@ test.serial('of many uses within a minute one is noted, and the next minute has 
   t.deepEqual(batches.slice(1), [[at('key_1', start + minuteMs)]]);
 });
 
-test.serial('a caller without a key is not noted', async (t) => {
+test.serial('a caller without a key is not recorded', async (t) => {
   const { note, pass, batches } = createSubject();
   note(undefined);
   await pass(minuteMs);
   t.deepEqual(batches, []);
 });
 
-test.serial('many are written in batches', async (t) => {
+test.serial('many uses are written in batches', async (t) => {
   const { note, pass, batches } = createSubject();
   for (let index = 0; index < 1_201; index++) note(`key_${index}`);
   await pass(everyMs);
@@ -98,7 +97,7 @@ test.serial('many are written in batches', async (t) => {
   t.is(new Set(batches.flat().map(({ keyId }) => keyId)).size, 1_201);
 });
 
-test.serial('a store that fails gets all of it when it is back, each key by its last use', async (t) => {
+test.serial('after a failure of the store the last use of each key is written later', async (t) => {
   const { note, pass, become, batches, lines } = createSubject();
   become('fails');
   note('key_1');
@@ -115,7 +114,7 @@ test.serial('a store that fails gets all of it when it is back, each key by its 
   t.true(lines.length > 0 && lines.every(({ level }) => level === 'debug'));
 });
 
-test.serial('a batch that the store will never take keeps none of the others from being written', async (t) => {
+test.serial('a batch that the store rejects permanently does not block the others', async (t) => {
   const { note, pass, become, batches, lines } = createSubject();
   for (let key = 0; key < 501; key++) note(`key_${key}`);
   become('refuses');
@@ -125,14 +124,14 @@ test.serial('a batch that the store will never take keeps none of the others fro
     [500, 1],
   );
   await pass(everyMs);
-  t.is(batches.length, 2, 'neither is tried again');
+  t.is(batches.length, 2, 'neither is retried');
   t.deepEqual(
     lines.map(({ level }) => level),
     ['warn'],
   );
 });
 
-test.serial('a use that is noted while the one before it is being written is not taken for that', async (t) => {
+test.serial('a use during the write of an earlier one is not lost', async (t) => {
   const { note, pass, become, batches } = createSubject();
   become('hangs');
   note('key_1');
@@ -144,7 +143,7 @@ test.serial('a use that is noted while the one before it is being written is not
   t.deepEqual(batches, [[at('key_1')], [at('key_1', start + minuteMs)]]);
 });
 
-test.serial('one writing at a time: a store that hangs is not asked again', async (t) => {
+test.serial('one write at a time: a store that hangs is not called again', async (t) => {
   const { note, pass, become, batches } = createSubject();
   become('hangs');
   note('key_1');
@@ -156,7 +155,7 @@ test.serial('one writing at a time: a store that hangs is not asked again', asyn
   t.is(batches.length, 1);
 });
 
-test.serial('however many keys there are and however long the store is away, what waits is bounded', async (t) => {
+test.serial('the number of waiting uses is bounded for any number of keys and any outage of the store', async (t) => {
   const { note, pass, become, batches } = createSubject();
   become('fails');
   for (let index = 0; index < 100_100; index++) note(`key_${index}`);
@@ -177,7 +176,7 @@ test.serial('however many keys there are and however long the store is away, wha
   );
 });
 
-test.serial('at its end everything that waits is written, and nothing after it', async (t) => {
+test.serial('at disposal all waiting uses are written, and nothing after it', async (t) => {
   const { note, pass, close, batches } = createSubject();
   note('key_1');
   await close();
@@ -187,7 +186,7 @@ test.serial('at its end everything that waits is written, and nothing after it',
   t.is(batches.length, 1);
 });
 
-test.serial('at its end also what was noted while a writing was under way is written', async (t) => {
+test.serial('at disposal uses recorded during a write are written, too', async (t) => {
   const { note, pass, become, close, batches } = createSubject();
   become('hangs');
   note('key_1');
@@ -199,7 +198,7 @@ test.serial('at its end also what was noted while a writing was under way is wri
   t.deepEqual(batches, [[at('key_1')], [at('key_2')]]);
 });
 
-test.serial('a store that hangs holds up the end for three seconds and no longer', async (t) => {
+test.serial('a store that hangs delays disposal by at most three seconds', async (t) => {
   const { note, become, close } = createSubject();
   become('hangs');
   note('key_1');
@@ -215,7 +214,7 @@ test.serial('a store that hangs holds up the end for three seconds and no longer
   await closing;
 });
 
-test.serial('a store that fails at the end is no failure of the process', async (t) => {
+test.serial('a store that fails at disposal does not fail the process', async (t) => {
   const { note, become, close, lines } = createSubject();
   become('fails');
   note('key_1');

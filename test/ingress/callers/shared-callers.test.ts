@@ -38,7 +38,7 @@ const keyOf = (hash: string) => callerKey(secretsInUse, hash);
 const createSubject = (options = {}) =>
   createSharedCallers({ redis: own.redis, secretsInUse, log: recordedLog().log, ...options });
 
-test.serial('what one ingress puts there every other one finds, as it was', async (t) => {
+test.serial('a caller that one ingress puts is found unchanged by the others', async (t) => {
   await createSubject().put(hash, alice);
   const found = await createSubject().get(hash);
   t.deepEqual(found?.caller, alice);
@@ -54,41 +54,44 @@ test.serial('what one ingress puts there every other one finds, as it was', asyn
   t.deepEqual((await createSubject().get(hash))?.caller, toppedUp);
 });
 
-test.serial('a caller from before there was overage has none', async (t) => {
+test.serial('a caller of a release without overage has none', async (t) => {
   const { overageEnabled: _, ...older } = alice;
   await own.redis.set(keyOf(hash), JSON.stringify(older), 'PX', hourMs);
   t.deepEqual((await createSubject().get(hash))?.caller, alice);
 });
 
-test.serial('an ingress that has other secrets finds nothing of it, since it may not honour that key', async (t) => {
+test.serial('an ingress with other secrets does not find the caller, because it may not accept that key', async (t) => {
   await createSubject().put(hash, alice);
   t.is(await createSubject({ secretsInUse: 'the name of others' }).get(hash), undefined);
 });
 
-test.serial('what nobody has put there is not found', async (t) => {
+test.serial('an unknown caller is not found', async (t) => {
   t.is(await createSubject().get(hash), undefined);
 });
 
-test.serial('it is as old as the reading of the store, by the clock of Redis, and gone after an hour', async (t) => {
-  const { get, put } = createSubject();
-  await put(hash, alice);
-  const leftMs = await own.redis.pttl(keyOf(hash));
-  t.true(leftMs > hourMs - 60_000 && leftMs <= hourMs);
-  await own.redis.pexpire(keyOf(hash), hourMs - 600_000);
-  const { ageMs = 0 } = (await get(hash)) ?? {};
-  t.true(ageMs >= 600_000 && ageMs < 660_000, String(ageMs));
-  await put(hash, { ...alice, version: 5 });
-  const renewed = await get(hash);
-  t.true(renewed?.caller.version === 5 && renewed.ageMs < 60_000, 'the last reading counts, from its own time on');
-});
+test.serial(
+  'its age counts from the read of the store, by the clock of Redis, and it expires after an hour',
+  async (t) => {
+    const { get, put } = createSubject();
+    await put(hash, alice);
+    const leftMs = await own.redis.pttl(keyOf(hash));
+    t.true(leftMs > hourMs - 60_000 && leftMs <= hourMs);
+    await own.redis.pexpire(keyOf(hash), hourMs - 600_000);
+    const { ageMs = 0 } = (await get(hash)) ?? {};
+    t.true(ageMs >= 600_000 && ageMs < 660_000, String(ageMs));
+    await put(hash, { ...alice, version: 5 });
+    const renewed = await get(hash);
+    t.true(renewed?.caller.version === 5 && renewed.ageMs < 60_000, 'the last read counts, with its time');
+  },
+);
 
-test.serial('one whose age nobody can tell is as old as it can be', async (t) => {
+test.serial('a caller of unknown age has the maximum age', async (t) => {
   const { get, put } = createSubject();
   await put(hash, alice);
   await own.redis.persist(keyOf(hash));
   t.deepEqual(await get(hash), { caller: alice, ageMs: hourMs }, 'it never expires');
   await own.redis.pexpire(keyOf(hash), hourMs + 600_000);
-  t.deepEqual(await get(hash), { caller: alice, ageMs: hourMs }, 'its clock was put back');
+  t.deepEqual(await get(hash), { caller: alice, ageMs: hourMs }, 'the clock was set back');
 });
 
 const garbage = [
@@ -106,7 +109,7 @@ const garbage = [
 ];
 
 test.serial(
-  'what is no caller is not found, so that its key is read from the store, and then is one again',
+  'an invalid value is not found, so that the key is read from the store and the value is replaced',
   async (t) => {
     const { get, put } = createSubject();
     for (const text of garbage) {
@@ -118,7 +121,7 @@ test.serial(
   },
 );
 
-test.serial('a live key is taken whatever stands in Redis in place of its caller', async (t) => {
+test.serial('an active key is accepted with any invalid value in Redis', async (t) => {
   for (const text of garbage) {
     const credential = keyCredential(makeKey(), ['the pepper']);
     await own.redis.set(keyOf(credential.hashes[0] ?? ''), text, 'PX', hourMs);
@@ -136,12 +139,12 @@ test.serial('a live key is taken whatever stands in Redis in place of its caller
   }
 });
 
-test.serial('what a later release adds to a caller keeps this one from nothing', async (t) => {
+test.serial('fields of a later release do not disturb this one', async (t) => {
   await own.redis.set(keyOf(hash), JSON.stringify({ ...alice, region: 'eu' }), 'PX', hourMs);
   t.deepEqual((await createSubject().get(hash))?.caller, alice);
 });
 
-test.serial('without Redis getting is SERVICE_UNAVAILABLE, and putting fails for nobody', async (t) => {
+test.serial('without Redis get is SERVICE_UNAVAILABLE, and put never fails', async (t) => {
   const redis = connectForRequests('redis://127.0.0.1:1', recordedLog().log);
   t.teardown(() => redis.disconnect());
   const { log, lines } = recordedLog();
@@ -154,7 +157,7 @@ test.serial('without Redis getting is SERVICE_UNAVAILABLE, and putting fails for
   );
 });
 
-test.serial('a Redis that takes nothing more still gives, and putting fails for nobody', async (t) => {
+test.serial('with a full Redis get works, and put never fails', async (t) => {
   const { get, put } = createSubject();
   await put(hash, alice);
   await own.redis.config('SET', 'maxmemory', '1');

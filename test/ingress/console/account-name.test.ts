@@ -1,7 +1,7 @@
 import test from 'ava';
 import { accountName } from '../../../ingress/console/operators/account-name.ts';
 
-test('a name without a kind is that of a user', (t) => {
+test('a name without a prefix is a user', (t) => {
   const names = ['', '  ', 'alice', ' alice ', 'user:alice', 'device:00ff', 'User:alice'];
   t.deepEqual(names.map(accountName), [
     '',

@@ -4,7 +4,7 @@ import { ApiError, errorBody, rateLimitExceeded } from '../../../shared/errors.t
 
 const docsUrl = 'https://docs.example';
 
-test('both shapes of a refusal give its own words, its code and its request', (t) => {
+test('both error formats give message, code and request id', (t) => {
   const flat = errorBody(new ApiError('CONFLICT', 'It is in use.'), docsUrl);
   t.like(failureOf(409, JSON.stringify(flat), 'req_1'), {
     message: 'It is in use.',
@@ -16,7 +16,7 @@ test('both shapes of a refusal give its own words, its code and its request', (t
   t.like(failureOf(429, JSON.stringify(nested), 'req_2'), { message: 'Too many.', code: 'rate_limit_exceeded' });
 });
 
-test('what is no answer of the API is not shown as one', (t) => {
+test('a response that is not from the API is reported as such', (t) => {
   for (const body of ['', '<html>502 Bad Gateway</html>', 'null', '[]', '"x"', '{"error":1}', '{"error":{}}']) {
     t.like(failureOf(502, body, null), {
       message: 'The response with status 502 does not come from the API.',

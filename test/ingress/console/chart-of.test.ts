@@ -11,7 +11,7 @@ const used = (day: string, model: string, requests: number, chargedTokens = 0): 
   chargedTokens,
 });
 
-test('every day of the month has its place, and what is stacked on one adds up', (t) => {
+test('every day of the month is charted, and the segments of a day add up', (t) => {
   const days = [used('2028-02-03', 'a', 5), used('2028-02-03', 'b', 7), used('2028-02-29', 'a', 1)];
   const chart = chartOf({ month: '2028-02', days, measure: 'requests' });
   t.is(chart.days.length, 29);
@@ -27,7 +27,7 @@ test('every day of the month has its place, and what is stacked on one adds up',
   t.true(chart.max >= 12);
 });
 
-test('the axis has round steps that reach the largest day, and no more than that needs', (t) => {
+test('the axis has round steps that just reach the largest day', (t) => {
   for (const most of [0, 1, 3, 4, 7, 12, 99, 100, 101, 24_999, 1_000_000, 123_456_789]) {
     const { ticks, max } = chartOf({ month: '2026-11', days: [used('2026-11-01', 'a', most)], measure: 'requests' });
     const [first, second = 0, ...rest] = ticks;
@@ -38,7 +38,7 @@ test('the axis has round steps that reach the largest day, and no more than that
   }
 });
 
-test('models beyond the sixth share one series, the least used ones', (t) => {
+test('the least used models beyond the sixth share one series', (t) => {
   const days = Array.from({ length: 9 }, (_, index) => used('2026-11-01', `model-${index}`, 1, (index + 1) * 10));
   const { series, days: charted } = chartOf({ month: '2026-11', days, measure: 'chargedTokens' });
   t.deepEqual(

@@ -3,7 +3,7 @@ import { codeFor, requestOf } from '../../../ingress/console/try-it/chat-request
 
 const draft = { model: 'small-chat', messages: [{ role: 'user' as const, content: `It's "me"\n` }], maxTokens: '' };
 
-test('a request has what was filled in, and nothing for what was not', (t) => {
+test('a request has only the fields that were filled in', (t) => {
   const stream = { stream: true, stream_options: { include_usage: true } };
   t.deepEqual(requestOf(draft) as object, { model: 'small-chat', messages: draft.messages, ...stream });
   const messages = [{ role: 'system' as const, content: '  ' }, ...draft.messages];
@@ -15,7 +15,7 @@ test('a request has what was filled in, and nothing for what was not', (t) => {
   });
 });
 
-test('no program that is shown has a key in it, and each takes it from its environment', (t) => {
+test('no shown program contains a key; each reads it from the environment', (t) => {
   const request = requestOf(draft);
   const keys = { curl: '"authorization: Bearer $KEY"', node: 'process.env.KEY', python: 'os.environ["KEY"]' } as const;
   for (const [language, key] of Object.entries(keys)) {
@@ -26,6 +26,6 @@ test('no program that is shown has a key in it, and each takes it from its envir
   }
 });
 
-test('what a shell would take for its own is quoted', (t) => {
+test('shell metacharacters are quoted', (t) => {
   t.true(codeFor('curl', requestOf(draft), 'https://api.example').includes(`It'\\''s \\"me\\"\\n`));
 });

@@ -9,7 +9,7 @@ import {
   monthAfter,
 } from '../../../ingress/console/page/format.ts';
 
-test('figures are in the words of the page', (t) => {
+test('numbers are formatted in the language of the page', (t) => {
   t.is(formatCount(1_234_567), '1,234,567');
   t.is(formatShort(1_250_000), '1.3M');
   t.is(formatLimit(null), 'no limit');
@@ -25,7 +25,7 @@ test('figures are in the words of the page', (t) => {
   ]);
 });
 
-test('months go over the turn of the year', (t) => {
+test('months continue across years', (t) => {
   t.is(monthAfter('2026-12', 1), '2027-01');
   t.is(monthAfter('2026-01', -1), '2025-12');
 });

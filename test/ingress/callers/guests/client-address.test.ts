@@ -4,7 +4,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { clientAddress, networkOf } from '../../../../ingress/callers/guests/client-address.ts';
 
-/** What Node's HTTP server would give for a connection from this address with these `X-Forwarded-For` lines. */
+/** A request as Node's HTTP server presents it, from this address with these `X-Forwarded-For` lines. */
 function requestFrom(remoteAddress: string | undefined, ...lines: string[]): IncomingMessage {
   const socket = new Socket();
   Object.defineProperty(socket, 'remoteAddress', { value: remoteAddress });
@@ -22,33 +22,33 @@ type Case = [title: string, hops: number, lines: string[], seen: string];
 const cases: Case[] = [
   ['no proxy is trusted and there is no header', 0, [], proxy],
   ['no proxy is trusted', 0, [client], proxy],
-  ['no proxy is trusted, however much is claimed', 0, [`${spoofed}, ${client}`, '::1', 'unknown'], proxy],
+  ['no proxy is trusted, with many claims', 0, [`${spoofed}, ${client}`, '::1', 'unknown'], proxy],
 
-  ['one proxy, which said nothing', 1, [], proxy],
+  ['one proxy, without the header', 1, [], proxy],
   ['one proxy', 1, [client], client],
   ['one proxy, and a client that claims to be another', 1, [`${spoofed}, ${client}`], client],
   ['one proxy, and a client that claims many', 1, [`${spoofed}, ${'1.1.1.1, '.repeat(50)}${client}`], client],
-  ['one proxy, which sends a line of its own', 1, [spoofed, client], client],
+  ['one proxy, which sends a separate line', 1, [spoofed, client], client],
   ['one proxy, and spoofed lines on which it appended', 1, [spoofed, `1.1.1.1,${client}`], client],
-  ['one proxy, and garbage before what it says', 1, [`<script>, ${client}`], client],
-  ['one proxy that did not know', 1, [`${spoofed}, unknown`], proxy],
-  ['one proxy that said nothing readable', 1, [`${spoofed}, _hidden`], proxy],
+  ['one proxy, and garbage before its entry', 1, [`<script>, ${client}`], client],
+  ['one proxy that sent unknown', 1, [`${spoofed}, unknown`], proxy],
+  ['one proxy that sent an unreadable entry', 1, [`${spoofed}, _hidden`], proxy],
   ['one proxy that sent an empty line', 1, [spoofed, ''], proxy],
   ['one proxy that ended with a comma', 1, [`${spoofed},`], proxy],
 
   ['two proxies', 2, [`${client}, 10.0.0.2`], client],
   ['two proxies, and a client that claims to be another', 2, [`${spoofed}, ${client}, 10.0.0.2`], client],
-  ['two proxies, each with a line of its own', 2, [spoofed, client, '10.0.0.2'], client],
-  ['two proxies, of which one was passed by', 2, [client], client],
-  ['two proxies, of which the outer did not know', 2, [`${spoofed}, unknown, 10.0.0.2`], '10.0.0.2'],
-  ['two proxies, of which the inner did not know', 2, [`${spoofed}, ${client}, unknown`], proxy],
-  ['two proxies that both did not know', 2, [`${spoofed}, unknown, unknown`], proxy],
+  ['two proxies, each with a separate line', 2, [spoofed, client, '10.0.0.2'], client],
+  ['two proxies, one of which was bypassed', 2, [client], client],
+  ['two proxies, the outer of which sent unknown', 2, [`${spoofed}, unknown, 10.0.0.2`], '10.0.0.2'],
+  ['two proxies, the inner of which sent unknown', 2, [`${spoofed}, ${client}, unknown`], proxy],
+  ['two proxies that both sent unknown', 2, [`${spoofed}, unknown, unknown`], proxy],
 
   ['three proxies', 3, [`${client}, 10.0.0.3, 10.0.0.2`], client],
   ['three proxies, and a client that claims two', 3, [`${spoofed}, 1.1.1.1, ${client}, 10.0.0.3, 10.0.0.2`], client],
   ['three proxies on two lines', 3, [`${spoofed}, ${client}`, '10.0.0.3, 10.0.0.2'], client],
-  ['three proxies, of which two were passed by', 3, [client], client],
-  ['three proxies and nothing', 3, [''], proxy],
+  ['three proxies, two of which were bypassed', 3, [client], client],
+  ['three proxies and no header', 3, [''], proxy],
 
   ['an address with a port', 1, [`${client}:52100`], client],
   ['an address in odd white space', 1, [` \t${client}\t `], client],
@@ -60,10 +60,10 @@ const cases: Case[] = [
   ['an IPv4 address in IPv6', 1, [`::ffff:${client}`], `::ffff:${client}`],
   ['brackets around nothing', 1, ['[]'], proxy],
   ['brackets that do not close', 1, ['[2001:db8::7'], proxy],
-  ['a port that is none', 1, [`${client}:http`], proxy],
+  ['an invalid port', 1, [`${client}:http`], proxy],
   ['a number above 255', 1, ['256.1.1.1'], proxy],
-  ['a leading zero, which is octal to some', 1, ['010.0.0.9'], proxy],
-  ['an address in one number', 1, ['3405803783'], proxy],
+  ['a leading zero, which some read as octal', 1, ['010.0.0.9'], proxy],
+  ['an address as one number', 1, ['3405803783'], proxy],
   ['a host name', 1, ['client.example'], proxy],
   ['a quoted address', 1, [`"${client}"`], proxy],
 ];
@@ -74,7 +74,7 @@ for (const [title, hops, lines, seen] of cases) {
   });
 }
 
-test('a connection that is already gone has no address, and that is one client like another', (t) => {
+test('closed connections have no address, and count as one client', (t) => {
   t.is(clientAddress(requestFrom(undefined), 0), 'unknown');
   t.is(clientAddress(requestFrom(undefined, client), 1), client);
   t.is(networkOf('unknown'), 'unknown');
@@ -98,7 +98,7 @@ const lines = fc.array(
   { maxLength: 4 },
 );
 
-test('with no proxy trusted no header changes anything', (t) => {
+test('without a trusted proxy no header changes the address', (t) => {
   fc.assert(
     fc.property(socketAddress, lines, (address, claimed) => {
       t.is(clientAddress(requestFrom(address, ...claimed), 0), clientAddress(requestFrom(address), 0));
@@ -107,7 +107,7 @@ test('with no proxy trusted no header changes anything', (t) => {
   );
 });
 
-test('whatever a header holds, what comes of it is an address and its network, and nothing throws', (t) => {
+test('any header gives an address and its network, and nothing throws', (t) => {
   fc.assert(
     fc.property(socketAddress, lines, fc.nat(8), (address, claimed, hops) => {
       const seen = clientAddress(requestFrom(address, ...claimed), hops);
@@ -118,7 +118,7 @@ test('whatever a header holds, what comes of it is an address and its network, a
   );
 });
 
-test('what a client writes before the entries of trusted proxies changes nothing', (t) => {
+test('entries of a client before those of trusted proxies change nothing', (t) => {
   fc.assert(
     fc.property(lines, fc.array(fc.ipV4(), { minLength: 1, maxLength: 4 }), (claimed, seen) => {
       const honest = clientAddress(requestFrom(proxy, seen.join(', ')), seen.length);
@@ -141,7 +141,7 @@ const networks: [title: string, one: string, another: string, same: boolean][] =
   ['two /64s of one /48', '2001:db8:1:2::1', '2001:db8:1:3::1', false],
   ['compressed and written out', '2001:db8::1', '2001:0db8:0000:0000:0000:0000:0000:0001', true],
   ['compressed at another place', '2001:db8:0:0:1::', '2001:db8::1:0:0:0', true],
-  ['small and capital letters', '2001:db8:abcd::1', '2001:DB8:ABCD::1', true],
+  ['lower and upper case', '2001:db8:abcd::1', '2001:DB8:ABCD::1', true],
   ['with a zone and without', 'fe80::1%eth0', 'fe80::1', true],
   ['with the zone of a bridge and without', 'fe80::1%br-lan', 'fe80::1', true],
   ['with the zone of a VLAN and without', 'fe80::1%eth0.100', 'fe80::1', true],
@@ -153,13 +153,13 @@ for (const [title, one, another, same] of networks) {
   });
 }
 
-test('an IPv4 address stands for itself, an IPv6 address for its /64', (t) => {
+test('the network of an IPv4 address is the address, that of an IPv6 address its /64', (t) => {
   t.is(networkOf('203.0.113.7'), '203.0.113.7');
   t.is(networkOf('2001:db8::1'), '2001:db8:0:0::/64');
   t.is(networkOf('unknown'), 'unknown');
 });
 
-test('wider networks are told apart from narrower ones, and from each other', (t) => {
+test('wider networks differ from narrower ones, and from each other', (t) => {
   const address = '2001:db8:7:abcd:1:2:3:4';
   t.is(networkOf(address, 56), '2001:db8:7:ab00::/56');
   t.is(networkOf(address, 48), '2001:db8:7::/48');

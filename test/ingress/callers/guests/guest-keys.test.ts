@@ -27,7 +27,7 @@ test('a device gets the same key each time, from every ingress that has the same
   );
 });
 
-test('of several secrets the first mints, and the hash is under the first pepper', (t) => {
+test('the first of several secrets mints, and the hash is under the first pepper', (t) => {
   const { key, hash, guest } = during.mint(deviceId);
   t.is(key, after.mint(deviceId).key);
   t.not(key, before.mint(deviceId).key);
@@ -35,22 +35,22 @@ test('of several secrets the first mints, and the hash is under the first pepper
   t.deepEqual(guest, { secret: fingerprint(newer), pepper: fingerprint(pepperNow) });
 });
 
-test('a key that was made with another secret in use is made again with that one', (t) => {
+test('a key that was made with another secret in use is derived again with that secret', (t) => {
   const minted = before.mint(deviceId);
   t.is(during.remake(deviceId, minted.guest), minted.key);
   t.not(during.mint(deviceId).key, minted.key);
 });
 
-test('a device that has a key keeps it as long as its secret is in use, under the pepper that mints now', (t) => {
+test('a device keeps its key while its secret is in use, under the first pepper', (t) => {
   const made = before.mint(deviceId);
   const renewed = during.mint(deviceId, made.guest);
   t.is(renewed.key, made.key);
   t.is(renewed.hash, hashKey(made.key, pepperNow));
   t.deepEqual(renewed.guest, { secret: made.guest.secret, pepper: fingerprint(pepperNow) });
-  t.deepEqual(after.mint(deviceId, made.guest), after.mint(deviceId), 'and then gets another');
+  t.deepEqual(after.mint(deviceId, made.guest), after.mint(deviceId), 'then it gets another key');
 });
 
-test('ingresses name their secrets alike only if they have the same, and tell nothing of them', (t) => {
+test('ingresses identify their secrets equally only if they have the same, and reveal nothing of them', (t) => {
   const others = [
     before,
     during,
@@ -64,7 +64,7 @@ test('ingresses name their secrets alike only if they have the same, and tell no
   t.is(createGuestKeys({ secrets: [newer], peppers: [pepperNow] }).secretsInUse, after.secretsInUse);
 });
 
-test('a key counts while both its secret and its pepper are configured, at whichever place', (t) => {
+test('a key is valid while its secret and its pepper are configured, at any position', (t) => {
   const fresh = after.mint(deviceId).guest;
   const old = before.mint(deviceId).guest;
   t.true(during.inUse(fresh));
@@ -75,20 +75,23 @@ test('a key counts while both its secret and its pepper are configured, at which
   t.false(after.inUse(old));
   t.false(after.inUse({ secret: old.secret, pepper: fresh.pepper }));
   t.false(after.inUse({ secret: fresh.secret, pepper: old.pepper }));
-  t.false(after.inUse({ secret: fresh.pepper, pepper: fresh.secret }), 'each kind has its own');
+  t.false(after.inUse({ secret: fresh.pepper, pepper: fresh.secret }), 'each kind has its separate list');
   t.throws(() => after.remake(deviceId, old), { message: /not in use/ });
 });
 
 test('a device is stored under the SHA-256 of its id', (t) => {
   t.is(before.accountOf(deviceId), `device:${createHash('sha256').update(deviceId).digest('hex')}`);
-  t.is(before.accountOf(deviceId), after.accountOf(deviceId), 'whichever secrets there are');
+  t.is(before.accountOf(deviceId), after.accountOf(deviceId), 'with any secrets');
 });
 
-test('neither the id of a device nor a secret is in anything that comes out', (t) => {
+test('no result contains the id of a device or a secret', (t) => {
   const { key, ...kept } = during.mint(deviceId);
   const out = JSON.stringify([during.accountOf(deviceId), key, kept, during.remake(deviceId, kept.guest)]);
   for (const text of [deviceId, older, newer, pepperBefore, pepperNow]) {
     for (let place = 0; place + 8 <= text.length; place++) t.false(out.includes(text.slice(place, place + 8)));
   }
-  t.false(JSON.stringify([during.accountOf(deviceId), kept]).includes(key.slice(4, 14)), 'nor the key in what is kept');
+  t.false(
+    JSON.stringify([during.accountOf(deviceId), kept]).includes(key.slice(4, 14)),
+    'stored values do not contain the key',
+  );
 });

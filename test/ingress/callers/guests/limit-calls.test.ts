@@ -20,7 +20,7 @@ function createSubject() {
   return createLimitCalls({ calls: createMinuteCounts({ redis: own.redis, keyOf: guestCallsKey, log }), perMinute });
 }
 
-test('so many calls of a network pass within a minute, at whichever ingress, and no more', async (t) => {
+test('the limit of calls of a network within a minute holds across all ingresses', async (t) => {
   const ingresses = [createSubject(), createSubject(), createSubject()];
   const calls = Array.from({ length: 90 }, (_, index) => ingresses[index % 3]?.(network));
   const outcomes = await Promise.allSettled(calls);
@@ -30,7 +30,7 @@ test('so many calls of a network pass within a minute, at whichever ingress, and
   await t.notThrowsAsync(async () => ingresses[0]?.('203.0.113.8'));
 });
 
-test('past the limit a call is refused with no I/O, and says when the next one passes', async (t) => {
+test('beyond the limit a call is refused without I/O, with the time until the next one is admitted', async (t) => {
   const limitCalls = createSubject();
   const from = '2001:db8:0:1::/64';
   for (let call = 0; call < perMinute; call++) await limitCalls(from);
@@ -44,5 +44,5 @@ test('past the limit a call is refused with no I/O, and says when the next one p
   t.is(error && errorHeaders(error)['retry-after-ms'], String(waitMs));
 
   await own.redis.del(guestCallsKey(from));
-  await t.notThrowsAsync(createSubject()(from), 'as after its minute');
+  await t.notThrowsAsync(createSubject()(from), 'after its minute');
 });

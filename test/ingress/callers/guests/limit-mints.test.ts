@@ -29,7 +29,7 @@ test.beforeEach(async () => {
 
 type Options = { from?: string; limit?: number; total?: number };
 
-/** The refusal of a device, or undefined where it is let in. */
+/** The refusal of a device, or undefined if it is admitted. */
 async function mint(device: string, options: Options = {}): Promise<ApiError | undefined> {
   const { from = address, limit = mintsPerHour, total } = options;
   const limitMints = createLimitMints(own.redis, { mintsPerHour: limit, mintsPerHourTotal: total });
@@ -48,13 +48,13 @@ async function mintMany(t: ExecutionContext, count: number, name = 'device'): Pr
 
 const waitOf = (refusal: ApiError | undefined) => refusal?.fields.retry_after_ms;
 
-test.serial('exactly as many devices as the limit are let in within an hour', async (t) => {
+test.serial('exactly as many devices as the limit are admitted within an hour', async (t) => {
   await mintMany(t, mintsPerHour);
   for (let index = 0; index < 3; index++) t.is((await mint(`late:${index}`))?.code, 'rate_limit_exceeded');
-  t.is(await own.redis.zcard(guestMintsKey(address)), mintsPerHour, 'who was refused is not counted');
+  t.is(await own.redis.zcard(guestMintsKey(address)), mintsPerHour, 'refused devices are not counted');
 });
 
-test.serial('a place is free again after an hour to the millisecond, one for each that was taken', async (t) => {
+test.serial('each place is free again after exactly one hour', async (t) => {
   await mint('first');
   await setTime(now + 1);
   await mintMany(t, mintsPerHour - 1);
@@ -68,7 +68,7 @@ test.serial('a place is free again after an hour to the millisecond, one for eac
   t.is(waitOf(await mint('too many')), hourMs - 1);
 });
 
-test.serial('there is no moment around which more come in than the limit, whichever hour is looked at', async (t) => {
+test.serial('no more devices than the limit are admitted in any window of one hour', async (t) => {
   const letIn: number[] = [];
   for (let step = 0; step < 120; step++) {
     const at = now + step * 100_000;
@@ -76,10 +76,10 @@ test.serial('there is no moment around which more come in than the limit, whiche
     if ((await mint(`device:${step}`, { limit: 7 })) === undefined) letIn.push(at);
   }
   for (const end of letIn) t.true(letIn.filter((at) => at > end - hourMs && at <= end).length <= 7);
-  t.is(letIn.length, 7 * 4, 'and none of it is wasted: 12,000 seconds touch four hours');
+  t.is(letIn.length, 7 * 4, 'the limit is used fully: 12,000 seconds touch four hours');
 });
 
-test.serial('the wait that is told is honest: after it the device is let in, and not a tenth earlier', async (t) => {
+test.serial('the reported wait is exact: after it the device is admitted, and not a tenth earlier', async (t) => {
   for (const limit of [1, 2, mintsPerHour]) {
     await own.redis.flushall();
     for (let index = 0; index < limit; index++) {
@@ -99,7 +99,7 @@ test.serial('the wait that is told is honest: after it the device is let in, and
   }
 });
 
-test.serial('a device that was let in is let in again and counts once, also where nobody else is', async (t) => {
+test.serial('an admitted device is admitted again and counts once, also when the limit is reached', async (t) => {
   for (let index = 0; index < 3; index++) t.is(await mint('device:0'), undefined);
   await mintMany(t, mintsPerHour);
   t.truthy(await mint('another'));
@@ -107,10 +107,10 @@ test.serial('a device that was let in is let in again and counts once, also wher
   await setTime(now + hourMs - 1);
   t.is(await mint('device:0'), undefined);
   await setTime(now + hourMs);
-  await mintMany(t, mintsPerHour, 'coming again has held no place:');
+  await mintMany(t, mintsPerHour, 'a repeated call takes no place:');
 });
 
-test.serial('addresses are counted apart', async (t) => {
+test.serial('addresses are counted separately', async (t) => {
   await mintMany(t, mintsPerHour);
   t.truthy(await mint('another'));
   for (const from of ['203.0.113.8', '2001:db8:0:0::/64', '2001:db8:0:1::/64', 'unknown']) {
@@ -118,7 +118,7 @@ test.serial('addresses are counted apart', async (t) => {
   }
 });
 
-/** How many of so many new devices are let in, each from the address that its number gives. */
+/** The number of new devices that are admitted, each from the address for its number. */
 async function letIn(count: number, from: (index: number) => string, options: Options = {}): Promise<number> {
   let passed = 0;
   for (let index = 0; index < count; index++) {
@@ -136,57 +136,57 @@ test.serial('the /64s of a /56 get four times the limit together, and those of a
   t.is(await letIn(40, (index) => `2001:db8:7:1${hex(16 + index)}::1`, options), 4 * limit, 'of one /56');
   t.is(await letIn(5, () => '2001:db8:7:2::1', options), limit, 'of one /64');
   t.is(await letIn(200, (index) => `2001:db8:7:${hex(0x2000 + index * 256)}::1`, options), 11 * limit, 'of the /48');
-  t.is(await letIn(5, () => '2001:db8:8:1::1', options), limit, 'the next /48 has its own');
-  t.is(await letIn(40, (index) => `203.0.113.${index}`, options), 40, 'IPv4 addresses have nothing in common');
+  t.is(await letIn(5, () => '2001:db8:8:1::1', options), limit, 'the next /48 has a separate limit');
+  t.is(await letIn(40, (index) => `203.0.113.${index}`, options), 40, 'IPv4 addresses share no limit');
 });
 
-test.serial('all devices together have a limit where one is set, and the longest wait is told', async (t) => {
+test.serial('all devices together have a limit if one is set, and the longest wait is reported', async (t) => {
   const options = { limit: 2, total: 5 };
   t.is(await letIn(8, (index) => `203.0.113.${index}`, options), 5);
   await setTime(now + 1_000);
   const refusal = await mint('another', { ...options, from: '2001:db8::1' });
   t.like(refusal, { message: 'Too many new devices within an hour.', fields: { type: 'guest_mints' } });
   t.is(waitOf(refusal), hourMs - 1_000);
-  t.is(await mint('another', { limit: 2, from: '2001:db8::1' }), undefined, 'where none is set');
+  t.is(await mint('another', { limit: 2, from: '2001:db8::1' }), undefined, 'if none is set');
   t.is(await mint('one more', { limit: 2, from: '2001:db8::1' }), undefined);
-  // The total has room again a second before its own network has.
+  // The total has room one second before the network.
   await setTime(now + hourMs - 1);
   const both = await mint('third', { ...options, from: '2001:db8::1' });
   t.like(both, { message: 'Too many new devices from this network within an hour.' });
   t.is(waitOf(both), 1_001);
 });
 
-test.serial('what one limit refuses is counted by none', async (t) => {
+test.serial('a device that one limit refuses is not counted anywhere', async (t) => {
   const from = '2001:db8:7:1::1';
   const keys = ['2001:db8:7:1::/64', '2001:db8:7:0::/56', '2001:db8:7::/48'].map(guestMintsKey);
   const counts = () => Promise.all([...keys, allGuestMintsKey].map((key) => own.redis.zcard(key)));
   t.is(await mint('first', { from, limit: 1, total: 9 }), undefined);
   t.truthy(await mint('second', { from, limit: 1, total: 9 }), 'by the /64');
   t.deepEqual(await counts(), [1, 1, 1, 1]);
-  t.truthy(await mint('second', { from, limit: 5, total: 1 }), 'by all together');
+  t.truthy(await mint('second', { from, limit: 5, total: 1 }), 'by the total limit');
   t.deepEqual(await counts(), [1, 1, 1, 1]);
   for (const key of [...keys, allGuestMintsKey]) t.true((await own.redis.pttl(key)) > hourMs);
 });
 
-test.serial('what an ingress of the release before this one counts is counted here, and the reverse', async (t) => {
+test.serial('counts of an ingress of the previous release are counted here, and the reverse', async (t) => {
   const from = '2001:db8:7:1::1';
-  await own.redis.zadd('svc:guest-mints:2001:db8:7:1::/64', now, 'let in there');
-  await own.redis.zadd('svc:guest-mints:203.0.113.9', now, 'let in there');
+  await own.redis.zadd('svc:guest-mints:2001:db8:7:1::/64', now, 'admitted there');
+  await own.redis.zadd('svc:guest-mints:203.0.113.9', now, 'admitted there');
   for (const [index, each] of [from, '203.0.113.9'].entries()) {
     t.truthy(await mint(`new ${index}`, { from: each, limit: 1 }));
-    t.is(await mint('let in there', { from: each, limit: 1 }), undefined);
+    t.is(await mint('admitted there', { from: each, limit: 1 }), undefined);
     t.is(await mint(`new ${index}`, { from: each, limit: 2 }), undefined);
   }
   t.is(await own.redis.zcard('svc:guest-mints:2001:db8:7:1::/64'), 2);
   t.is(await own.redis.zcard('svc:guest-mints:203.0.113.9'), 2);
 });
 
-test.serial('a limit that was lowered holds at once, and its wait is until enough have left', async (t) => {
+test.serial('a lowered limit applies immediately, and its wait lasts until enough devices have expired', async (t) => {
   for (let index = 0; index < 10; index++) {
     await setTime(now + index * 1_000);
     await mint(`device:${index}`);
   }
-  // Of ten eight have to leave before there are less than three; the eighth came at seven seconds.
+  // Eight of ten have to expire before there are fewer than three; the eighth came at seven seconds.
   t.is(waitOf(await mint('another', { limit: 3 })), 7_000 + hourMs - 9_000);
   await setTime(now + 7_000 + hourMs - 1);
   t.is(waitOf(await mint('another', { limit: 3 })), 1);
@@ -195,7 +195,7 @@ test.serial('a limit that was lowered holds at once, and its wait is until enoug
   t.is(waitOf(await mint('one more', { limit: 3 })), 1_000);
 });
 
-test.serial('of 100 devices at once, on five connections, as many are let in as the limit says', async (t) => {
+test.serial('of 100 concurrent devices on five connections, exactly the limit is admitted', async (t) => {
   const connections = Array.from({ length: 5 }, () => own.connect());
   const limits = connections.map((redis) => {
     replaceClock(redis);
@@ -209,7 +209,7 @@ test.serial('of 100 devices at once, on five connections, as many are let in as 
   }
 });
 
-test.serial('a clock that is put back a little lets nobody in too early', async (t) => {
+test.serial('a clock that is set back a little admits no device too early', async (t) => {
   await mintMany(t, mintsPerHour);
   await setTime(now - 59_999);
   t.is(waitOf(await mint('another')), hourMs + 59_999);
@@ -219,39 +219,36 @@ test.serial('a clock that is put back a little lets nobody in too early', async 
   t.is(await mint('another'), undefined);
 });
 
-test.serial('what a clock has counted that was ahead by a minute or more locks nobody out', async (t) => {
+test.serial('counts of a clock that was ahead by a minute or more block no device', async (t) => {
   await mintMany(t, mintsPerHour);
   await setTime(now - 60_000);
   t.is(await mint('another'), undefined);
 });
 
-test.serial(
-  'a refusal is a nested 429 that tells SDKs not to try again, with the wait in body and headers',
-  async (t) => {
-    await mintMany(t, mintsPerHour);
-    await setTime(now + 1_499);
-    const refusal = await mint('another');
-    if (refusal === undefined) return t.fail('it was let in');
-    t.is(errorStatus(refusal.code), 429);
-    t.deepEqual(errorBody(refusal, 'https://docs.example'), {
-      error: {
-        code: 'rate_limit_exceeded',
-        message: 'Too many new devices from this network within an hour.',
-        param: null,
-        type: 'guest_mints',
-        retry_after_ms: hourMs - 1_499,
-        docs: 'https://docs.example/errors#rate_limit_exceeded',
-      },
-    });
-    t.deepEqual(errorHeaders(refusal), {
-      'retry-after': '3599',
-      'retry-after-ms': String(hourMs - 1_499),
-      'x-should-retry': 'false',
-    });
-  },
-);
+test.serial('a refusal is a nested 429 that tells SDKs not to retry, with the wait in body and headers', async (t) => {
+  await mintMany(t, mintsPerHour);
+  await setTime(now + 1_499);
+  const refusal = await mint('another');
+  if (refusal === undefined) return t.fail('it was admitted');
+  t.is(errorStatus(refusal.code), 429);
+  t.deepEqual(errorBody(refusal, 'https://docs.example'), {
+    error: {
+      code: 'rate_limit_exceeded',
+      message: 'Too many new devices from this network within an hour.',
+      param: null,
+      type: 'guest_mints',
+      retry_after_ms: hourMs - 1_499,
+      docs: 'https://docs.example/errors#rate_limit_exceeded',
+    },
+  });
+  t.deepEqual(errorHeaders(refusal), {
+    'retry-after': '3599',
+    'retry-after-ms': String(hourMs - 1_499),
+    'x-should-retry': 'false',
+  });
+});
 
-test.serial('a wait of a minute or less is one that SDKs may try', async (t) => {
+test.serial('SDKs may retry after a wait of a minute or less', async (t) => {
   await mintMany(t, mintsPerHour);
   await setTime(now + hourMs - 60_001);
   t.is((await mint('another'))?.headers['x-should-retry'], 'false');
@@ -261,18 +258,15 @@ test.serial('a wait of a minute or less is one that SDKs may try', async (t) => 
   t.false('x-should-retry' in (refusal?.headers ?? {}));
 });
 
-test.serial(
-  'what is counted of an address is gone soon after the hour, and holds devices by their hash only',
-  async (t) => {
-    await mint('device:0123abcd');
-    t.deepEqual(await own.redis.keys('svc:*'), [guestMintsKey(address)]);
-    t.deepEqual(await own.redis.zrange(guestMintsKey(address), '0', '-1'), ['device:0123abcd']);
-    const leftMs = await own.redis.pttl(guestMintsKey(address));
-    t.true(leftMs > hourMs && leftMs <= hourMs + 60_000, String(leftMs));
-  },
-);
+test.serial('the counts of an address expire soon after the hour, and contain only hashes of devices', async (t) => {
+  await mint('device:0123abcd');
+  t.deepEqual(await own.redis.keys('svc:*'), [guestMintsKey(address)]);
+  t.deepEqual(await own.redis.zrange(guestMintsKey(address), '0', '-1'), ['device:0123abcd']);
+  const leftMs = await own.redis.pttl(guestMintsKey(address));
+  t.true(leftMs > hourMs && leftMs <= hourMs + 60_000, String(leftMs));
+});
 
-test.serial('a Redis that takes nothing more is SERVICE_UNAVAILABLE, and nobody is let in', async (t) => {
+test.serial('a full Redis is SERVICE_UNAVAILABLE, and no device is admitted', async (t) => {
   await own.redis.config('SET', 'maxmemory', '1');
   t.teardown(() => own.redis.config('SET', 'maxmemory', '0'));
   const refusal = await mint('device:0');

@@ -8,7 +8,7 @@ import { fetchIssuerKeys, keySetAddress } from '../../../../ingress/callers/issu
 
 type Answer = (response: ServerResponse, issuer: string) => void;
 
-/** An issuer whose documents are these, or the right ones; with the paths that it was asked for. */
+/** An issuer with these documents, or valid ones; records the requested paths. */
 async function startIssuer(t: ExecutionContext, answers: Readonly<Record<string, Answer>> = {}) {
   const server = createServer();
   server.listen(0, '127.0.0.1');
@@ -54,7 +54,7 @@ const documentBytesMax = 524_288;
 const patience = () => AbortSignal.timeout(30_000);
 const keyIds = async (issuer: string) => (await fetchIssuerKeys(issuer, patience())).jwks().keys.map(({ kid }) => kid);
 
-test('the keys are where discovery says, each time anew', async (t) => {
+test('the keys are fetched from the address in the discovery document, which is read each time', async (t) => {
   let moved = false;
   const { issuer, paths } = await startIssuer(t, {
     [wellKnown]: (response, at) => discovery({ jwks_uri: `${at}/${moved ? 'elsewhere' : 'jwks'}` })(response, at),
@@ -76,13 +76,13 @@ test('an issuer may have a path, and a slash at its end', async (t) => {
   }
 });
 
-test('a key that is strange leaves the others as they are', async (t) => {
+test('an unknown kind of key leaves the others usable', async (t) => {
   const strange = [key('a', { kty: 'quantum' }), { kid: 5 }, {}, JSON.parse('{"__proto__":1,"kid":"__proto__"}')];
   const { issuer } = await startIssuer(t, { '/jwks': keySet(key('one'), ...strange) });
   t.deepEqual((await keyIds(issuer)).slice(0, 2), ['one', 'a']);
 });
 
-test('an issuer that is found by https may not name keys that are not', (t) => {
+test('an issuer with https must not name keys without https', (t) => {
   for (const [issuer, keys, expected] of [
     ['https://issuer.example', 'https://keys.example/jwks', true],
     ['https://issuer.example', 'http://issuer.example/jwks', false],
@@ -111,12 +111,12 @@ const endless: Answer = (response) => {
 };
 
 const faults: [title: string, path: string, answer: Answer, message: RegExp][] = [
-  ['no keys at all, as from an issuer that has half started', '/jwks', text('{"keys":[]}'), /keys/],
+  ['no keys, as from an issuer that is starting', '/jwks', text('{"keys":[]}'), /keys/],
   ['a document that is too long', '/jwks', text(longKeys(documentBytesMax + 1)), /more than 524288 bytes/],
   ['a document without an end', '/jwks', endless, /more than 524288 bytes/],
   ['a discovery without an end', wellKnown, endless, /more than 524288 bytes/],
   [
-    'a document that unpacks to too much',
+    'a decompression bomb',
     '/jwks',
     (response) =>
       void response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(Buffer.alloc(50_000_000, ' '))),
@@ -133,8 +133,8 @@ const faults: [title: string, path: string, answer: Answer, message: RegExp][] =
   ['no address of the keys', wellKnown, discovery({ jwks_uri: undefined }), /jwks_uri/],
   ['an address that is a file', wellKnown, discovery({ jwks_uri: 'file:///etc/passwd' }), /jwks_uri/],
   ['an address that is data', wellKnown, discovery({ jwks_uri: 'data:application/json,{"keys":[]}' }), /jwks_uri/],
-  ['keys that are no list', '/jwks', text('{"keys":1}'), /keys/],
-  ['a key that is no object', '/jwks', keySet(key('one'), 'two'), /keys/],
+  ['keys that are not a list', '/jwks', text('{"keys":1}'), /keys/],
+  ['a key that is not an object', '/jwks', keySet(key('one'), 'two'), /keys/],
   ['no keys', '/jwks', text('{}'), /keys/],
   ['too many keys', '/jwks', keySet(...Array.from({ length: 101 }, (_, index) => key(`${index}`))), /keys/],
 ];
@@ -146,7 +146,7 @@ for (const [title, path, answer, message] of faults) {
   });
 }
 
-test('who gives up waiting is obeyed before an answer and in the middle of it', async (t) => {
+test('an abort ends the fetch before a response and during it', async (t) => {
   for (const began of [false, true]) {
     const giveUp = new AbortController();
     const { issuer } = await startIssuer(t, {

@@ -12,7 +12,7 @@ const dayMs = 86_400_000;
 
 const down = () => Promise.reject(new Error('connection refused'));
 
-/** Fails only when it is given up. */
+/** Fails only when it is aborted. */
 const hang = (signal: AbortSignal) =>
   new Promise<KeySet>((_resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason));
@@ -20,7 +20,7 @@ const hang = (signal: AbortSignal) =>
 
 type Answer = (signal: AbortSignal) => Promise<KeySet>;
 
-/** An issuer of which a test says what it does, and when; it publishes the key `old` unless told otherwise. */
+/** An issuer controlled by the test; it publishes the key `old` by default. */
 function start({ random = () => 0, answer }: { random?: () => number; answer?: Answer } = {}) {
   const clock = fakeClock();
   const { log, lines } = recordedLog();
@@ -39,7 +39,7 @@ function start({ random = () => 0, answer }: { random?: () => number; answer?: A
     },
   });
 
-  /** What becomes of a token with this key id, and when. */
+  /** The result for a token with this key id, and its time. */
   function ask(keyId: string) {
     const asked = { outcome: 'waits', at: Number.NaN };
     const settle = (outcome: string) => Object.assign(asked, { outcome, at: clock.now() });
@@ -60,19 +60,19 @@ function start({ random = () => 0, answer }: { random?: () => number; answer?: A
     publishes: (...keyIds: string[]) => {
       issuer.answer = async () => publish(...keyIds);
     },
-    /** After so many milliseconds, what it published when it was asked. */
+    /** After this many milliseconds, returns the keys that were published at the request. */
     publishesSlowly: (ms: number, ...keyIds: string[]) => {
       issuer.answer = () => new Promise((resolve) => clock.after(ms, () => resolve(publish(...keyIds))));
     },
     does: (answer: Answer) => {
       issuer.answer = answer;
     },
-    /** Level and sentence of what was logged since the last call. */
+    /** Level and message of the lines logged since the last call. */
     logged: () => lines.splice(0).map(({ level, message }) => `${level}: ${message}`),
   };
 }
 
-test('the keys are fetched before anybody asks, and who names one of them waits for nothing', async (t) => {
+test('the keys are fetched before the first request, and a token with a known key does not wait', async (t) => {
   const { ask, fetchedAt, clock, logged } = start();
   await clock.advance(10);
   const asked = ask('old');
@@ -82,7 +82,7 @@ test('the keys are fetched before anybody asks, and who names one of them waits 
   t.deepEqual(logged(), []);
 });
 
-test('who comes before the first fetch is over waits for it, and it is enough for a key that it brings', async (t) => {
+test('a request during the first fetch waits for it, and needs no other if it has the key', async (t) => {
   const { ask, fetchedAt, clock, publishesSlowly, keys } = start({ answer: hang });
   publishesSlowly(300, 'old'); // the fetch at the start begins a moment after it
   await clock.advance(100);
@@ -92,7 +92,7 @@ test('who comes before the first fetch is over waits for it, and it is enough fo
   t.is(keys.ageMs(), undefined);
   await clock.advance(1);
   t.deepEqual(asked, { outcome: 'accepted', at: 300 });
-  t.is(keys.ageMs(), 300, 'they are as old as the question to which they are the answer');
+  t.is(keys.ageMs(), 300, 'their age counts from the start of the fetch');
   t.deepEqual(fetchedAt, [0]);
 });
 
@@ -101,7 +101,7 @@ for (const [fraction, refreshMs, retryMs] of [
   [0.5, 7.5 * minuteMs, 45_000],
   [1, 10 * minuteMs, 60_000],
 ] as const) {
-  test(`keys are fetched again ahead of need, sooner after a failure; jitter ${fraction}`, async (t) => {
+  test(`keys are fetched again in advance, sooner after a failure; jitter ${fraction}`, async (t) => {
     const { fetchedAt, clock, does, publishes } = start({ random: () => fraction });
     await clock.advance(refreshMs - 1);
     t.deepEqual(fetchedAt, [0]);
@@ -116,7 +116,7 @@ for (const [fraction, refreshMs, retryMs] of [
   });
 }
 
-test('an issuer away for hours costs known keys nothing, and one line when it goes and one when it is back', async (t) => {
+test('an issuer that is unavailable for hours does not affect known keys, and logs one line at each change', async (t) => {
   const { ask, clock, does, publishes, logged, keys } = start();
   await clock.advance(minuteMs);
   for (const answer of [down, hang]) {
@@ -138,19 +138,19 @@ test('an issuer away for hours costs known keys nothing, and one line when it go
   }
 });
 
-test('a key that the issuer withdrew goes with the next fetch', async (t) => {
+test('a withdrawn key disappears with the next fetch', async (t) => {
   const { ask, clock, publishes } = start();
   await clock.advance(minuteMs);
   publishes('new');
   const first = ask('old');
   await clock.advance(5 * minuteMs);
-  t.is(first.outcome, 'accepted', 'that it was withdrawn is learnt with the next fetch');
+  t.is(first.outcome, 'accepted', 'the withdrawal is seen with the next fetch');
   const second = ask('old');
   await clock.advance(2_000);
   t.is(second.outcome, 'refused');
 });
 
-test('a key id that is unknown is asked for at once, and found if the issuer has just published it', async (t) => {
+test('an unknown key id causes a fetch immediately, which finds a key that was just published', async (t) => {
   const { ask, fetchedAt, clock, publishes } = start();
   await clock.advance(minuteMs);
   publishes('new', 'old');
@@ -167,7 +167,7 @@ test('a key id that is unknown is asked for at once, and found if the issuer has
   t.deepEqual(fetchedAt, [0, minuteMs]);
 });
 
-test('a thousand unknown key ids at once are one fetch, and another for those that came after it had begun', async (t) => {
+test('a thousand concurrent unknown key ids cause one fetch, and one more for those that came after its start', async (t) => {
   const { ask, fetchedAt, clock, publishesSlowly } = start();
   await clock.advance(minuteMs);
   publishesSlowly(200, 'old');
@@ -180,7 +180,7 @@ test('a thousand unknown key ids at once are one fetch, and another for those th
   t.deepEqual(fetchedAt, [0, minuteMs, minuteMs + 1_000]);
 });
 
-test('in the cooldown a token waits for its turn: what was fetched before it came is no proof against it', async (t) => {
+test('during the cooldown a token waits for the next fetch: an earlier fetch does not prove it invalid', async (t) => {
   const { ask, fetchedAt, clock, publishes } = start();
   await clock.advance(400);
   publishes('new');
@@ -192,21 +192,21 @@ test('in the cooldown a token waits for its turn: what was fetched before it cam
   t.deepEqual(fetchedAt, [0, 1_000]);
 });
 
-test('an issuer that rotates its key while it is being asked makes no valid token a 401', async (t) => {
+test('an issuer that rotates its key during a fetch makes no valid token a 401', async (t) => {
   const { ask, fetchedAt, clock, publishesSlowly } = start();
   await clock.advance(minuteMs);
   publishesSlowly(700, 'old');
   const before = ask('made up');
   await clock.advance(300);
   publishesSlowly(100, 'new', 'old');
-  const after = ask('new'); // signed after the issuer had been asked, so the answer that is under way lacks its key
+  const after = ask('new'); // signed after the request to the issuer, so the response in progress lacks its key
   await clock.advance(2_000);
   t.deepEqual(before, { outcome: 'refused', at: minuteMs + 700 });
   t.deepEqual(after, { outcome: 'accepted', at: minuteMs + 1_100 });
   t.deepEqual(fetchedAt, [0, minuteMs, minuteMs + 1_000]);
 });
 
-test('who makes up key ids without end costs one fetch a second, and holds back nobody else', async (t) => {
+test('endless made-up key ids cost one fetch per second, and delay no other request', async (t) => {
   const { ask, fetchedAt, clock, publishes } = start();
   const madeUp: ReturnType<typeof ask>[] = [];
   for (let index = 0; index < 1_000; index++) {
@@ -221,11 +221,11 @@ test('who makes up key ids without end costs one fetch a second, and holds back 
     Array.from({ length: 11 }, (_, second) => second * 1_000),
   );
   t.deepEqual(new Set(madeUp.map(({ outcome }) => outcome)), new Set(['refused']));
-  t.is(clock.pending(), 1, 'what is left is the next refresh');
+  t.is(clock.pending(), 1, 'only the next refresh is left');
   t.is(asked.outcome, 'accepted');
 });
 
-test('with the issuer down an unknown key id is told so and never refused; it may ask again each second', async (t) => {
+test('with the issuer down an unknown key id gets an error, never a refusal, and may retry each second', async (t) => {
   const { ask, fetchedAt, clock, does } = start();
   await clock.advance(minuteMs);
   does(down);
@@ -238,7 +238,7 @@ test('with the issuer down an unknown key id is told so and never refused; it ma
   t.deepEqual(fetchedAt, [0, minuteMs, minuteMs + 1_000]);
 });
 
-test('a fetch that had begun before a token came, and fails, decides nothing on it', async (t) => {
+test('a failed fetch that began before a token arrived does not decide about it', async (t) => {
   const { ask, clock, does, publishes } = start();
   await clock.advance(minuteMs);
   does(() => new Promise((_resolve, reject) => clock.after(900, () => reject(new Error('reset')))));
@@ -251,7 +251,7 @@ test('a fetch that had begun before a token came, and fails, decides nothing on 
   t.deepEqual(after, { outcome: 'accepted', at: minuteMs + 1_000 });
 });
 
-test('nobody waits longer than two seconds for an issuer that hangs, and it is given up after five', async (t) => {
+test('no request waits longer than two seconds for an issuer that hangs, and the fetch is aborted after five', async (t) => {
   const { ask, fetchedAt, clock, does, publishes, keys } = start();
   await clock.advance(minuteMs);
   does(hang);
@@ -277,7 +277,7 @@ test('nobody waits longer than two seconds for an issuer that hangs, and it is g
   t.is(keys.ageMs(), 0);
 });
 
-test('an issuer too slow for a token is learnt all the same, for the next one', async (t) => {
+test('keys that arrive too late for a token are used for the next one', async (t) => {
   const { ask, fetchedAt, clock, publishesSlowly } = start();
   await clock.advance(minuteMs);
   publishesSlowly(4_900, 'new', 'old');
@@ -290,7 +290,7 @@ test('an issuer too slow for a token is learnt all the same, for the next one', 
   t.deepEqual(fetchedAt, [0, minuteMs]);
 });
 
-test('after a day without the issuer its keys are trusted no more, said once, until it answers', async (t) => {
+test('after a day without the issuer its keys are no longer trusted, which is logged once, until it answers', async (t) => {
   const { ask, clock, does, publishes, logged, keys } = start();
   await clock.advance(0);
   does(down);
@@ -314,7 +314,7 @@ test('after a day without the issuer its keys are trusted no more, said once, un
   t.deepEqual(logged(), ['info: the keys of the identity provider can be fetched again']);
 });
 
-test('while no fetch has ever brought keys there is no age, everybody is told to come again, and one try is enough', async (t) => {
+test('before the first successful fetch there is no age, all requests fail, and one fetch is enough', async (t) => {
   const { ask, clock, publishes, keys, logged } = start({ answer: down });
   await clock.advance(10 * minuteMs);
   t.is(keys.ageMs(), undefined);
@@ -331,7 +331,7 @@ test('while no fetch has ever brought keys there is no age, everybody is told to
   ]);
 });
 
-test('its check says whether the issuer answers now, and asks once a second at most', async (t) => {
+test('its check says whether the issuer answers now, and asks at most once per second', async (t) => {
   const { clock, does, publishes, keys, fetchedAt } = start();
   await clock.advance(500);
   await keys.check();
@@ -346,7 +346,7 @@ test('its check says whether the issuer answers now, and asks once a second at m
   t.deepEqual(fetchedAt, [0, 1_000, 2_000]);
 });
 
-test('once disposed of it fetches nothing, gives up what is under way, and lets go of who waits', async (t) => {
+test('disposal ends all fetches, aborts the current one, and releases waiting requests', async (t) => {
   const { ask, clock, does, keys, fetchedAt, logged } = start();
   await clock.advance(minuteMs);
   does(hang);
@@ -363,7 +363,7 @@ test('once disposed of it fetches nothing, gives up what is under way, and lets 
   );
   t.is(clock.pending(), 0);
   t.deepEqual(fetchedAt, [0, minuteMs]);
-  t.deepEqual(logged(), [], 'that the process ends is no fault of the issuer');
+  t.deepEqual(logged(), [], 'a shutdown is not logged as a failure of the issuer');
 
   const cooling = start();
   await cooling.clock.advance(100);
@@ -376,13 +376,13 @@ test('once disposed of it fetches nothing, gives up what is under way, and lets 
   t.deepEqual(cooling.fetchedAt, [0]);
 });
 
-test('its timers keep no process alive', async (t) => {
+test('its timers do not keep the process alive', async (t) => {
   const program = `
     const { createIssuerKeys } = await import(${JSON.stringify(new URL('../../../../ingress/callers/issuer/issuer-keys.ts', import.meta.url))});
     const log = { warn: () => console.log('failed'), info() {}, error() {} };
     createIssuerKeys({ issuer: 'http://127.0.0.1:1', log });
   `;
-  const options = { timeout: 20_000 }; // below the half minute after which it tries again
+  const options = { timeout: 20_000 }; // less than the half minute until the next try
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], options);
   t.is(stdout, 'failed\n');
 });

@@ -44,7 +44,7 @@ type Faults = {
   afterChange?: () => Promise<unknown>;
 };
 
-/** A store that keeps one account, and notes what it was asked and what stood in Redis at that moment. */
+/** A store of one account, which records its calls and the state of Redis at each. */
 function recordedStore(faults: Faults = {}) {
   const asked: { call: string; marks: number; version: string | null }[] = [];
   let kept: Account | undefined = alice;
@@ -75,9 +75,9 @@ function recordedStore(faults: Faults = {}) {
 }
 
 const marks = () => own.redis.zcard(changesKey(id));
-const away = () => new ApiError('SERVICE_UNAVAILABLE', 'The store is away.');
+const away = () => new ApiError('SERVICE_UNAVAILABLE', 'The store is unavailable.');
 
-test.serial('a change is marked before it is made, and its mark taken away after that', async (t) => {
+test.serial('a change is marked before it is made, and the mark is removed after it', async (t) => {
   const { store, asked } = recordedStore({ afterChange: () => own.redis.set(versionKey(id), 3) });
   const changed = await createChangeAccount({ redis: own.redis, store, log: recordedLog().log })(id, suspend);
   t.like(changed, { suspended: true, version: 4 });
@@ -86,10 +86,10 @@ test.serial('a change is marked before it is made, and its mark taken away after
     { call: 'change', marks: 1, version: null },
   ]);
   t.is(await marks(), 0);
-  t.is(await own.redis.get(versionKey(id)), null, 'also one that was filled meanwhile');
+  t.is(await own.redis.get(versionKey(id)), null, 'also a version that was filled meanwhile');
 });
 
-test.serial('where nothing would change nothing is marked, and no caller is read again for it', async (t) => {
+test.serial('without a change no mark is set, and no caller is read again', async (t) => {
   const { store, asked, become } = recordedStore();
   const changeAccount = createChangeAccount({ redis: own.redis, store, log: recordedLog().log });
   become({ ...alice, suspended: true });
@@ -108,21 +108,24 @@ test.serial('where nothing would change nothing is marked, and no caller is read
   t.is(await own.redis.get(versionKey(id)), '3');
 });
 
-test.serial('what is found done already is felt too: it may have come to stand when its mark had ended', async (t) => {
-  for (const checkedVersion of [3, undefined]) {
-    const { store, asked, become } = recordedStore();
-    const changeAccount = createChangeAccount({ redis: own.redis, store, log: recordedLog().log });
-    become({ ...alice, suspended: true, version: 4 });
-    await own.redis.set(versionKey(id), 3);
-    await own.redis.set(fillKey(id), 'of a reading that began before');
-    t.like(await changeAccount(id, suspend, checkedVersion), { suspended: true, version: 4 });
-    t.deepEqual([await own.redis.get(versionKey(id)), await own.redis.get(fillKey(id))], [null, null]);
-    t.is(asked.length, 1, 'and is not written again');
-  }
-});
+test.serial(
+  'a change that is already made applies, too: it may have become durable after its mark expired',
+  async (t) => {
+    for (const checkedVersion of [3, undefined]) {
+      const { store, asked, become } = recordedStore();
+      const changeAccount = createChangeAccount({ redis: own.redis, store, log: recordedLog().log });
+      become({ ...alice, suspended: true, version: 4 });
+      await own.redis.set(versionKey(id), 3);
+      await own.redis.set(fillKey(id), 'of a read that began before');
+      t.like(await changeAccount(id, suspend, checkedVersion), { suspended: true, version: 4 });
+      t.deepEqual([await own.redis.get(versionKey(id)), await own.redis.get(fillKey(id))], [null, null]);
+      t.is(asked.length, 1, 'it is not written again');
+    }
+  },
+);
 
 test.serial(
-  'a change that another one made first has no effect, is answered as that, and leaves no mark',
+  'a change that another request made first has no effect, returns that result, and leaves no mark',
   async (t) => {
     const recorded = recordedStore();
     const store: typeof recorded.store = {
@@ -152,7 +155,7 @@ test.serial('a change that cannot be marked is not made, and is SERVICE_UNAVAILA
   t.is(kept(), alice);
 });
 
-test.serial('where the store cannot be read nothing is marked, and its failure is passed on', async (t) => {
+test.serial('if the store cannot be read no mark is set, and the failure is passed on', async (t) => {
   const { store, asked } = recordedStore({ find: away() });
   const changeAccount = createChangeAccount({ redis: own.redis, store, log: recordedLog().log });
   const error = await t.throwsAsync(changeAccount(id, suspend), { instanceOf: ApiError });
@@ -162,7 +165,7 @@ test.serial('where the store cannot be read nothing is marked, and its failure i
   t.is(await own.redis.get(versionKey(id)), '3');
 });
 
-test.serial('where it is unknown whether the store has the change, the mark stays, and ends by itself', async (t) => {
+test.serial('if it is unknown whether the store has the change, the mark stays until it expires', async (t) => {
   const { store } = recordedStore({ change: away() });
   const changeAccount = createChangeAccount({ redis: own.redis, store, log: recordedLog().log });
   const error = await t.throwsAsync(changeAccount(id, suspend), { instanceOf: ApiError });
@@ -172,32 +175,29 @@ test.serial('where it is unknown whether the store has the change, the mark stay
   t.is(await own.redis.get(versionKey(id)), null);
 });
 
-test.serial(
-  'a process that was stopped while its mark grew old changes nothing, and says that it did not',
-  async (t) => {
-    let now = 0;
-    const { store, kept } = recordedStore({
-      duringChange: async () => {
-        now += markLifeMs;
-      },
-    });
-    const changeAccount = createChangeAccount({ redis: own.redis, store, log: recordedLog().log, now: () => now });
-    const error = await t.throwsAsync(changeAccount(id, suspend), { instanceOf: ApiError });
-    t.is(error?.code, 'SERVICE_UNAVAILABLE');
-    t.is(kept(), alice);
-    t.is(await marks(), 1);
-    now = 0;
-    const slow = recordedStore({
-      duringChange: async () => {
-        now += markLifeMs / 2;
-      },
-    });
-    const inTime = createChangeAccount({ redis: own.redis, store: slow.store, log: recordedLog().log, now: () => now });
-    t.like(await inTime(id, suspend), { version: 4 }, 'one that was only slow is made');
-  },
-);
+test.serial('a process that was suspended until its mark is too old changes nothing, and reports it', async (t) => {
+  let now = 0;
+  const { store, kept } = recordedStore({
+    duringChange: async () => {
+      now += markLifeMs;
+    },
+  });
+  const changeAccount = createChangeAccount({ redis: own.redis, store, log: recordedLog().log, now: () => now });
+  const error = await t.throwsAsync(changeAccount(id, suspend), { instanceOf: ApiError });
+  t.is(error?.code, 'SERVICE_UNAVAILABLE');
+  t.is(kept(), alice);
+  t.is(await marks(), 1);
+  now = 0;
+  const slow = recordedStore({
+    duringChange: async () => {
+      now += markLifeMs / 2;
+    },
+  });
+  const inTime = createChangeAccount({ redis: own.redis, store: slow.store, log: recordedLog().log, now: () => now });
+  t.like(await inTime(id, suspend), { version: 4 }, 'a slow change is made');
+});
 
-test.serial('a change whose mark cannot be taken away is made, is answered, and is told to the operator', async (t) => {
+test.serial('a change whose mark cannot be removed is made, succeeds, and is logged', async (t) => {
   const redis = connectForRequests(own.url, recordedLog().log);
   t.teardown(() => redis.disconnect());
   const { log, lines } = recordedLog();
@@ -213,7 +213,7 @@ test.serial('a change whose mark cannot be taken away is made, is answered, and 
   );
 });
 
-/** Somewhere a change stops until the test lets it go on. */
+/** A point at which a change stops until the test continues it. */
 function gate() {
   const [reached, open] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const pass = () => {
@@ -223,7 +223,7 @@ function gate() {
   return { reached: reached.promise, open: open.resolve, pass };
 }
 
-test.serial('two changes at once have a mark each: the first to end leaves the other’s standing', async (t) => {
+test.serial('two concurrent changes have a mark each: the first to end keeps the other mark', async (t) => {
   const gates = [gate(), gate()] as const;
   const changes = gates.map(({ pass }) => {
     const { store } = recordedStore({ duringChange: pass });

@@ -37,30 +37,30 @@ async function fill(): Promise<void> {
 
 const filled = () => own.redis.mget(versionKey(account), fillKey(account));
 
-/** Each mark and the millisecond it ends in. */
+/** Each mark with its expiry in milliseconds. */
 async function marks(): Promise<Record<string, number>> {
   const listed = await own.redis.zrange(changesKey(account), '0', '-1');
   const ends = listed.map(async (id) => [id, Number(await own.redis.zscore(changesKey(account), id))]);
   return Object.fromEntries(await Promise.all(ends));
 }
 
-test.serial('a mark takes the version and the token of whoever reads, and stands for its time', async (t) => {
+test.serial('a mark deletes the version and the fill token, and stays until it expires', async (t) => {
   await fill();
   await mark(account, 'one');
   t.deepEqual(await filled(), [null, null]);
   t.deepEqual(await marks(), { one: now + markLifeMs });
 });
 
-test.serial('taking a mark away takes what came meanwhile of version and token as well', async (t) => {
+test.serial('removing a mark also deletes a version and a fill token that were set meanwhile', async (t) => {
   await mark(account, 'one');
   await fill();
   await unmark(account, 'one');
   t.deepEqual(await filled(), [null, null]);
   t.deepEqual(await marks(), {});
-  t.deepEqual(await own.redis.keys('svc:*'), [], 'nothing is left of a change that is over');
+  t.deepEqual(await own.redis.keys('svc:*'), [], 'nothing is left after a change');
 });
 
-test.serial('a mark that is set twice stands once, to the later end, and goes at once', async (t) => {
+test.serial('a mark that is set twice exists once with the later expiry, and is removed at once', async (t) => {
   await mark(account, 'one');
   await setTime(now + 5);
   await mark(account, 'one');
@@ -72,7 +72,7 @@ test.serial('a mark that is set twice stands once, to the later end, and goes at
   t.deepEqual([await marks(), await filled()], [{}, [null, null]]);
 });
 
-test.serial('of two changes at once each has a mark, and taking one away leaves the other', async (t) => {
+test.serial('two concurrent changes have a mark each, and removing one keeps the other', async (t) => {
   await mark(account, 'one');
   await setTime(now + 10);
   await mark(account, 'two');
@@ -86,7 +86,7 @@ test.serial('of two changes at once each has a mark, and taking one away leaves 
   t.deepEqual(await marks(), {});
 });
 
-test.serial('a mark that nobody took away leaves with the next change, not before its end', async (t) => {
+test.serial('a mark that was not removed is deleted by the next change after its expiry', async (t) => {
   await mark(account, 'left');
   await setTime(now + markLifeMs - 1);
   await mark(account, 'two');
@@ -98,17 +98,17 @@ test.serial('a mark that nobody took away leaves with the next change, not befor
   t.deepEqual(Object.keys(await marks()), ['three']);
 });
 
-test.serial('marks are forgotten by Redis when the last has ended, and no sooner', async (t) => {
+test.serial('Redis deletes the marks when the last one has expired, and not earlier', async (t) => {
   await mark(account, 'one');
   await own.redis.pexpire(changesKey(account), 1_000);
   await mark(account, 'two');
   const leftMs = await own.redis.pttl(changesKey(account));
   t.true(leftMs > markLifeMs - 10_000 && leftMs <= markLifeMs, String(leftMs));
   await unmark(account, 'two');
-  t.true((await own.redis.pttl(changesKey(account))) > 0, 'also with one taken away');
+  t.true((await own.redis.pttl(changesKey(account))) > 0, 'also with one removed');
 });
 
-test.serial('accounts are marked apart', async (t) => {
+test.serial('accounts are marked separately', async (t) => {
   await fill();
   await mark('user:bob', 'one');
   await unmark('user:bob', 'one');
@@ -116,7 +116,7 @@ test.serial('accounts are marked apart', async (t) => {
   t.deepEqual(await marks(), {});
 });
 
-test.serial('a Redis that takes nothing more takes marks all the same, so that a key can be revoked', async (t) => {
+test.serial('a full Redis accepts marks, so that a key can be revoked', async (t) => {
   await fill();
   await own.redis.config('SET', 'maxmemory', '1');
   t.teardown(() => own.redis.config('SET', 'maxmemory', '0'));
@@ -128,13 +128,10 @@ test.serial('a Redis that takes nothing more takes marks all the same, so that a
   t.deepEqual(await marks(), {});
 });
 
-test.serial(
-  'a mark stands longer than a call of the store may take, and shorter than would be taken for a fault',
-  (t) => {
-    t.true(markLifeMs > 5_000 * 2);
-    t.true(markLifeMs <= 60_000, 'admit.lua discards a mark that ends later');
-  },
-);
+test.serial('a mark lives longer than a call of the store may take, and shorter than admit.lua accepts', (t) => {
+  t.true(markLifeMs > 5_000 * 2);
+  t.true(markLifeMs <= 60_000, 'admit.lua discards a mark that expires later');
+});
 
 test.serial('without Redis both are SERVICE_UNAVAILABLE', async (t) => {
   const redis = connectForRequests('redis://127.0.0.1:1', recordedLog().log);

@@ -16,8 +16,8 @@ import { replaceClock } from '../../../support/redis-clock.ts';
 import { sized } from '../../../support/size.ts';
 
 /*
- * Ingresses that read and ingresses that change one account, each by its own code, on one Redis and a store in memory whose
- * every call waits for its turn before and after it takes effect. The turns are given out at random, many times over.
+ * Ingresses that read and change one account with the real code, on one Redis and a store in memory. Each call of the store waits for its
+ * turn before and after it takes effect. Turns are assigned at random, many times.
  */
 const account = 'user:alice';
 const credential = { account };
@@ -33,10 +33,10 @@ test.before(async () => {
 
 test.after.always(() => own?.[Symbol.asyncDispose]());
 
-/** Where a writer dies: its process ends there, or what it sent the store last arrives all the same. */
+/** Where a writer dies: its process ends there, or its last write reaches the store after that. */
 type Death = 'lives' | 'before the mark' | 'before the store' | 'on its way to the store' | 'before the unmark';
 type Plan = { requests: number[]; changes: Death[][]; clockSteps: number[]; forgets: number; slowness: Slowness };
-/** How many turns of others a call of the store may wait for, before and after it takes effect. */
+/** Number of other turns that a call of the store may wait for, before and after it takes effect. */
 type Slowness = { reading: number; writing: number };
 
 const death = fc.constantFrom<Death[]>(
@@ -55,7 +55,7 @@ const plans: fc.Arbitrary<Plan> = fc.record({
   slowness: fc.record({ reading: fc.nat(12), writing: fc.nat(8) }),
 });
 
-/** Which change must be felt: each that the store has, or each that was answered. */
+/** The changes that must apply: all that the store has, or all that were confirmed. */
 type Felt = 'stored' | 'answered';
 
 const prove = (t: ExecutionContext, felt: Felt) =>
@@ -64,13 +64,12 @@ const prove = (t: ExecutionContext, felt: Felt) =>
     { numRuns: sized(40, 120) },
   );
 
-test.serial(
-  'whoever dies where, once the store has a change no request ends with what was before, nor does a version say it',
-  (t) => prove(t, 'stored'),
+test.serial('wherever a process dies, after a change in the store no request and no version has the old state', (t) =>
+  prove(t, 'stored'),
 );
 
 test.serial(
-  'also where marks end too early, by a clock or a store gone wrong, that holds once a change was answered',
+  'even if marks expire too early, by a wrong clock or a slow store, this holds after a change was confirmed',
   (t) => prove(t, 'answered'),
 );
 
@@ -87,7 +86,7 @@ async function proveRace(t: ExecutionContext, { turns, plan, felt }: Race): Prom
   await turns.waitFor(Promise.all(acts));
   if (felt === 'answered') return;
 
-  // What was left of the dead ends, and then callers are known again from the second time on.
+  // The marks of dead writers expire; then callers are cached again from the second request on.
   await turns.waitFor(world.settled());
   await world.advance(markLifeMs);
   for (const request of ingresses) t.is(await turns.waitFor(request(t)), world.version());
@@ -119,13 +118,13 @@ async function createWorld(t: ExecutionContext, { turns, plan: { slowness }, fel
   await setTime(now);
   const atLeast = () => (felt === 'stored' ? kept.version : answered);
 
-  /** Somebody goes on, until all wait for a turn again: they share a connection, so what it is asked last it answers last. */
+  /** One participant continues until all wait for a turn again: they share a connection, which answers in order. */
   async function go(on: () => Promise<void>): Promise<void> {
     await on();
     await nothingElse();
     const version = await own.redis.get(versionKey(account));
     await nothingElse();
-    t.true(version === null || Number(version) >= atLeast(), `${version} in Redis where ${atLeast()} must be felt`);
+    t.true(version === null || Number(version) >= atLeast(), `${version} in Redis, but ${atLeast()} must apply`);
     t.true(version === null || Number(version) <= kept.version);
   }
   async function turn(what: string, count = 1): Promise<void> {
@@ -135,7 +134,7 @@ async function createWorld(t: ExecutionContext, { turns, plan: { slowness }, fel
   return {
     turn,
     version: () => kept.version,
-    /** No caller from before this one may be taken now. */
+    /** No caller older than this version may be accepted now. */
     atLeast,
     readings: () => readings,
     settled: () => Promise.all([...underWay.values()].map(({ over }) => over.promise)),
@@ -149,7 +148,7 @@ async function createWorld(t: ExecutionContext, { turns, plan: { slowness }, fel
       await turn('the store answers', 1 + slowness.reading);
       return found;
     },
-    /** A mark lives longer than a call of the store: a clock that is right moves past no end of one while it is needed. */
+    /** A mark lives longer than a call of the store: a correct clock does not pass its expiry while it is needed. */
     async advance(ms: number): Promise<void> {
       const ends = [...underWay.values()].map(({ until }) => until);
       now = felt === 'stored' ? Math.min(now + ms, ...ends) : now + ms;
@@ -174,7 +173,7 @@ async function createWorld(t: ExecutionContext, { turns, plan: { slowness }, fel
   };
 }
 
-/** An ingress that answers requests; gives the version of the caller that each ends with. */
+/** An ingress that serves requests; returns the version of the caller of each. */
 function createIngress(world: World) {
   const callers = createCallers({
     store: { findAccount: world.find, findKeyOwner: async () => undefined },
@@ -192,7 +191,7 @@ function createIngress(world: World) {
       return looked;
     },
   };
-  const seed = () => Promise.reject(new Error('nobody asks for a month'));
+  const seed = () => Promise.reject(new Error('no month is needed'));
   const checkCaller = createCheckCaller({
     admit,
     release: async () => 'released',
@@ -204,14 +203,14 @@ function createIngress(world: World) {
     const caller = await callers.find(credential);
     const checked = await checkCaller.look({ requestId: `req_${requests++}`, credential, caller });
     const { version } = checked.caller;
-    t.true(version >= atLeast, `version ${version} where ${atLeast} must be felt`);
+    t.true(version >= atLeast, `version ${version}, but ${atLeast} must apply`);
     return version;
   };
 }
 
 let requests = 0;
 
-/** An ingress that makes these changes one after the other, or another in its place where it died. */
+/** An ingress that makes these changes in order; another one continues if it dies. */
 async function change(world: World, deaths: readonly Death[]): Promise<void> {
   for (const death of deaths) {
     const dead = Promise.withResolvers<void>();
@@ -242,7 +241,7 @@ async function change(world: World, deaths: readonly Death[]): Promise<void> {
     };
     const changeAccount = createChangeAccount({ redis: own.redis, store, log: recordedLog().log });
     const changed = changeAccount(account, (found) => {
-      const next = { ...(found as Account), version: (found?.version ?? 0) + 1 }; // it is there from the beginning
+      const next = { ...(found as Account), version: (found?.version ?? 0) + 1 }; // it exists from the start
       return { result: next.version, next };
     });
     await Promise.race([changed.then(world.answer), dead.promise]);
