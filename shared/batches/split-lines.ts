@@ -31,9 +31,7 @@ export function createLineSplitter({ bytesMax, start = { line: 1, byte: 0 } }: O
   let from = start.byte;
   let position = start.byte;
   let tooLong = false;
-  // Copied into one buffer: a view of a few bytes would keep its complete chunk in memory.
-  let held = Buffer.alloc(0);
-  let heldBytes = 0;
+  const held = createHeldBytes(bytesMax);
 
   function push(chunk: Uint8Array): FileLine[] {
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
@@ -53,48 +51,57 @@ export function createLineSplitter({ bytesMax, start = { line: 1, byte: 0 } }: O
   /** Adds a part of the current line, which may be its last. */
   function take(part: Buffer, lines: FileLine[], isLast: boolean): void {
     if (tooLong) return;
-    if (heldBytes + part.length > bytesMax) {
+    if (held.length() + part.length > bytesMax) {
       tooLong = true;
-      letGo();
+      held.clear();
       lines.push({ number, from, bytes: undefined });
     } else if (!isLast) {
-      hold(part);
-    } else if (heldBytes === 0) {
+      held.add(part);
+    } else if (held.length() === 0) {
       lines.push({ number, from, bytes: part });
     } else {
-      hold(part);
-      lines.push({ number, from, bytes: held.subarray(0, heldBytes) });
+      held.add(part);
+      lines.push({ number, from, bytes: held.bytes() });
     }
-  }
-
-  function hold(part: Buffer): void {
-    const bytes = heldBytes + part.length;
-    if (bytes > held.length) {
-      const larger = Buffer.alloc(Math.min(bytesMax, Math.max(firstHeldBytes, held.length * 2, bytes)));
-      held.copy(larger, 0, 0, heldBytes);
-      held = larger;
-    }
-    part.copy(held, heldBytes);
-    heldBytes = bytes;
-  }
-
-  function letGo(): void {
-    held = Buffer.alloc(0);
-    heldBytes = 0;
   }
 
   function next(): void {
     number++;
     from = position;
     tooLong = false;
-    letGo();
+    held.clear();
   }
 
   return {
     push,
     end() {
       if (position === from || tooLong) return [];
-      return [{ number, from, bytes: held.subarray(0, heldBytes) }];
+      return [{ number, from, bytes: held.bytes() }];
+    },
+  };
+}
+
+/** Copies parts into one buffer: a view of a few bytes would keep its complete chunk in memory. */
+function createHeldBytes(bytesMax: number) {
+  let buffer = Buffer.alloc(0);
+  let length = 0;
+
+  return {
+    length: () => length,
+    bytes: () => buffer.subarray(0, length),
+    add(part: Buffer): void {
+      const bytes = length + part.length;
+      if (bytes > buffer.length) {
+        const larger = Buffer.alloc(Math.min(bytesMax, Math.max(firstHeldBytes, buffer.length * 2, bytes)));
+        buffer.copy(larger, 0, 0, length);
+        buffer = larger;
+      }
+      part.copy(buffer, length);
+      length = bytes;
+    },
+    clear(): void {
+      buffer = Buffer.alloc(0);
+      length = 0;
     },
   };
 }

@@ -9,24 +9,7 @@ export interface Inbox extends AsyncDisposable {
   address(): string | undefined;
 }
 
-const lifeMs = 60_000;
-const blockMs = 2_000;
-/** An entry can be a frame of many replies. */
-const entriesPerRead = 128;
-/** Each read costs a command, and wakes this process up. */
-const gatherMsUnlessTold = 5;
-/** Under load, trimming after each read would be as much work as the read. */
-const trimEveryMs = 50;
-/** After this many characters the process yields: the replies passed on so far must be written before more are read. */
-const charactersPerTurn = 65_536;
-/** How long closing may wait for a Redis that does not answer. */
-const closeMs = 1_000;
-
-/**
- * Opens a stream under the name that `keyOf` returns, and passes on every entry once, in order, as long as the stream exists. A writer uses
- * NOMKSTREAM, so the same call reports if the reader is gone: the key exists only while a heartbeat renews it.
- */
-export function openInbox(deps: {
+type Deps = {
   /** A separate connection: a blocked read delays everything behind it. */
   reader: Redis;
   redis: Redis;
@@ -38,83 +21,129 @@ export function openInbox(deps: {
   log: Log;
   heartbeatMs?: number;
   gatherMs?: number;
-}): Inbox {
-  const { reader, redis, keyOf, onEntry, onLost, log, heartbeatMs = 5_000, gatherMs = gatherMsUnlessTold } = deps;
+};
+
+/** `lastId` is the id of the last entry that was passed on. */
+type Stream = { key: string; lastId: string };
+
+const lifeMs = 60_000;
+const blockMs = 2_000;
+/** An entry can be a frame of many replies. */
+const entriesPerRead = 128;
+/** Each read costs a command, and wakes this process up. */
+const defaultGatherMs = 5;
+/** Under load, trimming after each read would be as much work as the read. */
+const trimEveryMs = 50;
+/** After this many characters the process yields: the replies passed on so far must be written before more are read. */
+const charactersPerTurn = 65_536;
+/** How long closing may wait for a Redis that does not answer. */
+const closeMs = 1_000;
+
+/**
+ * Opens a stream under the name that `keyOf` returns, and passes on every entry once, in order, as long as the stream exists. A writer uses
+ * NOMKSTREAM, so the same call reports if the reader is gone: the key exists only while a heartbeat renews it.
+ */
+export function openInbox(deps: Deps): Inbox {
+  const { reader, redis, onEntry, log, heartbeatMs = 5_000, gatherMs = defaultGatherMs } = deps;
   const closing = new AbortController();
-  let key: string | undefined;
-  let lastId = '0';
-  let isRenewed = false;
-  let trimming: NodeJS.Timeout | undefined;
+  const stream = createOwnStream(deps);
+  const trimming = createTrimmer(redis, stream.current);
 
-  async function open(): Promise<void> {
-    const fresh = keyOf(ulid());
-    await redis.multi().xadd(fresh, '*', 'opened', '1').pexpire(fresh, lifeMs).exec();
-    lastId = '0';
-    key = fresh;
-  }
-
-  async function beat(): Promise<void> {
-    if (key !== undefined && (await redis.pexpire(key, lifeMs)) === 0) {
-      log.warn({ stream: key }, 'the stream was lost; opening another');
-      key = undefined;
-      onLost();
-    }
-    if (key === undefined) await open();
-  }
-
-  async function readOnce(stream: string): Promise<void> {
-    const answer = await reader.xread('COUNT', entriesPerRead, 'BLOCK', blockMs, 'STREAMS', stream, lastId);
+  async function readOnce(opened: Stream): Promise<void> {
+    const { key, lastId } = opened;
+    const answer = await reader.xread('COUNT', entriesPerRead, 'BLOCK', blockMs, 'STREAMS', key, lastId);
     const readAt = performance.now();
     const entries = answer?.[0]?.[1] ?? [];
     let characters = 0;
     let moreFollows = entries.length > 0;
     for (const [id, fields] of entries) {
-      if (stream !== key) return;
-      lastId = id;
+      if (stream.current() !== opened) return;
+      opened.lastId = id;
       moreFollows = onEntry(fields) && moreFollows;
       characters += fields.at(-1)?.length ?? 0;
       if (characters < charactersPerTurn) continue;
       characters = 0;
       await nextTurn();
     }
-    if (entries.length > 0) trimming ??= setTimeout(trim, trimEveryMs);
+    if (entries.length > 0) trimming.begin();
     const waitMs = readAt + gatherMs - performance.now();
     if (moreFollows && waitMs > 0) await sleep(waitMs, undefined, { signal: closing.signal });
   }
 
-  /**
-   * Removes all entries that were read, including the last: they can hold a client's text. After an error, they stay until the next trim.
-   */
-  function trim(): void {
-    trimming = undefined;
-    if (key !== undefined) redis.xtrim(key, 'MINID', '=', idAfter(lastId)).catch(() => {});
-  }
-
   const beating = repeat(closing.signal, log, async () => {
-    try {
-      await beat();
-      isRenewed = true;
-    } catch (error) {
-      isRenewed = false;
-      throw error;
-    }
+    await stream.renew();
     await sleep(heartbeatMs, undefined, { signal: closing.signal });
   });
   const reading = repeat(closing.signal, log, async () => {
-    if (key === undefined) await sleep(20, undefined, { signal: closing.signal });
-    else await readOnce(key);
+    const opened = stream.current();
+    if (opened === undefined) await sleep(20, undefined, { signal: closing.signal });
+    else await readOnce(opened);
   });
 
   return {
-    address: () => (isRenewed && redis.status === 'ready' ? key : undefined),
+    address: stream.address,
     [Symbol.asyncDispose]: async () => {
       closing.abort();
-      clearTimeout(trimming);
+      trimming[Symbol.dispose]();
       reader.disconnect();
       // A call that waits for Redis ends with its connection. A key that remains expires.
       await within(closeMs, Promise.all([beating, reading]));
-      if (key !== undefined && redis.status === 'ready') await within(closeMs, redis.del(key)).catch(() => {});
+      await stream.remove();
     },
+  };
+}
+
+/** The stream of this process, under another key after it was lost. */
+function createOwnStream({ redis, keyOf, onLost, log }: Pick<Deps, 'redis' | 'keyOf' | 'onLost' | 'log'>) {
+  let stream: Stream | undefined;
+  let isRenewed = false;
+
+  return {
+    current: () => stream,
+    address: () => (isRenewed && redis.status === 'ready' ? stream?.key : undefined),
+    async renew(): Promise<void> {
+      try {
+        if (stream !== undefined && (await redis.pexpire(stream.key, lifeMs)) === 0) {
+          log.warn({ stream: stream.key }, 'the stream was lost; opening another');
+          stream = undefined;
+          onLost();
+        }
+        stream ??= await openStream(redis, keyOf(ulid()));
+        isRenewed = true;
+      } catch (error) {
+        isRenewed = false;
+        throw error;
+      }
+    },
+    async remove(): Promise<void> {
+      if (stream === undefined || redis.status !== 'ready') return;
+      await within(closeMs, redis.del(stream.key)).catch(() => {});
+    },
+  };
+}
+
+async function openStream(redis: Redis, key: string): Promise<Stream> {
+  await redis.multi().xadd(key, '*', 'opened', '1').pexpire(key, lifeMs).exec();
+  return { key, lastId: '0' };
+}
+
+/**
+ * Removes all entries that were read, including the last: they can hold a client's text. After an error, they stay until the next trim.
+ */
+function createTrimmer(redis: Redis, current: () => Stream | undefined): Disposable & { begin(): void } {
+  let timer: NodeJS.Timeout | undefined;
+
+  function trim(): void {
+    timer = undefined;
+    const stream = current();
+    if (stream !== undefined) redis.xtrim(stream.key, 'MINID', '=', idAfter(stream.lastId)).catch(() => {});
+  }
+
+  return {
+    begin() {
+      timer ??= setTimeout(trim, trimEveryMs);
+    },
+    [Symbol.dispose]: () => clearTimeout(timer),
   };
 }
 
