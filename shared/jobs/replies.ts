@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { carriedErrorSchema } from '../errors.ts';
+import { wholeNumber } from './whole-number.ts';
 
 /** Tokens as the backend reported them, or as counted here if it reported none (`estimated`). */
 const usageSchema = z.object({
@@ -11,12 +12,6 @@ const usageSchema = z.object({
 });
 
 export type TokenUsage = z.infer<typeof usageSchema>;
-
-// `z.coerce` would take an empty field for 0.
-const wholeNumber = z
-  .string()
-  .regex(/^\d{1,15}$/)
-  .transform(Number);
 
 const envelope = { request: z.string(), run: wholeNumber.pipe(z.int().positive()), sequence: wholeNumber };
 

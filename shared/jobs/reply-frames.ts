@@ -49,7 +49,7 @@ function decodeFrame(text: string): Reply[] {
   for (let at = 0; at < text.length; ) {
     const dataAt = text.indexOf('\n', at) + 1;
     const head = text.slice(at, Math.max(at, dataAt - 1)).split(' ');
-    const length = wholeNumber(head[5]);
+    const length = parseWholeNumber(head[5]);
     if (head.length !== 6 || length === undefined || dataAt + length > text.length) break;
     const reply = replyOf(head, text.slice(dataAt, dataAt + length));
     if (reply === undefined) break;
@@ -65,9 +65,9 @@ function replyOf([kind = '', request = '', ...rest]: readonly string[], data: st
   if (kind !== 'chunk' && kind !== 'end') {
     return decodeReply({ kind, request, run: runText, sequence: sequenceText, data });
   }
-  const [run, sequence] = [wholeNumber(runText), wholeNumber(sequenceText)];
+  const [run, sequence] = [parseWholeNumber(runText), parseWholeNumber(sequenceText)];
   if (request === '' || run === undefined || run === 0 || sequence === undefined) return undefined;
-  const numbers = about.split(',').map(wholeNumber);
+  const numbers = about.split(',').map(parseWholeNumber);
   if (!areKnown(numbers)) return undefined;
   if (kind === 'chunk') {
     const [tokens] = numbers;
@@ -84,7 +84,7 @@ function areKnown(numbers: readonly (number | undefined)[]): numbers is readonly
 }
 
 /** At most 15 digits, which a number holds exactly. */
-function wholeNumber(text: string | undefined): number | undefined {
+function parseWholeNumber(text: string | undefined): number | undefined {
   if (text === undefined || text === '' || text.length > 15) return undefined;
   const number = Number(text);
   return Number.isInteger(number) && number >= 0 ? number : undefined;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type UsageRecord, usageAttemptSchema, usageRecordSchema } from '../store/usage/usage-record.ts';
+import { wholeNumber } from './whole-number.ts';
 
 /**
  * The usage of a request as reported by the process that ends it. The script that settles the request adds the rest of the usage record.
@@ -11,11 +12,6 @@ const usageReportSchema = usageRecordSchema
   .extend({ attempts: z.array(usageAttemptSchema), endedRuns: z.array(z.int().positive()) });
 
 export type UsageReport = z.infer<typeof usageReportSchema>;
-
-const wholeNumber = z
-  .string()
-  .regex(/^\d{1,15}$/)
-  .transform(Number);
 
 /** The fields of an outbox entry, as settle.lua and leases.lua append them. */
 const entrySchema = z.object({
