@@ -4,13 +4,13 @@ import { networkOf } from '../callers/guests/client-address.ts';
 
 export type ConnectionBounds = {
   connectionsMax: number;
-  /** Of one IPv4 address or IPv6 /64; undefined behind proxies of ours, from which all connections come. */
+  /** For one IPv4 address or IPv6 /64; undefined behind our own proxies, because all connections come from them. */
   perAddressMax: number | undefined;
-  /** Called for each connection that was closed at once. */
+  /** Called for each connection that is closed at once. */
   onRefused: () => void;
 };
 
-/** Closes connections beyond the bounds as they come, before a byte is read: there is no request yet that could be answered. */
+/** Closes connections beyond the bounds before a byte is read. There is no request yet that could be answered. */
 export function limitConnections(server: Server, { connectionsMax, perAddressMax, onRefused }: ConnectionBounds): void {
   const ofAddress = new Map<string, number>();
   server.maxConnections = connectionsMax;

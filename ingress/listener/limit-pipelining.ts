@@ -1,48 +1,48 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Requests of one connection that are worked on at once. */
-const inHandMax = 4;
-/** Requests of one connection that had already been parsed when the fifth came. More are an attack. */
+/** The most requests of one connection that run at once. */
+const runningMax = 4;
+/** The most requests of one connection that may wait: Node had already parsed them. More are an attack. */
 const waitingMax = 100;
-/** The same over all connections of this process: each takes a few KB. */
-const waitingInAllMax = 5_000;
+/** The same for all connections of this process. Each waiting request takes a few KB. */
+const waitingTotalMax = 5_000;
 
-type Connection = { inHand: number; waiting: [IncomingMessage, ServerResponse][] };
+type Connection = { running: number; waiting: [IncomingMessage, ServerResponse][] };
 
 /**
- * Clients may send requests without waiting for the answers (RFC 9112 9.3.2). Without a bound one connection could fill a process
- * with its own requests. Those beyond the fourth wait, and nothing more of their connection is read. Node has parsed what came in one
- * piece, so a connection whose pieces hold more requests than may wait is closed. A client that leaves while requests wait is noticed
- * only when its connection is read or written again.
+ * Bounds the requests of one connection that run at once. Clients may send requests without waiting for the responses (RFC 9112 9.3.2), so
+ * without a bound one connection could fill a process. Requests beyond the fourth wait, and nothing more of their connection is read. Node
+ * parses everything that arrives in one piece, so a connection whose piece holds more requests than may wait is closed. A client that
+ * disconnects while requests wait is noticed only when its connection is read or written again.
  */
 export function limitPipelining(onRequest: RequestListener): RequestListener {
   const connections = new WeakMap<Socket, Connection>();
-  let waitingInAll = 0;
+  let waitingTotal = 0;
 
   function connectionOf(socket: Socket): Connection {
     const known = connections.get(socket);
     if (known !== undefined) return known;
-    const connection: Connection = { inHand: 0, waiting: [] };
+    const connection: Connection = { running: 0, waiting: [] };
     connections.set(socket, connection);
-    // Node resumes a connection whenever a request of it is complete. A stream that was paused again before that takes effect emits
-    // "resume" all the same, but "pause" only once, and Node's HTTP server reads on until it hears of it.
+    // Node resumes a connection whenever one of its requests is complete. A stream that is paused again before that takes effect still
+    // emits "resume", but "pause" only once, and Node's HTTP server continues to read until it receives "pause".
     socket.on('resume', () => {
       if (connection.waiting.length === 0) return;
       socket.pause();
       socket.emit('pause');
     });
     socket.once('close', () => {
-      waitingInAll -= connection.waiting.length;
+      waitingTotal -= connection.waiting.length;
       connection.waiting = [];
     });
     return connection;
   }
 
   function begin(connection: Connection, [request, response]: Connection['waiting'][number]): void {
-    connection.inHand++;
+    connection.running++;
     response.once('close', () => {
-      connection.inHand--;
+      connection.running--;
       beginNext(connection, request.socket);
     });
     onRequest(request, response);
@@ -51,25 +51,25 @@ export function limitPipelining(onRequest: RequestListener): RequestListener {
   function beginNext(connection: Connection, socket: Socket): void {
     const next = socket.destroyed ? undefined : connection.waiting.shift();
     if (next === undefined) return;
-    waitingInAll--;
+    waitingTotal--;
     if (connection.waiting.length === 0) socket.resume();
     begin(connection, next);
   }
 
   function wait(connection: Connection, [request, response]: Connection['waiting'][number]): void {
     const { socket } = request;
-    if (connection.waiting.length >= waitingMax || waitingInAll >= waitingInAllMax) {
+    if (connection.waiting.length >= waitingMax || waitingTotal >= waitingTotalMax) {
       socket.destroy();
       return;
     }
     connection.waiting.push([request, response]);
-    waitingInAll++;
+    waitingTotal++;
     socket.pause();
   }
 
   return function serve(request, response) {
     const connection = connectionOf(request.socket);
-    if (connection.inHand < inHandMax) begin(connection, [request, response]);
+    if (connection.running < runningMax) begin(connection, [request, response]);
     else wait(connection, [request, response]);
   };
 }
