@@ -73,7 +73,7 @@ import { retrieveQuota } from './routes/quota.ts';
 import { routeRequests } from './routes/route-requests.ts';
 import { retrieveUsage } from './routes/usage.ts';
 
-type AppParts = {
+type AppDeps = {
   log: Log;
   metrics: IngressMetrics;
   planFile: PlanFile;
@@ -104,109 +104,133 @@ type AppParts = {
   replyTo: () => string | undefined;
   documentation: Documentation;
   openApiDocument: StaticContent;
-  /** `giveUp` is aborted when a shutdown waits no longer, with the `ApiError` that clients are to see. */
+  /** `giveUp` is aborted when a shutdown stops waiting, with the `ApiError` for clients. */
   body: { bodyBytesMax: number; bodyMs: number; giveUp: AbortSignal; budget: BodyBudget; refusedBodies: RefusedBodies };
 };
 
-/** The largest body of a change to a key or an account: far more than its fields can take. */
+/** The largest body of a change to a key or an account: far more than its fields need. */
 const settingsBytesMax = 16_384;
-/** The largest body of a device, which needs no credential. */
+/** The largest body of a request for a guest key, which needs no credential. */
 const deviceBytesMax = 4_096;
 
-/** The public listener: what every request passes, then each route with its own stages. */
-export function createApp(parts: AppParts): Koa<RequestState> {
+/** Creates the app of the public listener: the stages of every request, then each route with its own stages. */
+export function createApp(deps: AppDeps): Koa<RequestState> {
   const app = new Koa<RequestState>();
-  const router = createRouter(parts);
+  const router = createRouter(deps);
   app.use(cutSlowReaders());
-  app.use(setSecurityHeaders(parts.securityHeaders));
+  app.use(setSecurityHeaders(deps.securityHeaders));
   app.use(assignRequestId);
-  app.use(noteClientAddress(parts));
-  app.use(logRequest(parts));
-  app.use(answerErrors(parts));
+  app.use(noteClientAddress(deps));
+  app.use(logRequest(deps));
+  app.use(answerErrors(deps));
   app.use(requireWellFormedHead);
-  app.use(allowOrigins(parts));
+  app.use(allowOrigins(deps));
   app.use(echoClientRequestId);
   app.use(routeRequests(router));
   app.use(refuseUnrouted(router));
-  app.on('error', (error) => parts.log.debug({ err: error }, 'a connection ended early'));
+  app.on('error', (error) => deps.log.debug({ err: error }, 'a connection ended early'));
   return app;
 }
 
-function createRouter(parts: AppParts): Router<RequestState> {
-  const { defaultPlan } = parts.planFile;
-  const readBody = readJsonBody({ ...parts, ...parts.body });
-  const readSmallBody = (bytesMax: number) => {
-    const bodyBytesMax = Math.min(bytesMax, parts.body.bodyBytesMax);
-    return readJsonBody({ ...parts, ...parts.body, bodyBytesMax, budget: uncountedBodies });
-  };
-  const readSettings = readSmallBody(settingsBytesMax);
-  const withKey = authenticateKey(parts);
-  const withSignIn = authenticateSignIn(parts);
-  const withEither = authenticateEither({ withKey, withSignIn });
-  const check = checkPresentCaller(parts);
-  const checkRefused = checkRefusedCaller(parts);
-  const asOperator = requireScope('svc:admin');
-
+function createRouter(deps: AppDeps): Router<RequestState> {
   const router = new Router<RequestState>({ strict: true, sensitive: true });
+  const stages = createStages(deps);
+  routeInference(router, deps, stages);
+  routeKeys(router, deps, stages);
+  routeFilesAndBatches(router, deps, stages);
+  routeBilling(router, deps, stages);
+  routeOperators(router, deps, stages);
+  routePages(router, deps);
+  return router;
+}
+
+type Stages = ReturnType<typeof createStages>;
+
+/** The stages that several routes share. */
+function createStages(deps: AppDeps) {
+  const withKey = authenticateKey(deps);
+  const withSignIn = authenticateSignIn(deps);
+  const readSmallBody = (bytesMax: number) => {
+    const bodyBytesMax = Math.min(bytesMax, deps.body.bodyBytesMax);
+    return readJsonBody({ ...deps, ...deps.body, bodyBytesMax, budget: uncountedBodies });
+  };
+  return {
+    ...{ withKey, withSignIn, withEither: authenticateEither({ withKey, withSignIn }) },
+    check: checkPresentCaller(deps),
+    readBody: readJsonBody({ ...deps, ...deps.body }),
+    readSettings: readSmallBody(settingsBytesMax),
+    readDevice: readSmallBody(deviceBytesMax),
+  };
+}
+
+function routeInference(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
+  const { withKey, withEither, check, readBody } = stages;
   router.post(
     '/v1/chat/completions',
     withKey,
-    checkRefused,
+    checkRefusedCaller(deps),
     readBody,
-    readChatCall(parts),
-    refuseFullQueue(parts),
-    admitRequest(parts),
-    chatCompletions(parts),
+    readChatCall(deps),
+    refuseFullQueue(deps),
+    admitRequest(deps),
+    chatCompletions(deps),
   );
-  router.get('/v1/models', withEither, check, listModels(parts));
-  router.get('/v1/models/*model', withEither, check, retrieveModel(parts));
+  router.get('/v1/models', withEither, check, listModels(deps));
+  router.get('/v1/models/*model', withEither, check, retrieveModel(deps));
+}
 
-  router.get('/v1/keys/developer', forbidStoring, withSignIn, check, listDeveloperKeys(parts));
-  const mint = mintDeveloperKey({ ...parts, defaultPlan });
+function routeKeys(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
+  const { withSignIn, check, readSettings, readDevice } = stages;
+  const mint = mintDeveloperKey({ ...deps, defaultPlan: deps.planFile.defaultPlan });
+  router.get('/v1/keys/developer', forbidStoring, withSignIn, check, listDeveloperKeys(deps));
   router.post('/v1/keys/developer', forbidStoring, withSignIn, check, readSettings, mint);
-  router.post('/v1/keys/developer/rotate', forbidStoring, withSignIn, check, readSettings, rotateDeveloperKey(parts));
-  router.post('/v1/keys/developer/revoke', forbidStoring, withSignIn, check, readSettings, revokeDeveloperKey(parts));
-  router.post(
-    '/v1/keys/guest',
-    forbidStoring,
-    limitGuestCalls(parts),
-    readSmallBody(deviceBytesMax),
-    mintGuestKey(parts),
-  );
+  router.post('/v1/keys/developer/rotate', forbidStoring, withSignIn, check, readSettings, rotateDeveloperKey(deps));
+  router.post('/v1/keys/developer/revoke', forbidStoring, withSignIn, check, readSettings, revokeDeveloperKey(deps));
+  router.post('/v1/keys/guest', forbidStoring, limitGuestCalls(deps), readDevice, mintGuestKey(deps));
+}
 
-  const upload = uploadFile({ ...parts, giveUp: parts.body.giveUp });
+function routeFilesAndBatches(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
+  const { withEither, check, readBody } = stages;
+  const upload = uploadFile({ ...deps, giveUp: deps.body.giveUp });
   router.post('/v1/files', withEither, check, refuseGuests, upload);
-  router.get('/v1/files', withEither, check, refuseGuests, listFiles(parts));
-  router.get('/v1/files/:file', withEither, check, refuseGuests, retrieveFile(parts));
-  router.get('/v1/files/:file/content', forbidStoring, withEither, check, refuseGuests, retrieveFileContent(parts));
-  router.delete('/v1/files/:file', withEither, check, refuseGuests, deleteFile(parts));
+  router.get('/v1/files', withEither, check, refuseGuests, listFiles(deps));
+  router.get('/v1/files/:file', withEither, check, refuseGuests, retrieveFile(deps));
+  router.get('/v1/files/:file/content', forbidStoring, withEither, check, refuseGuests, retrieveFileContent(deps));
+  router.delete('/v1/files/:file', withEither, check, refuseGuests, deleteFile(deps));
 
-  router.post('/v1/batches', withEither, check, refuseGuests, readBody, createBatch(parts));
-  router.get('/v1/batches', withEither, check, refuseGuests, listBatches(parts));
-  router.get('/v1/batches/:batch', withEither, check, refuseGuests, retrieveBatch(parts));
-  router.post('/v1/batches/:batch/cancel', withEither, check, refuseGuests, cancelBatch(parts));
+  router.post('/v1/batches', withEither, check, refuseGuests, readBody, createBatch(deps));
+  router.get('/v1/batches', withEither, check, refuseGuests, listBatches(deps));
+  router.get('/v1/batches/:batch', withEither, check, refuseGuests, retrieveBatch(deps));
+  router.post('/v1/batches/:batch/cancel', withEither, check, refuseGuests, cancelBatch(deps));
+}
 
-  router.get('/billing/quota', withEither, readLimitCounters(parts), retrieveQuota(parts));
-  router.get('/billing/usage', withEither, check, retrieveUsage(parts));
-  router.get('/billing/plan', withEither, check, retrievePlan(parts));
+function routeBilling(router: Router<RequestState>, deps: AppDeps, { withEither, check }: Stages): void {
+  router.get('/billing/quota', withEither, readLimitCounters(deps), retrieveQuota(deps));
+  router.get('/billing/usage', withEither, check, retrieveUsage(deps));
+  router.get('/billing/plan', withEither, check, retrievePlan(deps));
+}
 
-  router.get('/admin/accounts', withSignIn, check, asOperator, listAccounts(parts));
-  router.get('/admin/accounts/:account', withSignIn, check, asOperator, retrieveAccount(parts));
-  router.patch('/admin/accounts/:account', withSignIn, check, asOperator, readSettings, updateAccount(parts));
-  router.get('/admin/accounts/:account/usage', withSignIn, check, asOperator, retrieveAccountUsage(parts));
-  router.get('/admin/audit', withSignIn, check, asOperator, listAudit(parts));
-  router.get('/admin/plans', withSignIn, check, asOperator, listPlans(parts));
+function routeOperators(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
+  const { withSignIn, check, readSettings } = stages;
+  const asOperator = requireScope('svc:admin');
+  router.get('/admin/accounts', withSignIn, check, asOperator, listAccounts(deps));
+  router.get('/admin/accounts/:account', withSignIn, check, asOperator, retrieveAccount(deps));
+  router.patch('/admin/accounts/:account', withSignIn, check, asOperator, readSettings, updateAccount(deps));
+  router.get('/admin/accounts/:account/usage', withSignIn, check, asOperator, retrieveAccountUsage(deps));
+  router.get('/admin/audit', withSignIn, check, asOperator, listAudit(deps));
+  router.get('/admin/plans', withSignIn, check, asOperator, listPlans(deps));
+}
 
-  router.get('/', showHome(parts));
-  router.get('/openapi.json', retrieveOpenApiDocument(parts));
-  router.get('/console', parts.console.page);
-  router.get('/console/', parts.console.page);
-  router.get('/console/assets/*asset', parts.console.asset);
+function routePages(router: Router<RequestState>, deps: AppDeps): void {
+  router.get('/', showHome(deps));
+  router.get('/openapi.json', retrieveOpenApiDocument(deps));
+  router.get('/console', deps.console.page);
+  router.get('/console/', deps.console.page);
+  router.get('/console/assets/*asset', deps.console.asset);
 
-  const showPage = showDocumentation(parts);
+  const showPage = showDocumentation(deps);
   router.get('/docs', showPage);
   router.get('/docs/', showPage);
-  router.get('/docs/assets/*asset', serveAsset(parts.documentation.assets, showMissingPage(parts)));
+  router.get('/docs/assets/*asset', serveAsset(deps.documentation.assets, showMissingPage(deps)));
   router.get('/docs/*page', showPage);
-  return router;
 }
