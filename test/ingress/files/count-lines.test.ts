@@ -13,25 +13,25 @@ function count(text: string, linesMax = 50_000) {
 const chat = { model: 'small-chat', messages: [{ role: 'user', content: 'How are you today?' }] };
 const line = JSON.stringify({ custom_id: 'a', method: 'POST', url: '/v1/chat/completions', body: chat });
 
-test('counts every line, also an empty one and the last without its line feed', (t) => {
+test('counts every line, also empty ones and a last one without a line feed', (t) => {
   t.is(count('a').lines, 1);
   t.is(count('a\n').lines, 1);
   t.is(count('\n\r\n\nb').lines, 4);
 });
 
-test('a chat request counts as its prompt does, wherever it is asked', (t) => {
+test('a chat request counts like its prompt does elsewhere', (t) => {
   const tokens = estimatePrompt(chat, JSON.stringify(chat));
   t.is(count(line).tokens, tokens);
   t.is(count(`${line}\r\n${line}\n`).tokens, 2 * tokens);
 });
 
-test('an image counts as one and not as the text it is written in', (t) => {
+test('an image counts as an image and not as its base64 text', (t) => {
   const url = `data:image/png;base64,${'A'.repeat(100_000)}`;
   const body = { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }] };
   t.true(count(JSON.stringify({ body })).tokens < 2_000);
 });
 
-test('what is no chat request counts as text, and is no fault here', (t) => {
+test('a line that is not a chat request counts as text, without an error', (t) => {
   const others = ['{"a":', 'null', '5', '"text"', '[]', '{}', '{"body":null}', '{"body":{"messages":"Hi"}}', '', '  '];
   for (const other of others) t.deepEqual(count(`${other}\n`), { lines: 1, tokens: estimateTokens(other) });
   const counting = createCountLines({ linesMax: 2 });
@@ -55,14 +55,14 @@ test('a line beyond the bounds of JSON counts as text, and one within them as it
   t.is(count(shallow).tokens, estimatePrompt(body, JSON.stringify(body)));
 });
 
-test('a line too many is refused by its number, and one less is not', (t) => {
+test('a line beyond the limit is refused by its number, and the last one within it is not', (t) => {
   t.is(count('a\nb\n', 2).lines, 2);
   for (const text of ['a\nb\nc', 'a\nb\n\n']) {
     t.throws(() => count(text, 2), { message: 'file: line 3: a file has at most 2 lines' });
   }
 });
 
-test('a line that is too long is refused by its number as soon as it is, and one of the bound is not', (t) => {
+test('a line that is too long is refused by its number before its end, and one of the maximum length is not', (t) => {
   const longest = `${JSON.stringify('x'.repeat(lineBytesMax - 2))}\n`;
   t.is(count(`a\n${longest}b`).lines, 3);
   const counting = createCountLines({ linesMax: 5 });
@@ -72,6 +72,6 @@ test('a line that is too long is refused by its number as soon as it is, and one
   });
 });
 
-test('a file without any byte is refused', (t) => {
+test('an empty file is refused', (t) => {
   t.throws(() => count(''), { message: 'file: is empty' });
 });

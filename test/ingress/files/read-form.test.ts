@@ -23,11 +23,11 @@ type Options = {
   fileBytesMax?: number;
   totalMs?: number;
   windowMs?: number;
-  /** What is done for each piece of the file. */
+  /** Called for each chunk of the file. */
   onPiece?: (piece: Uint8Array) => Promise<void>;
 };
 
-/** The listener as it is, with a route that reads a form; each file that was begun ends in `ended`, and how. */
+/** The real listener with a route that reads a form; `ended` records the outcome of each file. */
 async function start(t: ExecutionContext, options: Options = {}) {
   const { fileBytesMax = defaultBytesMax, totalMs = 60_000, windowMs = 60_000, onPiece } = options;
   const giveUp = new AbortController();
@@ -94,7 +94,7 @@ function refused(t: ExecutionContext, { status, body }: RawAnswer, code: string,
   else t.regex(error, message);
 }
 
-test('reads a form, its parts in either order', async (t) => {
+test('reads a form with its parts in any order', async (t) => {
   const { port } = await start(t);
   for (const parts of [
     [purpose, file('a\nb\n')],
@@ -106,7 +106,7 @@ test('reads a form, its parts in either order', async (t) => {
   }
 });
 
-test('what is in a file comes out of it, also what looks like a boundary, however it was cut on its way', async (t) => {
+test('the bytes of a file arrive unchanged, even if they look like a boundary, in any chunks', async (t) => {
   const { port } = await start(t);
   const pieces = fc.constantFrom('\r\n', '\n', '--', `--${boundary}`, `\r\n--${boundary.slice(0, -1)}`, '\0', 'a', '-');
   const contents = fc
@@ -143,7 +143,7 @@ async function sendInPieces(
   if (chunked) socket.write('0\r\n\r\n');
 }
 
-test('a file of the bound is read, one byte more is 413, and so is a form with more around it', async (t) => {
+test('a file of the maximum size is read, one byte more is 413, and so is a form that is too large around it', async (t) => {
   const { port, ended } = await start(t);
   t.is((await send(port, [purpose, file('x'.repeat(defaultBytesMax))])).status, 200);
   refused(
@@ -208,18 +208,18 @@ const malformed: [title: string, body: Buffer][] = [
   ['another boundary', multipart([purpose, file('a')], 'another')],
   ['no last boundary', form.subarray(0, -4 - boundary.length - 4)],
   ['the end of a boundary missing', form.subarray(0, -4)],
-  ['a part that breaks off', form.subarray(0, 150)],
-  ['a head that breaks off', form.subarray(0, 60)],
+  ['a truncated part', form.subarray(0, 150)],
+  ['a truncated head', form.subarray(0, 60)],
 ];
 
 for (const [title, body] of malformed) {
-  test(`a form that is not whole is 400: ${title}`, async (t) => {
+  test(`an incomplete form is 400: ${title}`, async (t) => {
     const { port } = await start(t);
     refused(t, await exchange({ port, send: whole(body) }), 'VALIDATION_ERROR', ending);
   });
 }
 
-test('a head of any length, and of any number of lines, is no more than its bound', async (t) => {
+test('length and number of lines of a part head are bounded', async (t) => {
   const { port } = await start(t);
   const long: Part = { head: [`Content-Disposition: form-data; name="${'x'.repeat(50_000)}"`], body: '' };
   const many: Part = {
@@ -227,17 +227,21 @@ test('a head of any length, and of any number of lines, is no more than its boun
     body: '',
   };
   t.is((await send(port, [long, purpose, file('a')])).status, 400);
-  t.is((await send(port, [many, purpose, file('a')])).status, 200, 'a part that says too late what it is, is none');
+  t.is(
+    (await send(port, [many, purpose, file('a')])).status,
+    200,
+    'a part without its name in the bounds of the head is ignored',
+  );
 });
 
-test('what comes before the first boundary and after the last is nothing', async (t) => {
+test('bytes before the first boundary and after the last are ignored', async (t) => {
   const { port } = await start(t);
   const body = Buffer.concat([Buffer.from('preamble\r\n'), form, Buffer.from('epilogue'.repeat(100))]);
   const { status, body: answer } = await exchange({ port, send: whole(body) });
   t.is(status, 200, answer);
 });
 
-test('a client that leaves ends the taking of its file, wherever it was', async (t) => {
+test('a client that disconnects at any point ends the read of its file', async (t) => {
   const { port, ended, failures } = await start(t);
   const body = multipart([purpose, file('x'.repeat(1_000)), purpose]);
   const request = whole(body);
@@ -255,7 +259,7 @@ test('a client that leaves ends the taking of its file, wherever it was', async 
   t.true(ended.includes('broken'));
 });
 
-test('a body that comes too slowly is 408, also if it is never silent, and one that is as fast as it must be goes on', async (t) => {
+test('a body that is too slow is 408, even if bytes keep arriving, and one at the minimum rate continues', async (t) => {
   const { port, received } = await start(t, { windowMs: 1_000 });
   const bytes = whole(multipart([purpose, file('x'.repeat(1_000))]));
   const silent = await exchange({ port, send: bytes.subarray(0, -20) });
@@ -273,7 +277,7 @@ test('a body that comes too slowly is 408, also if it is never silent, and one t
   });
   refused(t, trickling, 'REQUEST_TIMEOUT', 'The body did not arrive in time.');
   t.true(received() - before < bytes.length);
-  // A window so long that a pause of a busy machine is none.
+  // A window that is longer than a pause of a busy machine.
   const { port: patient } = await start(t, { windowMs: 3_000 });
   const steady = await exchange({
     port: patient,
@@ -287,7 +291,7 @@ test('a body that comes too slowly is 408, also if it is never silent, and one t
   t.is(steady.status, 200);
 });
 
-test('a body that takes too long as a whole is 408', async (t) => {
+test('a body that takes too long in total is 408', async (t) => {
   const { port } = await start(t, { totalMs: 300 });
   const answer = await exchange({
     port,
@@ -302,7 +306,7 @@ test('a body that takes too long as a whole is 408', async (t) => {
   refused(t, answer, 'REQUEST_TIMEOUT', 'The body did not arrive in time.');
 });
 
-test('a body that still comes when a shutdown waits no longer is 503', async (t) => {
+test('a body that is still arriving at the end of the shutdown wait is 503', async (t) => {
   const { port, shuttingDown } = await start(t);
   const answer = await exchange({
     port,
@@ -315,7 +319,7 @@ test('a body that still comes when a shutdown waits no longer is 503', async (t)
   refused(t, answer, 'SERVICE_UNAVAILABLE', /shutting down/);
 });
 
-test('a client waits while its file is taken slowly, and is not called slow for that', async (t) => {
+test('a client waits while its file is read slowly, and does not count as slow', async (t) => {
   const go = Promise.withResolvers<void>();
   const fileBytes = 40_000_000;
   const { port } = await start(t, { fileBytesMax: fileBytes, windowMs: 1_000, onPiece: () => go.promise });
@@ -326,15 +330,15 @@ test('a client waits while its file is taken slowly, and is not called slow for 
       socket.write(head(`Content-Length: ${body.length}`));
       for (let from = 0; from < body.length; from += 65_536) socket.write(body.subarray(from, from + 65_536));
       await sleep(2_000);
-      // The rest is what the systems of both ends hold of a connection.
-      t.true(socket.writableLength > fileBytes / 2, `${socket.writableLength} bytes were not taken`);
+      // The rest is in the system buffers of both ends.
+      t.true(socket.writableLength > fileBytes / 2, `${socket.writableLength} bytes were not read`);
       go.resolve();
     },
   });
   t.is((await sending).status, 200);
 });
 
-test('a form that is all here is not slow, however long its file is taken', async (t) => {
+test('a form that has arrived completely is not slow, however slowly its file is read', async (t) => {
   const go = Promise.withResolvers<void>();
   const { port } = await start(t, { windowMs: 50, onPiece: () => go.promise });
   const sending = send(port, [purpose, file('a')]);
@@ -343,7 +347,7 @@ test('a form that is all here is not slow, however long its file is taken', asyn
   t.is((await sending).status, 200);
 });
 
-test('whoever takes the file can refuse it, and says why', async (t) => {
+test('a failure of take is the error of the request', async (t) => {
   const onPiece = async () => {
     throw new ApiError('VALIDATION_ERROR', 'file: not this one');
   };

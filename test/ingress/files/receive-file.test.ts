@@ -37,7 +37,7 @@ async function* piecesOf(...texts: string[]) {
   for (const text of texts) yield Buffer.from(text);
 }
 
-test('a file is known as being written before its bytes come, and is there once it is kept', async (t) => {
+test('a file has a record before its bytes arrive, and is available after keep', async (t) => {
   const { store, coming, reception, left } = await start(t);
   const states: unknown[] = [];
   async function* pieces() {
@@ -57,7 +57,7 @@ test('a file is known as being written before its bytes come, and is there once 
   t.true(file.tokens > 0);
 });
 
-test('what broke off, was refused, or was not kept leaves nothing once it is discarded', async (t) => {
+test('after discard nothing is left of an interrupted, refused or unkept file', async (t) => {
   async function* breakingOff() {
     yield Buffer.from('a\n');
     throw new Error('the client has left');
@@ -75,7 +75,7 @@ test('what broke off, was refused, or was not kept leaves nothing once it is dis
   }
 });
 
-test('nothing is discarded where nothing was begun, and all of it where it was kept without an answer', async (t) => {
+test('discard removes nothing before take, and everything after a keep whose result was lost', async (t) => {
   const { reception, left } = await start(t);
   await reception.discard();
   await reception.keep(await reception.take('x', piecesOf('a')));
@@ -83,7 +83,7 @@ test('nothing is discarded where nothing was begun, and all of it where it was k
   t.deepEqual(await left(), nothing);
 });
 
-test('work that holds up everything else is followed by a rest, and a small file has none', async (t) => {
+test('work that blocks the event loop is followed by a rest, and a small file has none', async (t) => {
   const rests: number[] = [];
   const rest: Rest = async (workMs) => void rests.push(workMs);
   const small = await start(t, rest);
@@ -99,22 +99,22 @@ test('work that holds up everything else is followed by a rest, and a small file
   t.true(rests.every((workMs) => workMs >= 10));
 });
 
-test('a file whose record went while it was written is not kept', async (t) => {
+test('a file whose record was removed during the upload is not kept', async (t) => {
   const { store, coming, reception } = await start(t);
   const file = await reception.take('x', piecesOf('a'));
   await store.batches.removeFile(coming.id);
   await t.throwsAsync(reception.keep(file), { code: 'SERVICE_UNAVAILABLE' });
 });
 
-test('a disk that takes nothing more is 503', async (t) => {
+test('a failing disk is 503', async (t) => {
   const { home, reception } = await start(t);
   await rm(`${home.file}-files`, { recursive: true, force: true });
-  await writeFile(`${home.file}-files`, 'in the place of the folder');
+  await writeFile(`${home.file}-files`, 'a file instead of the folder');
   await t.throwsAsync(reception.take('x', piecesOf('a')), { code: 'SERVICE_UNAVAILABLE' });
 });
 
 for (const name of ['bytes', 'record'] as const) {
-  test(`while the ${name} of a file cannot be removed, its record stays, and says where the bytes are`, async (t) => {
+  test(`while the ${name} of a file cannot be removed, its record stays, so that its bytes can be found`, async (t) => {
     const { store, coming, reception, left, lines } = await start(t);
     await reception.take('x', piecesOf('a'));
     const refuse = () => Promise.reject(temporarilyUnavailable(new Error('away')));
@@ -133,7 +133,7 @@ for (const name of ['bytes', 'record'] as const) {
   });
 }
 
-test.serial('a client waits 2 s for a store that does not answer, and the removal goes on after that', async (t) => {
+test.serial('a client waits 2 s for a store that does not answer, and the removal continues after that', async (t) => {
   const { store, reception, left } = await start(t);
   await reception.take('x', piecesOf('a'));
   const answer = Promise.withResolvers<void>();

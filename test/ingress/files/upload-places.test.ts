@@ -1,7 +1,7 @@
 import test from 'ava';
 import { createUploadPlaces } from '../../../ingress/files/upload-places.ts';
 
-test('an account has as many uploads at once as it may, and one more when one has ended', (t) => {
+test('an account can have its limit of concurrent uploads, and one more when one has ended', (t) => {
   const places = createUploadPlaces({ uploadsMax: 10, ofAccountMax: 2 });
   const first = places.enter('user:a');
   places.enter('user:a');
@@ -13,7 +13,7 @@ test('an account has as many uploads at once as it may, and one more when one ha
   t.throws(() => places.enter('user:a'));
 });
 
-test('past what this ingress takes in everybody is 503 with a wait, until one has ended', (t) => {
+test('beyond the limit of this ingress all accounts get 503 with a wait, until an upload has ended', (t) => {
   const places = createUploadPlaces({ uploadsMax: 3, ofAccountMax: 2 });
   const first = places.enter('user:a');
   places.enter('user:b');
@@ -27,7 +27,7 @@ test('past what this ingress takes in everybody is 503 with a wait, until one ha
   t.throws(() => places.enter('user:a'));
 });
 
-test('if all places are taken, the slowest upload makes room, unless all are fast or new', (t) => {
+test('if all slots are taken, the slowest upload is ended, unless all are fast or new', (t) => {
   let now = 0;
   const places = createUploadPlaces({ uploadsMax: 3, ofAccountMax: 1, now: () => now });
   const [slow, slower, fast] = ['slow', 'slower', 'fast'].map((account) => places.enter(account));
@@ -43,18 +43,22 @@ test('if all places are taken, the slowest upload makes room, unless all are fas
     [false, true, false],
   );
   t.like(slower?.signal.reason, { code: 'REQUEST_TIMEOUT' });
-  t.throws(() => places.enter('slower'), { message: /At most 1 files/ }, 'its account has it until it has ended');
+  t.throws(
+    () => places.enter('slower'),
+    { message: /At most 1 files/ },
+    'it counts for its account until it has ended',
+  );
   slower?.leave();
   places.enter('slower');
   t.true(slow?.signal.aborted);
   t.throws(() => places.enter('another'), { code: 'SERVICE_UNAVAILABLE' }, 'the others are fast or new');
   slow?.leave();
-  t.throws(() => places.enter('another'), { code: 'SERVICE_UNAVAILABLE' }, 'its place was taken before it left');
+  t.throws(() => places.enter('another'), { code: 'SERVICE_UNAVAILABLE' }, 'its slot was reused before it left');
   fast?.leave();
   t.notThrows(() => places.enter('another'));
 });
 
-test('if all places are taken, a new and slow upload of an account that has more makes room, and a fast one does not', (t) => {
+test('if all slots are taken, a new and slow upload of an account with more uploads is ended, and a fast one is not', (t) => {
   let now = 0;
   const places = createUploadPlaces({ uploadsMax: 4, ofAccountMax: 3, now: () => now });
   const many = [1, 2, 3].map(() => places.enter('many'));
@@ -71,11 +75,11 @@ test('if all places are taken, a new and slow upload of an account that has more
   t.throws(
     () => places.enter('second'),
     { code: 'SERVICE_UNAVAILABLE' },
-    'the others are fast, or all that their account has',
+    'the others are fast, or the only one of their account',
   );
 });
 
-test('clients that begin again and again keep no other account out', (t) => {
+test('clients that restart repeatedly block no other account', (t) => {
   let now = 0;
   const places = createUploadPlaces({ uploadsMax: 8, ofAccountMax: 4, now: () => now });
   for (let round = 0; round < 20; round++) {

@@ -9,7 +9,7 @@ const network = '203.0.113.7';
 const perMinute = 5;
 const leftMs = 40_000;
 
-/** Counts in memory, whose answers come when a test lets them. */
+/** Counts in memory, whose replies the test can delay. */
 function createSubject() {
   const counts = new Map<string, number>();
   let answered = Promise.resolve();
@@ -25,7 +25,7 @@ function createSubject() {
     limit: createLimitAuthFailures({ failures, perMinute }),
     count: (of = network) => counts.get(of) ?? 0,
     forget: () => counts.clear(),
-    /** Counts are not answered until what this returns is called. */
+    /** Delays the replies of counts until the returned function is called. */
     hold(): () => void {
       const held = Promise.withResolvers<void>();
       answered = held.promise;
@@ -41,7 +41,7 @@ const outcomeOf = (call: Promise<unknown>) =>
     (error: ApiError) => error.fields.type ?? error.code,
   );
 
-/** Look-ups that are under way until a test ends them. */
+/** Look-ups in progress until the test ends them. */
 function createLookUps() {
   const running: PromiseWithResolvers<string>[] = [];
   return {
@@ -54,7 +54,7 @@ function createLookUps() {
   };
 }
 
-test('so many failures within a minute are answered 401; past them nothing is looked up', async (t) => {
+test('failures up to the limit within a minute get 401; beyond it nothing is looked up', async (t) => {
   const { limit, count } = createSubject();
   for (let failure = 0; failure < perMinute; failure++) {
     t.is(await outcomeOf(limit(network, unknown)), 'INVALID_KEY');
@@ -66,12 +66,12 @@ test('so many failures within a minute are answered 401; past them nothing is lo
   };
   const error = await t.throwsAsync(limit(network, lookUp), { instanceOf: ApiError });
   t.false(lookedUp);
-  t.is(count(), perMinute, 'a refusal is no failure');
+  t.is(count(), perMinute, 'a refusal does not count as a failure');
   t.like(error, { code: 'rate_limit_exceeded', fields: { type: 'auth_failures', retry_after_ms: leftMs } });
   t.deepEqual(error && errorHeaders(error), { 'retry-after': '40', 'retry-after-ms': '40000' });
 });
 
-test('other networks are unaffected, and the limited one is let in with its next minute', async (t) => {
+test('other networks are unaffected, and the limited one is admitted in its next minute', async (t) => {
   const { limit, forget } = createSubject();
   for (let failure = 0; failure < perMinute; failure++) await outcomeOf(limit(network, unknown));
   await settled();
@@ -81,7 +81,7 @@ test('other networks are unaffected, and the limited one is let in with its next
   t.is(await outcomeOf(limit(network, async () => 'found')), 'found');
 });
 
-test('what was found, and a fault of ours, is no failure', async (t) => {
+test('a found key and an internal error do not count as failures', async (t) => {
   const { limit, count } = createSubject();
   for (let index = 0; index < 3 * perMinute; index++) {
     t.is(await outcomeOf(limit(network, async () => 'found')), 'found');
@@ -90,13 +90,13 @@ test('what was found, and a fault of ours, is no failure', async (t) => {
   t.is(count(), 0);
 });
 
-test('of any number of look-ups at once no more fail than the limit says', async (t) => {
+test('of any number of concurrent look-ups, at most the limit fail', async (t) => {
   const { limit, count } = createSubject();
   const { running, lookUp } = createLookUps();
   const outcomes = Array.from({ length: 1_000 }, () => outcomeOf(limit(network, lookUp)));
   for (let ended = 0; ended < perMinute; ended++) {
     await settled();
-    t.is(running.length, perMinute, 'no further one begins');
+    t.is(running.length, perMinute, 'no further one starts');
     running[ended]?.reject(invalidKey());
   }
   const all = await Promise.all(outcomes);
@@ -105,7 +105,7 @@ test('of any number of look-ups at once no more fail than the limit says', async
   t.deepEqual([running.length, count()], [perMinute, perMinute]);
 });
 
-test('of any number of keys at once that are good, all are found, in their order', async (t) => {
+test('any number of concurrent valid keys are all found, in order', async (t) => {
   const { limit } = createSubject();
   const { running, lookUp } = createLookUps();
   const found: number[] = [];
@@ -125,7 +125,7 @@ test('of any number of keys at once that are good, all are found, in their order
   );
 });
 
-test('a failure is answered before it is counted, and takes its place until then', async (t) => {
+test('a failure is answered before it is counted, and counts as in progress until then', async (t) => {
   const { limit, hold, count } = createSubject();
   const answer = hold();
   for (let failure = 0; failure < perMinute; failure++) t.is(await outcomeOf(limit(network, unknown)), 'INVALID_KEY');

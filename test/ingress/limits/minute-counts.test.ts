@@ -15,7 +15,7 @@ test.before(async () => {
 test.after.always(() => own?.[Symbol.asyncDispose]());
 test.beforeEach(() => own.redis.flushdb());
 
-/** An ingress's counts, whose clock stands until it is moved. */
+/** The counts of an ingress, whose clock stands still until it is moved. */
 function createSubject(redis = own.redis) {
   let now = 5_000;
   const counts = createMinuteCounts({ redis, keyOf: authFailuresKey, log: recordedLog().log, now: () => now });
@@ -27,17 +27,17 @@ function createSubject(redis = own.redis) {
   };
 }
 
-test.serial('all ingresses share a count, and each knows it as it last heard it', async (t) => {
+test.serial('all ingresses share a count, and each knows its last value', async (t) => {
   const [one, other] = [createSubject(), createSubject()];
   t.deepEqual(one.known(network), { count: 0, leftMs: 0 });
   for (let count = 1; count <= 3; count++) t.is((await one.add(network)).count, count);
   t.is((await other.add(network)).count, 4);
   t.is(one.known(network).count, 3);
   t.is((await one.add(network)).count, 5);
-  t.is((await one.add('203.0.113.8')).count, 1, 'of another network');
+  t.is((await one.add('203.0.113.8')).count, 1, 'another network');
 });
 
-test.serial('a minute begins with its first event, and ends when it says, however many come', async (t) => {
+test.serial('a minute starts with its first event, and has a fixed end, however many events follow', async (t) => {
   const subject = createSubject();
   const { leftMs } = await subject.add(network);
   t.true(leftMs > 50_000 && leftMs <= 60_001, String(leftMs));
@@ -50,7 +50,7 @@ test.serial('a minute begins with its first event, and ends when it says, howeve
   t.deepEqual(subject.known(network), { count: 0, leftMs: 0 });
 });
 
-test.serial('a count is gone from Redis with its minute, also one whose end was lost', async (t) => {
+test.serial('a count expires in Redis with its minute, even if its expiry was lost', async (t) => {
   const subject = createSubject();
   await subject.add(network);
   t.true((await own.redis.pttl(key)) > 50_000);
@@ -60,7 +60,7 @@ test.serial('a count is gone from Redis with its minute, also one whose end was 
   t.true(leftMs > 50_000 && leftMs <= 60_000);
 });
 
-test.serial('without Redis an ingress counts what it sees, and goes on from what it has heard', async (t) => {
+test.serial('without Redis an ingress continues alone from the last known count', async (t) => {
   const away = connectForRequests('redis://127.0.0.1:1', recordedLog().log);
   t.teardown(() => away.disconnect());
   const alone = createSubject(away);
@@ -80,7 +80,7 @@ test.serial('without Redis an ingress counts what it sees, and goes on from what
 });
 
 test.serial(
-  'what is remembered of networks is bounded; one that was forgotten is known with its next event',
+  'the number of cached networks is bounded; an evicted one is known again after its next event',
   async (t) => {
     const subject = createSubject();
     for (let count = 1; count <= 3; count++) await subject.add(network);

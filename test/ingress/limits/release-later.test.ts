@@ -5,7 +5,7 @@ import { recordedLog } from '../../support/recorded-log.ts';
 const request = (id: string) => ({ account: 'user:alice', requestId: id });
 const pause = () => new Promise((resolve) => setTimeout(resolve, 1));
 
-test('what is released at once is so, and what is not says so and is tried again until it is', async (t) => {
+test('a release that succeeds is done, and one that fails is logged and retried until it succeeds', async (t) => {
   const asked: string[] = [];
   const release = createReleaseLater({
     async release({ requestId }) {
@@ -22,7 +22,7 @@ test('what is released at once is so, and what is not says so and is tried again
   t.deepEqual(asked, ['here', 'away', 'away', 'away']);
 });
 
-test('in an outage only so many are tried again, and each a few times', async (t) => {
+test('in an outage only a bounded number is retried, a few times each', async (t) => {
   const asked = new Map<string, number>();
   const release = createReleaseLater({
     async release({ requestId }) {

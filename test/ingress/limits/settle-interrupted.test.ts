@@ -23,7 +23,7 @@ function recording(settled: Settlement[]): Settle {
   };
 }
 
-test('a stream that lost its worker is charged its prompt and what was delivered, as the run that told so', async (t) => {
+test('a stream that lost its worker is charged for its prompt and the delivered part, as the run that reported them', async (t) => {
   const settled: Settlement[] = [];
   const settle = recording(settled);
   const settleInterrupted = createSettleInterrupted({ settle, metrics: metrics(), log: recordedLog().log });
@@ -31,10 +31,10 @@ test('a stream that lost its worker is charged its prompt and what was delivered
   t.is(settled.length, 1);
   t.like(settled[0], { account: 'user:alice', requestId: 'req_1', run: 2, tokens: 38, admission: lease.admission });
   t.like(settled[0]?.report, { outcome: 'failed', counted: 'estimated', promptTokens: 8, completionTokens: 30 });
-  t.deepEqual(settled[0]?.report.endedRuns, [2], 'the run before it stands in the record as lost');
+  t.deepEqual(settled[0]?.report.endedRuns, [2], 'the run before it is recorded as lost');
 });
 
-test('a run that has begun meanwhile is lost, too, and where nobody got anything nothing is charged', async (t) => {
+test('a run that has started meanwhile is lost, too, and nothing is charged if nothing was delivered', async (t) => {
   const settled: Settlement[] = [];
   const settle = recording(settled);
   const settleInterrupted = createSettleInterrupted({ settle, metrics: metrics(), log: recordedLog().log });
@@ -43,7 +43,7 @@ test('a run that has begun meanwhile is lost, too, and where nobody got anything
   t.deepEqual(settled[0]?.report.endedRuns, []);
 });
 
-test('a run that began meanwhile has not counted the prompt, so that it is the estimate of the admission', async (t) => {
+test('a run that started meanwhile has not counted the prompt, so the estimate of the admission is used', async (t) => {
   const settled: Settlement[] = [];
   const settle = recording(settled);
   const settleInterrupted = createSettleInterrupted({ settle, metrics: metrics(), log: recordedLog().log });
@@ -51,7 +51,7 @@ test('a run that began meanwhile has not counted the prompt, so that it is the e
   t.is(settled[0]?.tokens, 42);
 });
 
-test('what could not be settled is counted, and said where it is an error', async (t) => {
+test('a request that could not be settled is counted, and logged if it is an error', async (t) => {
   for (const [answer, reason] of [
     [async () => 'refused' as const, 'refused'],
     [async () => 'lost' as const, 'lost'],

@@ -6,7 +6,7 @@ import type { ConnectionBounds } from '../../../ingress/listener/limit-connectio
 import { listen } from '../../../ingress/listener/listener.ts';
 import { unboundedConnections } from '../../support/unbounded-connections.ts';
 
-/** A listener whose requests stay in hand until the test answers them. */
+/** A listener whose requests stay in progress until the test answers them. */
 async function start(t: ExecutionContext, bounds: Partial<ConnectionBounds> = {}) {
   const inHand: { url: string; answer: () => void; socket: Socket }[] = [];
   let refused = 0;
@@ -40,7 +40,7 @@ async function start(t: ExecutionContext, bounds: Partial<ConnectionBounds> = {}
   return { listener, inHand, open, refused: () => refused };
 }
 
-/** Until ava's own time-out. */
+/** Until the time-out of ava. */
 async function until(claim: () => boolean): Promise<void> {
   while (!claim()) await new Promise((resolve) => setTimeout(resolve, 2));
 }
@@ -60,7 +60,7 @@ const requests = (count: number, body = '') =>
   ).join('');
 const urls = (count: number) => Array.from({ length: count }, (_, index) => `/${index}`);
 
-test('of one connection four requests are in hand; the next ones follow in their order, and all are answered', async (t) => {
+test('four requests of one connection are in progress; the next ones follow in order, and all are answered', async (t) => {
   const { inHand, open } = await start(t);
   const socket = await open();
   const received = receivedBy(socket);
@@ -75,7 +75,7 @@ test('of one connection four requests are in hand; the next ones follow in their
   t.deepEqual(received(), urls(50));
 });
 
-test('a connection that sends more than four requests is read no further, and goes on when they are answered', async (t) => {
+test('a connection with more than four requests is not read further, and continues when they are answered', async (t) => {
   const { inHand, open } = await start(t);
   const socket = await open();
   const received = receivedBy(socket);
@@ -99,7 +99,7 @@ test('a connection that sends more than four requests is read no further, and go
   t.deepEqual(received(), urls(count));
 });
 
-test('one connection that sends hundreds of requests at once is closed, and others are served', async (t) => {
+test('a connection that pipelines hundreds of requests is closed, and others are served', async (t) => {
   const { inHand, open } = await start(t);
   const [socket, other] = [await open(), await open()];
   socket.write(requests(1_000));
@@ -112,7 +112,7 @@ test('one connection that sends hundreds of requests at once is closed, and othe
   t.deepEqual(received(), ['/0']);
 });
 
-test('requests that wait on a connection are not begun when it has ended', async (t) => {
+test('requests that wait on a connection do not start after it has closed', async (t) => {
   const { inHand, open } = await start(t);
   const socket = await open();
   socket.write(requests(20));
@@ -126,7 +126,7 @@ test('requests that wait on a connection are not begun when it has ended', async
   t.is(inHand.length, 0);
 });
 
-test('a connection more than a process may have is closed at once, and there is room again when one ends', async (t) => {
+test('a connection beyond the limit of the process is closed immediately, and there is room again when one closes', async (t) => {
   const { inHand, open, refused, listener } = await start(t, { connectionsMax: 3 });
   const sockets = [await open(), await open(), await open()];
   await until(() => listener.connections() === 3);
@@ -141,7 +141,7 @@ test('a connection more than a process may have is closed at once, and there is 
   t.is(refused(), 1);
 });
 
-test('one address has no more connections than it may, and there is room again when one ends', async (t) => {
+test('one address has at most its limit of connections, and there is room again when one closes', async (t) => {
   const { inHand, open, refused, listener } = await start(t, { perAddressMax: 2 });
   const sockets = [await open(), await open()];
   await until(() => listener.connections() === 2);

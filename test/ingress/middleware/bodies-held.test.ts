@@ -42,9 +42,9 @@ const checkCaller = {
     const admission = { admittedAt: 1, startBy: 2, deadline: 3, overage: false };
     return { outcome: 'admitted', caller: alice, counters, admission, charge: asked.charge, inFlight: 1 };
   },
-} as CheckCaller; // a route that admits asks nothing else of it
+} as CheckCaller; // a route that admits uses nothing else of it
 
-test('while a request waits for its answer no stage holds its body, parsed or as it is queued', async (t) => {
+test('while a request waits for its answer no stage holds its body, parsed or serialized', async (t) => {
   const parts = { planFile, metrics, checkCaller, topupUrl: '' };
   const queueBounds = createQueueBounds({ models: Object.keys(planFile.models), depthMax: 10, bytesMax: 1_048_576 });
   const reading = { bodyBytesMax: 10_000, bodyMs: 60_000, giveUp: new AbortController().signal };
@@ -65,7 +65,7 @@ test('while a request waits for its answer no stage holds its body, parsed or as
   });
   app.use(readChatCall(parts));
   app.use((ctx, next) => {
-    // The text of a body cannot be referred to weakly, and bytes have a length as text has.
+    // A string cannot be weakly referenced, so bytes with the same length stand in for the text of the body.
     Object.assign(stateOf(ctx, 'call'), { body: Buffer.from(stateOf(ctx, 'call').body) });
     return next();
   });

@@ -11,7 +11,7 @@ import { untilCollected } from '../../support/collect-garbage.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { exchange } from '../../support/raw-http.ts';
 
-test('a body that has arrived and finds no room for all of it is read bit by bit', async (t) => {
+test('a body that has arrived and does not fit the room is read in chunks', async (t) => {
   const release = Promise.withResolvers<void>();
   const held = Promise.withResolvers<void>();
   const { port, bytesHeld } = await startBodyReader(t, {
@@ -36,7 +36,7 @@ test('a body that has arrived and finds no room for all of it is read bit by bit
   t.is(bytesHeld(), 0);
 });
 
-test('without room for its first byte a body is 503 before it is read, and the room is there again when another leaves', async (t) => {
+test('without room for its first byte a body is 503 before it is read, and there is room again when another leaves', async (t) => {
   const release = Promise.withResolvers<void>();
   const held = Promise.withResolvers<void>();
   const { port, refusals, bytesHeld } = await startBodyReader(t, {
@@ -50,7 +50,7 @@ test('without room for its first byte a body is 503 before it is read, and the r
   const send = `${head('Content-Length: 16')}{"a":"12345678"}`;
   const first = exchange({ port, send });
   await held.promise;
-  t.is(bytesHeld(), 16, 'a body whose request runs is held');
+  t.is(bytesHeld(), 16, 'the body of a running request is held');
   const { status, headers, body } = await exchange({ port, send });
   t.is(status, 503);
   t.true(Number(headers['retry-after']) >= 1 && Number(headers['retry-after-ms']) >= 1_000);
@@ -62,7 +62,7 @@ test('without room for its first byte a body is 503 before it is read, and the r
   t.is((await exchange({ port, send })).status, 200);
 });
 
-test('a body gives its room back before its request ends, if a stage says that it is no longer held', async (t) => {
+test('a body releases its room before its request ends, if a stage reports that it is no longer held', async (t) => {
   const { port, bytesHeld } = await startBodyReader(t, {
     budgetBytes: 10,
     handle: async (ctx) => {
@@ -73,7 +73,7 @@ test('a body gives its room back before its request ends, if a stage says that i
   t.is((await exchange({ port, send: `${head('Content-Length: 16')}{"a":"12345678"}` })).body, '{"held":0}');
 });
 
-test('a body that had to wait for room until its time was over is 503, and one that was slow itself is 408', async (t) => {
+test('a body that waited for room until its time was over is 503, and a slow one is 408', async (t) => {
   const { port, bytesHeld } = await startBodyReader(t, { budgetBytes: 100, bodyMs: 300 });
   const [slow, waiting] = await Promise.all([
     exchange({ port, send: `${head('Content-Length: 1000')}{"a":"${'1'.repeat(60)}` }),
@@ -89,7 +89,7 @@ test('a body that had to wait for room until its time was over is 503, and one t
   t.is(bytesHeld(), 0);
 });
 
-test('what counts as refused is a body of an account that is wrong, before it is queued', async (t) => {
+test('only an invalid body of an account, before it is queued, counts as refused', async (t) => {
   const counted: [account: string, bytes: number][] = [];
   const turns: string[] = [];
   const refusedBodies: RefusedBodies = {
@@ -99,14 +99,14 @@ test('what counts as refused is a body of an account that is wrong, before it is
   };
   const before: Stage = async (ctx, next) => {
     const account = ctx.get('x-account');
-    if (account !== '') ctx.state.caller = { account } as NonNullable<RequestState['caller']>; // no stage here looks at more
+    if (account !== '') ctx.state.caller = { account } as NonNullable<RequestState['caller']>; // no stage here uses more
     await next();
   };
   const handle: Stage = async (ctx) => {
     const { is } = stateOf(ctx, 'body').value as { is?: string }; // what this test sends
     if (is === 'queued') ctx.state.bodyShare?.leave();
     if (is === 'ours') throw new ApiError('SERVICE_UNAVAILABLE', 'Retry.');
-    if (is !== 'right') throw new ApiError('VALIDATION_ERROR', 'It is wrong.');
+    if (is !== 'right') throw new ApiError('VALIDATION_ERROR', 'It is invalid.');
     ctx.body = {};
   };
   const { port } = await startBodyReader(t, { before, handle, refusedBodies });
@@ -132,7 +132,7 @@ test('what counts as refused is a body of an account that is wrong, before it is
   );
 });
 
-test('a body that had to wait for a moment only, and then trickles in, is 408', async (t) => {
+test('a body that waited only for a moment, and then arrives slowly, is 408', async (t) => {
   const { port, bytesHeld, refusals } = await startBodyReader(t, { budgetBytes: 100, bodyMs: 1_000 });
   const started = `${head('Content-Length: 1000')}{"a":"${'1'.repeat(60)}`;
   const leaving = connect(port, '127.0.0.1');
@@ -145,7 +145,7 @@ test('a body that had to wait for a moment only, and then trickles in, is 408', 
   t.is(refusals(), 0);
 });
 
-test('a body that makes room for others is 408, and a small one passes while there is none', async (t) => {
+test('a body that is ended for others is 408, and a small one is admitted while there is no room', async (t) => {
   const clock = fakeClock();
   const { port, bytesHeld, refusals } = await startBodyReader(t, { budgetBytes: 10, clock });
   const { port: smallPort } = await startBodyReader(t, { budget: uncountedBodies });
@@ -160,7 +160,7 @@ test('a body that makes room for others is 408, and a small one passes while the
   t.is((await exchange({ port, send })).status, 200);
 });
 
-test('what a client still sends after its refusal is not held', async (t) => {
+test('bytes that a client sends after its refusal are not held', async (t) => {
   const sentLater = Promise.withResolvers<WeakRef<object>>();
   const { port } = await startBodyReader(t, {
     bodyMs: 100,
@@ -179,5 +179,5 @@ test('what a client still sends after its refusal is not held', async (t) => {
   socket.write(' '.repeat(4_096));
   const piece = await sentLater.promise;
   t.true(await untilCollected(piece));
-  t.false(socket.closed, 'it lingers meanwhile');
+  t.false(socket.closed, 'the connection lingers meanwhile');
 });

@@ -9,7 +9,7 @@ import { cutSlowReaders } from '../../../ingress/middleware/cut-slow-readers.ts'
 import type { AppContext, RequestState } from '../../../ingress/request-state.ts';
 
 const mebibyte = 1_048_576;
-/** More than the buffers of both systems take. */
+/** Larger than the system buffers of both ends. */
 const large = Buffer.alloc(32 * mebibyte, 'x');
 const never = 600_000;
 type Bounds = NonNullable<Parameters<typeof cutSlowReaders>[0]>;
@@ -40,13 +40,13 @@ async function start(t: ExecutionContext, bounds: Bounds, body: () => unknown = 
     socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
     while (responses.length === count) await sleep(2);
     const response = responses[count];
-    if (response === undefined) throw new Error('no request has come');
+    if (response === undefined) throw new Error('no request has arrived');
     return { socket, response, closed: once(response, 'close') };
   }
   return ask;
 }
 
-/** A client that always takes something, so that it is never one that has stopped. */
+/** A client that always reads something, so that it never counts as stopped. */
 function readSlowly(socket: import('node:net').Socket, isOver: () => boolean): Promise<void> {
   const read = async () => {
     while (!isOver() && !socket.destroyed) {
@@ -58,7 +58,7 @@ function readSlowly(socket: import('node:net').Socket, isOver: () => boolean): P
 }
 
 for (const [kind, body] of [
-  ['a whole one', () => large],
+  ['a complete answer', () => large],
   ['a list', () => ({ data: Array.from({ length: 64 }, () => 'x'.repeat(mebibyte / 2)) })],
   [
     'a stream',
@@ -69,7 +69,7 @@ for (const [kind, body] of [
       ),
   ],
 ] as const) {
-  test(`a client that takes an answer too slowly is disconnected: ${kind}`, async (t) => {
+  test(`a client that reads an answer too slowly is disconnected: ${kind}`, async (t) => {
     const ask = await start(t, { graceMs: 300, bytesPerSecondMin: 1_000_000_000 }, body);
     const { socket, response, closed } = await ask();
     const reading = readSlowly(socket, () => response.closed);
@@ -79,7 +79,7 @@ for (const [kind, body] of [
   });
 }
 
-test('a client that takes it in the time for its size gets all of it', async (t) => {
+test('a client that reads within the time for the size gets the complete answer', async (t) => {
   const ask = await start(t, { graceMs: 1, bytesPerSecondMin: 500_000 });
   const { socket, response, closed } = await ask();
   socket.resume();
@@ -87,10 +87,10 @@ test('a client that takes it in the time for its size gets all of it', async (t)
   t.true(response.writableFinished);
 });
 
-/** Text, which no two answers share in memory. */
+/** Text that no two answers share in memory. */
 const largeText = () => 'x'.repeat(32 * mebibyte);
 
-/** An answer whose client reads so many bytes from each look to the next: the buffers of systems differ. */
+/** An answer whose client reads this many bytes between two checks: system buffers differ in size. */
 function createAnswer(t: ExecutionContext, bytes: number, bytesPerLook = 0) {
   let left = bytes;
   const closed = Promise.withResolvers<void>();
@@ -116,7 +116,7 @@ function createAnswer(t: ExecutionContext, bytes: number, bytesPerLook = 0) {
   return { ctx, socket, closed: closed.promise };
 }
 
-test('while unread answers are too large together, clients that read nothing are disconnected, the largest first', async (t) => {
+test('while unread answers are too large in total, clients that read nothing are disconnected, the largest answer first', async (t) => {
   const stage = cutSlowReaders({ graceMs: never, heldBytesMax: 66, sparedMs: 0, lookEveryMs: 5 });
   const [reading, small, largest, other] = [
     createAnswer(t, 40, 1),
@@ -127,14 +127,14 @@ test('while unread answers are too large together, clients that read nothing are
   for (const { ctx } of [reading, small, largest, other]) await stage(ctx, async () => {});
   await largest.closed;
   const destroyed = () => [reading, small, other].map(({ socket }) => socket.destroyed);
-  t.deepEqual(destroyed(), [false, false, false], 'the largest of all is read, and goes on');
+  t.deepEqual(destroyed(), [false, false, false], 'the largest answer is being read, and continues');
   const another = createAnswer(t, 17);
   await stage(another.ctx, async () => {});
   await another.closed;
-  t.deepEqual(destroyed(), [false, false, false], 'no more are disconnected than has to be');
+  t.deepEqual(destroyed(), [false, false, false], 'no more are disconnected than necessary');
 });
 
-test('the handle of a connection counts what its client has not read', async (t) => {
+test('the handle of a connection counts the bytes that its client has not read', async (t) => {
   const ask = await start(t, {});
   const { response } = await ask();
   await sleep(1);
@@ -152,7 +152,7 @@ test('an answer that all requests share is not held for one of them', async (t) 
   t.true(response.writableFinished);
 });
 
-test('answers behind one that is not read count, too', async (t) => {
+test('answers queued behind an unread one count, too', async (t) => {
   const bounds = { graceMs: never, heldBytesMax: 80 * mebibyte, sparedMs: 0, lookEveryMs: 5 };
   const ask = await start(t, bounds, largeText);
   const { socket, response, closed } = await ask();
@@ -163,7 +163,7 @@ test('answers behind one that is not read count, too', async (t) => {
   t.false(response.writableFinished);
 });
 
-test('an answer that has just begun is spared, whatever else is held', async (t) => {
+test('an answer that has just started is never disconnected', async (t) => {
   const ask = await start(t, { graceMs: never, heldBytesMax: 1, sparedMs: never, lookEveryMs: 5 });
   const all = await Promise.all([1, 2, 3].map(() => ask()));
   for (const { socket } of all) socket.resume();

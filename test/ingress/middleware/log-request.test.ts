@@ -43,13 +43,13 @@ test('the line of a request has the address that the outermost trusted proxy saw
   }
 });
 
-test('the line of a request has no other word of the header', async (t) => {
+test('the line of a request has no other part of the header', async (t) => {
   const { url, line } = await start(t, { trustedProxyHops: 1 });
   await fetch(url, { headers: { 'x-forwarded-for': 'svc_secret' } });
   t.like(await line(), { address: '127.0.0.1' });
 });
 
-test('the line of a client that has gone has its address', async (t) => {
+test('the line of a disconnected client has its address', async (t) => {
   const asked = Promise.withResolvers<void>();
   const { port, line } = await start(t, {
     answer: () => {

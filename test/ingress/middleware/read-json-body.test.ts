@@ -7,7 +7,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import { bodyBytesMax, head, later, startBodyReader, trickle, write } from '../../support/body-reader.ts';
 import { exchange } from '../../support/raw-http.ts';
 
-test('reads a whole body, however it is cut, and gives its value and its text', async (t) => {
+test('reads a body in any chunks, and returns its value and its text', async (t) => {
   const { port } = await startBodyReader(t);
   const body = '{"a":["é","👩‍👩‍👧‍👦"]}';
   const bytes = Buffer.from(body);
@@ -27,7 +27,7 @@ test('reads a whole body, however it is cut, and gives its value and its text', 
 });
 
 for (const [when, before] of [
-  ['as it comes', undefined],
+  ['as it arrives', undefined],
   ['once it has arrived', later],
 ] as const) {
   test(`${when}, a body of exactly the limit is read, one byte more is 413, announced or not`, async (t) => {
@@ -49,7 +49,7 @@ for (const [when, before] of [
   });
 }
 
-test('a body that trickles in is 408 when its time is over, and the client can read that while it still sends', async (t) => {
+test('a body that arrives slowly is 408 when its time is over, and the client can read the response while it still sends', async (t) => {
   const { port } = await startBodyReader(t, { bodyMs: 300 });
   for (const headers of [
     ['Content-Length: 9000'],
@@ -68,7 +68,7 @@ test('a body that trickles in is 408 when its time is over, and the client can r
   }
 });
 
-test('a client that goes on sending a body that is too large reads its 413 all the same', async (t) => {
+test('a client that continues to send a body that is too large can read its 413', async (t) => {
   const { port } = await startBodyReader(t);
   const large = ' '.repeat(65_536);
   const piece = `${large.length.toString(16)}\r\n${large}\r\n`;
@@ -93,7 +93,7 @@ test('a client that goes on sending a body that is too large reads its 413 all t
   }
 });
 
-test('a client that reads only when it has sent everything finds its 413', async (t) => {
+test('a client that reads only after it has sent everything gets its 413', async (t) => {
   const { port } = await startBodyReader(t);
   const length = 3_000_000;
   for (const connection of ['keep-alive', 'close']) {
@@ -112,7 +112,7 @@ test('a client that reads only when it has sent everything finds its 413', async
   }
 });
 
-test('a client that went away before its body was read is no fault of ours, whatever it had sent', async (t) => {
+test('a client that disconnects before its body was read causes no internal error, whatever part it had sent', async (t) => {
   for (const sent of ['{"a":', '{"a":1}']) {
     const failure = Promise.withResolvers<unknown>();
     const before: Stage = async (ctx, next) => {
@@ -127,7 +127,7 @@ test('a client that went away before its body was read is no fault of ours, what
   }
 });
 
-test('whoever goes on sending after its refusal is cut in the end', async (t) => {
+test('a client that continues to send after its refusal is disconnected after a while', async (t) => {
   const { port } = await startBodyReader(t);
   t.timeout(30_000);
   const socket = connect(port, '127.0.0.1');
@@ -141,7 +141,7 @@ test('whoever goes on sending after its refusal is cut in the end', async (t) =>
   t.regex(received, /^HTTP\/1\.1 413 .*PAYLOAD_TOO_LARGE"\}$/s);
 });
 
-test('who asks before sending is told to go on, or refused without having sent anything', async (t) => {
+test('a client that expects 100-continue gets it, or is refused before it has sent anything', async (t) => {
   const { port } = await startBodyReader(t);
   const asking = (length: number) => head(`Content-Length: ${length}`, 'Expect: 100-continue');
   const welcome = await exchange({
@@ -158,10 +158,10 @@ test('who asks before sending is told to go on, or refused without having sent a
   const refused = await exchange({ port, send: asking(bodyBytesMax + 1) });
   t.deepEqual(refused.interim, []);
   t.is(refused.status, 413);
-  t.true(refused.closes, 'nobody knows whether the body still comes');
+  t.true(refused.closes, 'the body may still arrive');
 });
 
-test('a body that still comes when a shutdown waits no longer is 503', async (t) => {
+test('a body that is still arriving at the end of the shutdown wait is 503', async (t) => {
   const { port, giveUp } = await startBodyReader(t);
   const answer = await exchange({
     port,
@@ -175,7 +175,7 @@ test('a body that still comes when a shutdown waits no longer is 503', async (t)
   t.is(answer.headers['retry-after'], '1');
 });
 
-test('a head that trickles in is 408, too', async (t) => {
+test('a head that arrives slowly is 408, too', async (t) => {
   const { port } = await startBodyReader(t);
   t.timeout(40_000);
   const answer = await exchange({
@@ -191,7 +191,7 @@ test('a head that trickles in is 408, too', async (t) => {
   t.true(answer.closes);
 });
 
-test('who does not wait to be told to go on keeps the connection', async (t) => {
+test('a client that does not wait for 100-continue keeps the connection', async (t) => {
   const { port } = await startBodyReader(t, { before: later });
   const { status, closes, interim } = await exchange({
     port,

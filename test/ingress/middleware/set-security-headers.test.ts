@@ -13,7 +13,7 @@ for (const [baseUrl, transport] of [
   ['HTTPS://api.example.com/', 'max-age=31536000'],
   ['http://127.0.0.1:8080', undefined],
 ] as const) {
-  test(`answers below ${baseUrl}, and refusals of what is no request, have the headers for browsers`, async (t) => {
+  test(`answers below ${baseUrl}, and refusals of invalid requests, have the headers for browsers`, async (t) => {
     const { log } = recordedLog();
     const headers = securityHeaders(baseUrl);
     const app = new Koa<RequestState>();

@@ -30,10 +30,10 @@ const addresses = {
 const document: Document = JSON.parse(JSON.stringify(createOpenApiDocument(addresses)));
 const operations = Object.values(document.paths).flatMap((path) => Object.values(path));
 
-/** Every object within a value, the value itself included. */
+/** All objects within a value, including the value. */
 function* objectsIn(value: unknown): Generator<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null) return;
-  yield value as Record<string, unknown>; // any object of JSON is one
+  yield value as Record<string, unknown>; // JSON objects are records
   for (const item of Object.values(value)) yield* objectsIn(item);
 }
 
@@ -42,7 +42,7 @@ function resolve(ref: string): unknown {
   return names.reduce<unknown>((value, name) => (value as Record<string, unknown>)?.[name], document);
 }
 
-test('the document is one by OpenAPI 3.1, and would not be with a fault in it', async (t) => {
+test('the document is valid OpenAPI 3.1, and an error in it would be found', async (t) => {
   const validator = new Validator();
   t.like(await validator.validate(structuredClone(document)), { valid: true });
   t.is(validator.version, '3.1');
@@ -50,7 +50,7 @@ test('the document is one by OpenAPI 3.1, and would not be with a fault in it', 
   t.like(await new Validator().validate(wrong), { valid: false });
 });
 
-test('it documents every route of the router, and none that is not there', (t) => {
+test('it documents exactly the routes of the router', (t) => {
   t.deepEqual(Object.keys(documentedRoutes).sort(), routerRoutes().sort());
   const documented = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
@@ -62,7 +62,7 @@ function templateOf(route: string): string {
   return route.replace(/[:*](\w+)/g, '{$1}');
 }
 
-test('every reference leads somewhere, and every component is referred to or told of in words', (t) => {
+test('every reference resolves, and every component is referenced or named in a description', (t) => {
   const refs = [...objectsIn(document)].flatMap(({ $ref }) => (typeof $ref === 'string' ? [$ref] : []));
   t.true(refs.length > 100);
   for (const ref of new Set(refs)) t.truthy(resolve(ref), ref);
@@ -72,7 +72,7 @@ test('every reference leads somewhere, and every component is referred to or tol
   }
 });
 
-test('every schema is one that a strict validator takes', (t) => {
+test('every schema is accepted by a strict validator', (t) => {
   const ajv = new Ajv2020({ strictTypes: false, formats: { date: true, 'date-time': true, binary: true } });
   ajv.addVocabulary(['example']);
   const definitions = JSON.parse(
@@ -83,7 +83,7 @@ test('every schema is one that a strict validator takes', (t) => {
   }
 });
 
-test('every example is what its schema says', (t) => {
+test('every example matches its schema', (t) => {
   const ajv = new Ajv2020({ strict: false, formats: { date: true, 'date-time': true, binary: true } });
   ajv.addSchema({ $id: 'openapi', ...document });
   let examples = 0;
@@ -105,7 +105,7 @@ test('every example is what its schema says', (t) => {
   );
 });
 
-test('every route has every status that its codes have, an id of its own, and an id of the request in each answer', (t) => {
+test('every route has the statuses of its codes, a unique id, and the request id in each response', (t) => {
   const ids = operations.map(({ operationId }) => operationId);
   t.is(new Set(ids).size, ids.length);
   for (const [route, description] of Object.entries<RouteDescription>(documentedRoutes)) {
@@ -124,7 +124,7 @@ test('every route has every status that its codes have, an id of its own, and an
   }
 });
 
-test('what a client sends is documented as it is sent: numbers of a query in their range, lists of a body as such', (t) => {
+test('inputs are documented as they are sent: query numbers with their range, lists of a body as lists', (t) => {
   const [purpose, limit, after, order] = document.paths['/v1/files']?.get?.parameters ?? [];
   t.like(
     [purpose, limit, after, order],
@@ -155,7 +155,7 @@ test('what a client sends is documented as it is sent: numbers of a query in the
   });
 });
 
-test('it says where the service is, and which credential each route takes', (t) => {
+test('it names the address of the service, and the credential of each route', (t) => {
   t.deepEqual(document.servers, [{ url: 'https://api.example.com' }]);
   const securityOf = (path: string, method: string) => document.paths[path]?.[method]?.security;
   t.deepEqual(securityOf('/v1/chat/completions', 'post'), [{ apiKey: [] }]);

@@ -12,7 +12,7 @@ async function folder(t: ExecutionContext, files: Record<string, string>): Promi
   return directory;
 }
 
-test('types are gone, imports are paths that a browser can follow, and what nobody imports is left out', async (t) => {
+test('types are removed, imports are paths for browsers, and modules without importers are left out', async (t) => {
   const directory = await folder(t, {
     'main.ts': `import { h } from 'preact';\nimport type { B } from './types.ts';\nimport { a } from './a.ts';\nexport const b: B = h(a);`,
     'a.ts': `export { h as a } from 'preact';\nexport * from './ring.ts';`,
@@ -26,17 +26,17 @@ test('types are gone, imports are paths that a browser can follow, and what nobo
   t.regex(main, /import \{ h \} from '\.\/packages\/preact\/dist\/preact\.js';/);
   t.regex(main, /import \{ a \} from '\.\/a\.js';\nexport const b {4}= h\(a\);/);
   t.false(main.includes('types'));
-  t.true((modules.get('ring.js') ?? '').includes(`"import x from './no.ts'"`), 'a text is no import');
+  t.true((modules.get('ring.js') ?? '').includes(`"import x from './no.ts'"`), 'a string is not an import');
 });
 
-test('one package that imports another finds it', (t) => {
+test('an import between packages resolves', (t) => {
   const directory = fileURLToPath(new URL('../../../ingress/console', import.meta.url));
   const modules = collectBrowserModules({ directory, entry: 'main.ts' });
   const hooks = modules.get('packages/preact/hooks/dist/hooks.js') ?? '';
   t.true(hooks.includes('from"../../dist/preact.js"'), hooks.slice(0, 100));
 });
 
-test('an import that leads nowhere, or to a part of the service, is a fault', async (t) => {
+test('an import that does not resolve, or that leads to code of the service, throws', async (t) => {
   const nowhere = await folder(t, { 'main.ts': `import './missing.ts';` });
   t.throws(() => collectBrowserModules({ directory: nowhere, entry: 'main.ts' }), { code: 'ENOENT' });
   const outside = await folder(t, { 'main.ts': `import '../../work/secret.ts';` });

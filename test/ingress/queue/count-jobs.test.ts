@@ -3,7 +3,7 @@ import test from 'ava';
 import { countJobs } from '../../../ingress/queue/count-jobs.ts';
 import type { Depths } from '../../../ingress/queue/queue-depths.ts';
 
-/** Keeps every count, and tells when there are so many. */
+/** Keeps every count, and resolves when there are `number` counts. */
 function recordCounts() {
   const counts: (number | undefined)[] = [];
   const watchers = new Set<() => void>();
@@ -22,12 +22,12 @@ function recordCounts() {
 
 const depths = (jobs: number): Depths => ({ begunAt: 0, of: () => jobs, takenOf: () => 0 });
 
-test('jobs are counted again and again; a count that fails is not known, and the next one follows', async (t) => {
+test('jobs are counted repeatedly; after a failed count the number is unknown, and the next count follows', async (t) => {
   const { counts, bounds, until } = recordCounts();
   let calls = 0;
   const read = async () => {
     calls += 1;
-    if (calls === 2) throw new Error('Redis is away');
+    if (calls === 2) throw new Error('Redis is unavailable');
     return depths(calls);
   };
   using _counting = countJobs({ depths: { read }, bounds, everyMs: 1 });
@@ -35,7 +35,7 @@ test('jobs are counted again and again; a count that fails is not known, and the
   t.deepEqual(counts.slice(0, 3), [1, undefined, 3]);
 });
 
-test('a Redis that does not answer is asked once and not again and again', async (t) => {
+test('a Redis that does not answer is asked only once', async (t) => {
   const { bounds } = recordCounts();
   let asked = 0;
   const read = () => {
@@ -47,7 +47,7 @@ test('a Redis that does not answer is asked once and not again and again', async
   t.is(asked, 1);
 });
 
-test('jobs are counted again only when that is of use', async (t) => {
+test('jobs are counted again only when the count is needed', async (t) => {
   const { counts, bounds, until } = recordCounts();
   let useful = Promise.withResolvers<void>();
   const whenUseful = () => useful.promise;
@@ -65,12 +65,12 @@ test('jobs are counted again only when that is of use', async (t) => {
   await until((all) => all.length === 2);
 });
 
-test('nothing is counted once it is disposed of', async (t) => {
+test('nothing is counted after disposal', async (t) => {
   const { counts, bounds, until } = recordCounts();
   const counting = countJobs({ depths: { read: async () => depths(1) }, bounds, everyMs: 5 });
   await until((all) => all.length >= 1);
   counting[Symbol.dispose]();
   const before = counts.length;
   await sleep(50);
-  t.true(counts.length <= before + 1, 'one may have been on its way');
+  t.true(counts.length <= before + 1, 'one may have been in progress');
 });

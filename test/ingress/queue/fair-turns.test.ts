@@ -30,7 +30,7 @@ function inOrder(served: readonly Served[], account: string): boolean {
   return orders.every((order, index) => order === index + 1);
 }
 
-test.serial('an account with 500 long jobs moves the wait of another by at most one job’s time', async (t) => {
+test.serial('an account with 500 long jobs delays another by at most the time of one job', async (t) => {
   const jobTicks = 20;
   const crowd: Asking = { account: 'crowd', at: [0], jobs: 500, ticks: jobTicks };
   const other: Asking = { account: 'other', at: every(15, 560).slice(1), ticks: jobTicks };
@@ -58,10 +58,10 @@ for (const ingresses of [1, 3]) {
   });
 }
 
-test.serial('an ingress that comes later has its turns like one that has served for long', async (t) => {
+test.serial('a new ingress assigns turns like one that has run for long', async (t) => {
   await using side = openTurnsSide(own.redis, { ingresses: 2, plans: { free: 10 } });
   const one = { account: 'one', plan: 'free' };
-  // The queue is empty again and again, so that its head tells nothing.
+  // The queue is repeatedly empty, so its head gives no information.
   for (let order = 1; order <= 300; order++) {
     await side.ask(0, {
       ...one,
@@ -83,7 +83,7 @@ test.serial('an ingress that comes later has its turns like one that has served 
   t.is(served.filter((account) => account === 'one').length, 20);
 });
 
-test.serial('many accounts with one request each leave one with many its turn', async (t) => {
+test.serial('many accounts with one request each do not starve one with many', async (t) => {
   const light = Array.from({ length: 10 }, (_, index) => ({
     account: `light ${index}`,
     at: [1],
@@ -94,10 +94,10 @@ test.serial('many accounts with one request each leave one with many its turn', 
   const served = await serveInTurns(own.redis, [heavy, ...light], { slots: 2, until: 300 });
   const ofHeavy = served.filter(({ account }) => account === 'heavy').length;
   t.log(`${ofHeavy} of ${served.length}`);
-  t.true(ofHeavy >= (served.length / 11) * 0.9, 'an eleventh is its share');
+  t.true(ofHeavy >= (served.length / 11) * 0.9, 'its share is one eleventh');
 });
 
-test.serial('the priority of a plan wins, whatever the turn', async (t) => {
+test.serial('the priority of a plan precedes any turn', async (t) => {
   const plans = { first: 1, free: 10 };
   const free = { account: 'free', at: [0], jobs: 30, ticks: 3 };
   const first = { account: 'first', at: [5], jobs: 30, ticks: 3, plan: 'first' };
@@ -126,14 +126,14 @@ const asking = { account: 'a', at: [], ticks: 1 };
 const about = (order: number) => ({ asking, order, askedAt: 0 });
 const ask = { account: 'a', plan: 'free' };
 
-test.serial('before turns run out those that wait are lowered, and no account falls behind', async (t) => {
+test.serial('before turns overflow those of waiting jobs are lowered, and no account falls behind', async (t) => {
   await using side = openTurnsSide(own.redis, { ingresses: 2, plans: { free: 10 } });
   await own.redis.hset(queueDepthsKey, 'turn 0 small-chat', 65_530);
   await side.count();
   for (let order = 1; order <= 10; order++) await side.ask(0, { ...ask, inFlight: order, about: about(order) });
   t.deepEqual([(await turnsIn(side.key))[0], (await turnsIn(side.key))[9]], [65_531, 65_540]);
   for (let taken = 1; taken <= 6; taken++) t.is((await side.take())?.about.order, taken);
-  // The first ingress counts, and lowers them; the other one does not know of it yet.
+  // The first ingress counts and lowers them; the other one does not know yet.
   await side.count([0]);
   t.deepEqual(await turnsIn(side.key), [1, 2, 3, 4]);
   await side.ask(1, { ...ask, account: 'b', inFlight: 1, about: about(20) });
@@ -144,7 +144,7 @@ test.serial('before turns run out those that wait are lowered, and no account fa
   t.deepEqual(await takeAll(side), [7, 20, 30, 8, 9, 10]);
 });
 
-test.serial('a queue that runs empty goes on from the turn that was last at its head', async (t) => {
+test.serial('an empty queue continues from the last turn at its head', async (t) => {
   await using side = openTurnsSide(own.redis, { ingresses: 1, plans: { free: 10 } });
   for (let order = 1; order <= 40; order++) await side.ask(0, { ...ask, inFlight: order, about: about(order) });
   for (let taken = 0; taken < 30; taken++) await side.take();
@@ -155,7 +155,7 @@ test.serial('a queue that runs empty goes on from the turn that was last at its 
   t.deepEqual(await turnsIn(side.key), [41]);
 });
 
-test.serial('an ingress that was idle asks early until its first count, and in turn from then on', async (t) => {
+test.serial('an idle ingress assigns early turns until its first count, and fair ones after it', async (t) => {
   await using side = openTurnsSide(own.redis, { ingresses: 2, plans: { free: 10 } });
   for (let order = 1; order <= 60; order++) await side.ask(0, { ...ask, inFlight: order, about: about(order) });
   for (let taken = 0; taken < 50; taken++) await side.take();

@@ -6,7 +6,7 @@ const model = 'small-chat';
 let time = 0;
 const plenty = { models: [model, 'large-chat'], depthMax: 1_000, bytesMax: 1_000_000, now: () => time };
 
-/** Another account each time. */
+/** A new account each time. */
 let accounts = 0;
 const anyone = () => `user:${accounts++}`;
 
@@ -15,13 +15,13 @@ function placeOf(entry: QueueEntry): QueuePlace {
   return entry.place;
 }
 
-/** A count of this model's jobs that began at `begunAt`, which is after everything that was before. */
+/** A count of the jobs of this model that began at `begunAt`, after all earlier steps. */
 function count(bounds: ReturnType<typeof createQueueBounds>, jobs: number | undefined, begunAt = ++time): void {
   const of = (name: string) => (name === model ? (jobs ?? 0) : 0);
   bounds.counted(jobs === undefined ? undefined : { begunAt, of, takenOf: () => 0 });
 }
 
-test('lets in as many jobs as may wait and not one more, those that others have queued among them', (t) => {
+test('admits exactly as many jobs as may wait, including those of other ingresses', (t) => {
   const bounds = createQueueBounds({ ...plenty, depthMax: 5 });
   count(bounds, 3);
   t.true('place' in bounds.enter({ model, account: anyone(), bytes: 1 }));
@@ -29,14 +29,14 @@ test('lets in as many jobs as may wait and not one more, those that others have 
   t.deepEqual(bounds.enter({ model, account: anyone(), bytes: 1 }), { full: 'jobs' });
 });
 
-test('a burst between two counts does not pass the bound', (t) => {
+test('a burst between two counts does not exceed the bound', (t) => {
   const bounds = createQueueBounds({ ...plenty, depthMax: 5 });
   count(bounds, 0);
   const entries = Array.from({ length: 5_000 }, () => bounds.enter({ model, account: anyone(), bytes: 1 }));
   t.is(entries.filter((entry) => 'place' in entry).length, 5);
 });
 
-test('a request counts once: by itself until a count must have its job, from then on with that', (t) => {
+test('a request counts once: separately until a count must include its job, and as part of the count after that', (t) => {
   const bounds = createQueueBounds({ ...plenty, depthMax: 2 });
   count(bounds, 0);
   placeOf(bounds.enter({ model, account: anyone(), bytes: 1 })).queued();
@@ -50,10 +50,10 @@ test('a request counts once: by itself until a count must have its job, from the
     'the second was queued after the count began',
   );
   count(bounds, 1);
-  t.true('place' in bounds.enter({ model, account: anyone(), bytes: 1 }), 'one has started, and the count says so');
+  t.true('place' in bounds.enter({ model, account: anyone(), bytes: 1 }), 'one has started, as the count shows');
 });
 
-test('one that is still on its way to the queue counts although the last count missed it', (t) => {
+test('a request that is not queued yet counts although the last count missed it', (t) => {
   const bounds = createQueueBounds({ ...plenty, depthMax: 1 });
   count(bounds, 0);
   const place = placeOf(bounds.enter({ model, account: anyone(), bytes: 1 }));
@@ -67,7 +67,7 @@ test('one that is still on its way to the queue counts although the last count m
   );
 });
 
-test('one that starts makes room at once where no count had it yet', (t) => {
+test('a job that starts makes room immediately if no count included it', (t) => {
   const bounds = createQueueBounds({ ...plenty, depthMax: 1 });
   count(bounds, 0);
   for (let index = 0; index < 100; index++) {
@@ -78,7 +78,7 @@ test('one that starts makes room at once where no count had it yet', (t) => {
   t.true('place' in bounds.enter({ model, account: anyone(), bytes: 1 }));
 });
 
-test('one that starts makes room at once also where the last count had it', (t) => {
+test('a job that starts makes room immediately even if the last count included it', (t) => {
   const bounds = createQueueBounds({ ...plenty, depthMax: 2 });
   const places = [1, 2].map(() => placeOf(bounds.enter({ model, account: anyone(), bytes: 1 })));
   for (const place of places) place.queued();
@@ -91,7 +91,7 @@ test('one that starts makes room at once also where the last count had it', (t) 
   t.deepEqual(bounds.enter({ model, account: anyone(), bytes: 1 }), { full: 'jobs' });
 });
 
-test('nobody is held up by a depth that is not known, neither before the first count nor after one that failed', (t) => {
+test('an unknown depth refuses no request, before the first count and after a failed one', (t) => {
   const bounds = createQueueBounds({ ...plenty, depthMax: 1 });
   placeOf(bounds.enter({ model, account: anyone(), bytes: 1 })).leave();
   count(bounds, 1);
@@ -102,7 +102,7 @@ test('nobody is held up by a depth that is not known, neither before the first c
   t.deepEqual(bounds.enter({ model, account: anyone(), bytes: 1 }), { full: 'jobs' });
 });
 
-test('a full model holds up no other', (t) => {
+test('a full model does not affect others', (t) => {
   const bounds = createQueueBounds({ ...plenty, depthMax: 1 });
   count(bounds, 1);
   t.deepEqual(bounds.enter({ model, account: anyone(), bytes: 1 }), { full: 'jobs' });
@@ -122,7 +122,7 @@ test('bodies that have not started stay within the bound in bytes, over all mode
   placeOf(bounds.enter({ model, account: anyone(), bytes: 6 }));
 });
 
-test('a body larger than the whole bound passes where nothing else waits', (t) => {
+test('a body larger than the bound is admitted if nothing else waits', (t) => {
   const bounds = createQueueBounds({ ...plenty, bytesMax: 10 });
   const large = placeOf(bounds.enter({ model, account: anyone(), bytes: 11 }));
   t.deepEqual(bounds.enter({ model, account: anyone(), bytes: 1 }), { full: 'bytes' });
@@ -135,7 +135,7 @@ function shareOf(entry: QueueEntry): number | undefined {
   return entry.requestsAtOnceMax;
 }
 
-test('past half of the jobs every account may have a quarter of them at once, of that model alone', (t) => {
+test('beyond half of the jobs each account may have a quarter of them at once, for that model only', (t) => {
   const bounds = createQueueBounds({ ...plenty, depthMax: 100 });
   const ask = (jobs: number | undefined) => {
     count(bounds, jobs);
@@ -153,7 +153,7 @@ test('past half of the jobs every account may have a quarter of them at once, of
   t.is(shareOf(small.enter({ model, account: 'user:a', bytes: 1 })), 1, 'never none');
 });
 
-test('past half of the bytes an account that would have more than a quarter of them may have no more requests', (t) => {
+test('beyond half of the bytes an account that would have more than a quarter of them gets no more requests', (t) => {
   const bounds = createQueueBounds({ ...plenty, bytesMax: 1_000 });
   const enter = (account: string, bytes: number) => bounds.enter({ model, account, bytes });
   t.is(shareOf(enter('user:a', 400)), undefined);
@@ -181,7 +181,7 @@ test('a body that is larger than a quarter passes if its account has none waitin
   t.is(shareOf(bounds.enter({ model, account: 'user:b', bytes: 600 })), undefined, 'it has left');
 });
 
-test('past half of the jobs what an account asks beyond its share takes no place of others', (t) => {
+test('beyond half of the jobs requests of an account beyond its share take no place of others', (t) => {
   const bounds = createQueueBounds({ ...plenty, depthMax: 100 });
   count(bounds, 51);
   const asked = Array.from({ length: 1_000 }, () => bounds.enter({ model, account: 'user:a', bytes: 1 }));
@@ -192,10 +192,10 @@ test('past half of the jobs what an account asks beyond its share takes no place
   t.is(bounds.bytesWaiting(), 25);
   t.is(shareOf(bounds.enter({ model, account: 'user:b', bytes: 1 })), 25);
   for (const entry of asked) placeOf(entry).leave();
-  t.is(shareOf(bounds.enter({ model, account: 'user:a', bytes: 1 })), 25, 'those that had a place have left');
+  t.is(shareOf(bounds.enter({ model, account: 'user:a', bytes: 1 })), 25, 'those with a place have left');
 });
 
-test('a count is of use once a request has entered, and for as long as jobs wait, places are taken or it is not known', async (t) => {
+test('a count is needed after a request has entered, while jobs wait, places are taken or the count is unknown', async (t) => {
   const bounds = createQueueBounds(plenty);
   const isUseful = async () => {
     let useful = false;

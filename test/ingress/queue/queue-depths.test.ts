@@ -22,7 +22,7 @@ async function add({ redis, id }: { redis: Awaited<ReturnType<typeof openRedisDa
   await queue.close();
 }
 
-test('counts what waits in each lane of each model, with and without a priority', async (t) => {
+test('counts waiting jobs in each lane of each model, with and without a priority', async (t) => {
   await using given = await openRedisDatabase();
   const { redis } = given;
   await add({ redis, id: modelQueue('small-chat', 'batch') });
@@ -34,7 +34,7 @@ test('counts what waits in each lane of each model, with and without a priority'
   t.is(of('unknown', 'interactive'), 0);
 });
 
-test('counts the queue of the pool if only workers of the release before are there', async (t) => {
+test('counts the queue of the pool if there are only workers of the previous release', async (t) => {
   await using given = await openRedisDatabase();
   const { redis } = given;
   await add({ redis, id: poolQueue('default', 'interactive') });
@@ -43,7 +43,7 @@ test('counts the queue of the pool if only workers of the release before are the
   t.is(of('small-chat', 'interactive'), 2);
 });
 
-test('one ingress counts, and the others read what it has found until that is too old', async (t) => {
+test('one ingress counts, and the others read its result until it is too old', async (t) => {
   await using given = await startPrivateRedis();
   const { redis } = given;
   const open = () => createQueueDepths({ redis, planFile, choice: { queueFor: modelQueue } });
@@ -51,12 +51,12 @@ test('one ingress counts, and the others read what it has found until that is to
   t.is(await counting(() => open().read(60_000)), 4);
   t.is(await counting(() => Promise.all(Array.from({ length: 20 }, () => open().read(60_000)))), 0);
   await redis.hset(queueDepthsKey, 'begunAt', 1);
-  t.is(await counting(() => open().read(60_000)), 0, 'another one counts now');
+  t.is(await counting(() => open().read(60_000)), 0, 'now another one counts');
   await redis.del('svc:queue-depths-counting');
   t.is(await counting(() => Promise.all(Array.from({ length: 20 }, () => open().read(60_000)))), 4);
 });
 
-test('says when the count began, never later than it did', async (t) => {
+test('reports a start of the count that is never too late', async (t) => {
   await using given = await openRedisDatabase();
   const { redis } = given;
   const open = () => createQueueDepths({ redis, planFile, choice: { queueFor: modelQueue } });

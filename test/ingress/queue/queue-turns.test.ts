@@ -28,13 +28,13 @@ function turnsAt(taken: number | undefined) {
 
 const asked = (inFlight: number, latest = { turn: 0 }) => ({ model, plan: 'free', inFlight, latest });
 
-test('the n-th request that an account has in flight goes n turns behind the latest that was taken', (t) => {
+test('the n-th request in flight of an account is n turns behind the latest one that was taken', (t) => {
   t.is(turnsAt(undefined).next(asked(1)).inTurn, 1, 'a priority of 0 would be none');
   t.is(turnsAt(40).next(asked(1)).inTurn, 41);
   t.is(turnsAt(40).next(asked(12)).inTurn, 52);
 });
 
-test('what is taken of an ingress counts at once, and what was counted for all where that is later', (t) => {
+test('turns taken from this ingress count immediately, and the shared count if it is later', (t) => {
   const turns = turnsAt(40);
   const priority = turns.next(asked(9));
   turns.taken(model, priority);
@@ -47,14 +47,14 @@ test('what is taken of an ingress counts at once, and what was counted for all w
   t.is(turns.next({ ...asked(1), model: 'another' }).inTurn, 61);
 });
 
-test('the requests of an account keep their order while some of them wait, however few are in flight', (t) => {
+test('the requests of an account keep their order while some wait, however few are in flight', (t) => {
   const turns = turnsAt(100);
   const latest = { turn: 0 };
   const ask = (inFlight: number) => turns.next(asked(inFlight, latest)).inTurn;
   t.deepEqual([ask(30), ask(31), ask(2), ask(40)], [130, 131, 131, 140]);
 });
 
-test('turns do not pass their range, and what was known before they were lowered counts no more', (t) => {
+test('turns stay in their range, and values from before they were lowered no longer count', (t) => {
   const turns = turnsAt(turnMax - 3);
   const far = turns.next(asked(500));
   t.is(far.inTurn, turnMax);
@@ -66,13 +66,13 @@ test('turns do not pass their range, and what was known before they were lowered
   t.is(turns.next(asked(2)).inTurn, 9);
 });
 
-test('a count that fails leaves turns as they were', (t) => {
+test('a failed count leaves turns unchanged', (t) => {
   const turns = turnsAt(40);
   turns.counted(undefined);
   t.is(turns.next(asked(1)).inTurn, 41);
 });
 
-test('a plan with a lower priority comes first, whatever the turn', (t) => {
+test('a plan with a lower priority comes first, with any turn', (t) => {
   const plans = plansOf({ late: 1_001, first: 1, usual: 10 });
   const turns = createQueueTurns({ plans });
   const ask = (plan: string, inFlight: number) => turns.next({ model, plan, inFlight, latest: { turn: 0 } });
@@ -82,7 +82,7 @@ test('a plan with a lower priority comes first, whatever the turn', (t) => {
   t.deepEqual([ask('first', 1).ofPlan, ask('late', 1).ofPlan, ask('no such plan', 1).ofPlan], [1, 1_001, 1_000]);
 });
 
-test('more priorities than there are ranks share them, in order, and all fit into what BullMQ takes', (t) => {
+test('more priorities than ranks share them, in order, and all fit into the range of BullMQ', (t) => {
   const plans = plansOf(Object.fromEntries(Array.from({ length: 40 }, (_, index) => [`plan ${index}`, index * 3 + 1])));
   const rankOf = createRankOf(plans);
   const ranks = Object.values(plans).map(({ priority }) => rankOf(priority));
@@ -98,7 +98,7 @@ test('more priorities than there are ranks share them, in order, and all fit int
   t.true(turns.next({ model, plan: 'plan 39', inFlight: 30_000, latest: { turn: 0 } }).inTurn < 2 ** 21);
 });
 
-test('the scores of one rank end where those of the next begin', (t) => {
+test('the scores of one rank end where those of the next start', (t) => {
   for (let rank = 0; rank < 16; rank++) {
     const [min, max] = scoresOf(rank);
     t.true(Number.isSafeInteger(min) && Number.isSafeInteger(max));

@@ -23,7 +23,7 @@ async function openServer() {
   return { port, connections: () => connections, [Symbol.dispose]: () => void server.close() };
 }
 
-test('a client of HTTP/1.1 reads what was written, and its connection serves the next request', async (t) => {
+test('a client of HTTP/1.1 reads the written text, and its connection serves the next request', async (t) => {
   using server = await openServer();
   const client = new Client(`http://127.0.0.1:${server.port}`);
   t.teardown(() => client.close());
@@ -35,7 +35,7 @@ test('a client of HTTP/1.1 reads what was written, and its connection serves the
   t.is(server.connections(), 1);
 });
 
-test('a client of HTTP/1.0 gets the text alone, up to the end of the connection', async (t) => {
+test('a client of HTTP/1.0 gets the text without framing, up to the end of the connection', async (t) => {
   using server = await openServer();
   const socket = connect(server.port, '127.0.0.1');
   socket.end('GET / HTTP/1.0\r\n\r\n');

@@ -10,7 +10,7 @@ const entry = (run: number, sequence: number, kind: Entry['kind'] = sequence ===
   kind,
 });
 
-/** Follows entries as they come until the request ends or is given up; what was accepted, and what ended it. */
+/** Follows entries until the request ends or is given up; returns the accepted entries and the end. */
 function follow(entries: readonly Entry[]): { accepted: Entry[]; outcome: string } {
   let progress: Progress = notStarted;
   const accepted: Entry[] = [];
@@ -25,27 +25,27 @@ function follow(entries: readonly Entry[]): { accepted: Entry[]; outcome: string
   return { accepted, outcome: 'waiting' };
 }
 
-test('each step from each standing', (t) => {
+test('each entry in each state', (t) => {
   const fresh = notStarted;
   const started: Progress = { run: 2, nextSequence: 1, delivered: false };
   const delivered: Progress = { run: 2, nextSequence: 2, delivered: true };
   const steps: [string, Progress, Entry, Progress | 'ignore' | 'gap' | 'interrupted'][] = [
-    ['the first run begins', fresh, entry(1, 0), { run: 1, nextSequence: 1, delivered: false }],
+    ['the first run starts', fresh, entry(1, 0), { run: 1, nextSequence: 1, delivered: false }],
     ['a later run is the first seen', fresh, entry(3, 0), { run: 3, nextSequence: 1, delivered: false }],
-    ['a run that refuses at once', fresh, entry(1, 0, 'error'), { run: 1, nextSequence: 1, delivered: false }],
-    ['the beginning was lost', fresh, entry(1, 1), 'gap'],
+    ['a run that refuses immediately', fresh, entry(1, 0, 'error'), { run: 1, nextSequence: 1, delivered: false }],
+    ['the start was lost', fresh, entry(1, 1), 'gap'],
     ['text comes', started, entry(2, 1), { run: 2, nextSequence: 2, delivered: true }],
-    ['an answer comes whole', started, entry(2, 1, 'end'), { run: 2, nextSequence: 2, delivered: false }],
+    ['a complete answer', started, entry(2, 1, 'end'), { run: 2, nextSequence: 2, delivered: false }],
     ['an entry is missing before this one', started, entry(2, 2), 'gap'],
-    ['an entry comes again', started, entry(2, 0), 'ignore'],
-    ['an entry comes again after text', delivered, entry(2, 1), 'ignore'],
-    ['a run before still speaks', started, entry(1, 1), 'ignore'],
-    ['a run before ends', delivered, entry(1, 2, 'end'), 'ignore'],
-    ['a new run begins before any text', started, entry(3, 0), { run: 3, nextSequence: 1, delivered: false }],
-    ['the beginning of a new run was lost', started, entry(3, 1), 'gap'],
-    ['a new run begins after text', delivered, entry(3, 0), 'interrupted'],
+    ['a repeated entry', started, entry(2, 0), 'ignore'],
+    ['a repeated entry after text', delivered, entry(2, 1), 'ignore'],
+    ['an earlier run still sends', started, entry(1, 1), 'ignore'],
+    ['an earlier run ends', delivered, entry(1, 2, 'end'), 'ignore'],
+    ['a new run starts before any text', started, entry(3, 0), { run: 3, nextSequence: 1, delivered: false }],
+    ['the start of a new run was lost', started, entry(3, 1), 'gap'],
+    ['a new run starts after text', delivered, entry(3, 0), 'interrupted'],
     ['a new run fails after text', delivered, entry(3, 0, 'error'), 'interrupted'],
-    ['the text goes on', delivered, entry(2, 2), { run: 2, nextSequence: 3, delivered: true }],
+    ['the text continues', delivered, entry(2, 2), { run: 2, nextSequence: 3, delivered: true }],
   ];
   for (const [title, progress, reply, expected] of steps) {
     const step = typeof expected === 'string' ? { outcome: expected } : { outcome: 'accept', progress: expected };
@@ -53,20 +53,20 @@ test('each step from each standing', (t) => {
   }
 });
 
-test('a run that another takes over before any text is forgotten', (t) => {
+test('a run that another one replaces before any text is ignored', (t) => {
   const { accepted, outcome } = follow([entry(1, 0), entry(2, 0), entry(1, 1), entry(2, 1), entry(2, 2, 'end')]);
   t.deepEqual(accepted, [entry(1, 0), entry(2, 0), entry(2, 1), entry(2, 2, 'end')]);
   t.is(outcome, 'end');
 });
 
-/** All that one run says: that it started, its text in so many pieces, its end. */
+/** All entries of one run: its start, its text in chunks, its end. */
 const wholeRun = (run: number, chunks: number): Entry[] => [
   entry(run, 0),
   ...Array.from({ length: chunks }, (_, index) => entry(run, index + 1)),
   entry(run, chunks + 1, 'end'),
 ];
 
-/** The entries of two runs in any order, any of them lost, and any of them as often as one likes. */
+/** The entries of two runs in any order, with any losses and repetitions. */
 const mixedRuns = fc
   .tuple(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 0, max: 4 }))
   .map((chunks) => ({ chunks, entries: [...wholeRun(1, chunks[0]), ...wholeRun(2, chunks[1])] }))
@@ -77,7 +77,7 @@ const mixedRuns = fc
     }),
   );
 
-/** The same as it mostly happens: each run in its order, the two interleaved, few lost and few twice. */
+/** The usual case: each run in order, both interleaved, few entries lost and few repeated. */
 const interleavedRuns = fc
   .tuple(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 0, max: 4 }), fc.infiniteStream(fc.nat(19)))
   .map(([one, other, choices]) => {
@@ -93,7 +93,7 @@ const interleavedRuns = fc
     return { chunks: [one, other] as [number, number], entries };
   });
 
-test('text of two runs is never mixed, nor out of order, twice or with a hole, however their entries come', (t) => {
+test('in any order of entries, text of two runs is never mixed, out of order, repeated or with a gap', (t) => {
   const outcomes = new Map<string, number>();
   fc.assert(
     fc.property(fc.oneof(mixedRuns, interleavedRuns), ({ chunks, entries }) => {
@@ -107,16 +107,16 @@ test('text of two runs is never mixed, nor out of order, twice or with a hole, h
       );
       const end = accepted.find(({ kind }) => kind === 'end');
       if (end === undefined) return;
-      t.is(text.length, chunks[end.run - 1] ?? -1, 'what ends was delivered whole');
+      t.is(text.length, chunks[end.run - 1] ?? -1, 'a text that ends was delivered completely');
       t.true(text.every(({ run }) => run === end.run));
     }),
     { numRuns: 3_000 },
   );
-  // What is said above was tried in every way that a request can go.
+  // All outcomes of a request have occurred above.
   for (const outcome of ['end', 'gap', 'interrupted', 'waiting']) t.true((outcomes.get(outcome) ?? 0) > 20, outcome);
 });
 
-test('any run whose entries all come in order is delivered, whatever a run before it still says', (t) => {
+test('a run whose entries all arrive in order is delivered, whatever an earlier run still sends', (t) => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 5 }), fc.array(fc.nat(5)), (chunks, late) => {
       const second = wholeRun(2, chunks);

@@ -12,7 +12,7 @@ const end: ReplyEvent = {
 const failure = new ApiError('UPSTREAM_INTERRUPTED', 'It broke off.');
 const mebibyte = 1_048_576;
 
-test('gives events out in the order they came, what text has come in one, also to a reader that was there first', async (t) => {
+test('returns events in order, with the text so far in one, also to a reader that came first', async (t) => {
   const buffer = createReplyBuffer();
   const early = buffer.next();
   t.true(buffer.push(chunk('a')));
@@ -24,14 +24,14 @@ test('gives events out in the order they came, what text has come in one, also t
   t.is(await buffer.next(), end);
 });
 
-test('says when a reader is more than 1 MiB behind, counted in bytes', (t) => {
+test('reports when a reader is more than 1 MiB behind, counted in bytes', (t) => {
   const buffer = createReplyBuffer();
   t.true(buffer.push(chunk('é'.repeat(mebibyte / 2 - 1))));
   t.true(buffer.push(chunk('ab')), 'exactly 1 MiB');
   t.false(buffer.push(chunk('c')));
 });
 
-test('what a reader took makes room again', async (t) => {
+test('text that a reader has taken makes room again', async (t) => {
   const buffer = createReplyBuffer();
   for (let round = 0; round < 5; round++) {
     t.true(buffer.push(chunk('x'.repeat(mebibyte))));
@@ -39,11 +39,11 @@ test('what a reader took makes room again', async (t) => {
   }
 });
 
-test('a whole answer fits, however large it is', (t) => {
+test('a complete answer of any size fits', (t) => {
   t.true(createReplyBuffer().push(end));
 });
 
-test('a failure comes after what came before it, and again each time it is asked', async (t) => {
+test('a failure comes after the earlier events, and again at each further read', async (t) => {
   const buffer = createReplyBuffer();
   buffer.push(chunk('a'));
   buffer.fail(failure);
@@ -52,7 +52,7 @@ test('a failure comes after what came before it, and again each time it is asked
   t.is(await t.throwsAsync(buffer.next()), failure);
 });
 
-test('after a failure there is no end, and no other failure: what was left out stays told', async (t) => {
+test('after a failure there is no end and no other failure: the first failure stays', async (t) => {
   const buffer = createReplyBuffer();
   buffer.push(chunk('a'));
   buffer.fail(failure);
@@ -63,7 +63,7 @@ test('after a failure there is no end, and no other failure: what was left out s
   t.is(await t.throwsAsync(buffer.next()), failure);
 });
 
-test('a failure reaches a reader that waits', async (t) => {
+test('a failure reaches a waiting reader', async (t) => {
   const buffer = createReplyBuffer();
   const waiting = buffer.next();
   buffer.fail(failure);
@@ -71,13 +71,13 @@ test('a failure reaches a reader that waits', async (t) => {
   t.is(await t.throwsAsync(buffer.next()), failure);
 });
 
-test('a failure that nobody reads ends no process', async (t) => {
+test('a failure without a reader does not end the process', async (t) => {
   createReplyBuffer().fail(failure);
   await new Promise((resolve) => setImmediate(resolve));
   t.pass();
 });
 
-test('what waits for a slow reader keeps none of the frame that it came in', (t) => {
+test('text that waits for a slow reader does not keep its frame in memory', (t) => {
   const before = heapInUse();
   const buffer = createReplyBuffer();
   const frames = 200;

@@ -25,14 +25,14 @@ test('a client that stops reading is disconnected', async (t) => {
   const client = await connectTo(t, (_, response) => {
     response.on('close', () => closed.resolve(response.writableFinished));
     cutWhenStuck(response, ms);
-    response.end(Buffer.alloc(64 * 1_048_576)); // more than the buffers of both systems
+    response.end(Buffer.alloc(64 * 1_048_576)); // larger than the system buffers of both ends
   });
   client.pause();
   client.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
   t.false(await closed.promise);
 });
 
-test('a request that was sent ahead is answered, however long that takes', async (t) => {
+test('a pipelined request is answered, however long that takes', async (t) => {
   const client = await connectTo(t, async (request, response) => {
     if (request.url === '/second') await sleep(3 * ms);
     else cutWhenStuck(response, ms);

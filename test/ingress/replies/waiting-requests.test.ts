@@ -10,7 +10,7 @@ import type { Reply, ReplyContent } from '../../../shared/jobs/replies.ts';
 import type { Released } from '../../../shared/limits/release.ts';
 import { lostReport } from '../../support/limits-side.ts';
 
-// One clock for all: each test has it to itself from its first line to its last, and none waits for anything in between.
+// One clock for all tests: each test runs from its first to its last line without another one, and waits for nothing in between.
 mock.timers.enable({ apis: ['setTimeout'] });
 
 const usage = { promptTokens: 1, completionTokens: 2, cachedTokens: 0, estimated: false };
@@ -19,7 +19,7 @@ const startedElsewhere = { kind: 'started', data: { control: 'svc:control:w2' } 
 const text = (data: string, tokens = 1): ReplyContent => ({ kind: 'chunk', data, tokens });
 const end: ReplyContent = { kind: 'end', data: { body: '{}', usage } };
 
-/** `released` is what comes of the attempt to take a lease back; an error where Redis is away. */
+/** `released` is the result of releasing a lease; an error if Redis is unavailable. */
 function createSubject({ released = 'released' }: { released?: Released | Error } = {}) {
   const cancelled: JobLocation[] = [];
   const takenBack: string[] = [];
@@ -49,7 +49,7 @@ function createSubject({ released = 'released' }: { released?: Released | Error 
   return { requests, cancelled, takenBack, settled, left, queued, expect, say };
 }
 
-/** Left as often as anybody likes, and once for all. */
+/** `leave` can be called repeatedly, and counts once. */
 function placeThat(leave: () => void): QueuePlace {
   let left = false;
   return {
@@ -77,7 +77,7 @@ const lease = { account: 'user:alice', requestId: 'req_1', report: lostReport, p
 const queued = { requestId: 'req_1', model: 'small-chat', control: undefined };
 const running = { ...queued, control: 'svc:control:w1' };
 
-test.serial('hands a reply to whoever waits, and is done with it at its end', async (t) => {
+test.serial('delivers a reply to the waiting request, and forgets the request at its end', async (t) => {
   const { requests, cancelled, expect, say } = createSubject();
   const reply = expect();
   t.is(requests.count(), 1);
@@ -93,23 +93,26 @@ test.serial('hands a reply to whoever waits, and is done with it at its end', as
   t.deepEqual(cancelled, []);
 });
 
-test.serial('how long a request waited is told once: what its worker says, else the time until its first word', (t) => {
-  const { queued, requests, expect, say } = createSubject();
-  expect('req_1');
-  say({ kind: 'started', data: { control: 'svc:control:w1', queueMs: 77 } }, 0, 1, 'req_1');
-  say(end, 1, 1, 'req_1');
-  t.deepEqual(queued, [{ ms: 77, isTaken: true }]);
-  expect('req_2');
-  say(end, 0, 1, 'req_2');
-  t.is(queued.length, 2);
-  t.true(Number.isInteger(queued[1]?.ms) && queued[1]?.isTaken);
-  expect('req_3');
-  t.is(queued.length, 2, 'it waits');
-  requests.failAll(new ApiError('SERVICE_UNAVAILABLE', 'Gone.'));
-  t.is(queued.length, 2, 'no worker has taken it');
-});
+test.serial(
+  'the queue time of a request is reported once: as its worker says, else the time until its first entry',
+  (t) => {
+    const { queued, requests, expect, say } = createSubject();
+    expect('req_1');
+    say({ kind: 'started', data: { control: 'svc:control:w1', queueMs: 77 } }, 0, 1, 'req_1');
+    say(end, 1, 1, 'req_1');
+    t.deepEqual(queued, [{ ms: 77, isTaken: true }]);
+    expect('req_2');
+    say(end, 0, 1, 'req_2');
+    t.is(queued.length, 2);
+    t.true(Number.isInteger(queued[1]?.ms) && queued[1]?.isTaken);
+    expect('req_3');
+    t.is(queued.length, 2, 'it waits');
+    requests.failAll(new ApiError('SERVICE_UNAVAILABLE', 'Gone.'));
+    t.is(queued.length, 2, 'no worker has taken it');
+  },
+);
 
-test.serial('the oldest of each model is the one that has waited longest of those that no worker has started', (t) => {
+test.serial('the oldest request of each model is the one that has waited longest without a start', (t) => {
   const { requests, expect, say } = createSubject();
   t.deepEqual([...requests.oldest()], []);
   const first = expect('req_1');
@@ -123,7 +126,7 @@ test.serial('the oldest of each model is the one that has waited longest of thos
   t.deepEqual([...requests.oldest()], []);
 });
 
-test.serial('hands each reply to its own request', async (t) => {
+test.serial('delivers each reply to its request', async (t) => {
   const { expect, say } = createSubject();
   const [one, other] = [expect('req_1'), expect('req_2')];
   say(started, 0, 1, 'req_2');
@@ -134,7 +137,7 @@ test.serial('hands each reply to its own request', async (t) => {
   t.deepEqual(await other.next(), { kind: 'chunk', text: 'other' });
 });
 
-test.serial('a failure of the worker reaches the client as it was', async (t) => {
+test.serial('a failure of the worker reaches the client unchanged', async (t) => {
   const { requests, cancelled, expect, say } = createSubject();
   const reply = expect();
   const failure = new ApiError('UPSTREAMS_EXHAUSTED', 'Gone.', { fields: { tier: 'guest', attempted: ['a'] } });
@@ -145,7 +148,7 @@ test.serial('a failure of the worker reaches the client as it was', async (t) =>
 });
 
 test.serial(
-  'what nobody started within the queue time and a second is 503, released and taken out of its queue',
+  'a request that did not start within the queue time and a second is 503, released and removed from its queue',
   async (t) => {
     const { requests, cancelled, takenBack, queued: waits, expect } = createSubject();
     const reply = expect();
@@ -167,14 +170,14 @@ test.serial(
 );
 
 test.serial(
-  'what was started in time may take until its deadline and a second, which is 504 and cancels it at its worker',
+  'a request that started in time may run until its deadline and a second; then it is 504 and cancelled at its worker',
   async (t) => {
     const { requests, cancelled, expect, say } = createSubject();
     const reply = expect();
     mock.timers.tick(30_500);
     say(started, 0);
     mock.timers.tick(601_000 - 30_500 - 1);
-    t.is(requests.count(), 1, 'its worker ends it at the deadline, and says what it used');
+    t.is(requests.count(), 1, 'its worker ends it at the deadline, and reports its usage');
     t.deepEqual(cancelled, []);
     mock.timers.tick(1);
     t.is((await failureOf(reply.next())).code, 'DEADLINE_EXCEEDED');
@@ -182,7 +185,7 @@ test.serial(
   },
 );
 
-test.serial('what started at the last moment is waited for, although its queue time is over', async (t) => {
+test.serial('a request that started at the last moment is waited for, although its queue time is over', async (t) => {
   const { cancelled, expect, say } = createSubject({ released: 'started' });
   const reply = expect();
   mock.timers.tick(31_000);
@@ -193,29 +196,29 @@ test.serial('what started at the last moment is waited for, although its queue t
   t.deepEqual(cancelled, []);
 });
 
-test.serial('a request that has ended by itself is not waited for until its deadline', async (t) => {
+test.serial('a request that has ended is not waited for until its deadline', async (t) => {
   const { requests, expect } = createSubject({ released: 'ended' });
   const reply = expect();
   mock.timers.tick(31_000);
   await nextTurn();
-  t.is(requests.count(), 1, 'its last word may be on its way');
+  t.is(requests.count(), 1, 'its last reply may be in transit');
   mock.timers.tick(1_000);
   t.is((await failureOf(reply.next())).code, 'SERVICE_UNAVAILABLE');
   t.is(requests.count(), 0);
 });
 
-test.serial('where nobody can say whether it has started, its client is not kept waiting for that', async (t) => {
-  const { cancelled, expect, say } = createSubject({ released: new Error('Redis is away') });
+test.serial('if it is unknown whether a request has started, its client does not wait', async (t) => {
+  const { cancelled, expect, say } = createSubject({ released: new Error('Redis is unavailable') });
   const reply = expect();
   mock.timers.tick(31_000);
   await nextTurn();
   t.is((await failureOf(reply.next())).code, 'SERVICE_UNAVAILABLE');
   say(started, 0);
-  t.deepEqual(cancelled, [running], 'a worker that begins all the same is told');
+  t.deepEqual(cancelled, [running], 'a worker that starts it later is told to cancel');
 });
 
-test.serial('what has started while nobody could say so is waited for', async (t) => {
-  const { cancelled, expect, say } = createSubject({ released: new Error('Redis is away') });
+test.serial('a request that started during the outage is waited for', async (t) => {
+  const { cancelled, expect, say } = createSubject({ released: new Error('Redis is unavailable') });
   const reply = expect();
   mock.timers.tick(31_000);
   say(started, 0);
@@ -225,7 +228,7 @@ test.serial('what has started while nobody could say so is waited for', async (t
   t.deepEqual(cancelled, []);
 });
 
-test.serial('a client that leaves calls its job off, in the queue or at its worker, once', async (t) => {
+test.serial('a client that disconnects cancels its job once, in the queue or at its worker', async (t) => {
   const { cancelled, takenBack, expect, say } = createSubject();
   const waits = expect();
   waits.abandon();
@@ -240,7 +243,7 @@ test.serial('a client that leaves calls its job off, in the queue or at its work
   t.is((await failureOf(runs.next())).code, 'REQUEST_TIMEOUT');
 });
 
-test.serial('a request whose client left is kept until its worker has said its last word', async (t) => {
+test.serial('a request whose client left is kept until the last reply of its worker', async (t) => {
   const { requests, cancelled, settled, expect, say } = createSubject();
   const reply = expect();
   say(started, 0);
@@ -252,12 +255,12 @@ test.serial('a request whose client left is kept until its worker has said its l
   t.deepEqual(
     settled,
     [{ requestId: 'req_1', run: 2, tokens: 9, promptTokens: 5 }],
-    'its worker died, and somebody has to settle',
+    'its worker died, and it must be settled',
   );
   t.deepEqual(cancelled, [running]);
 });
 
-test.serial('a job that starts just as its client leaves is cancelled once its worker is known', async (t) => {
+test.serial('a job that starts while its client leaves is cancelled as soon as its worker is known', async (t) => {
   const { cancelled, expect, say } = createSubject({ released: 'started' });
   expect().abandon();
   await nextTurn();
@@ -266,7 +269,7 @@ test.serial('a job that starts just as its client leaves is cancelled once its w
   t.deepEqual(cancelled, [running]);
 });
 
-test.serial('a request that was answered is not called off when its connection ends', async (t) => {
+test.serial('an answered request is not cancelled when its connection closes', async (t) => {
   const { cancelled, takenBack, expect, say } = createSubject();
   const reply = expect();
   say(started, 0);
@@ -286,7 +289,7 @@ test.serial('a job that starts after its request was given up is cancelled at it
   t.deepEqual(cancelled, [queued, { ...running, model: undefined }]);
 });
 
-test.serial('a hole before any text is 503, one after it an interruption, and either cancels', async (t) => {
+test.serial('a gap before any text is 503, a gap after text is an interruption, and both cancel', async (t) => {
   const { requests, cancelled, expect, say } = createSubject();
   const early = expect();
   say(started, 0);
@@ -302,7 +305,7 @@ test.serial('a hole before any text is 503, one after it an interruption, and ei
   t.is(requests.count(), 0);
 });
 
-test.serial('another worker that begins anew after text is an interruption, settled and cancelled', async (t) => {
+test.serial('another worker that starts again after text is an interruption, settled and cancelled', async (t) => {
   const { cancelled, settled, expect, say } = createSubject();
   const reply = expect();
   say(started, 0);
@@ -314,17 +317,17 @@ test.serial('another worker that begins anew after text is an interruption, sett
   t.deepEqual(cancelled, [{ ...running, control: 'svc:control:w2' }]);
 });
 
-test.serial('text that was sent and never came is an answer that was lost, and its request is settled', async (t) => {
+test.serial('text that was sent and did not arrive is a lost answer, and its request is settled', async (t) => {
   const { requests, settled, expect, say } = createSubject();
   const reply = expect();
   say(started, 0);
   say({ kind: 'interrupted', data: { promptTokens: 5 } }, 0, 2);
-  t.is((await failureOf(reply.next())).code, 'SERVICE_UNAVAILABLE', 'a frame has no place before its stream');
+  t.is((await failureOf(reply.next())).code, 'SERVICE_UNAVAILABLE', 'a frame must not come before its stream');
   t.deepEqual(settled, [{ requestId: 'req_1', run: 2, tokens: 0, promptTokens: 5 }]);
   t.is(requests.count(), 0);
 });
 
-test.serial('another worker that begins anew before any text is followed, and cancelled where it is', async (t) => {
+test.serial('another worker that starts again before any text is followed, and cancelled there', async (t) => {
   const { cancelled, expect, say } = createSubject();
   const reply = expect();
   say(started, 0);
@@ -336,20 +339,23 @@ test.serial('another worker that begins anew before any text is followed, and ca
   t.deepEqual(cancelled, [{ ...running, control: 'svc:control:w2' }]);
 });
 
-test.serial('a client more than 1 MiB behind is cut after what it can still read, and its job cancelled', async (t) => {
-  const { requests, cancelled, expect, say } = createSubject();
-  const reply = expect();
-  say(started, 0);
-  say(text('x'.repeat(1_048_576)), 1);
-  t.is(requests.count(), 1);
-  say(text('y'), 2);
-  t.is(requests.count(), 0);
-  t.deepEqual(cancelled, [running]);
-  t.deepEqual(await reply.next(), { kind: 'chunk', text: `${'x'.repeat(1_048_576)}y` });
-  t.is((await failureOf(reply.next())).code, 'UPSTREAM_INTERRUPTED');
-});
+test.serial(
+  'a client more than 1 MiB behind gets the text so far and is disconnected, and its job is cancelled',
+  async (t) => {
+    const { requests, cancelled, expect, say } = createSubject();
+    const reply = expect();
+    say(started, 0);
+    say(text('x'.repeat(1_048_576)), 1);
+    t.is(requests.count(), 1);
+    say(text('y'), 2);
+    t.is(requests.count(), 0);
+    t.deepEqual(cancelled, [running]);
+    t.deepEqual(await reply.next(), { kind: 'chunk', text: `${'x'.repeat(1_048_576)}y` });
+    t.is((await failureOf(reply.next())).code, 'UPSTREAM_INTERRUPTED');
+  },
+);
 
-test.serial('when the stream of replies is lost, all who wait now fail and nobody who comes later', async (t) => {
+test.serial('when the stream of replies is lost, all waiting requests fail, and later ones do not', async (t) => {
   const { requests, cancelled, expect, say } = createSubject();
   const replies = ['req_1', 'req_2', 'req_3'].map((requestId) => expect(requestId));
   say(started, 0, 1, 'req_2');
@@ -365,7 +371,7 @@ test.serial('when the stream of replies is lost, all who wait now fail and nobod
   t.like(await later.next(), { kind: 'end' });
 });
 
-test.serial('once closed, who waits fails and so does whoever comes later', async (t) => {
+test.serial('after close, waiting and later requests fail', async (t) => {
   const { requests, cancelled, takenBack, expect } = createSubject();
   const reply = expect();
   const closed = new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down.');
@@ -377,19 +383,19 @@ test.serial('once closed, who waits fails and so does whoever comes later', asyn
     t.throws(() => expect('req_2')),
     closed,
   );
-  t.deepEqual(takenBack, ['req_1', 'req_2'], 'what was admitted by then is given back');
+  t.deepEqual(takenBack, ['req_1', 'req_2'], 'a request admitted by then is released');
   t.is(requests.count(), 0);
 });
 
 const lastWords: [title: string, content: ReplyContent, sequence: number][] = [
   ['started', started, 0],
-  ['a word after a hole', text('b'), 2],
+  ['an entry after a gap', text('b'), 2],
   ['a failure', { kind: 'error', data: packError(new ApiError('VALIDATION_ERROR', 'no')) }, 0],
   ['interrupted', { kind: 'interrupted', data: { promptTokens: 5 } }, 0],
 ];
 
 for (const [title, content, sequence] of lastWords) {
-  test.serial(`a request takes no place among what waits from the first word of its worker: ${title}`, (t) => {
+  test.serial(`a request no longer counts as waiting after the first entry of its worker: ${title}`, (t) => {
     const { left, expect, say } = createSubject();
     expect();
     t.deepEqual(left, []);
@@ -406,7 +412,7 @@ const ends: [title: string, end: (subject: ReturnType<typeof createSubject>) => 
 ];
 
 for (const [title, end] of ends) {
-  test.serial(`nor once its job was called off: ${title}`, async (t) => {
+  test.serial(`a request no longer counts as waiting after its job was cancelled: ${title}`, async (t) => {
     const subject = createSubject();
     end(subject);
     await nextTurn();
@@ -414,8 +420,8 @@ for (const [title, end] of ends) {
   });
 }
 
-test.serial('one whose end nobody knows keeps its place until no worker may begin with it any more', async (t) => {
-  const { left, expect } = createSubject({ released: new Error('Redis is away') });
+test.serial('a request of unknown state counts as waiting until no worker may start it any more', async (t) => {
+  const { left, expect } = createSubject({ released: new Error('Redis is unavailable') });
   expect().abandon();
   await nextTurn();
   t.deepEqual(left, [], 'a worker can still start it');
@@ -427,7 +433,7 @@ test.serial('one whose end nobody knows keeps its place until no worker may begi
   t.deepEqual(left, ['req_1']);
 });
 
-test.serial('a reply for nobody is dropped', (t) => {
+test.serial('a reply without a request is dropped', (t) => {
   const { requests, cancelled, say } = createSubject();
   say(text('a'), 1);
   say(end, 2);

@@ -22,7 +22,7 @@ type Subject = {
   written: Promise<TokenUsage | undefined>;
 };
 
-/** A server that answers its first request with what is put into the buffer. `written` is what the writer returns. */
+/** A server that answers its first request from the buffer. `written` is the result of the writer. */
 async function start(t: ExecutionContext): Promise<Subject> {
   const buffer = createReplyBuffer();
   const written = Promise.withResolvers<TokenUsage | undefined>();
@@ -48,7 +48,7 @@ async function start(t: ExecutionContext): Promise<Subject> {
 /** Larger than all buffers between the writer and a client that does not read. */
 const moreThanFits = event('x'.repeat(30_000_000));
 
-/** A client that does not read, and whose response is waiting for it. Timers move only when the test moves them. */
+/** A client that does not read while its response waits. Timers move only when the test moves them. */
 async function startWithStuckClient(t: ExecutionContext) {
   t.timeout(60_000);
   const subject = await start(t);
@@ -69,7 +69,7 @@ async function read({ port }: Subject): Promise<{ headers: Headers; text: string
   return { headers: response.headers, text: await response.text() };
 }
 
-test('writes each event as it stands, then [DONE] as the last thing', async (t) => {
+test('writes each event unchanged, then [DONE] at the end', async (t) => {
   const subject = await start(t);
   const events = ['a', 'é', '👩‍👩‍👧‍👦'].map(event);
   for (const text of events) subject.buffer.push({ kind: 'chunk', text });
@@ -81,7 +81,7 @@ test('writes each event as it stands, then [DONE] as the last thing', async (t) 
   t.is(headers.get('x-accel-buffering'), 'no');
 });
 
-test('a reply that breaks off ends by an error frame and no [DONE]', async (t) => {
+test('an interrupted reply ends with an error frame and no [DONE]', async (t) => {
   const subject = await start(t);
   subject.buffer.push({ kind: 'chunk', text: event('a') });
   subject.buffer.fail(new ApiError('UPSTREAM_INTERRUPTED', 'It broke off.', { cause: new Error('10.0.0.1') }));
@@ -91,7 +91,7 @@ test('a reply that breaks off ends by an error frame and no [DONE]', async (t) =
   t.is((await read(subject)).text, `${event('a')}data: ${JSON.stringify(frame)}\n\n`);
 });
 
-test('a client that reads slowly gets everything in the end', async (t) => {
+test('a client that reads slowly gets everything', async (t) => {
   const subject = await start(t);
   const text = event('x'.repeat(200_000));
   const socket = connect(subject.port, '127.0.0.1');
@@ -100,14 +100,14 @@ test('a client that reads slowly gets everything in the end', async (t) => {
   subject.buffer.push({ kind: 'end', body: undefined, usage });
   let length = 0;
   for await (const bytes of socket) {
-    length += (bytes as Buffer).length; // a socket without an encoding gives out buffers
+    length += (bytes as Buffer).length; // a socket without an encoding emits buffers
     await sleep(1);
   }
   t.true(length > 5 * text.length);
   await subject.written;
 });
 
-test.serial('a client that leaves ends the writing at once, without usage', async (t) => {
+test.serial('a client that disconnects ends the writing immediately, without usage', async (t) => {
   const { socket, written } = await startWithStuckClient(t);
   socket.resetAndDestroy();
   t.is(await written, undefined);

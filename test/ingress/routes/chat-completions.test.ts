@@ -17,10 +17,10 @@ const chunk = (content: string) =>
 const end: ReplyContent = { kind: 'end', data: { usage } };
 const exhausted = new ApiError('UPSTREAMS_EXHAUSTED', 'Nobody answered.', { fields: { tier: 'guest', attempted: [] } });
 const failure: ReplyContent = { kind: 'error', data: packError(exhausted) };
-/** Longer than any test: nothing of it is to happen. */
+/** Longer than any test: these must not occur. */
 const never = 600_000;
 
-test('a stream that fails before its first event has a status of its own, and no stream', async (t) => {
+test('a stream that fails before its first event has an error status, and no stream', async (t) => {
   const route = await startChatRoute(t, { heldBackMs: never });
   const answer = route.post(true);
   route.say(await route.queued(), [started, failure]);
@@ -31,7 +31,7 @@ test('a stream that fails before its first event has a status of its own, and no
   t.like(await response.json(), { code: 'UPSTREAMS_EXHAUSTED', tier: 'guest' });
 });
 
-test('nothing is sent of a stream before its first event, and nothing but its events from then on', async (t) => {
+test('a stream sends nothing before its first event, and only its events after that', async (t) => {
   const route = await startChatRoute(t, { heldBackMs: never });
   const answer = route.post(true);
   const request = await route.queued();
@@ -48,7 +48,7 @@ test('nothing is sent of a stream before its first event, and nothing but its ev
   t.is(await response.text(), `${chunk('a').data}${chunk('b').data}data: [DONE]\n\n`);
 });
 
-/** Reads until so many comments have come; what is left of the response stays to be read. */
+/** Reads until this many comments have arrived; the rest of the response stays readable. */
 async function readComments(response: Response, count: number) {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   if (reader === undefined) throw new Error('a response without a body');
@@ -64,7 +64,7 @@ async function readComments(response: Response, count: number) {
   };
 }
 
-test('a stream that waits long is 200 with a comment, again and again until its first event', async (t) => {
+test('a stream that waits long is 200 with repeated comments until its first event', async (t) => {
   const route = await startChatRoute(t, { heldBackMs: 20 });
   const response = await route.post(true);
   t.is(response.status, 200);
@@ -72,13 +72,13 @@ test('a stream that waits long is 200 with a comment, again and again until its 
   const { text, rest } = await readComments(response, 3);
   t.regex(text, /^(: waiting\n\n)+$/);
   const request = await route.queued();
-  t.is(route.places(), 1, 'it waits all the same');
+  t.is(route.places(), 1, 'it still waits');
   route.say(request, [started, chunk('a'), end]);
   t.regex(await rest(), /^(: waiting\n\n)*data: .*\n\ndata: \[DONE\]\n\n$/);
   t.is(route.places(), 0);
 });
 
-test('one that fails after its comments ends by a frame with the code it would have had, and no [DONE]', async (t) => {
+test('a stream that fails after comments ends with a frame with its error code, and no [DONE]', async (t) => {
   const route = await startChatRoute(t, { heldBackMs: 20 });
   const { text, rest } = await readComments(await route.post(true), 1);
   route.say(await route.queued(), [started, failure]);
@@ -86,7 +86,7 @@ test('one that fails after its comments ends by a frame with the code it would h
   t.is((text + (await rest())).replaceAll(': waiting\n\n', ''), `data: ${JSON.stringify({ error })}\n\n`);
 });
 
-test('an official SDK reads a stream with comments as one without, and its failure as an error', async (t) => {
+test('an official SDK ignores the comments of a stream, and reports its failure as an error', async (t) => {
   const route = await startChatRoute(t, { heldBackMs: 20 });
   const client = new OpenAI({ apiKey: 'none', baseURL: `http://127.0.0.1:${route.port}/v1`, maxRetries: 0 });
   const ask = () =>
@@ -104,7 +104,7 @@ test('an official SDK reads a stream with comments as one without, and its failu
   t.is(error?.code, 'UPSTREAMS_EXHAUSTED');
 });
 
-test('a client that leaves between two comments calls its job off', async (t) => {
+test('a client that disconnects between two comments cancels its job', async (t) => {
   const route = await startChatRoute(t, { heldBackMs: 20 });
   const leaving = new AbortController();
   await readComments(await route.post(true, leaving.signal), 2);
@@ -115,7 +115,7 @@ test('a client that leaves between two comments calls its job off', async (t) =>
   t.is(route.places(), 0);
 });
 
-test('when its account is suspended a request ends with 403, or an error frame, and its job is called off', async (t) => {
+test('when its account is suspended a request ends with 403 or an error frame, and its job is cancelled', async (t) => {
   const route = await startChatRoute(t, { heldBackMs: never });
   const whole = route.post(false);
   await route.queued();
@@ -135,14 +135,14 @@ test('when its account is suspended a request ends with 403, or an error frame, 
   t.pass();
 });
 
-test('a request whose job could not be queued takes no place any more', async (t) => {
-  const add = () => Promise.reject(new ApiError('SERVICE_UNAVAILABLE', 'Redis is away.'));
+test('a request whose job could not be queued no longer counts as waiting', async (t) => {
+  const add = () => Promise.reject(new ApiError('SERVICE_UNAVAILABLE', 'Redis is unavailable.'));
   const route = await startChatRoute(t, { add });
   t.is((await route.post(false)).status, 503);
   t.is(route.places(), 0);
 });
 
-test('a request whose client left before it was queued is called off, and no longer followed', async (t) => {
+test('a request whose client left before it was queued is cancelled, and no longer followed', async (t) => {
   const leaving = new AbortController();
   const route = await startChatRoute(t, {
     async add() {
@@ -157,13 +157,13 @@ test('a request whose client left before it was queued is called off, and no lon
   t.is(route.followed(), 0);
 });
 
-/** Larger than what the system takes of an answer that nobody reads. */
+/** Larger than the system buffers for an answer that is not read. */
 const largeBody = JSON.stringify({ text: 'x'.repeat(30_000_000) });
 const whole: ReplyContent = { kind: 'end', data: { body: largeBody, usage } };
 
 const rawRequest = `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${requestText(false).length}\r\n\r\n${requestText(false)}`;
 
-/** A connection that has asked and reads nothing yet. */
+/** A connection that has sent a request and reads nothing yet. */
 async function ask(t: ExecutionContext, port: number): Promise<Socket> {
   const socket = connect(port, '127.0.0.1');
   t.teardown(() => socket.destroy());
@@ -173,7 +173,7 @@ async function ask(t: ExecutionContext, port: number): Promise<Socket> {
   return socket;
 }
 
-test('a client that reads nothing of a whole answer is cut', async (t) => {
+test('a client that reads nothing of a complete answer is disconnected', async (t) => {
   t.timeout(30_000);
   const route = await startChatRoute(t, { clientStuckMs: 300 });
   const socket = await ask(t, route.port);
@@ -182,7 +182,7 @@ test('a client that reads nothing of a whole answer is cut', async (t) => {
   t.true(socket.bytesRead < largeBody.length);
 });
 
-test('one that reads it slowly gets all of it, however long that takes, and what it had asked besides', async (t) => {
+test('a client that reads it slowly gets all of it, however long that takes, and the answer of its next request', async (t) => {
   t.timeout(60_000);
   const clientStuckMs = 500;
   const route = await startChatRoute(t, { clientStuckMs });
@@ -194,7 +194,7 @@ test('one that reads it slowly gets all of it, however long that takes, and what
   t.true(length > largeBody.length);
   t.true(performance.now() - startedAt > 2 * clientStuckMs);
 
-  // Sent ahead, it waits on the connection of an answer that is over.
+  // Pipelined, it waits on the connection of a finished answer.
   await sleep(2 * clientStuckMs);
   route.say(await route.queued(2), [started, { kind: 'end', data: { body: '{"again":true}', usage } }]);
   const { end: answer } = await readWithPauses(socket, (text) => text.endsWith('"again":true}'));
@@ -204,7 +204,7 @@ test('one that reads it slowly gets all of it, however long that takes, and what
 const pauseAfterBytes = 2_000_000;
 const pauseMs = 150;
 
-/** Takes a piece now and then until it ends as it should or the connection does; how much came, and the last of it. */
+/** Reads a chunk from time to time until the end of the answer or the connection; returns the length and the last text. */
 async function readWithPauses(socket: Socket, isOver: (end: string) => boolean) {
   let length = 0;
   let end = '';
@@ -226,7 +226,7 @@ async function readWithPauses(socket: Socket, isOver: (end: string) => boolean) 
   return { length, end };
 }
 
-/** Until ava's own time-out. */
+/** Until the time-out of ava. */
 async function until(claim: () => boolean): Promise<void> {
   while (!claim()) await sleep(5);
 }

@@ -15,7 +15,7 @@ import { storedFile } from '../../support/stored-batch.ts';
 
 const size = 40_000_000;
 
-/** A listener with the one route, and a file that is larger than what two systems hold of a connection. */
+/** A listener with the one route, and a file larger than the system buffers of both ends. */
 async function start(t: ExecutionContext, bounds: Parameters<typeof cutSlowReaders>[0] = {}) {
   const parts = new AsyncDisposableStack();
   t.teardown(() => parts.disposeAsync());
@@ -64,7 +64,7 @@ async function start(t: ExecutionContext, bounds: Parameters<typeof cutSlowReade
   return { socket, cut, blocksRead: () => blocksRead };
 }
 
-test('a client that takes nothing of a file is cut, and no more was read than it could be sent', async (t) => {
+test('a client that reads nothing of a file is disconnected, and no more of the file was read than could be sent', async (t) => {
   const { socket, cut, blocksRead } = await start(t, { stuckMs: 300 });
   await once(socket, 'readable');
   await cut;

@@ -9,12 +9,12 @@ import { routeRequests } from '../../../ingress/routes/route-requests.ts';
 const say =
   (text: string): Stage =>
   async (ctx) => {
-    const { _matchedRoute: route } = ctx as { _matchedRoute?: unknown }; // what a router leaves
+    const { _matchedRoute: route } = ctx as { _matchedRoute?: unknown }; // set by a router
     ctx.body = { text, route };
   };
 const pass: Stage = (_ctx, next) => next();
 
-/** What a listener answers with the table in front of the router, and with the router alone. */
+/** The answers of a listener with the table in front of the router, and with the router only. */
 async function start(t: ExecutionContext, fill: (router: Router<RequestState>) => void) {
   const urls = await Promise.all(
     [true, false].map(async (hasTable) => {
@@ -44,7 +44,7 @@ async function start(t: ExecutionContext, fill: (router: Router<RequestState>) =
     );
 }
 
-test('each path is answered as by the router alone, and a path without parameters is found without it', async (t) => {
+test('each path is answered as by the router, and a path without parameters is found without the router', async (t) => {
   const ask = await start(t, (router) => {
     router.get('/', say('home'));
     router.get('/v1/models', pass, say('models'));
@@ -59,7 +59,7 @@ test('each path is answered as by the router alone, and a path without parameter
     ...[['GET', '/', true] as const, ['HEAD', '/v1/models', true] as const, ['GET', '/v1/models?a=b', true] as const],
     ...[['POST', '/v1/models', true] as const, ['DELETE', '/v1/models', false] as const],
     ...[['GET', '/v1/models/x', false] as const, ['GET', '/v1/files/x', false] as const],
-    // More than one route takes it: which one answers is the router's to say.
+    // Several routes match: the router decides which one answers.
     ['GET', '/v1/files/fixed', false] as const,
     ...[
       ['GET', '/V1/models', false] as const,
@@ -75,7 +75,7 @@ test('each path is answered as by the router alone, and a path without parameter
   }
 });
 
-test('a stage that fails, at once or later, fails the stage before it, which can answer', async (t) => {
+test('a stage that fails, immediately or later, fails the stage before it, which can answer', async (t) => {
   const rescue: Stage = async (ctx, next) => {
     try {
       await next();

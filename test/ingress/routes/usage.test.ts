@@ -11,7 +11,7 @@ import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { usageRecord } from '../../shared/store/usage-records.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
-/** A listener with both routes for a caller, at this time by Redis, and a store with usage of an account that has no document. */
+/** A listener with both routes for a caller, at this time of Redis, and a store with usage of an account without a document. */
 async function start(t: ExecutionContext, now: string) {
   const parts = new AsyncDisposableStack();
   t.teardown(() => parts.disposeAsync());
@@ -40,7 +40,7 @@ async function start(t: ExecutionContext, now: string) {
   return (path: string) => fetch(`http://127.0.0.1:${port}${path}`);
 }
 
-test('the month is the present one by Redis’s time, up to its last millisecond, unless one is asked for', async (t) => {
+test('the month is the current one by the time of Redis, up to its last millisecond, unless one is requested', async (t) => {
   const asked = async (now: string, path: string) => usage.parse(await (await (await start(t, now))(path)).json());
   const [last, first] = ['2026-12-31T23:59:59.999Z', '2027-01-01T00:00:00.000Z'];
   t.like(await asked(last, '/usage'), { month: '2026-12', total: { requests: 1 }, data: [{ day: '2026-12-31' }] });
@@ -48,7 +48,7 @@ test('the month is the present one by Redis’s time, up to its last millisecond
   t.like(await asked(first, '/usage?month=2026-12'), { month: '2026-12', total: { requests: 1 } });
 });
 
-test('an operator sees usage of an account that has nothing else, and 404 where there is nothing at all', async (t) => {
+test('an operator sees usage of an account that has nothing else, and gets 404 if there is no usage', async (t) => {
   const ask = await start(t, '2026-12-31T12:00:00.000Z');
   const found = await ask('/accounts/user:ann/usage');
   t.deepEqual(await found.json(), await (await ask('/usage')).json());

@@ -20,7 +20,7 @@ const callerWith = (suspended: boolean): Caller => ({
   ...{ suspended, version: 1, overageEnabled: false },
 });
 
-/** What a request meets whose caller was found and is now suspended or not, and whose next stage fails or not. */
+/** The result for a request whose caller was found and may be suspended since, and whose next stage may fail. */
 async function run({ found, now, fails }: { found: boolean; now: boolean; fails?: Error }) {
   const events: string[] = [];
   const checkCaller = {
@@ -28,7 +28,7 @@ async function run({ found, now, fails }: { found: boolean; now: boolean; fails?
       events.push('look');
       return { caller: callerWith(now), counters };
     },
-  } as unknown as CheckCaller; // the stage asks nothing else of it
+  } as unknown as CheckCaller; // the stage uses nothing else of it
   const headers: Record<string, string> = {};
   const state: RequestState = {
     requestId: 'req_1',
@@ -44,20 +44,20 @@ async function run({ found, now, fails }: { found: boolean; now: boolean; fails?
   return { events, error, hasCounters: 'x-svc-quota-used' in headers };
 }
 
-test('the body of a suspended account is not read, and the account hears where it stands', async (t) => {
+test('the body of a suspended account is not read, and the response has its quota headers', async (t) => {
   const { events, error, hasCounters } = await run({ found: true, now: true });
   t.deepEqual(events, ['look']);
   t.like(error, { code: 'FORBIDDEN' });
   t.true(hasCounters);
 });
 
-test('a request of an account whose suspension was lifted elsewhere goes on', async (t) => {
+test('a request of an account whose suspension was lifted elsewhere continues', async (t) => {
   const { events, error } = await run({ found: true, now: false });
   t.deepEqual(events, ['look', 'next, suspended: false']);
   t.is(error, undefined);
 });
 
-test('another request is looked at only when it is refused, and once', async (t) => {
+test('other requests are checked only when they are refused, and once', async (t) => {
   t.deepEqual((await run({ found: false, now: false })).events, ['next, suspended: false']);
   const fails = new ApiError('VALIDATION_ERROR', 'body: expected valid JSON');
   t.like(await run({ found: false, now: false, fails }), {

@@ -7,7 +7,7 @@ test('if its files cannot be made, the console answers 503 and does not try agai
     ...{ baseUrl: 'https://api.example', audience: 'https://api.example', issuer: 'https://issuer.example' },
     ...{ docsUrl: 'https://api.example/docs', consoleClientId: 'console', consoleUrl: 'no address' },
   });
-  const context = {} as AppContext; // neither stage comes so far as to use it
+  const context = {} as AppContext; // both stages fail before they use it
   const next = async () => {};
   const expected = { code: 'SERVICE_UNAVAILABLE', message: 'The console is not available right now. Retry.' };
   const first = await t.throwsAsync(async () => page(context, next), expected);

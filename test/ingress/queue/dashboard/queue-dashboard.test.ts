@@ -13,7 +13,7 @@ import { startPrivateRedis } from '../../../support/private-redis.ts';
 import { recordedLog } from '../../../support/recorded-log.ts';
 import { contentsOf } from '../../../support/redis-contents.ts';
 
-const secret = 'what a client says to its model';
+const secret = 'content of a client message';
 const jobId = 'req_1';
 const data = { requestId: jobId, account: 'user:alice', model: 'small-chat', body: JSON.stringify({ secret }) };
 const { log } = recordedLog();
@@ -48,7 +48,7 @@ async function start(t: ExecutionContext, { writable = false, show = true }: Wis
     }),
   );
 
-  /** Also with headers that no browser lets a page set. */
+  /** Can set headers that browsers do not let a page set. */
   async function ask(path: string, { method = 'GET', headers = {}, body }: Request = {}) {
     const exchange = send({ host: '127.0.0.1', port: listener.port, path, method, headers });
     exchange.end(body);
@@ -75,9 +75,9 @@ const noSuchPage = { error: 'There is nothing at this path.', code: 'NOT_FOUND' 
 type BoardRoute = { method: string | string[]; route: string | string[] };
 const { appRoutes } = createRequire(import.meta.url)('@bull-board/api/dist/routes.js') as {
   appRoutes: { entryPoint: BoardRoute; api: BoardRoute[] };
-}; // the library's own list
+}; // from the library
 
-/** Every path that the library knows, for the queue and the job that there are, with its method. */
+/** All paths and methods of the library, for the existing queue and job. */
 const known = [appRoutes.entryPoint, ...appRoutes.api].flatMap(({ method, route }) =>
   [route].flat().flatMap((path) =>
     [method].flat().map((name) => ({
@@ -93,7 +93,7 @@ const known = [appRoutes.entryPoint, ...appRoutes.api].flatMap(({ method, route 
 const reading = known.filter(({ method }) => method === 'GET');
 const changing = known.filter(({ method }) => method !== 'GET');
 
-test('shows both lanes of every model and what waits in them, and of a job all but what its client says', async (t) => {
+test('shows both lanes of every model with their jobs, and all of a job except the content of its client', async (t) => {
   const { ask } = await start(t);
   const page = await ask('/queues');
   t.is(page.status, 200);
@@ -105,7 +105,7 @@ test('shows both lanes of every model and what waits in them, and of a job all b
   const listed = await ask('/queues/api/queues?activeQueue=small-chat.interactive&status=prioritized');
   const { queues } = JSON.parse(listed.text) as {
     queues: { name: string; readOnlyMode: boolean; counts: { prioritized: number }; jobs: { data: unknown }[] }[];
-  }; // the library's own answer
+  }; // the response of the library
   t.deepEqual(
     queues.map(({ name, readOnlyMode, counts }) => [name, readOnlyMode, counts.prioritized]),
     [
@@ -133,7 +133,7 @@ test('shows both lanes of every model and what waits in them, and of a job all b
   t.true((await ask(`/queues/api/queues/small-chat.interactive/${jobId}`)).text.includes('small-chat'));
 });
 
-test('a page of many jobs is cut, for each is read with all that it holds', async (t) => {
+test('a page of many jobs is limited, because each job is read completely', async (t) => {
   const { ask, queues } = await start(t);
   for (let index = 0; index < 30; index++)
     await queues[0].add(jobName, data, { jobId: `req_more_${index}`, priority: 7 });
@@ -142,7 +142,7 @@ test('a page of many jobs is cut, for each is read with all that it holds', asyn
   t.is(listed[0]?.jobs.length, 20);
 });
 
-test('unless it is writable nothing can be changed: not by any request that the library knows, nor by another method', async (t) => {
+test('unless it is writable nothing can be changed, by any request of the library or any other method', async (t) => {
   const { ask, contents } = await start(t);
   const before = await contents();
   t.true(changing.length > 15);
@@ -165,7 +165,7 @@ test('unless it is writable nothing can be changed: not by any request that the 
   t.deepEqual(await contents(), before);
 });
 
-test('where it is writable a queue can be paused and emptied, but no job made and none given other data', async (t) => {
+test('if it is writable a queue can be paused and emptied, but no job can be added or edited', async (t) => {
   const { ask, queues, contents } = await start(t, { writable: true });
   const [queue] = queues;
   const put = (path: string) => ask(`/queues/api/queues/${path}`, { method: 'PUT', headers: json, body: '{}' });
@@ -188,7 +188,7 @@ test('where it is writable a queue can be paused and emptied, but no job made an
   t.is(await queue.count(), 0);
 });
 
-test('what goes wrong in a request that would change something is told in our shape', async (t) => {
+test('errors of requests that change something have our format', async (t) => {
   const { ask } = await start(t, { writable: true });
   const api = '/queues/api/queues';
   for (const [method, path, body, status, code] of [
@@ -207,7 +207,7 @@ test('what goes wrong in a request that would change something is told in our sh
   }
 });
 
-test('no page of another origin changes anything, by whatever its browser tells of it', async (t) => {
+test('a page of another origin cannot change anything, whatever headers its browser sends', async (t) => {
   const { ask, port, queues } = await start(t, { writable: true });
   const pause = (headers: Record<string, string>, method = 'PUT') =>
     ask('/queues/api/queues/small-chat.interactive/pause', { method, headers: { ...json, ...headers }, body: '{}' });
@@ -232,7 +232,7 @@ test('no page of another origin changes anything, by whatever its browser tells 
   }
 });
 
-test('no page reaches it under a name of its own', async (t) => {
+test('no page reaches it under another host name (DNS rebinding)', async (t) => {
   const { ask, port } = await start(t);
   for (const host of ['hostile.example', `hostile.example:${port}`, 'ingress:9090']) {
     const answer = await ask('/queues/api/queues', { headers: { host } });
@@ -241,7 +241,7 @@ test('no page reaches it under a name of its own', async (t) => {
   }
 });
 
-test('HEAD is answered as GET without a body, and what is not there is 404', async (t) => {
+test('HEAD is answered like GET without a body, and unknown paths are 404', async (t) => {
   const { ask } = await start(t);
   for (const path of ['/queues', '/queues/', '/queues/api/queues', '/queues/api/redis/stats']) {
     const answer = await ask(path, { method: 'HEAD' });
@@ -263,7 +263,7 @@ test('HEAD is answered as GET without a body, and what is not there is 404', asy
   }
 });
 
-test('until there are queues to show it is 503, and the other paths are as ever', async (t) => {
+test('until there are queues it is 503, and the other paths work', async (t) => {
   const { ask } = await start(t, { show: false });
   const answer = await ask('/queues');
   t.is(answer.status, 503);
@@ -273,7 +273,7 @@ test('until there are queues to show it is 503, and the other paths are as ever'
 });
 
 for (const fault of ['stopped', 'frozen'] as const) {
-  test(`while Redis is ${fault} it is 503 within seconds, whatever is asked, and back with it`, async (t) => {
+  test(`while Redis is ${fault} all requests get 503 within seconds, and succeed again with Redis`, async (t) => {
     t.timeout(120_000);
     const { ask, server } = await start(t);
     if (fault === 'stopped') await server.stop();
@@ -292,7 +292,7 @@ for (const fault of ['stopped', 'frozen'] as const) {
       if (status === 503) t.deepEqual(Object.keys(JSON.parse(text)).sort(), ['code', 'error']);
       t.false(/127\.0\.0\.1|ECONN|ioredis/.test(text), path);
     }
-    t.is((await ask('/queues')).status, 200, 'the page itself needs none');
+    t.is((await ask('/queues')).status, 200, 'the page needs no Redis');
     if (fault === 'stopped') await server.restart();
     else await server.kill('SIGCONT');
     while ((await ask('/queues/api/queues')).status !== 200) t.pass();

@@ -18,7 +18,7 @@ import { recordedLog } from '../../../support/recorded-log.ts';
 
 const planFile = { defaultPlan: 'free', plans: { free: {}, pro: {} } } as unknown as PlanFile; // all that the route reads
 
-/** A listener with both routes for an operator at an address; `audit` and `changeAccount` instead of the store's own. */
+/** A listener with both routes for an operator at an address; `audit` and `changeAccount` replace those of the store. */
 async function start(
   t: ExecutionContext,
   replaced: { audit?: Partial<AuditStore>; changeAccount?: ChangeAccount } = {},
@@ -61,7 +61,7 @@ async function start(
   return {
     store,
     lines,
-    /** What lies behind each 503. */
+    /** The cause of each 503. */
     failures: failures.lines,
     get: async () => accountAnswer.parse(await (await fetch(url)).json()),
     patch: (body: object) => fetch(url, { method: 'PATCH', headers: { body: JSON.stringify(body) } }),
@@ -70,7 +70,7 @@ async function start(
 
 const why = { suspended: true, reason: 'abuse' };
 
-test('a change is one line in the log, with all that its record has', async (t) => {
+test('a change is one line in the log, with all fields of its record', async (t) => {
   const { store, lines, failures, patch } = await start(t);
   t.like(changedAccount.parse(await (await patch(why)).json()), { suspended: true, changes: [{ by: 'user:olga' }] });
   const [record] = await store.audit.listAudit({ limit: 10 });
@@ -81,10 +81,10 @@ test('a change is one line in the log, with all that its record has', async (t) 
   const again = await patch(why);
   t.deepEqual(failures, []);
   t.is(again.status, 200);
-  t.is(lines.length, 1, 'what is so already is no change');
+  t.is(lines.length, 1, 'a setting with its current value is no change');
 });
 
-test('a change succeeds where its record cannot be copied', async (t) => {
+test('a change succeeds if its record cannot be copied', async (t) => {
   const failure = storeUnavailable(new Error('away'));
   const { store, lines, patch } = await start(t, { audit: { copyAudit: () => Promise.reject(failure) } });
   t.is((await patch(why)).status, 200);
@@ -102,7 +102,7 @@ test('a change that fails is 503, and no line says that it was made', async (t) 
   t.deepEqual(lines, []);
 });
 
-test('after its last 200 changes an account shows those of its settings that it no longer keeps', async (t) => {
+test('after its last 200 changes an account shows earlier changes of its settings from the audit trail', async (t) => {
   const { store, get, patch } = await start(t);
   await patch({ plan: 'pro', reason: 'Signed the contract.' });
   await patch({ overageEnabled: true });
