@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import test from 'ava';
 import { findCycle, importsOf, productionFiles, projectFiles, reachableFrom } from './support/source-files.ts';
 
@@ -6,7 +7,7 @@ const files = productionFiles();
 const sideOf = (path: string) => path.split('/')[0] ?? '';
 const pathsOf = (found: readonly { path: string }[]) => found.map(({ path }) => path);
 
-test('imports are found in every form that the code can have', (t) => {
+test('finds imports in every form that the code can have', (t) => {
   const text = `
     import { a } from './a.ts';
     import type { B } from "../shared/b.ts";
@@ -27,14 +28,14 @@ test('imports are found in every form that the code can have', (t) => {
     'ingress/e.ts',
     'ingress/f.ts',
   ]);
-  t.true(files.length > 50, 'the production code is there to be looked at');
+  t.true(files.length > 50, 'there must be production code');
   const known = new Set(pathsOf(files));
   for (const { path, imports } of files) {
     for (const imported of imports) t.true(known.has(imported), `${path} imports ${imported}`);
   }
 });
 
-test('what runs in a browser imports nothing of the service but types', (t) => {
+test('code for the browser imports only types from the service', (t) => {
   const values = /\bimport (?!type\b)[^;]*?from '(\.[^']+)'/g;
   const browser = files.filter(({ path }) => path.startsWith('ingress/console/'));
   t.true(browser.length > 20);
@@ -48,7 +49,7 @@ test('what runs in a browser imports nothing of the service but types', (t) => {
   }
 });
 
-test('ingress and workers import shared and not each other, and shared neither', (t) => {
+test('ingress and workers import shared and not each other, and shared imports neither', (t) => {
   const allowed: Record<string, string[]> = {
     ingress: ['ingress', 'shared'],
     workers: ['workers', 'shared'],
@@ -62,7 +63,7 @@ test('ingress and workers import shared and not each other, and shared neither',
   t.deepEqual(wrong, []);
 });
 
-test('no file imports itself, however far around', (t) => {
+test('no file imports itself, directly or through others', (t) => {
   const ring = [
     { path: 'a', imports: ['b'] },
     { path: 'b', imports: ['c', 'd'] },
@@ -75,37 +76,85 @@ test('no file imports itself, however far around', (t) => {
 });
 
 test('the environment is read in one place', (t) => {
-  // What runs in a browser has none; there it stands in programs that are shown.
+  // Code for the browser has no environment. It contains the text only in example programs.
   const ours = files.filter(({ path }) => !path.startsWith('ingress/console/'));
   t.deepEqual(pathsOf(ours.filter(({ text }) => /\bprocess\s*\.\s*env\b|\benv\b.*from 'node:process'/.test(text))), [
     'shared/process/config.ts',
   ]);
 });
 
-test('everything at the top of shared is used by both sides', (t) => {
-  const entries = new Set(
-    projectFiles()
-      .filter((path) => path.startsWith('shared/'))
-      .map((path) => path.split('/')[1] ?? ''),
-  );
-  for (const side of ['ingress', 'workers']) {
-    const starts = pathsOf(files.filter(({ path }) => sideOf(path) === side));
-    const used = new Set([...reachableFrom(files, starts)].map((path) => path.split('/').slice(0, 2).join('/')));
-    const unused = [...entries].filter((entry) => !used.has(`shared/${entry}`));
-    t.deepEqual(unused, [], `not used by ${side}`);
+/** The folder of a file. A file at the top of a side counts as its own folder. */
+const folderOf = (path: string) => (dirname(path).includes('/') ? dirname(path) : path);
+
+/** The folders of these files, each with the folders that its files import. */
+function foldersOf(all: readonly { path: string; imports: readonly string[] }[]) {
+  return [...Map.groupBy(all, ({ path }) => folderOf(path))].map(([path, inside]) => ({
+    path,
+    imports: [...new Set(inside.flatMap(({ imports }) => imports.map(folderOf)))].filter((other) => other !== path),
+  }));
+}
+
+test('no folder imports itself, directly or through others', (t) => {
+  const ring = [
+    { path: 'shared/a/one.ts', imports: ['shared/b/one.ts'] },
+    { path: 'shared/b/one.ts', imports: [] },
+    { path: 'shared/b/two.ts', imports: ['shared/a/two.ts'] },
+    { path: 'shared/a/two.ts', imports: ['shared/top.ts'] },
+    { path: 'shared/top.ts', imports: [] },
+  ];
+  t.is(findCycle(ring), undefined, 'no cycle of files');
+  t.deepEqual(findCycle(foldersOf(ring)), ['shared/a', 'shared/b', 'shared/a']);
+  t.is(findCycle(foldersOf(files)), undefined);
+});
+
+/** Names of source files by folder. A script and the file that loads it count as one. */
+const sourceNames = Map.groupBy(
+  projectFiles().filter((path) => /^(ingress|workers|shared)\/.*\.(ts|mjs|lua|css)$/.test(path)),
+  (path) => dirname(path),
+);
+
+test('a folder has 2 to 15 source files', (t) => {
+  t.true(sourceNames.size > 40);
+  for (const [folder, paths] of sourceNames) {
+    const names = new Set(paths.map((path) => path.replace(/\.\w+$/, '')));
+    t.true(names.size >= 2 && names.size <= 15, `${folder} has ${names.size}`);
   }
 });
 
-test('errors are written to HTTP in one place of each listener', (t) => {
+test('the page about the architecture explains every folder, and only existing ones', (t) => {
+  const page = readFileSync('ingress/documentation/internals/architecture.md', 'utf8');
+  const explained = [...page.matchAll(/^\| `((?:ingress|workers|shared)\/[^`.]*)` \| \w/gm)].map(
+    ([, folder = '']) => folder,
+  );
+  t.deepEqual(explained.toSorted(), [...sourceNames.keys()].map((folder) => `${folder}/`).toSorted());
+});
+
+test('both sides use every file of shared', (t) => {
+  const shared = pathsOf(files.filter(({ path }) => sideOf(path) === 'shared' && !startedAsThreads.includes(path)));
+  t.true(shared.length > 80);
+  for (const side of ['ingress', 'workers']) {
+    const used = reachableFrom(files, pathsOf(files.filter(({ path }) => sideOf(path) === side)));
+    t.deepEqual(
+      shared.filter((path) => !used.has(path)),
+      [],
+      `not used by ${side}`,
+    );
+  }
+});
+
+/** Started by URL, so no file imports them. */
+const startedAsThreads = ['shared/store/sqlite/database/checkpoint-thread.ts'];
+
+test('errors are written to HTTP in one place per listener', (t) => {
   const writers = pathsOf(files.filter(({ text }) => /\berrorBody\b/.test(text)));
   t.deepEqual(writers.sort(), [
     'ingress/middleware/answer-errors.ts',
-    'shared/errors.ts', // where it is defined
+    'shared/errors.ts', // the definition
     'shared/process/operations.ts',
   ]);
 });
 
-/** Routes of this text whose last stage queues a request, and that nothing admits before. */
+/** The routes in this text whose last stage queues a request without an admission before it. */
 function unadmitted(app: string, stagesThatQueue: readonly string[]): string[] {
   const routes = app.match(/router\.\w+\([\s\S]*?\);/g) ?? [];
   return routes.filter((route) => {
@@ -115,7 +164,7 @@ function unadmitted(app: string, stagesThatQueue: readonly string[]): string[] {
   });
 }
 
-test('whatever is queued was admitted: no route reaches a queue but through the one stage that charges for it', (t) => {
+test('every queued request was admitted: a route reaches a queue only after the one stage that charges for it', (t) => {
   t.deepEqual(unadmitted("router.post('/a', readBody, admitRequest(parts), queueIt(parts));", ['queueIt']), []);
   for (const wrong of ["router.post('/a', readBody, queueIt(parts));", 'router.get(x, queueIt(p), admitRequest(p));']) {
     t.deepEqual(unadmitted(wrong, ['queueIt']), [wrong]);
@@ -124,14 +173,14 @@ test('whatever is queued was admitted: no route reaches a queue but through the 
   t.deepEqual(
     pathsOf(queuing.filter(({ path }) => !path.startsWith('ingress/routes/'))),
     [],
-    'a queue is filled by routes and nothing else',
+    'only routes add to a queue',
   );
   const stages = queuing.flatMap(({ text }) =>
     [...text.matchAll(/^export function (\w+)/gm)].map(([, name = '']) => name),
   );
   t.true(stages.length > 0);
   const app = files.find(({ path }) => path === 'ingress/app.ts')?.text ?? '';
-  for (const stage of stages) t.regex(app, new RegExp(`\\b${stage}\\(`), 'the stage is used by a route');
+  for (const stage of stages) t.regex(app, new RegExp(`\\b${stage}\\(`), 'a route uses the stage');
   t.deepEqual(unadmitted(app, stages), []);
   const openers = files.filter(({ text }) => /\bnew Queue\(|\.addBulk\(/.test(text));
   t.deepEqual(pathsOf(openers), ['shared/jobs/queues.ts']);
@@ -139,7 +188,7 @@ test('whatever is queued was admitted: no route reaches a queue but through the 
   t.deepEqual(pathsOf(fillers).sort(), ['ingress/queue/request-queues.ts', 'workers/batches/lines/line-queue.ts']);
 });
 
-test('the public listener knows nothing of the queue dashboard', (t) => {
+test('the public listener does not import the queue dashboard', (t) => {
   const dashboard = (paths: Iterable<string>) =>
     [...paths].filter((path) => path.startsWith('ingress/queue/dashboard/'));
   t.true(dashboard(pathsOf(files)).length > 0);
@@ -153,7 +202,7 @@ test('no file of production code is longer than 250 lines', (t) => {
   t.deepEqual(pathsOf(long), []);
 });
 
-test('no script makes a key of its own: a cluster has to know each before it runs one', (t) => {
+test('no script builds a key: a cluster must know each key before it runs a script', (t) => {
   const scripts = projectFiles().filter((path) => path.endsWith('.lua'));
   t.true(scripts.length > 10);
   const builds = (text: string) => /svc:|\{p/.test(text.replace(/^--.*$/gm, ''));
@@ -164,7 +213,7 @@ test('no script makes a key of its own: a cluster has to know each before it run
   );
 });
 
-test('no file is a barrel or a drawer', (t) => {
+test('no file is a barrel or a catch-all', (t) => {
   const drawer = /(^|\/)(index\.[cm]?[jt]s|(utils?|helpers?|lib|common|services?|types)(\.[cm]?[jt]s|\/))/;
   t.regex('shared/utils.ts', drawer);
   t.regex('workers/helpers/a.ts', drawer);
@@ -174,7 +223,7 @@ test('no file is a barrel or a drawer', (t) => {
   );
 });
 
-test('the top of the repository is what a reader expects there, and dotfiles', (t) => {
+test('the top of the repository contains only the expected entries, and dotfiles', (t) => {
   const top = new Set(projectFiles().map((path) => path.split('/')[0] ?? ''));
   t.deepEqual([...top].filter((name) => !name.startsWith('.')).sort(), [
     'README.md',
