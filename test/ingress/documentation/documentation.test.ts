@@ -19,7 +19,7 @@ const create = (more: object = {}) =>
   createDocumentation({ links: { ...links, ...more }, model: 'm', renderReference });
 const textOf = async (page: ReturnType<ReturnType<typeof create>['page']>) => String((await page)?.bytes);
 
-test('a page is HTML with a language, a title, landmarks and no script, and is asked for each time', async (t) => {
+test('a page is HTML with a language, a title, landmarks and no script, and is revalidated each time', async (t) => {
   await using site = await serveDocumentation();
   const answer = await fetch(`${site.url}/docs/errors`);
   const html = await answer.text();
@@ -43,7 +43,7 @@ test('a page is HTML with a language, a title, landmarks and no script, and is a
   t.notRegex(html, /<script|<style| style=| on\w+=/);
   const etag = answer.headers.get('etag') ?? '';
   const again = await fetch(`${site.url}/docs/errors`, {
-    // Without the second one fetch asks for an answer from nobody's memory.
+    // Without the second header, fetch requests a response that bypasses all caches.
     headers: { 'if-none-match': etag, 'cache-control': 'max-age=0' },
   });
   t.is(again.status, 304);
@@ -52,7 +52,7 @@ test('a page is HTML with a language, a title, landmarks and no script, and is a
   t.is(await small.text(), html);
 });
 
-test('what a page loads is there, never to be asked for again', async (t) => {
+test('the assets of a page exist, and are never revalidated', async (t) => {
   await using site = await serveDocumentation();
   const html = await (await fetch(`${site.url}/docs`)).text();
   const loaded = [...html.matchAll(/<link rel="(?:stylesheet|icon)" href="([^"]+)"/g)].map(([, href = '']) => href);
@@ -65,7 +65,7 @@ test('what a page loads is there, never to be asked for again', async (t) => {
   }
 });
 
-test('the first page is where the documentation is, with a slash at its end or without', async (t) => {
+test('the first page is at the address of the documentation, with and without a slash at the end', async (t) => {
   await using site = await serveDocumentation();
   const pages = await Promise.all(
     ['/docs', '/docs/', '/docs/quick-start', '/docs/quick-start/'].map(async (path) =>
@@ -76,7 +76,7 @@ test('the first page is where the documentation is, with a slash at its end or w
   t.true(pages[0]?.includes(`<link rel="canonical" href="${site.url}/docs/quick-start">`));
 });
 
-test('at every other path there is a page with status 404, which leads to those that are there', async (t) => {
+test('every other path is a page with status 404 and links to the existing pages', async (t) => {
   await using site = await serveDocumentation();
   for (const path of [
     'nothing',
@@ -100,12 +100,16 @@ test('at every other path there is a page with status 404, which leads to those 
     t.true(html.includes('href="/docs/quick-start"') && html.includes('href="/docs/limits"'));
     t.notRegex(html, /rel="canonical"|aria-current|class="neighbours"/);
     const again = { 'if-none-match': answer.headers.get('etag') ?? '', 'cache-control': 'max-age=0' };
-    t.is((await fetch(`${site.url}/docs/${path}`, { headers: again })).status, 404, 'also to one who has it');
+    t.is(
+      (await fetch(`${site.url}/docs/${path}`, { headers: again })).status,
+      404,
+      'also for a client that has it cached',
+    );
   }
   t.is((await fetch(`${site.url}/docs/nothing`, { method: 'POST' })).status, 405);
 });
 
-test('pages link to each other where others have them, in their order', async (t) => {
+test('pages link to the previous and the next one, in order', async (t) => {
   const documentation = create();
   const html = await textOf(documentation.page('errors'));
   const hrefs = [...html.matchAll(/href="([^"]+)"/g)].map(([, href = '']) => href);
@@ -156,7 +160,7 @@ test('a page about the internals is served below its folder, and the folder has 
   }
 });
 
-test('examples ask for a model that a new account may use', (t) => {
+test('examples use a model that a new account may use', (t) => {
   const plan = batchPlan();
   t.is(exampleModel(plan), 'small-chat');
   const { 'small-chat': small, ...others } = plan.models;
@@ -168,7 +172,7 @@ function never(): never {
   throw new Error('the plan of these tests has that model');
 }
 
-test('the reference is made once it is asked for, and once for all who ask; after a failure it is tried again five seconds later, not before', async (t) => {
+test('the reference is made on demand, once for all requests; after a failure the next try is five seconds later, not earlier', async (t) => {
   let asked = 0;
   const content = createStaticContent('<p>made</p>', 'text/html');
   const make = () => (asked++ === 0 ? Promise.reject(temporarilyUnavailable()) : Promise.resolve(content));

@@ -42,7 +42,7 @@ async function inBrowser(view: View, look: (page: Page) => Promise<void>) {
 for (const view of views.slice(0, sized(1, views.length))) {
   const { colorScheme, viewport } = view;
   browserTest(
-    `every page can be used by everybody, ${colorScheme} and ${viewport.width} wide, and asks no other host`,
+    `every page is accessible, ${colorScheme} and ${viewport.width} wide, and contacts no other host`,
     async (t) => {
       await inBrowser(view, async (page) => {
         const told: string[] = [];
@@ -56,7 +56,7 @@ for (const view of views.slice(0, sized(1, views.length))) {
           await page.goto(`${site.url}/docs/${name}`);
           t.deepEqual(await findBarriers(page, view), [], name);
           const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
-          t.is(overflow, 0, `${name} is as wide as the window`);
+          t.is(overflow, 0, `${name} is not wider than the window`);
         }
         t.deepEqual(told, []);
       });
@@ -82,7 +82,7 @@ browserTest('on a narrow screen the navigation is folded, and opens by keyboard'
   });
 });
 
-browserTest('who comes by keyboard skips to the content first, and a link to an error shows it', async (t) => {
+browserTest('the first keyboard stop skips to the content, and a link to an error shows it', async (t) => {
   await inBrowser(wide, async (page) => {
     await page.goto(`${site.url}/docs/limits`);
     await page.keyboard.press('Tab');

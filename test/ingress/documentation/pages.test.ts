@@ -41,7 +41,7 @@ const idsOn = new Map(
   pages.map(({ name, body }) => [name, new Set([...body.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id))]),
 );
 
-test('every code, every type of a limit and every code of a line has its place on the page of errors', (t) => {
+test('every code, limit type and line code has a section on the page of errors', (t) => {
   const lineCodes = Object.values(unfinished).map(({ code }) => code);
   const anchors = [...Object.keys(errorCodes), ...Object.keys(limitTypes), 'quota_limit', ...lineCodes];
   t.deepEqual(
@@ -59,7 +59,7 @@ test('the page of errors has each code in its table, with its status, and nothin
   t.deepEqual(told, { ...Object.fromEntries(known), UPSTREAM_INTERRUPTED: 'none: in a stream' });
 });
 
-test('what is said under each code begins with its status', (t) => {
+test('the section of each code starts with its status', (t) => {
   for (const [code, { status }] of Object.entries(errorCodes)) {
     if (code === 'UPSTREAM_INTERRUPTED') continue;
     const [, paragraph = ''] =
@@ -68,7 +68,7 @@ test('what is said under each code begins with its status', (t) => {
   }
 });
 
-test('every link within the documentation leads to something', (t) => {
+test('every link within the documentation has a target', (t) => {
   for (const { name, body } of pages) {
     for (const [, href = ''] of body.matchAll(/href="([#/][^"]*)"/g)) {
       const [path = '', anchor] = href.split('#');
@@ -92,7 +92,7 @@ test('every page about the internals is in the navigation', (t) => {
   t.deepEqual(files.toSorted(), listed.map(({ name }) => `${name.replace('internals/', '')}.md`).toSorted());
 });
 
-/** Of a service in which something has failed; the others are compared with what a stack answers. */
+/** Responses of a service in which a part has failed; all others are compared with responses of a stack. */
 const failures: Partial<Record<ErrorCode, ApiError>> = {
   INTERNAL_ERROR: toApiError(new Error('a fault')),
   SERVICE_UNAVAILABLE: temporarilyUnavailable(),
@@ -101,24 +101,24 @@ const failures: Partial<Record<ErrorCode, ApiError>> = {
   UPSTREAM_INTERRUPTED: replyLost(true),
 };
 
-test('errors of a service that fails are shown as they are', (t) => {
+test('shown errors of a failing service are real', (t) => {
   for (const example of pages.flatMap(({ examples }) => examples)) {
     if (example.role !== 'error' && example.role !== 'frame') continue;
-    const failure = failures[example.about as ErrorCode]; // or of no failure
+    const failure = failures[example.about as ErrorCode]; // or not a failure
     if (failure === undefined) continue;
     const body = example.role === 'frame' ? errorFrame(failure) : errorBody(failure, docsUrl);
     t.deepEqual(misfits(JSON.parse(example.text), body), [], example.about);
   }
 });
 
-test('each code that has a body of its own is shown', (t) => {
+test('each code with a special body is shown', (t) => {
   const shown = new Set(errors?.examples.flatMap((example) => (example.role === 'error' ? [example.about] : [])));
   for (const code of Object.keys(errorCodes)) t.is(shown.has(code), code !== 'UPSTREAM_INTERRUPTED', code);
 });
 
 const answers: Record<string, { safeParse(value: unknown): { success: boolean } }> = { usage };
 
-test('answers, plan files and lines of batches that are shown are ones that the service gives and takes', (t) => {
+test('shown responses, plan files and batch lines are valid for the service', (t) => {
   const seen = new Set<string>();
   for (const example of pages.flatMap(({ examples }) => examples)) {
     seen.add(example.role);
@@ -136,7 +136,7 @@ test('answers, plan files and lines of batches that are shown are ones that the 
     t.true(seen.has(role), role);
 });
 
-test('a block of code that is neither run nor checked is found', (t) => {
+test('a code block that is neither run nor checked is reported', (t) => {
   for (const info of ['', 'sh', 'json', 'yaml', 'ts output', 'text', 'python check']) {
     t.throws(() => examplesOf(`## Here\n\n\`\`\`${info}\nx\n\`\`\`\n`), { message: /under "Here"/ }, info);
   }
@@ -144,7 +144,7 @@ test('a block of code that is neither run nor checked is found', (t) => {
   t.throws(() => examplesOf('    indented'), { message: /neither run nor checked/ });
 });
 
-test('an example fits what it shows, and nothing else', (t) => {
+test('an example matches only what it shows', (t) => {
   t.deepEqual(
     misfits({ a: 'svc_…', b: 1, c: null, d: ['x', '…'] }, { a: 'svc_1', b: 7, c: null, d: ['x', 'y', 'z'] }),
     [],
@@ -159,7 +159,7 @@ test('an example fits what it shows, and nothing else', (t) => {
   t.deepEqual(misfits({}, []).length, 1);
 });
 
-test('each threat on the page of security names tests that exist, and settings that exist', (t) => {
+test('each threat on the page of security names existing tests and settings', (t) => {
   const { markdown = '' } = readPages().find(({ name }) => name === 'security') ?? {};
   const rows = markdown.split('\n').filter((line) => /^\| (?!attacker |---)/.test(line));
   t.true(rows.length > 20);

@@ -29,10 +29,10 @@ test('the reference shows every operation of the document under its tag, with it
     t.true(html.includes(`<code>${method.toUpperCase()} ${path}</code>`), `${method} ${path}`);
   }
   const ids = [...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id);
-  t.is(new Set(ids).size, ids.length, 'each id is there once');
+  t.is(new Set(ids).size, ids.length, 'each id is unique');
 });
 
-test('every schema is on the page: under an operation, as a row of its refusals, or at the end', async (t) => {
+test('every schema is on the page: under an operation, in its table of errors, or at the end', async (t) => {
   const names = Object.keys(schemasOf(document));
   t.true(names.length > 40);
   const isShown = (name: string) =>
@@ -48,11 +48,11 @@ test('every schema is on the page: under an operation, as a row of its refusals,
 });
 
 function schemasOf(document: object): object {
-  const { components } = document as { components: { schemas: object } }; // as every OpenAPI document of ours has it
+  const { components } = document as { components: { schemas: object } }; // every OpenAPI document of the service has it
   return components.schemas;
 }
 
-test('code is shown letter for letter', async (t) => {
+test('code is shown unchanged', async (t) => {
   const spans = [...html.matchAll(/(?<!>)<code>(.*?)<\/code>/gs)].map(([, code = '']) => code);
   t.true(spans.includes('[DONE]'));
   t.deepEqual(
@@ -61,7 +61,7 @@ test('code is shown letter for letter', async (t) => {
   );
 });
 
-test('refusals are a table that leads to what can be done about each', async (t) => {
+test('errors are a table with links to their remedies', async (t) => {
   const errors = await (await fetch(`${site.url}/docs/errors`)).text();
   const linked = [...html.matchAll(/href="\/docs\/errors#(\w+)"/g)].map(([, code]) => code);
   t.true(linked.length > 100);
@@ -72,11 +72,11 @@ test('refusals are a table that leads to what can be done about each', async (t)
 test('no description of the document can put a script on the page', async (t) => {
   await using hostile = await serveDocumentation();
   const text = await (await fetch(`${hostile.url}/docs/reference`)).text();
-  t.true(text.includes('Whole, or as a stream.'));
+  t.true(text.includes('Complete, or as a stream.'));
   t.notRegex(text, /<script/);
 });
 
-test('what all operations have alike is not repeated, and schemas say the same in fewer words', (t) => {
+test('common parts of operations are not repeated, and schemas are shortened without loss', (t) => {
   const prepared = JSON.stringify(prepareDocument(smallDocument));
   for (const gone of ['servers', '"security"', 'x-client-request-id', 'x-request-id', '"429"']) {
     t.false(prepared.includes(gone), gone);
@@ -97,7 +97,7 @@ test('what all operations have alike is not repeated, and schemas say the same i
   });
 });
 
-test('operations that were not rendered are a fault, and are not left out without a word', (t) => {
+test('operations that were not rendered cause an error, and are not omitted silently', (t) => {
   const small = documentSchema.parse(smallDocument);
   t.throws(() => arrangeReference('# T\n\n## Operations\n\n### One\n\n- **Method:** `GET`\n', small), {
     message: '1 of 4 operations were rendered',

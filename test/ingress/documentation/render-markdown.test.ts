@@ -5,7 +5,7 @@ import { renderMarkdown } from '../../../ingress/documentation/render-markdown.t
 const hrefOf = (page: string) => `/here/${page}`;
 const render = (markdown: string) => renderMarkdown(markdown, { hrefOf });
 
-test('a heading has an id that stays the same when others come, and is a link to itself', (t) => {
+test('a heading has an id that stays the same when others are added, and is a link to itself', (t) => {
   const { title, body, sections } = render(
     '# The Title\n\n## One\n\n### Fields\n\n## Two, & more\n\n### Fields\n\n### Fields',
   );
@@ -23,7 +23,7 @@ test('a heading has an id that stays the same when others come, and is a link to
   t.true(body.includes('<h2 id="two-more"><a href="#two-more">Two, &amp; more</a></h2>'));
 });
 
-test('no heading has the id of the part of the page that they stand in', (t) => {
+test('no heading has the id of the element that contains the page', (t) => {
   const { sections } = render('# The Title\n\n## Content\n');
   t.deepEqual(
     sections.map(({ id }) => id),
@@ -31,7 +31,7 @@ test('no heading has the id of the part of the page that they stand in', (t) => 
   );
 });
 
-test('a heading that is one piece of code has it as its id, letter for letter', (t) => {
+test('a heading that is only code has the code as its id, unchanged', (t) => {
   const { sections } = render('# Errors\n\n### `NO_AUTH`\n\n### `rate_limit_exceeded`\n\n### `GET` it');
   t.deepEqual(
     sections.map(({ id }) => id),
@@ -39,7 +39,7 @@ test('a heading that is one piece of code has it as its id, letter for letter', 
   );
 });
 
-test('no markup but that of Markdown comes through', (t) => {
+test('only markup of Markdown is rendered', (t) => {
   const hostile = [
     '<script>alert(1)</script>',
     'a <img src=x onerror=alert(1)> b',
@@ -55,14 +55,14 @@ test('no markup but that of Markdown comes through', (t) => {
   t.notRegex(body, /data-language="[^"]*[<>]/);
 });
 
-test('comments are left out, and nothing else that looks like one', (t) => {
+test('comments are left out, and similar text is kept', (t) => {
   const { body } = render('# T\n\n<!-- begin -->\n| a |\n|---|\n| b |\n<!-- end -->\n\n<!-- x --><b>y</b> <!-- z -->');
   t.notRegex(body, /begin|end/);
   t.true(body.includes('<td>b</td>'));
   t.true(body.includes('&lt;b&gt;y'));
 });
 
-test('links lead to pages by the name of their file, and elsewhere as they stand', (t) => {
+test('links to files become links to their pages, and other links are unchanged', (t) => {
   const { body } = render(
     '[a](errors.md) [b](errors.md#NO_AUTH) [c](#here) [d](https://example.com/?a=1&b=2) [e](in/errors.md#NO_AUTH) [f](../up.md)',
   );
@@ -79,7 +79,7 @@ test('links lead to pages by the name of their file, and elsewhere as they stand
   );
 });
 
-test('code and tables can be scrolled by keyboard, and no two have one name', (t) => {
+test('code and tables can be scrolled by keyboard, and have unique names', (t) => {
   const { body } = render('# T\n\n## Part\n\n```sh run\na\n```\n\n```\nb\n```\n\n| x |\n|---|\n| y |');
   const regions = [...body.matchAll(/<(?:pre|div)[^>]* role="region" tabindex="0" aria-label="([^"]*)"/g)];
   t.deepEqual(
@@ -89,7 +89,7 @@ test('code and tables can be scrolled by keyboard, and no two have one name', (t
   t.true(body.includes('<th scope="col">x</th>'));
 });
 
-test('a place-holder is filled wherever text stands, escaped; one that there is not is a fault', (t) => {
+test('a placeholder is filled in any text, escaped; an unknown one is an error', (t) => {
   const url = 'https://a.example/?x=1&y="<';
   const fill = (text: string) => fillPlaceholders(text, { url });
   const escaped = 'https://a.example/?x=1&amp;y=&quot;&lt;';

@@ -13,7 +13,7 @@ export const smallDocument = {
         operationId: 'createChatCompletion',
         tags: ['Inference'],
         summary: 'Answer a conversation',
-        description: 'Whole, or as a stream. <script>alert(1)</script>',
+        description: 'Complete, or as a stream. <script>alert(1)</script>',
         security: [{ key: [] }],
         parameters: [{ name: 'x-client-request-id', in: 'header', schema: { type: 'string', maxLength: 512 } }],
         requestBody: {
