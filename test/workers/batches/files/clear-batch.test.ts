@@ -22,16 +22,16 @@ async function open(lines = 5) {
   return Object.assign(side, { clear: (given = signal) => clear(side.batch, given) });
 }
 
-test.serial('what a batch has left in the store goes, all of it', async (t) => {
+test.serial('removes all results of a batch', async (t) => {
   await using side = await open(1_200);
   await side.store.batches.recordRetry(retryOf(side.batch.id, 3));
   t.true(await side.clear());
   t.deepEqual(await side.results(), []);
   t.deepEqual(await side.store.batches.listRetries(side.batch.id), []);
-  t.true(await side.clear(), 'also where nothing is left');
+  t.true(await side.clear(), 'also if no result is left');
 });
 
-test.serial('while a job of one of its lines is there, nothing goes', async (t) => {
+test.serial('removes nothing while a job of one of its lines exists', async (t) => {
   await using side = await open();
   await side.add(4);
   const end = await side.take();
@@ -41,7 +41,7 @@ test.serial('while a job of one of its lines is there, nothing goes', async (t) 
   t.true(await side.clear());
 });
 
-test.serial('the job of a line’s latest request is what is waited for, whatever its model', async (t) => {
+test.serial('waits for the job of a line’s latest request, in any model’s queue', async (t) => {
   await using side = await open();
   await side.store.batches.recordRetry(retryOf(side.batch.id, 2));
   await side.queue.add({ ...side.jobOf(2, 2), model: 'large-chat' });
@@ -50,9 +50,9 @@ test.serial('the job of a line’s latest request is what is waited for, whateve
   t.true(await side.clear());
 });
 
-test.serial('an end of the process leaves the rest to the next one', async (t) => {
+test.serial('a shutdown leaves the rest to the next worker', async (t) => {
   await using side = await open(1_200);
-  const reason = new Error('the process ends');
+  const reason = new Error('shutdown');
   await t.throwsAsync(side.clear(AbortSignal.abort(reason)), { is: reason });
   t.true(await side.clear());
   t.deepEqual(await side.results(), []);

@@ -19,7 +19,7 @@ test.serial.beforeEach(() => own.redis.flushdb());
 
 type Closing = Partial<Batch> & { agoMs?: number; signal?: AbortSignal };
 
-/** Closes a batch that was cancelled so many milliseconds ago. */
+/** Closes a batch that was cancelled `agoMs` ago. */
 async function close(side: BatchSide, { agoMs = 60_000, signal = never, ...change }: Closing = {}): Promise<void> {
   const now = Date.now();
   const cancelled = { state: 'cancelling', ending: 'cancelled', cancellingAt: new Date(now - agoMs) } as const;
@@ -30,7 +30,7 @@ async function close(side: BatchSide, { agoMs = 60_000, signal = never, ...chang
 const codesOf = async (side: BatchSide) =>
   (await side.results()).map(({ line, error }) => [line, error?.code ?? 'answered']);
 
-test.serial('every line that has no result gets one, by its name and how the batch ends', async (t) => {
+test.serial('every line without a result gets one, with its custom id and the batch’s ending', async (t) => {
   await using side = await openBatchSide(own.redis);
   await side.store.batches.insertResults([resultOf(side.batch.id, 2)]);
   await close(side);
@@ -49,7 +49,7 @@ test.serial('every line that has no result gets one, by its name and how the bat
   });
 });
 
-test.serial('the lines of a batch that has expired say that', async (t) => {
+test.serial('the lines of an expired batch end as expired', async (t) => {
   await using side = await openBatchSide(own.redis, { lines: 1 });
   const now = Date.now();
   const batch = await side.moveBatch({ state: 'finalizing', ending: 'expired', finalizingAt: new Date(now) });
@@ -57,7 +57,7 @@ test.serial('the lines of a batch that has expired say that', async (t) => {
   t.deepEqual(await codesOf(side), [[1, 'batch_expired']]);
 });
 
-test.serial('jobs that wait are taken out, and what they hold is given back', async (t) => {
+test.serial('waiting jobs are removed, and their leases are released', async (t) => {
   await using side = await openBatchSide(own.redis);
   for (const line of [1, 2, 3]) await side.add(line);
   await side.lease(1);
@@ -71,7 +71,7 @@ test.serial('jobs that wait are taken out, and what they hold is given back', as
   t.is((await side.results()).length, 5);
 });
 
-test.serial('a line that waits outside of its queue is named by its latest request', async (t) => {
+test.serial('a line without a job ends under its latest request', async (t) => {
   await using side = await openBatchSide(own.redis);
   await side.store.batches.recordRetry(retryOf(side.batch.id, 4));
   await side.add(4, 2);
@@ -80,7 +80,7 @@ test.serial('a line that waits outside of its queue is named by its latest reque
   t.deepEqual(await side.queue.remaining([{ model: 'small-chat', requestId: side.requestOf(4, 2) }]), new Set());
 });
 
-test.serial('a line in hand has its time to come to its own end, and keeps that', async (t) => {
+test.serial('a running line has time to end, and keeps its own result', async (t) => {
   await using side = await openBatchSide(own.redis);
   await side.add(2);
   const end = await side.take();
@@ -94,29 +94,26 @@ test.serial('a line in hand has its time to come to its own end, and keeps that'
   t.deepEqual((await codesOf(side))[1], [2, 'answered']);
 });
 
-test.serial(
-  'a line in hand for longer than ten seconds is closed over it, and its lease is left to whoever has it',
-  async (t) => {
-    await using side = await openBatchSide(own.redis);
-    await side.add(2);
-    await side.lease(2);
-    await side.take();
-    const begun = performance.now();
-    await close(side, { agoMs: 9_500 });
-    t.true(performance.now() - begun < 5_000);
-    t.deepEqual((await codesOf(side))[1], [2, 'batch_cancelled']);
-    t.is(await side.leases(), 1);
-    const late = answeredLine(side.jobOf(2), '{}', {
-      promptTokens: 1,
-      completionTokens: 1,
-      cachedTokens: 0,
-      estimated: false,
-    });
-    t.like(await side.writeResult(late, never), { error: { code: 'batch_cancelled' }, promptTokens: 0 });
-  },
-);
+test.serial('a line that runs for more than ten seconds is closed, and its lease is left to its worker', async (t) => {
+  await using side = await openBatchSide(own.redis);
+  await side.add(2);
+  await side.lease(2);
+  await side.take();
+  const startedAt = performance.now();
+  await close(side, { agoMs: 9_500 });
+  t.true(performance.now() - startedAt < 5_000);
+  t.deepEqual((await codesOf(side))[1], [2, 'batch_cancelled']);
+  t.is(await side.leases(), 1);
+  const late = answeredLine(side.jobOf(2), '{}', {
+    promptTokens: 1,
+    completionTokens: 1,
+    cachedTokens: 0,
+    estimated: false,
+  });
+  t.like(await side.writeResult(late, never), { error: { code: 'batch_cancelled' }, promptTokens: 0 });
+});
 
-test.serial('closing begun anew gives no line a second result', async (t) => {
+test.serial('closing again gives no line a second result', async (t) => {
   await using side = await openBatchSide(own.redis, { lines: 450 });
   const stop = new AbortController();
   const closing = close(side, { signal: stop.signal });
@@ -134,7 +131,7 @@ test.serial('closing begun anew gives no line a second result', async (t) => {
   t.regex(await metricsOf(side), /^svc_batch_lines_total\{outcome="batch_cancelled"\} \d+$/m);
 });
 
-test.serial('lines before the position of a batch are not looked at', async (t) => {
+test.serial('lines before the position of a batch are not read', async (t) => {
   await using side = await openBatchSide(own.redis);
   const byte = (await side.read(side.batch.inputFile)).split('\n').slice(0, 3).join('\n').length + 1;
   await close(side, { position: { line: 4, byte } });
@@ -144,14 +141,14 @@ test.serial('lines before the position of a batch are not looked at', async (t) 
   );
 });
 
-test.serial('a batch whose model is gone from the plan file is closed as any other', async (t) => {
+test.serial('a batch whose model is gone from the plan file is closed like any other', async (t) => {
   await using side = await openBatchSide(own.redis, { model: 'a-model-that-is-gone' });
   await close(side);
   t.is((await side.results()).length, 5);
   t.like((await side.results())[0], { customId: 'line 1', error: { code: 'batch_cancelled' } });
 });
 
-test.serial('a batch whose file is gone is closed all the same', async (t) => {
+test.serial('a batch whose file is gone is closed, too', async (t) => {
   await using side = await openBatchSide(own.redis);
   await side.store.files.remove(side.batch.inputFile);
   await t.notThrowsAsync(close(side));
@@ -160,11 +157,11 @@ test.serial('a batch whose file is gone is closed all the same', async (t) => {
 
 for (const [name, change] of Object.entries({
   'never ran': { inProgressAt: undefined },
-  'has ended by itself': { ending: 'completed' as const },
+  'has completed': { ending: 'completed' as const },
 })) {
-  test.serial(`nothing is closed of a batch that ${name}`, async (t) => {
+  test.serial(`closes no line of a batch that ${name}`, async (t) => {
     await using side = await openBatchSide(own.redis, { ending: 'cancelled' });
-    await createCloseBatch(side)({ ...side.batch, ...change } as typeof side.batch, { now: Date.now(), signal: never }); // `undefined` is left out
+    await createCloseBatch(side)({ ...side.batch, ...change } as typeof side.batch, { now: Date.now(), signal: never }); // removes fields that are undefined
     t.deepEqual(await side.results(), []);
   });
 }
@@ -174,7 +171,7 @@ async function metricsOf(side: BatchSide): Promise<string> {
   return values.map(({ labels, value }) => `svc_batch_lines_total{outcome="${labels.outcome}"} ${value}`).join('\n');
 }
 
-test.serial('what another worker has closed and cleared up meanwhile is not begun anew', async (t) => {
+test.serial('leaves no results of a batch that another worker has closed and cleared meanwhile', async (t) => {
   await using side = await openBatchSide(own.redis);
   const batch = await side.moveBatch({ state: 'cancelling', ending: 'cancelled', cancellingAt: new Date(0) });
   await side.moveBatch({ state: 'cancelled', open: false });

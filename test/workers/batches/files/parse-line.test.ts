@@ -19,8 +19,8 @@ const { custom_id, method, url, ...nameless } = line;
 
 const wrong: Record<string, { text: string | Uint8Array; faults: [string, string | null][] }> = {
   'bytes that are not UTF-8': { text: Buffer.from([0x7b, 0xff, 0x7d]), faults: [['invalid_utf8', null]] },
-  'a character that is cut': { text: Buffer.from('{"a":"ü').subarray(0, -1), faults: [['invalid_utf8', null]] },
-  'nothing at all': { text: '', faults: [['empty_line', null]] },
+  'an incomplete character': { text: Buffer.from('{"a":"ü').subarray(0, -1), faults: [['invalid_utf8', null]] },
+  'no text': { text: '', faults: [['empty_line', null]] },
   'white space': { text: ' \t\r', faults: [['empty_line', null]] },
   'no JSON': { text: '{"custom_id":', faults: [['invalid_json_line', null]] },
   'two values': { text: '{} {}', faults: [['invalid_json_line', null]] },
@@ -40,7 +40,7 @@ const wrong: Record<string, { text: string | Uint8Array; faults: [string, string
     text: JSON.stringify({ ...line, custom_id: 'x'.repeat(513) }),
     faults: [['invalid_custom_id', 'custom_id']],
   },
-  'a custom_id with half a character': {
+  'a custom_id with half a surrogate pair': {
     text: JSON.stringify({ ...line, custom_id: 'a\ud83d' }),
     faults: [['invalid_custom_id', 'custom_id']],
   },
@@ -51,7 +51,7 @@ const wrong: Record<string, { text: string | Uint8Array; faults: [string, string
     text: JSON.stringify({ ...line, body: [] }),
     faults: [['invalid_request', 'body']],
   },
-  'several at once': {
+  'several faults at once': {
     text: JSON.stringify({ ...nameless, method: 'PUT' }),
     faults: [
       ['invalid_custom_id', 'custom_id'],
@@ -63,7 +63,7 @@ const wrong: Record<string, { text: string | Uint8Array; faults: [string, string
     text: JSON.stringify({ ...line, body: { ...body, stream: true } }),
     faults: [['invalid_request', 'body.stream']],
   },
-  'a stream that is no boolean': {
+  'a stream that is not a boolean': {
     text: JSON.stringify({ ...line, body: { ...body, stream: 'yes' } }),
     faults: [['invalid_request', 'body.stream']],
   },
@@ -72,11 +72,11 @@ const wrong: Record<string, { text: string | Uint8Array; faults: [string, string
     text: JSON.stringify({ ...line, body: { ...body, model: 'no-such' } }),
     faults: [['model_not_found', 'body.model']],
   },
-  'a model that every object has': {
+  'a model named like a property of every object': {
     text: JSON.stringify({ ...line, body: { ...body, model: 'constructor' } }),
     faults: [['model_not_found', 'body.model']],
   },
-  'messages of the wrong kind': {
+  'messages of the wrong type': {
     text: JSON.stringify({ ...line, body: { ...body, messages: [{ role: 'user', content: 7 }] } }),
     faults: [['invalid_request', 'body.messages[0].content']],
   },
@@ -87,36 +87,36 @@ const wrong: Record<string, { text: string | Uint8Array; faults: [string, string
 };
 
 for (const [name, { text, faults }] of Object.entries(wrong)) {
-  test(`refuses a line with ${name}, and says where`, (t) => {
+  test(`refuses a line with ${name}, and names the field`, (t) => {
     const read = parse(text, 7);
     t.deepEqual(faultsOf(read), faults);
     if ('faults' in read) for (const fault of read.faults) t.is(fault.line, 7);
   });
 }
 
-test('refuses a line that is too long, of which nothing was kept', (t) => {
+test('refuses a line that is too long, whose bytes were dropped', (t) => {
   t.deepEqual(faultsOf(parseLine({ number: 3, bytes: undefined }, rules)), [['line_too_long', null]]);
 });
 
-test('refuses a byte order mark in front of the first line, and takes it for no white space in any other', (t) => {
+test('refuses a byte order mark before the first line, and does not treat it as white space in another line', (t) => {
   const marked = `\ufeff${JSON.stringify(line)}`;
   t.deepEqual(faultsOf(parse(marked, 1)), [['byte_order_mark', null]]);
   t.deepEqual(faultsOf(parse(marked, 2)), [['invalid_json_line', null]]);
 });
 
-test('takes a line with a carriage return, with white space around it, and with fields that it does not know', (t) => {
+test('accepts a line with a carriage return, with white space around it, and with unknown fields', (t) => {
   const text = `  ${JSON.stringify({ ...line, note: 'mine' })} \r`;
   t.like(parse(text), { parsed: { customId: 'one', call: { model: 'small-chat', tier: 'guest', stream: false } } });
   t.like(parseJson({ ...line, body: { ...body, stream: false } }), { parsed: { customId: 'one' } });
 });
 
-test('a custom id is kept as it was written, up to 512 characters', (t) => {
+test('keeps a custom id unchanged, up to 512 characters', (t) => {
   for (const id of ['x'.repeat(512), ' ', '__proto__', 'ü\u0000"\\\n', '🙂'.repeat(256)]) {
     t.like(parseJson({ ...line, custom_id: id }), { parsed: { customId: id } });
   }
 });
 
-test('the name of a line whose body is wrong is known', (t) => {
+test('returns the custom id of a line whose body is wrong', (t) => {
   t.like(parseJson({ ...line, body: { ...body, stream: true } }), { customId: 'one' });
   t.like(parseJson({ ...line, body: { ...body, model: 'none' } }), { customId: 'one' });
   t.like(parseJson({ ...line, method: 'GET' }), { customId: '' });
@@ -131,13 +131,13 @@ test('numbers reach the backend as they were written', (t) => {
   }
 });
 
-test('a number outside the body that JavaScript cannot hold changes nothing in it', (t) => {
+test('a number outside the body that JavaScript cannot represent does not change the body', (t) => {
   const plain = parse(JSON.stringify(line));
   const read = parse(JSON.stringify({ ...line, note: 0 }).replace('"note":0', '"note":12345678901234567890'));
   t.deepEqual(read, plain);
 });
 
-test('refuses a line beyond the bounds of JSON, in its body or outside of it, before it is parsed', (t) => {
+test('refuses a line that exceeds the JSON limits, inside or outside its body, before it is parsed', (t) => {
   const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`;
   const wide = `[${'{},'.repeat(25_000)}{}]`;
   for (const [value, message] of [
@@ -157,7 +157,7 @@ test('refuses a line beyond the bounds of JSON, in its body or outside of it, be
   }
 });
 
-test('any bytes are a line or faults, never a failure', (t) => {
+test('any bytes are a line or faults, and never throw', (t) => {
   const anyJson = fc.json().map((text) => Buffer.from(text));
   const anyBytes = fc.uint8Array({ maxLength: 200 });
   const nearlyRight = fc
@@ -201,7 +201,7 @@ test('any bytes are a line or faults, never a failure', (t) => {
   t.true(seen.parsed > 0 && seen.refused > 100, JSON.stringify(seen));
 });
 
-test('no fault repeats what stands in a body', (t) => {
+test('no fault repeats content of the body', (t) => {
   const secret = 'hunter2-secret';
   const values = [secret, [secret], { [secret]: secret }, [[{ a: secret }]]];
   const keys = ['model', 'messages', 'max_tokens', 'n', 'stream', 'tools', 'temperature', 'stop', 'seed', 'user'];

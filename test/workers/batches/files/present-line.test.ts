@@ -4,7 +4,7 @@ import { presentLine } from '../../../../workers/batches/files/write-batch-files
 import { resultIdOf } from '../../../../workers/batches/lines/ids.ts';
 import { resultOf } from '../../../shared/store/batch-records.ts';
 
-test('an answered line has the shape that the official client reads', (t) => {
+test('an answered line has the format that the official client reads', (t) => {
   const result = resultOf('batch_1', 7, { customId: 'mine "1"', requestId: 'req_7-1', body: '{"choices":[]}' });
   t.deepEqual(JSON.parse(presentLine(result)), {
     id: resultIdOf('batch_1', 7),
@@ -14,13 +14,13 @@ test('an answered line has the shape that the official client reads', (t) => {
   });
 });
 
-test('a line without an answer has its error alone', (t) => {
+test('a line without an answer has only its error', (t) => {
   const error = { code: 'batch_expired', message: 'Too late.' };
   const text = presentLine(resultOf('batch_1', 7, { failed: true, status: null, body: null, error }));
   t.like(JSON.parse(text), { response: null, error });
 });
 
-test('a body that was written over several lines stays one line and the same JSON, numbers included', (t) => {
+test('a body with line breaks becomes one line of the same JSON, including its numbers', (t) => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.constantFrom('\n', '\r\n', '\r', '\n\n\t'), (value, lineBreak) => {
       const pretty = JSON.stringify({ value }, undefined, 2).replaceAll('\n', lineBreak);
@@ -34,7 +34,7 @@ test('a body that was written over several lines stays one line and the same JSO
   t.true(presentLine(resultOf('batch_1', 7, { body: `{\n"seed": ${seed}}` })).includes(seed));
 });
 
-test('any custom id comes back as it was', (t) => {
+test('any custom id comes back unchanged', (t) => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', minLength: 1 }), (customId) => {
       const text = presentLine(resultOf('batch_1', 7, { customId }));

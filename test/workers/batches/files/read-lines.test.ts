@@ -20,7 +20,7 @@ function split(bytes: Uint8Array): FileLine[] {
 const shown = (lines: readonly FileLine[]) =>
   lines.map(({ bytes, ...place }) => ({ ...place, text: bytes?.toString('hex') }));
 
-test('from any line on, the lines are those that the whole file has', async (t) => {
+test('from any position, the lines are the same as those of the complete file', async (t) => {
   await fc.assert(
     fc.asyncProperty(anyText, async (bytes) => {
       await nextTurn(); // other tests of this process wait for theirs
@@ -35,7 +35,7 @@ test('from any line on, the lines are those that the whole file has', async (t) 
   );
 });
 
-test('a file is read in blocks, wherever those cut its lines', async (t) => {
+test('a file is read in blocks, which may cut lines anywhere', async (t) => {
   const block = 131_072;
   for (const length of [block - 1, block, block + 1, 2 * block, 3 * block - 1]) {
     const bytes = Buffer.alloc(length, 'abcdefg\n'.repeat(31).concat('x'.repeat(1_000), '\n'));
@@ -47,7 +47,7 @@ test('a file is read in blocks, wherever those cut its lines', async (t) => {
   }
 });
 
-test('one line is read by its place', async (t) => {
+test('reads one line by its first byte and length', async (t) => {
   await fc.assert(
     fc.asyncProperty(anyText, async (bytes) => {
       await nextTurn();
@@ -61,7 +61,7 @@ test('one line is read by its place', async (t) => {
   );
 });
 
-test('a line that is too long is told as such, and those behind it are read', async (t) => {
+test('a line that is too long has no bytes, and the lines after it are read', async (t) => {
   const { files } = memoryFiles({ file: Buffer.from(`${'x'.repeat(lineBytesMax + 1)}\nnext\n`) });
   const read = await Array.fromAsync(readLines(files, 'file', { line: 1, byte: 0 }));
   t.deepEqual(
@@ -73,7 +73,7 @@ test('a line that is too long is told as such, and those behind it are read', as
   );
 });
 
-test('a file that is not there, or goes away half-way, is not a short one', async (t) => {
+test('a file that does not exist, or is removed meanwhile, is not taken for a short one', async (t) => {
   const { files, remove } = memoryFiles({ file: Buffer.from('one line\n'.repeat(60_000)) });
   await t.throwsAsync(Array.fromAsync(readLines(files, 'other', { line: 1, byte: 0 })), { instanceOf: FileGone });
   await t.throwsAsync(readLine(files, 'other', { number: 1, from: 0, length: 8 }), { instanceOf: FileGone });

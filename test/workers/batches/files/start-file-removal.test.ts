@@ -25,19 +25,19 @@ async function open(t: ExecutionContext, { isHeld = true } = {}) {
       await store.files.write(file.id, bytes());
       return file.id;
     },
-    /** Looks at the files so often. */
-    async look(times = 1, at = now): Promise<void> {
-      let looks = 0;
+    /** Lets the removal run this many times. */
+    async remove(times = 1, at = now): Promise<void> {
+      let runs = 0;
       const acquireLock = async () => {
-        looks++;
+        runs++;
         return isHeld;
       };
       await using _removing = startFileRemoval({ store, acquireLock, now: async () => at, log, everyMs: 5 });
-      while (looks <= times) await sleep(2);
+      while (runs <= times) await sleep(2);
     },
-    async isThere(id: string): Promise<boolean> {
+    async exists(id: string): Promise<boolean> {
       const [known, read] = await Promise.all([store.batches.findFile(id), store.files.read(id, 0, 1)]);
-      if ((known === undefined) !== (read === undefined)) t.fail('its bytes are there without it, or it without them');
+      if ((known === undefined) !== (read === undefined)) t.fail('only one of the file’s record and its bytes exists');
       return known !== undefined;
     },
   };
@@ -47,30 +47,30 @@ async function* bytes(): AsyncGenerator<Uint8Array> {
   yield Buffer.from('a line\n');
 }
 
-test('a file goes when its time is over, and not before', async (t) => {
+test('a file is removed when it expires, and not before', async (t) => {
   const side = await open(t);
   const [over, left] = [
     await side.file({ expiresAt: new Date(now) }),
     await side.file({ expiresAt: new Date(now + 1) }),
   ];
-  await side.look();
-  t.false(await side.isThere(over));
-  t.true(await side.isThere(left));
+  await side.remove();
+  t.false(await side.exists(over));
+  t.true(await side.exists(left));
 });
 
-test('a deletion that was not carried through is', async (t) => {
+test('a deletion that was not completed is completed', async (t) => {
   const side = await open(t);
   const file = await side.file({ state: 'deleting' });
-  await side.look();
-  t.false(await side.isThere(file));
+  await side.remove();
+  t.false(await side.exists(file));
 });
 
-test('the input of a batch that is not over stays, until it is', async (t) => {
+test('the input of a batch stays until the batch is over', async (t) => {
   const side = await open(t);
   const [expired, deleting] = [await side.file({ expiresAt: new Date(now) }), await side.file({ state: 'deleting' })];
   const batches = [expired, deleting].map((inputFile) => batchOf({ inputFile }));
   for (const batch of batches) await side.store.batches.insertBatch(batch);
-  await side.look();
+  await side.remove();
   t.is((await side.store.batches.findFile(expired))?.state, 'ready');
   t.is((await side.store.batches.findFile(deleting))?.state, 'ready', 'it can be read again');
   for (const { id } of batches) {
@@ -79,22 +79,22 @@ test('the input of a batch that is not over stays, until it is', async (t) => {
       ...(found && { next: { ...found, state: 'completed' as const } }),
     }));
   }
-  await side.look();
-  t.true(await side.isThere(expired), 'it was looked at a moment ago');
-  await side.look(1, now + hourMs);
-  t.false(await side.isThere(expired));
+  await side.remove();
+  t.true(await side.exists(expired), 'it was checked a moment ago');
+  await side.remove(1, now + hourMs);
+  t.false(await side.exists(expired));
 });
 
-test('what was begun more than an hour ago and not ended was left behind', async (t) => {
+test('a file that was started more than an hour ago and is not complete is removed', async (t) => {
   const side = await open(t);
   const old = await side.file({ state: 'writing', createdAt: new Date(now - hourMs - 1) });
   const young = await side.file({ state: 'writing', createdAt: new Date(now - hourMs + 1) });
-  await side.look();
-  t.false(await side.isThere(old));
-  t.true(await side.isThere(young));
+  await side.remove();
+  t.false(await side.exists(old));
+  t.true(await side.exists(young));
 });
 
-test('a file that is written while it is looked at stays', async (t) => {
+test('a file that is completed during the check stays', async (t) => {
   const side = await open(t);
   const file = await side.file({ state: 'writing', createdAt: new Date(now - 2 * hourMs) });
   const { listFilesToRemove } = side.store.batches;
@@ -103,27 +103,27 @@ test('a file that is written while it is looked at stays', async (t) => {
     await side.store.batches.changeFile(file, 'writing', { state: 'ready' });
     return due;
   };
-  await side.look();
-  t.true(await side.isThere(file));
+  await side.remove();
+  t.true(await side.exists(file));
   t.is((await side.store.batches.findFile(file))?.state, 'ready');
 });
 
-test('files go however many there are', async (t) => {
+test('removes more files than fit in one run', async (t) => {
   const side = await open(t);
   const files: string[] = [];
   for (let count = 0; count < 130; count++) files.push(await side.file({ expiresAt: new Date(now) }));
-  await side.look(3);
-  for (const file of files) t.false(await side.isThere(file));
+  await side.remove(3);
+  for (const file of files) t.false(await side.exists(file));
 });
 
-test('a worker that does not hold them removes nothing', async (t) => {
+test('a worker without the lock removes nothing', async (t) => {
   const side = await open(t, { isHeld: false });
   const file = await side.file({ expiresAt: new Date(now) });
-  await side.look(3);
-  t.true(await side.isThere(file));
+  await side.remove(3);
+  t.true(await side.exists(file));
 });
 
-test('a store that is away is tried again, and says so', async (t) => {
+test('tries again when the store is unavailable, and logs that', async (t) => {
   const side = await open(t);
   const file = await side.file({ expiresAt: new Date(now) });
   const { listFilesToRemove } = side.store.batches;
@@ -131,7 +131,7 @@ test('a store that is away is tried again, and says so', async (t) => {
     side.store.batches.listFilesToRemove = listFilesToRemove;
     return Promise.reject(new Error('away'));
   };
-  await side.look(2);
-  t.false(await side.isThere(file));
+  await side.remove(2);
+  t.false(await side.exists(file));
   t.is(side.lines.filter(({ level }) => level === 'warn').length, 1);
 });

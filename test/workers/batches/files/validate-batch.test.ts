@@ -28,14 +28,14 @@ function open(text: string, { plan, file = {}, batch: given = {}, requestsMax = 
     batches: { findFile: async () => stored },
     files: memory.files,
     findAccount: async () => (plan === undefined ? undefined : { plan }),
-  } as unknown as Parameters<typeof createValidateBatch>[0]['store']; // no more of it is used
+  } as unknown as Parameters<typeof createValidateBatch>[0]['store']; // the only fields that are read
   const planFile = batchPlan({ batch: { requests_max: requestsMax } });
   const metrics = createWorkerMetrics(new Registry());
   const validate = createValidateBatch({ store, planFile, rules: lineRules(planFile), metrics, ...timing });
   return { ...memory, metrics, validate: (signal = never) => validate(batch, signal) };
 }
 
-/** The code and the line of each fault, or how many lines there are. */
+/** Returns the code and the line of each fault, or the number of lines. */
 async function verdict(text: string, given?: Given) {
   const found = await open(text, given).validate();
   return found.type === 'validated' ? found.total : found.errors.map(({ code, line }) => [code, line]);
@@ -44,7 +44,7 @@ async function verdict(text: string, given?: Given) {
 const lines = (count: number, of: (line: number) => string = (line) => lineOf(`line ${line}`)) =>
   Array.from({ length: count }, (_, index) => `${of(index + 1)}\n`).join('');
 
-test('a file without faults is one of so many lines, whether or not its last one ends', async (t) => {
+test('counts the lines of a valid file, with and without a final line feed', async (t) => {
   t.is(await verdict(lines(3)), 3);
   t.is(await verdict(lines(3).trimEnd()), 3);
   t.is(await verdict(lines(3).replaceAll('\n', '\r\n')), 3);
@@ -61,21 +61,17 @@ test('a file without a line is refused', async (t) => {
   t.deepEqual(await verdict('\n'), [['empty_line', 1]]);
 });
 
-test('of many faults the first hundred are named, in the order of their lines', async (t) => {
+test('reports the first hundred faults, in the order of their lines', async (t) => {
   const found = await verdict(lines(150, (line) => (line % 5 === 0 ? lineOf(`line ${line}`) : 'no JSON')));
   if (typeof found === 'number') return t.fail();
   t.is(found.length, 100);
   t.deepEqual(found[0], ['invalid_json_line', 1]);
   t.deepEqual(found.at(-1), ['invalid_json_line', 124]);
   const several = lines(80, () => '{"custom_id":1,"method":"GET"}');
-  t.is(
-    ((await verdict(several)) as unknown[]).length,
-    100,
-    'of a line with several faults as many as there is room for',
-  );
+  t.is(((await verdict(several)) as unknown[]).length, 100, 'the last line has as many of its faults as fit');
 });
 
-test('a custom id that was there before is named with its first line, however far apart they are', async (t) => {
+test('a duplicate custom id is reported with its first line, at any distance', async (t) => {
   const text = lines(150, (line) => lineOf(line === 150 ? 'line 2' : `${'x'.repeat(400)} ${line}`)).replace(
     `${'x'.repeat(400)} 2`,
     'line 2',
@@ -88,21 +84,21 @@ test('a custom id that was there before is named with its first line, however fa
   });
 });
 
-test('a custom id across several blocks of the file is found', async (t) => {
+test('a duplicate custom id is found across several blocks of the file', async (t) => {
   const text = lines(100, (line) => lineOf(`line ${line % 99}`, { content: 'x'.repeat(10_000) }));
   t.true(text.length > 3 * 262_144);
   t.deepEqual(await verdict(text), [['duplicate_custom_id', 100]]);
 });
 
-test('custom ids that differ in their case or in a space are two', async (t) => {
+test('custom ids that differ in case or in a space are different', async (t) => {
   t.is(await verdict(lines(4, (line) => lineOf(['a', 'A', 'a ', ' a'][line - 1] ?? ''))), 4);
 });
 
-test('a model outside the plan is refused by the plan of now', async (t) => {
+test('a model outside the account’s current plan is refused', async (t) => {
   const text = lines(2, (line) => lineOf(`line ${line}`, { model: line === 2 ? 'large-chat' : 'small-chat' }));
   t.deepEqual(await verdict(text), [['plan_limit', 2]]);
   t.is(await verdict(text, { plan: 'pro' }), 2);
-  t.deepEqual(await verdict(text, { plan: 'one that is gone' }), [
+  t.deepEqual(await verdict(text, { plan: 'removed' }), [
     ['plan_limit', 1],
     ['plan_limit', 2],
   ]);
@@ -112,16 +108,16 @@ for (const [name, file] of Object.entries({
   'another account’s': { account: 'user:bob' },
   'being written': { state: 'writing' },
 } as const)) {
-  test(`a file that is ${name} is not there`, async (t) => {
+  test(`a file that is ${name} is reported as not found`, async (t) => {
     t.deepEqual(await verdict(lines(1), { file }), [['file_not_found', null]]);
   });
 }
 
-test('a file that is being deleted may come back, so that is waited for', async (t) => {
+test('validation fails, to be tried again, while the file is being deleted, because it may come back', async (t) => {
   await t.throwsAsync(verdict(lines(1), { file: { state: 'deleting' } }), { message: /being deleted/ });
 });
 
-test('a file that goes away half-way is not there', async (t) => {
+test('a file that is removed during validation is reported as not found', async (t) => {
   let readings = 0;
   const text = lines(150, (line) => lineOf(`line ${line}`, { content: 'x'.repeat(10_000) }));
   const given = open(text, {
@@ -133,16 +129,16 @@ test('a file that goes away half-way is not there', async (t) => {
   t.is(readings, 3);
 });
 
-test('a store that is away, and an end of the process, decide nothing', async (t) => {
+test('an unavailable store and a shutdown decide nothing', async (t) => {
   const given = open(lines(3));
-  const away = temporarilyUnavailable(new Error('away'));
-  given.fail(away);
-  await t.throwsAsync(given.validate(), { is: away });
-  const reason = new Error('the process ends');
+  const unavailable = temporarilyUnavailable(new Error('unavailable'));
+  given.fail(unavailable);
+  await t.throwsAsync(given.validate(), { is: unavailable });
+  const reason = new Error('shutdown');
   await t.throwsAsync(given.validate(AbortSignal.abort(reason)), { is: reason });
 });
 
-test('a field that the plan file does not list is a fault, unless the batch was handed in before there were lists', async (t) => {
+test('a field that the plan file does not list is a fault, unless the batch was submitted before there were lists', async (t) => {
   const text = lines(2, (line) => lineOf(`line ${line}`).replace('"model"', '"priority":-1,"x_vendor":1,"model"'));
   const opened = open(text);
   const found = await opened.validate();
@@ -164,7 +160,7 @@ test('a field that the plan file does not list is a fault, unless the batch was 
   t.is(await verdict(text, { batch: { ...before, listedFieldsOnly: false } }), 2);
 });
 
-test('validation rests after work that held up others, for as long as the work took', async (t) => {
+test('validation rests after work that blocked the event loop, for as long as the work took', async (t) => {
   let nowMs = 0;
   const rests: number[] = [];
   const timing = { now: () => (nowMs += 4), rest: async (workMs: number) => void rests.push(workMs) };

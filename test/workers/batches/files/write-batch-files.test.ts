@@ -40,7 +40,7 @@ const write = (side: BatchSide, given: { signal?: AbortSignal; at?: number } = {
 
 const fileNames = ({ id }: Batch) => ({ outputFile: resultFileOf(id, 'output'), errorFile: resultFileOf(id, 'error') });
 
-test.serial('each result is one line of one of the files, in order of the lines', async (t) => {
+test.serial('each result is one line of one of the files, in the order of the input', async (t) => {
   await using side = await open(100);
   const files = fileNames(side.batch);
   t.deepEqual(await write(side), { type: 'written', completed: 67, failed: 33, ...files });
@@ -60,7 +60,7 @@ test.serial('each result is one line of one of the files, in order of the lines'
   }
 });
 
-test.serial('a file that would be empty is not written', async (t) => {
+test.serial('an empty file is not written', async (t) => {
   await using answered = await open(3, () => false);
   t.is((await write(answered)).errorFile, undefined);
   t.is(await answered.store.batches.findFile(fileNames(answered.batch).errorFile), undefined);
@@ -70,7 +70,7 @@ test.serial('a file that would be empty is not written', async (t) => {
   t.deepEqual(await write(none), { type: 'written', completed: 0, failed: 0 });
 });
 
-test.serial('large results are written whole', async (t) => {
+test.serial('large results are written completely', async (t) => {
   await using side = await open(12, (line) => line === 7, JSON.stringify('ü'.repeat(300_000)));
   await write(side);
   const expected = side.expected
@@ -80,27 +80,24 @@ test.serial('large results are written whole', async (t) => {
   t.is(await side.read(fileNames(side.batch).outputFile), expected);
 });
 
-test.serial(
-  'whoever was killed between the two files: the next one writes the other, and leaves the first as it is',
-  async (t) => {
-    await using side = await open(9);
-    const { outputFile, errorFile } = fileNames(side.batch);
-    const { insertFile } = side.store.batches;
-    side.store.batches.insertFile = async (file) => {
-      if (file.id === errorFile) throw temporarilyUnavailable(new Error('killed'));
-      return insertFile.call(side.store.batches, file);
-    };
-    await t.throwsAsync(write(side), { code: 'SERVICE_UNAVAILABLE' });
-    side.store.batches.insertFile = insertFile;
-    const first = { known: await side.store.batches.findFile(outputFile), text: await side.read(outputFile) };
-    t.is(first.known?.state, 'ready');
-    t.like(await write(side, { at: now + 5_000 }), { outputFile, errorFile });
-    t.deepEqual({ known: await side.store.batches.findFile(outputFile), text: await side.read(outputFile) }, first);
-    t.is((await side.read(errorFile)).split('\n').length, 4);
-  },
-);
+test.serial('after a worker was killed between the two files, the next one writes only the second', async (t) => {
+  await using side = await open(9);
+  const { outputFile, errorFile } = fileNames(side.batch);
+  const { insertFile } = side.store.batches;
+  side.store.batches.insertFile = async (file) => {
+    if (file.id === errorFile) throw temporarilyUnavailable(new Error('killed'));
+    return insertFile.call(side.store.batches, file);
+  };
+  await t.throwsAsync(write(side), { code: 'SERVICE_UNAVAILABLE' });
+  side.store.batches.insertFile = insertFile;
+  const first = { known: await side.store.batches.findFile(outputFile), text: await side.read(outputFile) };
+  t.is(first.known?.state, 'ready');
+  t.like(await write(side, { at: now + 5_000 }), { outputFile, errorFile });
+  t.deepEqual({ known: await side.store.batches.findFile(outputFile), text: await side.read(outputFile) }, first);
+  t.is((await side.read(errorFile)).split('\n').length, 4);
+});
 
-test.serial('whoever was killed while a file was written: the next one writes it from its beginning', async (t) => {
+test.serial('after a worker was killed while it wrote a file, the next one writes it from the beginning', async (t) => {
   await using side = await open(9);
   const { outputFile } = fileNames(side.batch);
   const stop = new AbortController();
@@ -119,7 +116,7 @@ test.serial('whoever was killed while a file was written: the next one writes it
   t.is((await side.store.batches.findFile(outputFile))?.state, 'ready');
 });
 
-test.serial('two who write the files at once write the same ones', async (t) => {
+test.serial('two workers that write the files at once write the same ones', async (t) => {
   await using side = await open(60);
   const [one, other] = await Promise.all([write(side), write(side)]);
   t.deepEqual(one, other);
@@ -143,13 +140,13 @@ test.serial('fails when results are missing, and leaves the file that another wo
   t.is(await side.read(outputFile), await whole.promise);
 });
 
-test.serial('a file that was removed while it was written is not named by its batch', async (t) => {
+test.serial('fails when the file is removed while it is written', async (t) => {
   await using side = await open(9);
   const { outputFile } = fileNames(side.batch);
   const { listResults } = side.store.batches;
   side.store.batches.listResults = async (...page) => {
     side.store.batches.listResults = listResults;
-    await side.store.batches.removeFile(outputFile); // it was taken for what an upload had left behind
+    await side.store.batches.removeFile(outputFile); // as the removal of abandoned uploads does
     return listResults.apply(side.store.batches, page);
   };
   await t.throwsAsync(write(side), { message: /removed/ });

@@ -3,7 +3,7 @@ import { ulid } from 'ulid';
 import { isFileId } from '../../../../shared/store/files/file-ids.ts';
 import { requestIdOf, resultFileOf, resultIdOf } from '../../../../workers/batches/lines/ids.ts';
 
-test('ids that are derived are always the same, and no two of a batch are alike', (t) => {
+test('derived ids are always the same, and differ within a batch', (t) => {
   const batch = `batch_${ulid()}`;
   const lines = Array.from({ length: 1_000 }, (_, index) => index + 1);
   const ids = [
@@ -18,7 +18,7 @@ test('ids that are derived are always the same, and no two of a batch are alike'
   t.regex(requestIdOf(batch, 7, 3), /^req_[0-9A-HJKMNP-TV-Z]{26}-3$/);
 });
 
-test('the files of a batch have ids that files have, which sort by when it was handed in', (t) => {
+test('the ids of a batch’s files have the form of file ids, and sort by submission', (t) => {
   const [early, late] = [`batch_${ulid(1_700_000_000_000)}`, `batch_${ulid(1_700_000_000_001)}`];
   for (const kind of ['output', 'error'] as const) {
     t.true(isFileId(resultFileOf(early, kind)));

@@ -12,7 +12,7 @@ test.after.always(() => own?.[Symbol.asyncDispose]());
 test.serial.beforeEach(() => own.redis.flushdb());
 
 test.serial(
-  'a job is there from when it is added until it is taken out, and adding it again changes nothing',
+  'a job exists from when it is added until it is removed, and adding it again changes nothing',
   async (t) => {
     await using side = await openBatchSide(own.redis);
     const line = { model: 'small-chat', requestId: side.requestOf(1) };
@@ -25,7 +25,7 @@ test.serial(
   },
 );
 
-test.serial('a job in a worker’s hand is there, and is not taken out of it', async (t) => {
+test.serial('a job that a worker has taken exists, and is not removed', async (t) => {
   await using side = await openBatchSide(own.redis);
   const line = { model: 'small-chat', requestId: side.requestOf(1) };
   await side.add(1);
@@ -36,7 +36,7 @@ test.serial('a job in a worker’s hand is there, and is not taken out of it', a
   t.deepEqual(await side.queue.remaining([line]), new Set());
 });
 
-test.serial('of many lines those that are there are found', async (t) => {
+test.serial('finds the existing jobs of many lines', async (t) => {
   await using side = await openBatchSide(own.redis);
   const lines = Array.from({ length: 1_203 }, (_, index) => ({
     model: 'small-chat',
@@ -47,22 +47,22 @@ test.serial('of many lines those that are there are found', async (t) => {
   t.deepEqual(await side.queue.remaining(lines.map((line) => ({ ...line, model: 'large-chat' }))), new Set());
 });
 
-test.serial('of a model that the plan file has no more there is nothing', async (t) => {
+test.serial('a model that is gone from the plan file has no jobs', async (t) => {
   await using side = await openBatchSide(own.redis);
   const line = { model: 'gone', requestId: side.requestOf(1) };
   t.deepEqual(await side.queue.remaining([line]), new Set());
   t.true(await side.queue.remove(line));
 });
 
-test.serial('a job whose model is not known is looked for in all queues, and not taken from its worker', async (t) => {
+test.serial('a job whose model is unknown is found in any queue, and not removed from its worker', async (t) => {
   await using side = await openBatchSide(own.redis);
   await side.add(1);
   await side.take();
   await side.add(2);
-  const [inHand, waiting] = [1, 2].map((line) => ({ model: undefined, requestId: side.requestOf(line) }));
-  if (inHand === undefined || waiting === undefined) return t.fail();
-  t.is((await side.queue.remaining([inHand, waiting])).size, 2);
-  t.false(await side.queue.remove(inHand));
+  const [taken, waiting] = [1, 2].map((line) => ({ model: undefined, requestId: side.requestOf(line) }));
+  if (taken === undefined || waiting === undefined) return t.fail();
+  t.is((await side.queue.remaining([taken, waiting])).size, 2);
+  t.false(await side.queue.remove(taken));
   t.true(await side.queue.remove(waiting));
-  t.deepEqual(await side.queue.remaining([inHand, waiting]), new Set([inHand.requestId]));
+  t.deepEqual(await side.queue.remaining([taken, waiting]), new Set([taken.requestId]));
 });

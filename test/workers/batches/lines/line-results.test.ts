@@ -12,7 +12,7 @@ const line = { batch: 'batch_1', line: 7, customId: 'mine', requestId: 'req_1' }
 const usage = { promptTokens: 10, completionTokens: 5, cachedTokens: 2, estimated: false };
 const nothing = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, estimated: true };
 
-test('an answer is kept as it came, with what it has used, and nothing else of whoever ran it', (t) => {
+test('an answer is stored unchanged with its usage, and with no other field of the job', (t) => {
   const job = { ...line, account: 'user:ann', tellTo: 'svc:control:1' };
   t.deepEqual(answeredLine(job, '{ "a": 1 }', { ...usage }), {
     ...line,
@@ -21,7 +21,7 @@ test('an answer is kept as it came, with what it has used, and nothing else of w
   });
 });
 
-test('an answer of 4 MiB is kept, and of one that is larger what it has cost', (t) => {
+test('an answer of 4 MiB is stored, and of a larger one only the usage', (t) => {
   const kept = 'ü'.repeat(2_097_152);
   t.is(answeredLine(line, kept, usage).body, kept);
   t.like(answeredLine(line, `${kept}x`, usage), {
@@ -30,13 +30,13 @@ test('an answer of 4 MiB is kept, and of one that is larger what it has cost', (
   });
 });
 
-test('what a backend has refused is answered as a request would have been, and costs nothing', (t) => {
+test('a refused line has the error of an interactive response, and costs nothing', (t) => {
   const result = refusedLine(line, validationError([{ path: 'body', message: 'too long' }]));
   t.like(result, { ...nothing, failed: true, status: 400, error: { code: 'VALIDATION_ERROR' } });
   t.like(JSON.parse(result.body ?? ''), { code: 'VALIDATION_ERROR', error: result.error?.message });
 });
 
-test('a line that fails has its error, no answer, and costs nothing unless it is said', (t) => {
+test('a failed line has its error and no answer, and costs only the usage that is passed', (t) => {
   const error = new ApiError('INTERNAL_ERROR', 'No.');
   t.deepEqual(failedLine(line, error), {
     ...{ ...line, ...nothing, failed: true, status: null, body: null },

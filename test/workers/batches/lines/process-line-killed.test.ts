@@ -19,18 +19,18 @@ async function tokensOf(side: LineSide): Promise<number> {
   return promptTokens + completionTokens;
 }
 
-/** A worker that had admitted and started the line, and was killed. */
+/** Runs a worker that admits and starts the line, and is killed. */
 async function killedAfterStart(side: LineSide) {
   side.servers[0]?.fail({ hang: true });
   const stop = new AbortController();
   const run = side.run(side.jobOf(), stop.signal);
   await side.servers[0]?.waitForCall(({ state }) => state === 'running');
-  stop.abort('lock lost'); // a worker that has lost its lock says and writes nothing more, as one that was killed
+  stop.abort('lock lost'); // after that the worker sends and writes nothing, like one that was killed
   await run;
   side.servers[0]?.heal();
 }
 
-test('a worker that was killed between the result and its settling: the next one settles it, once, and calls nobody', async (t) => {
+test('after a worker was killed between storing and settling a result, the next one settles it once, without a call', async (t) => {
   await using side = await openLineSide(own.redis);
   await killedAfterStart(side);
   await side.store.insertResults([answeredLine(side.jobOf(), '{}', usage)]);
@@ -45,7 +45,7 @@ test('a worker that was killed between the result and its settling: the next one
   t.like(side.events.at(-1), { type: 'ended', answered: true });
 });
 
-test('a worker that was killed before its line had a result: the next one runs it', async (t) => {
+test('after a worker was killed before its line had a result, the next one runs the line', async (t) => {
   await using side = await openLineSide(own.redis);
   await killedAfterStart(side);
   t.deepEqual(await side.run(), { outcome: 'done' });
@@ -53,7 +53,7 @@ test('a worker that was killed before its line had a result: the next one runs i
   t.like(await side.records(), { 0: { runs: 2 }, length: 1 });
 });
 
-test('a line that was closed over a worker that still runs it is charged nothing by it', async (t) => {
+test('a line that was closed while a worker still ran it is charged nothing', async (t) => {
   await using side = await openLineSide(own.redis);
   side.servers[0]?.fail({ latencyMs: 300 });
   const run = side.run();
@@ -66,7 +66,7 @@ test('a line that was closed over a worker that still runs it is charged nothing
   t.like(await side.records(), { 0: { outcome: 'cancelled', chargedTokens: 0 }, length: 1 });
 });
 
-test('an overtaken worker’s result stands, and the later run is charged by it', async (t) => {
+test('the result of a superseded worker is kept, and charged to the later run', async (t) => {
   await using side = await openLineSide(own.redis);
   side.servers[0]?.fail({ latencyMs: 300 });
   const run = side.run();
@@ -77,19 +77,19 @@ test('an overtaken worker’s result stands, and the later run is charged by it'
   t.deepEqual(await side.charged(), { used: 42, reserved: 0 });
 });
 
-test('a worker that another has overtaken does nothing', async (t) => {
+test('a superseded worker does nothing', async (t) => {
   await using side = await openLineSide(own.redis);
   await killedAfterStart(side);
   const { account } = side;
   await side.startRun({ account, requestId: side.jobOf().requestId, taken: 7, lane: 'batch' });
   t.deepEqual(await side.run(), { outcome: 'done' });
   t.is(side.calls().length, 1);
-  t.is(await side.leases(), 1, 'it is the other’s');
+  t.is(await side.leases(), 1, 'it belongs to the other worker');
   t.is(await side.result(), undefined);
 });
 
 for (const call of ['findLine', 'findAccount'] as const satisfies Breakable[]) {
-  test(`while the store is away at ${call}, a line comes later, and has lost nothing by it`, async (t) => {
+  test(`while the store is unavailable in ${call}, a line is postponed, which counts as no loss`, async (t) => {
     await using side = await openLineSide(own.redis);
     side.broken.add(call);
     const job = side.jobOf();
@@ -103,21 +103,21 @@ for (const call of ['findLine', 'findAccount'] as const satisfies Breakable[]) {
   });
 }
 
-test('while the store is away at its result, a line waits for it with its answer, and is not run again', async (t) => {
+test('while its result cannot be stored, a line waits with its answer, and does not run again', async (t) => {
   await using side = await openLineSide(own.redis);
   side.broken.add('insertResults');
   const run = side.run();
   await side.servers[0]?.waitForCall(({ state }) => state === 'completed');
   await sleep(50);
   t.is(await side.leases(), 1);
-  t.is((await side.charged()).used, 0, 'nothing is charged that is not stored');
+  t.is((await side.charged()).used, 0, 'nothing is charged before it is stored');
   side.broken.clear();
   t.deepEqual(await run, { outcome: 'done' });
   t.deepEqual(await side.charged(), { used: await tokensOf(side), reserved: 0 });
   t.is(side.calls().length, 1);
 });
 
-test('while the store is away at the note of another try, a line keeps its lease and comes later', async (t) => {
+test('while its retry cannot be recorded, a line keeps its lease and is postponed', async (t) => {
   await using side = await openLineSide(own.redis);
   side.broken.add('recordRetry');
   side.servers[0]?.fail({ status: 503, times: 1 });
@@ -130,7 +130,7 @@ test('while the store is away at the note of another try, a line keeps its lease
   t.deepEqual(await side.charged(), { used: await tokensOf(side), reserved: 0 });
 });
 
-test('a shutdown while the store is away hands the line back, and its answer is not written behind its back', async (t) => {
+test('a shutdown while the store is unavailable requeues the line, and its answer is not written later', async (t) => {
   await using side = await openLineSide(own.redis);
   side.broken.add('insertResults');
   const stop = new AbortController();
@@ -147,9 +147,9 @@ test('a shutdown while the store is away hands the line back, and its answer is 
 
 for (const [call, when] of [
   ['settle', 'settling'],
-  ['startRun', 'starting to settle'],
+  ['startRun', 'the start of settling'],
 ] as const) {
-  test(`a line that has its result keeps its lease when ${when} fails, and is charged by its next taking`, async (t) => {
+  test(`a line with a result keeps its lease when ${when} fails, and the next attempt charges it`, async (t) => {
     await using side = await openLineSide(own.redis);
     if (call === 'startRun') {
       await killedAfterStart(side);
@@ -159,7 +159,7 @@ for (const [call, when] of [
     side.broken.add(call);
     t.like(await side.run(), { outcome: 'later' });
     t.not(await side.result(), undefined);
-    t.deepEqual(await side.retries(), [], 'it is not to be run again');
+    t.deepEqual(await side.retries(), [], 'it does not run again');
     t.is(await side.leases(), 1);
     side.broken.clear();
     t.deepEqual(await side.run(), { outcome: 'done' });
@@ -168,7 +168,7 @@ for (const [call, when] of [
   });
 }
 
-test('a fault of ours costs a line one of its three tries', async (t) => {
+test('an internal error costs a line one of its three attempts', async (t) => {
   await using side = await openLineSide(own.redis);
   side.broken.add('startRun');
   t.deepEqual(await side.run(), { outcome: 'done' });
@@ -182,7 +182,7 @@ test('a fault of ours costs a line one of its three tries', async (t) => {
   t.is(side.events.at(-1)?.type, 'ended');
 });
 
-test('a line whose workers kept dying ends with an error, and gives its lease back', async (t) => {
+test('a line whose workers kept dying ends with an error, and releases its lease', async (t) => {
   await using side = await openLineSide(own.redis);
   await killedAfterStart(side);
   await side.endLost({ data: side.jobOf(), isStalled: true, taken: 4 });
@@ -201,7 +201,7 @@ test('a line whose workers kept dying after its answer was stored is charged for
   t.deepEqual(await side.charged(), { used: 42, reserved: 0 });
 });
 
-test('a line whose workers kept dying is settled also where that fails at first', async (t) => {
+test('a line whose workers kept dying is settled, also if that fails at first', async (t) => {
   await using side = await openLineSide(own.redis);
   await killedAfterStart(side);
   await side.store.insertResults([answeredLine(side.jobOf(), '{}', usage)]);

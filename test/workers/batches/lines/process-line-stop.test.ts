@@ -16,7 +16,7 @@ test.after.always(() => own?.[Symbol.asyncDispose]());
 
 const nothing = { used: 0, reserved: 0 };
 
-/** A line whose backend has been called, and says nothing. */
+/** Runs a line whose backend is called and does not answer. */
 async function runHanging(side: LineSide, job: BatchJob = side.jobOf()) {
   side.servers[0]?.fail({ hang: true });
   const controller = new AbortController();
@@ -29,7 +29,7 @@ for (const [ending, state, code] of [
   ['cancelled', 'cancelling', 'batch_cancelled'],
   ['expired', 'finalizing', 'batch_expired'],
 ] as const) {
-  test(`a line whose backend hangs ends when its batch is ${ending}, its call with it, and is charged its prompt`, async (t) => {
+  test(`a line whose backend hangs ends when its batch is ${ending}, aborts its call, and is charged its prompt`, async (t) => {
     await using side = await openLineSide(own.redis);
     const { outcome } = await runHanging(side);
     await side.moveBatch({ state, ending });
@@ -44,7 +44,7 @@ for (const [ending, state, code] of [
   });
 }
 
-test('a line whose account is suspended ends its call, is charged nothing, and waits to be admitted again', async (t) => {
+test('a line whose account is suspended aborts its call, is charged nothing, and waits to be admitted again', async (t) => {
   await using side = await openLineSide(own.redis);
   const { outcome } = await runHanging(side);
   await side.change({ suspended: true });
@@ -65,7 +65,7 @@ test('a line whose account is suspended ends its call, is charged nothing, and w
   t.like(await side.result(), { failed: false });
 });
 
-test('a line whose backend never answers by its deadline is tried three times, and then ends with that', async (t) => {
+test('a line whose backend does not answer by the deadline is tried three times, and then ends with that error', async (t) => {
   await using side = await openLineSide(own.redis, { timeouts: { request_ms: 3_000, first_token_ms: 60_000 } });
   for (const [number, losses] of [
     [1, 0],
@@ -86,7 +86,7 @@ test('a line whose backend never answers by its deadline is tried three times, a
   t.is(side.calls().length, 3);
 });
 
-test('a line that was taken without a slot, and finds no room, is put off and has lost nothing by it', async (t) => {
+test('a line that was taken without a slot, and gets none, is postponed, which counts as no loss', async (t) => {
   await using side = await openLineSide(own.redis, { requestsAtOnce: 1 });
   const releaseLock = await side.occupy();
   let job = side.jobOf();
@@ -103,7 +103,7 @@ test('a line that was taken without a slot, and finds no room, is put off and ha
   t.like(await side.result(), { failed: false });
 });
 
-test('a line that was handed back, and whose time is over then, is asked for anew, and has lost nothing by it', async (t) => {
+test('a requeued line whose deadline is over continues as the next request, which counts as no loss', async (t) => {
   await using side = await openLineSide(own.redis, { timeouts: { request_ms: 3_000, first_token_ms: 60_000 } });
   const { outcome, stop } = await runHanging(side);
   stop('shutdown');
@@ -114,10 +114,10 @@ test('a line that was handed back, and whose time is over then, is asked for ane
   t.like((await side.retries())[0], { number: 2, losses: 0, failures: 0 });
 });
 
-test('a line whose worker died, and that is found when its time is over, has lost one of its tries', async (t) => {
+test('a line whose worker died, and whose deadline is over when that is found, has lost one attempt', async (t) => {
   await using side = await openLineSide(own.redis, { timeouts: { request_ms: 3_000, first_token_ms: 60_000 } });
   const { outcome, stop } = await runHanging(side);
-  stop('lock lost'); // as one that was killed it says nothing
+  stop('lock lost'); // after that the worker sends nothing, like one that was killed
   await outcome;
   await sleep(3_000);
   t.deepEqual(await side.run(), { outcome: 'done' });
@@ -125,7 +125,7 @@ test('a line whose worker died, and that is found when its time is over, has los
   t.is(await side.leases(), 0);
 });
 
-test('a line whose lock is lost ends without a word, its call with it, and its lease is the next one’s', async (t) => {
+test('a worker that loses the lock of a line aborts its call, sends nothing, and leaves the lease to the next worker', async (t) => {
   await using side = await openLineSide(own.redis);
   const { outcome, stop } = await runHanging(side);
   stop('lock lost');
@@ -142,7 +142,7 @@ for (const [heldMs, isWritten] of [
   [unchallengedMs + 1, false],
 ] as const) {
   const outcome = isWritten ? 'gets its result without a check' : 'is dropped, and is charged nothing';
-  test(`a line that its worker has had for ${heldMs} ms, and whose batch is cleared up, ${outcome}`, async (t) => {
+  test(`a line that its worker has had for ${heldMs} ms, and whose batch is cleared, ${outcome}`, async (t) => {
     let now = 0;
     await using side = await openLineSide(own.redis, { now: () => now });
     const hanging = await runHanging(side);
@@ -156,7 +156,7 @@ for (const [heldMs, isWritten] of [
   });
 }
 
-test('a shutdown hands a line back with what it has tried, and another worker answers it', async (t) => {
+test('a shutdown requeues a line with its attempts, and another worker answers it', async (t) => {
   await using side = await openLineSide(own.redis);
   const { outcome, stop } = await runHanging(side);
   stop('shutdown');

@@ -14,13 +14,13 @@ test.after.always(() => own?.[Symbol.asyncDispose]());
 
 const nothing = { used: 0, reserved: 0 };
 
-/** What the result of a line says was used, which is what has to be charged. */
+/** The usage in the result of a line, which must be charged. */
 async function tokensOf(side: LineSide, line = 1): Promise<number> {
   const { promptTokens = 0, completionTokens = 0 } = (await side.result(line)) ?? {};
   return promptTokens + completionTokens;
 }
 
-test('a line that is answered has its result, is charged what that says, and is told of', async (t) => {
+test('an answered line has a result, is charged its usage, and its event is sent', async (t) => {
   await using side = await openLineSide(own.redis);
   t.deepEqual(await side.run(), { outcome: 'done' });
   const requestId = requestIdOf(side.batch.id, 1, 1);
@@ -40,7 +40,7 @@ test('a line that is answered has its result, is charged what that says, and is 
   t.regex(await side.registry.metrics(), /^svc_batch_lines_total\{outcome="completed"\} 1$/m);
 });
 
-test('a line that its backend refuses ends in the error file, in its words, and costs nothing', async (t) => {
+test('a line that its backend refuses ends in the error file with the backend’s message, and costs nothing', async (t) => {
   await using side = await openLineSide(own.redis, { servers: 2 });
   side.servers[0]?.fail({ status: 400, errorMessage: 'that is too long' });
   side.servers[1]?.fail({ status: 400, errorMessage: 'that is too long' });
@@ -49,19 +49,19 @@ test('a line that its backend refuses ends in the error file, in its words, and 
   t.regex((await side.result())?.error?.message ?? '', /that is too long/);
   t.deepEqual(await side.charged(), nothing);
   t.like(await side.records(), { 0: { outcome: 'failed', chargedTokens: 0 }, length: 1 });
-  t.is(side.calls().length, 1, 'no other is asked');
+  t.is(side.calls().length, 1, 'no other backend is called');
   t.deepEqual(side.eventTypes(), ['started', 'ended']);
 });
 
-test('a line whose backends fail is noted for another try, gives its lease back, and is charged nothing', async (t) => {
+test('a line whose backends fail is recorded for a retry, releases its lease, and is charged nothing', async (t) => {
   await using side = await openLineSide(own.redis, { servers: 2 });
   for (const server of side.servers) server.fail({ status: 503 });
-  const begun = Date.now();
+  const startedAt = Date.now();
   t.deepEqual(await side.run(), { outcome: 'done' });
   t.is(await side.result(), undefined);
   const [retry] = await side.retries();
   t.like(retry, { line: 1, number: 2, failures: 1, losses: 0 });
-  t.true((retry?.notBefore.getTime() ?? 0) >= begun + 500);
+  t.true((retry?.notBefore.getTime() ?? 0) >= startedAt + 500);
   t.deepEqual(await side.charged(), nothing);
   t.is(await side.leases(), 0);
   t.deepEqual(await side.records(), []);
@@ -74,7 +74,7 @@ test('a line whose backends fail is noted for another try, gives its lease back,
   t.is((await side.result())?.requestId, requestIdOf(side.batch.id, 1, 2));
 });
 
-test('while an account has as many lines in hand as it may, the next one comes later and holds nothing', async (t) => {
+test('while an account runs as many lines as it may, the next line is postponed and holds no lease', async (t) => {
   await using side = await openLineSide(own.redis, {
     plans: { narrow: { batch_requests_at_once: 1, priority: 1, model_tiers: ['guest'] } },
   });
@@ -95,14 +95,14 @@ test('while an account has as many lines in hand as it may, the next one comes l
   t.like(await side.result(2), { failed: false });
 });
 
-test('a line whose account has spent its month ends with that, and calls no backend', async (t) => {
+test('a line whose account has used its monthly quota ends with that error, and calls no backend', async (t) => {
   await using side = await openLineSide(own.redis, {
     plans: { small: { tokens_per_month: 1, priority: 1, model_tiers: ['guest'] } },
   });
   await side.change({ plan: 'small' });
   await side.run(side.jobOf({ line: 2 }));
   const charged = await side.charged();
-  t.true(charged.used > 1, 'the first one passes');
+  t.true(charged.used > 1, 'the first line is admitted');
   t.deepEqual(await side.run(), { outcome: 'done' });
   t.like(await side.result(), { failed: true, status: null, error: { code: 'quota_exceeded' } });
   t.deepEqual(await side.charged(), charged);
@@ -110,7 +110,7 @@ test('a line whose account has spent its month ends with that, and calls no back
   t.like(side.events.at(-1), { type: 'ended', answered: false });
 });
 
-test('a line whose model its account’s plan has no more ends with that', async (t) => {
+test('a line whose model is no longer in the account’s plan ends with that error', async (t) => {
   await using side = await openLineSide(own.redis);
   await side.change({ plan: 'guest-device' });
   t.deepEqual(await side.run(side.jobOf({ model: 'medium-chat' })), { outcome: 'done' });
@@ -119,7 +119,7 @@ test('a line whose model its account’s plan has no more ends with that', async
   t.is(await side.leases(), 0);
 });
 
-test('a line that was put off with its lease gives it back where its plan ends it', async (t) => {
+test('a line that was requeued with its lease releases it when the plan no longer allows the line', async (t) => {
   await using side = await openLineSide(own.redis);
   const job = side.jobOf({ model: 'medium-chat' });
   side.servers[0]?.fail({ hang: true });
@@ -136,7 +136,7 @@ test('a line that was put off with its lease gives it back where its plan ends i
   t.deepEqual(await side.charged(), nothing);
 });
 
-test('a line of an account that is suspended waits, and goes on when it is not', async (t) => {
+test('a line of a suspended account waits, and continues when the account is no longer suspended', async (t) => {
   await using side = await openLineSide(own.redis);
   await side.change({ suspended: true });
   const job = side.jobOf();
@@ -147,7 +147,7 @@ test('a line of an account that is suspended waits, and goes on when it is not',
   t.like(await side.result(), { failed: false });
 });
 
-test('a line is run as its account’s plan is when it is run, and its record says so', async (t) => {
+test('a line runs under the account’s plan at that time, and its usage record names that plan', async (t) => {
   await using side = await openLineSide(own.redis);
   await side.change({ plan: 'pro' });
   await side.run();
@@ -183,7 +183,7 @@ for (const state of ['cancelling', 'finalizing', 'completed'] as const) {
   });
 }
 
-test('a line of a batch that nobody knows is not run', async (t) => {
+test('a line of an unknown batch is not run', async (t) => {
   await using side = await openLineSide(own.redis);
   t.deepEqual(await side.run(side.jobOf({ batch: 'batch_gone' })), { outcome: 'done' });
   t.is(side.calls().length, 0);
@@ -199,7 +199,7 @@ test('a job whose line has the result of another request is dropped, and charged
   t.is(side.calls().length, 1);
 });
 
-test('a result whose request died before it was settled is charged by whoever finds it, under its own request and once', async (t) => {
+test('a result whose worker died before settling is charged by the worker that finds it, once, under its own request', async (t) => {
   await using side = await openLineSide(own.redis);
   const requestId = requestIdOf(side.batch.id, 1, 1);
   const tokens = { promptTokens: 60, completionTokens: 40 };

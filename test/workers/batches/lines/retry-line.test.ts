@@ -6,7 +6,7 @@ const tried = { batch: 'batch_1', line: 7, number: 3, failures: 0, losses: 0 };
 const most = () => 1;
 const least = () => 0;
 
-test('the pause after a failure doubles from one second up to five minutes, and is at least half of that', (t) => {
+test('the pause after a failure doubles from one second to five minutes, and jitter takes off at most half', (t) => {
   const pauses: number[] = [];
   for (let failures = 0; failures < 12; failures++) {
     const [longest, shortest] = [most, least].map(
@@ -23,20 +23,20 @@ test('the pause after a failure doubles from one second up to five minutes, and 
   t.is(often.notBefore.getTime() - now, 300_000);
 });
 
-test('a failure makes the next request, and counts as none of which nothing came', (t) => {
+test('a failure leads to the next request, and does not count as a loss', (t) => {
   t.like(retryAfterFailure({ ...tried, failures: 5, losses: 1 }, now), {
     ...{ batch: 'batch_1', line: 7, number: 4, failures: 6, losses: 1 },
   });
 });
 
-test('a line of which nothing came is tried again at once, and after the third time no more', (t) => {
+test('a lost line is tried again at once, until the third loss', (t) => {
   const next = { batch: 'batch_1', line: 7, number: 4, failures: 2, notBefore: new Date(now) };
   t.deepEqual(retryAfterLoss({ ...tried, failures: 2 }, now), { ...next, losses: 1 });
   t.deepEqual(retryAfterLoss({ ...tried, failures: 2, losses: 1 }, now), { ...next, losses: 2 });
   t.is(retryAfterLoss({ ...tried, losses: 2 }, now), undefined);
 });
 
-test('a line that has only waited is asked for anew at once, however often', (t) => {
+test('a line that only waited continues as the next request at once, any number of times', (t) => {
   const waited = { ...tried, failures: 3, losses: 2 };
   t.deepEqual(retryAfterWaiting(waited, now), { ...waited, number: 4, notBefore: new Date(now) });
 });

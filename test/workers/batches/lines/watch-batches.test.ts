@@ -6,17 +6,17 @@ import { batchOf } from '../../../shared/store/batch-records.ts';
 import { recordedLog } from '../../../support/recorded-log.ts';
 
 function open(t: ExecutionContext, graceMs = 0) {
-  const state: { batch: Batch | undefined; isAway: boolean; looks: number } = {
-    ...{ batch: batchOf(), isAway: false, looks: 0 },
+  const state: { batch: Batch | undefined; isUnavailable: boolean; checks: number } = {
+    ...{ batch: batchOf(), isUnavailable: false, checks: 0 },
   };
   const findBatch = async () => {
-    state.looks++;
-    if (state.isAway) throw new Error('away');
+    state.checks++;
+    if (state.isUnavailable) throw new Error('away');
     return state.batch;
   };
   const watch = watchBatches({ store: { findBatch }, log: recordedLog().log, everyMs: 5, graceMs });
   t.teardown(() => watch[Symbol.dispose]());
-  /** Follows a batch; resolves with how it has ended. */
+  /** Follows a batch. `ended` resolves with its ending. */
   function follow(id = 'batch_1') {
     const ended = Promise.withResolvers<BatchEnding>();
     const endings: BatchEnding[] = [];
@@ -26,17 +26,17 @@ function open(t: ExecutionContext, graceMs = 0) {
     });
     return { ended: ended.promise, endings, unfollow };
   }
-  async function looks(more: number): Promise<void> {
-    const until = state.looks + more;
-    while (state.looks < until) await sleep(2);
+  async function checks(more: number): Promise<void> {
+    const until = state.checks + more;
+    while (state.checks < until) await sleep(2);
   }
-  return { state, follow, looks };
+  return { state, follow, checks };
 }
 
-test('a line is told how its batch has ended, and not while it runs', async (t) => {
-  const { state, follow, looks } = open(t);
+test('a line is notified of its batch’s ending, and not while the batch runs', async (t) => {
+  const { state, follow, checks } = open(t);
   const line = follow();
-  await looks(3);
+  await checks(3);
   t.deepEqual(line.endings, []);
   state.batch = batchOf({ state: 'finalizing', ending: 'expired' });
   t.is(await line.ended, 'expired');
@@ -48,30 +48,30 @@ test('a batch that is gone counts as cancelled', async (t) => {
   t.is(await follow().ended, 'cancelled');
 });
 
-test('lines have time to end by themselves', async (t) => {
-  const { state, follow, looks } = open(t, 200);
+test('lines have time to end before they are stopped', async (t) => {
+  const { state, follow, checks } = open(t, 200);
   state.batch = batchOf({ state: 'cancelling', ending: 'cancelled' });
   const line = follow();
   const since = performance.now();
-  await looks(3);
+  await checks(3);
   t.deepEqual(line.endings, []);
   t.is(await line.ended, 'cancelled');
   t.true(performance.now() - since >= 190);
 });
 
-test('all lines of a batch are one call, and each is told', async (t) => {
-  const { state, follow, looks } = open(t);
+test('all lines of a batch cause one call, and each is notified', async (t) => {
+  const { state, follow, checks } = open(t);
   const lines = [follow(), follow(), follow()];
-  await looks(3);
-  const before = state.looks;
+  await checks(3);
+  const before = state.checks;
   await sleep(30);
-  t.true(state.looks - before <= 10, 'one call each time');
+  t.true(state.checks - before <= 10, 'one call for each check');
   state.batch = batchOf({ state: 'cancelling', ending: 'cancelled' });
   t.deepEqual(await Promise.all(lines.map(({ ended }) => ended)), ['cancelled', 'cancelled', 'cancelled']);
 });
 
-test('a line that follows no more is not told, and where none does nobody looks', async (t) => {
-  const { state, follow, looks } = open(t);
+test('a line that ended the watch is not notified, and without lines no batch is read', async (t) => {
+  const { state, follow, checks } = open(t);
   const [one, other] = [follow(), follow()];
   one.unfollow();
   state.batch = batchOf({ state: 'cancelling', ending: 'cancelled' });
@@ -80,21 +80,21 @@ test('a line that follows no more is not told, and where none does nobody looks'
   other.unfollow();
   other.unfollow();
   await sleep(10);
-  const before = state.looks;
+  const before = state.checks;
   await sleep(30);
-  t.is(state.looks, before);
+  t.is(state.checks, before);
   const later = follow();
-  await looks(1);
+  await checks(1);
   t.is(await later.ended, 'cancelled');
 });
 
-test('while it is not known how a batch stands, its lines go on', async (t) => {
-  const { state, follow, looks } = open(t);
-  state.isAway = true;
+test('lines continue while their batch cannot be read', async (t) => {
+  const { state, follow, checks } = open(t);
+  state.isUnavailable = true;
   state.batch = batchOf({ state: 'cancelling', ending: 'cancelled' });
   const line = follow();
-  await looks(3);
+  await checks(3);
   t.deepEqual(line.endings, []);
-  state.isAway = false;
+  state.isUnavailable = false;
   t.is(await line.ended, 'cancelled');
 });

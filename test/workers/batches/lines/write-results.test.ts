@@ -11,7 +11,7 @@ import { recordedLog } from '../../../support/recorded-log.ts';
 const never = new AbortController().signal;
 const lineNumbers = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
 
-/** A store whose calls end as they are told to, each when it is. */
+/** A store whose calls the test ends one by one. */
 function open() {
   const calls: { lines: number[]; succeed: (change?: Partial<BatchResult>) => void; fail: (error: Error) => void }[] =
     [];
@@ -44,7 +44,7 @@ function open() {
   };
 }
 
-test('a result is written at once, and those that come meanwhile go together', async (t) => {
+test('a result is written at once, and those that come meanwhile are written together', async (t) => {
   const { write, call, calls } = open();
   const written = lineNumbers(5).map((line) => write(line));
   const first = await call(1);
@@ -60,7 +60,7 @@ test('a result is written at once, and those that come meanwhile go together', a
   t.is(calls.length, 2);
 });
 
-test('a call has at most a hundred results, and not many large ones', async (t) => {
+test('a call has at most a hundred results, and fewer if they are large', async (t) => {
   const { writeResult, write, call } = open();
   const many = lineNumbers(251).map((line) => write(line));
   const sizes: number[] = [];
@@ -85,36 +85,36 @@ test('a call has at most a hundred results, and not many large ones', async (t) 
   await Promise.all(large);
 });
 
-test('whoever writes is told what stands, which may be another’s', async (t) => {
+test('returns the stored result, which may be of another request', async (t) => {
   const { write, call } = open();
   const written = write(1);
   (await call(1)).succeed({ requestId: 'the first one' });
   t.like(await written, { line: 1, requestId: 'the first one' });
 });
 
-test('while the store is away results wait, in their order, and none is lost', async (t) => {
+test('results wait in order while the store is unavailable, and none is lost', async (t) => {
   const { write, call } = open();
   const written = [write(1), write(2)];
-  const away = temporarilyUnavailable(new Error('away'));
-  (await call(1)).fail(away);
-  const again = await call(2);
-  t.deepEqual(again.lines, [1, 2]);
+  const unavailable = temporarilyUnavailable(new Error('unavailable'));
+  (await call(1)).fail(unavailable);
+  const second = await call(2);
+  t.deepEqual(second.lines, [1, 2]);
   written.push(write(3));
-  again.fail(away);
+  second.fail(unavailable);
   const last = await call(3);
   t.deepEqual(last.lines, [1, 2, 3]);
   last.succeed();
   t.is((await Promise.all(written)).length, 3);
 });
 
-test('one that was aborted while the store was away is told why, and not written later', async (t) => {
+test('a result that was aborted while the store was unavailable fails with the reason, and is not written later', async (t) => {
   const { write, call, calls } = open();
   const stop = new AbortController();
   const reason = new Error('shutdown');
   const [aborted, other] = [write(1, stop.signal), write(2)];
   const first = await call(1);
   stop.abort(reason);
-  first.fail(temporarilyUnavailable(new Error('away')));
+  first.fail(temporarilyUnavailable(new Error('unavailable')));
   await t.throwsAsync(aborted, { is: reason });
   const second = await call(2);
   t.deepEqual(second.lines, [2]);
@@ -124,7 +124,7 @@ test('one that was aborted while the store was away is told why, and not written
   t.is(calls.length, 2);
 });
 
-test('another failure is told to those whose results were in it, and the next ones are written', async (t) => {
+test('any other failure rejects the results of that call, and the next ones are written', async (t) => {
   const { write, call } = open();
   const failed = write(1);
   const fault = new Error('a fault');
