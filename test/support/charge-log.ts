@@ -1,6 +1,6 @@
 import type { Allowance } from '../../shared/limits/admit.ts';
 
-type Charge = { at: number; tokens: number };
+type Charge = { at: number; tokens: number; isSettled?: true };
 type Excess = { limit: 'requests' | 'tokens'; admitted: number; allowed: number };
 
 /** Records every admission with its exact time, without buckets: the rolling minute as seen from outside. */
@@ -16,9 +16,10 @@ export function createChargeLog() {
       charges.set(request, charge);
       latest = { request, at: charge.at, allowance };
     },
+    /** A repeated settlement changes nothing, whatever tokens it names. */
     settled(request: string, tokens: number): void {
       const charge = charges.get(request);
-      if (charge !== undefined) charge.tokens = tokens;
+      if (charge !== undefined && !charge.isSettled) charges.set(request, { ...charge, tokens, isSettled: true });
     },
     released: (request: string) => void charges.delete(request),
     /** The amount admitted in the 60 s up to the last admission, excluding its start, if that exceeds its limit. */
