@@ -15,7 +15,7 @@ export type Console = { page: Stage; asset: Stage };
  */
 export function createConsole(known: ConsoleSettings): Console {
   const { baseUrl, audience, consoleUrl, docsUrl, issuer, consoleClientId } = known;
-  const settings: ConsoleSettings = { baseUrl, audience, consoleUrl, docsUrl, issuer, consoleClientId }; // and no more
+  const settings: ConsoleSettings = { baseUrl, audience, consoleUrl, docsUrl, issuer, consoleClientId }; // no other settings
   const policy = contentSecurityPolicy([new URL(issuer).origin, new URL(baseUrl).origin]);
   const url = new URL('./main.ts', import.meta.url);
   const stages = onceMade(async () => {

@@ -222,7 +222,7 @@ test('a full outbox is 503, and so is a request that was ended before its admiss
 });
 
 test('an admission whose reply is lost is released, because it may have run', async (t) => {
-  const unavailable = new ApiError('SERVICE_UNAVAILABLE', 'Away.');
+  const unavailable = new ApiError('SERVICE_UNAVAILABLE', 'Unavailable.');
   const { admit, calls } = createSubject({ fails: unavailable });
   t.is(await t.throwsAsync(admit({ requestId, credential, caller: alice }, takesAll)), unavailable);
   t.deepEqual(calls, ['admit user:alice 4', 'release req_1']);
@@ -248,7 +248,7 @@ test('only a bounded number of months is counted at once', async (t) => {
   const waiting = Array.from({ length: 64 }, (_, index) => ask(`user:${index}`));
   t.like(await t.throwsAsync(ask('user:one too many')), { code: 'SERVICE_UNAVAILABLE' });
   t.is(seedings, 64);
-  seeding.reject(new ApiError('SERVICE_UNAVAILABLE', 'Away.'));
+  seeding.reject(new ApiError('SERVICE_UNAVAILABLE', 'Unavailable.'));
   t.is((await Promise.allSettled(waiting)).length, 64);
   await t.throwsAsync(ask('user:later'));
   t.is(seedings, 65, 'others follow');
@@ -271,7 +271,7 @@ test('a caller that changes at each read is given up after a few reads, and not 
 });
 
 test('while Redis or the store is unavailable no caller is accepted or refused: the failure is passed on', async (t) => {
-  const unavailable = new ApiError('SERVICE_UNAVAILABLE', 'Away.');
+  const unavailable = new ApiError('SERVICE_UNAVAILABLE', 'Unavailable.');
   for (const world of [{ fails: unavailable }, { present: unavailable }]) {
     const { admit, look, noted } = createSubject(world);
     for (const caller of [alice, { ...alice, suspended: true }]) {

@@ -13,7 +13,7 @@ const models = Object.fromEntries(
     { tier: 'guest', pool: 'default', backends: ['a'], outputTokensMax: 1 },
   ]),
 );
-const planFile = { models, plans: { free: { priority: 10 }, pro: { priority: 5 } } } as unknown as PlanFile; // no more is read
+const planFile = { models, plans: { free: { priority: 10 }, pro: { priority: 5 } } } as unknown as PlanFile; // nothing else is read
 
 async function add({ redis, id }: { redis: Awaited<ReturnType<typeof openRedisDatabase>>['redis']; id: QueueId }) {
   const queue = new Queue(id.name, queueOptions(id, redis));

@@ -116,7 +116,7 @@ test('in any order of entries, text of two runs is never mixed, out of order, re
   for (const outcome of ['end', 'gap', 'interrupted', 'waiting']) t.true((outcomes.get(outcome) ?? 0) > 20, outcome);
 });
 
-test('a run whose entries all arrive in order is delivered, whatever an earlier run still sends', (t) => {
+test('a run whose entries all arrive in order is delivered, even if an earlier run still sends', (t) => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 5 }), fc.array(fc.nat(5)), (chunks, late) => {
       const second = wholeRun(2, chunks);

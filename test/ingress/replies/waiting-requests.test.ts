@@ -284,7 +284,7 @@ test.serial('a job that starts after its request was given up is cancelled at it
   expect().abandon();
   await nextTurn();
   say(started, 0);
-  say(text('to nobody'), 1);
+  say(text('to no request'), 1);
   say(end, 2);
   t.deepEqual(cancelled, [queued, { ...running, model: undefined }]);
 });

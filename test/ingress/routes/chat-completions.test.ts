@@ -15,7 +15,9 @@ const chunk = (content: string) =>
     tokens: 1,
   }) as const;
 const end: ReplyContent = { kind: 'end', data: { usage } };
-const exhausted = new ApiError('UPSTREAMS_EXHAUSTED', 'Nobody answered.', { fields: { tier: 'guest', attempted: [] } });
+const exhausted = new ApiError('UPSTREAMS_EXHAUSTED', 'No server answered.', {
+  fields: { tier: 'guest', attempted: [] },
+});
 const failure: ReplyContent = { kind: 'error', data: packError(exhausted) };
 /** Longer than any test: these must not occur. */
 const never = 600_000;
@@ -82,7 +84,7 @@ test('a stream that fails after comments ends with a frame with its error code, 
   const route = await startChatRoute(t, { heldBackMs: 20 });
   const { text, rest } = await readComments(await route.post(true), 1);
   route.say(await route.queued(), [started, failure]);
-  const error = { code: 'UPSTREAMS_EXHAUSTED', type: 'server_error', message: 'Nobody answered.', param: null };
+  const error = { code: 'UPSTREAMS_EXHAUSTED', type: 'server_error', message: 'No server answered.', param: null };
   t.is((text + (await rest())).replaceAll(': waiting\n\n', ''), `data: ${JSON.stringify({ error })}\n\n`);
 });
 

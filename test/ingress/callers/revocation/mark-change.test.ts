@@ -80,7 +80,7 @@ test.serial('two concurrent changes have a mark each, and removing one keeps the
   await unmark(account, 'one');
   t.deepEqual(await marks(), { two: now + 10 + markLifeMs });
   await unmark(account, 'one');
-  await unmark(account, 'somebody else’s');
+  await unmark(account, 'of another change');
   t.deepEqual(await marks(), { two: now + 10 + markLifeMs });
   await unmark(account, 'two');
   t.deepEqual(await marks(), {});

@@ -207,7 +207,7 @@ test('errors of requests that change something have our format', async (t) => {
   }
 });
 
-test('a page of another origin cannot change anything, whatever headers its browser sends', async (t) => {
+test('a page of another origin cannot change anything, with any headers of its browser', async (t) => {
   const { ask, port, queues } = await start(t, { writable: true });
   const pause = (headers: Record<string, string>, method = 'PUT') =>
     ask('/queues/api/queues/small-chat.interactive/pause', { method, headers: { ...json, ...headers }, body: '{}' });
