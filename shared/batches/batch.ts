@@ -128,3 +128,5 @@ export const storedFileSchema = z.object({
 
 /** The record of a file, without its bytes. `lines` and `tokens` (an estimate of all prompts) are counted during the upload. */
 export type StoredFile = z.infer<typeof storedFileSchema>;
+
+export const fileChangeSchema = storedFileSchema.omit({ id: true, account: true }).partial();

@@ -19,6 +19,7 @@ import { createMongoFiles } from './batches/mongo-files.ts';
 import { createMongoLines } from './batches/mongo-lines.ts';
 import { createMongoCalls, type MongoCalls } from './database/mongo-calls.ts';
 import { changeGuarded } from './database/mongo-change.ts';
+import { duplicateKey } from './database/mongo-duplicates.ts';
 import { createGridFsFileStore } from './gridfs-file-store.ts';
 import { createFileIndexes } from './gridfs-versions.ts';
 import {
@@ -34,8 +35,6 @@ import {
 import { createAuditIndexes, createMongoAudit } from './mongo-audit.ts';
 import { createMongoUsage } from './mongo-usage.ts';
 import { createUsageIndexes } from './mongo-usage-documents.ts';
-
-const duplicateKey = 11_000;
 
 const buildInfoSchema = z.object({ version: z.string() });
 

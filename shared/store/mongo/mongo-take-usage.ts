@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { pauseBeforeRetry } from '../adapters/pause-before-retry.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
 import { byMonth, type MonthBatch } from '../usage/usage-sums.ts';
 import type { UsageTables } from '../usage/usage-tables.ts';
@@ -7,7 +7,6 @@ import { refusedAsDuplicates } from './database/mongo-duplicates.ts';
 import { moveOf, recordsOf, sumId, sumsOf, toRecordDocument } from './mongo-usage-documents.ts';
 
 const recordsAtOnce = 500;
-const pauseMsMax = 50;
 
 type SplitBatches = { passed: MonthBatch[]; left: MonthBatch[] };
 
@@ -40,7 +39,7 @@ export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
       const { passed, left } = await look(refused.flatMap((index) => waiting[index] ?? []));
       doubtful.push(...passed);
       waiting = left;
-      if (waiting.length > 0) await sleep(Math.random() * Math.min(pauseMsMax, 2 ** attempt), undefined, { signal });
+      if (waiting.length > 0) await pauseBeforeRetry(attempt, signal);
     }
     return doubtful;
   }

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
+import { pauseBeforeRetry } from '../adapters/pause-before-retry.ts';
 import { storeUnavailable } from '../adapters/store-errors.ts';
 import type { UsageRecord } from './usage-record.ts';
 import { createTally, type SummedRecord, totalOf, type UsageMonth, type UsageSum } from './usage-sums.ts';
@@ -43,7 +43,6 @@ export type RecomputedUsage = { kept: UsageSum | undefined; recomputed: UsageSum
 
 const recordsAtOnce = 250;
 const repairAttemptsMax = 50;
-const pauseMsMax = 50;
 
 export function createUsageStore(tables: UsageTables): UsageStore {
   async function look({ account, month, upTo }: DoubtfulMonth) {
@@ -66,7 +65,7 @@ export function createUsageStore(tables: UsageTables): UsageStore {
     for (let attempt = 1; !(await repair(month)); attempt += 1) {
       if (attempt === repairAttemptsMax)
         throw storeUnavailable(new Error('a sum changed during each of too many repair attempts'));
-      await sleep(Math.random() * Math.min(pauseMsMax, 2 ** attempt));
+      await pauseBeforeRetry(attempt);
     }
   }
 

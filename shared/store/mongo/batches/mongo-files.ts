@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type StoredFile, storedFileSchema } from '../../../batches/batch.ts';
+import { fileChangeSchema, type StoredFile } from '../../../batches/batch.ts';
 import { readPages } from '../../adapters/read-pages.ts';
 import type { FileRecords } from '../../batches/batch-store.ts';
 import type { MongoCalls } from '../database/mongo-calls.ts';
@@ -8,7 +8,6 @@ import { filesOf, readFileDocument, toFileDocument } from './mongo-batch-documen
 
 const filesAtOnce = 1_000;
 const countSchema = z.array(z.object({ files: z.int(), bytes: z.int() }));
-const changeSchema = storedFileSchema.omit({ id: true, account: true }).partial();
 
 export function createMongoFiles({ call, lasting, database }: MongoCalls): FileRecords {
   const files = filesOf(database);
@@ -44,7 +43,7 @@ export function createMongoFiles({ call, lasting, database }: MongoCalls): FileR
     changeFile: (id, from, change) =>
       call(async () => {
         // Sets the state too, because an empty `$set` is an error for servers before 5.0.
-        const update: object = { $set: { state: from, ...changeSchema.parse(change) } };
+        const update: object = { $set: { state: from, ...fileChangeSchema.parse(change) } };
         return (await files.updateOne({ _id: id, state: from }, update)).matchedCount === 1;
       }),
 

@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Collection } from 'mongodb';
 import { z } from 'zod';
 import type { BatchResult } from '../../../batches/batch.ts';
+import { pauseBeforeRetry } from '../../adapters/pause-before-retry.ts';
 import { readPages } from '../../adapters/read-pages.ts';
 import { inPieces, pageCharactersMax } from '../../batches/batch-lines.ts';
 import type { LineRecords } from '../../batches/batch-store.ts';
@@ -20,7 +20,6 @@ import {
 /** The size of one call's piece, small enough to finish well before its deadline. */
 const pieceSize = { count: 100, characters: 4_194_304 };
 const linesAtOnce = 5_000;
-const pauseMsMax = 50;
 
 const countsSchema = z.array(z.object({ _id: z.boolean(), count: z.int() }));
 
@@ -94,7 +93,7 @@ function createInsertResults(
     for (let attempt = 1; ; attempt += 1) {
       const found = await results.find({ _id: { $in: [...ids] } }, lasting()).toArray();
       if (found.length === ids.size) return new Map(found.map((each) => [each._id, readResultDocument(each)]));
-      await sleep(Math.random() * Math.min(pauseMsMax, 2 ** attempt), undefined, { signal });
+      await pauseBeforeRetry(attempt, signal);
     }
   }
 

@@ -1,7 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-
-/** Pause between two attempts at a change, so that concurrent changes of one document do not keep colliding. */
-const pauseMsMax = 50;
+import { pauseBeforeRetry } from '../../adapters/pause-before-retry.ts';
 
 type Change<Kept, Next, Result> = {
   /** Reads a state that a failover cannot undo. */
@@ -25,6 +22,6 @@ export async function changeGuarded<Kept, Next, Result>(
     if (next === undefined) return result;
     signal.throwIfAborted(); // the caller has received a failure: nothing more may change
     if (await write(next, kept)) return result;
-    await sleep(Math.random() * Math.min(pauseMsMax, 2 ** attempt), undefined, { signal });
+    await pauseBeforeRetry(attempt, signal);
   }
 }

@@ -1,6 +1,6 @@
 import { MongoBulkWriteError } from 'mongodb';
 
-const duplicateKey = 11_000;
+export const duplicateKey = 11_000;
 
 /**
  * Returns the indexes of those writes in an unordered bulk write that were refused because a document with that key exists. Throws every

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
-import { type StoredFile, storedFileSchema } from '../../../batches/batch.ts';
+import { fileChangeSchema, type StoredFile, storedFileSchema } from '../../../batches/batch.ts';
 import { readPages } from '../../adapters/read-pages.ts';
 import { storedJson } from '../../adapters/stored-json.ts';
 import type { FileRecords } from '../../batches/batch-store.ts';
@@ -9,7 +9,6 @@ import { orders, rowsAtOnce } from '../database/sqlite-pages.ts';
 
 const fileRow = z.object({ document: storedJson.pipe(storedFileSchema) });
 const countRow = z.object({ files: z.int(), bytes: z.int() });
-const changeSchema = storedFileSchema.omit({ id: true, account: true }).partial();
 
 const insertFile = 'INSERT INTO files (id, document) VALUES (?, ?) ON CONFLICT (id) DO NOTHING';
 const selectFile = 'SELECT document FROM files WHERE id = ?';
@@ -66,7 +65,7 @@ export function createSqliteFiles(database: DatabaseSync, calls: SqliteCalls): F
 
     changeFile: (id, from, change) =>
       calls.write(() => {
-        const written = JSON.stringify(changeSchema.parse(change));
+        const written = JSON.stringify(fileChangeSchema.parse(change));
         return patch.run({ id, from, change: written }).changes === 1;
       }),
 

@@ -1,9 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { pauseBeforeRetry } from '../../adapters/pause-before-retry.ts';
 
 /** Longer than any of this store's transactions, shorter than a client waits for an answer. */
 const patienceMs = 2_000;
-const pauseMsMax = 50;
 
 /** Primary result codes (sqlite.org/rescode.html). */
 const SQLITE_BUSY = 5;
@@ -25,7 +24,7 @@ export async function patiently<T>(work: () => T): Promise<T> {
     } catch (error) {
       if (!isBusy(error) || performance.now() >= giveUpAt) throw error;
     }
-    await sleep(Math.random() * Math.min(pauseMsMax, 2 ** attempt));
+    await pauseBeforeRetry(attempt);
   }
 }
 
