@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isObject } from '../is-object.ts';
 
 /**
  * The schemas of `POST /v1/chat/completions`, as far as the service reads them. Known fields are checked; unknown fields of responses pass
@@ -8,7 +9,7 @@ import { z } from 'zod';
 export const roles = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
 
 /** The check stops after this many faults: only ten are named, and a body with only faults must not cost seconds and gigabytes. */
-const faultsMax = 11;
+export const faultsMax = 11;
 
 /** Adds the faults of a list's items to `ctx`, each under its item's index, until there are enough. */
 function checkItems(items: readonly unknown[], item: z.ZodType, ctx: z.RefinementCtx): void {
@@ -54,8 +55,6 @@ const message = z
   });
 
 const isText = (value: unknown) => typeof value === 'string';
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const areTexts = (value: unknown) => Array.isArray(value) && value.every(isText);
 
@@ -64,7 +63,7 @@ const stop = z
   .meta({ documentedAs: z.union([z.string(), z.array(z.string())]) });
 const logitBias = z
   .custom<Record<string, number>>(
-    (value) => isRecord(value) && Object.values(value).every((bias) => typeof bias === 'number'),
+    (value) => isObject(value) && Object.values(value).every((bias) => typeof bias === 'number'),
     'expected an object of numbers',
   )
   .meta({ documentedAs: z.record(z.string(), z.number()) });

@@ -2,7 +2,7 @@ import { isObject } from '../is-object.ts';
 import { refuseMediaAddress } from '../media-hosts.ts';
 import type { Model, PlanFile } from '../process/plan-file.ts';
 import { shownName, type ValidationIssue } from '../validation-issues.ts';
-import { publishedFields } from './chat-completion.ts';
+import { faultsMax, publishedFields } from './chat-completion.ts';
 import { allowedExtraFields, countedName } from './extra-fields.ts';
 import { foldedName } from './folded-name.ts';
 import { mediaValues } from './media-values.ts';
@@ -17,8 +17,6 @@ export interface ListedFields {
 type Json = Readonly<Record<string, unknown>>;
 type Rules = { name: string; fields: ReadonlySet<string>; tools: ReadonlySet<unknown>; mediaHosts: readonly string[] };
 
-/** Only ten faults are named in errors. */
-const faultsMax = 11;
 /** Longer names are truncated in errors. */
 const nameLengthMax = 64;
 

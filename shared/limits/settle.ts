@@ -14,6 +14,7 @@ import {
   partitionOf,
 } from '../redis/keys.ts';
 import { loadLua } from '../redis/load-lua.ts';
+import { monthOf } from '../store/accounts/account.ts';
 
 /**
  * The end of a request. `run` is the run that ends it. `settler` is an id of the process that settles, by which a repeated call is
@@ -58,7 +59,7 @@ export function createSettle(redis: Redis, { pauseMs = 500 }: { pauseMs?: number
       outboxKey(partitionOf(account)),
     ];
     const { admittedAt, overage, deadline } = admission;
-    const known = [monthOf(admittedAt), Number(overage), admittedAt, deadline] as const;
+    const known = [monthOf(new Date(admittedAt)), Number(overage), admittedAt, deadline] as const;
     const args = [account, requestId, run, settler, tokens, JSON.stringify(report), ...known];
     for (let attempt = 1; ; attempt++) {
       try {
@@ -69,9 +70,4 @@ export function createSettle(redis: Redis, { pauseMs = 500 }: { pauseMs?: number
       }
     }
   };
-}
-
-/** `YYYY-MM` in UTC. */
-function monthOf(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 7);
 }
