@@ -3,7 +3,7 @@ import type { Settle } from '../../shared/limits/settle.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { IngressMetrics } from '../metrics.ts';
 
-/** The lease of a request in flight: by whom it is held, and what its record says should nobody end it. */
+/** The lease of a request in flight: who holds it, and the usage report for a lease that expires. */
 export type HeldLease = {
   account: string;
   requestId: string;
@@ -13,14 +13,14 @@ export type HeldLease = {
 };
 
 /**
- * `run` says that an earlier one was interrupted, after so many tokens. `promptTokens` were counted by whoever says so,
- * undefined where it has begun to call backends itself.
+ * `run` is the run that reports that an earlier one was interrupted after `tokens`. It has counted `promptTokens`; undefined if it has
+ * begun to call backends.
  */
 export type Delivered = { run: number; tokens: number; promptTokens: number | undefined };
 
 /**
- * Charges a stream that broke off with its worker: the prompt and what was delivered, both estimated. Nothing waits for it;
- * where Redis stays away the lease ends by itself.
+ * Charges a stream whose worker died: the prompt and the delivered tokens, both estimated. Never fails. If Redis stays unavailable, the
+ * lease expires.
  */
 export function createSettleInterrupted({
   settle,
@@ -34,7 +34,7 @@ export function createSettleInterrupted({
   return async function settleInterrupted(lease: HeldLease, delivered: Delivered): Promise<void> {
     const { account, requestId, admission } = lease;
     const { run, tokens: completionTokens } = delivered;
-    // Of an answer that nobody got any of, nothing is charged.
+    // If no part of the answer was delivered, nothing is charged.
     const promptTokens = completionTokens === 0 ? 0 : (delivered.promptTokens ?? lease.promptTokens);
     const endedRuns = delivered.promptTokens === undefined ? [] : [run];
     const report: UsageReport = {
@@ -48,7 +48,20 @@ export function createSettleInterrupted({
       else metrics.settleFailures.inc({ reason: settled });
     } catch (error) {
       metrics.settleFailures.inc({ reason: 'error' });
-      log.error({ err: error, requestId }, 'an interrupted request could not be settled; its lease ends by itself');
+      log.error({ err: error, requestId }, 'an interrupted request could not be settled; its lease will expire');
     }
+  };
+}
+
+/** Settles in the background, and keeps track of what has not ended. */
+export function createSettlements(settleInterrupted: ReturnType<typeof createSettleInterrupted>) {
+  const running = new Set<Promise<void>>();
+  return {
+    begin(lease: HeldLease, delivered: Delivered): void {
+      const settling = settleInterrupted(lease, delivered).finally(() => running.delete(settling));
+      running.add(settling);
+    },
+    /** Resolves when all that have begun so far have ended. */
+    ended: () => Promise.all(running),
   };
 }

@@ -1,0 +1,72 @@
+import type { Redis } from 'ioredis';
+import { createAdmit } from '../shared/limits/admit.ts';
+import { createAskLimits } from '../shared/limits/ask-limits.ts';
+import type { Release } from '../shared/limits/release.ts';
+import { createSeed } from '../shared/limits/seed.ts';
+import { watchSuspensions } from '../shared/limits/watch-suspensions.ts';
+import type { IngressConfig } from '../shared/process/config.ts';
+import type { Log } from '../shared/process/log.ts';
+import { authFailuresKey, guestCallsKey } from '../shared/redis/keys.ts';
+import type { Store } from '../shared/store/store.ts';
+import { createCallers } from './callers/callers.ts';
+import { createCheckCaller } from './callers/check-caller.ts';
+import { createGuestKeys } from './callers/guests/guest-keys.ts';
+import { createLimitCalls } from './callers/guests/limit-calls.ts';
+import { createLimitMints } from './callers/guests/limit-mints.ts';
+import { createKeyUse } from './callers/key-use.ts';
+import { createChangeAccount } from './callers/revocation/change-account.ts';
+import { createSharedCallers } from './callers/shared-callers.ts';
+import { createLimitAuthFailures } from './limits/limit-auth-failures.ts';
+import { createMinuteCounts } from './limits/minute-counts.ts';
+import { nextRequestId } from './middleware/assign-request-id.ts';
+
+type CallerDeps = {
+  config: IngressConfig;
+  redis: Redis;
+  store: Store;
+  release: Release;
+  outboxLengthMax: number;
+  log: Log;
+};
+
+/** Opens what identifies callers, checks them and changes their accounts. */
+export function openCallers({ config, redis, store, release, outboxLengthMax, log }: CallerDeps) {
+  const { planFile } = config;
+  const owned = new AsyncDisposableStack();
+  const keyUse = owned.use(createKeyUse({ store, log }));
+  const guestKeys = createGuestKeys({ secrets: config.guestKeySecrets, peppers: config.keyPeppers });
+  const sharedCallers = createSharedCallers({ redis, secretsInUse: guestKeys.secretsInUse, log });
+  const callers = createCallers({
+    ...{ store, sharedCallers, defaultPlan: planFile.defaultPlan },
+    guestSecretsInUse: guestKeys.inUse,
+  });
+  const askLimits = createAskLimits({ seed: createSeed({ redis, store }), reread: callers.reread });
+  const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax });
+  const lookAtAccount = async (account: string) => {
+    const request = { account, subject: { account }, requestId: nextRequestId(), caller: undefined };
+    return (await askLimits(request, admit.look)).caller;
+  };
+  const suspensions = owned.use(watchSuspensions({ redis, look: lookAtAccount, log }));
+  return {
+    ...{ keyUse, guestKeys, sharedCallers, callers, suspensions },
+    checkCaller: createCheckCaller({ admit, release, askLimits, keyUse }),
+    changeAccount: createChangeAccount({ redis, store, log }),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** The limits of clients that have no valid credential yet. */
+export function createClientLimits({ config, redis, log }: Pick<CallerDeps, 'config' | 'redis' | 'log'>) {
+  const { guestCallsPerMinute, guestMintsPerHour: mintsPerHour, guestMintsPerHourTotal } = config.planFile;
+  return {
+    limitAuthFailures: createLimitAuthFailures({
+      failures: createMinuteCounts({ redis, keyOf: authFailuresKey, log }),
+      perMinute: config.authFailuresPerMinute,
+    }),
+    limitCalls: createLimitCalls({
+      calls: createMinuteCounts({ redis, keyOf: guestCallsKey, log }),
+      perMinute: guestCallsPerMinute,
+    }),
+    limitMints: createLimitMints(redis, { mintsPerHour, mintsPerHourTotal: guestMintsPerHourTotal }),
+  };
+}

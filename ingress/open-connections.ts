@@ -1,0 +1,34 @@
+import type { Redis } from 'ioredis';
+import { greetStore, openStore } from '../shared/open-store.ts';
+import type { IngressConfig } from '../shared/process/config.ts';
+import type { Log } from '../shared/process/log.ts';
+import { connectForRequests, connectForWork } from '../shared/redis/connections.ts';
+import type { Store } from '../shared/store/store.ts';
+import { createIssuerKeys, type IssuerKeys } from './callers/issuer/issuer-keys.ts';
+
+export type Connections = AsyncDisposable & {
+  store: Store;
+  issuerKeys: IssuerKeys;
+  redis: Redis;
+  replyRedis: Redis;
+  dashboardRedis: Redis;
+  /** For blocked reads of the reply stream. */
+  replyReader: Redis;
+};
+
+/** Opens the connections to the store, to the identity provider and to Redis. Does not wait until Redis answers. */
+export async function openConnections(config: IngressConfig, log: Log): Promise<Connections> {
+  const owned = new AsyncDisposableStack();
+  const adopt = (redis: Redis) => owned.adopt(redis, (connection) => connection.disconnect());
+  const store = owned.use(await openStore(config.databaseUrl, { log }));
+  void greetStore(store, log);
+  const issuerKeys = owned.use(createIssuerKeys({ issuer: config.signIn.issuer, log }));
+  const redis = adopt(connectForRequests(config.redisUrl, log));
+  const replyRedis = adopt(connectForRequests(config.replyRedisUrl, log));
+  const dashboardRedis = adopt(connectForRequests(config.redisUrl, log));
+  const replyReader = adopt(connectForWork(config.replyRedisUrl, log));
+  return {
+    ...{ store, issuerKeys, redis, replyRedis, dashboardRedis, replyReader },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
