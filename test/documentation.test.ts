@@ -13,7 +13,7 @@ import { notShown, pageFile, tableIn, tableOf, whenDown } from './support/faults
 const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), 'utf8');
 const settings = [...new Set([...settingNames.ingress, ...settingNames.worker])];
 
-/** The rows of the table of settings: the names, the processes that read them, and the default of each. */
+/** The rows of the table of settings: names, the processes that read them, and their defaults. */
 function documentedSettings() {
   const rows = read('ingress/documentation/configuration.md')
     .split('\n')
@@ -26,7 +26,7 @@ function documentedSettings() {
   });
 }
 
-/** `both` are the ingress and the worker, `all` those and `npm run reconcile`. */
+/** `both`: ingress and worker. `all`: these and `npm run reconcile`. */
 function processOf(name: string): string {
   const [inIngress, inWorker, inReconcile] = [
     settingDefaults.ingress,
@@ -38,14 +38,14 @@ function processOf(name: string): string {
   return inIngress ? 'ingress' : 'worker';
 }
 
-/** Each different default with the process that has it, or one for all of them. */
+/** Each default with its process, or one default for all of them. */
 function defaultOf(name: string): string {
   const [ingress, worker] = [settingDefaults.ingress.get(name), settingDefaults.worker.get(name)];
   const differ = ingress !== undefined && worker !== undefined && ingress !== worker;
   return differ ? `${ingress || 'optional'} ingress, ${worker || 'optional'} worker` : (ingress ?? worker ?? '');
 }
 
-test('every setting is in the table of configuration.md with its process and default, and nothing else is', (t) => {
+test('configuration.md lists exactly the settings that exist, with their processes and defaults', (t) => {
   const documented = documentedSettings();
   t.deepEqual(documented.map(({ name }) => name).toSorted(), settings.toSorted());
   for (const { name, process, text } of documented) {
@@ -56,7 +56,7 @@ test('every setting is in the table of configuration.md with its process and def
   }
 });
 
-test('the README lists the settings that are required, and no other', (t) => {
+test('the README lists exactly the required settings', (t) => {
   const rows = [...read('README.md').matchAll(/^\| `([A-Z_]+)` \| (\w+) \|/gm)];
   const listed = rows.map(([, name = '', process = '']) => ({ name, process }));
   const required = settings.flatMap((name) => {
@@ -76,7 +76,7 @@ test('every link of the README and of the files in .github leads to a file', (t)
   }
 });
 
-test('every setting is in .env.example: what is required is set, what is commented out shows its default', (t) => {
+test('.env.example has every setting: required ones are set, optional ones are commented out with their default', (t) => {
   const lines = [...read('.env.example').matchAll(/^(# )?([A-Z_]+)=(.*)$/gm)]
     .map(([, comment, name = '', value = '']) => ({ name, value, isRequired: comment === undefined }))
     .filter(({ name }) => name !== 'CLOUD_API_KEY');
@@ -90,7 +90,7 @@ test('every setting is in .env.example: what is required is set, what is comment
   }
 });
 
-test('the page for operators explains every metric, and no other', (t) => {
+test('the page for operators explains exactly the metrics that exist', (t) => {
   const written = ['ingress', 'workers', 'shared']
     .flatMap((folder) =>
       readdirSync(new URL(`../${folder}`, import.meta.url), { recursive: true }).map((name) => `${folder}/${name}`),
@@ -109,7 +109,7 @@ test('the service accepts the plan file of the stand-ins in containers', (t) => 
   t.deepEqual('faults' in parsed ? parsed.faults : [], []);
 });
 
-test('the table of failures is that of the tests which show it, and each row has one', (t) => {
+test('the table of failures is the one that the fault tests write, and each row has a test', (t) => {
   t.is(tableIn(read(pageFile)), tableOf(whenDown));
   const ids = declaredFaults().map(({ id }) => id);
   for (const { unavailable, shownBy } of whenDown) t.true(shownBy.length > 0, unavailable);
@@ -117,7 +117,7 @@ test('the table of failures is that of the tests which show it, and each row has
   t.deepEqual(notShown(whenDown, { results, declared: ids }), [], 'there are no such faults');
 });
 
-test('each of the faults 1 to 26, and batches, has a test or a reason why it is not run; no two have one id', (t) => {
+test('each of the faults 1 to 26, and each fault of batches, has a test or a reason why it is not run, and ids are unique', (t) => {
   const listed = [...declaredFaults(), ...notRun];
   const ids = listed.map(({ id }) => id);
   t.deepEqual(
@@ -133,7 +133,7 @@ test('each of the faults 1 to 26, and batches, has a test or a reason why it is 
   for (const { id, done, promised } of listed) t.true(done !== '' && promised !== '', id);
 });
 
-test('no fault is declared in a way that the list does not see', (t) => {
+test('every declared fault is found', (t) => {
   const declared = declaredFaults();
   const byFile = Map.groupBy(declared, ({ file }) => file);
   const files = readdirSync(new URL('./faults', import.meta.url)).filter((name) =>
@@ -147,7 +147,7 @@ test('no fault is declared in a way that the list does not see', (t) => {
   }
 });
 
-test('the figures and charts of the page about benchmarks are those of the results beside them', (t) => {
+test('the figures and charts of the page about benchmarks are those of the stored results', (t) => {
   const results = resultsSchema.parse(JSON.parse(read('test/bench/results/results.json')));
   t.true(results.runs.length > 0);
   const page = read('ingress/documentation/benchmarks.md');

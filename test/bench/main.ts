@@ -13,23 +13,23 @@ import { measureWaiting } from './waiting.ts';
 
 const written = 'test/bench/results';
 const usage = `Usage: npm run bench [-- <part> [<lines>]] [--rounds 5] [--seconds 5] [--no-peers] [--peers <folder>] [--write]
-Peers are installed into a temporary folder, or into one that is given and kept; results are kept in .bench, and with --write
-in ${written} and in the page about benchmarks. The figures of peers are not written if there were fewer than 3 rounds, rounds of
-less than 3 s, or a peer that was not measured.
-Parts, all of them but the last unless one is named; each prints tables, and those of batches their figures as JSON too:
+Peers are installed into a temporary folder, or into the given folder, which is kept. Results are written to .bench, and with --write
+also to ${written} and the page about benchmarks. The figures of peers are not written after fewer than 3 rounds, rounds of
+less than 3 s, or without a peer that was not measured.
+Parts; without a name, all except the last. Each prints tables, and those of batches also print JSON:
   peers               this service, a bare Koa proxy, Portkey's gateway and LiteLLM's proxy in front of the same model server
-  truth               what holds of the limits of each: at a window's edge, at once, after kill -9, without Redis
+  truth               whether the limits of each hold: at a window's edge, with many at once, after kill -9, without Redis
   overload            three times what the backends can take
-  batches [50000]     a batch of so many lines by two workers: each line once, every token counted, lines a second, memory
-  fairness [20000]    a batch of 20 lines beside one of so many
-  lanes               interactive requests without and with lines of batches, in turns
-  waiting             requests of a model beside another one that is full or silent, of an account beside one with 500 requests
+  batches [50000]     a batch of this many lines with two workers: each line once, every token counted, lines a second, memory
+  fairness [20000]    a batch of 20 lines beside one of this many
+  lanes               interactive requests, alternately without and with lines of batches
+  waiting             requests for a model while another one is full or silent, and of an account while another one has 500 requests
   costs               an idle service, the Redis scripts of a request, how long the runs of a killed worker wait;
-                      --against <checkout> measures another version while it is idle, too
-  fleet               Redis commands a second of 1, 10 and 50 workers: idle, asked, and with batches that wait
-  versions            this version and another in turns: --against <checkout> [--loads '64 clients,256 streams']`;
+                      --against <checkout> also measures another version while it is idle
+  fleet               Redis commands a second of 1, 10 and 50 workers: idle, under load, and with waiting batches
+  versions            this version and another, alternately: --against <checkout> [--loads '64 clients,256 streams']`;
 
-/** Of the backends that batches are measured with; `--service-ms` makes them faster than what is in front of them. */
+/** Of the backends for batches; `--service-ms` makes them faster than the service. */
 const slots = 32;
 
 const { values, positionals } = parseArgs({
@@ -110,16 +110,16 @@ if (values.help || !isKnown || !areLoads || !isNumber) {
 const part = wanted ?? 'peers';
 const why = part === 'peers' || part === 'truth' ? notWorthWriting({ ...comparison, part }) : undefined;
 if (values.write && why !== undefined) {
-  console.error(`Not written, and not begun: ${why}.`);
+  console.error(`Not started, because the results could not be written: ${why}.`);
   process.exit(2);
 }
 
-/** As the worst of the parts ends: what is wrong comes before what is not written. */
+/** The exit code is that of the worst part: a wrong result is worse than one that was not written. */
 function endWith(code: number): void {
   if (code !== 0 && process.exitCode !== 1) process.exitCode = code;
 }
 
-// What was started ends with an exit; without one it would go on.
+// Ends child processes that would otherwise keep this one alive.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
 for (const [name, measure] of Object.entries(parts)) {

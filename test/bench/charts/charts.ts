@@ -8,10 +8,10 @@ import type { Bar, Chart, Panel } from './draw-chart.ts';
 const wholeLoads = ['1 client', '64 clients', '256 clients'];
 const drawn = [names.one, names.two, names.portkey, names.litellm];
 
-/** A bar so much longer than the next one would leave no room to tell the others apart. */
+/** A bar that is this much longer than the next one is cut off, so that the others can be compared. */
 const cutAt = 3;
 
-/** The charts of the page about benchmarks, by the names of their files. */
+/** The charts of the page about benchmarks, by file name. */
 export function chartsOf(results: Results): Record<string, Chart> {
   return {
     'requests.svg': {

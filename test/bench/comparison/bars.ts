@@ -3,21 +3,21 @@ import type { Results, Run } from './results.ts';
 import { names } from './rows.ts';
 import { compareRounds, cpuMicros, type Figure, requestsPerSecond, runsOf, spreadOf, sum } from './summarise.ts';
 
-/** A claim that was made before it was measured, in medians; `goal` is what was hoped for. */
+/** A claim that was made before it was measured, in medians; `goal` is more ambitious. */
 export type Bar = {
   claim: string;
   measured: number | undefined;
   atMost?: number;
   atLeast?: number;
   goal?: number;
-  /** What it was measured under; by one ingress and one worker where no row is named. */
+  /** The load, and the row; without a row, one ingress and one worker. */
   load?: string;
   row?: string;
-  /** Why it says nothing on this machine. */
+  /** Why it proves nothing on this machine. */
   notJudged?: string;
 };
 
-/** With less of the machine to spare a second pair of processes has nowhere to run. */
+/** With less of the machine free, a second pair of processes cannot run in parallel. */
 const busyMax = 0.9;
 
 const p50: Figure = (run) => run.p50Ms;
@@ -28,7 +28,7 @@ const busy: Figure = ({ machineCpu }) => machineCpu;
 
 type Measured = Pick<Results, 'runs' | 'warmUps' | 'costs'>;
 
-/** Bars of one load, or of none: each claim with its bound and its goal. */
+/** Claims about one load, or about none, each with its bound and its goal. */
 const [many, alone] = ['64 clients', '1 client'];
 const ofStreams = [
   { load: '64 streams', late: { atMost: 15, goal: 10 } },
@@ -36,7 +36,7 @@ const ofStreams = [
   { load: '512 streams', late: { atMost: 60, goal: 40 } },
 ];
 
-/** Of one ingress and one worker, where two of each are not named. */
+/** For one ingress and one worker, unless two of each are named. */
 export function barsOf(results: Measured): Bar[] {
   const { runs, costs } = results;
   const ratio = (load: string, to: string, figure: Figure, row: string = names.one) =>
@@ -135,7 +135,7 @@ function costBars(costs: Results['costs']): Bar[] {
   ];
 }
 
-/** `met`, `met, and the goal`, or by how much it was missed. */
+/** Returns `met`, `met, and the goal`, or by how much the bound was missed. */
 export function verdictOf({ measured, atMost, atLeast, goal, notJudged }: Bar): string {
   if (measured === undefined) return 'not measured';
   if (notJudged !== undefined) return `not judged: ${notJudged}`;
@@ -146,7 +146,7 @@ export function verdictOf({ measured, atMost, atLeast, goal, notJudged }: Bar): 
   return `missed by ${Math.abs(measured - bound).toPrecision(2)}${share}`;
 }
 
-/** Where a bar was missed: how much of the machine was in use, and what of it each process has taken for a request or a token. */
+/** For a missed bound: how much of the machine was used, and by which process, per request or token. */
 export function boundOf(bar: Bar, { runs }: Pick<Results, 'runs'>): string {
   const { load, row = names.one } = bar;
   if (load === undefined || !verdictOf(bar).startsWith('missed')) return '';
@@ -167,7 +167,7 @@ function busyIn(runs: readonly Run[], of: { row: string; load: string }): number
   return spreadOf(runsOf(runs, of).map(busy))?.median ?? 0;
 }
 
-/** Of rounds and of what warmed them up; undefined where nothing was counted. */
+/** Of the rounds and their warm-up; undefined if nothing was counted. */
 export function wrongIn({ runs, warmUps }: Pick<Results, 'runs' | 'warmUps'>): number | undefined {
   const counted = [...runs, ...warmUps].flatMap(({ books }) => (books === undefined ? [] : Object.values(books)));
   return counted.length === 0 ? undefined : counted.reduce((sum, count) => sum + count, 0);

@@ -8,14 +8,14 @@ const [begin, end] = ['<!-- figures of npm run bench -->', '<!-- end of the figu
 const shown = [names.proxy, names.one, names.two, names.portkey, names.litellm];
 const many = '64 clients';
 
-/** What each chart of `results/` shows. */
+/** The content of each chart of `results/`. */
 const chartWords: Readonly<Record<string, string>> = {
   'requests.svg': 'requests per second',
   'cpu.svg': 'processor time of a request',
   'streams.svg': 'first token and delay of tokens',
 };
 
-/** The page about benchmarks with these results between its two marks. Throws if it does not have them. */
+/** Returns the page about benchmarks with these results between its two marks. Throws if the page has no marks. */
 export function withResults(page: string, results: Results): string {
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
   if (from < 0 || to < from) throw new Error('the page has no place for figures');
@@ -75,7 +75,7 @@ function barsTable(results: Results): string[] {
   return tableOf(['claim', 'measured', 'bound', 'goal', 'verdict', 'measured with'], lines);
 }
 
-/** From the processor time of each process: how many requests or streams one processor can serve at most. */
+/** How many requests or streams one processor can serve at most, by the processor time of each process. */
 function capacityOf({ runs }: Results): string[] {
   const microsOf = (load: string, name: string) =>
     spreadOf(runsOf(runs, { row: names.one, load }).map(({ cpuMicros: micros }) => micros[name]))?.median ?? Number.NaN;
@@ -106,7 +106,7 @@ function capacityOf({ runs }: Results): string[] {
   );
 }
 
-/** To two digits: more would promise too much. */
+/** Rounded to two digits, because more would promise too much. */
 function rounded(value: number): string {
   return Number.isFinite(value) ? String(Number(value.toPrecision(2))) : '–';
 }

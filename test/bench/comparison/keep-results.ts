@@ -9,12 +9,12 @@ import { type Part, type Results, resultsSchema, type Taken } from './results.ts
 
 const pageFile = fileURLToPath(new URL('../../../ingress/documentation/benchmarks.md', import.meta.url));
 
-/** `intoPage`: the figures go into the page about benchmarks, which links to the charts of the repository. */
+/** `intoPage`: also write the figures into the page about benchmarks, which links to the charts in the repository. */
 export type Keeping = { folder: string; intoPage: boolean };
 
 type Found = { part: Part; found: Partial<Omit<Results, 'taken'>> };
 
-/** Puts what a part has found into `results.json` in the folder, beside what the other part found last; all of it, and charts. */
+/** Writes the results of a part into `results.json` of the folder, keeps the latest results of the other parts, and draws the charts. */
 export async function keepResults({ folder, intoPage }: Keeping, { part, found }: Found): Promise<Results> {
   const file = join(folder, 'results.json');
   const before = await readFile(file, 'utf8').catch(() => undefined);
@@ -28,11 +28,11 @@ export async function keepResults({ folder, intoPage }: Keeping, { part, found }
   return results;
 }
 
-/** What is kept is what is printed and drawn: five digits of each number. */
+/** Rounds each number to five digits, as it is printed and drawn. */
 function rounded(found: Found['found']): Found['found'] {
   const short = (_name: string, value: unknown) =>
     typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value;
-  return JSON.parse(JSON.stringify(found, short)) as Found['found']; // the same, but for digits
+  return JSON.parse(JSON.stringify(found, short)) as Found['found']; // the same, except for digits
 }
 
 function nothing() {

@@ -16,12 +16,12 @@ import {
 
 type Cells = Record<string, string | number>;
 
-/** Medians over the rounds, with the lowest and the highest where they tell something. */
+/** Medians over the rounds, with the lowest and the highest where they matter. */
 export function printTables(results: Results): void {
   const { taken, warnings, idleCpu, rounds, seconds } = results;
   console.log(`\n${takenOn(taken.peers)}`);
   for (const warning of warnings) console.log(`WARNING: ${warning}`);
-  console.log(`All rows are up all the time; asked nothing, they and the machine use ${percent(idleCpu)} of its time.`);
+  console.log(`All rows run all the time. Idle, they and the machine use ${percent(idleCpu)} of its time.`);
   for (const load of loads) {
     const ofLoad = results.runs.filter((run) => run.load === load.name);
     if (ofLoad.length === 0) continue;
@@ -58,7 +58,7 @@ export function printBars(results: Pick<Results, 'runs' | 'warmUps'>): void {
       },
     ] as const;
   });
-  console.log('\nWhat it was to show, in medians; one ingress and one worker where nothing else is said');
+  console.log('\nClaims, in medians; one ingress and one worker unless the row says otherwise');
   console.table(Object.fromEntries(cells));
 }
 
