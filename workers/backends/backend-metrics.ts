@@ -3,6 +3,8 @@ import type { BackendSlots } from './backend-slots.ts';
 
 const breakerValues = { closed: 0, 'half-open': 1, open: 2 };
 
+export type BackendMetrics = ReturnType<typeof createBackendMetrics>;
+
 export function createBackendMetrics(registry: Registry) {
   return {
     breakerOpened: new Counter({

@@ -2,14 +2,14 @@ import { guestPlan } from '../../shared/process/plan-file.ts';
 import { type Account, lastSeen } from '../../shared/store/accounts/account.ts';
 import type { ListedAccount } from '../../shared/store/store.ts';
 
-/** Whether a device may be removable by what the list of accounts says of it. */
+/** Whether a device may be removable, by its entry in the list of accounts. */
 export function isUnused(device: ListedAccount, since: Date): boolean {
   return lastSeen(device) < since && hasUsualSettings(device);
 }
 
 /**
- * Whether a device can be removed, by its account: unused since then, and never changed by an operator. A suspension would end
- * with it, a top-up could be made twice, and the audit records of its changes may still wait in it to be copied.
+ * Whether a device can be removed, by its account: unused since then, and never changed by an operator. Otherwise a suspension would end,
+ * a top-up could be made twice, and audit records that are not copied yet would be lost.
  */
 export function isRemovable(device: Account, since: Date): boolean {
   const { id, changes, topUpsMade } = device;

@@ -6,10 +6,10 @@ import { changesKey, countersKey, fillKey, leasesKey, versionKey } from '../../s
 
 const lua = readFileSync(new URL('./mark-removal.lua', import.meta.url), 'utf8');
 
-/** As long as that of any other change (ingress/revocation): a write that the store was given may arrive late. */
+/** As long as that of any other change (ingress/callers/revocation): a write may reach the store late. */
 export const markLifeMs = 30_000;
 
-/** Whether this device is marked as being removed; false if it is in use, or being changed. `change` is an id of this removal. */
+/** Marks this device as being removed. False if it is in use or being changed. `change`: an id of this removal. */
 export type MarkRemoval = (account: string, change: string) => Promise<boolean>;
 
 export function createMarkRemoval(redis: Redis): MarkRemoval {

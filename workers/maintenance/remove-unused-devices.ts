@@ -10,20 +10,20 @@ import { isRemovable, isUnused } from './is-removable.ts';
 import { createMarkRemoval, markLifeMs } from './mark-removal.ts';
 
 /**
- * One pass over all devices, and whether it has come to its end: it stops early if `mayGoOn`, asked after each page, says so. The
- * next one then goes on where this one stopped or failed.
+ * Makes one pass over all devices. True if it has reached the end. It stops early if `mayContinue`, called after each page, returns
+ * false. The next pass continues where this one stopped or failed.
  */
-export type RemoveUnusedDevices = (mayGoOn: () => Promise<boolean>) => Promise<boolean>;
+export type RemoveUnusedDevices = (mayContinue: () => Promise<boolean>) => Promise<boolean>;
 
 const dayMs = 86_400_000;
 const devicesAtOnce = 100;
-/** Four thousand devices a second at most: others need the store, too. */
+/** At most four thousand devices a second: other work needs the store, too. */
 const pauseMs = 25;
 
 /**
- * Removes devices that were not used for `daysKept` days, by Redis's clock. Recent uses are in Redis, older ones in the account
- * and in its usage: a device is removed only if none of them knows of one. A process may be killed between any two steps: the
- * mark ends without it, and the account is there or it is not.
+ * Removes devices that were not used for `daysKept` days, by Redis's clock. Recent uses are in Redis, older ones in the account and in its
+ * usage: a device is removed only if none of them has a use. A process may be killed between any two steps: the mark expires, and the
+ * account exists or it does not.
  */
 export function createRemoveUnusedDevices({
   redis,
@@ -46,18 +46,18 @@ export function createRemoveUnusedDevices({
     if (device === undefined || !isRemovable(device, since) || (await hasUsage(id, since))) return false;
     const markedAt = performance.now();
     if (!(await markRemoval(id, ulid()))) return false;
-    // If this process or its connection stood still, the mark may be over.
+    // If this process or its connection was suspended, the mark may have expired.
     return performance.now() - markedAt < markLifeMs / 2 && store.removeAccount(device);
   }
 
-  /** In the month of that day, or later. */
+  /** Whether it has usage in the month of that day, or later. */
   async function hasUsage(account: string, since: Date): Promise<boolean> {
     const monthBefore = monthOf(new Date(Date.UTC(since.getUTCFullYear(), since.getUTCMonth() - 1)));
     const [next] = await store.listUsageMonths({ after: { account, month: monthBefore }, limit: 1 });
     return next?.account === account;
   }
 
-  return async function removeUnusedDevices(mayGoOn) {
+  return async function removeUnusedDevices(mayContinue) {
     const nowMs = await agreedNow(redis, now);
     if (nowMs === undefined) {
       log.warn({}, 'the clocks of Redis and of this machine are a day apart or more; no devices are removed');
@@ -71,7 +71,7 @@ export function createRemoveUnusedDevices({
       try {
         if (await remove(id, since)) removed++;
       } catch (error) {
-        // One that cannot be removed must not keep the others.
+        // A device that cannot be removed must not block the others.
         if (toApiError(error).code === 'SERVICE_UNAVAILABLE') throw error;
         failures.push(error);
       }
@@ -81,7 +81,7 @@ export function createRemoveUnusedDevices({
       const devices = await store.listAccounts({ prefix: 'device:', after, limit: devicesAtOnce });
       for (const device of devices) if (isUnused(device, since)) await removeOrNote(device.id);
       after = devices.length < devicesAtOnce ? undefined : devices.at(-1)?.id;
-      if (after === undefined || !(await mayGoOn())) break;
+      if (after === undefined || !(await mayContinue())) break;
     }
     if (removed > 0) log.info({ since, removed }, 'devices that were no longer used were removed');
     if (failures.length > 0) log.warn({ err: failures[0], devices: failures.length }, 'some devices were not removed');

@@ -6,14 +6,14 @@ type Task = {
   /** Called again `everyMs` after its last call has ended. It stops early once the signal is aborted. */
   work: (signal: AbortSignal) => Promise<void>;
   everyMs: number;
-  /** What the log says of a failure. The next turn tries again. */
+  /** The log message of a failure. The next call tries again. */
   failed: string;
   log: Pick<Log, 'warn'>;
 };
 
 const closeMs = 500;
 
-/** Does a task in the background until it is disposed of, which takes at most half a second. */
+/** Repeats a task in the background until it is disposed of, which takes at most half a second. */
 export function repeatTask({ work, everyMs, failed, log }: Task): AsyncDisposable {
   const closing = new AbortController();
   const { signal } = closing;

@@ -8,13 +8,13 @@ import type { ReleaseLock } from '../locks/release.ts';
 import { repeatTask } from './repeat-task.ts';
 
 const accountsAtOnce = 100;
-/** Between two pages, so that copying for many accounts is no load that others feel. */
+/** Between two pages, so that copying does not slow down other work. */
 const pauseMs = 5;
-const leaveMs = 500;
+const releaseMs = 500;
 
 /**
- * Every few minutes one worker of all copies the audit records that wait in accounts: those of an ingress that ended before it
- * could, and those of changes that the version before audit records has made.
+ * Every few minutes, one worker of the fleet copies the audit records that wait in accounts: those of an ingress that ended before it
+ * copied them, and those of changes by a release without audit records.
  */
 export function startAuditCopy({
   audit,
@@ -36,7 +36,7 @@ export function startAuditCopy({
       const page = await audit.copyAuditAfter(after, accountsAtOnce);
       copied += page.copied;
       if (page.unreadable.length > 0)
-        log.warn({ accounts: page.unreadable }, 'these accounts cannot be read, and their audit records still wait');
+        log.warn({ accounts: page.unreadable }, 'these accounts cannot be read; their audit records still wait');
       after = page.last;
       await sleep(pauseMs, undefined, { signal });
     }
@@ -49,7 +49,7 @@ export function startAuditCopy({
   return {
     async [Symbol.asyncDispose]() {
       await copying[Symbol.asyncDispose]();
-      await within(leaveMs, releaseLock(auditLockKey)).catch(() => {});
+      await within(releaseMs, releaseLock(auditLockKey)).catch(() => {});
     },
   };
 }

@@ -5,10 +5,10 @@ import type { AcquireLock } from '../locks/acquire.ts';
 import type { RemoveUnusedDevices } from './remove-unused-devices.ts';
 import { repeatTask } from './repeat-task.ts';
 
-/** After a pass that ended. One that failed goes on at the next turn. */
+/** After a completed pass. A failed one continues at the next call. */
 const passEveryMs = 86_400_000;
 
-/** Has one worker of all remove unused devices once a day. If it dies, another one begins a pass of its own. */
+/** One worker of the fleet removes unused devices once a day. If it dies, another worker starts a new pass. */
 export function startDeviceRemoval({
   redis,
   removeUnusedDevices,
@@ -20,7 +20,7 @@ export function startDeviceRemoval({
   removeUnusedDevices: RemoveUnusedDevices;
   acquireLock: AcquireLock;
   log: Pick<Log, 'warn'>;
-  /** Well below the time for which `hold` holds. */
+  /** Well below the lifetime of the lock. */
   everyMs?: number;
 }): AsyncDisposable {
   return repeatTask({

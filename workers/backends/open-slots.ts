@@ -1,0 +1,59 @@
+import type { Redis } from 'ioredis';
+import type { WorkerConfig } from '../../shared/process/config.ts';
+import type { Log } from '../../shared/process/log.ts';
+import { createRenewShares, type Share } from '../shares/renew-shares.ts';
+import { type Shares, startShareRenewal } from '../shares/start-share-renewal.ts';
+import type { BackendMetrics } from './backend-metrics.ts';
+import { type BackendSlots, createBackendSlots } from './backend-slots.ts';
+import type { BreakerStatus } from './served-backends.ts';
+
+/** Before the first renewal. */
+const noShare: Share = { calls: 0, batchCalls: 0 };
+
+/** Slots of backends. They have no share of fleet limits until `startShares` is called. */
+type OpenedSlots = Disposable & { slots: BackendSlots; startShares(): Shares };
+
+/** Opens the slots of this worker's backends, with its shares of their fleet limits. Logs and counts changes of breakers. */
+export function openSlots(deps: {
+  config: Pick<WorkerConfig, 'planFile' | 'pools'>;
+  redis: Redis;
+  workerId: string;
+  /** A slot may be free now. */
+  onChange: () => void;
+  /** Shares were renewed. */
+  onRenewed: () => void;
+  shutdown: AbortSignal;
+  metrics: BackendMetrics;
+  log: Log;
+}): OpenedSlots {
+  const { redis, workerId, onChange, shutdown, metrics, log } = deps;
+  const { planFile, pools } = deps.config;
+  let shares: Shares | undefined;
+  const slots = createBackendSlots({
+    ...{ planFile, pools, onChange, onBreaker: reportBreaker },
+    shareOf: (backend) => shares?.shareOf(backend) ?? noShare,
+    areSharesValid: () => shares?.areValid() ?? false,
+    onHungry: () => shares?.renewSoon(),
+  });
+  metrics.observeBackends(slots);
+
+  function reportBreaker({ backend, model, breaker }: BreakerStatus): void {
+    if (breaker === 'open') metrics.breakerOpened.inc({ backend, model });
+    const level = breaker === 'open' ? 'warn' : 'info';
+    log[level]({ backend, model, breaker }, 'a breaker has changed');
+  }
+
+  function startShares(): Shares {
+    shares = startShareRenewal({
+      ...{ renewShares: createRenewShares(redis, { workerId }), pools, shutdown, log },
+      uses: () => slots.uses(shutdown.aborted),
+      onRenewed() {
+        slots.sharesChanged();
+        deps.onRenewed();
+      },
+    });
+    return shares;
+  }
+
+  return { slots, startShares, [Symbol.dispose]: slots[Symbol.dispose] };
+}

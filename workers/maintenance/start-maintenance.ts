@@ -1,0 +1,46 @@
+import type { Redis } from 'ioredis';
+import type { Log } from '../../shared/process/log.ts';
+import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { Store } from '../../shared/store/store.ts';
+import { createAcquireLock } from '../locks/acquire.ts';
+import { createReleaseLock } from '../locks/release.ts';
+import { createRemoveUnusedDevices } from './remove-unused-devices.ts';
+import { startAuditCopy } from './start-audit-copy.ts';
+import { startDeviceRemoval } from './start-device-removal.ts';
+
+/** Longer than the pause between two passes, so that the same worker continues. */
+const auditHoldMs = 360_000;
+const devicesHoldMs = 180_000;
+
+/** Starts the tasks that one worker of the fleet does for all: copying audit records, and removing unused devices. */
+export function startMaintenance({
+  redis,
+  store,
+  workerId,
+  planFile,
+  log,
+}: {
+  redis: Redis;
+  store: Store;
+  workerId: string;
+  planFile: Pick<PlanFile, 'guestDaysKept'>;
+  log: Log;
+}): AsyncDisposable {
+  const copying = startAuditCopy({
+    audit: store.audit,
+    acquireLock: createAcquireLock(redis, { workerId, holdMs: auditHoldMs }),
+    releaseLock: createReleaseLock(redis, { workerId }),
+    log,
+  });
+  const removing = startDeviceRemoval({
+    redis,
+    removeUnusedDevices: createRemoveUnusedDevices({ redis, store, daysKept: planFile.guestDaysKept, log }),
+    acquireLock: createAcquireLock(redis, { workerId, holdMs: devicesHoldMs }),
+    log,
+  });
+  return {
+    async [Symbol.asyncDispose]() {
+      await Promise.all([copying[Symbol.asyncDispose](), removing[Symbol.asyncDispose]()]);
+    },
+  };
+}

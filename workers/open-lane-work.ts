@@ -1,0 +1,66 @@
+import type { Redis } from 'ioredis';
+import type { Agent } from 'undici';
+import type { Lane } from '../shared/lane.ts';
+import { createSettle } from '../shared/limits/settle.ts';
+import type { WorkerConfig } from '../shared/process/config.ts';
+import type { Log } from '../shared/process/log.ts';
+import type { LimitMetrics } from '../shared/process/metrics.ts';
+import type { Store } from '../shared/store/store.ts';
+import type { AnswerMetrics } from './answers/answer-metrics.ts';
+import { createFindAnswer } from './answers/find-answer.ts';
+import type { BackendSlots } from './backends/backend-slots.ts';
+import { createRetryBudget } from './backends/retry-budget.ts';
+import type { BatchMetrics } from './batches/batch-metrics.ts';
+import { openBatches } from './batches/open-batches.ts';
+import { createCallBackend } from './exchange/call-backend.ts';
+import { createOwnFields } from './exchange/own-fields.ts';
+import { createStartRun } from './leases/start-run.ts';
+import type { LaneWork } from './queue/lane-worker.ts';
+import { openRequestWork } from './requests/open-request-work.ts';
+import type { RequestMetrics } from './requests/request-metrics.ts';
+import { createNotifyDrainer, settleAndNotify } from './usage/notify-drainers.ts';
+import type { UsageDrainer } from './usage/usage-drainer.ts';
+
+/** `batches` is disposed of separately, before what the work of both lanes still uses. */
+type LanesWork = Disposable & { work: Readonly<Record<Lane, LaneWork>>; batches: ReturnType<typeof openBatches> };
+
+/** Opens the work on requests and on lines of batches. */
+export function openLaneWork(deps: {
+  config: WorkerConfig;
+  store: Store;
+  redis: Redis;
+  replyRedis: Redis;
+  /** Replies use the same connection as settling. */
+  oneConnection: boolean;
+  agent: Agent;
+  workerId: string;
+  slots: BackendSlots;
+  drainer: UsageDrainer;
+  outboxLengthMax: number;
+  /** This worker's control stream. */
+  control: () => string | undefined;
+  shutdown: AbortSignal;
+  metrics: LimitMetrics & AnswerMetrics & RequestMetrics & BatchMetrics;
+  log: Log;
+}): LanesWork {
+  const { config, redis, replyRedis, agent, slots, drainer, metrics, log } = deps;
+  const { planFile } = config;
+  const owned = new DisposableStack();
+  const notifyDrainer = owned.use(createNotifyDrainer({ redis, replyRedis, notifyOwn: drainer.notify, log }));
+  const startRun = createStartRun(redis);
+  const settle = settleAndNotify(createSettle(redis), notifyDrainer);
+  const findAnswer = createFindAnswer({
+    ...{ slots, retryBudget: createRetryBudget(), apiKeys: config.apiKeys, metrics, log },
+    callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
+    ownFields: createOwnFields({ plans: planFile.plans, pepper: config.keyPepper }),
+    firstTokenMs: planFile.timeouts.firstTokenMs,
+  });
+  const common = { ...deps, startRun, settle, findAnswer };
+  const requests = owned.use(openRequestWork({ ...common, planFile }));
+  const batches = openBatches(common);
+  return {
+    work: { interactive: requests.work, batch: batches.work },
+    batches,
+    [Symbol.dispose]: () => owned.dispose(),
+  };
+}

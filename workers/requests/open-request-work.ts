@@ -1,0 +1,50 @@
+import type { Redis } from 'ioredis';
+import type { Settle } from '../../shared/limits/settle.ts';
+import type { Log } from '../../shared/process/log.ts';
+import type { LimitMetrics } from '../../shared/process/metrics.ts';
+import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { FindAnswer } from '../answers/find-answer.ts';
+import { beatLeases } from '../leases/beat-leases.ts';
+import { createMarkStreaming } from '../leases/mark-streaming.ts';
+import { createRenewLeases } from '../leases/renew-leases.ts';
+import type { StartRun } from '../leases/start-run.ts';
+import type { LaneWork } from '../queue/lane-worker.ts';
+import { createReplyFrames } from '../replies/reply-frames.ts';
+import { watchReaders } from '../replies/watch-readers.ts';
+import { createEndRequest } from './end-request.ts';
+import { createFailLostRequest } from './fail-lost-request.ts';
+import { createProcessRequest } from './process-request.ts';
+import type { RequestMetrics } from './request-metrics.ts';
+
+/** Opens all that a worker needs for requests: the work of the interactive lane. */
+export function openRequestWork(deps: {
+  planFile: Pick<PlanFile, 'models' | 'timeouts'>;
+  redis: Redis;
+  replyRedis: Redis;
+  /** Replies use the same connection as settling. */
+  oneConnection: boolean;
+  startRun: StartRun;
+  settle: Settle;
+  findAnswer: FindAnswer;
+  /** This worker's control stream. */
+  control: () => string | undefined;
+  metrics: LimitMetrics & RequestMetrics;
+  log: Log;
+}): Disposable & { work: LaneWork } {
+  const { planFile, redis, replyRedis, oneConnection, startRun, settle, findAnswer, control, metrics, log } = deps;
+  const { timeouts } = planFile;
+  const owned = new DisposableStack();
+  const endRequest = createEndRequest({ settle, oneConnection, metrics, log });
+  const replyFrames = createReplyFrames({ redis: replyRedis });
+  const leases = owned.use(beatLeases({ renewLeases: createRenewLeases(redis), timeouts, log }));
+  const processRequest = createProcessRequest({
+    markStreaming: createMarkStreaming(redis),
+    followReader: owned.use(watchReaders({ redis: replyRedis, log })).follow,
+    ...{ planFile, startRun, findAnswer, endRequest, replyFrames, leases, metrics, log, control },
+  });
+  const endLost = createFailLostRequest({ startRun, endRequest, replyFrames });
+  return {
+    work: { processJob: processRequest, endLost, onRecovered: leases.putBack },
+    [Symbol.dispose]: () => owned.dispose(),
+  };
+}

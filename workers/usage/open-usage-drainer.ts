@@ -1,0 +1,29 @@
+import type { Redis } from 'ioredis';
+import type { Log } from '../../shared/process/log.ts';
+import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { Store } from '../../shared/store/store.ts';
+import { createEndLeases } from '../leases/end-leases.ts';
+import { countLeases, createExpireLeases } from '../leases/expire-leases.ts';
+import type { LeaseMetrics } from '../leases/lease-metrics.ts';
+import { createObserveOutboxes } from './observe-outboxes.ts';
+import { createUsageDrainer, type UsageDrainer } from './usage-drainer.ts';
+import type { UsageMetrics } from './usage-metrics.ts';
+
+/** Starts draining usage and expiring leases, and registers their gauges. */
+export function openUsageDrainer(deps: {
+  redis: Redis;
+  store: Store;
+  workerId: string;
+  planFile: Pick<PlanFile, 'timeouts' | 'usageMonthsKept'>;
+  metrics: UsageMetrics & LeaseMetrics;
+  log: Log;
+}): UsageDrainer {
+  const { redis, store, workerId, planFile, metrics, log } = deps;
+  const { timeouts, usageMonthsKept } = planFile;
+  const endLeases = createEndLeases(redis, timeouts);
+  const expireLeases = createExpireLeases({ redis, endLeases, timeouts, metrics });
+  const drainer = createUsageDrainer({ redis, store, workerId, metrics, log, usageMonthsKept, expireLeases });
+  metrics.observeOutboxes(createObserveOutboxes(redis, drainer.held));
+  metrics.observeLeases(() => countLeases(redis, drainer.held()));
+  return drainer;
+}
