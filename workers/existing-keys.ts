@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 
-/** Those of these keys that exist: by one command if all of them do, or none. */
+/** Returns those of these keys that exist. One command is enough if all of them exist, or none. */
 export async function existingKeys(redis: Redis, keys: readonly string[]): Promise<ReadonlySet<string>> {
   const count = keys.length === 0 ? 0 : await redis.exists(...keys);
   if (count === 0 || count === keys.length) return new Set(keys.slice(0, count));

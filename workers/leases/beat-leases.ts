@@ -9,13 +9,13 @@ type Leased = z.infer<typeof leasedSchema>;
 
 /** Renews the leases of requests while this worker runs them. */
 export interface LeaseHeartbeat extends Disposable {
-  /** Its lease has just started, and is renewed until what this returns is called. */
+  /** Renews a lease that has just started, until the returned function is called. */
   keep(request: Leased): () => void;
-  /** These jobs go back to their queue, where each may wait as long as a new one. Never fails. */
+  /** Extends the leases of jobs that go back to their queue, where each may wait as long as a new one. Never fails. */
   putBack(jobs: readonly unknown[]): Promise<void>;
 }
 
-/** Renews all of them together, by one call for each partition; while Redis is away, once it is back. */
+/** Renews all leases together, with one call for each partition. If Redis is unavailable, they are renewed when it is back. */
 export function beatLeases({
   renewLeases,
   timeouts,

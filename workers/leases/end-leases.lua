@@ -1,18 +1,18 @@
 #!lua flags=allow-oom
 local clock = redis.call('TIME')
--- Ends the leases of one account that are past their time: what they hold is given back, nothing is charged, and their records
--- say that they were lost. Notes when to look after the account again. Once nothing of its is in flight and its last minute is
--- over, its standing is made small. Runs also when Redis is out of memory.
+-- Expires the leases of one account that are past their time: their reservations are released, nothing is charged, and their usage
+-- records say that they were lost. Records when to check the account again. When it has no leases and its last minute is over, its
+-- counters are rewritten to use less memory. Runs also when Redis is out of memory.
 -- KEYS[1]  hash: the account's limit counters (counters.lua)
 -- KEYS[2]  hash: its leases (leases.lua)
--- KEYS[3]  sorted set: when they end
+-- KEYS[3]  sorted set: when they expire
 -- KEYS[4]  sorted set: its requests that were lost
--- KEYS[5]  sorted set: who holds leases in the partition
+-- KEYS[5]  sorted set: the holders of leases in the partition
 -- KEYS[6]  stream: the partition's outbox
--- ARGV     account; holder, its name in KEYS[5]; atMost: leases to end in this call; lifeMsMax: longer than any lease can live;
---          dueBy: those that were to end later than this stay; lookAgainMs: until the account is looked after again while it
---          holds leases, at the latest
--- returns  how many were ended; `atMost` if there may be more
+-- ARGV     account; holder, its name in KEYS[5]; atMost: max leases expired by this call; lifeMsMax: longer than any lease can live;
+--          dueBy: leases that expire later than this stay; lookAgainMs: max time until the account is checked again while it holds
+--          leases
+-- returns  how many were expired; `atMost` if there may be more
 -- include ../../shared/limits/parts/counters
 -- include ../../shared/limits/parts/correct-counters
 -- include ../../shared/limits/parts/leases
@@ -20,7 +20,7 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local account, holder, atMost, lifeMsMax = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local dueBy, lookAgainMs = tonumber(ARGV[5]), tonumber(ARGV[6])
 
--- Of a clock that has since been put back: without this such a lease would stand until that time comes again.
+-- Leases of a clock that has since been set back: without this they would stay until that time comes again.
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '(' .. now + lifeMsMax + windowMs, '+inf', 'LIMIT', 0, atMost)) do
   redis.call('ZADD', KEYS[3], now + lifeMsMax, id)
 end
@@ -35,7 +35,7 @@ for _, id in ipairs(ids) do
     correctCounters(KEYS[1], lease.month, lease.bucket, 0, lease.tokens, 0, false)
     redis.call('XADD', KEYS[6], '*', 'request', id, 'account', account, 'month', lease.month, 'tokens', 0, 'overage',
       lease.overage, 'runs', lease.run, 'admittedAt', lease.admittedAt, 'settledAt', now, 'report', lease.report)
-    -- Counted from now: if no one looked for longer, the worker that has the request may still settle it.
+    -- From now on: after a long time without a check, the worker that has the request may still settle it.
     redis.call('ZADD', KEYS[4], math.max(lease.deadline, now) + lostLifeMs, id)
   end
 end
@@ -50,8 +50,8 @@ if first[2] then
   return #ids
 end
 
--- Lines of batches are charged to no minute. What was charged has to stay for a second minute, in which the clock may be put
--- back; what was charged further ahead than that counts for nothing.
+-- Lines of batches are charged to no minute. A charge has to stay for a second minute, in which the clock may be set back. A charge
+-- that is further ahead than that does not count.
 local window = holder == account and redis.call('HGET', KEYS[1], 'window')
 local chargedAt = window and tonumber(string.match(window, '(%d+)%]%]$') or 0)
 if chargedAt and chargedAt < now + windowMs and chargedAt + 2 * windowMs > now then
@@ -60,7 +60,7 @@ if chargedAt and chargedAt < now + windowMs and chargedAt + 2 * windowMs > now t
 end
 redis.call('ZREM', KEYS[5], holder)
 if window then
-  -- A hash that has held a long value stays a large one until it is written again: 170 bytes, not 670 or more.
+  -- A hash that has held a long value uses 670 bytes or more, until it is written again: then 170.
   local kept, lifeMs = {}, redis.call('PTTL', KEYS[1])
   local fields = redis.call('HGETALL', KEYS[1])
   for index = 1, #fields, 2 do

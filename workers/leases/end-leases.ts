@@ -15,12 +15,12 @@ import {
 } from '../../shared/redis/keys.ts';
 import { loadLua } from '../../shared/redis/load-lua.ts';
 
-/** What one call of the script may end, so that no other has to wait for long. */
+/** Max leases expired by one call of the script, so that other commands do not wait long. */
 const atMost = 50;
 
 /**
- * Ends an account's leases in a lane that are past their time, all of them, and says how many there were; idempotent. Leases that
- * were to end after `dueBy`, milliseconds of Redis's clock, stay: while this call is on its way, Redis may be away.
+ * Expires all leases of an account in a lane that are past their time, and returns how many there were. Idempotent. Leases that expire
+ * after `dueBy`, in milliseconds of Redis's clock, stay, because Redis may have been unavailable while this call was sent.
  */
 export type EndLeases = (holder: LeaseHolder, dueBy: number) => Promise<number>;
 

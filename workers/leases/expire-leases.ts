@@ -7,24 +7,24 @@ import { redisNow } from '../redis-now.ts';
 import type { EndLeases } from './end-leases.ts';
 import type { LeaseMetrics } from './lease-metrics.ts';
 
-/** Accounts of a partition that are looked after at a time; of more than these the rest are next. */
+/** Accounts of a partition that are checked at a time. If there are more, the rest follow. */
 const accountsAtOnce = 100;
 /**
- * Longer than between two looks of a worker that looks after any partition at all. Where more time has passed by Redis's clock, Redis
- * was away, or its clock has leapt: then nothing ends until those who still have their requests must have renewed them.
+ * Longer than the time between two checks of a worker that holds any partition. If more time has passed by Redis's clock, Redis was
+ * unavailable or its clock has jumped. Then nothing expires until every worker that still has its requests must have renewed them.
  */
 const awayAfterMs = 30_000;
-/** Where accounts with batches stand as a rule, and others only after a clock was put back. */
+/** Accounts whose next lease ends this far ahead usually have batches. Others are there only after a clock was set back. */
 const aheadAtOnce = 1_000;
 
-/** No lease ends later than this after its request's deadline; one that does is of a clock that has since been put back. */
+/** No lease expires later than this after its request's deadline, unless the clock has since been set back. */
 const aheadMs = (lane: Lane) => leaseGraceMs.started[lane] + 60_000;
 
-/** `ended`: how many leases; `nextMs`: until the next one of the partition may end, undefined where there is none. */
+/** `ended`: how many leases. `nextMs`: time until the next one of the partition may expire; undefined if there is none. */
 export type Expired = { ended: number; nextMs: number | undefined };
 export type ExpireLeases = (partition: number) => Promise<Expired>;
 
-/** Ends what nobody has ended by its time, in all accounts of a partition, so that nothing of theirs is held for longer. */
+/** Expires the leases that are past their time, in all accounts of a partition. */
 export function createExpireLeases(deps: {
   redis: Redis;
   endLeases: EndLeases;
@@ -36,10 +36,10 @@ export function createExpireLeases(deps: {
   let seenAt: number | undefined;
   let quietUntil = 0;
 
-  /** How long no lease may end from this time of Redis's clock on, in milliseconds. */
+  /** How long no lease may expire from this time of Redis's clock on, in milliseconds. */
   function quietMs(now: number): number {
     if (seenAt !== undefined && now - seenAt > awayAfterMs) quietUntil = now + leaseLifeMs;
-    if (quietUntil > now + leaseLifeMs) quietUntil = 0; // the clock was put back
+    if (quietUntil > now + leaseLifeMs) quietUntil = 0; // the clock was set back
     seenAt = now;
     return Math.max(0, quietUntil - now);
   }

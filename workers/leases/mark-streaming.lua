@@ -1,9 +1,8 @@
 #!lua flags=allow-oom
--- Notes that text of a run is on its way to the client: from here on no other run may begin. Runs also when Redis is out of
--- memory.
+-- Records that text of a run is being sent to the client: from now on no other run may begin. Runs also when Redis is out of memory.
 -- KEYS[1]  hash: the account's leases (leases.lua)
 -- ARGV     request, run
--- returns  1, or 0 where the lease has ended or is another run's
+-- returns  1, or 0 if the lease has ended or belongs to another run
 local request, run = ARGV[1], ARGV[2]
 local text = redis.call('HGET', KEYS[1], request)
 if not text then return 0 end

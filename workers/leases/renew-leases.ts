@@ -5,10 +5,10 @@ import { loadLua } from '../../shared/redis/load-lua.ts';
 
 type Leased = { account: string; requestId: string };
 
-/** Has started leases of requests end `lifeMs` from now, and not before; those that have ended stay so. Idempotent. */
+/** Extends started leases of requests to `lifeMs` from now; never shortens them. Leases that have ended stay ended. Idempotent. */
 export type RenewLeases = (requests: readonly Leased[], lifeMs: number) => Promise<void>;
 
-/** One call for each partition that these requests' accounts are in, and at most so many requests in each. */
+/** Makes one call for each partition of these requests' accounts, with at most `atMost` requests in each. */
 export function createRenewLeases(redis: Redis, { atMost = 500 }: { atMost?: number } = {}): RenewLeases {
   const lua = loadLua(new URL('./renew-leases.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcRenewLeases', lua });

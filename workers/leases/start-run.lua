@@ -1,19 +1,19 @@
 #!lua flags=allow-oom
 local clock = redis.call('TIME')
 -- Decides whether a job may call a backend now, and counts the runs of its lease. Runs also when Redis is out of memory.
--- The same taking of the job asking twice (a reply that was lost on the way) is counted once and answered alike; one that was
--- overtaken, because its worker was away for so long that another took the job, has no say any more.
+-- If the same taking of the job asks twice, because a reply was lost, it is counted once and gets the same answer. A taking that was
+-- overtaken, because another worker has taken the job since, is rejected.
 -- KEYS[1]  hash: the account's leases (leases.lua)
--- KEYS[2]  sorted set: when they end
+-- KEYS[2]  sorted set: when they expire
 -- KEYS[3]  string: how this request was ended
--- ARGV     request; taken: how often the job was taken from its queue, this time included; lifeMs: how long the lease lives from
---          now on unless it is renewed; graceMs: what it lives past the deadline at most; interruptedMs: how long an interrupted
---          one lives, which its ingress settles at once, if that is still there
--- returns  words with a space between, for a list would cost Redis 3 µs more:
+-- ARGV     request; taken: how often the job was taken from its queue, including this time; lifeMs: how long the lease lives from
+--          now on unless it is renewed; graceMs: max lifetime past the deadline; interruptedMs: lifetime of an interrupted lease,
+--          which its ingress settles at once if it still exists
+-- returns  words separated by spaces, because a list would cost Redis 3 µs more:
 --          `run` run now deadline; `interrupted` run now deadline: an earlier run had begun to stream, and no other may;
 --          `late` run now deadline: a first start after startBy; `expired` run now deadline: the deadline is over; all of these
 --          still hold the lease; `superseded` run: another worker has the job;
---          `settled` run, `gone` run: there is no lease any more, or there never was one
+--          `settled` run, `gone` run: the lease has ended, or there never was one
 local call, match, format = redis.call, string.match, string.format
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local request, taken = ARGV[1], ARGV[2]
@@ -37,7 +37,7 @@ local lease = cjson.decode(text)
 taken = tonumber(taken)
 if lease.taken and taken < lease.taken then return format('superseded %d', lease.run) end
 if lease.taken ~= taken then
-  -- A taking that was told `late` called no backend, and if it died of something else the next must not either.
+  -- A taking that got `late` called no backend. If its worker died afterwards, the next taking must not call one either.
   local isFirst = lease.state == 'admitted'
   lease.run, lease.taken = lease.run + 1, taken
   if lease.state == 'streaming' then lease.answer = 'interrupted'

@@ -7,21 +7,20 @@ import { loadLua } from '../../shared/redis/load-lua.ts';
 import { intOf, wordsOf } from '../../shared/redis/read-answer.ts';
 
 /**
- * `run`: call a backend, `remainingMs` are left. On anything else call none. `late`: its first start comes too late;
- * `expired`: its deadline is over; both still hold the lease. `interrupted`: text of an earlier run went to the client.
- * `settled`: it was charged for, and its end got lost. `gone`: it was released, or ended by itself. `superseded`: another
- * worker has the job, so there is nothing to say. `run` is the number that every reply of this taking of the job carries; a
- * later one has a higher number.
+ * `run`: call a backend; `remainingMs` are left. For every other outcome, call none. `late`: its first start comes too late; `expired`: its
+ * deadline is over; both still hold the lease. `interrupted`: text of an earlier run was sent to the client. `settled`: it was charged,
+ * and its end was lost. `gone`: it was released, or has expired. `superseded`: another worker has the job, so no reply is needed.
+ * The number `run` is in every reply of this taking of the job. A later taking has a higher number.
  */
 export type Start =
   | { outcome: 'run'; run: number; now: number; remainingMs: number }
   | { outcome: 'late' | 'expired' | 'interrupted'; run: number; now: number }
   | { outcome: 'settled' | 'gone' | 'superseded'; run: number };
 
-/** `taken` is how often the job was taken from its queue, this time included. */
+/** `taken`: how often the job was taken from its queue, including this time. */
 export type StartRun = (job: { account: string; requestId: string; taken: number; lane?: Lane }) => Promise<Start>;
 
-/** The one round trip before a job's first backend call; idempotent by `taken`. */
+/** The only round trip before a job's first backend call. Idempotent by `taken`. */
 export function createStartRun(redis: Redis): StartRun {
   const lua = loadLua(new URL('./start-run.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcStart', lua, numberOfKeys: 3 });
@@ -33,7 +32,7 @@ export function createStartRun(redis: Redis): StartRun {
   };
 }
 
-/** Written out, because this is read for each request: a schema takes several times as long. */
+/** Parsed by hand, because a schema would take several times as long for each request. */
 function readAnswer(answer: unknown): Start {
   const [outcome, run, now, deadline] = wordsOf(answer);
   switch (outcome) {
@@ -48,6 +47,6 @@ function readAnswer(answer: unknown): Start {
     case 'superseded':
       return { outcome, run: intOf(run) };
     default:
-      throw new Error('the script that starts a run gave an answer that is not known');
+      throw new Error('the script that starts a run returned an unknown answer');
   }
 }

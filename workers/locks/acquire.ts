@@ -5,7 +5,7 @@ import { loadScript } from '../../shared/redis/connections.ts';
 
 const lua = readFileSync(new URL('./acquire.lua', import.meta.url), 'utf8');
 
-/** Whether what this key stands for is this worker's to look after from now on, for `holdMs`; also where it is already. */
+/** Acquires or renews this lock for `holdMs`. False if another worker holds it. */
 export type AcquireLock = (key: string) => Promise<boolean>;
 
 export function createAcquireLock(

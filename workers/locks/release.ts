@@ -4,7 +4,7 @@ import { loadScript } from '../../shared/redis/connections.ts';
 
 const lua = readFileSync(new URL('./release.lua', import.meta.url), 'utf8');
 
-/** Gives up what this worker holds, so that nobody waits for its hold to end. */
+/** Releases a lock that this worker holds, so that no other worker waits until it expires. */
 export type ReleaseLock = (key: string) => Promise<void>;
 
 export function createReleaseLock(redis: Redis, { workerId }: { workerId: string }): ReleaseLock {

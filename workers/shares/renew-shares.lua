@@ -1,30 +1,30 @@
 #!lua flags=allow-oom
 local clock = redis.call('TIME')
--- Renews what one worker holds of its backends' limits, which hold for the whole fleet. A share is a number of calls at once. No
--- grant takes what another worker holds, so the shares of a backend never pass its limit. A worker that has more calls in flight
--- than it is granted holds as many until they end. A share expires shareMs after its last renewal, except when no worker could
--- renew (Redis was away): then each worker gets back what it held. Runs also when Redis is out of memory.
+-- Renews one worker's shares of its backends' limits, which apply to the whole fleet. A share is a number of concurrent calls. A
+-- grant never takes what another worker holds, so the shares of a backend never exceed its limit. A worker with more calls in flight
+-- than it is granted holds as many until they end. A share expires shareMs after its last renewal, except if no worker could renew
+-- because Redis was unavailable: then each worker gets back what it held. Runs also when Redis is out of memory.
 -- KEYS[1]  hash: `worker <id>`: JSON, its pools and its shares by backend: [held, hungry (0 or 1), batch];
 --          `backend <name>`: sums of these: workers held hungry heldByHungry batch short (hungry ones with less than their part),
---          askedAt: when a client last asked it; starvedAt and starvedBy: pools whose workers want it and hold none of it;
+--          askedAt: when a client last called it; starvedAt and starvedBy: pools whose workers want it and hold none of it;
 --          `held <name> of <pools>`: calls that workers of exactly these pools hold, of a backend that models of several pools have;
 --          `pool <name>`: how many workers it has, and which of them looks for stalled jobs;
 --          `renewedAt`: any share; `steadySince`: renewals have come without a gap; `grantFrom`: nothing is granted before
 -- KEYS[2]  sorted set: workers, by when their shares expire (milliseconds of this clock)
--- constants shareMs; gapMs: longer than a pause between two renewals while Redis and a worker are there; askedForMs: for how long
---          lines of batches leave room after a client has asked; lifeMs of the keys
+-- constants shareMs; gapMs: longer than a pause between two renewals while Redis and a worker are available; askedForMs: how long
+--          lines of batches leave room after a client's call; lifeMs of the keys
 -- ARGV     worker; `new`, `known` (it has renewed before) or `leaves`; how many pools; their names; then for each backend: name,
 --          limit, batchMax (what lines of batches may use of it), in flight, `wants` (jobs wait for it), `idle` (none waits) or
---          `stops` (it takes no more), 1 if a client has asked it in the last seconds, else 0, 1 if models of several pools have it
--- returns  words with a space between: for each pool how many workers it has, and 1 if this one looks for stalled jobs, else 0;
---          then for each backend its share, and what lines of batches may use of that
+--          `stops` (it takes no more jobs), 1 if a client has called it in the last seconds, else 0, 1 if models of several pools have it
+-- returns  words separated by spaces: for each pool how many workers it has, and 1 if this one looks for stalled jobs, else 0;
+--          then for each backend its share, and how much of it lines of batches may use
 local call, ceil, floor, max, min = redis.call, math.ceil, math.floor, math.max, math.min
 local format, match = string.format, string.match
 local sharesKey, expiriesKey = KEYS[1], KEYS[2]
 local worker, mode, poolCount = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 
--- All that every renewal reads, by one command; the rest is needed where a worker has died.
+-- What every renewal reads, with one command. The rest is needed only if a worker has died.
 local fieldsRead = {'renewedAt', 'steadySince', 'grantFrom', 'worker ' .. worker}
 for index = 4, 3 + poolCount do fieldsRead[#fieldsRead + 1] = 'pool ' .. ARGV[index] end
 local ownPools = table.concat(ARGV, ',', 4, 3 + poolCount)
@@ -90,10 +90,10 @@ end
 
 local renewedAt, steadySince = tonumber(read('renewedAt') or nil), tonumber(read('steadySince') or 0)
 local grantFrom = tonumber(read('grantFrom') or 0)
--- Redis has lost its data: what other workers have in flight is not known here yet.
+-- Redis has lost its data: the calls in flight of other workers are not known yet.
 if not renewedAt and mode == 'known' then grantFrom = now + shareMs end
 if renewedAt and (now - renewedAt > gapMs or renewedAt > now + gapMs) then steadySince = now end
--- Of a clock that was put back.
+-- Times of a clock that was set back.
 steadySince, grantFrom = min(steadySince, now), min(grantFrom, now + shareMs)
 if renewedAt and renewedAt > now then
   for _, id in ipairs(call('ZRANGEBYSCORE', expiriesKey, '(' .. format('%d', now + shareMs), '+inf')) do
@@ -122,19 +122,19 @@ for index = 4 + poolCount, mode == 'leaves' and 0 or #ARGV, 7 do
   local backend, hungry = backendOf(name), need == 'wants' and 1 or 0
   if asked == '1' then backend.askedAt = now end
   local fair, wanted = ceil(limit / (backend.workers + 1)), inFlight
-  -- What is left by workers for which no jobs wait, divided among the others. It is rounded up, so that all of it is used, and down
-  -- while one of them has less than its part.
+  -- What workers without waiting jobs leave, divided among the others. Rounded up, so that all of it is used, and rounded down while
+  -- one of them has less than its part.
   local part = (limit - (backend.held - backend.heldByHungry)) / (backend.hungry + 1)
   local partMin = max(1, floor(part))
   if need == 'wants' then
     wanted = backend.short > 0 and partMin or max(fair, ceil(part))
   elseif need == 'idle' then
-    -- While jobs wait elsewhere, a worker without any keeps one call more than it has in flight, if that is within its fair share.
+    -- While jobs wait in other workers, a worker without waiting jobs keeps one more call than it has in flight, within its fair share.
     wanted = backend.hungry > 0 and min(floor(limit / (backend.workers + 1)), inFlight + 1) or fair
   end
   if now < grantFrom then wanted = min(wanted, inFlight) end
-  -- Workers of one set of pools take jobs of the same queues, and one of them suffices. Where those of another set have none, a call
-  -- is left for them.
+  -- Workers of one set of pools take jobs of the same queues, so one of them is enough. If those of another set have none, a call is
+  -- left for them.
   local isStarved = backend.starvedBy ~= '' and backend.starvedAt <= now and now - backend.starvedAt < gapMs
   local isOthersTurn = isStarved and backend.starvedBy ~= ownPools
   local granted = min(wanted, max(0, limit - backend.held - (isOthersTurn and 1 or 0)))

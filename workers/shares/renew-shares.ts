@@ -5,9 +5,9 @@ import { loadLua } from '../../shared/redis/load-lua.ts';
 import { intOf, wordsOf } from '../../shared/redis/read-answer.ts';
 
 /**
- * What a worker has of a backend, and needs. `limit`: calls at once of the whole fleet. `wants`: jobs wait for it; `idle`: none
- * does; `stops`: this worker takes no more. `isAsked`: a client has asked it in the last seconds. `isOfSeveralPools`: models of
- * several pools have it, so that workers of one pool can keep it from those of another.
+ * What a worker uses and needs of a backend. `limit`: concurrent calls of the whole fleet. `wants`: jobs wait for it; `idle`: none
+ * waits; `stops`: this worker takes no more jobs. `isAsked`: a client has called it in the last seconds. `isOfSeveralPools`: models of
+ * several pools have it, so workers of one pool could keep it from those of another.
  */
 export type BackendUse = {
   backend: string;
@@ -19,19 +19,18 @@ export type BackendUse = {
 };
 
 /**
- * Calls at once that a worker may have of a backend. A line of a batch may be called only while fewer than `batchCalls` are in
- * flight, of lines and others.
+ * Concurrent calls that a worker may make to a backend. A line of a batch may be called only while fewer than `batchCalls` calls are in
+ * flight, of lines and requests together.
  */
 export type Share = { calls: number; batchCalls: number };
 
-/** `workers` of the pool that are alive; `checksStalled`: this one looks for stalled jobs, and no other does. */
+/** `workers`: how many workers of the pool are alive. `checksStalled`: only this one looks for stalled jobs. */
 export type PoolMembership = { workers: number; checksStalled: boolean };
 
 export type Renewed = { pools: Map<string, PoolMembership>; shares: Map<string, Share> };
 
 /**
- * Renews all shares of a worker; the same call twice is the same as once. `new`: it has never renewed; `leaves`: it gives up
- * what it has.
+ * Renews all shares of a worker. Idempotent. `new`: the worker has never renewed. `leaves`: it gives up its shares.
  */
 export type RenewShares = (
   mode: 'new' | 'known' | 'leaves',
@@ -55,7 +54,7 @@ export function createRenewShares(redis: Redis, { workerId }: { workerId: string
   };
 }
 
-/** What lines of batches may have, so that a client that comes finds room at once. */
+/** The calls that lines of batches may use, so that a client's request finds room at once. */
 export function batchCallsMax(limit: number): number {
   return limit === 1 ? 1 : limit - Math.max(1, Math.floor(limit / 8));
 }

@@ -4,13 +4,13 @@ import { within } from '../../shared/process/shutdown.ts';
 import type { BackendUse, PoolMembership, RenewShares, Share } from './renew-shares.ts';
 import { shareMs } from './renew-shares.ts';
 
-/** What this worker may have of its backends' limits, which hold for the whole fleet. */
+/** This worker's shares of its backends' fleet limits. */
 export interface Shares extends AsyncDisposable {
-  /** None while there is none, and once it has expired because Redis does not answer. */
+  /** Zero if there is no share, or if it has expired because Redis does not answer. */
   shareOf(backend: string): Share;
-  /** False once they have expired: then no call may begin, not even in a slot that was reserved. */
+  /** False if they have expired. Then no call may begin, not even in a reserved slot. */
   areValid(): boolean;
-  /** Renews at the next chance, at most five times a second: jobs wait, or calls have ended that others can use. */
+  /** Renews as soon as possible, at most five times a second. For jobs that wait, and for ended calls that other workers can use. */
   renewSoon(): void;
   /** As of the last renewal. */
   membershipOf(pool: string): PoolMembership;
@@ -20,7 +20,7 @@ export interface Shares extends AsyncDisposable {
 
 const renewEveryMs = 500;
 const renewPauseMsMin = 200;
-/** What leaving may wait for a Redis that does not answer: a share that stays expires. */
+/** How long stopping may wait for a Redis that does not answer. A share that is not given up expires. */
 const leaveMs = 500;
 
 const noShare: Share = { calls: 0, batchCalls: 0 };
@@ -32,7 +32,7 @@ export function startShareRenewal(deps: {
   uses: () => BackendUse[];
   /** The shares may have changed. */
   onRenewed: () => void;
-  /** Aborted when the process is asked to end: it is a worker of its pools no more. */
+  /** Aborted when the process is asked to stop. Then it is no longer a worker of its pools. */
   shutdown: AbortSignal;
   log: Log;
   now?: () => number;
@@ -43,7 +43,7 @@ export function startShareRenewal(deps: {
   let shares = new Map<string, Share>();
   let pools = new Map<string, PoolMembership>();
   let expiresAt = 0;
-  /** Calls in flight that were reported to Redis, without an answer yet: the grant can be as small, so no more are begun meanwhile. */
+  /** Calls in flight that were reported to Redis, until it answers. The grant may be as small, so no further calls begin meanwhile. */
   let reported: ReadonlyMap<string, number> | undefined;
   let hasRenewed = false;
   let isFailing = false;
@@ -59,7 +59,7 @@ export function startShareRenewal(deps: {
       const renewal = { pools: isMember ? deps.pools : [], uses: sent };
       const answer = await renewShares(hasRenewed ? 'known' : 'new', renewal);
       ({ shares, pools } = answer);
-      // Counted from before it was sent, so that it ends here before it does in Redis.
+      // From before it was sent, so that it expires here before it expires in Redis.
       expiresAt = sentAt + shareMs;
       hasRenewed = true;
       isFailing = false;
@@ -72,18 +72,18 @@ export function startShareRenewal(deps: {
     onRenewed();
   }
 
-  async function keepRenewing(): Promise<void> {
+  async function renewUntilClosed(): Promise<void> {
     while (!closing.signal.aborted) {
       soon = Promise.withResolvers();
       await renew();
       await pause(renewPauseMsMin, closing.signal);
-      // What ends in a worker that takes no more is for others at once.
+      // During a shutdown, calls that end are given to other workers at once.
       if (!shutdown.aborted) await Promise.race([pause(renewEveryMs - renewPauseMsMin, closing.signal), soon.promise]);
     }
   }
 
   const areValid = () => now() < expiresAt;
-  const renewing = keepRenewing();
+  const renewing = renewUntilClosed();
   shutdown.addEventListener('abort', () => soon.resolve(), { once: true });
 
   return {
