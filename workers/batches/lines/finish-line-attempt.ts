@@ -66,7 +66,7 @@ export function createFinishLineAttempt(deps: Deps): FinishLineAttempt {
     return releaseAndSend(line, hasEnded ? { type: 'ended', answered: false } : { type: 'dropped' });
   }
 
-  /** Records the next request before it releases this one's lease: if the process dies in between, the job that is left is dropped. */
+  /** Records the next request before it releases the lease: if the process dies in between, the job that is left is dropped. */
   async function retry(line: TakenLine, next: BatchRetry): Promise<Outcome> {
     const isRecorded = await store.recordRetry(next);
     return releaseAndSend(line, isRecorded ? { type: 'retry', retry: next } : { type: 'dropped' });
