@@ -15,46 +15,46 @@ import type { HeldPlace } from './queue/queue-bounds.ts';
  */
 export type CallerCheck = 'due' | 'begun';
 
-/** What the stages of one request leave for later stages. */
+/** The data that the stages of one request leave for later stages. */
 export type RequestState = {
   requestId: string;
   clientRequestId?: string;
   /** Where the request came from, as the outermost trusted proxy saw it. */
   address?: string;
   credential?: Credential;
-  /** What a sign-in token allows beyond its account's own affairs. */
+  /** Permissions of a sign-in token beyond its own account. */
   scopes?: readonly string[];
   /** May be outdated until its check has succeeded. */
   caller?: Caller | undefined;
   callerCheck?: CallerCheck;
-  /** Redis's time when the caller was checked, in milliseconds; where the route needs it. */
+  /** Redis's time when the caller was checked, in milliseconds. Set if the route needs it. */
   now?: number;
-  /** What counts against the caller's limits; where the route needs it. */
+  /** The usage of the caller's limits. Set if the route needs it. */
   counters?: LimitCounters;
   /** All of the body has been read. Node's `complete` can still be false then. */
   isBodyWhole?: true;
   body?: JsonBody;
-  /** Of the bodies that this process may hold. */
+  /** The share of this request's body in the budget of this process. */
   bodyShare?: BodyShare;
   call?: ChatCall;
   /** The request's room in its model's queue, until the stage that queues it takes it over. */
   place?: HeldPlace;
-  /** The most requests at once of the account while room to wait is short. */
+  /** The most requests at once of the account while the room to wait is short. */
   fairShare?: number | undefined;
   /** Set by admission. */
   lease?: HeldLease & { admission: Admission };
-  /** Requests that its account has in flight, this one included. */
+  /** Requests that the account has in flight, including this one. */
   inFlight?: number;
-  /** The answer's body is in memory in any case, for all requests together. */
+  /** The response body is in memory anyway, for all requests together. */
   isBodyShared?: true;
-  /** What a request that was answered has used. */
+  /** The usage of an answered request. */
   usage?: TokenUsage | undefined;
 };
 
 export type AppContext = ParameterizedContext<RequestState>;
 export type Stage = (ctx: AppContext, next: () => Promise<void>) => Promise<void>;
 
-/** What an earlier stage has left; that the stage is missing from the route is our fault and not the client's. */
+/** Returns what an earlier stage has set. If that stage is missing from the route, the error is ours, not the client's. */
 export function stateOf<Name extends keyof RequestState>(ctx: AppContext, name: Name): NonNullable<RequestState[Name]> {
   const value = ctx.state[name];
   if (value === undefined || value === null) throw new Error(`no stage before this one has set "${name}"`);

@@ -2,17 +2,17 @@ import { ApiError, rateLimitExceeded } from '../../shared/errors.ts';
 import type { MinuteCounts } from './minute-counts.ts';
 
 /**
- * Looks up a credential for a client of this network. A look-up that ends with `INVALID_KEY` counts as a failure. Once a
- * network has too many within a minute, fails with `rate_limit_exceeded`, and nothing is looked up.
+ * Looks up a credential for a client of this network. A look-up that fails with `INVALID_KEY` counts as a failure. A network with too many
+ * failures within a minute gets `rate_limit_exceeded`, without a look-up.
  */
 export type LimitAuthFailures = <Found>(network: string, lookUp: () => Promise<Found>) => Promise<Found>;
 
-/** The look-ups of one network: how many run, and those that wait for their turn. */
+/** The look-ups of one network: how many run, and those that wait. */
 type Line = { running: number; waiting: PromiseWithResolvers<void>[] };
 
 /**
- * A look-up that runs may fail. So no more run at once than failures are left: without that, a client could have any number
- * under way before its first failure is counted. The others wait for a few milliseconds, in their order.
+ * Runs only as many look-ups at once as failures are left, because each of them may fail. Otherwise a client could start any number of
+ * them before its first failure is counted. The others wait for a few milliseconds, in order.
  */
 export function createLimitAuthFailures({
   failures,
@@ -63,7 +63,7 @@ export function createLimitAuthFailures({
       if (error instanceof ApiError && error.code === 'INVALID_KEY') counting = failures.add(network);
       throw error;
     } finally {
-      // The client does not wait for the count; its place is taken until then.
+      // The client does not wait for the count, but the look-up counts as running until then.
       void counting.then(() => leave(network));
     }
   };

@@ -32,7 +32,7 @@ const bursts: Record<Exclude<Limit, 'quota'>, { type: BurstLimit; message: (allo
   },
 };
 
-/** What a client hears whose request would pass a limit: 402 where its month is spent, else 429 and how long to wait. */
+/** Returns the error for a request that would exceed a limit: 402 if the quota of the month is used up, otherwise 429 with the time to wait. */
 export function limitError({ limit, waitMs, counters, allowance, fairShare, topupUrl }: Limited): ApiError {
   if (limit === 'quota') {
     const resetDate = quotaOf(counters, allowance).period.end;
@@ -44,13 +44,13 @@ export function limitError({ limit, waitMs, counters, allowance, fairShare, topu
   return rateLimitExceeded(type, `${reason} Retry in ${waitMs} ms.`, waitMs);
 }
 
-/** No request more is allowed only where bodies take the share of the account. */
+/** A share of 0 means that bodies take the share of the account. */
 function shareMessage(fairShare: number): string {
   if (fairShare === 0) return 'The service is busy, and the waiting requests of this account take its share of memory.';
-  return `The service is busy: an account may have ${fairShare} requests at once, waiting and running ones together.`;
+  return `The service is busy: an account may have ${fairShare} requests at once, waiting and running.`;
 }
 
-/** The allowance of an account of which no more requests may wait than its share. */
+/** Returns the allowance with its requests at once reduced to the share of the account. */
 export function withShare(allowance: Allowance, fairShare: number | undefined): Allowance {
   return isLess(fairShare, allowance.requestsAtOnce) ? { ...allowance, requestsAtOnce: fairShare } : allowance;
 }

@@ -3,7 +3,7 @@ import { quotaOf } from '../../shared/limits/quota.ts';
 
 const unlimited = 'unlimited';
 
-/** Where an account stands, for every response to an inference request of its. */
+/** Returns the headers with an account's limits and usage, for every response to an inference request. */
 export function limitHeaders(counters: LimitCounters, allowance: Allowance): Record<string, string> {
   const { limit, used, remaining, period } = quotaOf(counters, allowance);
   const { requestsPerMinute, tokensPerMinute } = allowance;
@@ -27,12 +27,12 @@ function remainingOf(limit: number | undefined, charged: number): string {
   return limit === undefined ? unlimited : String(Math.max(0, limit - charged));
 }
 
-/** When the whole limit is there again, as OpenAI's header of this name has it. */
+/** When the full limit is available again, as in OpenAI's header of this name. */
 function resetOf(limit: number | undefined, resetMs: number): string {
   return formatDuration(limit === undefined ? 0 : resetMs);
 }
 
-/** As OpenAI writes durations: `12ms`, `1s`, `1.5s`, `6m0s`. */
+/** Formats a duration as OpenAI does: `12ms`, `1s`, `1.5s`, `6m0s`. */
 export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${ms}ms`;
   if (ms < 60_000) return `${ms / 1_000}s`;

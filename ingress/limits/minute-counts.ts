@@ -7,19 +7,19 @@ import { loadScript } from '../../shared/redis/connections.ts';
 
 const lua = readFileSync(new URL('./minute-counts.lua', import.meta.url), 'utf8');
 
-/** `leftMs` is the time until the count begins again at 0. */
+/** `leftMs` is the time until the count restarts at 0. */
 export type MinuteCount = { count: number; leftMs: number };
 
-/** Events by network, over all ingresses, within a minute that begins with a network's first event. */
+/** Counts events by network, over all ingresses, within a minute that begins with the first event of the network. */
 export interface MinuteCounts {
-  /** The count as this ingress last heard it; no I/O. Other ingresses may have counted more since. */
+  /** Returns the last count that this ingress received, without I/O. Other ingresses may have counted more since. */
   known(network: string): MinuteCount;
-  /** Counts one more. Never fails: while Redis is away, this ingress counts the events that it sees. */
+  /** Counts one more event. Never fails: while Redis is unavailable, this ingress counts its own events. */
   add(network: string): Promise<MinuteCount>;
 }
 
 const minuteMs = 60_000;
-/** A network that is forgotten is known again with its next event: Redis has its count. */
+/** The count of an evicted network is read again from Redis with its next event. */
 const networksMax = 10_000;
 const answerSchema = z.tuple([z.int(), z.int()]);
 
@@ -32,7 +32,7 @@ export function createMinuteCounts({
   redis: Redis;
   keyOf: (network: string) => string;
   log: Pick<Log, 'debug'>;
-  /** Milliseconds of a clock that only goes forward. */
+  /** A monotonic clock in milliseconds. */
   now?: () => number;
 }): MinuteCounts {
   const run = loadScript(redis, { name: 'svcCountInMinute', lua, numberOfKeys: 1 });
@@ -59,7 +59,7 @@ export function createMinuteCounts({
       try {
         set(network, await shared(network));
       } catch (error) {
-        log.debug({ err: error }, 'an event was counted by this ingress alone');
+        log.debug({ err: error }, 'an event was counted by this ingress only');
         const { count, leftMs } = known(network);
         set(network, { count: count + 1, leftMs: leftMs || minuteMs });
       }

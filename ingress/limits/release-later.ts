@@ -3,12 +3,12 @@ import type { Release } from '../../shared/limits/release.ts';
 import type { Log } from '../../shared/process/log.ts';
 
 const attemptsMax = 7;
-/** In an outage every request would have one; what is beyond these is left to end by itself. */
+/** In an outage every request would wait for a release. Beyond this many, leases are left to expire. */
 const waitingMax = 1_000;
 
 /**
- * Releases a request as `release` does, and goes on trying where that fails, although its caller has heard so: what was
- * reserved would stay so until the lease ends by itself. Pauses grow from half a second to half a minute.
+ * Releases a request like `release`, and after a failure retries in the background, although the caller has received the error. Otherwise
+ * the reserved amounts would stay reserved until the lease expires. Pauses grow from half a second to half a minute.
  */
 export function createReleaseLater({
   release,

@@ -7,20 +7,20 @@ import type { ReplyEvent } from './reply-buffer.ts';
 export type ExpectedRequest = {
   lease: HeldLease;
   model: string;
-  /** How long it waits for a worker, and for its whole answer. */
+  /** How long it waits for a worker, and for its complete answer. */
   queueMs: number;
   requestMs: number;
   place: QueuePlace;
-  /** Called once, before the reply says anything: how long the request waited until a worker took it, or until it had waited too long. */
+  /** Called once, before the first event: how long the request waited until a worker took it, or until its wait timed out. */
   onQueued: (waited: { ms: number; isTaken: boolean }) => void;
 };
 
-/** What one client waits for. */
+/** The reply that one client waits for. */
 export interface ExpectedReply {
-  /** The next event, or throws the `ApiError` that the client is to see. */
+  /** Returns the next event, or throws the `ApiError` for the client. */
   next(): Promise<ReplyEvent>;
-  /** The client has left: the job is called off, wherever it is. */
+  /** The client has disconnected: cancels the job, whether it is queued or running. */
   abandon(): void;
-  /** The same, for a client that is to see this error. */
+  /** Cancels the job, and `next` throws this error. */
   fail(error: ApiError): void;
 }

@@ -1,18 +1,17 @@
 import type { Reply } from '../../shared/jobs/replies.ts';
 
-/** Where a request stands: the run that is followed, the next sequence number of it, and whether text went out. */
+/** The progress of a reply: the run that is followed, its next sequence number, and whether text was delivered. */
 export type Progress = { run: number; nextSequence: number; delivered: boolean };
 
 export const notStarted: Progress = { run: 0, nextSequence: 0, delivered: false };
 
 /**
- * What to do with a reply. `accept` it; `ignore` it (an older run, or an entry seen before); `gap`, something before it
- * was lost; `interrupted`, another worker has begun anew although text of an earlier run went out, and the two must not
- * be mixed.
+ * What to do with a reply. `accept` it; `ignore` it (an older run, or a duplicate); `gap`: an earlier reply was lost; `interrupted`: another
+ * worker has restarted the request although text of an earlier run was delivered, and texts of two runs must not be mixed.
  */
 export type Step = { outcome: 'accept'; progress: Progress } | { outcome: 'ignore' | 'gap' | 'interrupted' };
 
-/** Follows the highest run that has been seen, in the order of its sequence, each entry once. */
+/** Decides on a reply. Follows the highest run seen so far, in the order of its sequence numbers, each of them once. */
 export function followReply(
   progress: Progress,
   { run, sequence, kind }: Pick<Reply, 'run' | 'sequence' | 'kind'>,

@@ -2,20 +2,20 @@ import type { ApiError } from '../../shared/errors.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import { ownText } from '../../shared/own-text.ts';
 
-/** `chunk` is text for the client as it stands; `end` comes last, with the body of an answer that is not streamed. */
+/** `chunk` is text for the client, unchanged. `end` is last, with the body of an answer that is not streamed. */
 export type ReplyEvent = { kind: 'chunk'; text: string } | { kind: 'end'; body: string | undefined; usage: TokenUsage };
 
-/** More than this waiting for one slow client, and its reply is given up. */
+/** If more than this is buffered for one slow client, its reply fails. */
 const bufferedBytesMax = 1_048_576;
 
-/** The events of one reply on their way from the stream to whoever writes them out, one at a time. */
+/** Buffers the events of one reply between the reply stream and the response. */
 export interface ReplyBuffer {
   /**
-   * The next event, with all the text that has come in one; once the reply has failed, what came before that is still given
-   * out, then this throws `ApiError`.
+   * Returns the next event; all text that has arrived is one event. After a failure, returns the events from before it, then throws
+   * `ApiError`.
    */
   next(): Promise<ReplyEvent>;
-  /** False when the reader is so slow that the buffer is full. Of no effect once the reply has failed, as failing again. */
+  /** Returns false if the buffer is full because the reader is slow. After a failure, `push` and `fail` have no effect. */
   push(event: ReplyEvent): boolean;
   fail(error: ApiError): void;
 }
@@ -47,14 +47,14 @@ export function createReplyBuffer(): ReplyBuffer {
       return reader.promise;
     },
     push(event) {
-      // An end after text that was given up would make a whole answer of one with a hole.
+      // An end after text that was discarded would make an incomplete answer look complete.
       if (failure !== undefined) return true;
       if (reader !== undefined) {
         reader.resolve(event);
         reader = undefined;
         return true;
       }
-      // Else it would keep all of its frame, with the replies to other clients.
+      // Otherwise the text would keep its complete frame in memory, with replies to other clients.
       events.push(event.kind === 'chunk' ? { kind: 'chunk', text: ownText(event.text) } : event);
       bufferedBytes += sizeOf(event);
       return bufferedBytes <= bufferedBytesMax;
@@ -67,7 +67,7 @@ export function createReplyBuffer(): ReplyBuffer {
   };
 }
 
-/** A whole answer is one event that its worker has bounded already; only text that piles up counts. */
+/** Only buffered text counts: a complete answer is one event, and its worker has bounded it. */
 function sizeOf(event: ReplyEvent): number {
   return event.kind === 'chunk' ? Buffer.byteLength(event.text) : 0;
 }

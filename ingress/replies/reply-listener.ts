@@ -6,7 +6,7 @@ import { replyStreamKey } from '../../shared/redis/keys.ts';
 import { type Inbox, openInbox } from '../../shared/redis/stream-inbox.ts';
 import type { WaitingRequests } from './waiting-requests.ts';
 
-/** Reads this ingress's reply stream into the requests that wait; when the stream is lost, they all fail. */
+/** Delivers the replies of this ingress's reply stream to the waiting requests. If the stream is lost, all of them fail. */
 export function listenForReplies({
   reader,
   redis,
@@ -26,7 +26,7 @@ export function listenForReplies({
     onEntry: (fields) => {
       const replies = decodeEntry(fields);
       for (const reply of replies) waitingRequests.deliver(reply);
-      // While texts come, an answer to another request can wait a few milliseconds with them.
+      // While only text arrives, the next read may wait a few milliseconds for more.
       return replies.every(({ kind }) => kind === 'chunk');
     },
     onLost: () => waitingRequests.failAll(replyLost(false)),

@@ -6,14 +6,14 @@ import type { ExpectedRequest } from './expected-reply.ts';
 import { followReply, notStarted, type Progress } from './follow-reply.ts';
 import { createReplyBuffer, type ReplyBuffer } from './reply-buffer.ts';
 
-/** Where a job can be reached: the control stream of its worker once it has started, before that the queue of its model. */
+/** Where a job is: before its start in the queue of its model, then at the control stream of its worker. */
 export type JobLocation = { requestId: string; model: string | undefined; control: string | undefined };
 
-/** What a waiting request does to other parts. */
+/** The effects of a waiting request on other parts. */
 export type WaitingEffects = {
   cancel: (job: JobLocation) => void;
   release: (request: { account: string; requestId: string }) => Promise<Released>;
-  /** Ends a request whose worker died after text of it was delivered: `run` is the one that reports it. */
+  /** Ends a request whose worker died after text of it was delivered. `run` is the run that reports it. */
   settleInterrupted: (lease: HeldLease, delivered: Delivered) => void;
   /** No further reply to this request is expected. */
   onForgotten: (request: WaitingRequest) => void;
@@ -145,17 +145,17 @@ function interrupt(request: WaitingRequest, reply: Reply): void {
   if (reply.kind === 'started') cancelJob({ ...request, control: reply.data.control });
 }
 
-/** If the job has started after all, its answer is waited for. */
+/** If the job has started in the meantime, continues to wait for its answer. */
 async function endQueueing(request: WaitingRequest): Promise<void> {
   const released = await takeBack(request);
-  // Its time to start is over, so no worker will start it from now on.
+  // Its time to start is over, so no worker will start it any more.
   request.place.leave();
   if (released === 'released') {
     reportQueued(request, { isTaken: false });
     request.buffer.fail(waitedTooLong());
   }
   if (released === 'unknown' && request.control === undefined) leaveRequest(request, waitedTooLong());
-  // Either its last reply is on its way, or its lease has expired and there is none.
+  // Either its last reply is on its way, or its lease has expired and there will be none.
   if (released === 'ended') request.queueTimer = setTimeout(() => leaveRequest(request, waitedTooLong()), queueSlackMs);
 }
 

@@ -14,14 +14,14 @@ import {
 
 export interface WaitingRequests {
   /**
-   * Registers a request before it is queued, so that no reply can arrive too early. Takes its place over: the place is left when the first
-   * reply arrives, when no reply can arrive any more, and when this throws.
+   * Registers a request before it is queued, so that no reply can arrive too early. Takes over its place, and leaves it when the first reply
+   * arrives, when no reply can arrive any more, and when this throws.
    */
   expect(request: ExpectedRequest): ExpectedReply;
   deliver(reply: Reply): void;
   /** Fails every waiting request with this error and cancels its job. */
   failAll(error: ApiError): void;
-  /** The same, and every later request fails too. */
+  /** Does the same, and makes every later request fail too. */
   close(error: ApiError): void;
   /** Requests whose client waits. */
   count(): number;
@@ -29,7 +29,7 @@ export interface WaitingRequests {
   oldest(): Map<string, number>;
 }
 
-/** The requests of this ingress that wait for their reply. Timers of this ingress end every wait, whatever fails elsewhere. */
+/** Keeps the requests of this ingress that wait for their reply. Timers of this ingress end every wait, whatever fails elsewhere. */
 export function createWaitingRequests(
   deps: Pick<WaitingEffects, 'cancel' | 'release' | 'settleInterrupted'>,
 ): WaitingRequests {
@@ -62,7 +62,7 @@ export function createWaitingRequests(
       return {
         next: () => request.buffer.next(),
         abandon() {
-          // Usually the end was read before; then no error needs to be created.
+          // Usually the end has been read already, and no error needs to be created.
           if (isWaitedFor(request)) leaveRequest(request, clientGone());
         },
         fail: (error) => leaveRequest(request, error),

@@ -11,18 +11,18 @@ import { cutWhenStuck, stuckMs } from './stuck-client.ts';
 const headers = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache',
-  // A proxy that gathers the answer would undo the streaming; nginx obeys this header.
+  // A proxy that buffers the response would undo the streaming. nginx obeys this header.
   'x-accel-buffering': 'no',
 };
 
-/** A comment is no event (HTML, "Server-sent events" 9.2.6); what stands between here and the client sees a sign of life. */
+/** A comment is not an event (HTML, "Server-sent events" 9.2.6), but keeps proxies on the way from timing out. */
 const waitingComment = ': waiting\n\n';
 
 /**
- * Writes a reply as server-sent events. Nothing is sent before its first event, so that an early failure is thrown and has a
- * status of its own, which SDKs obey; after `heldBackMs` the stream is begun all the same, with a comment, and one more each
- * time it has passed again. A stream that has begun ends by `[DONE]` if all of it was written, else by an error frame
- * and no `[DONE]`: a client can always tell a whole answer from one that broke off. The usage of a whole one.
+ * Writes a reply as server-sent events, and returns its usage if it is complete. Nothing is sent before the first event, so an early failure
+ * is thrown and gets its own status, which SDKs obey. After `heldBackMs` without an event the stream begins anyway, with a comment, and sends
+ * one more after each further `heldBackMs`. A stream that has begun ends with `[DONE]` if it is complete, otherwise with an error frame and
+ * no `[DONE]`. So a client can always tell a complete answer from an incomplete one.
  */
 export async function writeEventStream(
   ctx: AppContext,
@@ -52,7 +52,7 @@ function end(response: ServerResponse, text: string): void {
   response.end(text);
 }
 
-/** Waits while the client reads more slowly than we write; what comes meanwhile piles up in the reply's own bound. */
+/** Waits while the client reads more slowly than we write. Further events are buffered, within the bound of the reply. */
 async function write(response: ServerResponse, text: string): Promise<void> {
   if (response.destroyed || response.write(text)) return;
   const gone = new AbortController();

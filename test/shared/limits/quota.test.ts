@@ -90,7 +90,7 @@ test('each limit has its type, its number in the message, and one wait in three 
     t.is(errorHeaders(error)['x-should-retry'], undefined);
   }
   const share = (fairShare: number) => limitError({ ...limited, limit: 'concurrency', waitMs: 1_000, fairShare });
-  t.regex(share(2).message, /may have 2 requests at once, waiting and running ones together\./);
+  t.regex(share(2).message, /may have 2 requests at once, waiting and running\./);
   t.regex(share(0).message, /waiting requests of this account take its share of memory\./);
   t.regex(share(3).message, /limit of 3/);
   t.like(errorHeaders(share(0)), { 'retry-after-ms': '1000', 'retry-after': '1' });
