@@ -10,9 +10,9 @@ import { type MonthCheck, missingInSum } from './reconcile-drift.ts';
 import { summedUpTo } from './summed-up-to.ts';
 
 /**
- * Looks at an account's month in the store and, where Redis counts it, there. Each look is right also while requests are
- * settled and drained, but for a record that has come before its time and is about to be repaired, which the next look is
- * not to find any more. Fails with `SERVICE_UNAVAILABLE`.
+ * Reads an account's month in the store and, if Redis counts it, in Redis. The result is also correct while requests are settled and
+ * drained, except for a record that reached the store early and is about to be repaired: the next check no longer finds it. Fails with
+ * `SERVICE_UNAVAILABLE`.
  */
 export function createCheckMonth({
   redis,
@@ -36,7 +36,7 @@ export function createCheckMonth({
   };
 }
 
-/** Those that Redis counts of this month and the last; of older ones there may be numbers, but nobody uses them. */
+/** Returns which of the current and the last month Redis counts. Counters of older months are not used. */
 export async function findCountedMonths(redis: Redis, account: string): Promise<string[]> {
   const months = await findRecentMonths(redis);
   const fields = months.map((month) => `${month}:used`);
@@ -44,7 +44,7 @@ export async function findCountedMonths(redis: Redis, account: string): Promise<
   return months.filter((_, index) => counted[index] !== null);
 }
 
-/** The last month and this one by Redis's clock, in this order. */
+/** The last and the current month by Redis's clock, in this order. */
 export async function findRecentMonths(redis: Redis): Promise<[string, string]> {
   const now = await redisUnavailable(redisNow(redis));
   return [firstMonthKept(now, 1), firstMonthKept(now, 0)];

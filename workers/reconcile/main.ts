@@ -7,16 +7,16 @@ import { connectForRequests } from '../../shared/redis/connections.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { CannotReconcile, openExistingStore } from './open-existing-store.ts';
 import { parseReconcileArguments, usageText } from './reconcile-arguments.ts';
-import { isUnavailable } from './reconcile-patience.ts';
 import { progressOf, reportOf } from './reconcile-report.ts';
 import { createReconcileUsage } from './reconcile-usage.ts';
+import { isUnavailable } from './retry-unavailable.ts';
 
 const [nothingDiffers, somethingDiffers, notFoundOut] = [0, 1, 2];
-/** Several calls of a store that does not answer, each of which takes seconds to fail. */
-const patienceMs = 10_000;
+/** Time for several calls of a store that does not answer. Each of them takes seconds to fail. */
+const unavailableMsMax = 10_000;
 const progressEveryMs = 1_000;
 
-// A reader that has seen enough of the report (`| head`) is no reason for a stack trace.
+// A reader that closes the pipe early (`| head`) must not cause a stack trace.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => process.exit(notFoundOut));
 process.exit(await main());
 
@@ -46,28 +46,31 @@ async function run({ config, repair, shutdown }: Run): Promise<number> {
   const store = parts.use(await openExistingStore(config.databaseUrl, log));
   const redis = parts.adopt(connectForRequests(config.redisUrl, log), (opened) => opened.disconnect());
   const { usageMonthsKept: monthsKept } = config;
-  const reconcile = createReconcileUsage({ redis, store, monthsKept, repair, patienceMs, signal: shutdown });
-  const tellProgress = () => process.stderr.write(`${progressOf(reconcile.progress())}\n`);
-  parts.adopt(setInterval(tellProgress, progressEveryMs), clearInterval);
+  const reconcile = createReconcileUsage({ redis, store, monthsKept, repair, unavailableMsMax, signal: shutdown });
+  const printProgress = () => process.stderr.write(`${progressOf(reconcile.progress())}\n`);
+  parts.adopt(setInterval(printProgress, progressEveryMs), clearInterval);
   try {
     const reconciled = await reconcile.run();
-    tellProgress();
+    printProgress();
     process.stdout.write(`${reportOf(reconciled, repair).join('\n')}\n`);
     return reconciled.left.months === 0 ? nothingDiffers : somethingDiffers;
   } catch (error) {
     log.debug({ err: error }, 'the comparison failed');
-    throw isUnavailable(error) ? new CannotReconcile(await sayWhatIsAway({ redis, store }), { cause: error }) : error;
+    throw isUnavailable(error)
+      ? new CannotReconcile(await describeUnavailable({ redis, store }), { cause: error })
+      : error;
   }
 }
 
-async function sayWhatIsAway({ redis, store }: { redis: Redis; store: Store }): Promise<string> {
+async function describeUnavailable({ redis, store }: { redis: Redis; store: Store }): Promise<string> {
   const [ofRedis, ofStore] = await Promise.allSettled([redis.ping(), store.ping()]);
-  const away = [
+  const unavailable = [
     ...(ofRedis.status === 'rejected' ? ['Redis'] : []),
     ...(ofStore.status === 'rejected' ? ['the store'] : []),
   ];
-  if (away.length === 0) return 'Redis or the store was away for too long, or usage moved too fast to be compared.';
-  return `Cannot reach ${away.join(' and ')}; nothing can be said of drift.`;
+  if (unavailable.length === 0)
+    return 'Redis or the store was unavailable for too long, or usage changed too fast to be compared.';
+  return `Cannot reach ${unavailable.join(' and ')}; drift is unknown.`;
 }
 
 function fail(message: string): number {

@@ -6,18 +6,18 @@ import type { UsageMonth } from '../../shared/store/usage/usage-sums.ts';
 import { redisNow } from '../redis-now.ts';
 import { firstMonthKept } from '../usage/remove-old-months.ts';
 import { findCountedMonths, findRecentMonths } from './check-month.ts';
-import type { Patiently } from './reconcile-patience.ts';
+import type { RetryUnavailable } from './retry-unavailable.ts';
 
 const monthsAtOnce = 100;
 const keysAtOnce = 500;
 
-/** Every account's month that is to be compared, without any of them being held. */
+/** The months to compare, page by page. */
 interface MonthsToReconcile {
-  /** Those of the store, by account, but for the ones that are being removed. */
+  /** The months in the store, by account, except those that are being removed. */
   ofStore(): AsyncGenerator<UsageMonth>;
-  /** Accounts that Redis has a standing of; one may come twice. */
+  /** Accounts with limit counters in Redis. An account may come twice. */
   accountsOfRedis(): AsyncGenerator<string>;
-  /** The months that Redis counts of an account and the store knows nothing of; `isNew`: nor of any other that it keeps. */
+  /** The months of an account that only Redis counts. `isNew`: the store keeps no month of this account. */
   onlyInRedis(account: string): Promise<{ months: UsageMonth[]; isNew: boolean }>;
 }
 
@@ -25,17 +25,17 @@ export function createMonthsToReconcile({
   redis,
   store,
   monthsKept,
-  patiently,
+  retryUnavailable,
 }: {
   redis: Redis;
   store: Pick<UsageStore, 'listUsageMonths'>;
   monthsKept: number;
-  patiently: Patiently;
+  retryUnavailable: RetryUnavailable;
 }): MonthsToReconcile {
   const list = (after: UsageMonth | undefined, limit: number) =>
-    patiently(() => store.listUsageMonths({ after, limit }));
+    retryUnavailable(() => store.listUsageMonths({ after, limit }));
 
-  /** What the store has of an account after this month. */
+  /** An account's months in the store after this month. */
   async function monthsInStore(account: string, month: string, limit: number): Promise<string[]> {
     const listed = await list({ account, month }, limit);
     return listed.filter((found) => found.account === account).map((found) => found.month);
@@ -44,7 +44,7 @@ export function createMonthsToReconcile({
   return {
     async *ofStore() {
       for (let after: UsageMonth | undefined; ; ) {
-        const first = firstMonthKept(await patiently(() => redisUnavailable(redisNow(redis))), monthsKept);
+        const first = firstMonthKept(await retryUnavailable(() => redisUnavailable(redisNow(redis))), monthsKept);
         const page = await list(after, monthsAtOnce);
         yield* page.filter(({ month }) => month >= first);
         if (page.length < monthsAtOnce) return;
@@ -57,15 +57,15 @@ export function createMonthsToReconcile({
       do {
         const from = cursor;
         const scan = () => redis.scan(from, 'MATCH', countersKeys, 'COUNT', keysAtOnce);
-        const [next, keys] = await patiently(() => redisUnavailable(scan()));
+        const [next, keys] = await retryUnavailable(() => redisUnavailable(scan()));
         yield* keys.map(accountOfCountersKey);
         cursor = next;
       } while (cursor !== '0');
     },
 
     async onlyInRedis(account) {
-      const counted = await patiently(() => findCountedMonths(redis, account));
-      const [last] = await patiently(() => findRecentMonths(redis));
+      const counted = await retryUnavailable(() => findCountedMonths(redis, account));
+      const [last] = await retryUnavailable(() => findRecentMonths(redis));
       const known = await monthsInStore(account, monthBefore(last, 1), counted.length);
       const months = counted.filter((month) => !known.includes(month)).map((month) => ({ account, month }));
       const isNew = months.length > 0 && (await monthsInStore(account, monthBefore(last, monthsKept), 1)).length === 0;

@@ -2,19 +2,19 @@ import { parseArgs } from 'node:util';
 
 export const usageText = `Usage: npm run --silent reconcile [-- --repair] [-- --help]
 
-Adds up the usage records of every account and month again, compares what comes out with the sums that the store keeps, and
-those with what Redis counts of this month and the last. The service may be in use meanwhile.
+Recomputes the usage of every account and month from the usage records, and compares it with the sums in the store, and those with
+the counters in Redis for the current and the last month. The service may be in use meanwhile.
 
-  --repair  puts right what differs, and compares that again
-  --help    prints this
+  --repair  repairs what differs, and compares it again
+  --help    prints this text
 
 Settings, from the environment: REDIS_URL, DATABASE_URL, PLAN_FILE, LOG_LEVEL.
-Exit code: 0 where nothing differs (any more), 1 where something does, 2 where it could not be found out.
+Exit code: 0 if nothing differs (any more), 1 if something differs, 2 if the comparison failed.
 `;
 
 type ReconcileArguments = { repair: boolean; help: boolean };
 
-/** Undefined where there is any that it does not know. */
+/** Undefined if an argument is unknown. */
 export function parseReconcileArguments(args: readonly string[]): ReconcileArguments | undefined {
   const options = { repair: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } } as const;
   try {

@@ -3,8 +3,8 @@ import type { MonthTokens } from '../../shared/limits/seed.ts';
 import type { UsageMonth, UsageSum } from '../../shared/store/usage/usage-sums.ts';
 
 /**
- * What was found of an account's month. `kept` is the sum that the store has, `recomputed` the one that its records come to;
- * `counter` is there where Redis counts the month: `expected` follows from the records and what waits in the outbox.
+ * The result of a check of an account's month. `kept`: the sum in the store. `recomputed`: the sum of its records. `counter`: defined if
+ * Redis counts the month; `expected` follows from the records and from what waits in the outbox.
  */
 export type MonthCheck = UsageMonth & {
   kept: UsageSum | undefined;
@@ -12,13 +12,13 @@ export type MonthCheck = UsageMonth & {
   counter: { counted: MonthTokens; expected: MonthTokens } | undefined;
 };
 
-/** By how many charged tokens something is off; 0 where only other numbers differ. Undefined where nothing does. */
-export function driftOf(look: MonthCheck): { tokens: number } | undefined {
-  const { counter } = look;
-  if (!sumDiffers(look) && isDeepStrictEqual(counter?.counted, counter?.expected)) return undefined;
+/** The difference in charged tokens; 0 if only other numbers differ. Undefined if nothing differs. */
+export function driftOf(checked: MonthCheck): { tokens: number } | undefined {
+  const { counter } = checked;
+  if (!sumDiffers(checked) && isDeepStrictEqual(counter?.counted, counter?.expected)) return undefined;
   const inCounter = counter === undefined ? 0 : Math.abs(counter.counted.used - counter.expected.used);
-  // Not both together: Redis most often counts on from a sum that was wrong already.
-  return { tokens: Math.max(Math.abs(missingInSum(look).used), inCounter) };
+  // Not added up: usually Redis continues from a sum that was already wrong.
+  return { tokens: Math.max(Math.abs(missingInSum(checked).used), inCounter) };
 }
 
 export function sumDiffers({ kept, recomputed }: Pick<MonthCheck, 'kept' | 'recomputed'>): boolean {
@@ -29,7 +29,7 @@ export function daysDiffer({ kept, recomputed }: Pick<MonthCheck, 'kept' | 'reco
   return !isDeepStrictEqual(kept?.days, recomputed?.days);
 }
 
-/** What the records have and the sum does not; negative where the sum has too much. */
+/** Tokens that the records have and the sum does not; negative if the sum has too many. */
 export function missingInSum({ kept, recomputed }: Pick<MonthCheck, 'kept' | 'recomputed'>): {
   used: number;
   overage: number;

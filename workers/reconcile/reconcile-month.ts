@@ -8,66 +8,67 @@ import { redisNow } from '../redis-now.ts';
 import { firstMonthKept } from '../usage/remove-old-months.ts';
 import { createCheckMonth } from './check-month.ts';
 import { driftOf, type MonthCheck, sumDiffers } from './reconcile-drift.ts';
-import type { Patiently } from './reconcile-patience.ts';
+import type { RetryUnavailable } from './retry-unavailable.ts';
 
 export type ReconcileStore = Pick<
   Store,
   'findAccount' | 'recomputeUsage' | 'repairUsage' | 'listUsageMonths' | 'findUsageSum'
 >;
 
-/** What differed, and what still does after a repair. */
+/** What differed, and what still differs after a repair. */
 export type Drifted = { found: MonthCheck; left: MonthCheck | undefined };
 
-/** A record that came before its time is repaired by its drainer within milliseconds; these are over three seconds in all. */
+/** A record that reached the store early is repaired by its drainer within milliseconds. These pauses take over three seconds in total. */
 const pausesMs = [50, 100, 200, 400, 800, 1_600];
 const repairAttemptsMax = 50;
 const repairPauseMs = 20;
-/** Redis may begin to count a month from its sum while that is repaired. */
+/** Redis may start to count a month from its sum while the sum is repaired. */
 const repairsMax = 2;
 
-/** Compares an account's month, and repairs it where it is asked to; undefined where nothing differs. */
+/** Compares an account's month, and repairs it if `repair` is set. Undefined if nothing differs. */
 export function createReconcileMonth(deps: {
   redis: Redis;
   store: ReconcileStore;
   monthsKept: number;
   repair: boolean;
-  patiently: Patiently;
+  retryUnavailable: RetryUnavailable;
   signal: AbortSignal;
 }): (month: UsageMonth) => Promise<Drifted | undefined> {
-  const { redis, store, monthsKept, repair, patiently, signal } = deps;
+  const { redis, store, monthsKept, repair, retryUnavailable, signal } = deps;
   const seed = createSeed({ redis, store });
   const checkMonth = createCheckMonth({ redis, store, seed });
 
-  /** Undefined where nothing differs, or where the month has become one of those that are removed. */
+  /** Undefined if nothing differs, or if the month is being removed by now. */
   async function findDrift(month: UsageMonth): Promise<MonthCheck | undefined> {
-    for (let looks = 0; ; looks += 1) {
-      const look = await patiently(() => checkMonth(month));
-      if (driftOf(look) === undefined) return undefined;
-      const first = firstMonthKept(await patiently(() => redisUnavailable(redisNow(redis))), monthsKept);
+    for (let checks = 0; ; checks += 1) {
+      const checked = await retryUnavailable(() => checkMonth(month));
+      if (driftOf(checked) === undefined) return undefined;
+      const first = firstMonthKept(await retryUnavailable(() => redisUnavailable(redisNow(redis))), monthsKept);
       if (month.month < first) return undefined;
-      const pauseMs = pausesMs[looks];
-      if (pauseMs === undefined) return look;
+      const pauseMs = pausesMs[checks];
+      if (pauseMs === undefined) return checked;
       await sleep(pauseMs, undefined, { signal });
     }
   }
 
-  /** The sum first, as it is what Redis's counter rests on. */
+  /** The sum first, because Redis's counter is based on it. */
   async function repairMonth(found: MonthCheck): Promise<void> {
     const { account, month, counter } = found;
     if (sumDiffers(found)) await repairSum(found);
-    if (counter !== undefined && (await isKnown(account))) await patiently(() => seed(account, month, 'replace'));
+    if (counter !== undefined && (await isKnown(account)))
+      await retryUnavailable(() => seed(account, month, 'replace'));
   }
 
-  /** Whose tokens Redis counts has an account; where the store has none, it is another store or an empty one. */
+  /** Every caller that Redis counts has an account. If the store does not have it, this is the wrong store or an empty one. */
   async function isKnown(account: string): Promise<boolean> {
-    return (await patiently(() => store.findAccount(account))) !== undefined;
+    return (await retryUnavailable(() => store.findAccount(account))) !== undefined;
   }
 
-  /** While the sum moves, a repair of what it was writes nothing; what is left then is found by the next look. */
+  /** While the sum changes, a repair of its old value writes nothing. The next check finds what is left. */
   async function repairSum({ account, month, recomputed }: MonthCheck): Promise<void> {
     const repairUsage = () => store.repairUsage(account, month, recomputed?.lastEntry ?? '');
     for (let attempt = 1; attempt <= repairAttemptsMax; attempt += 1) {
-      if (await patiently(repairUsage)) return;
+      if (await retryUnavailable(repairUsage)) return;
       await sleep(Math.random() * repairPauseMs, undefined, { signal });
     }
   }

@@ -4,7 +4,7 @@ import { daysDiffer, type MonthCheck, sumDiffers } from './reconcile-drift.ts';
 import type { Drifted } from './reconcile-month.ts';
 import type { Reconciled } from './reconcile-usage.ts';
 
-/** What is written to standard output: the last line is what is left of drift. */
+/** The lines for standard output. The last line is the remaining drift. */
 export function reportOf({ accounts, months, found, left, drifted }: Reconciled, repair: boolean): string[] {
   const more = found.months - drifted.length;
   return [
@@ -26,17 +26,17 @@ function amountOf({ tokens, months }: Reconciled['found']): string {
 }
 
 function lineOf({ found, left }: Drifted, repair: boolean): string {
-  // As JSON: a name from a sign-in token may hold what a terminal would obey.
+  // As JSON, because a name from a sign-in token may contain control characters of a terminal.
   const name = `${JSON.stringify(found.account)} ${found.month}`;
   const outcome = left === undefined ? '; repaired' : '; not repaired';
   return `${name}: ${[sumText(found), ...counterText(found)].join('; ')}${repair ? outcome : ''}`;
 }
 
-function sumText(look: MonthCheck): string {
-  const { kept, recomputed } = look;
-  if (!sumDiffers(look)) return `the sum is right (${countsText(kept)})`;
-  const isOnlyInDays = countsText(kept) === countsText(recomputed) && daysDiffer(look);
-  return `kept are ${countsText(kept)}, recomputed ${countsText(recomputed)}${isOnlyInDays ? ', otherwise by day, model or kind' : ''}`;
+function sumText(checked: MonthCheck): string {
+  const { kept, recomputed } = checked;
+  if (!sumDiffers(checked)) return `the sum is correct (${countsText(kept)})`;
+  const isOnlyInDays = countsText(kept) === countsText(recomputed) && daysDiffer(checked);
+  return `the store has ${countsText(kept)}, recomputed ${countsText(recomputed)}${isOnlyInDays ? ', different by day, model or kind' : ''}`;
 }
 
 function countsText(sum: UsageSum | undefined): string {
@@ -46,7 +46,7 @@ function countsText(sum: UsageSum | undefined): string {
 function counterText({ counter }: MonthCheck): string[] {
   if (counter === undefined) return ['Redis does not count it'];
   const { counted, expected } = counter;
-  return [`Redis counts ${tokensText(counted)}, and should ${tokensText(expected)}`];
+  return [`Redis counts ${tokensText(counted)}, expected ${tokensText(expected)}`];
 }
 
 function tokensText({ used, reserved, overage }: MonthTokens): string {

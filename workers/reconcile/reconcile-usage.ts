@@ -2,33 +2,33 @@ import type { Redis } from 'ioredis';
 import { createMonthsToReconcile } from './months-to-reconcile.ts';
 import { driftOf } from './reconcile-drift.ts';
 import { createReconcileMonth, type Drifted, type ReconcileStore } from './reconcile-month.ts';
-import { createPatience } from './reconcile-patience.ts';
+import { createRetryUnavailable } from './retry-unavailable.ts';
 
 type Amount = { tokens: number; months: number };
 
-/** `drifted` are the first of those that were `found` to differ; `left` is what still does after a repair. */
+/** `found`: what differed; `drifted` are the first of these. `left`: what still differs after a repair. */
 export type Reconciled = { accounts: number; months: number; found: Amount; left: Amount; drifted: Drifted[] };
 
 const monthsAtOnce = 8;
-const driftedToldMax = 100;
+const driftedShownMax = 100;
 
 /**
- * Compares every account's month of the store and of Redis; `progress` is as far as it has come. While requests go on an
- * account may be counted twice that came into the store meanwhile. Fails with `SERVICE_UNAVAILABLE`, and where `signal` is aborted.
+ * Compares every account's months in the store and in Redis. `progress` is the result so far. While requests are served, an account that
+ * reaches the store meanwhile may be counted twice. Fails with `SERVICE_UNAVAILABLE`, and if `signal` is aborted.
  */
 export function createReconcileUsage(deps: {
   redis: Redis;
   store: ReconcileStore;
-  /** Closed months whose usage is kept; older ones may be on their way out. */
+  /** Closed months whose usage is kept. Older ones may be being removed. */
   monthsKept: number;
   repair: boolean;
-  /** How long the store or Redis may be away at a time. */
-  patienceMs: number;
+  /** How long the store or Redis may be unavailable at a time. */
+  unavailableMsMax: number;
   signal: AbortSignal;
 }): { run(): Promise<Reconciled>; progress(): Reconciled } {
-  const patiently = createPatience(deps);
-  const months = createMonthsToReconcile({ ...deps, patiently });
-  const reconcileMonth = createReconcileMonth({ ...deps, patiently });
+  const retryUnavailable = createRetryUnavailable(deps);
+  const months = createMonthsToReconcile({ ...deps, retryUnavailable });
+  const reconcileMonth = createReconcileMonth({ ...deps, retryUnavailable });
   const done: Reconciled = {
     accounts: 0,
     months: 0,
@@ -42,7 +42,7 @@ export function createReconcileUsage(deps: {
     if (drifted === undefined) return;
     add(done.found, drifted.found);
     add(done.left, drifted.left);
-    if (done.drifted.length < driftedToldMax) done.drifted.push(drifted);
+    if (done.drifted.length < driftedShownMax) done.drifted.push(drifted);
   }
 
   async function reconcileOnlyInRedis(account: string): Promise<void> {
@@ -55,7 +55,7 @@ export function createReconcileUsage(deps: {
   return {
     progress: () => done,
     async run() {
-      // In this order: what comes into the store during the first is met in the second.
+      // In this order: the second pass finds what reaches the store during the first.
       await forEachOf(months.accountsOfRedis(), reconcileOnlyInRedis);
       await forEachOf(months.ofStore(), async (month) => {
         if (month.account !== account) done.accounts += 1;
@@ -67,14 +67,14 @@ export function createReconcileUsage(deps: {
   };
 }
 
-function add(amount: Amount, look: Drifted['left']): void {
-  const drift = look === undefined ? undefined : driftOf(look);
+function add(amount: Amount, checked: Drifted['left']): void {
+  const drift = checked === undefined ? undefined : driftOf(checked);
   if (drift === undefined) return;
   amount.months += 1;
   amount.tokens += drift.tokens;
 }
 
-/** A few at once. Whichever fails ends all, as leaving a loop ends what it goes through. */
+/** Works on a few items at once. The first failure ends all, because leaving a loop ends its generator. */
 async function forEachOf<Item>(items: AsyncGenerator<Item>, work: (item: Item) => Promise<void>): Promise<void> {
   const oneByOne = async () => {
     for await (const item of items) await work(item);

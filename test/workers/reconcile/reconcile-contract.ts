@@ -16,7 +16,7 @@ type Contract = {
   createHome: () => Promise<ReconcileHome>;
 };
 
-/** What `reconcile` finds and repairs, whichever store is behind it. */
+/** What `reconcile` finds and repairs, with any store. */
 export function testReconcileContract({ test, createHome }: Contract): void {
   const prove = (title: string, proof: (t: ExecutionContext, given: Given) => Promise<void>) =>
     test(title, async (t) => {
@@ -25,17 +25,14 @@ export function testReconcileContract({ test, createHome }: Contract): void {
       await using store = await home.open();
       await proof(t, { store, home, redis: own.redis, side: openReconcileSide(own.redis, store) });
     });
-  prove('exact data has no drift, wherever it is on its way', findsNothing);
-  prove('a sum that is wrong in any way is found, by how much, and repaired', findsWrongSums);
-  prove('a counter of Redis that is wrong in any way is found, by how much, and repaired', findsWrongCounters);
-  prove('what Redis counts on from a sum that was wrong is repaired with it, and told once', findsBoth);
-  prove('records that are about to be summed are no drift, and those that nobody sums any more are', findsUnsummed);
-  prove('months that are being removed are left alone', skipsRemoved);
-  prove(
-    'while requests are settled, drained and seeded no comparison finds what is not there',
-    findsNothingUnderTraffic,
-  );
-  prove('no store and no Redis with anything in it are no drift', findsNobody);
+  prove('exact data has no drift, at every stage between Redis and the store', findsNothing);
+  prove('a wrong sum is found with its difference, and repaired', findsWrongSums);
+  prove('a wrong counter in Redis is found with its difference, and repaired', findsWrongCounters);
+  prove('a counter that continued from a wrong sum is repaired with it, and reported once', findsBoth);
+  prove('records that are about to be summed are no drift, and records that are never summed are', findsUnsummed);
+  prove('months that are being removed are ignored', skipsRemoved);
+  prove('no comparison finds false drift while requests are settled, drained and seeded', findsNothingUnderTraffic);
+  prove('an empty store and an empty Redis have no drift', findsNobody);
 }
 
 async function findsNothing(t: ExecutionContext, { side, redis }: Given): Promise<void> {
@@ -140,8 +137,8 @@ async function findsBoth(t: ExecutionContext, { side, home, redis }: Given): Pro
   const [line = ''] = reportOf(repaired, true).filter((text) => text.includes('user:ann'));
   t.is(
     line,
-    `  "user:ann" ${month}: kept are ${40 + wrongBy} tokens of 1 requests, recomputed 40 tokens of 1 requests; ` +
-      `Redis counts ${42 + wrongBy} used, 0 reserved, 0 overage, and should 42 used, 0 reserved, 0 overage; repaired`,
+    `  "user:ann" ${month}: the store has ${40 + wrongBy} tokens of 1 requests, recomputed 40 tokens of 1 requests; ` +
+      `Redis counts ${42 + wrongBy} used, 0 reserved, 0 overage, expected 42 used, 0 reserved, 0 overage; repaired`,
   );
   t.is(await redis.hget(countersKey('user:ann'), `${month}:used`), '42');
 }
@@ -150,17 +147,17 @@ async function findsUnsummed(t: ExecutionContext, { side, home, store, redis }: 
   const { use, outbox } = await side.openAccount('user:ann');
   await use('a', { tokens: 40 });
   await store.recordUsage(await outbox());
-  await home.spoil('user:ann', 'missing'); // as if whoever drains had died between the record and the sum
+  await home.spoil('user:ann', 'missing'); // as if the drainer had died between the record and the sum
   t.like(await side.reconcile(), { accounts: 1, months: 2, found: { months: 0 } });
   await side.drain();
   t.like(await side.reconcile(), { found: { months: 0 } });
   await home.spoil('user:ann', 'missing');
-  t.like(await side.reconcile(), { found: { months: 1, tokens: 40 } }, 'it is drained, so nobody will sum it');
+  t.like(await side.reconcile(), { found: { months: 1, tokens: 40 } }, 'it is drained, so it will never be summed');
   t.like(await side.reconcile({ repair: true }), { left: { months: 0 } });
 
   await home.spoil('user:ann', 'missing');
   await redis.flushdb();
-  t.like(await side.reconcile(), { found: { months: 1, tokens: 40 } }, 'nor is there an outbox that has it');
+  t.like(await side.reconcile(), { found: { months: 1, tokens: 40 } }, 'no outbox has it either');
   t.like(await side.reconcile({ repair: true }), { left: { months: 0 } });
   t.is((await store.findUsageSum('user:ann', await side.monthsAgo(0)))?.total.chargedTokens, 40);
 }

@@ -6,7 +6,7 @@ import type { MongoServer, NoMongo } from '../../support/mongodb/start-mongo.ts'
 
 export type Spoilt = 'too high' | 'too low' | 'missing' | 'on another day';
 
-/** A home whose sums a test can make wrong, one account's at a time. */
+/** A home in which a test can falsify the sums of one account at a time. */
 export type ReconcileHome = StoreHome & { spoil(account: string, how: Spoilt): Promise<void> };
 
 export const wrongBy = 7;

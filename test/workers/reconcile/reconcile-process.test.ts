@@ -34,8 +34,8 @@ async function ended(child: ChildProcess): Promise<Ended> {
 
 const run = (args: readonly string[], env: Record<string, string>) => ended(start(args, env));
 
-/** Ended by itself, with a sentence that tells why and nothing that is for nobody but us. */
-function saysWhy(t: ExecutionContext, { code, out, errors }: Ended, why: RegExp): void {
+/** It exited with a sentence that gives the reason, and with nothing that is only for developers. */
+function failsWith(t: ExecutionContext, { code, out, errors }: Ended, why: RegExp): void {
   t.is(code, 2);
   t.is(out, '');
   t.regex(errors, why);
@@ -48,7 +48,7 @@ async function writePlanFile(folder: string): Promise<string> {
   return file;
 }
 
-test('--help is its usage, and arguments that it does not know are refused with it', async (t) => {
+test('--help prints the usage, and unknown arguments are refused with it', async (t) => {
   const help = await run(['--help'], {});
   t.is(help.code, 0);
   t.regex(help.out, /^Usage: npm run --silent reconcile .*--repair.*--help/);
@@ -58,9 +58,9 @@ test('--help is its usage, and arguments that it does not know are refused with 
   }
 });
 
-test('settings that are wrong are named all at once', async (t) => {
+test('all wrong settings are named at once', async (t) => {
   const nothing = await run([], {});
-  saysWhy(t, nothing, /REDIS_URL: is required\n {2}DATABASE_URL: is required\n {2}PLAN_FILE: is required/);
+  failsWith(t, nothing, /REDIS_URL: is required\n {2}DATABASE_URL: is required\n {2}PLAN_FILE: is required/);
   const wrong = {
     REDIS_URL: 'http://user:hunter2@redis',
     DATABASE_URL: 'hunter2',
@@ -68,10 +68,10 @@ test('settings that are wrong are named all at once', async (t) => {
     LOG_LEVEL: 'loud',
   };
   const all = await run([], wrong);
-  for (const name of Object.keys(wrong)) saysWhy(t, all, new RegExp(` {2}${name}: `));
+  for (const name of Object.keys(wrong)) failsWith(t, all, new RegExp(` {2}${name}: `));
 });
 
-test('drift is exit code 1 and told on standard output, and 0 once it is repaired', async (t) => {
+test('drift is printed on standard output with exit code 1, and the exit code is 0 once it is repaired', async (t) => {
   await using own = await openRedisDatabase();
   await using home = await createSqliteReconcileHome();
   await using store = await home.open();
@@ -90,8 +90,8 @@ test('drift is exit code 1 and told on standard output, and 0 once it is repaire
   t.regex(exact.errors, /^checked 4 months of 2 accounts; 0 differ\n$/m);
 
   await home.spoil(bob.account, 'too high');
-  const right = 'Redis counts 30 used, 0 reserved, 0 overage, and should 30 used, 0 reserved, 0 overage';
-  const kept = `kept are ${30 + wrongBy} tokens of 1 requests, recomputed 30 tokens of 1 requests`;
+  const right = 'Redis counts 30 used, 0 reserved, 0 overage, expected 30 used, 0 reserved, 0 overage';
+  const kept = `the store has ${30 + wrongBy} tokens of 1 requests, recomputed 30 tokens of 1 requests`;
   const line = `  "user:\\u001b[2Jbob" ${month}: ${kept}; ${right}`;
   const drift = `${wrongBy} tokens in 1 account-months`;
   const drifted = await run([], env);
@@ -99,7 +99,7 @@ test('drift is exit code 1 and told on standard output, and 0 once it is repaire
   t.regex(
     drifted.errors,
     /^checked \d months of \d accounts; \d differ\n(checked .*\n)+$/,
-    'it takes a few seconds to be sure',
+    'a difference is checked for a few seconds',
   );
 
   const repaired = await run(['--repair'], env);
@@ -108,7 +108,7 @@ test('drift is exit code 1 and told on standard output, and 0 once it is repaire
   t.deepEqual([again.code, again.out], [0, exact.out]);
 });
 
-test('a Redis or a store that is away is told after a while, and no address with it', async (t) => {
+test('an unavailable Redis or store is reported after a while, without its address', async (t) => {
   await using own = await openRedisDatabase();
   await using home = await createSqliteHome();
   await (await home.open())[Symbol.asyncDispose]();
@@ -119,21 +119,21 @@ test('a Redis or a store that is away is told after a while, and no address with
     run([], { ...env, DATABASE_URL: `mongodb://${nobody}/usage` }),
     run(['--repair'], { ...env, REDIS_URL: `redis://${nobody}`, DATABASE_URL: `mongodb://${nobody}/usage` }),
   ]);
-  saysWhy(t, redisAway, /^Cannot reach Redis; nothing can be said of drift\.$/m);
-  saysWhy(t, storeAway, /^Cannot reach the store; nothing can be said of drift\.$/m);
-  saysWhy(t, bothAway, /^Cannot reach Redis and the store; nothing can be said of drift\.$/m);
+  failsWith(t, redisAway, /^Cannot reach Redis; drift is unknown\.$/m);
+  failsWith(t, storeAway, /^Cannot reach the store; drift is unknown\.$/m);
+  failsWith(t, bothAway, /^Cannot reach Redis and the store; drift is unknown\.$/m);
 });
 
-test('a file that is not there is no store without drift, and is not made', async (t) => {
+test('a missing file is an error, and is not created', async (t) => {
   await using home = await createSqliteHome();
   const PLAN_FILE = await writePlanFile(home.folder);
   const env = { REDIS_URL: 'redis://127.0.0.1:1', DATABASE_URL: home.url, PLAN_FILE };
-  saysWhy(t, await run([], env), /^DATABASE_URL names a file that is not there\.$/m);
+  failsWith(t, await run([], env), /^DATABASE_URL names a file that does not exist\.$/m);
   t.false(existsSync(home.file));
 });
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  test(`${signal} ends it at once, and it says that it did not get to the end`, async (t) => {
+  test(`${signal} ends it at once, and it reports that it did not finish`, async (t) => {
     await using home = await createSqliteHome();
     await (await home.open())[Symbol.asyncDispose]();
     const REDIS_URL = `redis://127.0.0.1:${await freePort()}`;
@@ -142,6 +142,6 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     const end = ended(child);
     if (child.stderr !== null) await once(child.stderr, 'data');
     child.kill(signal);
-    saysWhy(t, await end, /^Stopped before everything was compared\.$/m);
+    failsWith(t, await end, /^Stopped before everything was compared\.$/m);
   });
 }

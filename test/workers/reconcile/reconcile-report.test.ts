@@ -7,32 +7,32 @@ import { sumOf, usageRecord } from '../../shared/store/usage-records.ts';
 const sum = sumOf([usageRecord({ chargedTokens: 40 })]);
 const tokens = { used: 40, reserved: 0, overage: 0 };
 
-function look(given: Partial<MonthCheck> = {}): MonthCheck {
+function checked(given: Partial<MonthCheck> = {}): MonthCheck {
   return { account: 'user:ann', month: '2026-12', kept: sum, recomputed: sum, counter: undefined, ...given };
 }
 
 const charged = (chargedTokens: number): UsageSum => sumOf([usageRecord({ chargedTokens })]);
 
-test('drift is by how many charged tokens a sum or a counter is off, and any other difference is drift of none', (t) => {
+test('drift is the difference of a sum or a counter in charged tokens, and 0 for any other difference', (t) => {
   const counter = (counted: object) => ({ counted: { ...tokens, ...counted }, expected: tokens });
-  t.is(driftOf(look()), undefined);
-  t.is(driftOf(look({ counter: counter({}) })), undefined);
-  t.is(driftOf(look({ kept: { ...sum, lastEntry: 'another' } })), undefined);
-  t.is(driftOf(look({ kept: undefined, recomputed: undefined })), undefined);
-  t.deepEqual(driftOf(look({ kept: charged(45) })), { tokens: 5 });
-  t.deepEqual(driftOf(look({ kept: charged(33) })), { tokens: 7 });
-  t.deepEqual(driftOf(look({ kept: undefined })), { tokens: 40 });
-  t.deepEqual(driftOf(look({ kept: { ...sum, days: [] } })), { tokens: 0 });
-  t.deepEqual(driftOf(look({ kept: { ...sum, total: { ...sum.total, failed: 1 } } })), { tokens: 0 });
-  t.deepEqual(driftOf(look({ counter: counter({ used: 31 }) })), { tokens: 9 });
-  t.deepEqual(driftOf(look({ counter: counter({ reserved: 31 }) })), { tokens: 0 });
-  t.deepEqual(driftOf(look({ counter: counter({ overage: 31 }) })), { tokens: 0 });
-  t.deepEqual(driftOf(look({ kept: charged(45), counter: counter({ used: 45 }) })), { tokens: 5 });
-  t.deepEqual(driftOf(look({ kept: charged(45), counter: counter({ used: 25 }) })), { tokens: 15 });
+  t.is(driftOf(checked()), undefined);
+  t.is(driftOf(checked({ counter: counter({}) })), undefined);
+  t.is(driftOf(checked({ kept: { ...sum, lastEntry: 'another' } })), undefined);
+  t.is(driftOf(checked({ kept: undefined, recomputed: undefined })), undefined);
+  t.deepEqual(driftOf(checked({ kept: charged(45) })), { tokens: 5 });
+  t.deepEqual(driftOf(checked({ kept: charged(33) })), { tokens: 7 });
+  t.deepEqual(driftOf(checked({ kept: undefined })), { tokens: 40 });
+  t.deepEqual(driftOf(checked({ kept: { ...sum, days: [] } })), { tokens: 0 });
+  t.deepEqual(driftOf(checked({ kept: { ...sum, total: { ...sum.total, failed: 1 } } })), { tokens: 0 });
+  t.deepEqual(driftOf(checked({ counter: counter({ used: 31 }) })), { tokens: 9 });
+  t.deepEqual(driftOf(checked({ counter: counter({ reserved: 31 }) })), { tokens: 0 });
+  t.deepEqual(driftOf(checked({ counter: counter({ overage: 31 }) })), { tokens: 0 });
+  t.deepEqual(driftOf(checked({ kept: charged(45), counter: counter({ used: 45 }) })), { tokens: 5 });
+  t.deepEqual(driftOf(checked({ kept: charged(45), counter: counter({ used: 25 }) })), { tokens: 15 });
 });
 
-test('of more than are told it says how many, and the last line is what is left', (t) => {
-  const found = look({ kept: undefined });
+test('the report counts the months that it does not list, and its last line is the remaining drift', (t) => {
+  const found = checked({ kept: undefined });
   const drifted = [
     { found, left: undefined },
     { found, left: found },
@@ -44,7 +44,8 @@ test('of more than are told it says how many, and the last line is what is left'
     left: { months: 1, tokens: 40 },
     drifted,
   };
-  const line = '  "user:ann" 2026-12: kept are nothing, recomputed 40 tokens of 1 requests; Redis does not count it';
+  const line =
+    '  "user:ann" 2026-12: the store has nothing, recomputed 40 tokens of 1 requests; Redis does not count it';
   t.deepEqual(reportOf(reconciled, true), [
     'accounts checked: 9',
     'months checked: 20',

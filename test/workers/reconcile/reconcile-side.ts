@@ -14,18 +14,18 @@ import { recordedLog } from '../../support/recorded-log.ts';
 
 export const monthsKept = 3;
 
-/** Accounts that use the service, drainers and `reconcile`, all on one Redis and one store. */
+/** Accounts that use the service, drainers and `reconcile`, with the same Redis and store. */
 export function openReconcileSide(redis: Redis, store: Store) {
   const seed = createSeed({ redis, store });
   const { log } = recordedLog();
   const drainPartition = createDrainPartition({ redis, store, metrics: createWorkerMetrics(new Registry()), log });
 
-  /** `YYYY-MM`, so many months before the present one. */
+  /** `YYYY-MM`, the given number of months before the current one. */
   const monthsAgo = async (months: number) => firstMonthKept(await redisNow(redis), months);
 
   return {
     monthsAgo,
-    /** This and the last month are counted from what the store and the outbox have. */
+    /** Counts the current and the last month from the store and the outbox. */
     async openAccount(account: string) {
       const side = openLimits(redis, { account });
       const unknown = { id: account, plan: 'free' };
@@ -47,7 +47,7 @@ export function openReconcileSide(redis: Redis, store: Store) {
           await side.start(name);
           if (!(await side.settle(name, { tokens, overage }))) throw new Error('not settled');
         },
-        /** A request of a month gone by whose lease Redis has lost; `months` before this one. */
+        /** A request of a past month whose lease Redis has lost; `months` before the current one. */
         async useBefore(name: string, months: number, { tokens = 10 } = {}) {
           const admittedAt = Date.parse(`${await monthsAgo(months)}-15T12:00:00Z`);
           if (!(await side.settle(name, { tokens, admittedAt }))) throw new Error('not settled');
@@ -58,7 +58,7 @@ export function openReconcileSide(redis: Redis, store: Store) {
       const all = Array.from({ length: partitionCount }, (_, partition) => partition);
       for (const partition of accounts?.map(partitionOf) ?? all) while ((await drainPartition(partition)).more);
     },
-    reconcile: ({ repair = false, patienceMs = 5_000, signal = new AbortController().signal } = {}) =>
-      createReconcileUsage({ redis, store, monthsKept, repair, patienceMs, signal }).run(),
+    reconcile: ({ repair = false, unavailableMsMax = 5_000, signal = new AbortController().signal } = {}) =>
+      createReconcileUsage({ redis, store, monthsKept, repair, unavailableMsMax, signal }).run(),
   };
 }

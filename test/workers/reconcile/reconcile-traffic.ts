@@ -20,13 +20,13 @@ type Given = { store: Store; redis: Redis; side: ReturnType<typeof openReconcile
 const accounts = Array.from({ length: 12 }, (_, index) => `user:${index}`);
 const drainers = 3;
 const comparisonsMin = 15;
-/** Trimming, 10 s behind draining otherwise, happens all the time. */
+/** Trims all the time; usually an entry is trimmed 10 s after it was drained. */
 const timesFaster = 10;
 
-/** Fast enough for several requests during each look; without a bound they would be more than can be added up again. */
+/** Fast enough for several requests during each check. Without a bound there would be more than can be recomputed. */
 const paceMs = 15;
 
-/** Every account uses the service all the time, and is forgotten by Redis now and then. */
+/** Every account uses the service all the time, and its counters are removed from Redis now and then. */
 function startTraffic({ side, redis }: Given) {
   let isOver = false;
   let settled = 0;
@@ -70,7 +70,7 @@ function startDrainer({ redis, store }: Given) {
   return createUsageDrainer({ redis, store, workerId, metrics, log, usageMonthsKept: 24, expireLeases, now });
 }
 
-/** Both the whole comparison, and each look by itself, which finds no drift that a second one would not. */
+/** Runs the complete comparison and single checks: a single check finds no drift that a second one does not find. */
 export async function findsNothingUnderTraffic(t: ExecutionContext, given: Given): Promise<void> {
   t.timeout(180_000);
   const { side, store, redis } = given;

@@ -5,13 +5,13 @@ import { entryBefore, summedUpTo } from '../../../workers/reconcile/summed-up-to
 import { redisNow } from '../../../workers/redis-now.ts';
 import { openRedisDatabase } from '../../support/private-redis.ts';
 
-test('the entry before another is the last that sorts before it', (t) => {
+test('the entry before an id is the last one that sorts before it', (t) => {
   t.is(entryBefore('1700000000000-5'), entryOf('1700000000000-4'));
   t.is(entryBefore('1700000000000-0'), entryOf('1699999999999-9999999999'));
   t.true(entryBefore('1700000000000-0') < entryOf('1700000000000-0'));
 });
 
-test('it is before what waits and before now, and never before what is drained', async (t) => {
+test('it is before waiting entries and before now, and never before drained entries', async (t) => {
   await using own = await openRedisDatabase();
   const { redis } = own;
   const [outbox, marks] = [outboxKey(7), outboxMarksKey(7)];
@@ -31,5 +31,5 @@ test('it is before what waits and before now, and never before what is drained',
 
   const ahead = `${from + 3_600_000}-0`;
   await redis.hset(marks, 'drained', ahead);
-  t.is(await summedUpTo(redis, 7), entryOf(ahead), 'its clock was put back');
+  t.is(await summedUpTo(redis, 7), entryOf(ahead), 'its clock was set back');
 });

@@ -1,15 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError } from '../../shared/errors.ts';
 
-/** Repeats what fails because the store or Redis cannot be used, until it has done so for a while; then it fails the same. */
-export type Patiently = <T>(work: () => Promise<T>) => Promise<T>;
+/** Repeats work that fails because the store or Redis is unavailable, up to a time limit. Then it fails with the same error. */
+export type RetryUnavailable = <T>(work: () => Promise<T>) => Promise<T>;
 
 const pauseMs = 250;
 
-/** Nothing new begins once `signal` is aborted. */
-export function createPatience({ patienceMs, signal }: { patienceMs: number; signal: AbortSignal }): Patiently {
-  return async function patiently(work) {
-    const giveUpAt = performance.now() + patienceMs;
+/** No further attempt begins once `signal` is aborted. */
+export function createRetryUnavailable({
+  unavailableMsMax,
+  signal,
+}: {
+  unavailableMsMax: number;
+  signal: AbortSignal;
+}): RetryUnavailable {
+  return async function retryUnavailable(work) {
+    const giveUpAt = performance.now() + unavailableMsMax;
     for (;;) {
       signal.throwIfAborted();
       try {
