@@ -2,8 +2,8 @@ import { z } from 'zod';
 import type { ValidationIssue } from './validation-issues.ts';
 
 /**
- * Every error code of the service: its HTTP status, its body shape (one of two), and whether the same request can succeed later.
- * `UPSTREAM_INTERRUPTED` is sent only in the error frame of a stream.
+ * Every error code of the service: its HTTP status, its body shape (one of two), and whether the same request can succeed later
+ * (contract.md#t4-basic-errors, contract.md#b2-codes). `UPSTREAM_INTERRUPTED` is sent only in the error frame of a stream.
  */
 export const errorCodes = {
   NO_AUTH: { status: 401, shape: 'flat', retryable: false },
@@ -69,14 +69,14 @@ export function errorStatus(code: ErrorCode): number {
   return errorCodes[code].status;
 }
 
-/** Returns one 400 with all invalid fields by their path, at most ten. */
+/** Returns one 400 with all invalid fields by their path, at most ten (contract.md#b5-validation-errors). */
 export function validationError(faults: readonly ValidationIssue[], cause?: unknown): ApiError {
   const named = faults.slice(0, 10).map(({ path, message }) => `${path}: ${message}`);
   const more = faults.length > named.length ? '; and more' : '';
   return new ApiError('VALIDATION_ERROR', named.join('; ') + more, { cause, faults: faults.slice(0, 10) });
 }
 
-/** `attempted` are the backend names in the order of the attempts, each once. */
+/** `attempted` are the backend names in the order of the attempts, each once (contract.md#b4-exhausted-backends). */
 export function upstreamsExhausted(tier: string, attempted: readonly string[]): ApiError {
   return new ApiError('UPSTREAMS_EXHAUSTED', 'No model server could answer. Retry with exponential backoff.', {
     fields: { tier, attempted: [...new Set(attempted)] },
@@ -119,7 +119,7 @@ export type BurstLimit =
   | 'guest_calls'
   | 'guest_mints';
 
-/** A limit that time lifts. `retryAfterMs` is the time until the same request would be admitted. */
+/** A limit that time lifts. `retryAfterMs` is the time until the same request would be admitted (contract.md#b8-honest-waits). */
 export function rateLimitExceeded(type: BurstLimit, message: string, retryAfterMs: number): ApiError {
   const noUse = type === 'batch_limit' || retryAfterMs > retryWaitMsMax;
   return new ApiError('rate_limit_exceeded', message, {
@@ -155,7 +155,10 @@ export function toApiError(error: unknown): ApiError {
   return new ApiError('INTERNAL_ERROR', 'Something went wrong on our side.', { cause: error });
 }
 
-/** Returns the JSON body in the code's shape. `docsUrl` is the address of the documentation, without a slash at its end. */
+/**
+ * Returns the JSON body in the code's shape (contract.md#b1-two-shapes). `docsUrl` is the address of the documentation, without a slash at
+ * its end.
+ */
 export function errorBody(error: ApiError, docsUrl: string): Record<string, unknown> {
   const { code, message, fields } = error;
   if (errorCodes[code].shape === 'flat') return { error: message, code, ...fields };
@@ -173,13 +176,16 @@ function errorPage(docsUrl: string, anchor: string): string {
   return `${docsUrl}/errors#${anchor}`;
 }
 
-/** Returns the last frame of a stream that fails after its start, for any code. */
+/** Returns the last frame of a stream that fails after its start, for any code (contract.md#d4-broken-streams). */
 export function errorFrame({ code, message, fields }: ApiError): Record<string, unknown> {
   const type = fields.type ?? (errorStatus(code) < 500 ? 'invalid_request_error' : 'server_error');
   return { error: { code, type, message, param: null } };
 }
 
-/** Returns the headers that control retries of the official SDKs; a 401 also names its scheme (RFC 9110 11.6.1). */
+/**
+ * Returns the headers that control retries of the official SDKs (contract.md#b6-sdk-retry-headers); a 401 also names its scheme (RFC 9110
+ * 11.6.1).
+ */
 export function errorHeaders({ code, headers, retryAfterMs }: ApiError): Record<string, string> {
   return {
     ...(errorStatus(code) === 401 && { 'www-authenticate': 'Bearer' }),

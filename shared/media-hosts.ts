@@ -25,9 +25,9 @@ const beginning = /^https:\/\/([^/?#]*)([?#]?)/i;
 
 /**
  * Returns why a model server may not get this address of an image, a sound or a file, or undefined if it may. Allowed are `data:` URLs, and
- * `https:` URLs with a host that `hosts` lists. The address is checked as it is written and never resolved, so a listed name may still
- * resolve to any address. Addresses that URL parsers read differently are refused: those with a backslash, a user name, white space, no
- * path, or a host that is not in its normal form.
+ * `https:` URLs with a host that `hosts` lists (contract.md#d1-accepted-requests). The address is checked as it is written and never
+ * resolved, so a listed name may still resolve to any address. Addresses that URL parsers read differently are refused: those with a
+ * backslash, a user name, white space, no path, or a host that is not in its normal form.
  */
 export function refuseMediaAddress(address: string, hosts: readonly string[]): string | undefined {
   if (/^data:/i.test(address)) return undefined;

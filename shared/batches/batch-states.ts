@@ -13,7 +13,7 @@ export type BatchEvent =
 
 type Moves = { [Type in BatchEvent['type']]: readonly BatchState[] };
 
-/** The states in which each event applies; in any other state it changes nothing. */
+/** The states in which each event applies; in any other state it changes nothing (contract.md#f3-states). */
 const from: Moves = {
   validated: ['validating'],
   refused: ['validating'],

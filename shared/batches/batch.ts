@@ -89,8 +89,8 @@ export const batchResultSchema = z.object({
 });
 
 /**
- * The result of one line of a batch. Written once and never changed: the first result written for a line is what the client gets. Its
- * tokens are charged, under `requestId`, no matter which run of that request settles it.
+ * The result of one line of a batch. Written once and never changed: the first result written for a line is what the client gets
+ * (contract.md#f4-results). Its tokens are charged, under `requestId`, no matter which run of that request settles it.
  */
 export type BatchResult = z.infer<typeof batchResultSchema>;
 

@@ -39,8 +39,8 @@ type Options = { rule: FieldRule; noSuchModel?: (name: string) => string };
 
 /**
  * Checks the body and prepares the backend's body: the client's without `service_tier`, with an output limit, and with usage if it is a
- * stream. Fails with `VALIDATION_ERROR`, which names each field that is invalid or not allowed by the rule, and reports a model that is not
- * in `models` with the text of `noSuchModel`.
+ * stream (contract.md#d1-accepted-requests). Fails with `VALIDATION_ERROR`, which names each field that is invalid or not allowed by the
+ * rule, and reports a model that is not in `models` with the text of `noSuchModel`.
  */
 export function parseChatCall(sent: SentJson, models: PlanFile['models'], options: Options): ChatCall {
   const { rule, noSuchModel = () => 'no such model' } = options;

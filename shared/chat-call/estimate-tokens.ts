@@ -15,7 +15,7 @@ import {
 
 /**
  * Estimates how many tokens a byte-level BPE tokenizer makes of a text: rather too many than too few, and never more than its bytes in
- * UTF-8. One pass without a regular expression: 4 MB take about 35 ms, for any content.
+ * UTF-8. One pass without a regular expression: 4 MB take about 35 ms, for any content (decisions.md#our-own-token-estimate).
  *
  * Measured against o200k_base on short samples: prose in 22 languages 15 to 59 % too high (English 42), code 46 to 58, JSON 45 to 70,
  * columns of numbers 5. Random data (base64, hexadecimal, letters, signs, code points of any plane, white space) at most 15 % too low. One

@@ -8,7 +8,10 @@ import { foldedName } from './folded-name.ts';
 import { mediaValues } from './media-values.ts';
 import { schemaPatterns } from './schema-patterns.ts';
 
-/** Checks which fields, tools and addresses of a request may reach the backends of its model, by the plan file. */
+/**
+ * Checks which fields, tools and addresses of a request may reach the backends of its model, by the plan file
+ * (contract.md#d1-accepted-requests, decisions.md#only-listed-fields-reach-a-backend).
+ */
 export interface ListedFields {
   /** Returns the faults, each with the setting that would allow the value; `refused` is its name for metrics. Stops after eleven. */
   faultsIn(request: object): ValidationIssue[];

@@ -18,9 +18,9 @@ export type RequestCost = {
 };
 
 /**
- * Returns the tokens to reserve for a request. `text` is the body for the backend, which also gets `outputTokensMax`: the client's limit
- * under any of its names, or else the model's own. Fails with `VALIDATION_ERROR`, which names each field that is invalid or exceeds what
- * the model may generate.
+ * Returns the tokens to reserve for a request (contract.md#e3-reserved-tokens). `text` is the body for the backend, which also gets
+ * `outputTokensMax`: the client's limit under any of its names, or else the model's own. Fails with `VALIDATION_ERROR`, which names each
+ * field that is invalid or exceeds what the model may generate.
  */
 export function requestCost({
   request,
@@ -45,9 +45,9 @@ export function requestCost({
 }
 
 /**
- * Returns an error for a request that alone exceeds the tokens per minute: it would never be admitted, no matter how long its client waits.
- * The `VALIDATION_ERROR` names the field to reduce, and its largest allowed value. Returns undefined if there is no such limit, or if the
- * request is within it.
+ * Returns an error for a request that alone exceeds the tokens per minute: it would never be admitted, no matter how long its client waits
+ * (contract.md#b9-requests-that-never-pass). The `VALIDATION_ERROR` names the field to reduce, and its largest allowed value. Returns
+ * undefined if there is no such limit, or if the request is within it.
  */
 export function refuseLargerThanLimit(cost: RequestCost, tokensPerMinute: number | undefined): ApiError | undefined {
   if (tokensPerMinute === undefined || cost.tokens <= tokensPerMinute) return undefined;

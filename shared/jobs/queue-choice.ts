@@ -7,7 +7,7 @@ import { modelQueue, poolQueue, type QueueId } from './queues.ts';
 
 /**
  * Selects the queue of a new job: the model's own queue, unless its pool is served only by workers of the previous release, which read the
- * pool's queue. Workers of this release read both.
+ * pool's queue. Workers of this release read both (contract.md#s3-queues-of-pools).
  */
 export interface QueueChoice extends Disposable {
   queueFor(model: string, lane: Lane): QueueId;

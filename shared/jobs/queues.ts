@@ -10,7 +10,10 @@ export const jobName = 'inference';
 /** A queue: the name that operators see, and the prefix of its BullMQ keys. */
 export type QueueId = { name: string; prefix: string };
 
-/** Each model has its own queue in each lane. BullMQ allows no colon in a name, and a dashboard allows no slash. */
+/**
+ * Each model has its own queue in each lane (contract.md#o1-queues, decisions.md#one-queue-for-each-model-and-lane). BullMQ allows no colon
+ * in a name, and a dashboard allows no slash.
+ */
 export function modelQueue(model: string, lane: Lane): QueueId {
   return { name: `${encodeURIComponent(model)}.${lane}`, prefix: queuePrefix(model) };
 }
@@ -32,8 +35,8 @@ export function allQueues(models: Readonly<Record<string, { pool: string }>>): (
 }
 
 /**
- * Finished jobs are not kept: the outcome of a request is sent in its reply, and records of failed jobs would hold bodies. The queue's
- * event stream is kept short because nothing reads it.
+ * Finished jobs are not kept: the outcome of a request is sent in its reply, and records of failed jobs would hold bodies
+ * (decisions.md#bullmq-on-redis). The queue's event stream is kept short because nothing reads it.
  */
 export function queueOptions({ prefix }: QueueId, connection: Redis): QueueOptions {
   return {
@@ -46,7 +49,10 @@ export function queueOptions({ prefix }: QueueId, connection: Redis): QueueOptio
   };
 }
 
-/** How long a worker holds the lock of a job after it took the job or renewed the lock, in milliseconds. */
+/**
+ * How long a worker holds the lock of a job after it took the job or renewed the lock, in milliseconds (contract.md#o10-job-locks,
+ * decisions.md#job-locks-of-10-s).
+ */
 export const lockMs = 10_000;
 export const renewLocksEveryMs = 3_000;
 
@@ -55,7 +61,7 @@ export const unchallengedMs = Math.floor(lockMs / 3);
 
 /**
  * How often stalled jobs are checked for. A job whose worker died is found at the first check after its lock has expired, if an earlier
- * check saw it in progress: at most 12.5 s after the death.
+ * check saw it in progress: at most 12.5 s after the death (contract.md#o11-stalled-jobs).
  */
 export const lookForStalledEveryMs = 2_500;
 

@@ -18,11 +18,12 @@ const envelope = { request: z.string(), run: wholeNumber.pipe(z.int().positive()
 const startedSchema = z.object({ control: z.string(), queueMs: z.int().nonnegative().optional() });
 
 /**
- * The replies of a worker to a request, in this order, each with the next sequence number of its run. `started` comes first, unless the
- * last reply comes before it (control: the stream on which the run can be cancelled; queueMs: how long its job waited, by Redis's clock,
- * not sent by workers of the previous release). Then, for a stream, `chunk` (server-sent events as they go to the client; `tokens`: at
- * least how many tokens the model has written so far). Then `end` (for a complete response, with its body) or `error`. A run that may not
- * start, because text of an earlier run was sent, sends only `interrupted` (`promptTokens`: counted by tokenizer).
+ * The replies of a worker to a request, in this order, each with the next sequence number of its run (contract.md#p3-order-and-gaps).
+ * `started` comes first, unless the last reply comes before it (control: the stream on which the run can be cancelled; queueMs: how long
+ * its job waited, by Redis's clock, not sent by workers of the previous release). Then, for a stream, `chunk` (server-sent events as they
+ * go to the client; `tokens`: at least how many tokens the model has written so far). Then `end` (for a complete response, with its body)
+ * or `error`. A run that may not start, because text of an earlier run was sent, sends only `interrupted` (`promptTokens`: counted by
+ * tokenizer).
  */
 const replySchema = z.discriminatedUnion('kind', [
   z.object({ ...envelope, kind: z.literal('started'), data: startedSchema }),

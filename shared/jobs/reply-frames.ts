@@ -5,10 +5,10 @@ import { decodeReply, type Reply } from './replies.ts';
 const frameField = 'frame';
 
 /**
- * Encodes several replies as the fields of one stream entry. In its text each reply is a line followed by its data: `<kind> <request> <run>
- * <sequence> <about> <length>`, a line feed, and `length` characters (UTF-16 code units). `about` of a `chunk` is its tokens. `about` of an
- * `end` is its usage: prompt, completion and cached tokens, 1 if they are estimated, 1 if the data is the body of a complete response. The
- * data of other kinds is JSON. Texts are not escaped, because they are most of what is sent.
+ * Encodes several replies as the fields of one stream entry (contract.md#p2-frames). In its text each reply is a line followed by its data:
+ * `<kind> <request> <run> <sequence> <about> <length>`, a line feed, and `length` characters (UTF-16 code units). `about` of a `chunk` is
+ * its tokens. `about` of an `end` is its usage: prompt, completion and cached tokens, 1 if they are estimated, 1 if the data is the body of
+ * a complete response. The data of other kinds is JSON. Texts are not escaped, because they are most of what is sent.
  */
 export function encodeFrame(replies: readonly Reply[]): string[] {
   let text = '';
@@ -35,7 +35,7 @@ function aboutOf(reply: Reply): string | number {
 
 /**
  * Decodes the replies in a stream entry. Of a frame it returns the replies before the first unreadable one. Of an entry that holds one
- * reply as fields, as earlier releases write it, it returns that reply. Of any other entry it returns none.
+ * reply as fields, as earlier releases write it, it returns that reply (contract.md#s2-reply-streams). Of any other entry it returns none.
  */
 export function decodeEntry(fields: readonly string[]): Reply[] {
   const [name, text] = fields;

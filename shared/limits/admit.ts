@@ -109,7 +109,10 @@ const noVersion = -1;
 const noLimit = -1;
 const noTopUp = { month: '', tokens: 0 };
 
-/** Admits requests with one script. A repeated call changes nothing that the first call has not changed. */
+/**
+ * Admits requests with one script (decisions.md#one-script-decides-all-limits). A repeated call changes nothing that the first call has not
+ * changed.
+ */
 export function createAdmit(
   redis: Redis,
   { timeouts, outboxLengthMax }: { timeouts: { queueMs: number; requestMs: number }; outboxLengthMax: number },

@@ -16,7 +16,10 @@ export function allowanceOf(caller: Caller, planFile: Plans): Allowance {
   };
 }
 
-/** Returns the same for the lines of its batches, which have their own limit at once and count only against the month. */
+/**
+ * Returns the same for the lines of its batches, which have their own limit at once and count only against the month
+ * (contract.md#f5-limits-of-batches).
+ */
 export function batchAllowanceOf(caller: Caller, planFile: Plans): Allowance {
   return { ...monthOf(caller, planFile), requestsAtOnce: planFile.plans[caller.plan]?.batchRequestsAtOnce };
 }

@@ -19,7 +19,7 @@ type Settled<Given> = { caller: Caller; answer: Exclude<Given, { outcome: 'stale
 
 /**
  * Calls `ask` until the caller is current and its month is counted: once if both already hold. Fails with `SERVICE_UNAVAILABLE` if that
- * cannot be determined. Errors of `ask` and `reread` are passed on.
+ * cannot be determined (decisions.md#admission-fails-closed). Errors of `ask` and `reread` are passed on.
  */
 export type AskLimits<Subject> = <Given extends Answer>(
   request: Request<Subject>,

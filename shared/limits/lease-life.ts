@@ -1,4 +1,7 @@
-/** Life of a started lease after its last renewal, in milliseconds, and how often its worker renews it. */
+/**
+ * Life of a started lease after its last renewal, in milliseconds, and how often its worker renews it (contract.md#n2-heartbeat,
+ * decisions.md#leases-by-heartbeat).
+ */
 export const leaseLifeMs = 60_000;
 export const renewLeasesEveryMs = 20_000;
 
@@ -15,7 +18,10 @@ export const leaseGraceMs = { admitted: 30_000, started: { interactive: 60_000, 
  */
 export const startedLifeMs = { interactive: leaseLifeMs, batch: Number.MAX_SAFE_INTEGER } as const;
 
-/** Life of a lease after its stream was interrupted: its ingress settles it at once, unless the ingress was killed too. */
+/**
+ * Life of a lease after its stream was interrupted (contract.md#n5-streaming-mark): its ingress settles it at once, unless the ingress was
+ * killed too.
+ */
 export const interruptedLifeMs = 30_000;
 
 /** How long a request is remembered past its deadline, so that no part of it can run a second time. */

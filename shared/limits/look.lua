@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 local clock = redis.call('TIME')
--- Checks that a caller is current (check-version.lua), and changes no counter. Runs also when Redis is out of memory: keys can still be
--- revoked then, and that needs a check of their owner.
+-- Checks that a caller is current (check-version.lua), and changes no counter. Runs also when Redis is out of memory
+-- (contract.md#m6-out-of-memory): keys can still be revoked then, and that needs a check of their owner.
 -- KEYS      as the first three of admit.lua: version, fill token, changes
 -- constants versionLifeMs, readLifeMs: as in admit.lua
 -- ARGV      as the first three of admit.lua: version, `known` or `read`, token

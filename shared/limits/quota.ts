@@ -1,8 +1,9 @@
 import type { Allowance, LimitCounters } from './admit.ts';
 
 /**
- * The month of an account in tokens. `limit` is the plan's limit plus this month's top-ups, null for none. `remaining` is neither used nor
- * reserved, null if there is no limit. Dates are `YYYY-MM-DD`, UTC; the period ends where the next one starts.
+ * The month of an account in tokens (contract.md#e4-monthly-quota). `limit` is the plan's limit plus this month's top-ups, null for none.
+ * `remaining` is neither used nor reserved, null if there is no limit. Dates are `YYYY-MM-DD`, UTC; the period ends where the next one
+ * starts.
  */
 type Quota = {
   limit: number | null;

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Takes an admission back: everything that it was charged is refunded, and it leaves no usage record.
+-- Takes an admission back: everything that it was charged is refunded, and it leaves no usage record (contract.md#n9-release).
 -- A request that is not known here is marked, so that a late admission of it is void. Runs also when Redis is out of memory.
 -- A repeated call changes nothing.
 -- KEYS[1]  hash: the account's limit counters (counters.lua)

@@ -30,7 +30,7 @@ const attemptsMax = 3;
 
 /**
  * Counts a month from the store's sum and the outbox entries, exactly, even while both change: the last entries are read in the same step
- * that sets the counter. Fails with `SERVICE_UNAVAILABLE`.
+ * that sets the counter (contract.md#n12-seeding, decisions.md#seeding-from-store-and-outbox). Fails with `SERVICE_UNAVAILABLE`.
  */
 export function createSeed({ redis, store }: { redis: Redis; store: Pick<Store, 'findUsageSum'> }): Seed {
   const lua = loadLua(new URL('./seed.lua', import.meta.url));

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 local clock = redis.call('TIME')
 -- Ends a request: used tokens replace its reservation in the bucket and the month that were charged, its lease ends, and its
--- usage goes into the outbox. This happens once, no matter how often it is called. If the lease is not known (Redis was
--- emptied), the usage is kept anyway. Runs also when Redis is out of memory.
+-- usage goes into the outbox. This happens once, no matter how often it is called (contract.md#n6-settling). If the lease is not known
+-- (Redis was emptied), the usage is kept anyway. Runs also when Redis is out of memory.
 -- KEYS[1]  hash: the account's limit counters (counters.lua)
 -- KEYS[2]  hash: its leases (leases.lua)
 -- KEYS[3]  sorted set: when they expire

@@ -43,8 +43,9 @@ export type Settle = (settlement: Settlement) => Promise<Settled>;
 const attemptsMax = 10;
 
 /**
- * Charges the used tokens instead of the reserved ones, and adds the usage to the outbox, once. A failed call is retried for some seconds,
- * and then fails with its error: the lease is left to expire.
+ * Charges the used tokens instead of the reserved ones, and adds the usage to the outbox, once
+ * (decisions.md#an-outbox-in-the-settling-script). A failed call is retried for some seconds, and then fails with its error: the lease is
+ * left to expire.
  */
 export function createSettle(redis: Redis, { pauseMs = 500 }: { pauseMs?: number } = {}): Settle {
   const lua = loadLua(new URL('./settle.lua', import.meta.url));

@@ -5,7 +5,7 @@ import { repeatWhile } from '../process/repeat-while.ts';
 import { readStrings } from '../redis/connections.ts';
 import { versionKey } from '../redis/keys.ts';
 
-/** Notifies running requests of an account when the account is suspended. */
+/** Notifies running requests of an account when the account is suspended (contract.md#l7-suspension). */
 export interface SuspensionWatch extends Disposable {
   /**
    * Calls `onSuspended` once, about a second after the account of this caller was suspended. The returned function unsubscribes. `version`
@@ -21,7 +21,10 @@ const noVersion = -1;
 /** After Redis has lost its data, all versions are missing. Accounts beyond this number are checked in the next second. */
 const looksMax = 100;
 
-/** Reads the versions of all accounts with running requests, with one command per second; no command while nothing runs. */
+/**
+ * Reads the versions of all accounts with running requests, with one command per second; no command while nothing runs
+ * (contract.md#v4-suspended-while-running, decisions.md#suspensions-watched-once-a-second).
+ */
 export function watchSuspensions({
   redis,
   look,

@@ -56,7 +56,10 @@ type DependencyStatus = { state: 'ok' | 'degraded'; latencyMs: number };
 
 const checkTimeoutMs = 1_000;
 
-/** Starts the operations listener: `/healthz`, `/readyz`, `/metrics` and the pages that `pages` adds under other names. */
+/**
+ * Starts the operations listener: `/healthz`, `/readyz`, `/metrics` and the pages that `pages` adds under other names
+ * (contract.md#a2-operations-listener).
+ */
 export async function listenForOperations(deps: OperationsOptions): Promise<AsyncDisposable & { port: number }> {
   const { pages = passOn } = deps;
   const refuseHosts = refuseForeignHosts(deps);

@@ -13,7 +13,7 @@ const milliseconds = z.int().positive().max(86_400_000);
 export const usualPriority = 1_000;
 export const priorityMax = 2_097_151;
 
-/** An omitted limit means unlimited. */
+/** An omitted limit means unlimited (contract.md#t6-limits-of-a-plan). */
 const plan = z.strictObject({
   requests_per_minute: positive.optional(),
   tokens_per_minute: positive.optional(),
@@ -110,7 +110,10 @@ const guestTier = 'guest';
 const faultsMax = 100;
 const [pathLengthMax, messageLengthMax] = [200, 1_000];
 
-/** Parses the plan file. Returns it, or its faults by their paths (`models.small-chat.backends[1]`), at most a hundred. */
+/**
+ * Parses the plan file. Returns it, or its faults by their paths (`models.small-chat.backends[1]`), at most a hundred
+ * (contract.md#s6-plan-file).
+ */
 export function parsePlanFile(text: string): { planFile: PlanFile } | { faults: ValidationIssue[] } {
   const yaml = parseYaml(text);
   if ('faults' in yaml) return shortened(yaml.faults);

@@ -14,7 +14,7 @@ type Names = {
  * Refuses requests with a foreign `Host`. A browser sends requests for every page that is open in it. A page whose own name resolves to the
  * listener's address (DNS rebinding) could read the responses as its own. So a name must be `localhost`, the name that the listener binds
  * to, or an allowed one. Addresses cannot be rebound, and probes and Prometheus use the address of a pod; a listener on loopback accepts
- * only loopback addresses. A request without `Host` is not from a browser. Fails with `FORBIDDEN`.
+ * only loopback addresses. A request without `Host` is not from a browser. Fails with `FORBIDDEN` (contract.md#a2-operations-listener).
  */
 export function refuseForeignHosts({ host, hostsAllowed }: Names): Koa.Middleware {
   const onLoopback = isLoopback(host);

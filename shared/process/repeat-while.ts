@@ -7,7 +7,10 @@ type Repeated = {
   onFailure: (error: unknown) => void;
 };
 
-/** Repeats work from `begin` on while it is needed. A timer in an idle process would wake it for nothing. */
+/**
+ * Repeats work from `begin` on while it is needed. A timer in an idle process would wake it for nothing
+ * (decisions.md#no-timers-in-an-idle-process).
+ */
 export interface RepeatedWhile extends Disposable {
   /** Has no effect while the work is already being repeated. */
   begin(): void;

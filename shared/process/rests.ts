@@ -7,9 +7,10 @@ export type Rest = (workMs: number) => Promise<unknown>;
 const longMs = 30;
 
 /**
- * Limits work of one kind to about a quarter of this process's time, so that other requests are served in between. After each piece, a task
- * rests for three times as long as the piece took (longer after a long piece), times the number of tasks that rest now. So tasks share that
- * quarter, and a task with cheap pieces rests less than one with costly pieces.
+ * Limits work of one kind to about a quarter of this process's time, so that other requests are served in between (contract.md#v3-rests,
+ * decisions.md#heavy-work-rests). After each piece, a task rests for three times as long as the piece took (longer after a long piece),
+ * times the number of tasks that rest now. So tasks share that quarter, and a task with cheap pieces rests less than one with costly
+ * pieces.
  */
 export function createRests({
   restsPerWork = 3,

@@ -22,7 +22,7 @@ const common = {
 
 /**
  * Connects for calls that a client waits for: a call fails within a second if Redis is unavailable, frozen or silent, and is never sent
- * twice. A call that timed out may still run later, so it must be idempotent or carry a deadline.
+ * twice. A call that timed out may still run later, so it must be idempotent or carry a deadline (contract.md#m7-two-kinds-of-connections).
  */
 export function connectForRequests(url: string, log: Log): Redis {
   return observe(
@@ -40,7 +40,7 @@ export function connectForRequests(url: string, log: Log): Redis {
 
 /**
  * The library's own `commandTimeout` also fails calls whose answer arrived while this process was blocked, because timers run before
- * sockets are read. Here the sockets are read first.
+ * sockets are read. Here the sockets are read first (decisions.md#deadlines-that-read-first).
  */
 function withDeadlines(redis: Redis): Redis {
   const send = redis.sendCommand.bind(redis);
@@ -63,7 +63,7 @@ function withDeadlines(redis: Redis): Redis {
 /**
  * Connects for work that outlives an outage: a call waits until Redis is available again and may then be applied twice, so it must be
  * idempotent. Only commands that a replica refuses fail. BullMQ's workers need this kind; otherwise they record finished jobs as failed
- * after an outage.
+ * after an outage (contract.md#m7-two-kinds-of-connections, decisions.md#workers-wait-for-redis).
  */
 export function connectForWork(url: string, log: Log): Redis {
   return observe(new Redis(url, { ...common, maxRetriesPerRequest: null, socketTimeout: workSocketTimeoutMs }), log);
@@ -85,7 +85,8 @@ function observe(redis: Redis, log: Log): Redis {
 
 /**
  * Sends all commands of one turn of the event loop with one system call, mostly as one packet: under load, a system call per command costs
- * this process and Redis more than the command does. No command waits longer than the turn takes.
+ * this process and Redis more than the command does. No command waits longer than the turn takes
+ * (decisions.md#commands-of-one-turn-in-one-write).
  */
 function gatherWrites(stream: Redis['stream']): void {
   const write = stream.write.bind(stream);
@@ -185,7 +186,7 @@ function readMemory(info: string): number {
 
 /**
  * Refuses a Redis that may evict data: a queue, limit counters or a usage event evicted under memory pressure would be lost silently. Logs
- * a warning if it keeps nothing on disk.
+ * a warning if it keeps nothing on disk (contract.md#m8-required-settings).
  */
 function checkDurability(info: string, log: Log): void {
   const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1];

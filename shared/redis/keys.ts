@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Lane } from '../lane.ts';
 
-/** Builds every Redis key of the service except BullMQ's own. */
+/** Builds every Redis key of the service except BullMQ's own (contract.md#m1-keys). */
 
 /** Number of partitions: the hash tags that accounts share, and the usage outboxes. */
 export const partitionCount = 64;
@@ -12,7 +12,7 @@ const partitions = new LRUCache<string, number>({ max: 10_000 });
 
 /**
  * The partition of an account, one of 64 by a hash of its id. All keys of an account share its hash tag, so that a script over several of
- * them is legal in a cluster.
+ * them is legal in a cluster (contract.md#m2-partitions).
  */
 export function partitionOf(account: string): number {
   const known = partitions.get(account);

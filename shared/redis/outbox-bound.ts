@@ -5,8 +5,8 @@ const entryBytes = 1_024;
 const entriesMax = 100_000;
 
 /**
- * Returns how many usage events may wait in each partition's outbox. All of them together take a quarter of Redis's memory, because a Redis
- * without free memory refuses everything. `set` is the operator's own bound, which is used unchanged.
+ * Returns how many usage events may wait in each partition's outbox (contract.md#n10-outbox). All of them together take a quarter of
+ * Redis's memory, because a Redis without free memory refuses everything. `set` is the operator's own bound, which is used unchanged.
  */
 export function outboxLengthFor(set: number | undefined, memoryBytes: number): number {
   if (set !== undefined) return set;

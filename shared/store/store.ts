@@ -7,11 +7,11 @@ import type { UsageStore } from './usage/usage-store.ts';
 
 /**
  * The permanent data of the service: accounts and devices with their keys, and their usage. Two stores implement this interface, MongoDB
- * and SQLite, and both pass the same contract suite.
+ * and SQLite, and both pass the same contract suite (contract.md#r1-two-stores, decisions.md#two-stores-behind-one-interface).
  *
  * Every method fails with `ApiError` `SERVICE_UNAVAILABLE`, within seconds, if the store is unreachable or stays busy, and once it is
  * closed: an outage is never reported as "not found". A change that failed this way may still have been made. Each change of an account is
- * one atomic update of one document.
+ * one atomic update of one document (decisions.md#no-transactions).
  */
 export interface Store extends UsageStore, AsyncDisposable {
   /** The audit trail of changes of account settings. */

@@ -1,8 +1,8 @@
 -- A part of the scripts that check a caller (load-lua.ts). It needs call, now, versionKey, fillKey, changesKey, version, how and token,
 -- and returns from the script with `stale` token if the caller may be outdated:
 -- the caller was read as `known` and its version is not the account's. Read it from the store, then call again with `read` and this token.
--- The version is a copy of the store's. It may be missing. It is never outdated: every change of the account deletes it first
--- (ingress/callers/revocation), and nothing fills it while a change is marked.
+-- The version is a copy of the store's. It may be missing. It is never outdated (contract.md#c17-marks-of-changes): every change of the
+-- account deletes it first (ingress/callers/revocation), and nothing fills it while a change is marked.
 if how == 'read' or call('GET', versionKey) ~= version then
   -- A mark that expires later than any mark can was set before the clock was put back.
   local changing = call('ZCOUNT', changesKey, '(' .. now, now + 60000) > 0

@@ -1,8 +1,8 @@
 -- A part of the scripts that refund a charge (load-lua.ts); it is included after counters.lua.
--- `held` tokens are no longer reserved, and `used` tokens are used instead, in the month and the bucket that were charged.
--- `requests` is the change of the bucket's requests. Charges that have left the window are not restored.
--- A month that is not counted here is not started here: the next admission seeds it from the store and the outbox. A field
--- `:reserved` alone marks a month that missed usage, so that it does not start at 0 because last month is counted.
+-- `held` tokens are no longer reserved, and `used` tokens are used instead, in the month and the bucket that were charged
+-- (contract.md#n6-settling). `requests` is the change of the bucket's requests. Charges that have left the window are not restored. A month
+-- that is not counted here is not started here: the next admission seeds it from the store and the outbox. A field `:reserved` alone marks
+-- a month that missed usage, so that it does not start at 0 because last month is counted.
 local function correctCounters(countersKey, month, bucket, requests, held, used, isOverage)
   local call, format = redis.call, string.format
   local usedField, reservedField = month .. ':used', month .. ':reserved'

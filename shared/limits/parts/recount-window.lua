@@ -1,6 +1,6 @@
 -- A part of admit.lua: counts the window again if a bucket leaves it, the clock was put back, or its sums are not known.
 -- If the clock steps back by less than a minute, charges use the latest time that was seen until the clock catches up.
--- Charges further ahead than a minute are dropped.
+-- Charges further ahead than a minute are dropped (contract.md#m5-clock-steps).
 local buckets = {}
 for _, bucket in ipairs(window and cjson.decode(window) or {}) do
   if bucket[4] < now + windowMs then

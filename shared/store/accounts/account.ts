@@ -51,11 +51,12 @@ export const accountSchema = z.object({
 });
 
 /**
- * The data kept about one account or device, in one document, so that each change of it is one atomic update. `id` is `user:<sub>` or
- * `device:<hash>`. `version` counts the changes: each change adds 1 and comes first in `changes`. `endedKeys` (the last 100) and `changes`
- * (the last 200) have the newest first. Changes of settings also have audit records. `topUp` is the amount added to one month's allowance,
- * for the month that was topped up last. `topUpsMade` are the last 500 top-ups of all months, so that each counts once. `guest` names, by
- * fingerprint, the secrets that a device's key was made with. `lastUse` is coarse, is not a change, and does not increase the version.
+ * The data kept about one account or device, in one document, so that each change of it is one atomic update (contract.md#r2-accounts).
+ * `id` is `user:<sub>` or `device:<hash>`. `version` counts the changes: each change adds 1 and comes first in `changes`. `endedKeys` (the
+ * last 100) and `changes` (the last 200) have the newest first. Changes of settings also have audit records. `topUp` is the amount added to
+ * one month's allowance, for the month that was topped up last. `topUpsMade` are the last 500 top-ups of all months, so that each counts
+ * once. `guest` names, by fingerprint, the secrets that a device's key was made with. `lastUse` is coarse, is not a change, and does not
+ * increase the version.
  */
 export type Account = Omit<z.infer<typeof accountSchema>, 'changes'> & { changes: Change[] };
 

@@ -31,7 +31,8 @@ export type AuditPage = {
 /**
  * The audit trail: a record of every change of settings. Records are never removed or replaced. The update that makes a change stores its
  * record in the same step, in some stores in an outbox in the account's document. A record leaves the outbox once it is copied under its
- * own id. So no kill, at any instant, loses or duplicates a record.
+ * own id. So no kill, at any instant, loses or duplicates a record (contract.md#r10-audit-outbox,
+ * decisions.md#audit-records-by-an-outbox-in-the-account).
  */
 export interface AuditStore {
   /**

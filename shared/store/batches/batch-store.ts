@@ -29,7 +29,7 @@ export type BatchStats = {
   tokens: number;
 };
 
-/** Files and batches, the results of their lines, and the lines that were retried. Pages are ordered by id. */
+/** Files and batches, the results of their lines, and the lines that were retried (contract.md#r9-batches). Pages are ordered by id. */
 export interface BatchStore extends FileRecords, BatchRecords, LineRecords {}
 
 export type FileCount = { files: number; bytes: number };

@@ -1,6 +1,6 @@
 /**
- * The bytes of files. The store has the owners of the files. A file is written once, and exists completely or not at all. Every method
- * fails with `ApiError` `SERVICE_UNAVAILABLE`, within seconds, if the store is unreachable.
+ * The bytes of files. The store has the owners of the files. A file is written once, and exists completely or not at all
+ * (contract.md#r8-files). Every method fails with `ApiError` `SERVICE_UNAVAILABLE`, within seconds, if the store is unreachable.
  */
 export interface FileStore {
   /**

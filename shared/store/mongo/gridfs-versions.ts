@@ -7,7 +7,8 @@ const chunksRemovedAtOnce = 64;
 
 /**
  * Each write of a file has a version document from before its first chunk until its last chunk is removed, so that after a crash its
- * remains are found. The document gives the file its name: of the `whole` versions, readers get the one with the highest `number`.
+ * remains are found (decisions.md#files-in-gridfs-noted-first). The document gives the file its name: of the `whole` versions, readers get
+ * the one with the highest `number`.
  */
 const versionSchema = z.object({
   _id: z.instanceof(ObjectId),

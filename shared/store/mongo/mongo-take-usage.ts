@@ -10,7 +10,7 @@ const recordsAtOnce = 500;
 
 type SplitBatches = { passed: MonthBatch[]; left: MonthBatch[] };
 
-/** Inserts records first, acknowledged by a majority, and then updates their sums, each in its own guarded update. */
+/** Inserts records first, acknowledged by a majority, and then updates their sums, each in its own guarded update (contract.md#r5-sums). */
 export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
   const records = recordsOf(calls.database);
   const sums = sumsOf(calls.database);

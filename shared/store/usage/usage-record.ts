@@ -42,9 +42,10 @@ export const usageRecordSchema = z.object({
 });
 
 /**
- * The usage of one request; written once and never changed. `month` (`YYYY-MM`, UTC) is the month of its admission, no matter when it was
- * settled. `chargedTokens` count against the quota; `cachedTokens` are part of the prompt tokens. `entry` is its position in the outbox,
- * padded so that it sorts as text. Times are durations in milliseconds, null if there was nothing to measure.
+ * The usage of one request; written once and never changed (contract.md#r4-records, contract.md#e7-usage-records). `month` (`YYYY-MM`, UTC)
+ * is the month of its admission, no matter when it was settled. `chargedTokens` count against the quota; `cachedTokens` are part of the
+ * prompt tokens. `entry` is its position in the outbox, padded so that it sorts as text. Times are durations in milliseconds, null if there
+ * was nothing to measure.
  */
 export type UsageRecord = z.infer<typeof usageRecordSchema>;
 export type UsageAttempt = z.infer<typeof usageAttemptSchema>;

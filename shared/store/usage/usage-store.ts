@@ -10,7 +10,7 @@ export interface UsageStore {
   /**
    * Adds records of one outbox partition, in the outbox's order, to the records and the sums. Any number of callers may submit the same
    * records, split differently, and may be interrupted at any point: once a call for each record has succeeded, every request has one
-   * record and is counted once. A request that already has a record keeps it.
+   * record and is counted once (contract.md#r5-sums). A request that already has a record keeps it.
    */
   recordUsage(records: readonly UsageRecord[]): Promise<void>;
 

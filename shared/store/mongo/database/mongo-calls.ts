@@ -9,7 +9,8 @@ type Log = { warn(fields: object, message: string): void };
 
 /**
  * Deadline of one call in total, no matter what the driver still waits for. Each of the driver's own limits is below it. All are set,
- * because their defaults are 30 s or unlimited, and no single limit detects a silent network in all cases.
+ * because their defaults are 30 s or unlimited, and no single limit detects a silent network in all cases (contract.md#r7-mongodb-safety,
+ * decisions.md#mongodb-s-own-limits-set-and-one-of-ours).
  */
 const callMsMax = 5_000;
 const clientOptions = {

@@ -8,7 +8,8 @@ const checkMsMax = { plain: 6_000, awaited: 15_000 };
 
 /**
  * The driver checks each server repeatedly, and a call waits for the result of the last check. If the connection is lost in the moment
- * before the check is written to it, the driver (7.9 and earlier) waits forever for that socket to drain, and no call succeeds again.
+ * before the check is written to it, the driver (7.9 and earlier) waits forever for that socket to drain, and no call succeeds again
+ * (decisions.md#mongodb-s-own-limits-set-and-one-of-ours).
  */
 export function watchMongoChecks(client: Pick<MongoClient, 'on'>, now: () => number) {
   /** The time by which each unfinished check must have ended, by server. */

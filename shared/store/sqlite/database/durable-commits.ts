@@ -29,7 +29,8 @@ type Options = { now?: () => number; datasync?: (log: FileHandle) => Promise<voi
  * SQLite would wait for the disk within a commit, and block every stream of the process. Here a commit only writes to the write-ahead log
  * (`synchronous = NORMAL`; it waits only for the header of a log that restarts), where others can read it at once. The log is then forced
  * to the disk from outside SQLite, before the commit is confirmed to any client. So a change that finds by reading that there is nothing to
- * change waits for that as well. A thread makes the checkpoints, which also wait for the disk.
+ * change waits for that as well. A thread makes the checkpoints, which also wait for the disk (contract.md#r6-sqlite-durability,
+ * decisions.md#sqlite-commits-outside-the-event-loop).
  */
 export function openDurableCommits(
   file: string,
