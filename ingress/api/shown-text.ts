@@ -7,8 +7,8 @@ const keyLike =
   /(?:s|%(?:25)*73)(?:v|%(?:25)*76)(?:c|%(?:25)*63)(?:_|%(?:25)*5[fF])(?:[0-9A-Za-z]|%(?:25)*[0-9A-Fa-f]{2})+/g;
 
 /**
- * Makes a path or name from a client safe to repeat in an error: short, visible ASCII, without a complete key or token. Errors may be
- * logged in places where keys and tokens must not appear.
+ * Makes a path or name from a client safe to repeat in an error (contract.md#b12-hints-in-a-404): short, visible ASCII, without a complete
+ * key or token. Errors may be logged in places where keys and tokens must not appear.
  */
 export function shownText(text: string): string {
   const visible = text

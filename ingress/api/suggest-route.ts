@@ -5,7 +5,7 @@ type Wanted = { method: string; path: string };
 
 /**
  * Suggests the route that an unknown path probably means: `/v1` is missing or superfluous, there is an extra slash, or letters are upper
- * case. `methodsAt` returns the methods of a path.
+ * case (contract.md#b12-hints-in-a-404). `methodsAt` returns the methods of a path.
  */
 export function suggestRoute(
   { method, path }: Wanted,
