@@ -32,10 +32,10 @@ const behindMsMax = 5_000;
 const lookEveryMs = 250;
 
 /**
- * Bounds the bodies that this process holds, from their first byte until they are queued or their request has ended. Only bytes that have
- * arrived count, not the announced length. So a client that announces much and sends little takes no room. While the budget is used up, no
- * new body begins, and of those that have begun only the oldest continues; the others wait. So the bound is exceeded by at most one body,
- * plus the piece that each source had already read.
+ * Bounds the bodies that this process holds, from their first byte until they are queued or their request has ended
+ * (contract.md#l1-bodies-in-memory). Only bytes that have arrived count, not the announced length. So a client that announces much and
+ * sends little takes no room. Of the bodies that have begun only the oldest continues past the bound. So the bound is exceeded by at most
+ * one body, plus the piece that each source had already read.
  *
  * A few clients must not take all of the budget for long. The bodies of one account wait in the same way beyond a quarter of the budget. And
  * while the budget is used up, the largest of the slow bodies makes room, four times a second. A fast body never does.

@@ -18,7 +18,8 @@ const accountsMax = 10_000;
 
 /**
  * A refused body costs its account nothing, but blocks this process for up to 25 ns a byte. So after a refused body the next one of the
- * same account waits in proportion to the bytes of the refused one. Accepted bodies add no wait: the limits of their plan count them.
+ * same account waits in proportion to the bytes of the refused one (contract.md#v2-refused-bodies). Accepted bodies add no wait: the limits
+ * of their plan count them.
  */
 export function createRefusedBodies(
   deps: {
