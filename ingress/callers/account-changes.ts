@@ -22,7 +22,7 @@ const monthTopUpMax = 1e15;
 export type NamedKey = { hashes: readonly string[] } | { display: string };
 
 /*
- * The states of a developer key: none, active, rotated, revoked. An account has at most one active key,
+ * The states of a developer key: none, active, rotated, revoked (contract.md#t1-key-states). An account has at most one active key,
  * `account.key`; the others have ended. Every transition that is not listed leaves the account unchanged.
  *
  *   none    mint    active
@@ -42,7 +42,7 @@ export function mintKey({ account: id, plan, key }: { account: string; plan: str
   };
 }
 
-/** Undefined if the named key is not the active key of the account. */
+/** Undefined if the named key is not the active key of the account (contract.md#c7-atomic-rotation). */
 export function rotateKey({ named, key }: { named: NamedKey; key: NewKey }) {
   return (account: Account | undefined): Decision<Account | undefined> => {
     if (!hasKey(account) || !isNamed(account.key, named)) return { result: undefined };

@@ -11,7 +11,7 @@ const maskedPattern = /^svc_[0-9A-Za-z]{6}\*{4}$/;
 
 export const keyPrefix = 'svc_';
 
-/** Makes a new key: `svc_`, 32 random base62 characters (190 bits), and the checksum of both. */
+/** Makes a new key: `svc_`, 32 random base62 characters (190 bits), and the checksum of both (contract.md#c1-form-of-a-key). */
 export function makeKey(): string {
   const body = keyPrefix + randomBase62(randomLength);
   return body + checksum(body);
@@ -27,12 +27,15 @@ export function deriveKey(text: string, secret: string): string {
   return body + checksum(body);
 }
 
-/** Whether the text has the form of a key: detects typos and garbage without I/O. */
+/** Whether the text has the form of a key: detects typos and garbage without I/O (decisions.md#a-checksum-in-the-key). */
 export function isWellFormedKey(key: string): boolean {
   return pattern.test(key) && checksum(key.slice(0, -checksumLength)) === key.slice(-checksumLength);
 }
 
-/** The value that is stored and looked up instead of the key: HMAC-SHA-256 under the pepper, in hexadecimal. */
+/**
+ * The value that is stored and looked up instead of the key: HMAC-SHA-256 under the pepper, in hexadecimal (contract.md#c2-keys-at-rest,
+ * decisions.md#hmac-of-keys).
+ */
 export function hashKey(key: string, pepper: string): string {
   return createHmac('sha256', pepper).update(key).digest('hex');
 }

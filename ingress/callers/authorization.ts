@@ -46,7 +46,7 @@ export function invalidToken(cause?: unknown): ApiError {
   return new ApiError('INVALID_TOKEN', 'The bearer value is neither an API key nor a valid sign-in token.', { cause });
 }
 
-/** The same error in all cases: no response reveals whether a key ever existed. */
+/** The same error in all cases: no response reveals whether a key ever existed (contract.md#b11-reasons-of-a-401). */
 export function invalidKey(): ApiError {
   return new ApiError('INVALID_KEY', 'The API key is unknown, revoked or rotated away.');
 }

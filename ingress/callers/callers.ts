@@ -9,8 +9,8 @@ import { type Credential, invalidKey } from './authorization.ts';
 import type { SharedCallers } from './shared-callers.ts';
 
 /**
- * Finds the caller of a credential. Fails with `INVALID_KEY` for an unknown key, and with `SERVICE_UNAVAILABLE` if the caller cannot be
- * determined. An account that was never used has the default plan and version 0.
+ * Finds the caller of a credential (contract.md#c16-caller-cache). Fails with `INVALID_KEY` for an unknown key, and with
+ * `SERVICE_UNAVAILABLE` if the caller cannot be determined. An account that was never used has the default plan and version 0.
  */
 export interface Callers {
   /** Whether this ingress has the caller in memory, so that `find` needs no look-up. */
@@ -74,7 +74,9 @@ export function createCallers(deps: Deps): Callers {
     return caller;
   }
 
-  /** While the store is unavailable, a known caller is kept, and the store is not asked again for it for a minute. */
+  /**
+   * While the store is unavailable, a known caller is kept, and the store is not asked again for it for a minute (contract.md#r3-hot-path).
+   */
   async function refresh(credential: Credential, known: Caller): Promise<Caller | undefined> {
     const reading = readings.join(credential).catch((error: unknown) => {
       if (!(error instanceof ApiError) || error.code !== 'SERVICE_UNAVAILABLE') throw error;

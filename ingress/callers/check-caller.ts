@@ -29,9 +29,9 @@ export type Checked = { caller: Caller; counters: LimitCounters } & (
 );
 
 /**
- * Ensures that the caller is current. Costs one call to Redis, and one read of the store more if the caller is stale or its month is not
- * counted yet. Fails with `INVALID_KEY` for a key that has ended, and with `SERVICE_UNAVAILABLE` if the caller cannot be determined; `look`
- * also fails with `FORBIDDEN` for a suspended account.
+ * Ensures that the caller is current (contract.md#c8-revocation). Costs one call to Redis, and one read of the store more if the caller is
+ * stale or its month is not counted yet. Fails with `INVALID_KEY` for a key that has ended, and with `SERVICE_UNAVAILABLE` if the caller
+ * cannot be determined; `look` also fails with `FORBIDDEN` for a suspended account.
  */
 export interface CheckCaller {
   admit(request: CheckRequest, ask: Ask): Promise<Checked>;

@@ -21,7 +21,8 @@ const claimsSchema = z.object({
   nonce: z.never().optional(),
   at_hash: z.never().optional(),
   c_hash: z.never().optional(),
-  // Such a token requires proof of possession of a key (RFC 7800: DPoP, mutual TLS), which is not checked here.
+  // Such a token requires proof of possession of a key (RFC 7800: DPoP, mutual TLS), which is not checked here
+  // (decisions.md#sign-in-tokens-without-proof-of-possession).
   cnf: z.never().optional(),
   client_id: z.unknown().optional(),
   azp: z.unknown().optional(),

@@ -49,7 +49,7 @@ const headerSchema = z.object({
   kid: z.string().optional(),
 });
 
-/** Verifies tokens of one issuer for the audience of this service. */
+/** Verifies tokens of one issuer for the audience of this service (contract.md#c14-sign-in-tokens). */
 export function createSignIn(deps: TokenRules & { issuer: string; audience: string; issuerKeys: IssuerKeys }): SignIn {
   const { issuer, audience, issuerKeys, ...rules } = deps;
   const options = {
@@ -126,7 +126,9 @@ async function verifyWithAny(token: string, candidates: AsyncIterable<CryptoKey>
   return undefined;
 }
 
-/** An invalid token is the caller's error; a failure to get the keys of the issuer is not, and never a 401. */
+/**
+ * An invalid token is the caller's error; a failure to get the keys of the issuer is not, and never a 401 (contract.md#b3-our-failures).
+ */
 function classify(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   const aboutKeySet = error instanceof errors.JWKSInvalid;

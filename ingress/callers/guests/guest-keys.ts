@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { GuestSecrets } from '../../../shared/store/accounts/account.ts';
 import { deriveKey, fingerprint, hashKey } from '../api-key.ts';
 
-/** Derives the keys of devices; no I/O. */
+/** Derives the keys of devices; no I/O (contract.md#c11-guest-keys). */
 export interface GuestKeys {
   /** The account of the device: `device:` and the SHA-256 of its id; the id itself is not stored. */
   accountOf(deviceId: string): string;

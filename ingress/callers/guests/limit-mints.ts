@@ -24,7 +24,10 @@ const networkSizes = [
   { bits: 48, times: 16 },
 ] as const;
 
-/** Counts new devices by IPv4 address, or by /64, /56 and /48 of IPv6, and in total if `mintsPerHourTotal` is set. */
+/**
+ * Counts new devices by IPv4 address, or by /64, /56 and /48 of IPv6, and in total if `mintsPerHourTotal` is set
+ * (contract.md#l5-guest-mint).
+ */
 export function createLimitMints(redis: Redis, { mintsPerHour, mintsPerHourTotal }: Limits): LimitMints {
   const run = loadScript(redis, { name: 'svcLimitMints', lua });
 

@@ -29,7 +29,7 @@ const pace = {
 /**
  * The keys of one issuer, fetched in advance and cached. A successful fetch replaces them, so that withdrawn keys disappear. A failed fetch
  * keeps them; after a day without success they are no longer trusted. All waiting requests share one fetch; each costs a promise and a
- * timer of up to two seconds.
+ * timer of up to two seconds (contract.md#c15-keys-of-the-issuer, decisions.md#the-issuer-s-keys-fetched-ahead).
  */
 export function createIssuerKeys(deps: {
   issuer: string;

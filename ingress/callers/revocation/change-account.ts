@@ -11,9 +11,9 @@ import { createUnmarkChange } from './unmark-change.ts';
 const decideWithinMs = markLifeMs / 2;
 
 /**
- * Changes an account so that it applies to every request, on every ingress, that starts after the result. A change that could not be
- * completed is `SERVICE_UNAVAILABLE`; it may have been made, and can be retried. `checkedVersion` is the version of the caller if it is this
- * account and was just checked; omitted if another caller makes the change.
+ * Changes an account so that it applies to every request, on every ingress, that starts after the result (contract.md#c8-revocation). A
+ * change that could not be completed is `SERVICE_UNAVAILABLE`; it may have been made, and can be retried. `checkedVersion` is the version
+ * of the caller if it is this account and was just checked; omitted if another caller makes the change.
  */
 export type ChangeAccount = <Result>(
   account: string,
@@ -22,8 +22,9 @@ export type ChangeAccount = <Result>(
 ) => Promise<Result>;
 
 /**
- * Three steps: mark, change, unmark. A cached caller is used only while Redis has its version and no mark exists. So a revoked key could
- * stay valid only by a stale version. There is none, even if this process dies between two steps:
+ * Three steps: mark, change, unmark (contract.md#c17-marks-of-changes, decisions.md#revocation-by-marks). A cached caller is used only
+ * while Redis has its version and no mark exists. So a revoked key could stay valid only by a stale version. There is none, even if this
+ * process dies between two steps:
  *
  * - before the mark: nothing has been changed.
  * - marked, not changed: the version is deleted. Each request reads its caller from the store until the mark expires, and finds the
