@@ -16,7 +16,7 @@ export interface CountLines {
 /**
  * Counts the lines of an input file and the tokens of their prompts as the file arrives. Fails with `VALIDATION_ERROR` for a line beyond
  * the limit or too long, which it names, and for an empty file. Other errors of a line are found while its batch is `validating`; here such
- * a line counts as plain text.
+ * a line counts as plain text (contract.md#f2-input-files).
  */
 export function createCountLines({ linesMax }: { linesMax: number }): CountLines {
   const splitter = createLineSplitter({ bytesMax: lineBytesMax });

@@ -18,9 +18,9 @@ const partsMax = 10;
 const limits = { files: 1, parts: partsMax, fieldSize: 1_024, headerPairs: 20, headerSize: 8_192 };
 
 /**
- * Reads a form (`multipart/form-data`, RFC 7578) with one file. Holds only a few chunks of it: `take` sets the pace of the connection.
- * Resolves with the result of `take` after the complete body has arrived and is valid. Fails with `VALIDATION_ERROR`,
- * `PAYLOAD_TOO_LARGE`, the failure of `take` or the reason of the signal; `take` has ended by then.
+ * Reads a form (`multipart/form-data`, RFC 7578) with one file. Holds only a few chunks of it (decisions.md#forms-by-busboy): `take` sets
+ * the pace of the connection. Resolves with the result of `take` after the complete body has arrived and is valid. Fails with
+ * `VALIDATION_ERROR`, `PAYLOAD_TOO_LARGE`, the failure of `take` or the reason of the signal; `take` has ended by then.
  */
 export async function readForm<Taken>(req: IncomingMessage, options: FormOptions<Taken>): Promise<Taken> {
   const { boundary, fileBytesMax, signal, take } = options;

@@ -25,7 +25,7 @@ const discardMs = 2_000;
 const busyMs = 10;
 const countedAtOnce = 4_096;
 
-/** Inserts the record before the bytes, so that an interrupted upload is found by its record. */
+/** Inserts the record before the bytes, so that an interrupted upload is found by its record (contract.md#r8-files). */
 export function receiveFile(
   coming: ComingFile,
   {

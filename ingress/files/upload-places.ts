@@ -23,10 +23,10 @@ const slowBytesPerSecond = 65_536;
 type Upload = { account: string; since: number; bytes: number; makeRoom: AbortController };
 
 /**
- * Limits concurrent uploads: each holds a connection, a writer of the store and up to one line in memory. If all slots are taken, the
- * slowest upload is ended with 408, unless all are fast or new: slow clients must not block others. A new upload can also be ended if its
- * account has more uploads than the account of the incoming one would have: little of it is lost, and clients that restart repeatedly must
- * not block others either.
+ * Limits concurrent uploads (contract.md#l6-uploads): each holds a connection, a writer of the store and up to one line in memory. If all
+ * slots are taken, the slowest upload is ended with 408, unless all are fast or new: slow clients must not block others. A new upload can
+ * also be ended if its account has more uploads than the account of the incoming one would have: little of it is lost, and clients that
+ * restart repeatedly must not block others either.
  */
 export function createUploadPlaces({
   uploadsMax,
