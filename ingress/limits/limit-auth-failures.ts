@@ -3,7 +3,7 @@ import type { MinuteCounts } from './minute-counts.ts';
 
 /**
  * Looks up a credential for a client of this network. A look-up that fails with `INVALID_KEY` counts as a failure. A network with too many
- * failures within a minute gets `rate_limit_exceeded`, without a look-up.
+ * failures within a minute gets `rate_limit_exceeded`, without a look-up (contract.md#l4-failed-authentication).
  */
 export type LimitAuthFailures = <Found>(network: string, lookUp: () => Promise<Found>) => Promise<Found>;
 
@@ -12,7 +12,8 @@ type Line = { running: number; waiting: PromiseWithResolvers<void>[] };
 
 /**
  * Runs only as many look-ups at once as failures are left, because each of them may fail. Otherwise a client could start any number of
- * them before its first failure is counted. The others wait for a few milliseconds, in order.
+ * them before its first failure is counted (decisions.md#failed-look-ups-counted-by-network). The others wait for a few milliseconds, in
+ * order.
  */
 export function createLimitAuthFailures({
   failures,

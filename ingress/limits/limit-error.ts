@@ -32,7 +32,10 @@ const bursts: Record<Exclude<Limit, 'quota'>, { type: BurstLimit; message: (allo
   },
 };
 
-/** Returns the error for a request that would exceed a limit: 402 if the quota of the month is used up, otherwise 429 with the time to wait. */
+/**
+ * Returns the error for a request that would exceed a limit: 402 if the quota of the month is used up, otherwise 429 with the time to wait
+ * (contract.md#b7-types-of-limits).
+ */
 export function limitError({ limit, waitMs, counters, allowance, fairShare, topupUrl }: Limited): ApiError {
   if (limit === 'quota') {
     const resetDate = quotaOf(counters, allowance).period.end;

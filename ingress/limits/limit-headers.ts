@@ -3,7 +3,7 @@ import { quotaOf } from '../../shared/limits/quota.ts';
 
 const unlimited = 'unlimited';
 
-/** Returns the headers with an account's limits and usage, for every response to an inference request. */
+/** Returns the headers with an account's limits and usage, for every response to an inference request (contract.md#e6-limit-headers). */
 export function limitHeaders(counters: LimitCounters, allowance: Allowance): Record<string, string> {
   const { limit, used, remaining, period } = quotaOf(counters, allowance);
   const { requestsPerMinute, tokensPerMinute } = allowance;

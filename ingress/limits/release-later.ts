@@ -8,7 +8,8 @@ const waitingMax = 1_000;
 
 /**
  * Releases a request like `release`, and after a failure retries in the background, although the caller has received the error. Otherwise
- * the reserved amounts would stay reserved until the lease expires. Pauses grow from half a second to half a minute.
+ * the reserved amounts would stay reserved until the lease expires (contract.md#n9-release). Pauses grow from half a second to half a
+ * minute.
  */
 export function createReleaseLater({
   release,

@@ -19,8 +19,8 @@ export type HeldLease = {
 export type Delivered = { run: number; tokens: number; promptTokens: number | undefined };
 
 /**
- * Charges a stream whose worker died: the prompt and the delivered tokens, both estimated. Never fails. If Redis stays unavailable, the
- * lease expires.
+ * Charges a stream whose worker died: the prompt and the delivered tokens, both estimated (contract.md#n7-who-settles). Never fails. If
+ * Redis stays unavailable, the lease expires.
  */
 export function createSettleInterrupted({
   settle,
