@@ -10,7 +10,9 @@ export type ConnectionBounds = {
   onRefused: () => void;
 };
 
-/** Closes connections beyond the bounds before a byte is read. There is no request yet that could be answered. */
+/**
+ * Closes connections beyond the bounds before a byte is read (contract.md#l3-connections). There is no request yet that could be answered.
+ */
 export function limitConnections(server: Server, { connectionsMax, perAddressMax, onRefused }: ConnectionBounds): void {
   const ofAddress = new Map<string, number>();
   server.maxConnections = connectionsMax;

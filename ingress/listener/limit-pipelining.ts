@@ -11,10 +11,10 @@ const waitingTotalMax = 5_000;
 type Connection = { running: number; waiting: [IncomingMessage, ServerResponse][] };
 
 /**
- * Bounds the requests of one connection that run at once. Clients may send requests without waiting for the responses (RFC 9112 9.3.2), so
- * without a bound one connection could fill a process. Requests beyond the fourth wait, and nothing more of their connection is read. Node
- * parses everything that arrives in one piece, so a connection whose piece holds more requests than may wait is closed. A client that
- * disconnects while requests wait is noticed only when its connection is read or written again.
+ * Bounds the requests of one connection that run at once (contract.md#l3-connections). Clients may send requests without waiting for the
+ * responses (RFC 9112 9.3.2), so without a bound one connection could fill a process. Requests beyond the fourth wait, and nothing more of
+ * their connection is read. Node parses everything that arrives in one piece, so a connection whose piece holds more requests than may wait
+ * is closed. A client that disconnects while requests wait is noticed only when its connection is read or written again.
  */
 export function limitPipelining(onRequest: RequestListener): RequestListener {
   const connections = new WeakMap<Socket, Connection>();
