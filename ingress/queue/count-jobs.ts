@@ -3,8 +3,8 @@ import type { QueueBounds } from './queue-bounds.ts';
 import type { QueueDepths } from './queue-depths.ts';
 
 /**
- * Reports to the bounds how many jobs wait, four times a second while they need it, until disposed. After a failure the count is
- * unknown.
+ * Reports to the bounds how many jobs wait, four times a second while they need it, until disposed
+ * (decisions.md#depth-counted-when-useful). After a failure the count is unknown.
  */
 export function countJobs({
   depths,

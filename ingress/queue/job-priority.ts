@@ -8,7 +8,10 @@ export type JobPriority = {
   inTurn: number;
 };
 
-/** BullMQ has 21 bits for a priority: 4 for the plan's rank, 17 for the turn. Priority 0 means no priority, so turns begin at 1. */
+/**
+ * BullMQ has 21 bits for a priority: 4 for the plan's rank, 17 for the turn (decisions.md#turns-in-the-priority). Priority 0 means no
+ * priority, so turns begin at 1.
+ */
 const turnsOfRank = 2 ** 17;
 const ranksMax = 16;
 export const turnMax = turnsOfRank - 1;

@@ -1,7 +1,7 @@
 #!lua
--- Lowers turns by half of their range, so that turns never run out while jobs wait. If the head of the queue is in the upper half, it
--- lowers all turns of the rank. Otherwise it lowers the turns that are too far ahead of the head: an ingress gave them before it knew
--- that turns had been lowered. Jobs keep their order.
+-- Lowers turns by half of their range, so that turns never run out while jobs wait (contract.md#o7-range-of-turns). If the head of the
+-- queue is in the upper half, it lowers all turns of the rank. Otherwise it lowers the turns that are too far ahead of the head: an ingress
+-- gave them before it knew that turns had been lowered. Jobs keep their order.
 -- KEYS[1]  sorted set: BullMQ's jobs with a priority, by priority * 2^32 + a number that counts up
 -- constants halfOfTurns, turnsAheadMax, scoreOfPriority
 -- ARGV     lowest and highest score of the rank

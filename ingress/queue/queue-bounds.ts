@@ -44,16 +44,16 @@ type Model = {
 };
 
 /**
- * Bounds what may wait: for each model `depthMax` jobs of all ingresses, and in this ingress `bytesMax` of bodies. A count is a fraction
- * of a second old. So what this ingress has admitted since is added, and its own jobs that have left are subtracted. A burst can exceed the
- * bound by what other ingresses admit in that time, and a short queue that empties is refilled at once. While the count is unknown, no
- * request is refused because of it. Without requests nothing is counted: then a burst can exceed the bound by the requests that enter before
- * the first count is done.
+ * Bounds what may wait (contract.md#o8-queue-bounds): for each model `depthMax` jobs of all ingresses, and in this ingress `bytesMax` of
+ * bodies. A count is a fraction of a second old. So what this ingress has admitted since is added, and its own jobs that have left are
+ * subtracted. A burst can exceed the bound by what other ingresses admit in that time, and a short queue that empties is refilled at once.
+ * While the count is unknown, no request is refused because of it. Without requests nothing is counted: then a burst can exceed the bound
+ * by the requests that enter before the first count is done.
  *
- * No account may take all of the room. Past half of a bound, an account may have up to a quarter of it. For jobs this bounds the account's
- * requests at once, which admission counts by leases: waiting and running, of all models and ingresses. For bytes it bounds the bodies that
- * wait in this ingress; then 0 requests at once refuse the next request. A request that admission will refuse takes no place: otherwise the
- * refused requests of one account could fill the queue.
+ * No account may take all of the room (contract.md#o9-fair-share, decisions.md#fair-use-of-a-full-queue). Its share of the jobs limits its
+ * requests at once, which admission counts by leases: waiting and running, of all models and ingresses. If the account is past its share of
+ * the bytes, 0 requests at once refuse the next request. A request that admission will refuse takes no place: otherwise the refused
+ * requests of one account could fill the queue.
  */
 export function createQueueBounds({
   models: names,

@@ -16,9 +16,9 @@ import type { Depths, TakenTurn } from './queue-depths.ts';
 export type LatestTurn = { turn: number };
 
 /**
- * Gives requests their turns in the queue of a model. Accounts of one rank take turns: the n-th request that an account has in flight is
- * n turns behind the latest taken one. So it waits for at most about n requests of each other account, however many those accounts send.
- * The requests that an account sends to one ingress keep their order.
+ * Gives requests their turns in the queue of a model (contract.md#o6-turns). Accounts of one rank take turns: the n-th request that an
+ * account has in flight is n turns behind the latest taken one. So it waits for at most about n requests of each other account, however
+ * many those accounts send. The requests that an account sends to one ingress keep their order.
  */
 export interface QueueTurns {
   /** `inFlight`: requests of the account that wait or run, including this one. */
