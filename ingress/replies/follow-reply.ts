@@ -11,7 +11,10 @@ export const notStarted: Progress = { run: 0, nextSequence: 0, delivered: false 
  */
 export type Step = { outcome: 'accept'; progress: Progress } | { outcome: 'ignore' | 'gap' | 'interrupted' };
 
-/** Decides on a reply. Follows the highest run seen so far, in the order of its sequence numbers, each of them once. */
+/**
+ * Decides on a reply. Follows the highest run seen so far, in the order of its sequence numbers, each of them once
+ * (contract.md#p3-order-and-gaps, contract.md#p4-highest-run).
+ */
 export function followReply(
   progress: Progress,
   { run, sequence, kind }: Pick<Reply, 'run' | 'sequence' | 'kind'>,

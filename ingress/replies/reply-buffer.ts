@@ -5,7 +5,7 @@ import { ownText } from '../../shared/own-text.ts';
 /** `chunk` is text for the client, unchanged. `end` is last, with the body of an answer that is not streamed. */
 export type ReplyEvent = { kind: 'chunk'; text: string } | { kind: 'end'; body: string | undefined; usage: TokenUsage };
 
-/** If more than this is buffered for one slow client, its reply fails. */
+/** If more than this is buffered for one slow client, its reply fails (contract.md#p5-slow-clients). */
 const bufferedBytesMax = 1_048_576;
 
 /** Buffers the events of one reply between the reply stream and the response. */

@@ -6,7 +6,10 @@ import { replyStreamKey } from '../../shared/redis/keys.ts';
 import { type Inbox, openInbox } from '../../shared/redis/stream-inbox.ts';
 import type { WaitingRequests } from './waiting-requests.ts';
 
-/** Delivers the replies of this ingress's reply stream to the waiting requests. If the stream is lost, all of them fail. */
+/**
+ * Delivers the replies of this ingress's reply stream to the waiting requests. If the stream is lost, all of them fail
+ * (contract.md#p7-lost-stream).
+ */
 export function listenForReplies({
   reader,
   redis,

@@ -29,7 +29,10 @@ export interface WaitingRequests {
   oldest(): Map<string, number>;
 }
 
-/** Keeps the requests of this ingress that wait for their reply. Timers of this ingress end every wait, whatever fails elsewhere. */
+/**
+ * Keeps the requests of this ingress that wait for their reply. Timers of this ingress end every wait, even if everything else fails
+ * (contract.md#d8-deadlines).
+ */
 export function createWaitingRequests(
   deps: Pick<WaitingEffects, 'cancel' | 'release' | 'settleInterrupted'>,
 ): WaitingRequests {
