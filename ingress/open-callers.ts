@@ -55,7 +55,7 @@ export function openCallers({ config, redis, store, release, outboxLengthMax, lo
   };
 }
 
-/** The limits of clients that have no valid credential yet. */
+/** The limits of clients that have no valid credential yet (contract.md#a6-bounds-before-authentication). */
 export function createClientLimits({ config, redis, log }: Pick<CallerDeps, 'config' | 'redis' | 'log'>) {
   const { guestCallsPerMinute, guestMintsPerHour: mintsPerHour, guestMintsPerHourTotal } = config.planFile;
   return {

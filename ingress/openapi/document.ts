@@ -22,7 +22,10 @@ const about = `Keys, inference, batches and usage. Every response has an \`x-req
 with it. Errors have a stable \`code\`, in one of two shapes: \`{"error": "…", "code": "…"}\`, or \`{"error": {"code": "…", …}}\`
 for \`rate_limit_exceeded\` and \`quota_exceeded\`. A method that a path does not support gets 405 \`METHOD_NOT_ALLOWED\`.`;
 
-/** The API as an OpenAPI 3.1 document: plain JSON, made from the schemas of requests and responses. */
+/**
+ * The API as an OpenAPI 3.1 document: plain JSON, made from the schemas of requests and responses
+ * (decisions.md#the-openapi-document-from-the-schemas).
+ */
 export function createOpenApiDocument({ baseUrl, docsUrl, authUrl }: Addresses): object {
   return {
     openapi: '3.1.1',

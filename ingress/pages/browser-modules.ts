@@ -9,8 +9,8 @@ export type BrowserModules = ReadonlyMap<string, string>;
 
 /**
  * Collects this module and all its direct and indirect imports for a browser: types are stripped, and each import becomes a relative path,
- * because browsers resolve no packages. Our modules keep their path below `directory`; those of packages are below `packages/`. The entry
- * is the first. Throws for an import that does not resolve, or that leaves `directory`.
+ * because browsers resolve no packages (decisions.md#console-modules-without-a-bundler). Our modules keep their path below `directory`;
+ * those of packages are below `packages/`. The entry is the first. Throws for an import that does not resolve, or that leaves `directory`.
  */
 export function collectBrowserModules({ directory, entry }: { directory: string; entry: string }): BrowserModules {
   const modules = new Map<string, string>();

@@ -8,7 +8,7 @@ import { documentSchema } from './openapi-document.ts';
 import { prepareDocument } from './prepare-document.ts';
 import type { ReferenceRequest } from './render-reference.ts';
 
-// A thread that renders one page of one OpenAPI document, and ends.
+// A thread that renders one page of one OpenAPI document, and ends (decisions.md#the-reference-page-in-a-thread).
 const { document, frame, home, index, canonical } = workerData as ReferenceRequest; // as render-reference.ts passes it
 const markdown = await createMarkdownFromOpenApi(prepareDocument(document));
 const arranged = arrangeReference(markdown, documentSchema.parse(document));
