@@ -42,7 +42,7 @@ export function createFindAnswer(
 
   /**
    * The first pass over the backends is never limited. A second one is, or an outage would double its own load. A line of a batch has
-   * no second pass: it waits longer, and not in a worker.
+   * no second pass: it waits longer, and not in a worker (contract.md#q3-failover).
    */
   return async function findAnswer(run) {
     const { model } = run.job;
