@@ -25,7 +25,10 @@ export type Ask = {
 };
 
 export interface BackendSlots extends Disposable {
-  /** Reserves the backend to call next, before the job is taken that will call it. Jobs in progress that wait for a slot come first. */
+  /**
+   * Reserves the backend to call next, before the job is taken that will call it (contract.md#o2-slot-before-job). Jobs in progress that
+   * wait for a slot come first.
+   */
   reserve(model: string, lane: Lane): Reserved;
   /** Whether a job could be taken now: it finds a slot, or none of its backends may be called. */
   hasSlot(model: string, lane: Lane): boolean;

@@ -1,4 +1,6 @@
-/** Limits second rounds over the backends to a fifth of all requests, so that retries never double an overload. */
+/**
+ * Limits second rounds over the backends to a fifth of all requests, so that retries never double an overload (contract.md#q3-failover).
+ */
 export interface RetryBudget {
   /** A request has arrived. */
   earn(): void;
