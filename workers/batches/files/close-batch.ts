@@ -31,9 +31,9 @@ type Deps = {
 };
 
 /**
- * Writes a result for every line of a batch that was cancelled or has expired. Running lines get a few seconds to end on their own. After
- * that no line can end in any other way, even if a worker still runs it. Can be repeated. Fails as the store does, and with the reason of
- * `signal`.
+ * Writes a result for every line of a batch that was cancelled or has expired (contract.md#u6-closing-a-batch). Running lines get a few
+ * seconds to end on their own. After that no line can end in any other way, even if a worker still runs it. Can be repeated. Fails as the
+ * store does, and with the reason of `signal`.
  */
 export function createCloseBatch(deps: Deps) {
   const { store, queue, writeResult, planFile } = deps;

@@ -15,8 +15,8 @@ type Verdict = Extract<BatchEvent, { type: 'validated' | 'refused' }>;
 const busyMs = 10;
 
 /**
- * Reads the file of a batch and decides whether it can run. Reports at most the first hundred faults. Fails as the store does, and with the
- * reason of `signal`. A line can take 0.1 s, so all validations together rest between lines.
+ * Reads the file of a batch and decides whether it can run (contract.md#f2-input-files). Reports at most the first hundred faults. Fails as
+ * the store does, and with the reason of `signal`. A line can take 0.1 s, so all validations together rest between lines.
  */
 export function createValidateBatch(deps: {
   store: Pick<Store, 'batches' | 'files' | 'findAccount'>;

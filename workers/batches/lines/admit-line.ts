@@ -27,8 +27,8 @@ const soonMs = 1_000;
 const laterMs = 15_000;
 
 /**
- * Admits a line right before it runs, with the script that admits every request and the limits of batches. The account's limits are those
- * of now, not those of when the batch was submitted.
+ * Admits a line right before it runs, with the script that admits every request and the limits of batches
+ * (contract.md#f5-limits-of-batches). The account's limits are those of now, not those of when the batch was submitted.
  */
 export function createAdmitLine({
   admit,

@@ -8,7 +8,10 @@ export function resultIdOf(batch: string, line: number): string {
   return `batch_req_${derived(batch, String(line))}`;
 }
 
-/** Returns the id of a line's nth request: `req_<26 characters>-<n>`. It names its job, its lease and its usage record. */
+/**
+ * Returns the id of a line's nth request: `req_<26 characters>-<n>`. It names its job, its lease and its usage record
+ * (contract.md#u4-requests-of-a-line).
+ */
 export function requestIdOf(batch: string, line: number, number: number): string {
   return `req_${derived(batch, String(line))}-${number}`;
 }

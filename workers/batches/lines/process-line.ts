@@ -58,7 +58,8 @@ type Deps = {
 
 /**
  * Processes one line of a batch from its admission to its result. A line runs while its batch does and while it has no result. The result
- * is stored first, and the charge follows from what is stored. So if the process dies in between, the next attempt completes it.
+ * is stored first, and the charge follows from what is stored (contract.md#u3-result-first, decisions.md#results-before-charges). So if the
+ * process dies in between, the next attempt completes it.
  */
 export function createProcessLine(deps: Deps): ProcessJob {
   const { store, finishAttempt, log, now = () => performance.now() } = deps;

@@ -16,10 +16,11 @@ export type LineInProgress = Pick<WaitingLine, 'line' | 'number' | 'failures' | 
 
 /**
  * Lines of an account that wait in the queue of a model. Each account that has more lines keeps this many there, and the queue is served
- * in order. So accounts take turns, and an account that has just come waits behind this many lines of each other account.
+ * in order. So accounts take turns, and an account that has just come waits behind this many lines of each other account
+ * (contract.md#f6-window-and-turns).
  */
 const queuedPerModel = 16;
-/** Lines in progress of an account, if its plan does not set a lower limit. */
+/** Lines in progress of an account, if its plan does not set a lower limit (contract.md#u2-line-window). */
 const inProgressMax = 256;
 /** If no line of a model started for this long, it has no workers, or its backends are full. Lines of other models do not wait for it. */
 const stuckMs = 10_000;

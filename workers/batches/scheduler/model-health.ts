@@ -1,4 +1,7 @@
-/** How the backends of each model have answered the lines of one account. Models without failures are left out. */
+/**
+ * How the backends of each model have answered the lines of one account (contract.md#u5-health-of-models). Models without failures are left
+ * out.
+ */
 export type ModelHealth = ReadonlyMap<string, { failuresInRow: number; probedAt: number }>;
 
 const failuresInRowMax = 8;

@@ -23,9 +23,9 @@ const assignMs = 1_000;
 const closeMs = 500;
 
 /**
- * Elects one of the workers. It lists the accounts with open batches, and assigns those that no worker holds to the live workers that
- * hold the fewest. This only saves work: an account that is assigned twice is held by one worker, and one that no worker took is assigned
- * again.
+ * Elects one of the workers. It lists the accounts with open batches, and assigns those that no worker holds to the live workers that hold
+ * the fewest (contract.md#u1-scheduler, decisions.md#one-scheduler-for-open-batches). This only saves work: an account that is assigned
+ * twice is held by one worker, and one that no worker took is assigned again.
  */
 export function scheduleAccounts(deps: {
   workerId: string;
