@@ -60,7 +60,7 @@ if chargedAt and chargedAt < now + windowMs and chargedAt + 2 * windowMs > now t
 end
 redis.call('ZREM', KEYS[5], holder)
 if window then
-  -- A hash that has held a long value uses 670 bytes or more, until it is written again: then 170.
+  -- A hash that has held a long value uses 670 bytes or more, until it is written again: then 170 (decisions.md#small-counters-at-rest).
   local kept, lifeMs = {}, redis.call('PTTL', KEYS[1])
   local fields = redis.call('HGETALL', KEYS[1])
   for index = 1, #fields, 2 do

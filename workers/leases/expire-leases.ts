@@ -11,7 +11,8 @@ import type { LeaseMetrics } from './lease-metrics.ts';
 const accountsAtOnce = 100;
 /**
  * Longer than the time between two checks of a worker that holds any partition. If more time has passed by Redis's clock, Redis was
- * unavailable or its clock has jumped. Then nothing expires until every worker that still has its requests must have renewed them.
+ * unavailable or its clock has jumped. Then nothing expires until every worker that still has its requests must have renewed them
+ * (contract.md#n8-expired-leases).
  */
 const awayAfterMs = 30_000;
 /** Accounts whose next lease ends this far ahead usually have batches. Others are there only after a clock was set back. */

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- Records that text of a run is being sent to the client: from now on no other run may begin. Runs also when Redis is out of memory.
+-- Records that text of a run is being sent to the client: from now on no other run may begin (contract.md#n5-streaming-mark). Runs also
+-- when Redis is out of memory.
 -- KEYS[1]  hash: the account's leases (leases.lua)
 -- ARGV     request, run
 -- returns  1, or 0 if the lease has ended or belongs to another run

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 local clock = redis.call('TIME')
--- Decides whether a job may call a backend now, and counts the runs of its lease. Runs also when Redis is out of memory.
--- If the same taking of the job asks twice, because a reply was lost, it is counted once and gets the same answer. A taking that was
--- overtaken, because another worker has taken the job since, is rejected.
+-- Decides whether a job may call a backend now, and counts the runs of its lease (contract.md#n3-start-of-a-run). Runs also when Redis is
+-- out of memory. If the same taking of the job asks twice, because a reply was lost, it is counted once and gets the same answer. A taking
+-- that was overtaken, because another worker has taken the job since, is rejected.
 -- KEYS[1]  hash: the account's leases (leases.lua)
 -- KEYS[2]  sorted set: when they expire
 -- KEYS[3]  string: how this request was ended

@@ -10,7 +10,7 @@ import { intOf, wordsOf } from '../../shared/redis/read-answer.ts';
  * `run`: call a backend; `remainingMs` are left. For every other outcome, call none. `late`: its first start comes too late; `expired`: its
  * deadline is over; both still hold the lease. `interrupted`: text of an earlier run was sent to the client. `settled`: it was charged,
  * and its end was lost. `gone`: it was released, or has expired. `superseded`: another worker has the job, so no reply is needed.
- * The number `run` is in every reply of this taking of the job. A later taking has a higher number.
+ * The number `run` is in every reply of this taking of the job. A later taking has a higher number (contract.md#n4-runs).
  */
 export type Start =
   | { outcome: 'run'; run: number; now: number; remainingMs: number }
