@@ -5,7 +5,7 @@ import { loadScript } from '../../shared/redis/connections.ts';
 
 const lua = readFileSync(new URL('./acquire.lua', import.meta.url), 'utf8');
 
-/** Acquires or renews this lock for `holdMs`. False if another worker holds it. */
+/** Acquires or renews this lock for `holdMs` (contract.md#m9-locks). False if another worker holds it. */
 export type AcquireLock = (key: string) => Promise<boolean>;
 
 export function createAcquireLock(
