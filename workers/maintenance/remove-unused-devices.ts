@@ -21,9 +21,10 @@ const devicesAtOnce = 100;
 const pauseMs = 25;
 
 /**
- * Removes devices that were not used for `daysKept` days, by Redis's clock. Recent uses are in Redis, older ones in the account and in its
- * usage: a device is removed only if none of them has a use. A process may be killed between any two steps: the mark expires, and the
- * account exists or it does not.
+ * Removes devices that were not used for `daysKept` days, by Redis's clock (contract.md#l5-guest-mint,
+ * decisions.md#devices-are-removed-in-a-daily-pass). Recent uses are in Redis, older ones in the account and in its usage: a device is
+ * removed only if none of them has a use. A process may be killed between any two steps: the mark expires, and the account exists or it
+ * does not.
  */
 export function createRemoveUnusedDevices({
   redis,
