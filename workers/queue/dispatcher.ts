@@ -5,7 +5,7 @@ import type { BodiesHeld } from './bodies-held.ts';
 import { createJobRoom, createQueueState, type DispatchedQueue, type QueueState } from './queue-state.ts';
 import { createJobTaker } from './take-jobs.ts';
 
-/** Takes jobs from all queues of this worker, each only when a backend has room for it. */
+/** Takes jobs from all queues of this worker, each only when a backend has room for it (contract.md#o2-slot-before-job). */
 export interface Dispatcher {
   /** Slots may have become free, or have gone. */
   slotsChanged(): void;

@@ -11,7 +11,7 @@ export interface HeldLock {
   release(): void;
 }
 
-/** The locks of the jobs of one queue that are in progress in this worker. */
+/** The locks of the jobs of one queue that are in progress in this worker (contract.md#o10-job-locks). */
 export interface JobLocks extends Disposable {
   hold(id: string, token: string): HeldLock;
   /** Aborts one job, if this worker has it. */

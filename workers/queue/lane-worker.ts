@@ -109,7 +109,10 @@ export function createLaneWorker(deps: LaneWorkerDeps): LaneWorker {
   };
 }
 
-/** BullMQ's own loop does not run: it ignores whether a backend has room, and needs a blocking connection for each queue. */
+/**
+ * BullMQ's own loop does not run: it ignores whether a backend has room, and needs a blocking connection for each queue
+ * (decisions.md#our-own-loop-for-taking-jobs).
+ */
 function openWorker({ queue, connection, log }: LaneWorkerDeps): Worker {
   const worker = new Worker(queue.name, null, workerOptions(queue, connection), (name, options) =>
     createRedisBackend(name, options),

@@ -12,7 +12,10 @@ type PoolQueue = { pool: string; worker: Pick<LaneWorker, 'activeKey' | 'waiting
  */
 const checksPerMarker = 2;
 
-/** Puts stalled jobs back into their queues, and sets lost markers, at a regular interval until it is disposed of. */
+/**
+ * Puts stalled jobs back into their queues, and sets lost markers, at a regular interval until it is disposed of
+ * (contract.md#o11-stalled-jobs).
+ */
 export function startStalledRecovery(deps: {
   queues: readonly PoolQueue[];
   /** Whether this worker looks for stalled jobs of a pool. */
