@@ -22,7 +22,7 @@ export interface ReplyFrames {
   post(replyTo: string, reply: Reply, how: { isUrgent: boolean }): PostedReply;
 }
 
-/** Each frame costs a command, a wake-up and a read. Text waits this long for more text. */
+/** Each frame costs a command, a wake-up and a read (contract.md#p2-frames, decisions.md#frames). Text waits this long for more text. */
 const gatherMs = 5;
 /** A larger reply is sent alone. In UTF-16 code units. */
 const frameCharactersMax = 65_536;

@@ -11,7 +11,7 @@ export interface ReaderWatch extends Disposable {
 
 /**
  * Checks every few seconds, with one command, whether the reply streams of the runs in progress still exist. A whole answer is sent only
- * at its end, and until then nothing else would show that its ingress was killed.
+ * at its end, and until then nothing else would show that its ingress was killed (contract.md#p1-reply-stream).
  */
 export function watchReaders({
   redis,
