@@ -56,7 +56,8 @@ export function createConcludeRequest(deps: {
       case 'shutdown':
         return received === undefined ? requeue(run) : fail(run, interrupted(), received);
       default: {
-        // The client is gone, but the answer was produced and is charged. A call that had failed before has produced nothing.
+        // The client is gone, but the answer was produced and is charged. A call that had failed before has produced nothing
+        // (contract.md#d7-clients-that-leave).
         const wasCalling = ledger.attempts().at(-1)?.outcome === 'stopped';
         const usage = received?.() ?? (wasCalling ? promptUsage(job) : undefined);
         return end(run, { outcome: 'cancelled', error: clientGone(), usage: await usage });

@@ -15,7 +15,7 @@ export type Ending = { outcome: UsageReport['outcome']; usage?: TokenUsage | und
   | { error: ApiError }
 );
 
-/** Settles a request and sends its last reply. Sends nothing if another run ends the request. */
+/** Settles a request and sends its last reply. Sends nothing if another run ends the request (contract.md#n7-who-settles). */
 export type EndRequest = (run: Run, ending: Ending) => Promise<void>;
 
 export function createEndRequest(deps: {
