@@ -1,9 +1,10 @@
 #!lua flags=allow-oom
 local clock = redis.call('TIME')
 -- Renews one worker's shares of its backends' limits, which apply to the whole fleet. A share is a number of concurrent calls. A
--- grant never takes what another worker holds, so the shares of a backend never exceed its limit. A worker with more calls in flight
--- than it is granted holds as many until they end. A share expires shareMs after its last renewal, except if no worker could renew
--- because Redis was unavailable: then each worker gets back what it held. Runs also when Redis is out of memory.
+-- grant never takes what another worker holds, so the shares of a backend never exceed its limit (contract.md#o3-shares). A worker with
+-- more calls in flight than it is granted holds as many until they end. A share expires shareMs after its last renewal, except if no worker
+-- could renew because Redis was unavailable: then each worker gets back what it held (contract.md#o4-expiry-of-shares). Runs also when
+-- Redis is out of memory.
 -- KEYS[1]  hash: `worker <id>`: JSON, its pools and its shares by backend: [held, hungry (0 or 1), batch];
 --          `backend <name>`: sums of these: workers held hungry heldByHungry batch short (hungry ones with less than their part),
 --          askedAt: when a client last called it; starvedAt and starvedBy: pools whose workers want it and hold none of it;

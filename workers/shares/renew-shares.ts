@@ -30,7 +30,8 @@ export type PoolMembership = { workers: number; checksStalled: boolean };
 export type Renewed = { pools: Map<string, PoolMembership>; shares: Map<string, Share> };
 
 /**
- * Renews all shares of a worker. Idempotent. `new`: the worker has never renewed. `leaves`: it gives up its shares.
+ * Renews all shares of a worker (decisions.md#shares-instead-of-a-lease-for-each-call). Idempotent. `new`: the worker has never renewed.
+ * `leaves`: it gives up its shares.
  */
 export type RenewShares = (
   mode: 'new' | 'known' | 'leaves',
