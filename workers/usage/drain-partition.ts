@@ -13,8 +13,8 @@ const entriesAtOnce = 500;
 export type Drained = { upTo: string; records: number; more: boolean };
 
 /**
- * Writes the next entries of a partition's outbox to the store, in order, and only then marks them as drained. If it is interrupted,
- * they are read again, and the store does not count them twice.
+ * Writes the next entries of a partition's outbox to the store, in order, and only then marks them as drained (contract.md#n10-outbox). If
+ * it is interrupted, they are read again, and the store does not count them twice.
  */
 export function createDrainPartition({
   redis,

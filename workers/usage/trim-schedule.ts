@@ -1,6 +1,6 @@
 /**
  * Decides when drained entries may be trimmed. They stay for a while, because a process that seeds an account's counter reads the store
- * first, and then the newer entries of the outbox.
+ * first, and then the newer entries of the outbox (contract.md#n12-seeding).
  */
 export interface TrimSchedule {
   /** Records that the partition's outbox is in the store up to this stream id. */

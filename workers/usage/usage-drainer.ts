@@ -39,8 +39,8 @@ export interface UsageDrainer extends AsyncDisposable {
 }
 
 /**
- * Brings usage from the outboxes to the store while it lives, together with the drainers of all other workers. Disposing of it ends
- * within about two seconds, even if Redis or the store does not answer. Another worker repeats what was in progress.
+ * Brings usage from the outboxes to the store while it lives, together with the drainers of all other workers (contract.md#n11-drainers).
+ * Disposing of it ends within about two seconds, even if Redis or the store does not answer. Another worker repeats what was in progress.
  */
 export function createUsageDrainer(deps: {
   redis: Redis;
