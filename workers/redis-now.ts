@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 
-/** Milliseconds of Redis's clock, the only clock that decisions use. */
+/** Milliseconds of Redis's clock, the only clock that decisions use (contract.md#m4-one-clock, decisions.md#redis-as-the-only-clock). */
 export async function redisNow(redis: Redis): Promise<number> {
   const [seconds, microseconds] = await redis.time();
   return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
