@@ -112,7 +112,7 @@ export function createBreaker(deps: {
   };
 }
 
-/** An opossum circuit that is replaced when it closes: it would keep the failures that opened it, and open again at the next one. */
+/** An opossum circuit. It is replaced when it closes, because it would keep the failures that opened it, and open again at the next one. */
 function createCircuit(resetTimeout: number, onChange: (state: BreakerState) => void) {
   let circuit = open();
 

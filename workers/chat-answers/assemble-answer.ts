@@ -7,15 +7,15 @@ import { extendFunction, type MergedToolCalls, mergeToolCalls } from './merge-to
 import { nothingWritten, type Written } from './output-guard.ts';
 import { parseChunk } from './parse-chunk.ts';
 
-/** A streamed answer that is made whole again. */
+/** Assembles a streamed answer into a whole one. */
 export interface AnswerAssembler extends Pick<AnswerProgress, 'begun' | 'complete'> {
   /** Takes the data of one event. Fails with `BackendError`. */
   take(data: string): void;
-  /** What has come with the event that was taken last. */
+  /** What came with the event that was taken last. */
   written(): Written;
-  /** Ends, as a backend would at its limit, each of so many choices that was open before the event that was taken last. */
+  /** Ends each choice that was open before the last event, as a backend would at its limit. */
   cut(choicesAsked: number): void;
-  /** What has come so far as a chat completion: as the backend would have written it whole, under the client's name of the model. */
+  /** The answer so far as a chat completion, as the backend would write it whole, with the client's name of the model. */
   answer(): BackendAnswer;
 }
 
@@ -23,7 +23,7 @@ type Choice = {
   fields: MergedDeltas;
   message: MergedDeltas;
   calls: MergedToolCalls;
-  /** Undefined until there is one; `call` is that of a function, as it was asked for before there were tools. */
+  /** Undefined until there is one. `call`: a function call, as it was requested before tools existed. */
   call: MergedDeltas | undefined;
   logprobs: MergedDeltas | undefined;
 };
@@ -32,12 +32,12 @@ type ChunkChoice = ChatChunk['choices'][number];
 /** As large as a whole answer may be. */
 const charactersMax = 33_554_432;
 
-/** Said anew below, told apart from the answer (`usage`), or of no meaning in a whole answer: OpenAI pads its chunks. */
+/** Fields that are written below, kept separately (`usage`), or without meaning in a whole answer: OpenAI pads its chunks. */
 const notKept = new Set(['object', 'model', 'choices', 'usage', 'error', 'obfuscation']);
 
 const joinedApart = new Set(['index', 'message', 'delta', 'logprobs']);
 
-/** `model` is the name the client knows, `apiKey` what the backend was called with. */
+/** `model`: the name that the client knows. `apiKey`: the key of the call of the backend. */
 export function createAnswerAssembler({
   model,
   apiKey,
@@ -104,11 +104,11 @@ type Room = { budget: SizeBudget; size: number };
 
 function addToChoice(choice: Choice, part: ChunkChoice, room: Room): void {
   const { logprobs } = part;
-  const delta = part.delta ?? part.message; // some servers have it as in a whole answer
+  const delta = part.delta ?? part.message; // some servers send it as in a whole answer
   const { budget, size } = room;
   for (const name in part) {
     const value = part[name];
-    // To some servers an empty reason is none.
+    // Some servers send an empty reason for none.
     if (name === 'finish_reason') choice.fields.replace(name, value || null, size);
     else if (!joinedApart.has(name)) choice.fields.replace(name, value, size);
   }
@@ -149,7 +149,7 @@ function presentChoice(index: number, choice: Choice): { message: Record<string,
 function presentMessage({ message, calls, call }: Choice): Record<string, unknown> {
   const written = message.toObject();
   const called = calls.toList();
-  // Streams open every message by an empty text; in a whole answer one without text, that calls or refuses, has none.
+  // Streams start every message with an empty text. In a whole answer, a message that only calls or refuses has no text.
   const isTextless = called.length > 0 || call !== undefined || typeof written.refusal === 'string';
   return {
     role: 'assistant',

@@ -3,7 +3,7 @@ import { chatAnswerSchema, chatUsageSchema } from '../../shared/chat-call/chat-c
 import { BackendError } from '../exchange/backend-error.ts';
 import { parseBackendJson } from './parse-backend-json.ts';
 
-/** A whole answer, looked into; `usage` undefined where the backend reported none that can be read. */
+/** A whole answer, parsed. `usage` is undefined if the backend reported none that can be read. */
 export type BackendAnswer = {
   text: string;
   answer: z.infer<typeof chatAnswerSchema>;
@@ -14,12 +14,12 @@ export function parseAnswer(text: string): BackendAnswer {
   const parsed = chatAnswerSchema.safeParse(parseBackendJson(text, 'the answer'));
   if (!parsed.success)
     throw new BackendError('unreadable', 'the answer is not a chat completion', { cause: parsed.error });
-  // As in a stream: passed on, it would tell a client what only operators are to know.
+  // As in a stream: passed on, it would show a client what is only for operators.
   if (parsed.data.error != null) throw new BackendError('unreadable', 'the answer names an error');
   return { text, answer: parsed.data, usage: readUsage(parsed.data.usage) };
 }
 
-/** Tokens in a backend's `usage`, or undefined when there is none. */
+/** Returns the tokens in a backend's `usage`, or undefined if there is none. */
 export function readUsage(usage: unknown): BackendAnswer['usage'] {
   const parsed = chatUsageSchema.safeParse(usage);
   if (!parsed.success) return undefined;
@@ -39,7 +39,7 @@ export function answerText({ answer }: BackendAnswer): string {
 const labels = new Set(['role', 'id', 'type']);
 const depthMax = 8;
 
-/** What the model wrote in a message or a part of one: every text in it, be it content, reasoning or a call of a tool. */
+/** What the model wrote in a message or a part of one: every text in it, as content, reasoning or a tool call. */
 export function writtenText(value: unknown, depth = 0): string {
   if (typeof value === 'string') return value;
   if (typeof value !== 'object' || value === null || depth > depthMax) return '';
@@ -50,8 +50,8 @@ export function writtenText(value: unknown, depth = 0): string {
 }
 
 /**
- * The answer for the client: as the backend wrote it, unless the backend knows the model by another name, or reported no usage
- * or more than is charged. Those are put in.
+ * Returns the answer for the client: as the backend wrote it, unless the backend uses another name for the model, or reported no usage or
+ * more than is charged. Then these are replaced.
  */
 export function presentAnswer({ text, answer, usage }: BackendAnswer, model: string, tokens: Tokens): string {
   if (answer.model === model && usage?.completionTokens === tokens.completionTokens) return text;
@@ -60,7 +60,7 @@ export function presentAnswer({ text, answer, usage }: BackendAnswer, model: str
 
 type Tokens = { promptTokens: number; completionTokens: number };
 
-/** Tokens in OpenAI's shape; in the backend's own words where it has reported as many, and by what else it said where not. */
+/** Usage in OpenAI's shape: as the backend reported it if the tokens are the same, else with the backend's other fields. */
 export function presentUsage({ promptTokens, completionTokens }: Tokens, reported?: unknown) {
   const own = readUsage(reported);
   if (own?.completionTokens === completionTokens) return reported;
@@ -72,7 +72,7 @@ export function presentUsage({ promptTokens, completionTokens }: Tokens, reporte
   };
 }
 
-/** They would be more than the tokens that they are a part of. */
+/** The details could be more than the tokens that they are a part of. */
 function withoutDetails(reported: unknown): object {
   const { completion_tokens_details, ...rest } = reported as { completion_tokens_details?: unknown }; // it was read as an object
   return rest;

@@ -17,7 +17,7 @@ export interface ChunkConverter extends Pick<AnswerProgress, 'begun' | 'complete
   written(): Written;
   /** Ends each open choice as a backend would at its limit, in place of the event that was taken last. */
   cut(choicesAsked: number): string;
-  /** Min tokens written so far: a piece has at least one, and no model's tokens are longer than eight characters on average. */
+  /** The least number of tokens written so far: a piece has at least one, and no model's tokens are longer than eight characters on average. */
   tokensWritten(): number;
   /** What the model has written so far, cut at a million characters, for counting if no usage was reported. */
   text(): { sample: string; characters: number };

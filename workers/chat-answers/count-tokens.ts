@@ -1,12 +1,12 @@
 import { z } from 'zod';
 
-/** What stands around each message in the prompt of a chat model; as OpenAI's guide to counting tokens gives it. */
+/** Tokens around each message in the prompt of a chat model, from OpenAI's guide to counting tokens. */
 const tokensPerMessage = 4;
-/** Counting stops the event loop: of a longer text this much is counted, and the rest is taken to be alike. */
+/** Counting blocks the event loop. Of a longer text, only this much is counted, and the rest is extrapolated. */
 const countedCharactersMax = 32_768;
 /**
- * The tokenizer's time grows with the square of an unbroken run of characters, so a text is counted in parts of at most 512.
- * A part ends before a single space, where the encoding has a boundary too; only a run without one is cut at some token.
+ * The tokenizer's time grows with the square of an unbroken run of characters, so a text is counted in parts of at most 512. A part ends
+ * before a single space, where the encoding also has a boundary. Only a run without a space is cut elsewhere.
  */
 const parts = /.{0,511}\S(?= \S|$)|.{1,512}/gsu;
 
@@ -19,20 +19,20 @@ const promptSchema = z.looseObject({
 });
 
 /**
- * To be awaited before a worker takes jobs: loading the tokenizer stops the event loop for half a second, and with it every
- * stream, if it happens when the first client leaves.
+ * Loads the tokenizer. Await it before a worker takes jobs: loading blocks the event loop for half a second, and would delay every stream
+ * when the first client leaves.
  */
 export async function loadTokenizer(): Promise<void> {
-  await countTokens('東'); // the first text takes another moment: what the encoding needs is put together then
+  await countTokens('東'); // the first text takes extra time, because the encoding is prepared then
 }
 
 /**
- * Tokens of a text by the o200k_base encoding: exact up to 32,768 characters of words and lines, an estimate beyond that. The
- * tokenizer is loaded at its first use, at the latest.
+ * Counts the tokens of a text in the o200k_base encoding: exact up to 32,768 characters of words and lines, an estimate beyond that. The
+ * tokenizer is loaded at its first use at the latest.
  */
 export async function countTokens(text: string): Promise<number> {
   const { countTokens: count } = await import('gpt-tokenizer/encoding/o200k_base');
-  // What looks like a special token in a client's text is counted as the text that it is.
+  // A special token in a client's text is counted as plain text.
   const options = { disallowedSpecial: new Set<string>() };
   const counted = (text.slice(0, countedCharactersMax).match(parts) ?? []).reduce(
     (sum, part) => sum + count(part, options),
@@ -41,7 +41,7 @@ export async function countTokens(text: string): Promise<number> {
   return Math.ceil(counted * Math.max(1, text.length / countedCharactersMax));
 }
 
-/** Tokens of a request's messages; `body` is the request as it was queued. */
+/** Counts the tokens of a request's messages. `body`: the request as it was queued. */
 export async function countPromptTokens(body: string): Promise<number> {
   const { messages } = promptSchema.parse(JSON.parse(body));
   const texts = messages.map(({ content }) =>

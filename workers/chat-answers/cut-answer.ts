@@ -3,13 +3,13 @@ import { type BackendAnswer, writtenText } from './convert-answer.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** What names a part of a message, and was not written by the model. */
+/** Fields that name a part of a message, and were not written by the model. */
 const labels = new Set(['role', 'id', 'type', 'name', 'index']);
 const thoughts = /^(?:reasoning|thinking)/;
 
 /**
- * This share of a whole answer. The longest choices lose their ends, so that no choice loses anything while a longer one is left:
- * what the model thought comes first, then what it said, then calls of tools. They end as a backend ends them at its limit.
+ * Returns this share of a whole answer. The longest choices are cut at their ends, so that no choice is cut while a longer one remains:
+ * the model's reasoning comes first, then its text, then its tool calls. They end as a backend ends them at its limit.
  */
 export function cutAnswer({ answer, usage }: BackendAnswer, shareOfAll: number): BackendAnswer {
   const lengths = answer.choices.map(({ message }) => writtenText(message).length);
@@ -31,7 +31,7 @@ export function cutAnswer({ answer, usage }: BackendAnswer, shareOfAll: number):
   return { text: JSON.stringify(cut), answer: cut, usage };
 }
 
-/** So much of each text makes `total` of all. */
+/** The length to which texts are cut so that all of them have `total`. */
 function longestWithin(lengths: readonly number[], total: number): number {
   let left = total;
   let texts = lengths.length;
@@ -53,7 +53,7 @@ function cutValue(value: unknown, budget: { left: number }): unknown {
   if (typeof value === 'string') {
     const kept = value.slice(0, budget.left);
     budget.left -= kept.length;
-    // Half a character is none.
+    // Drops half a surrogate pair.
     return kept.length < value.length ? kept.replace(/[\ud800-\udbff]$/, '') : kept;
   }
   if (Array.isArray(value)) return value.flatMap((item) => (budget.left > 0 ? [cutValue(item, budget)] : []));

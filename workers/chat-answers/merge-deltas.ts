@@ -1,16 +1,16 @@
 import { BackendError } from '../exchange/backend-error.ts';
 
-/** Fields of an object that comes in parts. `size`: the characters of the event that the value came in. */
+/** Fields of an object that arrives in parts. `size`: the characters of the event with the value. */
 export interface MergedDeltas {
   get(name: string): unknown;
-  /** What comes later stands; `null` says nothing where something was said. */
+  /** The later value counts. `null` does not replace a value. */
   replace(name: string, value: unknown, size: number): void;
-  /** A text goes on, a list grows longer; anything else is replaced. */
+  /** Texts and lists are extended. Anything else is replaced. */
   extend(name: string, value: unknown, size: number): void;
   toObject(): Record<string, unknown>;
 }
 
-/** What all the fields of an answer may keep together, in characters; `unreadable` beyond. */
+/** The limit of all fields of an answer together, in characters. Fails with `unreadable` beyond it. */
 export type SizeBudget = { spend(characters: number): void };
 
 export function createSizeBudget(charactersMax: number): SizeBudget {
@@ -23,11 +23,11 @@ export function createSizeBudget(charactersMax: number): SizeBudget {
   };
 }
 
-/** Memory that a part takes beside its text: a stream of empty or tiny parts is not without cost. */
+/** Memory of a part besides its text, because a stream of empty or tiny parts has a cost, too. */
 const partCharacters = 16;
 
 export function mergeDeltas(budget: SizeBudget): MergedDeltas {
-  // A map, for what the names are is up to the backend: `__proto__` is a name like any other.
+  // A map, because the backend chooses the names: `__proto__` is a name like any other.
   const fields = new Map<string, { value: unknown; size: number }>();
 
   function put(name: string, value: unknown, size: number): void {
@@ -44,7 +44,7 @@ export function mergeDeltas(budget: SizeBudget): MergedDeltas {
 
   function replace(name: string, value: unknown, size: number): void {
     const present = fields.get(name);
-    // Most of what a chunk says beside its text is what the one before it said.
+    // Most fields of a chunk, except its text, repeat those of the previous chunk.
     if (present !== undefined && (value === null || value === present.value)) return;
     put(name, value, sizeOf(value, size));
   }
@@ -75,7 +75,7 @@ function isGrowing(value: unknown): value is Growing {
   return typeof value === 'string' || Array.isArray(value);
 }
 
-/** A list that is at hand is made longer in place: copied each time, a long one would cost the square of its length. */
+/** A list is extended in place: copied each time, a long one would cost the square of its length. */
 function join(before: Growing, after: Growing): Growing {
   if (typeof before === 'string' && typeof after === 'string') return before + after;
   const list = partsOf(before);
@@ -83,7 +83,7 @@ function join(before: Growing, after: Growing): Growing {
   return list;
 }
 
-/** Of a content that is text at one time and a list of parts at another, the text is a part. */
+/** If a content is text at one time and a list of parts at another, the text becomes a part. */
 function partsOf(value: Growing): unknown[] {
   if (typeof value !== 'string') return value;
   return value === '' ? [] : [{ type: 'text', text: value }];

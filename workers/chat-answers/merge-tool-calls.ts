@@ -2,10 +2,10 @@ import { isObject } from '../../shared/is-object.ts';
 import { BackendError } from '../exchange/backend-error.ts';
 import { type MergedDeltas, mergeDeltas, type SizeBudget } from './merge-deltas.ts';
 
-/** The calls of tools in a message, joined from their parts by their index. */
+/** The tool calls of a message, joined from their parts by their index. */
 export interface MergedToolCalls {
   add(parts: readonly unknown[], size: number): void;
-  /** In the order of their indexes, without them; empty where there was none. */
+  /** In the order of their indexes, without the indexes. Empty if there is no call. */
   toList(): Record<string, unknown>[];
 }
 
@@ -16,7 +16,7 @@ const callsMax = 128;
 
 export function mergeToolCalls(budget: SizeBudget): MergedToolCalls {
   const calls: Call[] = [];
-  // By index, in a map: a list would be as long as the largest index that a backend thinks of.
+  // In a map by index: a list would be as long as the largest index that a backend sends.
   const latest = new Map<number, Call>();
 
   function callOf(part: Part): Call {
@@ -58,7 +58,7 @@ export function mergeToolCalls(budget: SizeBudget): MergedToolCalls {
   };
 }
 
-/** The fields of a called function in `fields`: its name is never in pieces, its arguments are. */
+/** Adds the fields of a called function to `fields`. Its name is never split, but its arguments are. */
 export function extendFunction(fields: MergedDeltas, delta: Part, size: number): void {
   for (const [name, value] of Object.entries(delta)) {
     if (name !== 'name') fields.extend(name, value, size);
@@ -67,8 +67,8 @@ export function extendFunction(fields: MergedDeltas, delta: Part, size: number):
 }
 
 /**
- * A server that numbers nothing, or all alike, begins the next call by the name of what is called: with another id, or where
- * there are no ids with arguments standing that are complete.
+ * If a server sends no index, or the same one for all calls, the next call begins with a function name: with another id or, without ids,
+ * when the arguments of the present call are complete.
  */
 function isAnother({ fields, nested }: Call, { id, function: called }: Part): boolean {
   if (!isObject(called) || typeof called.name !== 'string' || called.name === '') return false;
@@ -77,7 +77,7 @@ function isAnother({ fields, nested }: Call, { id, function: called }: Part): bo
   return isComplete(nested.get('function')?.get('arguments'));
 }
 
-/** Of longer arguments it is not asked: each part would be read together with all that came before it. */
+/** Longer arguments are not checked, because each part would be parsed together with all earlier ones. */
 const argumentsLengthMax = 4_096;
 
 function isComplete(text: unknown): boolean {

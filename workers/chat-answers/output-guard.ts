@@ -3,20 +3,20 @@ import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import { createTokenMeter } from './token-meter.ts';
 
-/** What came with one chunk: the text that the model wrote, and how many tokens the backend has counted up to there, if it says so. */
+/** What came with one chunk: the text of the model, and the backend's token count so far, if it reports one. */
 export type Written = { text: string; tokens: number | undefined };
 
 export const nothingWritten: Written = { text: '', tokens: undefined };
 
 /** Keeps an answer within the limit that its request was admitted with. */
 export interface OutputGuard {
-  /** Whether the answer passes its limit with this chunk, by the backend's count, else by ours. */
+  /** Whether the answer exceeds its limit with this chunk, by the backend's count, else by ours. */
   passes(written: Written): boolean | Promise<boolean>;
-  /** Whether it has passed it by our count: then what the backend has said before of its tokens counts no longer. */
+  /** Whether it exceeded its limit by our count. Then the backend's earlier count no longer applies. */
   hasPassedOurs(): boolean;
-  /** The part of a whole answer that is within its limit: 1 if all of it is. */
+  /** The part of a whole answer that is within its limit; 1 if all of it is. */
   shareWithin(usage: Pick<TokenUsage, 'completionTokens' | 'estimated'>): number;
-  /** No more than may be charged. */
+  /** The usage, with no more tokens than may be charged. */
   capped(usage: TokenUsage): TokenUsage;
   cappedTokens(tokens: number): number;
 }
@@ -34,7 +34,7 @@ export function createOutputGuard({
   let choices: number | undefined;
   let passedOurs = false;
 
-  /** The most that may be charged: the limit, for each choice. A body is read only where one of them has had its share. */
+  /** The most that may be charged: the limit for each choice. The body is parsed only once the limit of one choice is exceeded. */
   function tokensMax(): number {
     choices ??= choicesIn(body);
     return outputTokensMax * choices;
@@ -67,7 +67,7 @@ export function createOutputGuard({
   };
 }
 
-/** As many as were reserved for. */
+/** The number of choices that tokens were reserved for. */
 function choicesIn(body: string): number {
   return readOutputLimit(JSON.parse(body), Number.POSITIVE_INFINITY).choices.value;
 }

@@ -5,13 +5,13 @@ import { relayedText } from '../exchange/relayed-text.ts';
 import { parseBackendJson } from './parse-backend-json.ts';
 
 /**
- * The data of one event of a streamed answer, looked into. Fails with `BackendError`, by the backend's own words if it had any,
- * without the key that it was called with.
+ * Parses the data of one event of a streamed answer. Fails with `BackendError`, with the backend's own message if there is one, without
+ * the key of the call.
  */
 export function parseChunk(data: string, apiKey?: string): ChatChunk {
   const value = parseBackendJson(data, 'an event');
   const chunk = isPlainChunk(value) ? value : chatChunkSchema.safeParse(value).data;
-  // One that names an error is none, whatever else it holds: passed on, it would be followed by [DONE].
+  // A chunk with an error is no chunk, even if it has other fields: passed on, it would be followed by [DONE].
   if (chunk !== undefined && chunk.error == null) return chunk;
   const failure = chatErrorSchema.safeParse(value);
   if (!failure.success) throw new BackendError('unreadable', 'an event is not a chunk');
@@ -19,8 +19,8 @@ export function parseChunk(data: string, apiKey?: string): ChatChunk {
 }
 
 /**
- * Whether the schema would take the value as it is: nearly every chunk, at a tenth of the schema's cost. What is not accepted
- * here is the schema's to judge.
+ * Whether the schema would accept the value unchanged. This holds for nearly every chunk, at a tenth of the schema's cost. The schema
+ * decides about all others.
  */
 export function isPlainChunk(value: unknown): value is ChatChunk {
   if (!isObject(value) || !Array.isArray(value.choices)) return false;

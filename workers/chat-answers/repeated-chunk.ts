@@ -4,28 +4,28 @@ import { ownText } from '../../shared/own-text.ts';
 import { writtenText } from './convert-answer.ts';
 import { parseChunk } from './parse-chunk.ts';
 
-/** A chunk that was not parsed: what the model wrote in it, and the JSON that the client is sent. */
+/** A chunk that was not parsed: the model's text in it, and the JSON for the client. */
 export type RepeatedChunk = { text: string; sent: string };
 
-/** Reads chunks that differ from an earlier chunk of their stream in their text alone, as nearly all do, without parsing them. */
+/** Reads chunks without parsing them if they differ from an earlier chunk of their stream only in their text, as nearly all do. */
 export interface RepeatedChunks {
   /** Undefined for data that has to be parsed. */
   read(data: string): RepeatedChunk | undefined;
-  /** `chunk` was parsed from this data, and may be the first of many. */
+  /** `chunk` was parsed from this data, and may be the first of many similar ones. */
   learn(data: string, chunk: ChatChunk): void;
 }
 
-/** Makes of parsed data the JSON that the client is sent, on one line. */
+/** Returns the JSON for the client from parsed data, on one line. */
 type Present = (data: string, chunk: ChatChunk) => string;
 
-/** What differs from chunk to chunk, each a string: what the model writes, and the padding that OpenAI puts beside it. */
+/** The strings that differ from chunk to chunk: the model's text, and OpenAI's padding. */
 const differing = /"(content|reasoning_content|reasoning|obfuscation)"\s*:\s*"/g;
 const padding = 'obfuscation';
 
-/** The parts before, between and after those strings; `sent`: of what the client is sent, where that is not the data as it came. */
+/** The parts before, between and after those strings. `sent`: the same of the JSON for the client, if that is not the data as it came. */
 type Pattern = { names: string[]; given: string[]; sent: string[] | undefined };
 
-/** Bounds the learning from a backend whose chunks differ in more than their text. */
+/** Limits the learning from a backend whose chunks differ in more than their text. */
 const lessonsMin = 4;
 const readsPerLesson = 4;
 
@@ -51,14 +51,14 @@ export function createRepeatedChunks(present: Present): RepeatedChunks {
   };
 }
 
-/** Called for nearly every token. Replaces a parse of 1.3 µs, and a check of its bounds and shape of as much, by 0.4 µs. */
+/** Called for nearly every token. Takes 0.4 µs instead of 1.3 µs for parsing and as much for checking bounds and shape. */
 function readBy({ names, given, sent: around }: Pattern, data: string): RepeatedChunk | undefined {
   let text = '';
   let sent = '';
   let at = 0;
   for (let index = 0; ; index++) {
-    const before = given[index] as string; // one more than there are names
-    // Two thirds of what `startsWith` takes.
+    const before = given[index] as string; // there is one more than there are names
+    // Takes two thirds of the time of `startsWith`.
     if (data.slice(at, at + before.length) !== before) return undefined;
     at += before.length;
     if (around !== undefined) sent += around[index];
@@ -73,11 +73,11 @@ function readBy({ names, given, sent: around }: Pattern, data: string): Repeated
     at = end;
   }
   if (text === '' || at < data.length) return undefined;
-  // It is counted at the end of the stream, and would keep all of the event until then.
+  // The text is kept until the end of the stream for counting. A slice would keep the complete event in memory.
   return { text: ownText(text), sent: around === undefined ? data : sent };
 }
 
-/** Where the closing quote is, below 0 if there is none. */
+/** The index of the closing quote; below 0 if there is none. */
 function endOfString(json: string, start: number): number {
   let end = json.indexOf('"', start);
   while (end > start && isEscaped(json, end, start)) end = json.indexOf('"', end + 1);
@@ -90,7 +90,7 @@ function isEscaped(json: string, at: number, start: number): boolean {
   return (at - before) % 2 === 1;
 }
 
-/** Control characters, which no JSON string has, and the beginning of an escape. */
+/** Control characters, which are invalid in a JSON string, and the start of an escape. */
 const unusual = /[^ -[\]-\uffff]/;
 
 function unescaped(string: string): string | undefined {
@@ -102,15 +102,15 @@ function unescaped(string: string): string | undefined {
   }
 }
 
-/** Nothing in it counts but what is written. */
+/** Only its text matters. */
 function isMereText({ choices, usage }: ChatChunk): boolean {
   const [choice] = choices;
   return choices.length === 1 && usage == null && !choice?.finish_reason && writtenText(choice?.delta) !== '';
 }
 
 /**
- * Undefined if there is none: where the strings that differ are replaced by others, those have to be what the model wrote, and
- * what the client is sent has to have them in the same order.
+ * Undefined if there is no pattern. The strings are replaced by marks: these must then be the model's text, and the JSON for the client
+ * must have them in the same order.
  */
 function patternOf(data: string, present: Present): Pattern | undefined {
   const given = split(data);

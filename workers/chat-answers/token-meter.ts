@@ -1,26 +1,26 @@
 import { countTokens } from './count-tokens.ts';
 
-/** Counts the tokens of a text that grows, as far as it has to know them. */
+/** Counts the tokens of a growing text, only as far as necessary. */
 export interface TokenMeter {
   add(text: string): void;
-  /** Whether the text is more tokens than so many, by tokenizer. It answers at once while the text is too short for that. */
+  /** Whether the text has more than `tokensMax` tokens, by tokenizer. Returns at once while the text is too short for that. */
   isOver(tokensMax: number): false | Promise<boolean>;
 }
 
-/** The last part of a text is counted again with what follows it, for a token may go on there. */
+/** The last part of a text is counted again with what follows it, because a token may continue there. */
 const tailCharacters = 512;
 const keptCharactersMax = 65_536;
-/** Counting stops the event loop: so much takes a few milliseconds. */
+/** Counting blocks the event loop. This much takes a few milliseconds. */
 const countedAtOnce = 16_384;
 
 export function createTokenMeter(): TokenMeter {
   let counted = 0;
   let rest = '';
-  /** No text has more tokens than bytes in UTF-8. */
+  /** Upper bound: no text has more tokens than bytes in UTF-8. */
   let most = 0;
 
   async function settle(characters: number): Promise<void> {
-    // Where the tokenizer has a boundary, too.
+    // The tokenizer also has a boundary there.
     const space = rest.lastIndexOf(' ', characters);
     const end = space > 0 ? space : characters;
     counted += await countTokens(rest.slice(0, end));

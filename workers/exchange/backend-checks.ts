@@ -7,7 +7,7 @@ import { endpointOf } from './call-backend.ts';
 const checkEveryMs = 10_000;
 const checkTimeoutMs = 1_000;
 
-/** A check of each backend that this worker may call: of the models of its pools, and of no other. */
+/** Returns a check of each backend that this worker may call: only backends of the models of its pools. */
 export function createBackendChecks(
   { planFile, pools, apiKeys }: Pick<WorkerConfig, 'planFile' | 'pools' | 'apiKeys'>,
   agent: Agent,
@@ -24,7 +24,7 @@ export function createBackendChecks(
   );
 }
 
-/** Whether a backend answers `GET /models` with anything below 500. */
+/** Fails unless the backend answers `GET /models` with a status below 500. */
 async function checkBackend(agent: Agent, backend: Backend, apiKey: string | undefined): Promise<void> {
   const { statusCode, body } = await agent.request({
     ...endpointOf(backend, '/models'),

@@ -7,10 +7,10 @@ import type { OwnFields } from './own-fields.ts';
 type Queued = Pick<QueuedCall, 'body' | 'model' | 'outputTokensMax' | 'assembled'>;
 
 /**
- * What a backend is sent: the queued object behind the backend's own name for the model and the most it may produce, which
- * is never left out. It goes by both names that servers know, for one that does not know the only name it is given
- * would produce without bound; a backend that refuses one of them says in the plan file which it takes. An answer that is
- * assembled is asked for as a stream, with its usage. Fields of our own (`own`) take the place of the client's.
+ * Returns the request body for a backend: the queued object, with the backend's own name for the model and the output limit before it. The
+ * limit is always sent, by both names that servers know, because a server that does not know the only name it gets would produce without
+ * a bound. If a backend refuses one of them, the plan file names the one to use. An answer that is assembled is requested as a stream, with
+ * its usage. Our own fields (`own`) replace the client's.
  */
 export function bodyFor(job: Queued, backend: Backend, own: OwnFields = {}): string {
   const { model, outputTokensMax } = job;
@@ -22,7 +22,7 @@ export function bodyFor(job: Queued, backend: Backend, own: OwnFields = {}): str
   return `{"model":${JSON.stringify(backend.model ?? model)},${limits}${ours.join('')}${streaming}${body.slice(1)}`;
 }
 
-/** Some servers heed the last of two fields of one name. A body is queued as `JSON.stringify` writes it. */
+/** Some servers use the last of two fields with one name. A body is queued as `JSON.stringify` writes it. */
 function withoutFields(body: string, names: readonly string[]): string {
   if (!names.some((name) => body.includes(`"${name}":`))) return body;
   const sent: object = mayBeInexact(body) ? parseExactly(body) : JSON.parse(body);
@@ -30,7 +30,7 @@ function withoutFields(body: string, names: readonly string[]): string {
   return JSON.stringify(Object.fromEntries(left));
 }
 
-/** Whether a whole answer is asked for as a stream and assembled: the request allows it, and so does the backend. */
+/** Whether a whole answer is requested as a stream and assembled: both the request and the backend must allow it. */
 export function isAssembled({ assembled }: Pick<QueuedCall, 'assembled'>, { wholeAsStream }: Backend): boolean {
   return assembled && wholeAsStream !== false;
 }

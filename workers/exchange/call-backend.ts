@@ -5,7 +5,7 @@ import { type BodyReader, type Exchange, exchange, type Head } from './exchange.
 import { readRefusal, readWhole } from './read-body.ts';
 import { type EventReader, readEvents, type StreamEnd } from './read-events.ts';
 
-/** `requestId` goes with the call, so that a model server's own log can be read beside ours. */
+/** `requestId` is sent with the call, so that a model server's log can be compared with ours. */
 export type BackendCall = {
   backend: Backend;
   apiKey: string | undefined;
@@ -14,21 +14,21 @@ export type BackendCall = {
   signal: AbortSignal;
 };
 
-/** Both fail with `BackendError`, or as a reader fails; when `signal` is aborted the call ends at once, and its connection with it. */
+/** Both fail with `BackendError`, or with the reader's error. When `signal` is aborted, the call and its connection end at once. */
 export interface CallBackend {
-  /** The whole answer as text. Once its headers are there, nothing may come for no longer than `idle_ms`. */
+  /** Returns the whole answer as text. After its headers, a pause may last at most `idle_ms`. */
   whole(call: BackendCall): Promise<string>;
   /**
-   * Gives the reader the data of each event. The answer proper has to begin within `first_token_ms`; from then on no event may
-   * take longer than `idle_ms`. What the reader throws fails the call as it is. A backend that answers whole all the same fails,
-   * unless the reader takes that: then it is given the text, and no event comes.
+   * Passes the data of each event to the reader. The answer proper must begin within `first_token_ms`. From then on, no event may take
+   * longer than `idle_ms`. An error of the reader fails the call unchanged. If a backend does not answer with a stream, the call fails,
+   * unless the reader accepts whole answers: then it gets the text, and no event.
    */
   stream(call: BackendCall, reader: StreamReader): Promise<StreamEnd>;
 }
 
 export type StreamReader = EventReader & { takeWhole?(text: string): void };
 
-/** Connections to all backends; each time-out is ours, because no other ends a backend that merely falls silent. */
+/** Opens connections to all backends. undici's own timeouts for answers are off, because they do not cover a backend that falls silent. */
 export function createBackendAgent({ connectMs }: Pick<Timeouts, 'connectMs'>): Agent {
   return new Agent({ connect: { timeout: connectMs }, headersTimeout: 0, bodyTimeout: 0 });
 }
@@ -100,7 +100,7 @@ function requestOf({ backend, apiKey, requestId, body }: BackendCall, accept: st
   };
 }
 
-/** Of any status but 2xx. */
+/** For every status except 2xx. */
 function refusalOf<Result>(call: BackendCall, head: Head, answer: Exchange<Result>): BodyReader | undefined {
   if (head.status < 300) return undefined;
   const { apiKey, backend } = call;
@@ -109,10 +109,10 @@ function refusalOf<Result>(call: BackendCall, head: Head, answer: Exchange<Resul
 
 type Base = { origin: string; pathname: string };
 
-/** Reading a URL takes as long as all the rest of putting a request together. */
+/** Parsing a URL takes as long as everything else for a request. */
 const bases = new WeakMap<Backend, Base>();
 
-/** Where a path of the OpenAI API is at this backend. */
+/** Returns the address of a path of the OpenAI API at this backend. */
 export function endpointOf(backend: Backend, path: string): { origin: string; path: string } {
   const { origin, pathname } = bases.get(backend) ?? readBase(backend);
   return { origin, path: pathname + path };

@@ -4,10 +4,10 @@ import { chatErrorSchema } from '../../shared/chat-call/chat-completion.ts';
 import { BackendError } from './backend-error.ts';
 import { relayedText } from './relayed-text.ts';
 
-/** The backend says that the request itself is at fault: another would say the same. */
+/** The backend reports an error in the request: another backend would report the same. */
 const clientMistakes = new Set([400, 413, 422]);
 
-/** A backend that wants to be left alone for longer is asked again after this. */
+/** A backend that asks for a longer pause is called again after this time. */
 const retryAfterMsMax = 600_000;
 
 type Refusal = {
@@ -15,13 +15,13 @@ type Refusal = {
   body: string;
   headers?: IncomingHttpHeaders;
   now?: number;
-  /** What the backend was called with, and may repeat. */
+  /** The key of the call. The backend may repeat it. */
   apiKey?: string | undefined;
-  /** Whether its words may reach a client; left out, they may. */
+  /** Whether its message may reach a client. Default: true. */
   relayMessages?: boolean | undefined;
 };
 
-/** What a status other than 2xx means: the client's mistake with the backend's own words, or the backend's fault. */
+/** Classifies a status other than 2xx: the client's error with the backend's message, or a failure of the backend. */
 export function classifyStatus(refusal: Refusal): BackendError {
   const { status, headers = {}, now = Date.now() } = refusal;
   if (!clientMistakes.has(status)) {
@@ -31,7 +31,7 @@ export function classifyStatus(refusal: Refusal): BackendError {
   return new BackendError('refused_request', messageOf(refusal) || 'The model server refused the request.');
 }
 
-/** What a failed call means: a `BackendError` stays what it is, anything else is told apart by undici's codes. */
+/** Classifies a failed call: a `BackendError` is returned unchanged, anything else by undici's error classes. */
 export function classifyFailure(error: unknown): BackendError {
   if (error instanceof BackendError) return error;
   if (error instanceof errors.ConnectTimeoutError)
@@ -39,12 +39,12 @@ export function classifyFailure(error: unknown): BackendError {
   if (error instanceof errors.HTTPParserError)
     return new BackendError('unreadable', 'the answer is not HTTP', { cause: error });
   if (error instanceof errors.ResponseContentLengthMismatchError) {
-    return new BackendError('unreadable', 'the answer has another length than it announced', { cause: error });
+    return new BackendError('unreadable', 'the length of the answer differs from its content-length', { cause: error });
   }
   return new BackendError('connection', 'the connection failed', { cause: error });
 }
 
-/** In seconds or as a date (RFC 9110 10.2.3), or in milliseconds as OpenAI has it. */
+/** In seconds or as a date (RFC 9110 10.2.3), or in milliseconds as OpenAI sends it. */
 function readRetryAfter(headers: IncomingHttpHeaders, now: number): number | undefined {
   const milliseconds = Number(single(headers['retry-after-ms']) ?? Number.NaN);
   const text = single(headers['retry-after']) ?? '';

@@ -1,11 +1,11 @@
-/** The text of these bytes, up to the first that are not UTF-8: `failure` says of those why they cannot be read. */
+/** The text of these bytes, up to the first that are not UTF-8. `failure`: the error of those. */
 export type Decoded = { text: string; failure?: unknown };
 
 const characterBytesMax = 4;
 
 /**
- * Reads text that comes in pieces, which may be split inside a character. What stands before bytes that are not UTF-8 is given
- * out, however the pieces were split. Not to be called again after a failure. A byte order mark stays.
+ * Decodes text that comes in pieces, which may be split inside a character. Text before bytes that are not UTF-8 is returned, for any
+ * split. Do not call it again after a failure. A byte order mark is kept.
  */
 export function createUtf8Decoder(): (piece: Uint8Array) => Decoded {
   const decoder = strictDecoder();
@@ -25,13 +25,13 @@ function strictDecoder() {
   return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 }
 
-/** As many as a character that has begun can have. */
+/** The last bytes, as many as an unfinished character can have. */
 function lastBytes(before: Uint8Array, piece: Uint8Array): Uint8Array {
   const length = characterBytesMax - 1;
   return piece.length >= length ? piece.slice(-length) : Buffer.concat([before, piece]).subarray(-length);
 }
 
-/** The beginning of a character at the end of bytes that are UTF-8 so far. */
+/** The unfinished character at the end of valid bytes. */
 function unfinished(bytes: Uint8Array): Uint8Array {
   const first = bytes.findLastIndex((byte) => byte >= 0xc0);
   const lead = bytes[first] ?? 0;
@@ -39,14 +39,14 @@ function unfinished(bytes: Uint8Array): Uint8Array {
   return first >= 0 && bytes.length - first < length ? bytes.subarray(first) : new Uint8Array();
 }
 
-/** Byte by byte, because a decoder that fails gives nothing of what it was called with. */
+/** Byte by byte, because a failing decoder returns nothing of its input. */
 function textBefore(bytes: Uint8Array): string {
   const decoder = strictDecoder();
   let text = '';
   try {
     for (const byte of bytes) text += decoder.decode(Uint8Array.of(byte), { stream: true });
   } catch {
-    // This is the byte.
+    // This is the invalid byte.
   }
   return text;
 }

@@ -2,16 +2,15 @@ import { createHmac, hkdfSync } from 'node:crypto';
 import type { Lane } from '../../shared/lane.ts';
 import { type Backend, type PlanFile, priorityMax, usualPriority } from '../../shared/process/plan-file.ts';
 
-/** Fields that the service itself sets in what a backend is sent, in place of the client's. */
+/** Fields that the service sets in the request to a backend. They replace the client's. */
 export type OwnFields = { readonly cache_salt?: string; readonly priority?: number };
 
 type Asked = { job: { account: string; plan: string }; lane: Lane };
 
 /**
- * `cache_salt`: with it a model server shares what it has cached of prompts between requests of one account only, so that no
- * account can find out by the time to the first token what another has sent. It is an HMAC of the account, and cannot be guessed.
- * `priority`: that of the account's plan, as in our own queue (vLLM too serves a lower one first); lines of batches come behind
- * every request that a client waits for.
+ * `cache_salt`: with it, a model server shares cached prompts only between requests of one account. So no account can find out by the time
+ * to the first token what another account has sent. It is an HMAC of the account, and cannot be guessed. `priority`: that of the account's
+ * plan, as in our own queue (vLLM also serves a lower number first). Lines of batches come after every request.
  */
 export function createOwnFields({ plans, pepper }: { plans: PlanFile['plans']; pepper: string | undefined }) {
   const saltKey = pepper === undefined ? undefined : Buffer.from(hkdfSync('sha256', pepper, '', 'svc cache salt', 32));

@@ -5,9 +5,9 @@ import { createUtf8Decoder } from './decode-utf8.ts';
 const eventCharactersMax = 4_194_304;
 
 /**
- * Adds the `data` of each server-sent event to `events`, as soon as its last byte is there; bytes may be split anywhere, inside a
- * character too. Bytes that are not UTF-8, or an event without end, are `unreadable` (WHATWG HTML, server-sent events), after all
- * events before them, however the bytes were split; it is not to be called again after that.
+ * Adds the `data` of each server-sent event to `events` when its last byte has arrived. Bytes may be split anywhere, also inside a
+ * character. Bytes that are not UTF-8, or an event without end, are `unreadable` (WHATWG HTML, server-sent events), after all events before
+ * them, for any split. Do not call it again after that.
  */
 export type ParseEventStream = (bytes: Uint8Array, events: string[]) => BackendError | undefined;
 

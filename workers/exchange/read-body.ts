@@ -3,31 +3,31 @@ import { classifyStatus } from './classify-failure.ts';
 import type { BodyReader, Exchange, Head } from './exchange.ts';
 
 const wholeBytesMax = 33_554_432;
-/** Of an error's body no more is read than comes within this: the status says enough without it. */
+/** The body of an error is read only up to these limits, because the status is enough without it. */
 const errorBytesMax = 65_536;
 const errorMs = 1_000;
 const piecesMax = 1_024;
 
-/** Reads a whole answer; `onBytes` is called with each part of it. */
-export function readWhole<Result>(exchange: Exchange<Result>, parts: WholeParts): BodyReader {
+/** Reads a whole answer. `onBytes` is called before its first part and with each part. */
+export function readWhole<Result>(exchange: Exchange<Result>, { onBytes, onText }: WholeCallbacks): BodyReader {
   const body = gatherBytes();
-  parts.onBytes();
+  onBytes();
   return {
     take(bytes) {
-      parts.onBytes();
+      onBytes();
       if (body.add(bytes) > wholeBytesMax)
         throw new BackendError('unreadable', `the answer is larger than ${wholeBytesMax} bytes`);
     },
-    end: () => parts.onText(textOf(body.all())),
+    end: () => onText(textOf(body.all())),
     breakOff: exchange.fail,
   };
 }
 
-type WholeParts = { onBytes: () => void; onText: (text: string) => void };
+type WholeCallbacks = { onBytes: () => void; onText: (text: string) => void };
 
 type Refusal = Head & { apiKey: string | undefined; relayMessages: boolean | undefined };
 
-/** Fails the exchange by its status and what comes at once of its body. Nothing about the body is a failure of its own. */
+/** Fails the exchange by its status and the first part of its body. A broken body is not a separate failure. */
 export function readRefusal<Result>(exchange: Exchange<Result>, refusal: Refusal): BodyReader {
   const body = gatherBytes();
   const refuse = () => exchange.fail(classifyStatus({ ...refusal, body: body.all().toString() }));
@@ -46,9 +46,9 @@ function gatherBytes() {
   let pieces: Buffer[] = [];
   let length = 0;
   return {
-    /** How many there are by then. */
+    /** Returns the total number of bytes. */
     add(bytes: Buffer): number {
-      // A piece takes a hundred bytes beside its own, and can be as short as one.
+      // A piece can be as short as one byte, and takes a hundred bytes of memory besides its own.
       if (pieces.length === piecesMax) {
         joined.push(Buffer.concat(pieces));
         pieces = [];

@@ -2,14 +2,14 @@ import { isIPv6 } from 'node:net';
 import { publishedFields } from '../../shared/chat-call/chat-completion.ts';
 
 const relayedLengthMax = 500;
-/** Of a longer text the rest is not even looked at. */
+/** The rest of a longer text is not read. */
 const readLengthMax = 2_000;
 
 const [secret, address, path] = ['[key]', '[address]', '[path]'];
 
 /**
- * A backend's own words as they may leave the worker, for a client or the log: without the key that it was called with, without
- * anything else that looks like a credential, without addresses and absolute paths. At most 500 characters, empty if none are left.
+ * Returns a backend's message as it may leave the worker, for a client or the log: without the key of the call, anything else that looks
+ * like a credential, addresses and absolute paths. At most 500 characters; empty if none are left.
  */
 export function relayedText(text: string, apiKey: string | undefined): string {
   const read = beginningOf(withoutKey(text.replace(invisible, ''), apiKey));
@@ -18,15 +18,15 @@ export function relayedText(text: string, apiKey: string | undefined): string {
     .trim();
 }
 
-/** Control and format characters except white space: between two letters of a key they would hide it. */
+/** Control and format characters except white space. Between two letters of a key, they would hide it. */
 const invisible = /[^\P{C}\s]/gu;
 
-/** A shorter one is none; cut out, it would take letters out of words. */
+/** A shorter key is not removed, because that would remove letters from words. */
 const keyLengthMin = 4;
-/** A text may be cut within the key: this much of its beginning gives it away. */
+/** A text may be cut within the key. This much of its beginning is recognized as the key. */
 const keyBeginning = 8;
 
-/** On the whole text, before any of it is cut off. */
+/** On the complete text, before it is cut. */
 function withoutKey(text: string, apiKey: string | undefined): string {
   if (apiKey === undefined || apiKey.length < keyLengthMin) return text;
   const encoded = encodeURIComponent(apiKey);
@@ -36,7 +36,7 @@ function withoutKey(text: string, apiKey: string | undefined): string {
   return cut.replace(new RegExp(`${beginning}[^\\s"']*`, 'g'), secret);
 }
 
-/** Up to the last space: half a credential would not be known for one. */
+/** Up to the last space, because half a credential would not be recognized. */
 function beginningOf(text: string): string {
   return text.length <= readLengthMax ? text : text.slice(0, readLengthMax).replace(/\S+$/, '');
 }
@@ -46,7 +46,7 @@ const authorization =
   /\b(?:(bearer)(?:\s+|%20|\+)[^\s"',;]+|(basic|digest|negotiate)\s+(?=[A-Za-z0-9+/]*[\d=])[A-Za-z0-9+/=]{8,})/gi;
 const named =
   /\b((?:x-)?(?:api|access|secret|auth|private)[-_ ]?(?:key|token)|(?:client[-_ ]?)?secret|password|passwd|pwd|authorization|credentials?)((?:\s+\w+){0,2}["']?\s*[:=]\s*["']?)[^\s"',;&]+/gi;
-/** By what issuers put in front of their keys. */
+/** By the prefixes of well-known issuers of keys. */
 const prefixed =
   /(?<![A-Za-z0-9])(?:(?:sk|pk|rk|svc)[-_][\w*-]{6,}|(?:gsk|xai|ghp|gho|ghu|ghs|github_pat|glpat|nvapi|pplx|r8|hf|xox[abprs])[-_](?=[\w-]*\d)[\w-]{12,}|(?:AKIA|ASIA)[0-9A-Z]{12,}|AIza[\w-]{20,}|eyJ[\w-]{8,}(?:\.[\w-]+)*)/g;
 const longRun = /[A-Za-z0-9+/_=-]{20,}/g;
@@ -61,8 +61,8 @@ function withoutSecrets(text: string): string {
 }
 
 /**
- * Whether it looks drawn at random (base64, hexadecimal): capitals, small letters and digits take turns far more often than in a
- * name, such as that of a model, a class or a field.
+ * Whether it looks random (base64, hexadecimal): capitals, small letters and digits alternate far more often than in a name of a model,
+ * class or field.
  */
 function isRandom(run: string): boolean {
   if (/[0-9a-f]{32,}|[0-9A-F]{32,}/.test(run)) return true;
@@ -82,7 +82,7 @@ const windowsPath = /(?<![A-Za-z0-9])[A-Za-z]:[\\/][^\s"'<>|]*|\\\\[\w.-]+\\[^\s
 const unixPath = /(?<![\w)\]}>.:/~*-])~?(?:\/[\w.@+%~-]+){2,}\/?|(?<![\w)\]}>.:/~*-])~?\/[\w@+%~-]+\.[\w.]+/g;
 const apiPath = /^\/v\d+(?:\/[a-z_]+){1,2}$/;
 
-/** Absolute ones, but not those of this API, nor those of a field (`/messages/0/content`, RFC 6901). */
+/** Removes absolute paths, except those of this API and of fields (`/messages/0/content`, RFC 6901). */
 function withoutPaths(text: string): string {
   return text
     .replace(windowsPath, path)
@@ -96,11 +96,11 @@ const bracketed = /\[([^\]\s]{2,64})\](?::\d{1,5})?/g;
 const colonsAndDigits = /(?<![\w:.])[0-9a-f:.]*:[0-9a-f:.]*[0-9a-f](?:%\w+)?(?!\w)/gi;
 const ipv4 = /\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?\b/g;
 const hostAndPort = /(?<![\w.-])(?=[\w.-]*[a-z])[\w-]+(?:\.[\w-]+)*:(?:80|443|\d{4,5})\b/gi;
-/** Names that end as those of hosts do; any dotted word would be too many, for paths of fields have dots, too. */
+/** Names with a common ending of host names. Not any dotted word, because paths of fields have dots, too. */
 const hostName =
   /(?<![\w.-])[\w-]+(?:\.[\w-]+)*\.(?:internal|local|lan|localdomain|cluster|svc|corp|home|com|net|org|io|ai|dev|cloud)\b/gi;
 
-/** Times and field paths stay as they are. */
+/** Removes addresses. Times and field paths stay. */
 export function withoutAddresses(text: string): string {
   return text
     .replace(url, address)

@@ -1,9 +1,9 @@
 import { createTimeLimit } from './time-limit.ts';
 
-/** Its signal is aborted with the reason of the first of `parents` that is aborted, or when the time limit is over. */
+/** A signal that is aborted with the reason of the first of `parents` that is aborted, or when the time limit is over. */
 export interface Watchdog extends Disposable {
   signal: AbortSignal;
-  /** Sets a new time limit in milliseconds, and the reason to abort with. It replaces the one before. */
+  /** Sets a new time limit in milliseconds, and the reason to abort with. It replaces the previous one. */
   expectWithin(ms: number, reason: () => unknown): void;
   abort(reason: unknown): void;
 }
@@ -12,7 +12,7 @@ export function createWatchdog(parents: readonly AbortSignal[], now = () => perf
   const controller = new AbortController();
   const timeLimit = createTimeLimit(now);
   const abort = (reason: unknown) => controller.abort(reason);
-  // `AbortSignal.any` costs more than the rest of this.
+  // `AbortSignal.any` costs more than all other code here.
   const onParent = () => abort(parents.find(({ aborted }) => aborted)?.reason);
   if (parents.some(({ aborted }) => aborted)) onParent();
   else for (const parent of parents) parent.addEventListener('abort', onParent, { once: true });

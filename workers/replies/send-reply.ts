@@ -8,7 +8,7 @@ export interface ReplySender {
   /** Is sent before the next reply, after at most 15 ms. It is left out if the next reply is the last one. */
   started(control: string, queueMs: number): void;
   /**
-   * Text for the client, and the min number of tokens that the model has written up to its end. The first text is sent at once, further
+   * Text for the client, and at least how many tokens the model has written up to its end. The first text is sent at once, further
    * text within a few milliseconds. Await the returned promise before sending more.
    */
   chunk(text: string, tokens: number): Promise<void>;

@@ -22,7 +22,7 @@ type Given = {
   timeouts?: Partial<typeof short>;
 };
 
-/** Asks one backend for a whole answer, as a worker does. */
+/** Gets a whole answer from one backend, as a worker does. */
 async function ask({ url, request = plain, limit = 4_096, assembled = true, timeouts = {} }: Given) {
   await using backend = openBackend(url, timeouts);
   const job: InferenceJob = jobFor('nobody', { body: JSON.stringify(request), assembled, outputTokensMax: limit });
@@ -40,7 +40,7 @@ async function ask({ url, request = plain, limit = 4_096, assembled = true, time
 }
 
 const unexpected = () => {
-  throw new Error('something of a whole answer was sent before its end');
+  throw new Error('a part of a whole answer was sent before its end');
 };
 const nobody = { started: unexpected, chunk: unexpected, end: unexpected, error: unexpected, interrupted: unexpected };
 
@@ -66,7 +66,7 @@ const requests: Record<string, object> = {
 const limits: Record<string, number> = { 'text that is cut short': 20 };
 
 for (const [what, request] of Object.entries(requests)) {
-  test(`${what}: assembled, the answer is what the backend writes whole`, async (t) => {
+  test(`${what}: the assembled answer equals the backend's whole answer`, async (t) => {
     await using server = await startModelServer({ name: 'a' });
     const limit = limits[what];
     const assembled = await ask({ url: server.url, request, limit });
@@ -78,7 +78,7 @@ for (const [what, request] of Object.entries(requests)) {
       server.calls().map(({ stream }) => stream),
       [true, false],
     );
-    t.deepEqual(assembled.firstTokens, [[]], 'nothing has gone out that could be charged');
+    t.deepEqual(assembled.firstTokens, [[]], 'nothing was sent that could be charged');
     t.deepEqual(whole.firstTokens, []);
   });
 }
@@ -89,7 +89,7 @@ function comparable(answer: Record<string, unknown>): object {
   return { ...rest, id: typeof id, created: typeof created };
 }
 
-test('an assembled answer without a reported usage has the one that was counted', async (t) => {
+test('an assembled answer without reported usage has the counted usage', async (t) => {
   await using server = await startModelServer({ name: 'a' });
   server.fail({ noUsage: true });
   const { answer, usage } = await ask({ url: server.url });
@@ -117,17 +117,17 @@ function timeoutsFor(outcome: string): Partial<typeof short> {
 }
 
 for (const [fault, outcome] of failing) {
-  test(`an answer that is assembled fails by ${outcome} at ${JSON.stringify(fault)}, and leaves no call behind`, async (t) => {
+  test(`an assembled answer fails with ${outcome} at ${JSON.stringify(fault)}, and leaves no open call`, async (t) => {
     await using server = await startModelServer({ name: 'a' });
     server.fail(fault);
-    // On a busy machine what fails at once can take longer than a time-out that is short enough to be waited for.
+    // On a busy machine, an immediate failure can take longer than a timeout that is short enough for a test.
     const timeouts = timeoutsFor(outcome);
     t.is(await outcomeOf({ url: server.url, timeouts }), outcome);
     t.not((await server.waitForCall(({ state }) => state !== 'running')).state, 'running');
   });
 }
 
-test('an answer without [DONE] is complete by the end of its choices, and one of two is not', async (t) => {
+test('an answer without [DONE] is complete when all its choices have ended, and not when one of two has', async (t) => {
   const token = (finish_reason: string | null) =>
     `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'a' }, finish_reason }] })}\n\n`;
   await using server = await startRawBackend((socket) => socket.write(rawAnswer(token(null) + token('stop'))));
@@ -136,7 +136,7 @@ test('an answer without [DONE] is complete by the end of its choices, and one of
   t.is(await outcomeOf({ url: server.url, request: asking('Hi', { n: 2 }) }), 'interrupted');
 });
 
-test('a backend that answers whole although it was asked for a stream has answered', async (t) => {
+test('a whole answer to a request for a stream is accepted', async (t) => {
   const answer = { id: 'x', choices: [{ index: 0, message: { role: 'assistant', content: 'Yes' } }] };
   const usage = { prompt_tokens: 1, completion_tokens: 2 };
   for (const type of ['application/json', 'Application/JSON; charset=utf-8']) {

@@ -20,15 +20,15 @@ test.after.always(() => given?.[Symbol.asyncDispose]());
 const names = ['onprem-a', 'onprem-b', 'cloud'];
 const noRetries = { earn: () => {}, spend: () => false };
 
-/** The last word of a request, whichever others run beside it. */
-async function lastWord(side: WorkerSide, requestId: string): Promise<Reply | undefined> {
+/** The last reply of a request, also if others run at the same time. */
+async function lastReply(side: WorkerSide, requestId: string): Promise<Reply | undefined> {
   return (await side.stream.replies()).findLast(({ request }) => request === requestId);
 }
 
 async function ask(side: WorkerSide, job: Parameters<WorkerSide['admit']>[0] = {}): Promise<unknown> {
   const admitted = await side.admit(job);
   await side.run(admitted);
-  return (await lastWord(side, admitted.requestId))?.data;
+  return (await lastReply(side, admitted.requestId))?.data;
 }
 
 const exhausted = (attempted: string[]) => ({ code: 'UPSTREAMS_EXHAUSTED', fields: { tier: 'standard', attempted } });
@@ -36,7 +36,7 @@ const exhausted = (attempted: string[]) => ({ code: 'UPSTREAMS_EXHAUSTED', field
 for (const stream of [false, true]) {
   const how = stream ? 'streamed' : 'whole';
 
-  test(`where every backend failed, each is tried once more, ${how}, and all of it is in the usage record`, async (t) => {
+  test(`if every backend failed, each is tried once more, ${how}, and the usage record has all attempts`, async (t) => {
     await using side = await openWorkerSide(given.redis);
     for (const server of side.servers) server.fail({ status: 503, times: 1 });
     await side.run({ stream });
@@ -51,7 +51,7 @@ for (const stream of [false, true]) {
   });
 }
 
-test('no second round is made without a budget for it', async (t) => {
+test('there is no second round without a budget for it', async (t) => {
   await using side = await openWorkerSide(given.redis, { retryBudget: noRetries });
   for (const server of side.servers) server.fail({ status: 503, times: 1 });
   t.like(await ask(side), exhausted(names));
@@ -59,14 +59,14 @@ test('no second round is made without a budget for it', async (t) => {
   t.like((await side.records())[0], { outcome: 'failed', promptTokens: 0, completionTokens: 0 });
 });
 
-test('no second round is made that could not end before the deadline', async (t) => {
+test('there is no second round that could not end before the deadline', async (t) => {
   await using side = await openWorkerSide(given.redis, { timeouts: { first_token_ms: 5_000 } });
   for (const server of side.servers) server.fail({ status: 503, times: 1 });
   t.like(await ask(side, { deadline: Date.now() + 5_400 }), exhausted(names));
   t.deepEqual(side.calls(), [1, 1, 1]);
 });
 
-test('a request that meets open breakers alone calls nobody, and names them all', async (t) => {
+test('a request with only open breakers calls no backend, and lists them all', async (t) => {
   await using side = await openWorkerSide(given.redis, { retryBudget: noRetries });
   for (const server of side.servers) server.fail({ status: 500 });
   for (let requests = 0; requests < 5; requests++) await ask(side);
@@ -78,11 +78,11 @@ test('a request that meets open breakers alone calls nobody, and names them all'
   t.deepEqual((await side.records()).at(-1)?.attempts, []);
 });
 
-test('a backend whose breaker is open is named only where all the others refused as well', async (t) => {
+test('a backend with an open breaker is not listed as attempted if others were tried', async (t) => {
   await using side = await openWorkerSide(given.redis, { retryBudget: noRetries });
   side.servers[0].fail({ status: 500 });
   for (let requests = 0; requests < 5; requests++) {
-    // The second would be chosen before the first, which has failed before.
+    // Else the second would be chosen before the first, which has failed before.
     side.servers[1].fail({ status: 500, times: 1 });
     await ask(side);
   }
@@ -95,7 +95,7 @@ test('a backend whose breaker is open is named only where all the others refused
   t.true(data.fields.attempted.includes('cloud'));
 });
 
-test("a client's mistake is no failure of the backend, however often it is made", async (t) => {
+test('an invalid request is no failure of the backend, even if repeated', async (t) => {
   await using side = await openWorkerSide(given.redis);
   side.servers[0].fail({ status: 422 });
   for (let requests = 0; requests < 8; requests++) t.like(await ask(side), { code: 'VALIDATION_ERROR' });
@@ -103,7 +103,7 @@ test("a client's mistake is no failure of the backend, however often it is made"
   t.true(side.slots.breakerStatuses().every(({ breaker }) => breaker === 'closed'));
 });
 
-test('a backend that wants to be left alone is not called meanwhile, and not for a second round either', async (t) => {
+test('a backend that asked for a pause is not called during it, also not in a second round', async (t) => {
   await using side = await openWorkerSide(given.redis);
   for (const server of side.servers) server.fail({ status: 429, retryAfterSeconds: 60 });
   t.like(await ask(side), exhausted(names));
@@ -115,7 +115,7 @@ test('a backend that wants to be left alone is not called meanwhile, and not for
 for (const stream of [false, true]) {
   const how = stream ? 'streamed' : 'whole';
 
-  test(`clients that leave in the middle say nothing about the backend, ${how}`, async (t) => {
+  test(`clients that leave during a call do not count against the backend, ${how}`, async (t) => {
     await using side = await openWorkerSide(given.redis);
     for (const server of side.servers) server.fail(stream ? { endless: true, chunkMs: 5 } : { hang: true });
     const calls = () => side.calls().reduce((sum, count) => sum + count);
@@ -165,7 +165,7 @@ test('an internal error while an answer is passed on is returned with what was d
 
 const oneEach = { requestsAtOnce: 1 };
 
-/** A request for each backend, which keep all of them busy until they are stopped. */
+/** Keeps each backend busy with a request until the returned function is called. */
 async function fill(side: WorkerSide) {
   const { controller, stop } = side.stopper();
   const runs: Promise<unknown>[] = [];
@@ -180,7 +180,7 @@ async function fill(side: WorkerSide) {
   };
 }
 
-test('a job that finds all backends full waits, and is answered as soon as one has room', async (t) => {
+test('a job waits if all backends are full, and is answered as soon as one has room', async (t) => {
   await using side = await openWorkerSide(given.redis, oneEach);
   const release = await fill(side);
   const job = await side.admit();
@@ -189,10 +189,10 @@ test('a job that finds all backends full waits, and is answered as soon as one h
   t.deepEqual(side.calls(), [1, 1, 1]);
   await release();
   t.deepEqual(await waiting, { outcome: 'done' });
-  t.like(await lastWord(side, job.requestId), { kind: 'end' });
+  t.like(await lastReply(side, job.requestId), { kind: 'end' });
 });
 
-test('a job that waits for room is not sent anywhere when its client leaves, and costs nothing', async (t) => {
+test('a waiting job whose client leaves is not sent to a backend, and is charged nothing', async (t) => {
   await using side = await openWorkerSide(given.redis, oneEach);
   const release = await fill(side);
   const { controller, stop } = side.stopper();
@@ -213,7 +213,7 @@ test('a job that waits for room is not sent anywhere when its client leaves, and
   await release();
 });
 
-test('a job that waits for room goes back to the queue when its worker ends', async (t) => {
+test('a waiting job is requeued when its worker stops', async (t) => {
   await using side = await openWorkerSide(given.redis, oneEach);
   const release = await fill(side);
   const { controller, stop } = side.stopper();
@@ -224,7 +224,7 @@ test('a job that waits for room goes back to the queue when its worker ends', as
   await release();
 });
 
-test('a job that has waited for as long as it may is told so, and is not sent to a backend', async (t) => {
+test('a job that has waited too long gets an error, and is not sent to a backend', async (t) => {
   await using side = await openWorkerSide(given.redis, oneEach);
   const release = await fill(side);
   t.like(await ask(side, { startBy: Date.now() + 300 }), { code: 'SERVICE_UNAVAILABLE', retryAfterMs: 5_000 });
@@ -232,7 +232,7 @@ test('a job that has waited for as long as it may is told so, and is not sent to
   await release();
 });
 
-test('a client that leaves between two attempts is charged nothing: no model has read its prompt', async (t) => {
+test('a client that leaves between two attempts is charged nothing, because no model has read its prompt', async (t) => {
   await using side = await openWorkerSide(given.redis, oneEach);
   const held = side.stopper();
   side.servers[0].fail({ status: 500 });
@@ -254,7 +254,7 @@ test('a client that leaves between two attempts is charged nothing: no model has
   await Promise.all(others);
 });
 
-test('a backend that is silent until the deadline has failed, also where its answer comes in one piece', async (t) => {
+test('a backend that is silent until the deadline has failed, also for whole answers', async (t) => {
   await using side = await openWorkerSide(given.redis, { timeouts: { first_token_ms: 100 } });
   for (const server of side.servers) server.fail({ hang: true });
   const runs = Array.from({ length: 15 }, () => ask(side, { deadline: Date.now() + 1_500 }));

@@ -23,7 +23,7 @@ const says = (content: string, tokens?: number, index = 0): Chunk => ({
 });
 const stops = (index = 0): Chunk => ({ choices: [{ index, delta: {}, finish_reason: 'stop' }] });
 
-/** A backend that streams these chunks, or answers this; `isRead` says whether it was read to its end. */
+/** A backend that streams these chunks, or returns this answer. `isRead`: whether it was read to its end. */
 function backendOf(given: readonly Chunk[] | object) {
   const seen = { isRead: false, taken: 0 };
   const callBackend: CallBackend = {
@@ -81,7 +81,7 @@ const endsOf = (events: { choices: { index: number; finish_reason: string | null
     choices.flatMap(({ index, finish_reason: end }) => (end === null ? [] : [[index, end]])),
   );
 
-test('a stream goes on up to the limit by the count of its backend, and is ended with the token after it', async (t) => {
+test("a stream continues up to the limit by its backend's count, and is ended at the next token", async (t) => {
   const words = Array.from({ length: 50 }, (_, index) => says(` ${index}`, index + 1));
   const within = await streamed([...words.slice(0, 3), stops()], { limit: 3 });
   t.is(textOf(within.events), ' 0 1 2');
@@ -106,7 +106,7 @@ test('a stream goes on up to the limit by the count of its backend, and is ended
   t.deepEqual(withoutUsage.events.at(-1)?.choices[0]?.finish_reason, 'length');
 });
 
-test('where the backend does not count, it is ended past one and a half times the limit and 64 tokens by ours', async (t) => {
+test('if the backend does not count, a stream is ended beyond 1.5 times the limit plus 64 tokens by our count', async (t) => {
   const slack = 1.5 * 10 + 64;
   const word = ' a';
   t.is(await countTokens(word.repeat(slack)), slack);
@@ -122,7 +122,7 @@ test('where the backend does not count, it is ended past one and a half times th
   t.like(over, { isRead: false, isOverLimit: true, usage: { completionTokens: 10, estimated: true } });
   t.true(
     over.told.every((tokens) => tokens <= 10),
-    'an ingress that has to charge for it charges no more',
+    'an ingress that charges for it charges no more',
   );
 
   const atOnce = await streamed([says('a b '.repeat(100_000)), stops()], { limit: 10 });
@@ -131,7 +131,7 @@ test('where the backend does not count, it is ended past one and a half times th
   t.is(atOnce.begun.length, 1);
 });
 
-test('text after the end of its choice that passes the limit is not delivered, and its choice is not ended again', async (t) => {
+test('text that exceeds the limit after the end of its choice is not delivered, and the choice is not ended again', async (t) => {
   const { events, isOverLimit } = await streamed([says('a', 1), stops(), says('b', 100)], {
     limit: 3,
     includeUsage: false,
@@ -161,7 +161,7 @@ test('text that is still being counted when its call is aborted is not delivered
   await t.throwsAsync(answering, { message: 'the client left' });
 });
 
-test('tokens are counted over the boundaries of chunks', async (t) => {
+test('tokens are counted across chunks', async (t) => {
   const text = 'internationalization of considerations '.repeat(40);
   const tokens = await countTokens(text);
   const limit = Math.ceil((tokens - 64) / 1.5);
@@ -171,7 +171,7 @@ test('tokens are counted over the boundaries of chunks', async (t) => {
   t.true((await streamed([...letters, stops()], { limit: limit - 3 })).isOverLimit);
 });
 
-test('what the model thinks and the arguments of its calls count as well', async (t) => {
+test('reasoning and arguments of tool calls count as well', async (t) => {
   const kinds = [
     { reasoning_content: ' a' },
     { tool_calls: [{ index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: ' a' } }] },
@@ -184,7 +184,7 @@ test('what the model thinks and the arguments of its calls count as well', async
   }
 });
 
-test('the limit is that of each choice, and each that has not finished is ended, also one that has not begun', async (t) => {
+test('the limit applies to each choice, and each unfinished choice is ended, also one that has not begun', async (t) => {
   const chunks = [says('a', 1), says('b', 2, 1), stops(1), says('c', 4), says('d', 6), says('e', 7)];
   const within = await streamed(
     [...chunks.slice(0, 5), stops(), { choices: [part('', { index: 2, finish_reason: 'stop' })] }],
@@ -208,7 +208,7 @@ test('the limit is that of each choice, and each that has not finished is ended,
   t.is(over.usage.completionTokens, 6);
 });
 
-test('a stream that is complete stays as it is, and is charged its limit at most', async (t) => {
+test('a complete stream stays unchanged, and is charged at most its limit', async (t) => {
   for (const last of [
     { choices: [], usage: usageOf(500) },
     { ...stops(), usage: usageOf(500) },
@@ -222,7 +222,7 @@ test('a stream that is complete stays as it is, and is charged its limit at most
   }
 });
 
-test('the last text of an answer is within the limit as well', async (t) => {
+test('the last text of an answer is also within the limit', async (t) => {
   const last = (tokens?: number): Chunk => ({
     ...says('all at once '.repeat(500), tokens),
     choices: [part('all at once '.repeat(500), { finish_reason: 'stop' })],
@@ -239,7 +239,7 @@ test('the last text of an answer is within the limit as well', async (t) => {
   }
 });
 
-test('an answer that is assembled is ended in the same way, and what came last is cut off', async (t) => {
+test('an assembled answer is ended in the same way, and its last part is cut off', async (t) => {
   const words = Array.from({ length: 50 }, (_, index) => says(` ${index % 10}`, index + 1));
   const counted = await ask(words, { limit: 3, assembled: true }, false);
   t.like(counted, { isRead: false, taken: 4, isOverLimit: true, usage: { completionTokens: 3, estimated: false } });
@@ -264,7 +264,7 @@ const whole = (tokens: number | undefined, more: object = {}) => ({
   ...(tokens !== undefined && { usage: usageOf(tokens) }),
 });
 
-test('a whole answer of as many tokens as the limit is passed on as it is, and of more it is the beginning', async (t) => {
+test('a whole answer within the limit is passed on unchanged, and a longer one is cut', async (t) => {
   const within = await ask(whole(50), { limit: 50 }, false);
   t.is(within.body, JSON.stringify({ id: 'x', model: 'medium-chat', ...whole(50) }));
   t.like(within, { isOverLimit: false, usage: { completionTokens: 50 } });
@@ -280,7 +280,7 @@ test('a whole answer of as many tokens as the limit is passed on as it is, and o
   t.like(await ask(whole(100), { limit: 50, n: 2 }, false), { isOverLimit: false, usage: { completionTokens: 100 } });
 });
 
-test('a whole answer without a count is cut past one and a half times the limit and 64 tokens by ours', async (t) => {
+test('a whole answer without a count is cut beyond 1.5 times the limit plus 64 tokens by our count', async (t) => {
   const slack = 1.5 * 10 + 64;
   const of = (words: number) => whole(undefined, { message: { role: 'assistant', content: ' a'.repeat(words) } });
   const within = await ask(of(slack), { limit: 10 }, false);

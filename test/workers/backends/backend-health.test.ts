@@ -30,7 +30,7 @@ function open(t: ExecutionContext) {
   };
 }
 
-test('its first tokens are known by their mean, the latest weighing most, for a minute', (t) => {
+test('the time to the first token is a mean that weighs the latest most, and is known for a minute', (t) => {
   const { served, pass } = open(t);
   t.is(served.firstTokenMs(), undefined);
   for (const ms of [100, 200]) {
@@ -46,7 +46,7 @@ test('its first tokens are known by their mean, the latest weighing most, for a 
   t.is(served.firstTokenMs(), undefined);
 });
 
-test('one that has failed is slower than any other, until it has answered, also in one piece', (t) => {
+test('a backend that has failed ranks as slower than any other until it has answered, also in one piece', (t) => {
   const { served } = open(t);
   served.begin().end('failed', 0);
   t.is(served.firstTokenMs(), Number.MAX_SAFE_INTEGER);
@@ -54,7 +54,7 @@ test('one that has failed is slower than any other, until it has answered, also 
   t.is(served.firstTokenMs(), undefined);
 });
 
-test('one that may be probed is as one of which nothing is known: it is worth finding out', async (t) => {
+test('the time of a backend that may be probed is unknown, so that it is found out', async (t) => {
   const { served, becomes } = open(t);
   for (let failures = 0; failures < 5; failures++) served.begin().end('failed', 0);
   t.is(served.firstTokenMs(), Number.MAX_SAFE_INTEGER);

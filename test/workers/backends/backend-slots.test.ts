@@ -61,14 +61,14 @@ function open(t: ExecutionContext, given: Given = {}) {
 
 const waits = { waitMs: 600_000 };
 
-test('the least loaded is taken first, and one that was tried not again', async (t) => {
+test('the least loaded backend is taken first, and a tried one is not taken again', async (t) => {
   const { take } = open(t);
   const [first, second, third] = [await take(), await take(), await take({ tried: new Set(['a']) })];
   t.deepEqual([first.name, second.name, third.name], ['a', 'b', 'b']);
   t.is((await take({ tried: new Set(['a', 'b']) })).name, 'cloud');
 });
 
-test('calls of all models count against what a backend may have at once, and one more is full', async (t) => {
+test("calls of all models count against a backend's limit, and one more finds it full", async (t) => {
   const { ask, take } = open(t, { requestsAtOnce: 2 });
   await take({ model: 'only-a' });
   await take({ model: 'only-a' });
@@ -76,12 +76,12 @@ test('calls of all models count against what a backend may have at once, and one
   t.is((await take()).name, 'b');
 });
 
-test('a full on-prem replica is passed over for the cloud', async (t) => {
+test('if the on-prem replica is full, the cloud is taken', async (t) => {
   const { take } = open(t, { requestsAtOnce: 1 });
   t.deepEqual([(await take()).name, (await take()).name, (await take()).name], ['a', 'b', 'cloud']);
 });
 
-test('whoever waits gets the place that becomes free, in the order of asking', async (t) => {
+test('waiting jobs get free slots in the order of asking', async (t) => {
   const { slots, ask, take } = open(t, { requestsAtOnce: 1 });
   const held = await take({ model: 'only-a' });
   const got: string[] = [];
@@ -92,14 +92,14 @@ test('whoever waits gets the place that becomes free, in the order of asking', a
   });
   t.is(slots.waiting(), 2);
   held.end('answered');
-  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'late' }, 'one that comes now does not get before them');
+  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'late' }, 'a new job does not overtake them');
   (await waiting[0])?.end('answered');
   await waiting[1];
   t.deepEqual(got, ['first', 'second']);
   t.is(slots.waiting(), 0);
 });
 
-test('a place of another backend is not given to one that waits for its own', async (t) => {
+test('a job that waits for its backend does not get a slot of another backend', async (t) => {
   const { slots, take } = open(t, { requestsAtOnce: 1 });
   const [a, b] = [await take(), await take()];
   const waiting = take({ model: 'only-a', ...waits });
@@ -139,18 +139,18 @@ test('five failures open the breaker of that backend for that model, and for no 
   t.is((await take()).name, 'a');
 });
 
-test('whoever waits hears that the last backend for it has failed', async (t) => {
+test('a waiting job is refused when its last backend has failed', async (t) => {
   const { ask, take } = open(t, { requestsAtOnce: 5 });
   const calls = await Promise.all(Array.from({ length: 5 }, () => take({ model: 'only-a' })));
   const waiting = ask({ model: 'only-a', ...waits });
-  // The first of them to end makes room, and whoever has waited is then in flight itself.
+  // The first of them to end makes room, and the waiting job is in flight then.
   for (const call of calls) call.end('failed');
   const taken = await waiting;
   t.is(taken.outcome, 'slot');
   t.deepEqual(await ask({ model: 'only-a', ...waits }), { outcome: 'refused' });
 });
 
-test('a backend that wants to be left alone is, for as long as it said, by that model', async (t) => {
+test('a backend that asked for a pause is not called by that model for that time', async (t) => {
   const { ask, take, pass } = open(t);
   (await take({ model: 'only-a' })).end('failed', 5_000);
   t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'refused' });
@@ -160,7 +160,7 @@ test('a backend that wants to be left alone is, for as long as it said, by that 
   t.is((await take({ model: 'only-a' })).name, 'a');
 });
 
-test('whoever waits for a full backend gets another one whose pause is over', async (t) => {
+test('a job that waits for a full backend gets another one whose pause has ended', async (t) => {
   const { ask, take, pass } = open(t, { requestsAtOnce: 1 });
   const tried = new Set(['b']);
   const cloud = await take({ tried: new Set(['a', 'b']) });
@@ -172,7 +172,7 @@ test('whoever waits for a full backend gets another one whose pause is over', as
   t.is(taken.outcome === 'slot' && taken.slot.name, 'cloud');
 });
 
-test('of two that have nothing in hand the one is taken whose first tokens have been quicker of late', async (t) => {
+test('of two idle backends the one with the recently faster first tokens is taken', async (t) => {
   const { take, pass } = open(t);
   const [a, b] = [await take(), await take()];
   pass(10);
@@ -186,10 +186,10 @@ test('of two that have nothing in hand the one is taken whose first tokens have 
     slot.end('answered');
   }
   pass(60_000);
-  t.is((await take()).name, 'a', 'what was long ago says nothing');
+  t.is((await take()).name, 'a', 'old samples are ignored');
 });
 
-test('one that has just failed is passed over for one that answers, be it ever so slow, until it answers', async (t) => {
+test('a backend that has just failed comes after one that answers, even slowly, until it answers itself', async (t) => {
   const { take, pass } = open(t);
   const [a, b] = [await take(), await take()];
   a.end('failed');
@@ -204,7 +204,7 @@ test('one that has just failed is passed over for one that answers, be it ever s
   t.is((await take()).name, 'a');
 });
 
-test('where time has made room, whoever has waited goes before one that comes just then', async (t) => {
+test('if time has made room, waiting jobs come before a new one', async (t) => {
   const { ask, take, pass } = open(t, { requestsAtOnce: 1 });
   const cloud = await take({ tried: new Set(['a', 'b']) });
   const held = await take({ model: 'only-a' });
@@ -218,7 +218,7 @@ test('where time has made room, whoever has waited goes before one that comes ju
   held.end('answered');
 });
 
-test('a slot that ends twice makes room once', async (t) => {
+test('a slot that is ended twice makes room once', async (t) => {
   const { slots, ask, take } = open(t, { requestsAtOnce: 2 });
   const [first] = [await take({ model: 'only-a' }), await take({ model: 'only-a' })];
   first.end('answered');
@@ -228,7 +228,7 @@ test('a slot that ends twice makes room once', async (t) => {
   t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'late' });
 });
 
-test('of two pauses that a backend asks for the longer one holds', async (t) => {
+test('of two pauses that a backend asks for, the longer one counts', async (t) => {
   const { ask, take, pass } = open(t);
   const [long, short] = [await take({ model: 'only-a' }), await take({ model: 'only-a' })];
   long.end('failed', 5_000);
@@ -237,13 +237,13 @@ test('of two pauses that a backend asks for the longer one holds', async (t) => 
   t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'refused' });
 });
 
-test('a client that leaves says nothing about its backend', async (t) => {
+test('a client that leaves does not count against its backend', async (t) => {
   const { changes, take } = open(t);
   for (let calls = 0; calls < 50; calls++) (await take({ model: 'only-a' })).end('abandoned');
   t.deepEqual(changes, []);
 });
 
-test('a model of a pool that is not served, and one that does not exist, have no backends', async (t) => {
+test('a model of another pool, and one that does not exist, have no backends', async (t) => {
   const { slots, ask } = open(t);
   for (const model of ['large-chat', 'constructor']) {
     t.deepEqual(await ask({ model, ...waits }), { outcome: 'refused' });
@@ -252,7 +252,7 @@ test('a model of a pool that is not served, and one that does not exist, have no
   t.deepEqual(slots.namesOf('small-chat'), ['a', 'b', 'cloud']);
 });
 
-test('room that comes goes to whoever waits for an answer before any line of a batch', async (t) => {
+test('free slots go to waiting requests before lines of batches', async (t) => {
   const { ask, take } = open(t, { requestsAtOnce: 1 });
   const only = { model: 'only-a', waitMs: 10_000 };
   const held = await take(only);
@@ -275,7 +275,7 @@ test('room that comes goes to whoever waits for an answer before any line of a b
   t.deepEqual(order, ['request', 'line 1', 'line 2']);
 });
 
-test('a limit of the fleet is used as far as this worker has a share of it, one of each worker as it is', async (t) => {
+test("a fleet limit is used up to this worker's share, and a limit per worker completely", async (t) => {
   for (const { perWorker, calls } of [
     { perWorker: false, calls: 2 },
     { perWorker: true, calls: 5 },
@@ -292,11 +292,11 @@ test('a limit of the fleet is used as far as this worker has a share of it, one 
       slots.load().filter(({ backend }) => backend === 'a'),
       [{ backend: 'a', calls, limit: 5, share: perWorker ? undefined : 2 }],
     );
-    t.is(slots.uses(false).length, perWorker ? 0 : 3, 'what Redis shares out');
+    t.is(slots.uses(false).length, perWorker ? 0 : 3, 'the shares in Redis');
   }
 });
 
-test('a slot that was reserved is not used once shares have expired, and is free again', async (t) => {
+test('a reserved slot is not used after shares have expired, and is released', async (t) => {
   let areValid = true;
   const { slots, take } = open(t, { requestsAtOnce: 1, areSharesValid: () => areValid });
   const reserved = slots.reserve('only-a', 'interactive');
@@ -305,11 +305,11 @@ test('a slot that was reserved is not used once shares have expired, and is free
   t.is(reserved.reservation.use(), undefined);
   t.is(slots.load()[0]?.calls, 0);
   areValid = true;
-  t.is(reserved.reservation.use(), undefined, 'it was given back');
+  t.is(reserved.reservation.use(), undefined, 'it was released');
   (await take({ model: 'only-a' })).end('answered');
 });
 
-test('a slot that is reserved for longer than a job needs to begin is free again', async (t) => {
+test('a slot that is reserved for longer than a job needs to begin is released', async (t) => {
   const { slots } = open(t, { requestsAtOnce: 1 });
   const reserved = slots.reserve('only-a', 'interactive');
   if (reserved.outcome !== 'reserved') return t.fail();
@@ -318,7 +318,7 @@ test('a slot that is reserved for longer than a job needs to begin is free again
   t.is(slots.load()[0]?.calls, 0);
 });
 
-test('a worker that leaves wants a backend for jobs in hand alone', async (t) => {
+test('a stopping worker wants a backend only for jobs in progress', async (t) => {
   const { slots, ask, take } = open(t, { requestsAtOnce: 1 });
   const needs = (isLeaving: boolean) => slots.uses(isLeaving).map(({ need }) => need);
   t.deepEqual(
@@ -343,19 +343,19 @@ test('a worker that leaves wants a backend for jobs in hand alone', async (t) =>
   t.like(await waiting, { outcome: 'slot' });
 });
 
-test('a backend is of several pools if models of several pools have it', (t) => {
+test('a backend belongs to several pools if models of several pools have it', (t) => {
   const { slots } = open(t, { requestsAtOnce: 1 });
   const ofSeveral = slots.uses(false).flatMap(({ backend, isOfSeveralPools }) => (isOfSeveralPools ? [backend] : []));
   t.deepEqual(ofSeveral, ['a', 'b', 'cloud'], 'of models of the pools default and large');
 });
 
-test('a line that is not to wait is told at once that there is no room', async (t) => {
+test('a line that must not wait learns at once that there is no room', async (t) => {
   const { ask, take } = open(t, { requestsAtOnce: 1 });
   await take({ model: 'only-a' });
   t.deepEqual(await ask({ model: 'only-a', lane: 'batch', waitMs: 0 }), { outcome: 'late' });
 });
 
-test('lines of batches leave an eighth of a backend free while somebody waits for its answers, and have all of it when nobody does', async (t) => {
+test('lines of batches leave an eighth of a backend free while clients call it, and use all of it otherwise', async (t) => {
   const { ask, take, pass } = open(t, { requestsAtOnce: 16, perWorker: true });
   const only = { model: 'only-a' };
   const line = { ...only, lane: 'batch' } as const;

@@ -28,7 +28,7 @@ function open(t: ExecutionContext, given: { resetMs?: number; probeMs?: number; 
   return { breaker, changes, reaches };
 }
 
-/** What is said to opossum has its effect in the same turn of the event loop, but not in the same call. */
+/** A call of opossum has its effect in the same turn of the event loop, but not synchronously. */
 async function settle(act: () => void): Promise<void> {
   act();
   await nextTurn();
@@ -41,7 +41,7 @@ async function failUntilOpen(breaker: Breaker): Promise<void> {
   for (let failures = 0; failures < 5; failures++) await fail(breaker);
 }
 
-test('five failures in a row open it, whatever was before', async (t) => {
+test('five failures in a row open it, after any earlier outcomes', async (t) => {
   const { breaker, changes } = open(t);
   for (let calls = 0; calls < 200; calls++) await succeed(breaker);
   for (let failures = 0; failures < 4; failures++) await fail(breaker);
@@ -51,7 +51,7 @@ test('five failures in a row open it, whatever was before', async (t) => {
   t.deepEqual(changes, ['open']);
 });
 
-test('an answer in between begins the row anew', async (t) => {
+test('an answer in between restarts the row', async (t) => {
   const { breaker } = open(t);
   for (let calls = 0; calls < 100; calls++) await succeed(breaker);
   for (let row = 0; row < 3; row++) {
@@ -61,14 +61,14 @@ test('an answer in between begins the row anew', async (t) => {
   t.is(breaker.state(), 'closed');
 });
 
-test('slow failures open it as fast ones do: calls in flight do not hide them', async (t) => {
+test('slow failures open it like fast ones: calls in flight do not hide them', async (t) => {
   const { breaker } = open(t);
   const inFlight = Array.from({ length: 64 }, () => breaker.watch());
   for (const call of inFlight.slice(0, 5)) await settle(() => call.failed());
   t.is(breaker.state(), 'open');
 });
 
-test('more than two of five calls that fail open it, in whatever order', async (t) => {
+test('more than two failures of five calls open it, in any order', async (t) => {
   const { breaker } = open(t);
   for (let round = 0; round < 2; round++) {
     await fail(breaker);
@@ -79,7 +79,7 @@ test('more than two of five calls that fail open it, in whatever order', async (
   t.is(breaker.state(), 'open');
 });
 
-test('streams that answer and then always break off open it', async (t) => {
+test('streams that always break off after their first token open it', async (t) => {
   const { breaker } = open(t);
   const streams = Array.from({ length: 8 }, () => breaker.watch());
   for (const stream of streams) await settle(() => stream.succeeded());
@@ -97,7 +97,7 @@ test('one failure of five does not open it, nor do clients that leave', async (t
   t.is(breaker.state(), 'closed');
 });
 
-test('after a while it takes one call, and none beside it, and closes when that answers', async (t) => {
+test('after a while it lets one call through, and closes when that is answered', async (t) => {
   const { breaker, changes, reaches } = open(t, { resetMs });
   await failUntilOpen(breaker);
   t.is(breaker.state(), 'open');
@@ -125,7 +125,7 @@ for (const end of ['failed', 'abandoned'] as const) {
   });
 }
 
-test('breakers that open together take their next call up to a fifth sooner or later than the pause says', async (t) => {
+test('breakers that open together probe up to a fifth earlier or later than the pause', async (t) => {
   const pauseMs = 300;
   const breakers = [0, 1].map((chance) => open(t, { resetMs: pauseMs, random: () => chance }));
   const openedAt = performance.now();
@@ -143,7 +143,7 @@ test('breakers that open together take their next call up to a fifth sooner or l
   t.true((latest?.afterMs ?? 0) >= 1.2 * pauseMs - 1);
 });
 
-test('what was begun before it opened has no say afterwards: neither a late answer nor a late failure', async (t) => {
+test('a call from before it opened has no effect afterwards, neither by a late answer nor by a late failure', async (t) => {
   const { breaker, reaches } = open(t, { resetMs });
   const [early, another] = [breaker.watch(), breaker.watch()];
   const old = Array.from({ length: 5 }, () => breaker.watch());
@@ -159,10 +159,10 @@ test('what was begun before it opened has no say afterwards: neither a late answ
   await settle(() => probe.succeeded());
   t.is(breaker.state(), 'closed');
   for (let calls = 0; calls < 5; calls++) await settle(() => old[calls]?.failed());
-  t.is(breaker.state(), 'closed', 'nor once it is closed again');
+  t.is(breaker.state(), 'closed', 'also not once it is closed again');
 });
 
-test('once closed it knows nothing of what was before: it takes as many failures to open it again', async (t) => {
+test('after closing it forgets earlier outcomes: as many failures are needed to open it again', async (t) => {
   const { breaker, reaches } = open(t, { resetMs });
   await failUntilOpen(breaker);
   await reaches('half-open');
@@ -176,7 +176,7 @@ test('once closed it knows nothing of what was before: it takes as many failures
   t.is(breaker.state(), 'open');
 });
 
-test('a probe that was given up has no say in the next one', async (t) => {
+test('an abandoned probe has no effect on the next one', async (t) => {
   const { breaker, reaches } = open(t, { resetMs: 50, probeMs: 1_000 });
   await failUntilOpen(breaker);
   await reaches('half-open');
@@ -192,7 +192,7 @@ test('a probe that was given up has no say in the next one', async (t) => {
   t.is(breaker.state(), 'closed');
 });
 
-test('a probe that does not answer in time has failed; should it answer later, that counts', async (t) => {
+test('a probe without an answer in time has failed; if it answers later, that counts', async (t) => {
   const { breaker, reaches } = open(t, { resetMs: 50, probeMs: 1_000 });
   await failUntilOpen(breaker);
   await reaches('half-open');

@@ -11,44 +11,44 @@ const refuses = { refuses: true };
 
 const table: { title: string; candidates: Candidate[]; chosen: string }[] = [
   {
-    title: 'the first of the plan file where all are alike',
+    title: 'the first in the plan file if all are equal',
     candidates: [backend('b'), backend('a')],
     chosen: 'b',
   },
   {
-    title: 'on-prem before the cloud, wherever it is listed and however loaded it is',
+    title: 'on-prem before the cloud, regardless of order and load',
     candidates: [backend('cloud'), backend('a', { inFlight: 3, firstTokenMs: 9_000 })],
     chosen: 'a',
   },
   {
-    title: 'the one with the fewest calls in flight, however slow it is',
+    title: 'the one with the fewest calls in flight, even if it is slow',
     candidates: [backend('a', { inFlight: 2 }), backend('b', { inFlight: 1, firstTokenMs: 9_000 })],
     chosen: 'b',
   },
   {
-    title: 'of two with as many calls the quicker one',
+    title: 'of two with the same number of calls, the faster one',
     candidates: [backend('a', { inFlight: 1 }), backend('b', { inFlight: 1, firstTokenMs: 99 })],
     chosen: 'b',
   },
   {
-    title: 'of two with as many calls the one of which nothing is known',
+    title: 'of two with the same number of calls, the one with an unknown time',
     candidates: [backend('a', { firstTokenMs: 1 }), backend('b', { firstTokenMs: undefined })],
     chosen: 'b',
   },
-  { title: 'none that refuses', candidates: [backend('a', refuses), backend('b', { inFlight: 3 })], chosen: 'b' },
-  { title: 'none that is full', candidates: [backend('a', full), backend('b', { inFlight: 3 })], chosen: 'b' },
+  { title: 'not one that refuses', candidates: [backend('a', refuses), backend('b', { inFlight: 3 })], chosen: 'b' },
+  { title: 'not one that is full', candidates: [backend('a', full), backend('b', { inFlight: 3 })], chosen: 'b' },
   {
-    title: 'one that may have more at once than another has room for',
+    title: 'one with a higher limit that still has room',
     candidates: [backend('a', full), backend('b', { inFlight: 5, requestsAtOnce: 6 })],
     chosen: 'b',
   },
   {
-    title: 'the cloud where the on-prem replicas refuse',
+    title: 'the cloud if the on-prem replicas refuse',
     candidates: [backend('a', refuses), backend('b', refuses), backend('cloud')],
     chosen: 'cloud',
   },
   {
-    title: 'the cloud where the on-prem replicas are full',
+    title: 'the cloud if the on-prem replicas are full',
     candidates: [backend('a', full), backend('b', full), backend('cloud')],
     chosen: 'cloud',
   },
@@ -57,18 +57,18 @@ const table: { title: string; candidates: Candidate[]; chosen: string }[] = [
     candidates: [backend('cloud-a', { inFlight: 1 }), backend('cloud-b')],
     chosen: 'cloud-b',
   },
-  { title: 'nobody, for all are full', candidates: [backend('a', full), backend('cloud', full)], chosen: 'full' },
+  { title: 'none, because all are full', candidates: [backend('a', full), backend('cloud', full)], chosen: 'full' },
   {
-    title: 'nobody, for the one that does not refuse is full',
+    title: 'none, because the one that does not refuse is full',
     candidates: [backend('a', full), backend('cloud', refuses)],
     chosen: 'full',
   },
   {
-    title: 'nobody, for all refuse, and one of them is full besides',
+    title: 'none, because all refuse, and one of them is also full',
     candidates: [backend('a', { ...full, ...refuses }), backend('cloud', refuses)],
     chosen: 'refused',
   },
-  { title: 'nobody, for there is none left', candidates: [], chosen: 'refused' },
+  { title: 'none, because none is left', candidates: [], chosen: 'refused' },
 ];
 
 for (const { title, candidates, chosen } of table) {
@@ -78,7 +78,7 @@ for (const { title, candidates, chosen } of table) {
   });
 }
 
-test('where there are many, the better of two that are drawn is chosen, and each can be drawn', (t) => {
+test('of many candidates the better of two random ones is chosen, and each can be drawn', (t) => {
   const many = [5, 4, 3, 2, 1, 0].map((inFlight, index) => backend(`b${index}`, { inFlight, requestsAtOnce: 9 }));
   const drawn = (one: number, other: number) => {
     const numbers = [one, other];
@@ -90,15 +90,15 @@ test('where there are many, the better of two that are drawn is chosen, and each
   t.is(drawn(0.99, 0), 'b5');
   const chosen = new Set<string>();
   for (let one = 0; one < 60; one++) for (let other = 0; other < 50; other++) chosen.add(drawn(one / 60, other / 50));
-  t.deepEqual([...chosen].sort(), ['b1', 'b2', 'b3', 'b4', 'b5'], 'but for the most loaded, which loses to any other');
+  t.deepEqual([...chosen].sort(), ['b1', 'b2', 'b3', 'b4', 'b5'], 'except the most loaded, which loses to any other');
 });
 
-test('four are not many: the least loaded of all is chosen', (t) => {
+test('of four candidates the least loaded of all is chosen', (t) => {
   const four = [3, 2, 1, 0].map((inFlight, index) => backend(`b${index}`, { inFlight }));
   t.deepEqual(chooseBackend(four, { random: () => 0 }), { outcome: 'call', name: 'b3' });
 });
 
-test('a line of a batch waits for a replica that is full, and goes to the cloud where none is to be called', (t) => {
+test('a line of a batch waits for a full replica, and goes to the cloud if no replica may be called', (t) => {
   const choose = (...candidates: Candidate[]) => chooseBackend(candidates, { lane: 'batch' });
   t.deepEqual(choose(backend('a', full), backend('cloud')), { outcome: 'full' });
   t.deepEqual(choose(backend('a', full), backend('b'), backend('cloud')), { outcome: 'call', name: 'b' });

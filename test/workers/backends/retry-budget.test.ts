@@ -1,7 +1,7 @@
 import test from 'ava';
 import { createRetryBudget } from '../../../workers/backends/retry-budget.ts';
 
-test('a fifth of all requests may try again, and ten that quiet times have saved', (t) => {
+test('a fifth of all requests may try again, plus ten saved from quiet times', (t) => {
   const budget = createRetryBudget();
   let spent = 0;
   for (let requests = 0; requests < 1_000; requests++) {
@@ -11,7 +11,7 @@ test('a fifth of all requests may try again, and ten that quiet times have saved
   t.true(spent >= 208 && spent <= 210, `${spent} of 1,000`);
 });
 
-test('what is saved is bounded', (t) => {
+test('the saved budget is bounded', (t) => {
   const budget = createRetryBudget();
   for (let requests = 0; requests < 1_000; requests++) budget.earn();
   let spent = 0;

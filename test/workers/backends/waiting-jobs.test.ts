@@ -4,7 +4,7 @@ import { createWaitingJobs } from '../../../workers/backends/waiting-jobs.ts';
 
 type Ask = { name: string; lane: Lane; waitMs: number; signal: AbortSignal };
 
-/** Jobs that wait for room, of which there is as much as is given. */
+/** Jobs that wait for the given amount of room. */
 function open(t: ExecutionContext) {
   let room = 0;
   const served: string[] = [];
@@ -34,7 +34,7 @@ function open(t: ExecutionContext) {
   };
 }
 
-test('lines of batches get room behind all who wait for an answer, and each lane in the order of asking', (t) => {
+test('lines of batches get room after all requests, and each lane in the order of asking', (t) => {
   const { wait, give, served } = open(t);
   void wait('line 1', 'batch');
   void wait('request 1');
@@ -47,7 +47,7 @@ test('lines of batches get room behind all who wait for an answer, and each lane
   t.deepEqual(served, ['request 1', 'request 2', 'line 1', 'request 3', 'line 2']);
 });
 
-test('of those that would get the same answer one is asked, once there is no room for it', (t) => {
+test('of jobs that would get the same result, one is checked if there is no room for it', (t) => {
   const { wait, give, served, asked } = open(t);
   for (let each = 1; each <= 100; each += 1) void wait(`request ${each}`);
   for (let each = 1; each <= 100; each += 1) void wait(`line ${each}`, 'batch');
@@ -58,7 +58,7 @@ test('of those that would get the same answer one is asked, once there is no roo
   t.is(asked(), 2 + 3 + 2);
 });
 
-test('whoever waits is told what there is, once, and waits no more', async (t) => {
+test('a waiting job gets its result once, and no longer waits', async (t) => {
   const { wait, give, waiting } = open(t);
   const line = wait('line', 'batch');
   t.is(waiting.count(), 1);
@@ -67,7 +67,7 @@ test('whoever waits is told what there is, once, and waits no more', async (t) =
   t.is(waiting.count(), 0);
 });
 
-test('one whose time is over, or that is aborted, is late and takes no room', async (t) => {
+test('a job whose time is over, or that is aborted, is late and takes no room', async (t) => {
   const { wait, give, served, waiting } = open(t);
   const stop = new AbortController();
   const aborted = wait('aborted', 'batch', { signal: stop.signal });
@@ -80,7 +80,7 @@ test('one whose time is over, or that is aborted, is late and takes no room', as
   t.is(waiting.count(), 0);
 });
 
-test('room that comes by time alone is found, though nobody tells of it', async (t) => {
+test('room that comes only with time is found without a call', async (t) => {
   let isRoom = false;
   const waiting = createWaitingJobs<Ask, string>({
     answer: () => (isRoom ? 'room' : undefined),
@@ -90,13 +90,13 @@ test('room that comes by time alone is found, though nobody tells of it', async 
   t.teardown(() => waiting[Symbol.dispose]());
   const { signal } = new AbortController();
   const line = waiting.wait({ name: 'line', lane: 'batch', waitMs: 10_000, signal });
-  const held = setTimeout(() => {}, 10_000); // the looking itself keeps no process alive
+  const held = setTimeout(() => {}, 10_000); // its timer keeps no process alive
   isRoom = true;
   t.is(await line, 'room');
   clearTimeout(held);
 });
 
-test('at the end all who wait are late', async (t) => {
+test('when it is disposed of, all waiting jobs are late', async (t) => {
   const { wait, waiting } = open(t);
   const all = [wait('request'), wait('line', 'batch')];
   waiting[Symbol.dispose]();
