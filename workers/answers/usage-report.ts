@@ -13,7 +13,7 @@ type Ended = {
 
 export const noTokens: TokenUsage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, estimated: true };
 
-/** The content of a request's usage record, by the run that ends it. */
+/** The content of a request's usage record, by the run that ends it (contract.md#n13-failed-answers). */
 export function usageReport(
   { job, batch, run, ledger }: Ended,
   outcome: UsageReport['outcome'],
