@@ -39,8 +39,9 @@ const options = {
 
 /**
  * The breaker of one backend for one model: an opossum breaker that gets each outcome when it is known. A call counts only from then on,
- * so slow failures weigh as much as fast ones, and calls in flight do not hide them. Half-open, it lets one call through and watches it
- * from its start. When it closes, it forgets earlier outcomes.
+ * so slow failures weigh as much as fast ones, and calls in flight do not hide them (contract.md#q2-breakers,
+ * decisions.md#opossum-records-outcomes). Half-open, it lets one call through and watches it from its start. When it closes, it forgets
+ * earlier outcomes.
  */
 export function createBreaker(deps: {
   /** A probe without an answer after this time, in milliseconds, counts as failed. If it answers later, that counts. */
