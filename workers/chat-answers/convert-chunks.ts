@@ -21,7 +21,10 @@ export interface ChunkConverter extends Pick<AnswerProgress, 'begun' | 'complete
   tokensWritten(): number;
   /** What the model has written so far, cut at a million characters, for counting if no usage was reported. */
   text(): { sample: string; characters: number };
-  /** The usage chunk, in the shape of the stream's other chunks, with `choices: []`: the backend's own usage if it has as many tokens. */
+  /**
+   * The usage chunk, in the shape of the stream's other chunks, with `choices: []`: the backend's own usage if it has as many tokens
+   * (contract.md#d5-usage-of-a-request).
+   */
   usageChunk(tokens: { promptTokens: number; completionTokens: number }): string;
 }
 

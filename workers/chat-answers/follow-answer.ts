@@ -15,7 +15,7 @@ export interface AnswerProgress {
   begun(): boolean;
   /**
    * Whether the backend has reported the end: by `[DONE]`, or by a `finish_reason` for each choice that it was asked for. A stream that
-   * ends without it broke off.
+   * ends without it broke off (contract.md#q4-completeness).
    */
   complete(choicesAsked: () => number): boolean;
   /** Of the choices asked for, and others that have begun: those that had not finished before the latest chunk. */

@@ -8,7 +8,10 @@ export type Written = { text: string; tokens: number | undefined };
 
 export const nothingWritten: Written = { text: '', tokens: undefined };
 
-/** Keeps an answer within the limit that its request was admitted with. */
+/**
+ * Keeps an answer within the limit that its request was admitted with (contract.md#l8-output-limit,
+ * decisions.md#the-worker-enforces-the-output-limit).
+ */
 export interface OutputGuard {
   /** Whether the answer exceeds its limit with this chunk, by the backend's count, else by ours. */
   passes(written: Written): boolean | Promise<boolean>;

@@ -7,7 +7,10 @@ import { parseChunk } from './parse-chunk.ts';
 /** A chunk that was not parsed: the model's text in it, and the JSON for the client. */
 export type RepeatedChunk = { text: string; sent: string };
 
-/** Reads chunks without parsing them if they differ from an earlier chunk of their stream only in their text, as nearly all do. */
+/**
+ * Reads chunks without parsing them if they differ from an earlier chunk of their stream only in their text, as nearly all do
+ * (decisions.md#chunks-that-repeat-are-not-parsed).
+ */
 export interface RepeatedChunks {
   /** Undefined for data that has to be parsed. */
   read(data: string): RepeatedChunk | undefined;
