@@ -10,7 +10,7 @@ type Queued = Pick<QueuedCall, 'body' | 'model' | 'outputTokensMax' | 'assembled
  * Returns the request body for a backend: the queued object, with the backend's own name for the model and the output limit before it. The
  * limit is always sent, by both names that servers know, because a server that does not know the only name it gets would produce without
  * a bound. If a backend refuses one of them, the plan file names the one to use. An answer that is assembled is requested as a stream, with
- * its usage. Our own fields (`own`) replace the client's.
+ * its usage (decisions.md#whole-answers-as-streams). Our own fields (`own`) replace the client's.
  */
 export function bodyFor(job: Queued, backend: Backend, own: OwnFields = {}): string {
   const { model, outputTokensMax } = job;

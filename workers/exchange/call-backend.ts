@@ -20,8 +20,8 @@ export interface CallBackend {
   whole(call: BackendCall): Promise<string>;
   /**
    * Passes the data of each event to the reader. The answer proper must begin within `first_token_ms`. From then on, no event may take
-   * longer than `idle_ms`. An error of the reader fails the call unchanged. If a backend does not answer with a stream, the call fails,
-   * unless the reader accepts whole answers: then it gets the text, and no event.
+   * longer than `idle_ms` (contract.md#q5-time-limits). An error of the reader fails the call unchanged. If a backend does not answer with
+   * a stream, the call fails, unless the reader accepts whole answers: then it gets the text, and no event.
    */
   stream(call: BackendCall, reader: StreamReader): Promise<StreamEnd>;
 }

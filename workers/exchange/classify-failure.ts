@@ -4,7 +4,7 @@ import { chatErrorSchema } from '../../shared/chat-call/chat-completion.ts';
 import { BackendError } from './backend-error.ts';
 import { relayedText } from './relayed-text.ts';
 
-/** The backend reports an error in the request: another backend would report the same. */
+/** The backend reports an error in the request: another backend would report the same (contract.md#d9-faults-of-the-request). */
 const clientMistakes = new Set([400, 413, 422]);
 
 /** A backend that asks for a longer pause is called again after this time. */

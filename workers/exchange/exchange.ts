@@ -43,7 +43,7 @@ const restMs = 1_000;
 
 /**
  * Sends a request and reads its answer as it arrives, with undici's callbacks: over real sockets, a token costs a quarter less than with
- * undici's streams. Fails with the reader's error, else with a `BackendError`.
+ * undici's streams (decisions.md#undici-s-callbacks). Fails with the reader's error, else with a `BackendError`.
  */
 export function exchange<Result>(deps: ExchangeOptions<Result>): Promise<Result> {
   const { promise, resolve, reject } = Promise.withResolvers<Result>();
